@@ -1,5 +1,8 @@
 #include "common/wire/audits.h"
 
+// audits -- the auditors of a round are read from its record alone: the coordinator, the members
+// and the offline verifier all call these functions, so they cannot disagree.
+
 uint32_t audits_of(const struct wire_round *round, uint32_t client)
 {
     for (uint32_t i = 0; i < round->audits_count; i++)

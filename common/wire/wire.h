@@ -1,8 +1,8 @@
 #pragma once
-// wire -- everything actors say to each other, to their ports and to the ledger, as bytes.
+// wire -- every message between actors, to their ports and to the ledger, as bytes.
 //
-// One table, frames.def, declares it all; from its lines follow the C structs, the packer, the
-// validating unpacker, the printer, the fuzz dictionary and the generic tests. Pure: no I/O, no
+// One table, frames.def, declares them all. The C structs, the packer, the validating unpacker, the
+// printer, the fuzz dictionary and the generic tests are made from its lines. Pure: no I/O, no
 // clock, no static state, no allocation (the caller's buffers); any thread.
 //
 //     #define WIRE_ENUM_role(E) E(TRAINER, "trainer") E(WITNESS, "witness")
@@ -15,10 +15,10 @@
 //     FRAME(1, JOIN, join, WIRE_MAIL)      struct wire_join { .. } and FRAME_JOIN = 1
 //     ALSO(110, BUILD, join, WIRE_LOCAL)   FRAME_BUILD = 110, for a record that is declared above
 //
-// A number is never reused. A record may not take the name of a struct of this folder (head, bytes,
-// arena, refusal ...): the compiler says so.
+// A number is never reused. A record must not have the name of a struct of this folder (head,
+// bytes, arena, refusal ...); the compiler reports it.
 //
-// Fields, in the order they travel, and what unpacking demands of them:
+// Fields, in the order of their bytes, and the values that unpacking accepts:
 //
 //     F(U8 U16 U32 U64 I64, f, min, max)   integer within [min, max]
 //     F(F32 F64, f)                        finite number
@@ -33,17 +33,18 @@
 //     F(INTERVALS, f, max)                 const struct interval *f; uint32_t f_count; each one
 //                                          travels as a record of begin and end, any two U64
 //
-// A record is a positional msgpack array and append-only: what a newer peer appends is skipped,
-// what is missing is refused. A change of meaning is a new frame number. A frame is one msgpack
-// array of 8:
+// A record is a positional msgpack array and append-only: fields that a newer peer appends are
+// skipped, a missing field is refused. A change of meaning needs a new frame number. A frame is one
+// msgpack array of 8:
 //
 //     [protocol, kind, run, sender, incarnation, seq, body, signature]
 //      \______________ the signature covers these bytes ______/  bin 64 or nil
 //
-// Packing is canonical (the shortest integers and lengths, nothing else possible). Unpacking is
-// total: any bytes give a valid frame or a named refusal; nothing is read beyond `count`, no length
-// is believed before the bytes are there, the stack is as deep as the table (WIRE_DEPTH_MAX).
-// Yardstick: 1000 roster members of 100 bytes pack or unpack within 100 us on one core.
+// Packing is canonical: one value has exactly one packed form, with the shortest integers and
+// lengths. Unpacking is total: any bytes give a valid frame or a refusal with its reason; nothing
+// is read beyond `count`; every length is compared with the bytes that are there; the stack is as
+// deep as the table (WIRE_DEPTH_MAX). Yardstick: 1000 roster members of 100 bytes pack or unpack
+// within 100 us on one core.
 
 #include "common/wire/wire_declare.h"
 
@@ -55,13 +56,14 @@ enum {
     WIRE_SIGNATURE_BYTES = 64
 };
 
-// What a kind is for. A receiver names what it lets in; a kind is let in if it shares a flag.
+// The ways that a kind may take. A receiver names the flags it accepts; a kind is accepted if it
+// has one of them.
 enum wire_flag {
     WIRE_MAIL = 1,    // Directed, by actor name
     WIRE_NEWS = 2,    // Broadcast, may be lost
     WIRE_BULK = 4,    // From peer to peer
     WIRE_LOCAL = 8,   // A port message or a ledger record: never from outside
-    WIRE_SIGNED = 16, // Refused without a signature; to verify it is the receiver's duty
+    WIRE_SIGNED = 16, // Refused without a signature; the receiver verifies it
     WIRE_STATE = 32,  // News whose last value is kept for late subscribers
 };
 
@@ -88,8 +90,8 @@ enum wire_kind {
 #undef FRAME
 #undef ALSO
 
-// The head of a frame: kind, run (no control characters), sender (its Ed25519 public key, or zeros
-// for nobody), the sender's incarnation and its sequence number. struct wire_head has these names.
+// The head of a frame: kind, run (no control characters), sender (its Ed25519 public key; zeros:
+// none), the sender's incarnation and its sequence number. struct wire_head has these names.
 #define WIRE_head(F)                                                                               \
     F(U16, kind, 1, UINT16_MAX)                                                                    \
     F(STR, run, WIRE_RUN_MAX)                                                                      \
@@ -98,8 +100,8 @@ WIRE_RECORD_STRUCT(head)
 
 #define WIRE_interval(F) F(U64, begin, 0, UINT64_MAX) F(U64, end, 0, UINT64_MAX)
 
-// Where unpacked bodies and lists are put: the caller's bytes, filled from `used` up to `max`.
-// To forget all that was unpacked, set `used` back. A refusal leaves `used` as it was.
+// The memory of unpacked bodies and lists: the caller's bytes, filled from `used` up to `max`. To
+// drop everything that was unpacked, set `used` back. A refusal does not change `used`.
 struct wire_arena {
     uint8_t *bytes;
     size_t used, max;
@@ -119,16 +121,16 @@ enum wire_reason {
     WIRE_REFUSED_TRAILING,   // `value` bytes after the end
     WIRE_REFUSED_PROTOCOL,   // `value` is their protocol, `min` ours
     WIRE_REFUSED_KIND,       // `value` is a kind not in the table; `max` is the last known one
-    WIRE_REFUSED_FLAGS,      // The kind is known and does not come this way
+    WIRE_REFUSED_FLAGS,      // The kind is known, but not accepted here
     WIRE_REFUSED_UNSIGNED,   // The kind needs a signature and has none
     WIRE_REFUSED_REASONS
 };
 
-// Why bytes were refused. All pointers are to constant text.
+// The reason why bytes were refused. All pointers point to constant text.
 struct wire_refusal {
     enum wire_reason reason;
     const char *what;  // The reason in a word or two, for counters: "cut", "range"
-    const char *then;  // What happens next: "frame dropped", "record refused" ..
+    const char *then;  // The consequence: "frame dropped", "record refused" ..
     const char *frame; // Name of the kind; "frame" before it is known
     struct {
         const char *field;
@@ -153,31 +155,33 @@ size_t wire_refusal_text(const struct wire_refusal *refusal, char *out, size_t m
 const char *wire_kind_name(uint16_t kind);      // "JOIN"
 unsigned wire_kind_flags(uint16_t kind);        // enum wire_flag
 uint16_t wire_kind_from_name(const char *name); // 0 if there is none; names are upper case
-uint16_t wire_kind_next(uint16_t kind);         // The next known one; 0 before and after all
+uint16_t wire_kind_next(uint16_t kind);         // The next known kind; from 0 to 0 through all
 size_t wire_body_size(uint16_t kind);           // sizeof (struct wire_x)
 
-// Worst cases: a signed frame (at most WIRE_FRAME_MAX), a ledger record (no other limit), the arena
-// that one of them takes when unpacked. SIZE_MAX when huge.
+// Worst cases of a kind, in bytes: a signed frame (at most WIRE_FRAME_MAX), a ledger record (no
+// other limit), the arena that it takes when unpacked. SIZE_MAX if that overflows.
 size_t wire_size_max(uint16_t kind);
 size_t wire_record_max(uint16_t kind);
 size_t wire_arena_max(uint16_t kind);
 
-// The longest frame of a kind that is taken from outside: the worst case, and a quarter of it (at
-// least 64 bytes) for what newer peers append. At most WIRE_FRAME_MAX.
+// The longest frame of a kind that is accepted from outside: the worst case, and a quarter of it
+// (at least 64 bytes) for fields that newer peers append. At most WIRE_FRAME_MAX.
 size_t wire_frame_max(uint16_t kind);
 
 const char *wire_enum_name(const struct wire_enum *of, unsigned value); // "?" for no value
 int wire_enum_from_name(const struct wire_enum *of, const char *name);  // -1 for no name
 
 // Packing: a frame with a nil signature, the body's array alone, and [kind, body] for the ledger.
-// Each returns the bytes written; 0, and `out` in no defined state, if they do not fit in out_max
-// (a frame also in WIRE_FRAME_MAX with its signature), if the kind is unknown or if head or body
-// break their own table. Whatever packs, unpacks. `body` is the struct of the kind, borrowed.
+// Each returns the number of bytes written. 0, and `out` is undefined, if they do not fit into
+// out_max (a frame also into WIRE_FRAME_MAX with its signature), if the kind is unknown, or if head
+// or body has a value that its table forbids. Whatever packs, unpacks. `body` is the struct of the
+// kind, borrowed.
 size_t wire_pack(const struct wire_head *head, const void *body, uint8_t *out, size_t out_max);
 size_t wire_pack_body(uint16_t kind, const void *body, uint8_t *out, size_t out_max);
 size_t wire_pack_record(uint16_t kind, const void *body, uint8_t *out, size_t out_max);
 
-// Whether the body keeps its own table; if not, the field and why.
+// Whether every field of the body has a value that its table allows; if not, the field and the
+// reason.
 bool wire_valid(uint16_t kind, const void *body, struct wire_refusal *ret_refusal);
 
 // Bytes of a frame that a signature covers; 0 if these bytes are no frame.
@@ -203,8 +207,8 @@ bool wire_unpack_record(const uint8_t *bytes, size_t count, unsigned allowed,
                         struct wire_arena *arena, uint16_t *ret_kind, const void **ret_body,
                         struct wire_refusal *ret_refusal);
 
-// The head alone, for whoever passes frames on: the kind is known and allowed, the frame not longer
-// than one of its kind may be, the rest unseen.
+// Unpacks the head alone, for an actor that passes frames on. It checks that the kind is known and
+// allowed and that the frame is not too long for its kind; the rest is not read.
 bool wire_unpack_head(const uint8_t *bytes, size_t count, unsigned allowed,
                       struct wire_head *ret_head, struct wire_refusal *ret_refusal);
 
@@ -212,11 +216,12 @@ bool wire_unpack_head(const uint8_t *bytes, size_t count, unsigned allowed,
 bool wire_equal(uint16_t kind, const void *a, const void *b);
 
 // For people, one line: `ROUND round=7 phase=train clients=[{id=0a1b2c3d}, {id=..}, {id=..}, ..8]`:
-// hashes and keys as their first 8 digits, lists cut after 3 and followed by their full count.
-// As snprintf. Nothing a peer wrote can reach a terminal as a control character.
+// hashes and keys as their first 8 digits, lists cut after 3 and followed by their full count. As
+// snprintf. Control characters in a peer's text are escaped, so that they do not reach a terminal.
 size_t wire_print(uint16_t kind, const void *body, char *out, size_t max);
 
 // For programs: {"kind":"ROUND","run":..,"sender":..,"incarnation":..,"seq":..,"body":{..}} on one
-// line, complete, valid UTF-8 (what is not becomes U+FFFD); without a head (NULL) kind and body.
+// line, complete, valid UTF-8 (other bytes become U+FFFD); without a head (NULL) kind and body
+// only.
 size_t wire_print_json(const struct wire_head *head, uint16_t kind, const void *body, char *out,
                        size_t max);

@@ -82,7 +82,8 @@ bool wire_cursor_raw(struct wire_cursor *cursor, uint8_t tag, const uint8_t **re
     return true;
 }
 
-// Bytes that the value at the cursor takes without its children, and how many children follow.
+// The bytes of the value at the cursor without its children, and the number of children that
+// follow.
 static bool measure(struct wire_cursor *cursor, uint64_t *ret_bytes, uint64_t *ret_children)
 {
     static const struct {

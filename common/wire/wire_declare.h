@@ -1,6 +1,6 @@
 #pragma once
-// wire_declare -- how one line of frames.def becomes C: the struct of a record, the constants of an
-// enum. The other half, lines into descriptors, is wire_table.h. The grammar is in wire.h.
+// wire_declare -- the macros that turn a line of frames.def into C: the struct of a record, the
+// constants of an enum. wire_table.h turns lines into descriptors. wire.h has the grammar.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,8 +10,8 @@
 #include "common/base/interval.h"
 #include "common/base/key.h"
 
-// A slice of the frame it was unpacked from: valid as long as those bytes are. If count is 0, data
-// may be NULL.
+// A slice of the frame it was unpacked from, valid as long as that frame's bytes. If count is 0,
+// data may be NULL.
 struct wire_bytes {
     const uint8_t *data;
     uint32_t count;
@@ -66,8 +66,8 @@ struct wire_enum {
     _Static_assert(((min) == (max) || (min) < (max)) && ((max) == (limit) || (max) < (limit)),     \
                    "range of " #f);
 
-// enum role { ROLE_TRAINER, ROLE_WITNESS, ROLE_COUNT }. The preprocessor has no loop: hence the
-// ladder, up to 24 values.
+// enum role { ROLE_TRAINER, ROLE_WITNESS, ROLE_COUNT }. The preprocessor has no loop, so there is
+// one macro for each number of values, up to 24.
 #define WIRE_ENUM_DECLARE(name, PREFIX)                                                            \
     enum name { WIRE_PREFIXED(PREFIX WIRE_ENUM_##name(WIRE_ENUM_VALUE)) PREFIX##_COUNT };          \
     extern const struct wire_enum wire_enum_##name;

@@ -6,7 +6,7 @@
 
 // ---- msgpack, the canonical half: the shortest form of everything ---------------------------
 
-// Every put gives the place to write `count` bytes, or NULL when the sink is full.
+// Returns the place for `count` bytes, or NULL if the sink is full.
 static inline uint8_t *sink_room(struct wire_sink *sink, size_t count)
 {
     const size_t at = sink->used;
@@ -240,7 +240,7 @@ size_t wire_pack_record(uint16_t kind, const void *body, uint8_t *out, size_t ou
 bool wire_valid(uint16_t kind, const void *body, struct wire_refusal *ret_refusal)
 {
     const struct wire_frame *frame = wire_table_frame(kind);
-    struct wire_sink sink = { .refusal = ret_refusal }; // Nothing fits: packs nowhere, checks all
+    struct wire_sink sink = { .refusal = ret_refusal }; // No room: checks all, writes nothing
     if (frame && wire_sink_record(&sink, frame->record, body)) return true;
     if (!frame) wire_refuse(ret_refusal, WIRE_REFUSED_KIND, kind, 0, 0);
     ret_refusal->frame = wire_kind_name(kind);

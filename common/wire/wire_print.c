@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// Grows past `max` only in number, as snprintf counts.
+// `used` goes on counting beyond `max`, as snprintf does; nothing is written there.
 struct text {
     char *out;
     size_t used, max;
@@ -45,7 +45,7 @@ static void put_unsigned(struct text *text, uint64_t value)
     put_text(text, digits);
 }
 
-// `digits` significant ones. Whatever the locale calls a decimal point becomes one.
+// With `digits` significant digits. The decimal point of the locale is replaced by a point.
 static void put_float(struct text *text, double value, int digits)
 {
     char number[NUMBER_MAX];
@@ -54,7 +54,7 @@ static void put_float(struct text *text, double value, int digits)
     for (char *at = number; *at; at++) put_char(text, strchr("0123456789+-enul", *at) ? *at : '.');
 }
 
-// ---- text that others wrote -----------------------------------------------------------------
+// ---- text from peers ------------------------------------------------------------------------
 
 // Length of the well-formed UTF-8 character at `bytes` (RFC 3629: no overlong forms, no surrogates,
 // nothing above U+10FFFF), 0 if there is none. The text ends in a zero, so this never reads beyond.
@@ -71,7 +71,7 @@ static unsigned character_bytes(const uint8_t *bytes)
     return (bytes[3] & 0xc0) == 0x80 ? 4 : 0;
 }
 
-// What a terminal may take for a command: ASCII and the C1 range U+0080..U+009F.
+// A control character of a terminal: of ASCII or of the C1 range U+0080..U+009F.
 static bool is_control(const uint8_t *bytes)
 {
     return bytes[0] < 0x20 || bytes[0] == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0);
@@ -137,7 +137,7 @@ static struct list list_of(const struct wire_field *field, const uint8_t *body)
 
 static void print_fields(struct text *text, const struct wire_record *record, const uint8_t *body);
 
-// A name stands as it is, anything else in quotes.
+// A name is printed as it is, any other text in quotes.
 static void print_string(struct text *text, const char *words)
 {
     const size_t plain =
@@ -286,7 +286,7 @@ static void json_record(struct text *text, const struct wire_record *record, con
     put_char(text, '}');
 }
 
-// The head's fields but the first, the kind, which stands there by name.
+// The head's fields except the first, the kind, which is printed by name.
 static void json_head(struct text *text, const struct wire_head *head)
 {
     const struct wire_field *fields = wire_table_head.fields();

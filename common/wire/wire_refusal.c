@@ -19,7 +19,7 @@ static const char *const whats[WIRE_REFUSED_REASONS] = {
     [WIRE_REFUSED_TRAILING] = "trailing bytes",
     [WIRE_REFUSED_PROTOCOL] = "protocol",
     [WIRE_REFUSED_KIND] = "unknown kind",
-    [WIRE_REFUSED_FLAGS] = "not this way",
+    [WIRE_REFUSED_FLAGS] = "not accepted here",
     [WIRE_REFUSED_UNSIGNED] = "unsigned",
 };
 
@@ -40,7 +40,7 @@ bool wire_refuse(struct wire_refusal *refusal, enum wire_reason reason, uint64_t
 
 bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t index)
 {
-    ensure(refusal->path_count <= WIRE_DEPTH_MAX); // The table is not deeper: a test says so
+    ensure(refusal->path_count <= WIRE_DEPTH_MAX); // A test ensures that the table is not deeper
     refusal->path[refusal->path_count].field = field;
     refusal->path[refusal->path_count++].index = index;
     return false;
@@ -50,7 +50,7 @@ bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t in
 
 enum { PLACE_MAX = 256, REASON_MAX = 192 };
 
-// What the first byte of a msgpack value says it is.
+// The type that the first byte of a msgpack value names.
 static const char *type_name(uint8_t first)
 {
     static const char *const names[] = {
@@ -104,7 +104,7 @@ static void reason_text(const struct wire_refusal *refusal, char out[REASON_MAX]
         SAY("%" PRIu64 " elements, allowed %" PRIu64 "..%" PRIu64, value, min, max);
     case WIRE_REFUSED_CONTROL: SAY("control character 0x%02" PRIx64 ", allowed 0x20..0xff", value);
     case WIRE_REFUSED_NOT_FINITE: SAY("not a finite number");
-    case WIRE_REFUSED_NULL: SAY("%" PRIu64 " promised, but there is no address", value);
+    case WIRE_REFUSED_NULL: SAY("count is %" PRIu64 ", but the pointer is NULL", value);
     case WIRE_REFUSED_MISSING:
         SAY("missing: %" PRIu64 " fields came, at least %" PRIu64 " are needed", value, min);
     case WIRE_REFUSED_ARENA:
@@ -114,7 +114,7 @@ static void reason_text(const struct wire_refusal *refusal, char out[REASON_MAX]
         SAY("protocol %" PRIu64 ", this build speaks %" PRIu64 ": upgrade", value, min);
     case WIRE_REFUSED_KIND:
         SAY("kind %" PRIu64 " is not known, the last known is %" PRIu64 ": upgrade", value, max);
-    case WIRE_REFUSED_FLAGS: SAY("does not travel this way");
+    case WIRE_REFUSED_FLAGS: SAY("this kind is not accepted here");
     case WIRE_REFUSED_UNSIGNED: SAY("needs a signature and has none");
     case WIRE_REFUSED_REASONS: SAY("refused");
     }

@@ -14,7 +14,7 @@
 WIRE_RECORD_DEFINE(head)
 WIRE_RECORD_DEFINE_AS(interval, struct interval)
 
-// By number, so that two frames with one number do not compile.
+// Indexed by number, so that two frames with the same number do not compile.
 #define WENUM(name, PREFIX)
 #define RECORD(name)
 #define FRAME(number, KIND, record, flags) [number] = { #KIND, &wire_table_##record, flags },

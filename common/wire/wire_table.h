@@ -1,6 +1,6 @@
 #pragma once
-// wire_table -- what frames.def says, as constant tables: the inside of this folder, and of the
-// tests that walk every frame. Whoever only sends and receives needs wire.h alone.
+// wire_table -- frames.def as constant tables, for this folder and for tests that walk every frame.
+// To send and receive, wire.h is enough.
 
 #include "common/wire/wire.h"
 #include "common/wire/wire_cursor.h"
@@ -36,7 +36,7 @@ struct wire_field {
 struct wire_record {
     const char *name;
     uint32_t size, field_count;
-    const struct wire_field *(*fields)(void); // Only in a function can offsetof name its struct
+    const struct wire_field *(*fields)(void); // A function: offsetof needs the struct's name
 };
 
 struct wire_frame {
@@ -48,14 +48,14 @@ struct wire_frame {
 // NULL for an unknown kind.
 const struct wire_frame *wire_table_frame(uint16_t kind);
 
-// Worst case of its packed bytes, and of the lists under it; SIZE_MAX when huge.
+// The worst case of a record's packed bytes, and of the lists under it; SIZE_MAX if it overflows.
 size_t wire_table_record_max(const struct wire_record *record);
 size_t wire_table_arena_max(const struct wire_record *record);
 unsigned wire_table_depth(const struct wire_record *record); // 1 for a flat record
 
 // ---- one record without a frame around it ---------------------------------------------------
 
-// Counts on when `out` is full: it all was written if used <= max at the end.
+// It goes on counting when `out` is full: everything was written if used <= max at the end.
 struct wire_sink {
     uint8_t *out;
     size_t used, max;
@@ -67,8 +67,8 @@ bool wire_cursor_record(struct wire_cursor *cursor, const struct wire_record *re
                         void *ret_body);
 bool wire_record_equal(const struct wire_record *record, const void *a, const void *b);
 
-// Both return false, so that a failing line can return them. The first begins a refusal (the caller
-// sets what else is to say), the second puts one more step in front of its path.
+// Both return false, so that a caller can return their result. The first begins a refusal (the
+// caller sets its other members), the second puts one more field in front of its path.
 bool wire_refuse(struct wire_refusal *refusal, enum wire_reason reason, uint64_t value,
                  uint64_t min, uint64_t max);
 bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t index);

@@ -113,7 +113,8 @@ static bool unpack_bytes(struct wire_cursor *cursor, const struct wire_field *fi
     return true;
 }
 
-// Not zeroed here but record by record: memory is touched only as the bytes justify it.
+// The memory is not zeroed here but record by record, so that a short frame with a large count does
+// not make us touch much memory.
 static void *arena_take(struct wire_cursor *cursor, const uint8_t *at, size_t count)
 {
     struct wire_arena *arena = cursor->arena;
@@ -219,7 +220,7 @@ bool wire_cursor_record(struct wire_cursor *cursor, const struct wire_record *re
 
 // ---- frames, bodies, records ----------------------------------------------------------------
 
-// On a refusal the arena is as it was.
+// A refusal leaves the arena unchanged.
 static bool unpack_into_arena(struct wire_cursor *cursor, uint16_t kind, const void **ret_body)
 {
     const struct wire_record *record = wire_table_frame(kind)->record;
@@ -259,7 +260,7 @@ static bool refuse_elements(struct wire_cursor *cursor, uint32_t elements, uint6
     return wire_cursor_refuse(cursor, cursor->start, WIRE_REFUSED_COUNT, elements, wanted, wanted);
 }
 
-// Protocol first: of a frame of another protocol nothing else may be assumed.
+// The protocol comes first: nothing else is known about a frame of another protocol.
 static bool unpack_head(struct wire_cursor *cursor, unsigned allowed, struct wire_head *ret_head)
 {
     uint32_t elements;
@@ -402,7 +403,7 @@ bool wire_unpack_record(const uint8_t *bytes, size_t count, unsigned allowed,
 
 // ---- signatures -----------------------------------------------------------------------------
 
-// A cursor in front of the signature of something that looks like a frame.
+// Moves the cursor to the signature, if the bytes look like a frame.
 static bool seek_signature(struct wire_cursor *cursor)
 {
     uint32_t elements;

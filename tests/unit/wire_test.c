@@ -209,7 +209,7 @@ static void test_frames_are_refused_by_name(void **state)
              "frame: kind 65535 is not known, the last known is %u: upgrade", last);
     assert_frame_refused(HEAD_HEX("cdffff") "90 c0", ~0u, unknown, 2);
     assert_frame_refused(HEAD_HEX("02") "92 05 a0 c0", WIRE_NEWS | WIRE_BULK,
-                         "WELCOME: does not travel this way", 2);
+                         "WELCOME: this kind is not accepted here", 2);
     assert_frame_refused(HEAD_HEX("02") "92 05 a0 c0 00", ~0u,
                          "WELCOME: 1 bytes after the end, allowed 0", 47);
     assert_frame_refused(HEAD_HEX("02") "92 05 a0 c401 00", ~0u,

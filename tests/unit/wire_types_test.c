@@ -349,9 +349,9 @@ static void test_what_breaks_the_table_is_not_packed(void **state)
     bad = good, bad.m.count = 301;
     assert_not_packed(&bad, ".m: 301 bytes, allowed 0..300");
     bad = good, bad.m.data = NULL;
-    assert_not_packed(&bad, ".m: 3 promised, but there is no address");
+    assert_not_packed(&bad, ".m: count is 3, but the pointer is NULL");
     bad = good, bad.o = NULL;
-    assert_not_packed(&bad, ".o: 2 promised, but there is no address");
+    assert_not_packed(&bad, ".o: count is 2, but the pointer is NULL");
     bad = good, bad.o_count = 21;
     assert_not_packed(&bad, ".o: 21 elements, allowed 0..20");
     bad = good, points[1].x = -1001;
