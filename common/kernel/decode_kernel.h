@@ -1,14 +1,15 @@
 #pragma once
-// decode_kernel -- the products of one token, or of a few, with the parameters and with what was
-// read before, written once on lanes. Only kernels_*.c include this. What each does is said in
-// kernels.h.
+// decode_kernel -- the products of one token, or of a few, with the parameters and with the keys
+// and values of earlier tokens, written once on lanes. Only kernels_*.c include this. kernels.h
+// says what each function computes.
 
 #include "common/kernel/kernels.h"
 #include "common/kernel/lanes.h"
 
 enum { DECODE_ROWS = 4, DECODE_OUTS = 4 };
 
-// A tile of rows x outs results, as many chains at once; both are constants where this is inlined.
+// A tile of rows x outs results, one chain for each. Both are constants where this is inlined, so
+// the chains stay in registers.
 LANES_INLINE void decode_tile(size_t rows, size_t outs, size_t in, const float *x, size_t x_stride,
                               const float *w, size_t w_stride, float *y, size_t y_stride)
 {

@@ -1,3 +1,8 @@
+// gemm -- c is computed in strips of up to COLUMNS_MAX columns, and each strip in parts of the
+// depth k. For each part all workers first pack B into panels; then each task packs a block of rows
+// of A and multiplies it with all panels. A later part of k adds to the earlier ones, in ascending
+// order, so every element of c stays one chain.
+
 #include "common/kernel/gemm.h"
 #include "common/kernel/kernels.h"
 #ifdef SHOAL_BLAS
@@ -6,8 +11,8 @@
 
 #include <string.h>
 
-// A block of A stays in the second cache beside a panel of B; so much of B as COLUMNS_MAX columns
-// (4 MiB) in the third.
+// A block of A and a panel of B fit into the second-level cache; COLUMNS_MAX columns of B (4 MiB)
+// fit into the third.
 enum {
     DEPTH_WORDS_MAX = 512,
     COLUMNS_MAX = 2048,
@@ -21,17 +26,17 @@ struct product {
     const struct kernels_product *kernels;
     float *b_packed, *a_packed; // a_packed: one block for each worker
     size_t a_packed_count;
-    uint32_t blocks;              // Of rows of c: one task each
-    size_t depth_first, depth;    // The part of k in work
-    size_t words;                 // That it takes, packed
-    size_t column_first, columns; // The part of n in work
+    uint32_t blocks;              // Blocks of rows of c: one task each
+    size_t depth_first, depth;    // The present part of k
+    size_t words;                 // Packed words of that part
+    size_t column_first, columns; // The present part of n
 };
 
 static size_t round_up(size_t count, size_t unit) { return (count + unit - 1) / unit * unit; }
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-// Words of the deepest part of a k, in any precision and with any instruction set.
+// Words of the deepest part of k, for any precision and any instruction set.
 static size_t words_max(uint32_t k) { return smaller(round_up(k, 2), DEPTH_WORDS_MAX); }
 
 static size_t b_packed_count(uint32_t n, uint32_t k)
@@ -106,8 +111,8 @@ static void clear(const struct gemm *job)
         memset(job->c + i * job->c_stride, 0, job->n * sizeof *job->c);
 }
 
-// Parts of k of about one size: none deeper than the words allow, each but the last whole blocks of
-// what the packing transposes.
+// Cuts k into parts of about equal size. None is deeper than DEPTH_WORDS_MAX words, and each but
+// the last is a multiple of the blocks that packing transposes.
 static size_t depth_of_parts(const struct kernels_product *kernels, size_t k)
 {
     const size_t most = DEPTH_WORDS_MAX / kernels->group_words * kernels->group;

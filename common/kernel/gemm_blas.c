@@ -22,8 +22,8 @@ __attribute__((constructor)) static void begin(void)
 {
     openblas_set_num_threads(1);
     fprintf(stderr,
-            "warning: built with BLAS=1: float32 products are those of %s, NOT "
-            "reproducible: nobody can recompute these gradients to the bit\n",
+            "warning: built with BLAS=1: %s computes float32 products, which are NOT "
+            "reproducible: no other member can recompute these gradients to the bit\n",
             gemm_blas_name());
 }
 

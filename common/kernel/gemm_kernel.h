@@ -3,16 +3,16 @@
 // kernels_*.c include this, after setting TILE_ROWS and TILE_LANES to what their registers hold:
 // TILE_ROWS * TILE_LANES accumulators stay in registers for the whole depth.
 //
-// bfloat16 pairs are one word each where the processor multiplies them so (gemm_kernel_bf16.h).
-// Elsewhere a pair is two words, floats rounded to bfloat16 with the odd k first, and the tile is
-// that of float32 with tiny numbers flushed to zero: the same multiply-adds in the same order.
+// If the processor multiplies pairs of bfloat16, a pair is one word. Otherwise a pair is two words:
+// floats rounded to bfloat16, the odd k first, and the tile is that of float32 with tiny numbers
+// flushed to zero. Both are the same multiply-adds in the same order.
 
 #include "common/kernel/kernels.h"
 #include "common/kernel/lanes.h"
 
 enum { TILE_COLUMNS = TILE_LANES * LANES };
 
-// Panels from 16 x 16 blocks, transposed. With `bf16` the two k of a pair change places.
+// Packs panels from transposed blocks of 16 x 16. With `bf16` the two k of a pair are swapped.
 LANES_INLINE void gemm_pack_rows_as(const float *from, size_t stride, uint32_t rows,
                                     uint32_t height, size_t depth, float *to, bool bf16)
 {
@@ -30,8 +30,8 @@ LANES_INLINE void gemm_pack_rows_as(const float *from, size_t stride, uint32_t r
             }
             lanes_transpose(block);
             if (bf16) columns += columns % 2;
-            // A height below 16 lets a store run into the next ones' places, which are written
-            // after it
+            // If the height is below 16, a store also writes into the places of the next columns,
+            // which are stored after it
             for (uint32_t i = 0; i < columns; i++)
                 lanes_store_upto(to + (k + i) * height + r, block[bf16 ? i ^ 1 : i],
                                  (places - k - i) * height - r);
@@ -77,7 +77,7 @@ static void gemm_pack_columns(const float *from, size_t stride, uint32_t rows, u
 #if defined(__AVX512BF16__)
 enum { GEMM_PAIR_WORDS = 1 };
 
-// 16 rows of 32 k become, as words of a pair each, 16 rows of 16 words: the block of above.
+// 16 rows of 32 k become 16 rows of 16 words, a pair in each word: then a block as above.
 static void gemm_pack_rows_bf16(const float *from, size_t stride, uint32_t rows, uint32_t height,
                                 size_t depth, float *to)
 {
@@ -196,14 +196,14 @@ LANES_INLINE void gemm_tile(size_t words, const float *a, const float *b, float 
     }
 }
 
-// A tile at the edge of c: computed aside, and only what exists is copied.
+// A tile at the edge of c is computed in a buffer; only the part inside c is copied.
 LANES_INLINE void gemm_tile_edge(size_t rows, size_t columns, size_t words, const float *a,
                                  const float *b, float *c, size_t c_stride, bool add, bool bf16)
 {
     float aside[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64))) = { 0 };
     for (size_t i = 0; add && i < rows; i++)
         memcpy(aside + i * TILE_COLUMNS, c + i * c_stride, columns * sizeof *c);
-    gemm_tile(words, a, b, aside, TILE_COLUMNS, true, bf16); // From 0 is the same as not adding
+    gemm_tile(words, a, b, aside, TILE_COLUMNS, true, bf16); // Adding to 0 equals not adding
     for (size_t i = 0; i < rows; i++)
         memcpy(c + i * c_stride, aside + i * TILE_COLUMNS, columns * sizeof *c);
 }

@@ -1,5 +1,5 @@
-// kernel_set -- the table of one instruction set's kernels; KERNEL_SET is its name, as in
-// kernels_avx2. The last thing a kernels_*.c includes.
+// kernel_set -- the table of one instruction set's kernels. KERNEL_SET is its name, as in
+// kernels_avx2. Each kernels_*.c includes this last.
 
 #include "common/kernel/gemm_kernel.h"
 #include "common/kernel/row_kernel.h"

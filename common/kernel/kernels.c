@@ -26,14 +26,14 @@ static bool can_run(const struct kernels *set)
 static const struct kernels *best(void)
 {
     size_t i = 0;
-    while (!can_run(sets[i])) i++; // The last runs anywhere
+    while (!can_run(sets[i])) i++; // The last set runs on every processor
     return sets[i];
 }
 
 const struct kernels *kernels_chosen(void)
 {
     const struct kernels *set = atomic_load(&chosen);
-    // Twice at once is harmless: the answer is the same
+    // Two threads may do this at the same time: both find the same set
     if (!set) atomic_store(&chosen, set = best());
     return set;
 }

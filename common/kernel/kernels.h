@@ -6,9 +6,9 @@
 //     kernels_avx2.c       │
 //     kernels_base.c       ┘
 //
-// All give the same bits for the same input (lanes.h says why), so the choice is speed alone.
-// Matrices are row-major; a stride is the distance between rows, in floats. Nothing here allocates
-// or fails.
+// All give the same bits for the same input (lanes.h says why), so the choice changes only the
+// speed. Matrices are row-major; a stride is the distance between rows, in floats. Nothing here
+// allocates or fails.
 
 #include "common/kernel/adamw_factors.h"
 #include "common/kernel/gemm.h"
@@ -19,9 +19,9 @@ enum { KERNELS_TILE_ROWS_MAX = 14, KERNELS_TILE_COLUMNS_MAX = 32 };
 struct kernels_product {
     uint32_t tile_rows; // The register tile
     uint32_t tile_columns;
-    uint32_t group, group_words; // So many k, rounded up, take so many words of 4 bytes
+    uint32_t group, group_words; // Each `group` of k, or part of it, takes `group_words` words
 
-    // A packed panel holds `height` rows (missing ones zero) as [words of the depth][height].
+    // A packed panel has `height` rows (missing rows are zero) as [words of the depth][height].
     // pack_rows takes element (r, k) from from[r*stride + k], pack_columns from from[k*stride + r].
     void (*pack_rows)(const float *from, size_t stride, uint32_t rows, uint32_t height,
                       size_t depth, float *to);
@@ -59,15 +59,15 @@ struct kernels {
     // ret_log_sum[r] = log of the sum of exp(scale * score).
     void (*softmax)(size_t rows, size_t first, size_t width, float scale, float *scores,
                     size_t stride, float *ret_log_sum);
-    // From scores and log_sum the probabilities again (in place); d_scores goes in as the gradient
-    // of the probabilities and comes out as that of the unscaled scores. out and d_out:
+    // Turns scores and log_sum into the probabilities again (in place), and d_scores from the
+    // gradient of the probabilities into that of the unscaled scores. out and d_out:
     // [rows][head_dim] at io_stride.
     void (*softmax_back)(size_t rows, size_t first, size_t width, float scale, float *scores,
                          float *d_scores, size_t stride, const float *log_sum, const float *out,
                          const float *d_out, size_t io_stride, size_t head_dim);
 
-    // ret_losses[r] = -log softmax(logits[r])[targets[r]]; with `weight` != 0 the logits become
-    // weight times the gradient, else their content is lost.
+    // ret_losses[r] = -log softmax(logits[r])[targets[r]]. With `weight` != 0 the logits become
+    // weight times the gradient; else they are overwritten with unspecified values.
     void (*entropy)(size_t rows, size_t vocab, float *logits, const uint32_t *targets, float weight,
                     float *ret_losses);
 
@@ -77,8 +77,8 @@ struct kernels {
     void (*add_scaled)(size_t count, float factor, const float *from, float *to);
     double (*square_sum)(size_t count, const float *x); // Sixteen double chains, one tree
 
-    // y[r][o] = sum over i of x[r][i] * w[o][i], each in sixteen chains and one tree, so that its
-    // bits do not depend on how many rows come together. For few rows: nothing is packed.
+    // y[r][o] = sum over i of x[r][i] * w[o][i], each sum in sixteen chains and one tree, so that
+    // its bits do not depend on the number of rows. For few rows: nothing is packed.
     void (*project)(size_t rows, size_t out, size_t in, const float *x, size_t x_stride,
                     const float *w, size_t w_stride, float *y, size_t y_stride);
     // y[dim] = softmax(scale * k q) v, over `count` keys and values; scores[count] is scratch.
@@ -92,9 +92,10 @@ struct kernels {
 
 extern const struct kernels kernels_avx512bf16, kernels_avx512, kernels_avx2, kernels_base;
 
-// The best set this processor can run, or the one last named to learn_set_isa.
+// The fastest set that this processor can run, or the one chosen last with learn_set_isa.
 const struct kernels *kernels_chosen(void);
 
-// For tests and measurements: the name of a set, or "best" for the processor's own. False, and
-// nothing changed, for any other name or one this processor cannot run. Not while anybody computes.
+// For tests and measurements: chooses a set by name, or the fastest with "best". False, and nothing
+// changes, for an unknown name or a set that this processor cannot run. Not while a thread
+// computes.
 bool learn_set_isa(const char *name);

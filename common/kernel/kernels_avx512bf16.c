@@ -1,4 +1,4 @@
-// The kernels for AVX-512 with bfloat16 products: as AVX-512, but for VDPBF16PS.
+// The kernels for AVX-512 with bfloat16 products: as AVX-512, except that products use VDPBF16PS.
 #define KERNEL_SET avx512bf16
 #define TILE_ROWS  14
 #define TILE_LANES 2

@@ -6,7 +6,7 @@
 // The three give the same bits: each operation is one correctly rounded IEEE operation per lane, a
 // multiply-add is one fused rounding (fmaf), and sums across lanes follow one fixed tree. So a
 // kernel written on lanes, compiled once per instruction set, is one function of its input. Only
-// kernels_*.c include this; which of the three they get is decided by their compiler flags.
+// kernels_*.c include this; their compiler flags decide which of the three they get.
 
 #include <math.h>
 #include <stdbool.h>
@@ -15,9 +15,9 @@
 
 enum { LANES = 16 };
 
-// In registers all is unrolled and inlined, or lanes would be spilled at every call. The portable
-// kind lives in memory anyway; gcc would need a minute to inline it together with the address
-// sanitizer's checks.
+// With registers everything is unrolled and inlined; otherwise lanes would be spilled at every
+// call. The portable lanes are in memory anyway, and gcc would need a minute to inline them
+// together with the address sanitizer's checks.
 #define LANES_PRAGMA(text) _Pragma(#text)
 #if defined(__AVX2__) && defined(__FMA__)
 #define LANES_INLINE        static inline __attribute__((always_inline, unused))
@@ -56,7 +56,8 @@ LANES_INLINE lanes lanes_power_of_two(lanes shifted)
     return _mm512_castsi512_ps(_mm512_add_epi32(bits, _mm512_set1_epi32(0x3f800000)));
 }
 
-// The nearest bfloat16, halves to even, as a float; below 2^-126 a zero of that sign, NaN stays NaN.
+// The nearest bfloat16, ties to even, as a float; below 2^-126 a zero of the same sign; NaN stays
+// NaN.
 LANES_INLINE lanes lanes_round_bf16(lanes a)
 {
     const __m512i bits = _mm512_castps_si512(a), half = _mm512_set1_epi32(0x7fff);
@@ -91,7 +92,7 @@ LANES_INLINE void lanes_store_some(float *to, lanes a, size_t count)
         return _mm_cvtss_f32(op128(d, _mm_shuffle_ps(d, d, 1)));                                   \
     }
 
-// Rows become columns: rows[i] lane k <-> rows[k] lane i.
+// Transposes: rows[i] lane k <-> rows[k] lane i.
 LANES_INLINE void lanes_transpose(lanes rows[LANES])
 {
     __m512 pairs[16], fours[16];
@@ -322,10 +323,10 @@ LANES_INLINE void lanes_flush_end(unsigned before) { (void)before; }
 static inline float flush(float a) { return fabsf(a) < 0x1p-126f ? copysignf(0.0f, a) : a; }
 LANES_EACH(lanes_flush, (lanes a), flush(a.at[i]))
 
-// The processor asks whether a result is tiny after rounding it as if exponents had no end. So what
-// fmaf rounds up to 2^-126 is tiny all the same if it is below 2^-126 - 2^-151, the middle between
-// that and the next lower number of 24 bits. The product of two bfloat16 is exact in double, and so
-// is what the sum leaves over (Knuth's TwoSum).
+// The processor decides whether a result is tiny after it has rounded it as if exponents were
+// unbounded. So a result that fmaf rounds up to 2^-126 is tiny all the same if it is below 2^-126 -
+// 2^-151, the middle between that and the next lower number of 24 bits. The product of two bfloat16
+// is exact in double, and so is the rounding error of the sum (Knuth's TwoSum).
 static inline bool is_tiny(double product, double c)
 {
     const double limit = 0x1p-126 - 0x1p-151, sum = product + c, part = sum - product;
@@ -365,8 +366,8 @@ LANES_INLINE void lanes_transpose(lanes rows[LANES])
 #endif
 
 #if defined(__AVX2__)
-// Between begin and end a lanes_fma_flushed takes what is below 2^-126 for a zero of its sign, in
-// its input and its result. With vectors that is a mode of the processor.
+// Between begin and end, lanes_fma_flushed treats a number below 2^-126 as a zero of the same sign,
+// in its input and its result. With vectors that is a mode of the processor.
 LANES_INLINE unsigned lanes_flush_begin(void)
 {
     const unsigned before = _mm_getcsr();
@@ -378,7 +379,7 @@ LANES_INLINE lanes lanes_flush(lanes a) { return a; }
 LANES_INLINE lanes lanes_fma_flushed(lanes a, lanes b, lanes c) { return lanes_fma(a, b, c); }
 #endif
 
-// The one tree of all sums across lanes: i with i+8, then i with i+4, i+2, i+1.
+// Every sum across lanes uses this tree: i with i+8, then i with i+4, i+2, i+1.
 #if defined(__AVX2__)
 LANES_HALVE(lanes_sum, _mm256_add_ps, _mm_add_ps)
 LANES_HALVE(lanes_largest, _mm256_max_ps, _mm_max_ps)
@@ -387,8 +388,8 @@ LANES_HALVE(lanes_sum, LANES_ADD_ONE, LANES_ADD_ONE)
 LANES_HALVE(lanes_largest, LANES_MAX_ONE, LANES_MAX_ONE)
 #endif
 
-// The whole of a vector register at a time, and what is left over of a row of `count` numbers at
-// its end.
+// Loads and stores: a whole vector register, or the last part of a row, of which `count` numbers
+// are left.
 LANES_INLINE lanes lanes_load_upto(const float *from, size_t left)
 {
     return left >= LANES ? lanes_load(from) : lanes_load_some(from, left);
@@ -402,7 +403,7 @@ LANES_INLINE void lanes_store_upto(float *to, lanes a, size_t left)
 // e^x within 2 units in the last place; x below -87 counts as -87, above 88 as 88, NaN gives NaN.
 //
 // x = n ln 2 + r, |r| <= ln(2)/2: a degree-6 polynomial in r (Cephes' expf), times 2^n. Adding and
-// taking away 1.5 * 2^23 rounds to the nearest integer and leaves n in the low bits of the sum.
+// subtracting 1.5 * 2^23 rounds to the nearest integer; the sum has n in its low bits.
 LANES_INLINE lanes lanes_exp(lanes x)
 {
     const lanes shift = lanes_all(12582912.0f);

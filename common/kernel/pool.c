@@ -1,3 +1,7 @@
+// pool -- one lock guards the job. pool_run deals the tasks into one share for each worker, wakes
+// the others and takes tasks itself. A worker takes from its own share first, in order, then from
+// the end of the largest share that is left. The caller returns when all tasks have returned.
+
 #include "common/kernel/pool.h"
 #include "common/base/ensure.h"
 
@@ -9,18 +13,17 @@
 struct worker {
     pool_t *pool;
     pthread_t thread;
-    uint32_t number; // From 1; 0 is whoever calls pool_run
+    uint32_t number; // From 1; the caller of pool_run is worker 0
 };
 
-// Tasks of a job that are not taken yet: each worker begins with a run of them, the same one in
-// every job of that many, so that what it wrote lies in its own cache when it comes to read it. Who
-// has none left helps the one who has most, from the end.
+// The tasks of a worker's share that are not taken yet. Jobs with the same number of tasks give a
+// worker the same share, so that it reads from its own cache what it wrote in the job before.
 struct share {
     uint32_t next, end;
 };
 
-// All but `threads` and `workers` is guarded by `lock`. A worker that wakes late finds no task left
-// and sleeps on: a job waits for its tasks, never for its workers.
+// `lock` guards all members but `threads` and `workers`. A worker that wakes late finds no task and
+// sleeps again: a job waits for its tasks, not for its workers.
 struct pool {
     pthread_mutex_t lock;
     pthread_cond_t work; // There is a task to take, or it is time to stop
@@ -102,7 +105,7 @@ pool_t *pool_new(uint32_t threads)
 
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // Signals are for the thread that runs the loop
+    pthread_sigmask(SIG_SETMASK, &all, &before); // Only the thread of the event loop takes signals
     uint32_t started = 0;
     for (; started < threads - 1; started++) {
         struct worker *worker = &self->workers[started];
@@ -151,7 +154,7 @@ void pool_run(pool_t *self, uint32_t tasks, pool_task_fn *fn, void *arg)
         self->shares[i] = (struct share){ (uint32_t)share.first, (uint32_t)share.end };
     }
     pthread_mutex_unlock(&self->lock);
-    if (tasks > 1) pthread_cond_broadcast(&self->work); // One task is quicker done than handed over
+    if (tasks > 1) pthread_cond_broadcast(&self->work); // A single task is quicker done here
 
     pthread_mutex_lock(&self->lock);
     take_tasks(self, 0);
@@ -164,7 +167,7 @@ struct pool_share pool_share_of(uint64_t count, uint64_t grain, uint32_t parts, 
 {
     ensure(grain > 0 && part < parts && count <= UINT64_MAX - grain);
     const uint64_t grains = (count + grain - 1) / grain;
-    // The first `longer` get one more
+    // The first `longer` parts get one grain more
     const uint64_t each = grains / parts, longer = grains % parts;
     const uint64_t first = (each * part + (part < longer ? part : longer)) * grain;
     const uint64_t end = first + (each + (part < longer)) * grain;

@@ -1,6 +1,6 @@
 #pragma once
 // row_kernel -- the loops of the model that go along rows, written once on lanes. Only kernels_*.c
-// include this. What each does is said in kernels.h.
+// include this. kernels.h says what each function computes.
 
 #include "common/kernel/elementary.h"
 #include "common/kernel/kernels.h"
@@ -214,7 +214,8 @@ static void row_scale(size_t count, float factor, float *x)
                          count - i);
 }
 
-// A float squared is exact in double, so that a compiler's choice of instructions cannot show.
+// The square of a float is exact in double, so a compiler's choice of instructions cannot change
+// it.
 static double row_square_sum(size_t count, const float *x)
 {
     double sums[LANES] = { 0 };

@@ -1,6 +1,6 @@
 #pragma once
 // vector_kernel -- the loops along the one parameter vector, written once on lanes. Only
-// kernels_*.c include this. What each does is said in kernels.h.
+// kernels_*.c include this. kernels.h says what each function computes.
 
 #include "common/kernel/kernels.h"
 #include "common/kernel/lanes.h"
