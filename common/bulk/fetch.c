@@ -1,3 +1,7 @@
+// fetch -- a list of holders with a state each. The next holder to ask is the first untried one
+// that is not doubtful (silent, lying or slow before), else the first untried one. A failure counts
+// the states and puts them into one sentence.
+
 #include "common/base/ensure.h"
 #include "common/bulk/fetch.h"
 #include <stdarg.h>

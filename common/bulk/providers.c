@@ -1,3 +1,7 @@
+// providers -- one table. The order of the next question is computed when it is asked (is_before):
+// the first one, then those that did not fail lately, proven ones before others. An answer moves a
+// provider to the front if it was fast enough; a failure puts it behind all others for a while.
+
 #include "common/base/ensure.h"
 #include "common/bulk/providers.h"
 #include <string.h>
@@ -99,6 +103,8 @@ static void keep(struct providers *self, struct provider_peer *peer, uint64_t no
     if (count > PROVIDERS_KEPT_MAX) oldest->is_kept = false;
 }
 
+// The fastest provider by remembered time; one that was not asked yet has time 0. The remembered
+// times shrink here, so that every provider is tried again some day.
 static struct provider_peer *find_faster(struct providers *self, struct provider_peer *than,
                                          uint64_t now_ms)
 {

@@ -1,3 +1,7 @@
+// rules -- comparisons first, all in one table, then rules that need code: what ends an epoch, the
+// number of witnesses, compression, the cold start, the pins of the data. Warnings come last: data
+// that nothing proves, trainers without work, AdamW.
+
 #include "common/config/rules.h"
 
 #include <string.h>

@@ -1,3 +1,7 @@
+// schema -- keys.def is included several times, with other macros each time: as the list of words,
+// of keys and of tables. Below the tables are the questions about paths: a path is active if every
+// variant above it has chosen the word that the path goes through.
+
 #include "common/config/schema.h"
 
 #include <string.h>

@@ -1,3 +1,7 @@
+// value -- one function for each type reads a node: it checks the node's type, then its range, then
+// stores the value. The others print a value, its range and its type in words. All texts about a
+// wrong value are made here.
+
 #include "common/config/value.h"
 
 #include <math.h>

@@ -1,3 +1,8 @@
+// merkle -- the root is built from left to right, with a stack of the roots of full subtrees. A
+// path is made from the root down and then reversed; it is checked from the leaf up. A range is
+// proved by one walk over the tree that takes the root of each subtree outside of it, and checked
+// by the same walk.
+
 #include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
 #include <string.h>
@@ -108,6 +113,7 @@ struct range {
     size_t used, count;
 };
 
+// Appends the roots of the largest subtrees within [from, to) that have no leaf of the range.
 static void make_range(struct range *self, uint64_t from, uint64_t to)
 {
     if (to <= self->first || from >= self->end) {
@@ -132,7 +138,9 @@ size_t merkle_make_range(uint64_t count, uint64_t first, uint64_t end, merkle_su
     return self.used;
 }
 
-// A path that is too short yields zero hashes here; the caller compares the number of hashes used.
+// The root of [from, to), from the proved leaves and the hashes of the path, in the order of
+// make_range. A path that is too short yields zero hashes here; the caller compares the number of
+// hashes used.
 static struct hash climb(struct range *self, uint64_t from, uint64_t to)
 {
     static const struct hash none;

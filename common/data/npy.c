@@ -1,12 +1,12 @@
+// npy -- the fixed part says how long the header is; the dictionary is parsed from left to right by
+// the functions take_*, whose first fault sets `bad`; then the fields are compared with what is
+// accepted, and the shape with the length of the file.
+
 #include "common/base/bytes.h"
 #include "common/data/npy.h"
 #include <string.h>
 
 enum { MAGIC_BYTES = 6, DESCR_MAX = 16, KEY_MAX = 16 };
-
-// npy -- the fixed part says how long the header is; the dictionary is parsed from left to right by
-// the functions take_*, whose first fault sets `bad`; then the fields are compared with what is
-// accepted, and the shape with the length of the file.
 
 // The text of the dictionary. `bad` stays set after the first fault.
 struct text {

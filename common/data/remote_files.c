@@ -31,7 +31,7 @@ static const char *name_of(const remote_files_t *self, uint32_t file)
     return self->manifest.files[self->listed[file]].name;
 }
 
-// ---- bytes of a file, believed or proved --------------------------------------------------------
+// ---- bytes of a file, checked if there is a manifest --------------------------------------------
 
 // The bytes that a request asks for: those that are needed, widened to blocks that can be proved.
 struct window {

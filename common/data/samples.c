@@ -1,3 +1,6 @@
+// samples -- a position becomes a pass and an index; the index goes through the pass's shuffle, if
+// there is one, and gives a sample; binary search finds the sample's file, and the offset follows.
+
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/data/samples.h"

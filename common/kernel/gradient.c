@@ -1,3 +1,6 @@
+// gradient -- one walk serves both functions: pieces of the gradient go to the pool, a group at a
+// time, and either their squares are summed, in the order of the pieces, or they are scaled.
+
 #include "common/kernel/gradient.h"
 #include "common/base/ensure.h"
 #include "common/kernel/kernels.h"

@@ -1,5 +1,5 @@
 #pragma once
-// gradient -- the length of a gradient, and keeping it within bounds.
+// gradient -- the norm of a gradient, and clipping it.
 //
 // The sum of squares is taken in double in one fixed order (pieces of GRADIENT_PIECE numbers,
 // sixteen chains in each, then the pieces in order), so it has the same bits for every number of
@@ -10,13 +10,14 @@
 
 enum { GRADIENT_PIECE = 1 << 14 };
 
-// Above it no optimizer takes one: up to it the square of each of its numbers is still a float.
+// No optimizer accepts a longer gradient. Up to this length the square of each of its numbers fits
+// into a float.
 #define GRADIENT_LIMIT 0x1p63
 
 // The 2-norm of `count` numbers; NaN or infinite if one of them is.
 double gradient_norm(pool_t *pool, const float *gradient, uint64_t count);
 
-// Scales the gradient to norm_max (above 0) if it is longer, and tells how long it was. FAULT_NAN,
-// and nothing changed, if a number is not finite.
+// Scales the gradient to norm_max (above 0) if it is longer; *ret_norm is the norm it had.
+// FAULT_NAN, and nothing is changed, if a number is not finite.
 int gradient_clip(pool_t *pool, float *gradient, uint64_t count, double norm_max, struct why *why,
                   double *ret_norm);

@@ -1,3 +1,6 @@
+// kernels -- the sets in order of speed; the first one that the processor can run is chosen at the
+// first question, unless learn_set_isa has named another.
+
 #include "common/kernel/kernels.h"
 
 #include <stdatomic.h>

@@ -1,3 +1,6 @@
+// pending -- records in one array, the bytes of all of them in one buffer. Offsets, not pointers,
+// because the buffer moves when it grows.
+
 #include "common/ledger/pending.h"
 #include "common/base/ensure.h"
 #include <stdlib.h>

@@ -137,7 +137,8 @@ int bpe_add_merge(bpe_t *self, uint32_t left, uint32_t right, struct why *why)
         return why_set(why, FAULT_LIMIT, "more than %d merges", BPE_MERGES_MAX);
     const uint32_t made = find_joined(self, left, right);
     if (made == BPE_NONE)
-        return why_set(why, FAULT_FORMAT, "merge %u of ids %u and %u makes a text that is no token",
+        return why_set(why, FAULT_FORMAT,
+                       "merge %u of ids %u and %u makes a text that is not a token",
                        self->merge_count, left, right);
     struct pair_slot *slot = pair_map_add(&self->made, pair_of(left, right));
     if (slot->value)
@@ -326,7 +327,7 @@ static int64_t take_bytes(const bpe_t *self, struct bpe_work *work, const uint8_
         const bool is_unk = id == BPE_NONE;
         if (is_unk && self->options.unk_id == BPE_NONE)
             return why_set(why, FAULT_RANGE,
-                           "the byte 0x%02x, %zu bytes into a word, is no token "
+                           "the byte 0x%02x, %zu bytes into a word, is not a token "
                            "and there is no unk_token",
                            word[i], i);
         if (is_unk && was_unk && self->options.fuse_unk) continue;

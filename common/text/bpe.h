@@ -42,7 +42,7 @@ int bpe_add_token(bpe_t *self, uint32_t id, const char *text, size_t count, stru
 int bpe_add_merge(bpe_t *self, uint32_t left, uint32_t right, struct why *why);
 
 struct bpe_options {
-    uint32_t unk_id;    // For a byte that is no token; BPE_NONE: refused
+    uint32_t unk_id;    // For a byte that is not a token; BPE_NONE: refused
     bool fuse_unk;      // One unk for a run of such bytes
     bool ignore_merges; // A word that is a token as a whole is that token
 };
@@ -67,7 +67,7 @@ struct bpe_work *bpe_work_new(void); // NULL when memory is out; 4 MiB, and what
 void bpe_work_destroy(struct bpe_work **self);
 
 // Appends the ids of a word (1 or more bytes). A struct bpe_work caches words, so it is used with
-// one bpe only. FAULT_RANGE, with the offset, for a byte that is no token; `out` then has the ids
-// before.
+// one bpe only. FAULT_RANGE, with the offset, for a byte that is not a token; `out` then has the
+// ids before.
 int bpe_encode(const bpe_t *self, struct bpe_work *work, const uint8_t *word, size_t count,
                struct why *why, struct token_list *out);

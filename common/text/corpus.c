@@ -258,7 +258,7 @@ static int take_line(corpus_t *self, const uint8_t *text, size_t count, struct w
                       true, why);
     else
         rc = why_set(why, FAULT_FORMAT, "%s: the field '%s' is %s; refused", place,
-                     self->options.field, value ? "no text" : "missing");
+                     self->options.field, value ? "not a text" : "missing");
     json_decref(root);
     return rc;
 }

@@ -57,7 +57,7 @@ void encoder_destroy(encoder_t **self);
 
 enum { ENCODE_CONTINUES = 1 }; // The text goes on from a cut: no add_prefix_space
 
-// Appends the ids of the text. FAULT_RANGE for a byte that is no token in a vocabulary without
+// Appends the ids of the text. FAULT_RANGE for a byte that is not a token in a vocabulary without
 // unk_token, FAULT_LIMIT for a word above BPE_WORD_MAX; *out then has what came before.
 int tokenizer_encode(encoder_t *self, const uint8_t *text, size_t count, unsigned flags,
                      struct why *why, struct token_list *out);
@@ -80,6 +80,6 @@ void byte_list_free(struct byte_list *self);
 
 // Appends the bytes of the ids; for an added token, its content (Hugging Face reads even that with
 // the byte alphabet, which breaks characters beyond ASCII). FAULT_RANGE, with the index, for an id
-// that is no token; *out then has the bytes before it.
+// that is not a token; *out then has the bytes before it.
 int tokenizer_decode(const tokenizer_t *self, const uint32_t *ids, size_t count, bool skip_special,
                      struct why *why, struct byte_list *out);

@@ -24,7 +24,7 @@ static int read_vocab(const json_t *model, const char *place, bpe_t *bpe, struct
         char shown[STRICT_JSON_SHOWN];
         const json_int_t number = json_is_integer(id) ? json_integer_value(id) : -1;
         if (number < 0 || number >= BPE_TOKENS_MAX)
-            rc = why_set(why, FAULT_RANGE, "its id is no number of 0 to %d", BPE_TOKENS_MAX - 1);
+            rc = why_set(why, FAULT_RANGE, "its id is not a number of 0 to %d", BPE_TOKENS_MAX - 1);
         else rc = bpe_add_token(bpe, (uint32_t)number, text, strlen(text), why);
         if (rc < 0)
             return why_wrap(why, rc, "%s: vocab '%s'", place, strict_json_shown(text, shown));
@@ -62,7 +62,7 @@ static int read_merge(const json_t *merge, bpe_t *bpe, struct why *why)
     if (left == BPE_NONE || right == BPE_NONE) {
         char shown[STRICT_JSON_SHOWN];
         const char *text = left == BPE_NONE ? sides.left : sides.right;
-        return why_set(why, FAULT_FORMAT, "'%s' is no token", strict_json_shown(text, shown));
+        return why_set(why, FAULT_FORMAT, "'%s' is not a token", strict_json_shown(text, shown));
     }
     return bpe_add_merge(bpe, left, right, why);
 }
@@ -130,7 +130,7 @@ static int read_model(const json_t *model, const char *whole, bpe_t *bpe, struct
     if (rc == 0)
         rc = tokenizer_read_flag(model, place, "ignore_merges", false, why, &options.ignore_merges);
     if (rc == 0 && !tokenizer_is_none(unk) && !json_is_string(unk))
-        rc = why_set(why, FAULT_FORMAT, "%s: 'unk_token' is no text; refused", place);
+        rc = why_set(why, FAULT_FORMAT, "%s: 'unk_token' is not a text; refused", place);
     if (rc == 0) rc = read_vocab(model, place, bpe, why);
     if (rc == 0) rc = read_merges(model, place, bpe, why);
     if (rc < 0) return rc;

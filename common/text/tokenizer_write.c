@@ -1,9 +1,9 @@
-#include "common/base/json_file.h"
-#include "common/text/tokenizer_json.h"
-
 // tokenizer_write -- each part of a tokenizer.json becomes a JSON value; the whole is written last.
 // Only the end checks whether memory ran out: json_pack with "o" takes NULL for a failure and
 // returns NULL in turn.
+
+#include "common/base/json_file.h"
+#include "common/text/tokenizer_json.h"
 
 // ---- tokenizer.json
 

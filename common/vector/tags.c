@@ -1,3 +1,7 @@
+// tags -- registration checks the name, that it is new, the tag, the size and the room, in this
+// order. A plan first checks the cuts, then gives each item the steps of its tag, in the order of
+// registration.
+
 #include "common/vector/tags.h"
 #include "common/base/ensure.h"
 #include <inttypes.h>

@@ -184,15 +184,15 @@ size_t wire_pack_record(uint16_t kind, const void *body, uint8_t *out, size_t ou
 // reason.
 bool wire_valid(uint16_t kind, const void *body, struct wire_refusal *ret_refusal);
 
-// Bytes of a frame that a signature covers; 0 if these bytes are no frame.
+// The number of bytes of a frame that its signature covers; 0 if the bytes are not a frame.
 size_t wire_signed_bytes(const uint8_t *frame, size_t count);
 
 // Replaces the nil at the end of an unsigned frame of `count` bytes in a buffer of `max`. Returns
-// the new length; 0, and nothing written, if this is no unsigned frame or there is no room.
+// the new length; 0, and nothing is written, if it is not an unsigned frame or there is no room.
 size_t wire_put_signature(uint8_t *frame, size_t count,
                           const uint8_t signature[WIRE_SIGNATURE_BYTES], size_t max);
 
-// The 64 bytes within the frame, or NULL if it carries none (or is no frame).
+// The 64 bytes of the signature in the frame; NULL if it has none, or is not a frame.
 const uint8_t *wire_signature(const uint8_t *frame, size_t count);
 
 // Unpacking. `allowed` is a mask of flags: a kind that shares none with it is refused. On success

@@ -1,3 +1,7 @@
+// wire_pack -- walks the table of a record and writes each field in its shortest form, after the
+// same check that the reader will make. The sink counts on when its buffer is full, so one walk
+// serves to pack and to validate.
+
 #include "common/base/bytes.h"
 #include "common/wire/wire_table.h"
 

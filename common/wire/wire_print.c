@@ -1,3 +1,6 @@
+// wire_print -- two walks over the table of a record: one for people, with names as they are and long
+// lists cut, one for JSON, complete. Text from peers is escaped in both.
+
 #include "common/wire/wire_table.h"
 
 #include <inttypes.h>

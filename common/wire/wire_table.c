@@ -1,3 +1,7 @@
+// wire_table -- frames.def is included twice: for the fields of each record and for the frames by
+// number. The rest answers questions by walking these tables: names, flags, and worst-case sizes,
+// in which an overflow becomes SIZE_MAX.
+
 #include "common/wire/wire_table.h"
 
 #include <string.h>

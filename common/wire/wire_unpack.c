@@ -1,3 +1,8 @@
+// wire_unpack -- a frame is checked from left to right: its length, the protocol, the number of
+// elements, the head, the kind with its flags and longest length, the body field by field, the
+// signature, the end. The first fault ends it with a refusal that names the field; on success the
+// body is in the arena.
+
 #include "common/wire/wire_table.h"
 
 #include <math.h>
@@ -213,7 +218,7 @@ bool wire_cursor_record(struct wire_cursor *cursor, const struct wire_record *re
     }
     if (count > wire_cursor_left(cursor)) return wire_cursor_cut(cursor, count);
     if (!unpack_fields(cursor, record, ret_body)) return false;
-    for (uint32_t i = record->field_count; i < count; i++) // What a newer peer appended
+    for (uint32_t i = record->field_count; i < count; i++) // Fields that a newer peer appended
         if (!wire_cursor_skip(cursor)) return false;
     return true;
 }

@@ -1,7 +1,7 @@
 #pragma once
 // tokenizer_check -- what must hold of any bytes whatsoever, as a text and as a tokenizer.json,
-// checked by the fuzzer and by the unit test that replays its finds. Dies (ensure) where it does not
-// hold; not for two threads at once; run from the root of the source.
+// checked by the fuzzer and by the unit test that replays its finds. Dies (ensure) where it does
+// not hold; not for two threads at once; run from the root of the source.
 
 #include "common/base/ensure.h"
 #include "common/text/tokenizer_json.h"
@@ -14,7 +14,7 @@ static inline bool tokenizer_check_encodes(encoder_t *encoder, const uint8_t *te
                                            unsigned flags, struct token_list *ids)
 {
     const int rc = tokenizer_encode(encoder, text, count, flags, &tokenizer_check_why, ids);
-    ensure(rc == 0 || rc == FAULT_RANGE); // A byte that is no token
+    ensure(rc == 0 || rc == FAULT_RANGE); // A byte that is not a token
     return rc == 0;
 }
 

@@ -122,7 +122,7 @@ static void test_refusals(void **state)
     assert_non_null(strstr(why.text, "a.jsonl:2: the field 'text' is missing"));
     put_text("b.jsonl", "{\"text\":5}");
     assert_int_equal(next_fault("b.jsonl"), FAULT_FORMAT);
-    assert_non_null(strstr(why.text, "is no text"));
+    assert_non_null(strstr(why.text, "is not a text"));
     put_text("c.jsonl", "\n{\"text\":");
     assert_int_equal(next_fault("c.jsonl"), FAULT_FORMAT);
     assert_non_null(strstr(why.text, "c.jsonl:2: no valid JSON"));
