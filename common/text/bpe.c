@@ -354,8 +354,9 @@ static uint32_t find_whole(const bpe_t *self, struct bpe_work *work, const uint8
     return bpe_find(self, (const char *)work->text, length);
 }
 
-static int encode_anew(const bpe_t *self, struct bpe_work *work, const uint8_t *word, size_t count,
-                       struct why *why, struct token_list *out)
+// Encodes a word that is not in the cache, or too long for it.
+static int encode_uncached(const bpe_t *self, struct bpe_work *work, const uint8_t *word,
+                           size_t count, struct why *why, struct token_list *out)
 {
     if (self->options.ignore_merges) {
         const uint32_t id = find_whole(self, work, word, count);
@@ -385,7 +386,7 @@ int bpe_encode(const bpe_t *self, struct bpe_work *work, const uint8_t *word, si
                struct why *why, struct token_list *out)
 {
     ensure(count > 0 && count <= BPE_WORD_MAX);
-    if (count > CACHE_BYTES) return encode_anew(self, work, word, count, why, out);
+    if (count > CACHE_BYTES) return encode_uncached(self, work, word, count, why, out);
     struct cached *slot = &work->cache[slot_of(word, count)];
     if (slot->bytes_count == count && memcmp(slot->bytes, word, count) == 0) {
         token_list_reserve(out, CACHE_IDS);
@@ -394,7 +395,7 @@ int bpe_encode(const bpe_t *self, struct bpe_work *work, const uint8_t *word, si
         return 0;
     }
     const size_t before = out->count;
-    int rc = encode_anew(self, work, word, count, why, out);
+    int rc = encode_uncached(self, work, word, count, why, out);
     const size_t made = out->count - before;
     if (rc < 0 || made > CACHE_IDS) return rc;
     *slot = (struct cached){ .bytes_count = (uint8_t)count, .ids_count = (uint8_t)made };
