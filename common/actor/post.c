@@ -271,7 +271,7 @@ void post_tick(struct post *self)
     self->hello_ms = now_ms + HELLO_MS;
     if (now_ms - self->heard_ms > POST_SILENCE_MS) {
         if (!self->options.quiet)
-            log_line(LOG_WARNING, "broker.silent address=%s for_ms=%llu; connecting anew",
+            log_line(LOG_WARNING, "broker.silent address=%s for_ms=%llu; connecting again",
                      self->broker.address, (unsigned long long)(now_ms - self->heard_ms));
         const bool is_open = open_sockets(self);
         self->hello_ms = now_ms + HELLO_MS;

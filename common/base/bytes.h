@@ -1,11 +1,12 @@
 #pragma once
-// bytes -- numbers as bytes, in a written order: what is hashed, stored and sent is the same on every machine.
+// bytes -- numbers as bytes, in a written order: what is hashed, stored and sent is the same on
+// every machine.
 //
-//     le_put (bytes, 0x0102, 2)   02 01    little-endian: hashes, payloads, token files, invitations
-//     be_put (bytes, 0x0102, 2)   01 02    big-endian: msgpack, and keys that are sorted as bytes
+//     le_put (bytes, 0x0102, 2)   02 01   little-endian: hashes, payloads, token files, invitations
+//     be_put (bytes, 0x0102, 2)   01 02   big-endian: msgpack, and keys that are sorted as bytes
 //
-// `count` is 0 to 8 bytes; a number that does not fit into them loses its upper ones. Pure; any thread.
-// With a constant count each little-endian one is a single load or store.
+// `count` is 0 to 8 bytes; a number that does not fit into them loses its upper ones. With a
+// constant count each little-endian function is a single load or store. Pure; any thread.
 
 #include <endian.h>
 #include <stddef.h>

@@ -1,3 +1,6 @@
+// Starts the program with its output on a pipe, reads the pipe until it ends or a limit is passed,
+// and then waits for the exit code. A fault on the way kills the child first, so that the wait
+// ends; the first fault is the one that is reported.
 #include "common/base/child_output.h"
 #include "common/base/clock.h"
 #include <errno.h>
@@ -30,7 +33,7 @@ static int start(const char *const argv[], int output, pid_t *ret_pid)
     return error;
 }
 
-// Until the end of the output. 0, or why it must not go on.
+// Reads to the end of the output. 0, or a fault: the child must then be killed.
 static int drain(int fd, const char *name, const struct child_limits *limits,
                  child_output_sink *sink, void *context, struct why *why)
 {

@@ -1,14 +1,16 @@
 #pragma once
-// child_output -- what another program prints, piece by piece. No shell between: argv is what the
-// program gets. Its input is empty (/dev/null), its environment is our PATH and LC_ALL=C, its
-// errors go where ours go. Blocks until it is done or out of time, and leaves no child behind.
+// child_output -- runs another program and hands over what it prints, piece by piece. No shell
+// stands between: argv is what the program gets. Its input is empty (/dev/null), its environment is
+// our PATH and LC_ALL=C, its stderr is ours. Blocks until the program ends or its time is over, and
+// leaves no child behind.
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/fault.h"
 
-// Gets the output in order. Returning a fault ends the program and child_output with it.
+// Gets the output in order. If it returns a fault, the program is killed and child_output returns
+// it.
 typedef int child_output_sink(void *context, const void *bytes, size_t count, struct why *why);
 
 struct child_limits {
@@ -17,7 +19,7 @@ struct child_limits {
 };
 
 // `argv` ends with NULL and argv[0] is looked for in PATH. FAULT_NOT_FOUND: no such program;
-// FAULT_LIMIT: it prints more than bytes_max; FAULT_TIMEOUT; FAULT_IO: it failed, with its exit
-// code in *why.
+// FAULT_LIMIT: it prints more than bytes_max; FAULT_TIMEOUT: it runs longer than
+// timeout_ms; FAULT_IO: it failed, with its exit code in *why.
 int child_output(const char *const argv[], const struct child_limits *limits,
                  child_output_sink *sink, void *context, struct why *why);

@@ -1,3 +1,4 @@
+// The two clocks of the kernel. A clock that cannot be read is our own mistake: the process ends.
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include <time.h>

@@ -1,3 +1,5 @@
+// Names first, then reading, writing and removing, each relative to an open directory. Every
+// writing step passes a failpoint, so that a test can let it fail as a full disk or a crash would.
 #include "common/base/dirfile.h"
 #include "common/base/failpoint.h"
 #include <dirent.h>
@@ -175,10 +177,7 @@ static int empty(int fd, const char *name, struct why *why)
     for (struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         if (unlinkat(fd, entry->d_name, 0) < 0 && errno != ENOENT)
-            rc = failed(name,
-                        "removing a "
-                        "file in it",
-                        why);
+            rc = failed(name, "removing a file in it", why);
     }
     closedir(dir);
     return rc;

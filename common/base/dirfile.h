@@ -1,7 +1,8 @@
 #pragma once
-// dirfile -- files written to last, and files read without trust: whole writes with the hash taken
-// on the way, whole reads that fail (and never fault) when a file is shorter than it was, fsync.
-// Everything is relative to an open directory, so that a name of one component can go nowhere else.
+// dirfile -- files that are written durably, and files that are read without trust. A write takes
+// the hash of the bytes on its way and ends with fsync. A read of a file that has become shorter
+// returns a fault; it never ends in SIGBUS, as a mapping would. Every name is relative to an open
+// directory, so that a name of one component can lead nowhere else.
 //
 // All return 0 or a negative enum fault. `place` names the file in error texts. Any thread, one
 // writer at a time.

@@ -1,3 +1,5 @@
+// The order decides what a crash leaves behind: write the hidden file, fsync it, rename it over the
+// name, fsync the folder. A failpoint precedes each step. A failed commit removes the hidden file.
 #include "common/base/durable_file.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"

@@ -25,10 +25,10 @@ int durable_file_append(struct durable_file *self, const void *bytes, size_t cou
 int durable_file_commit(struct durable_file *self, struct why *why);
 void durable_file_abandon(struct durable_file *self);
 
-// As commit, but nothing is fsynced: whole or not at all for whoever outlives this process, and no
-// promise about a power cut.
+// As commit, but without fsync: other processes find the file whole or not at all, also when this
+// process dies. After a power cut the file may be empty or damaged.
 int durable_file_place(struct durable_file *self, struct why *why);
 
-// The three of them, for what lies in memory.
+// Create, append and commit in one call, for bytes that lie in memory.
 int durable_file_write(const char *dir, const char *name, const void *bytes, size_t count,
                        struct why *why);

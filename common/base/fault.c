@@ -1,3 +1,5 @@
+// One table, made from fault.def, gives a fault its name, its sentence and its exit code. After it
+// come the texts that callers add, and the translation of errno.
 #include "common/base/fault.h"
 #include <errno.h>
 #include <stdarg.h>

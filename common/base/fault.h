@@ -1,12 +1,12 @@
 #pragma once
 // fault -- the world's errors, as values. A shell function returns 0 or a negative enum fault, and
 // writes its results (last, as ret_x) only on success. What exactly went wrong (the place, the
-// value, the allowed range, what happens next) goes into the caller's struct why, for the one who
-// must act on it. Cores do not use this: they refuse in a message.
+// value, the allowed range, what happens next) goes into the caller's struct why, for the person
+// that must act on it. Cores do not use this: they refuse in a message.
 //
 //     struct why why = { 0 };
 //     int rc = token_file_open(path, 2, &why, &file);
-//     if (rc < 0) return fault_exit(rc, &why);          // only in main: prints, gives the exit code
+//     if (rc < 0) return fault_exit(rc, &why);        // only in main: prints, gives the exit code
 
 #include <stddef.h>
 
@@ -29,8 +29,8 @@ struct why {
     char text[WHY_MAX];
 }; // Always terminated; empty means nothing more to say
 
-// Replaces the text and returns `fault`, so that a failing line reads `return why_set(why, FAULT_RANGE, ...)`.
-// Too long a text is cut. `why` may be NULL.
+// Replaces the text and returns `fault`, so that a failing line reads
+// `return why_set(why, FAULT_RANGE, ...)`. Too long a text is cut. `why` may be NULL.
 int why_set(struct why *why, int fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

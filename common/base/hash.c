@@ -1,3 +1,5 @@
+// SHA-256 by OpenSSL's EVP interface. A failure of the library is our own mistake: the process
+// ends, so that no function here has a fault to return.
 #include "common/base/ensure.h"
 #include "common/base/hash.h"
 #include "common/base/hex.h"
@@ -5,7 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
-// Looked up by name once: to do it for every hash takes longer than a short hash itself.
+// Looked up by name once: a look-up takes longer than a short hash.
 static EVP_MD *sha256;
 static void look_up(void) { ensure((sha256 = EVP_MD_fetch(NULL, "SHA256", NULL)) != NULL); }
 

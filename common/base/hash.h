@@ -32,7 +32,7 @@ bool hash_from_hex(const char *text, struct hash *ret_hash);
 // The first 8 bytes as a number: a seed, a draw, a place in a table.
 static inline uint64_t hash_to_number(const struct hash *hash) { return le_get(hash->bytes, 8); }
 
-// For what does not lie in one piece. init, any number of adds, one end.
+// For bytes that do not lie in one piece: init, any number of adds, one end.
 struct hasher {
     void *context;
 };

@@ -1,3 +1,5 @@
+// The file holds one decimal number and a newline. instance_take reads the last number, takes the
+// present time or one more than that number, whichever is greater, and stores it before it returns.
 #include "common/base/durable_file.h"
 #include "common/base/instance.h"
 #include <errno.h>

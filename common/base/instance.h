@@ -1,11 +1,11 @@
 #pragma once
-// instance -- the number of a process among those that use one identity, greater than all before
-// it.
+// instance -- numbers the processes that use one identity: each has a greater number than all
+// before it.
 //
-// Broker and coordinator take the greater number for the newer process and turn the other away for
-// good. It is the start in unix milliseconds, so that it rises even if the state directory was lost, or
-// one more than the last that is on record in DIR/instance, so that a clock that was set back does
-// not either.
+// Broker and coordinator take the greater number for the newer process and refuse the other for
+// good. The number is the start in Unix milliseconds, so that it rises even if the state directory
+// is lost; or one more than the last number in DIR/instance, so that it rises even if the clock is
+// set back.
 
 #include "common/base/fault.h"
 #include <stdint.h>
@@ -14,7 +14,7 @@
 // process. FAULT_CORRUPT if the file is not one that we wrote; or the disk's fault.
 int instance_take(const char *dir, uint64_t unix_ms, struct why *why, uint64_t *ret_instance);
 
-// The number in a file of this kind, DIR/NAME; 0 where there is none. One more than it fits as well.
-// FAULT_CORRUPT as above. And puts one there, durably.
+// Reads the number in a file of this kind, DIR/NAME; 0 if there is no file. The number is below
+// 2^64 - 1, so that one more fits. FAULT_CORRUPT as above. instance_write stores one, durably.
 int instance_read(const char *dir, const char *name, struct why *why, uint64_t *ret_number);
 int instance_write(const char *dir, const char *name, uint64_t number, struct why *why);

@@ -1,3 +1,5 @@
+// Everything here is one walk along lists that are sorted: two indices go up, and the interval that
+// ends first is left behind. No function compares each with each.
 #include "common/base/interval.h"
 #include "common/base/ensure.h"
 
@@ -57,7 +59,7 @@ bool interval_list_contains(const struct interval *list, size_t count, struct in
     return interval_empty(at);
 }
 
-// Appends to a list that is in order, melting what touches or overlaps its last interval.
+// Appends to a sorted list; an interval that touches or overlaps the last one is merged into it.
 static size_t append(struct interval *list, size_t count, struct interval at)
 {
     if (interval_empty(at)) return count;

@@ -7,13 +7,13 @@
 //      plan            |-- 0 ---|- 1-|        | 1|2 |        four copies
 //
 // A parameter server's shard, a piece of a checkpoint, a slice fetched from a peer, a chunk of an
-// all-reduce and a leaf of the digest are all intervals. Elements, never bytes: whoever knows the
-// element size multiplies.
+// all-reduce and a leaf of the digest are all intervals. They count elements, never bytes: the
+// caller that knows the size of an element multiplies.
 //
 // Pure: no I/O, no clock, no memory taken. Any thread. A *tidy list* is sorted by begin, its
-// intervals are not empty and do not overlap (they may touch). Handing an untidy list to a function
-// that asks for a tidy one is our own mistake and ends the process: check what comes from outside
-// with interval_list_tidy first.
+// intervals are not empty and do not overlap (they may touch). A function that asks for a tidy list
+// ends the process when it gets another: check what comes from outside with interval_list_tidy
+// first.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,10 +55,10 @@ size_t interval_list_meet(const struct interval *a, size_t a_count, const struct
                           size_t b_count, struct interval *ret_list);
 
 // Cuts the elements at places [begin, end) out of a tidy list: place 0 is its first element, gaps
-// do not count. The piece is a tidy list in `ret_list` (room for `count` always suffices); its length
-// is returned. What lies past the end of the list is left out. Cutting many pieces in rising order
-// costs one walk along the list if the same `walk`, zeroed before the first, is passed to each call;
-// for a single piece, pass NULL.
+// do not count. The piece is a tidy list in `ret_list` (room for `count` always suffices); its
+// length is returned. What lies past the end of the list is left out. Cutting many pieces in rising
+// order costs one walk along the list if the same `walk`, zeroed before the first, is passed to
+// each call; for a single piece, pass NULL.
 struct interval_walk {
     size_t index;   // The interval reached
     uint64_t place; // Of its first element
@@ -70,7 +70,7 @@ size_t interval_list_slice(const struct interval *list, size_t count, uint64_t b
 
 struct interval_piece {
     struct interval at;
-    uint32_t owner; // Who holds it: an index of the caller's, a worker or a file
+    uint32_t owner; // The holder, as an index of the caller's: a worker or a file
 };
 
 struct interval_copy {
@@ -86,7 +86,7 @@ bool interval_pieces_tidy(const struct interval_piece *pieces, size_t count);
 bool interval_pieces_cover(const struct interval_piece *pieces, size_t count, uint64_t total);
 
 // The copies that bring every element of `want` (a tidy list) from `have` (tidy pieces), in
-// ascending order, and how many wanted elements nobody holds. Room for have_count + want_count
+// ascending order, and how many wanted elements no piece holds. Room for have_count + want_count
 // copies is always enough. Returns the number of copies. Time: have_count + want_count.
 size_t interval_overlap(const struct interval_piece *have, size_t have_count,
                         const struct interval *want, size_t want_count,

@@ -1,3 +1,4 @@
+// The text is made whole before the file is opened: no fault leaves half a document behind.
 #include "common/base/json_file.h"
 #include "common/base/durable_file.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #pragma once
-// key -- the name of an actor: its Ed25519 public key. The secret half, and what is done with it, is
-// common/crypto/identity.h; this is the value that travels and is compared. Pure; any thread.
+// key -- the name of an actor: its Ed25519 public key, the value that travels and is compared. The
+// secret half and its uses are in common/crypto/identity.h. Pure; any thread.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -9,7 +9,7 @@ enum { KEY_BYTES = 32, KEY_HEX = 2 * KEY_BYTES + 1, KEY_SHORT = 16 + 1 };
 
 struct key {
     uint8_t bytes[KEY_BYTES];
-}; // All zero means "nobody"
+}; // All zero means "no actor"
 
 bool key_equal(const struct key *a, const struct key *b);
 bool key_is_none(const struct key *key);

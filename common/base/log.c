@@ -1,3 +1,5 @@
+// A line is put together in one buffer and written by one fprintf, so that lines of several threads
+// do not mix. JOURNAL_STREAM is set where systemd reads our stderr.
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include <stdarg.h>

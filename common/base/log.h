@@ -1,12 +1,12 @@
 #pragma once
 // log -- one line to stderr, in one write: a stable name first, then what happened as name=value.
 //
-//     log_line (LOG_WARNING, "broker.silent address=%s for_ms=%llu; connecting anew", ...);
+//     log_line (LOG_WARNING, "broker.silent address=%s for_ms=%llu; connecting again", ...);
 //
-// Under systemd the line begins with its priority, as journald reads it, elsewhere with the time of day.
-// Priorities are those of syslog: LOG_ERR what ends something, LOG_WARNING what is odd and went on,
-// LOG_INFO a change of phase, LOG_DEBUG the rest. A line is cut after 1023 bytes. For shells and threads:
-// cores do not log, they add a note to their outbox. Any thread.
+// Under systemd the line begins with its priority, as journald reads it; elsewhere with the time of
+// day. Priorities are those of syslog: LOG_ERR for what ends something, LOG_WARNING for what is odd
+// and goes on, LOG_INFO for a change of phase, LOG_DEBUG for the rest. A line is cut after 1023
+// bytes. For shells and threads: cores do not log, they add a note to their outbox. Any thread.
 
 #include <syslog.h>
 

@@ -1,3 +1,6 @@
+// Asks the kernel for three limits and keeps the least: what /proc/meminfo says is available, what
+// each control group above us leaves, and what the limit of our address space leaves. A limit that
+// cannot be read does not count.
 #include "common/base/memory.h"
 #include <inttypes.h>
 #include <limits.h>
@@ -26,7 +29,7 @@ static void least(uint64_t *least_bytes, uint64_t bytes)
 
 static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
 
-// Version 2, our own group and all above it; "max" is no number, and no limit.
+// Control groups, version 2: our own and all above it. "max" is not a number and sets no limit.
 static void ask_groups(uint64_t *least_bytes)
 {
     char line[PATH_MAX], path[PATH_MAX + 64];
@@ -43,7 +46,7 @@ static void ask_groups(uint64_t *least_bytes)
         const bool limited = number_in(path, "", &limit);
         snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.current", line + 3);
         if (!limited || !number_in(path, "", &used)) continue;
-        // What files left in memory counts as used there, and is given back when it is wanted
+        // The page cache counts as used in this file, but the kernel frees it on demand
         snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.stat", line + 3);
         if (!number_in(path, "inactive_file", &files)) files = 0;
         least(least_bytes, left(limit, left(used, files)));

@@ -1,3 +1,4 @@
+// The edit distance of two names, and the rule how small it must be to be offered.
 #include "common/base/nearest.h"
 
 #include <ctype.h>

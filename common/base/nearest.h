@@ -1,6 +1,6 @@
 #pragma once
-// nearest -- "did you mean". Offer it all names that would have been right; it keeps the nearest,
-// if that is near enough to be a slip of the finger: a third of the letters, at least one.
+// nearest -- "did you mean". Offer it all allowed names; it keeps the nearest one if that is near
+// enough to be a typing error: at most a third of the letters differ (in a short name, one).
 //
 //     struct nearest near = { .wanted = "min_client" };
 //     nearest_offer(&near, "min_clients", 11);          // near.best is "min_clients"

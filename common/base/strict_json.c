@@ -1,3 +1,5 @@
+// The text is measured, then parsed, then its fields are read one by one. Each getter checks
+// presence, type and range, in this order, and its error text names the field.
 #include "common/base/strict_json.h"
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +18,7 @@ struct measure {
     unsigned deepest;
 };
 
-// Counts without understanding: what is no JSON is found by the parser. Every value but the first
+// Counts without parsing; the parser finds what is not JSON. Every value but the first
 // follows a '{', '[', ',' or ':', so their number bounds the tree.
 static struct measure measure(const char *text, size_t count)
 {
@@ -54,7 +56,7 @@ int strict_json_parse(const char *place, const char *text, size_t count, unsigne
     if (found.values > values_max)
         return why_set(why, FAULT_LIMIT, "%s: JSON has about %zu values, allowed are %zu; refused",
                        place, found.values, values_max);
-    if (memchr(text, 0, count)) // Which the parser passes over between two tokens
+    if (memchr(text, 0, count)) // jansson skips it between two tokens
         return why_set(why, FAULT_FORMAT, "%s: no valid JSON: there is a zero byte; refused",
                        place);
     json_error_t error;

@@ -1,7 +1,8 @@
 #pragma once
 // strict_json -- JSON from outside, bounded before memory is taken for it. jansson builds a tree
 // many times the size of its text ("[0,0,0,...": twenty times); so the text is measured first, in
-// one pass without memory: depth, number of values. Then jansson parses it, refusing doubled names.
+// one pass without memory: depth, number of values. Then jansson parses it, refusing duplicate
+// names.
 //
 // The getters name what is wrong: "shoal.json: 'step' is missing", "... is not a number of 0 to 7".
 // Any thread.
