@@ -1,3 +1,7 @@
+// The life of a replica, job by job in the order of learner.h: build a model for a CONFIG, load its
+// parameters, train on a step, apply a commit. Each hear_ function does one job and answers it,
+// also when it failed. BUILD decides how gradients are computed before it takes memory. TRAIN,
+// APPLY and PIN first check that the replica holds the step that the job is about.
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -47,14 +51,15 @@ static int fill_layout(struct learner *self, struct why *why)
     return model_tensors_layout(&self->shape, self->tensors, why, &self->layout);
 }
 
-// The bits of a gradient depend on it, so in a run that recomputes results it is everybody's.
+// The bits of a gradient depend on it. In a run that recomputes results all trainers use the run's
+// value; in any other run each uses its own.
 static uint32_t micro_batch(const struct learner *self)
 {
     return self->config.verification_percent ? self->config.micro_batch
                                              : self->options->micro_batch;
 }
 
-// What a run's trainers do with a gradient.
+// A run trains with DisTrO: its settings come from CONFIG.
 static int open_optimizer(struct learner *self, struct why *why)
 {
     const struct wire_config *config = &self->config;
@@ -72,8 +77,10 @@ static int open_optimizer(struct learner *self, struct why *why)
     return rc;
 }
 
-// Settles how the replica computes, and says what it will take before it takes it: activations that
-// do not fit are computed again rather than kept.
+// Decides how the replica computes, and logs what memory that takes before any is taken.
+// Activations that do not fit are not kept but computed again on the way back. Refuses a run that
+// recomputes results if this build's products are those of a BLAS library: their bits are not
+// reproducible.
 static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
 {
     const struct learner_options *options = self->options;
@@ -106,12 +113,12 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
         return why_set(
             why, FAULT_CONFIG,
             "the run recomputes results, and the float32 products of this build are those "
-            "of %s, which nobody else's are to the bit; take a build without BLAS=1",
+            "of %s, which no other build gives to the bit; take a build without BLAS=1",
             library);
     if (library && options->trains && options->device.kind == COMPUTE_CPU)
         log_line(LOG_WARNING,
-                 "learner.not_reproducible products_of=\"%s\": nobody can recompute these "
-                 "gradients to the bit; a build without BLAS=1 has products of its own",
+                 "learner.not_reproducible products_of=\"%s\": no other member can recompute "
+                 "these gradients to the bit; a build without BLAS=1 has products of its own",
                  library);
     if (free_bytes == 0 || memory.host + beside <= free_bytes) return 0;
     const bool less = options->trains && options->micro_batch > 1;
@@ -146,8 +153,8 @@ static int build(struct learner *self, const struct wire_config *config, struct 
     if (config->verification_percent && self->options->trains &&
         self->options->device.kind != COMPUTE_CPU)
         return why_set(why, FAULT_CONFIG,
-                       "the run recomputes results (verification_percent %u), and what a GPU "
-                       "computes nobody can recompute to the bit; use --device cpu",
+                       "the run recomputes results (verification_percent %u), and the results "
+                       "of a GPU cannot be recomputed to the bit; use --device cpu",
                        config->verification_percent);
     if (config->verification_percent && config->micro_batch != self->options->micro_batch)
         log_line(LOG_INFO, "learner.micro_batch size=%u; the run's, since it recomputes results",
@@ -192,7 +199,8 @@ static void hear_build(struct learner *self, const struct wire_config *config)
 
 // ---- LOAD, PIN ----------------------------------------------------------------------------------
 
-// Of the parameters, and of what the optimizer keeps for everybody: DisTrO keeps nothing.
+// The digest of all that members hold alike: the parameters, and the optimizer's shared state, of
+// which DisTrO has none.
 static int take_digest(struct learner *self, struct why *why)
 {
     const int rc = compute_leaves(self->compute, COMPUTE_PARAMETERS, why, self->leaves);
@@ -201,6 +209,7 @@ static int take_digest(struct learner *self, struct why *why)
     return optimizer_digest(self->optimizer, &parameters, why, &self->digest);
 }
 
+// Puts the held parameters into the blob store for peers, and remembers the step for audits.
 static int pin(struct learner *self, struct why *why)
 {
     const int rc = compute_pull(self->compute, why);
@@ -228,6 +237,7 @@ static int load_checkpoint(struct learner *self, const struct wire_load *load, s
     return rc;
 }
 
+// Takes the parameters that the fetcher has brought from peers. The store gives them away once.
 static int take_staged(struct learner *self, const struct wire_load *load, struct why *why)
 {
     struct hash digest;
@@ -244,13 +254,15 @@ static int take_staged(struct learner *self, const struct wire_load *load, struc
                          (unsigned long long)floats, (unsigned long long)self->floats);
 }
 
+// Replaces the parameters: from the stage, from the run's first model, or from a checkpoint of
+// ours. Until all of it has worked, the replica holds no step.
 static int load(struct learner *self, const struct wire_load *load, struct why *why,
                 uint64_t *ret_epoch)
 {
     if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
     self->holding = false;
     past_clear(&self->past);
-    int rc = optimizer_forget(self->optimizer, why); // A residual belongs to its maker
+    int rc = optimizer_forget(self->optimizer, why); // No residual outlives its parameters
     if (rc < 0) return rc;
     rc = !load->path[0]  ? take_staged(self, load, why)
          : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
@@ -296,6 +308,8 @@ int learner_keep(struct learner *self, const void *bytes, size_t count, struct w
 
 // ---- TRAIN --------------------------------------------------------------------------------------
 
+// Samples, gradient, clip, result, hashes, store: the order of a result. The candidate residual
+// waits for the commit that names the payload.
 static int train(struct learner *self, const struct wire_train *job, struct why *why,
                  struct wire_trained *ret_trained)
 {
@@ -345,6 +359,8 @@ static void hear_train(struct learner *self, const struct wire_train *job)
 
 // ---- APPLY --------------------------------------------------------------------------------------
 
+// Moves the parameters by a commit. If the commit names our own payload, the candidate becomes the
+// residual; otherwise it is dropped.
 static int apply(struct learner *self, const struct wire_apply *job, struct why *why)
 {
     struct apply_step step = { .weight_decay = self->config.weight_decay };

@@ -1,5 +1,10 @@
-// What audits ask of a learner: to show what a result of its own started from, and to make somebody
-// else's again.
+// What audits ask of a learner: to show the starting residual of a result of its own (SHOW), and to
+// make another member's result again and compare it (RECOMPUTE).
+//
+// A recomputation checks the revealed residual first, then makes the parameters of the step again
+// (past.h), reads the samples, and computes the payload and the next residual. The finding is SAME
+// or DIFFERENT if all of that worked, WITHHELD if the revealed residual is not the claimed one, and
+// UNABLE if something is missing here.
 
 #include "common/learner/learner_inside.h"
 #include <stdio.h>
@@ -10,7 +15,7 @@ static int show(struct learner *self, const struct wire_show *job, struct why *w
 {
     const float *residual = self->holding ? result_residual(self->optimizer, &job->residual) : NULL;
     if (!residual)
-        return why_set(why, FAULT_NOT_FOUND, "the residual of that result is no more here");
+        return why_set(why, FAULT_NOT_FOUND, "the residual of that result is no longer here");
     ret_shown->blob.bytes = (uint32_t)(self->floats * sizeof *residual);
     return learner_keep(self, residual, self->floats * sizeof *residual, why,
                         &ret_shown->blob.hash);
@@ -68,10 +73,11 @@ static int compute(struct learner *self, const struct wire_recompute *job,
     return 0;
 }
 
-// A revelation that does not fit the claim is none: its author may have shown others the right one,
-// and who called the result different would be the liar. What we lack ourselves is no finding about
-// anybody. But from a residual with a NaN in it, which fits, no result can be made: so whatever was
-// claimed is another.
+// A residual that does not fit the claim counts as withheld, not as a different result: its author
+// may have shown the right one to other auditors, and then the auditor that called the result
+// different would look like the liar. What is missing on our side says nothing about the author.
+// But no result can be made from a residual that fits the claim and has a NaN in it, so the claimed
+// result differs.
 void learner_recompute(struct learner *self, const struct wire_recompute *job)
 {
     struct why why = { 0 };

@@ -1,4 +1,8 @@
-// Where a learner's samples come from: every one is held against the manifest that the run pins.
+// Where a learner's samples come from. CONFIG names one of three sources: data-provider actors, a
+// folder of this machine, or a web server. A folder needs a manifest, by which its bytes are
+// checked; data-providers prove each sample against the dataset that the run is bound to; the web
+// server's files are checked if the run pins a manifest. The source is opened at BUILD, or later if
+// a web server is down.
 
 #include "common/base/log.h"
 #include "common/data/source.h"
@@ -90,11 +94,11 @@ static int open_web(struct learner *self, const struct samples_config *samples, 
     return source_open(&self->config.data, samples, &check, why, &self->provider);
 }
 
-// Whoever joins later may have the samples: nothing is asked yet.
+// Opens without asking: a data-provider that has the samples may join later.
 static int open_client(struct learner *self, const struct samples_config *samples, struct why *why)
 {
     struct provider_fetch fetch = { .fetch = fetch_samples, .context = self, .count = 1 };
-    // Not for long: the core tries again, with those who have joined by then.
+    // A short wait: the core retries, with the providers that have joined by then
     struct bulk_client_options client = { .identity = self->options->identity,
                                           .run = self->options->run_id,
                                           .seq_len = self->config.seq_len,
@@ -119,7 +123,7 @@ static int open_source(struct learner *self, struct why *why)
                                       : open_web(self, &samples, why);
 }
 
-// A web server that is down or lies may be better when samples are wanted: it is opened again then.
+// A web server that is down or lies is no fault yet: it is opened again when samples are wanted.
 int learner_open_data(struct learner *self, struct why *why)
 {
     const bool web = self->config.data.kind == DATA_URL || self->config.data.kind == DATA_NUMBERED;

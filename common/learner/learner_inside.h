@@ -3,7 +3,7 @@
 //
 //   learner.c         the thread: BUILD, LOAD, PIN, TRAIN, APPLY
 //   learner_data.c    samples: a folder, files by HTTP, data-provider actors; each checked
-//   learner_audit.c   SHOW, RECOMPUTE, FORGET
+//   learner_audit.c   SHOW, RECOMPUTE
 //   learner_save.c    SAVE
 
 #include "common/learner/learner.h"
@@ -28,13 +28,13 @@ struct learner {
     struct layout_tensor *tensors;
     pool_t *pool;
     struct compute_config compute_config;
-    optimizer_t *optimizer;     // DisTrO: what it keeps, by tag
+    optimizer_t *optimizer;     // DisTrO
     const payload_form_t *form; // The optimizer's
     compute_t *compute;
     provider_t *provider;
     struct bulk_client *client; // Of data-provider actors
-    struct dataset dataset;     // What their samples are held against, once it is known
-    struct hash data, order;    // What the run says it is, of the TRAIN in hand
+    struct dataset dataset;     // Once known: their samples are checked against it
+    struct hash data, order;    // The dataset and its order, by the TRAIN in hand
     uint64_t floats, step;
     struct hash digest;
     struct hash *leaves;
@@ -52,13 +52,14 @@ struct learner {
 // A reason as a field of an answer: cut to fit, no control characters.
 void learner_put_reason(char reason[REASON_MAX + 1], const struct why *why);
 
-// Puts what peers will ask for into the blob store. Where the disk fails it is served from memory for
-// as long as the process lives, and a line of the log says so. FAULT_LIMIT, FAULT_MEMORY: not kept.
+// Puts bytes that peers will ask for into the blob store. If the disk fails they are served from
+// memory for as long as the process lives, and a line of the log says so. FAULT_LIMIT,
+// FAULT_MEMORY: not kept.
 int learner_keep(struct learner *self, const void *bytes, size_t count, struct why *why,
                  struct hash *ret_hash);
 
 int learner_open_data(struct learner *self, struct why *why);
-void learner_close_data(struct learner *self); // Whatever was opened
+void learner_close_data(struct learner *self); // Closes what was opened
 
 // The samples of a TRAIN, in self->tokens. FAULT_RANGE, FAULT_MEMORY, or what the source says.
 int learner_read_samples(struct learner *self, const struct wire_train *job, struct why *why,

@@ -1,4 +1,5 @@
-// A pinned or the held step as a checkpoint.
+// SAVE: the held step, or one that is still pinned, as a checkpoint. The optimizer's shared state
+// goes with it; a member's residual does not, since a checkpoint belongs to all members.
 
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -14,7 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// All samples below the cursor that were not returned, as the manifest wants them.
+// The samples that are done, as the manifest lists them: all below the cursor that were not
+// returned.
 static size_t done_list(const struct wire_save *job, struct interval *ret_list)
 {
     size_t count = 0;
@@ -27,7 +29,8 @@ static size_t done_list(const struct wire_save *job, struct interval *ret_list)
     return count;
 }
 
-// Named, or where the run began; a machine may be without that one, and its checkpoints are whole without.
+// The folder that was named, or that of the run's first model. A machine may lack the latter; its
+// checkpoints are complete without a tokenizer.
 static const char *tokenizer_folder(const struct learner *self)
 {
     const char *named = self->options->tokenizer_dir, *genesis = self->config.genesis;
@@ -62,10 +65,10 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
                                     .done = done,
                                     .done_count = done_list(job, done) };
     snprintf(info.run, sizeof info.run, "%s", options->run_id);
-    // What a replica holds beside its parameters: a member's residual goes with the member.
+    // The optimizer's state that all members share
     struct state state;
     rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
-    char *config = model_config_with_dtype(self->config_json, "float32"); // As its numbers are
+    char *config = model_config_with_dtype(self->config_json, "float32"); // The type of its numbers
     ensure(config);
     struct checkpoint_parts parts = { .config_json = config,
                                       .state = &state.tags,

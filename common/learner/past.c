@@ -1,3 +1,6 @@
+// Pins and applied commits are kept in two rings. To make the parameters of a step, the newest pin
+// at or before the step is gathered from the blob store, the commits after it are applied in order,
+// and the result is compared with the digest of the run. The rings forget the oldest entries first.
 #include "common/base/log.h"
 #include "common/learner/past.h"
 #include "common/base/ensure.h"
@@ -103,7 +106,7 @@ int past_params(const struct past *self, const struct past_means *means, uint64_
     int rc = FAULT_NOT_FOUND;
     uint64_t at = 0;
     bool found = false;
-    for (uint32_t i = 0; i < PAST_PINS; i++) { // The newest that is still there
+    for (uint32_t i = 0; i < PAST_PINS; i++) { // The newest that the store still has
         const struct hash *pin = &self->pins[i].digest;
         const uint64_t pinned = self->pins[i].step;
         if (hash_is_none(pin) || pinned > step || (found && pinned < at)) continue;
@@ -117,7 +120,7 @@ int past_params(const struct past *self, const struct past_means *means, uint64_
     for (rc = 0; rc == 0 && at < step; at++) {
         const struct past_step *past = &self->steps[at % PAST_STEPS];
         if (!past->payloads || past->step != at)
-            return why_set(why, FAULT_NOT_FOUND, "commit %llu is no more known here",
+            return why_set(why, FAULT_NOT_FOUND, "commit %llu is no longer known here",
                            (unsigned long long)at);
         rc = apply_again(past, means, why, ret_params);
     }

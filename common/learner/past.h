@@ -1,10 +1,11 @@
 #pragma once
-// past -- the parameters of a step that the run has left behind, made again for an audit.
+// past -- makes the parameters of an earlier step again, for an audit.
 //
-//     pinned step P ≤ s ──commits P .. s-1, applied exactly──▶ parameters of s, held against its digest
+//     pinned step P ≤ s ──commits P .. s-1, applied exactly──▶ parameters of s, checked by digest
 //
-// The learner says what it pins and what it applies; here are the names, the bytes lie in the blob
-// store as long as peers may ask for them. One thread. Memory: one vector while it makes parameters.
+// The learner reports what it pins and what it applies. This module keeps the hashes; the bytes lie
+// in the blob store for as long as peers may ask for them. One thread. It takes no memory for
+// vectors: the caller gives room for the parameters.
 
 #include "common/bulk/blob_store.h"
 #include "common/optimizer/apply.h"
@@ -24,14 +25,14 @@ struct past {
         struct hash digest;
     } pins[PAST_PINS];
     uint32_t pins_next;
-    struct past_step steps[PAST_STEPS]; // By step modulo
+    struct past_step steps[PAST_STEPS]; // By step modulo PAST_STEPS
 };
 
 void past_pinned(struct past *self, uint64_t step, const struct hash *digest);
 void past_applied(struct past *self, const struct wire_apply *job);
-void past_clear(struct past *self); // Another history begins; frees
+void past_clear(struct past *self); // Forgets all, since the parameters were replaced; frees
 
-// What it takes to apply: borrowed for the call.
+// What applying a commit needs; borrowed for the call.
 struct past_means {
     blob_store_t *store;
     const payload_form_t *form;
@@ -40,8 +41,8 @@ struct past_means {
     uint64_t floats;
 };
 
-// Fills `ret_params`, N floats, with the parameters of `step`. FAULT_NOT_FOUND with the reason if
-// what it would take is no more here, FAULT_DIGEST if they are not those of `digest`.
+// Fills `ret_params`, N floats, with the parameters of `step`. FAULT_NOT_FOUND with the reason if a
+// pin or a commit that it needs is no longer here, FAULT_DIGEST if the result has another digest.
 int past_params(const struct past *self, const struct past_means *means, uint64_t step,
                 const struct hash *digest, struct why *why, float *ret_params);
 
@@ -49,8 +50,8 @@ int past_params(const struct past *self, const struct past_means *means, uint64_
 int past_gather(blob_store_t *store, const struct hash *digest, uint64_t floats, struct why *why,
                 float *ret_params);
 
-// The payloads of a commit as apply takes them: those that are none of this model are left out, as
-// everybody finds from the same bytes, with a line in the log.
+// The payloads of a commit as apply takes them. A payload that is not valid for this model is left
+// out with a line in the log; every member leaves out the same, since all have the same bytes.
 struct past_results {
     struct apply_result *results;
     struct blob_ref *refs;

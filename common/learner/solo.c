@@ -1,4 +1,5 @@
-// One step is gradient, clip, optimizer, in this order. The device goes before the optimizer, which it borrows from.
+// One step is gradient, clip, optimizer, in this order. Destroyed in the order device, optimizer:
+// the device borrows from the optimizer.
 #include "common/learner/solo.h"
 #include "common/base/ensure.h"
 #include "common/kernel/gradient.h"

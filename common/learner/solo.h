@@ -3,10 +3,10 @@
 //
 //     batch ─▶ gradient ─▶ norm, clip ─▶ a step of the optimizer
 //
-// on whatever device compute.h has, with whatever optimizer optimizer.h has: none is named here. With
-// DisTrO it is a run's arithmetic with one trainer in it. A step that fails leaves parameters and
-// optimizer as they were. On the CPU the same bits for every number of threads and instruction set;
-// they depend on micro_batch (batch.h).
+// It works on any device of compute.h and with any optimizer of optimizer.h; neither is named here.
+// With DisTrO it is the arithmetic of a run with one trainer. A step that fails leaves parameters
+// and optimizer as they were. On the CPU the bits are the same for every number of threads and
+// every instruction set; they depend on micro_batch (batch.h).
 
 #include "common/kernel/gemm.h"
 #include "common/learner/state.h"
@@ -14,7 +14,7 @@
 struct solo_options {
     const struct optimizer_kind *optimizer;
     struct optimizer_settings settings;
-    double clip_norm; // Above 0; 0: never
+    double clip_norm; // Above 0; 0: no clipping
     uint32_t seq, batch_max, micro_batch;
     enum gemm_precision precision;
     bool recompute; // Of compute_config
@@ -28,7 +28,7 @@ struct solo_place {
     pool_t *pool;
 };
 
-// What solo_new will take. FAULT_RANGE, FAULT_MEMORY.
+// The memory that solo_new will take. FAULT_RANGE, FAULT_MEMORY.
 int solo_memory(const struct solo_place *place, const struct solo_options *options, struct why *why,
                 struct compute_memory *ret_memory);
 
@@ -39,7 +39,8 @@ int solo_new(const struct solo_place *place, const struct solo_options *options,
              solo_t **ret_solo);
 void solo_destroy(solo_t **self); // NULL is allowed
 
-// The parameters on this side: compute_host, compute_push (and the optimizer forgets), compute_pull.
+// The parameters on this side (compute_host); solo_push brings them to the device, and the
+// optimizer forgets its state; solo_pull brings them back.
 float *solo_params(solo_t *self);
 int solo_push(solo_t *self, struct why *why);
 int solo_pull(solo_t *self, struct why *why);
@@ -53,11 +54,11 @@ struct solo_result {
 int solo_step(solo_t *self, const uint32_t *tokens, uint32_t count, float rate, struct why *why,
               struct solo_result *ret_result);
 
-// The loss on `count` samples that nothing is learned from.
+// The loss on `count` samples, without learning from them.
 int solo_loss(solo_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
               double *ret_loss);
 
-// The optimizer's state, its own included, to be saved; and back from a checkpoint that saved it, after
-// solo_push: state_save and state_load.
+// The optimizer's whole state, for a checkpoint (state_save), and back from one (state_load). Load
+// after solo_push, which forgets.
 int solo_save_state(solo_t *self, struct why *why, struct state *ret_state);
 int solo_load_state(solo_t *self, const checkpoint_t *checkpoint, struct why *why);

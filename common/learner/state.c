@@ -1,3 +1,5 @@
+// Both directions are one walk: optimizer_pull gives tags and room for the values, a checkpoint
+// saves or fills them, and on the way back optimizer_push takes them in.
 #include "common/learner/state.h"
 
 int state_save(optimizer_t *optimizer, enum optimizer_scope scope, struct why *why,
@@ -24,6 +26,6 @@ int state_load(optimizer_t *optimizer, enum optimizer_scope scope, const checkpo
         if (values[i])
             rc = checkpoint_load_state(checkpoint, &room[i], items[i].at, values[i], why);
     if (rc == 0) return optimizer_push(optimizer, scope, why);
-    optimizer_forget(optimizer, NULL); // What had gone wrong counts
+    optimizer_forget(optimizer, NULL); // The first fault is the one to report
     return rc;
 }
