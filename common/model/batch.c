@@ -1,3 +1,6 @@
+// One portion after the other: its gradient goes to the scratch, and is added with the portion's
+// share of the batch as weight. The first portion is computed in place. If it is the whole batch
+// nothing is scaled, so the bits are those of model_loss_and_grad.
 #include "common/model/batch.h"
 #include "common/base/ensure.h"
 #include "common/kernel/kernels.h"

@@ -1,3 +1,6 @@
+// The forward pass of model.h in blocks of BLOCK positions, with keys and values kept. A layer adds
+// the block's keys and values to its cache, then attends over all of the cache. Tokens count as
+// read only when their logits have been found finite: decoder_read advances the count last.
 #include "common/model/decoder.h"
 #include "common/base/ensure.h"
 #include "common/model/model_state.h"
@@ -14,7 +17,7 @@ struct decoder {
     struct model_shape shape;
     const float *params;
     pool_t *pool;
-    const struct kernels *kernels; // As chosen when the present block began
+    const struct kernels *kernels; // Those chosen when the block began
     uint32_t seq_max, threads, count;
     size_t first, rows; // The present block: positions [first, first + rows)
 
@@ -42,7 +45,7 @@ static float *take(char *base, uint64_t *used, uint64_t count)
     return piece;
 }
 
-// With no base it only counts. Returns the bytes.
+// Hands out the parts of one allocation; without a base it only counts. Returns the bytes.
 static uint64_t carve(struct decoder *self, char *base)
 {
     const struct model_shape *shape = &self->shape;
@@ -168,7 +171,7 @@ static float *cache_of(const struct decoder *self, float *cache, uint32_t layer,
     return cache + ((size_t)layer * shape->kv_heads + kv) * self->seq_max * shape->head_dim;
 }
 
-// Turns queries and keys, and keeps keys and values.
+// Rotates queries and keys, and puts keys and values into the cache.
 static void remember(struct decoder *self, uint32_t layer)
 {
     const struct model_shape *shape = &self->shape;
@@ -228,7 +231,7 @@ static void run_layer(struct decoder *self, uint32_t layer)
     self->kernels->accumulate(rows * dim, self->added, self->x);
 }
 
-// Positions [first, first + rows); the last `wanted` of them give logits.
+// Runs positions [first, first + rows); the last `wanted` of them give logits.
 static void run_block(struct decoder *self, const uint32_t *tokens, size_t wanted,
                       float *ret_logits)
 {

@@ -1,6 +1,6 @@
 #pragma once
-// decoder -- a model that remembers what it has read: keys and values of every token are kept, so
-// that the next one costs one token's work.
+// decoder -- a model that keeps what it has read: the keys and values of every token stay in a
+// cache, so that the next token costs one token's work.
 //
 //     read 5 tokens ──▶ cache [0, 5)   logits of each, if wanted
 //     read 1        ──▶ cache [0, 6)
@@ -33,8 +33,8 @@ uint32_t decoder_seq_max(const decoder_t *self);
 uint32_t decoder_count(const decoder_t *self);        // Tokens read: the cache is [0, count)
 void decoder_rewind(decoder_t *self, uint32_t count); // Forgets all after the first `count`
 
-// Rewinds to what was read of `tokens`: the longest common beginning, which is returned. So whoever
-// has many texts in turn reads what they share once.
+// Rewinds to the longest common beginning of what was read and `tokens`; returns its length. A
+// caller with many texts in turn thus reads a shared beginning once.
 uint32_t decoder_keep(decoder_t *self, const uint32_t *tokens, uint32_t count);
 
 // Reads `count` tokens more. ret_logits gets [wanted][vocab], those after each of the last `wanted`

@@ -1,3 +1,7 @@
+// A token is chosen in three steps: weights from the logits, the candidates that top_k and top_p
+// leave, one draw among them. All sums have a written order, so that the choice is the same
+// everywhere. Below stands the loop that reads, chooses and appends, and makes room when the window
+// is full.
 #include "common/model/generate.h"
 #include "common/kernel/elementary.h"
 
@@ -107,13 +111,13 @@ uint32_t generate_choose(const struct generate_options *options, const float *lo
 struct window {
     decoder_t *decoder;
     uint32_t *tokens;      // All: the prompt, then what was chosen
-    uint32_t first, count; // What the decoder is to have read: [first, count)
+    uint32_t first, count; // The decoder has to read [first, count)
     uint32_t seq_max;
     float *logits;
     struct generate_candidate *room;
 };
 
-// Reads what is not read yet; there is always something, whose logits are wanted.
+// Reads the tokens that are not read yet, at least one, and takes the logits after the last.
 static int read_on(struct window *self, struct why *why)
 {
     if (self->count - self->first > self->seq_max) {

@@ -6,8 +6,8 @@
 //
 // As transformers does it (Fan and others 2018, "Hierarchical Neural Story Generation"; Holtzman
 // and others 2020, "The Curious Case of Neural Text Degeneration"). The same seed, parameters and
-// prompt give the same tokens on every machine: no C library in it. Of equal logits the lowest
-// token is the likelier.
+// prompt give the same tokens on every machine: no bit depends on a C library. Of equal
+// logits the lowest token counts as the likelier.
 
 #include "common/model/decoder.h"
 
@@ -33,8 +33,8 @@ uint32_t generate_choose(const struct generate_options *options, const float *lo
                          uint32_t vocab, struct generate_candidate *room, uint64_t *state);
 
 // Writes `count` tokens that follow the prompt of 1 or more. What the decoder holds of the prompt's
-// beginning already is not read again. When its window is full, the older half of what is in it is
-// forgotten and the rest read anew: so a token costs one token's work, or two. FAULT_RANGE,
+// beginning already is not read again. When its window is full, the older half is forgotten and
+// the newer half is read again: on average a token then costs about two tokens' work. FAULT_RANGE,
 // FAULT_NAN, FAULT_MEMORY.
 int generate(decoder_t *decoder, const uint32_t *prompt, uint32_t prompt_count,
              const struct generate_options *options, uint32_t count, struct why *why,

@@ -1,3 +1,5 @@
+// A number of the vector is a hash of seed and index, summed to a near-normal integer, times the
+// unit of its tensor. The tensors are walked in order and each fills its part of the interval.
 #include "common/model/genesis.h"
 #include "common/base/ensure.h"
 
@@ -26,7 +28,8 @@ static int32_t normal(uint64_t seed, uint64_t index)
     return sum;
 }
 
-// Of one unit of normal(); square root and division are correctly rounded everywhere. 0 for a norm.
+// The value of one unit of normal(); 0 for a norm. Square root and division are correctly rounded
+// on every machine.
 static float unit_of(const struct model_shape *shape, enum model_role role)
 {
     switch (role) {

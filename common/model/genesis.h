@@ -7,8 +7,8 @@
 //
 // Number i of the vector depends on (seed, i) alone: three SplitMix64 words give twelve 16-bit
 // integers, whose sum (Irwin-Hall: normal to the eye, cut at 6 deviations) is exact; one
-// multiplication rounds. No C library. Any interval can thus be made without the rest. Pure; any
-// thread.
+// multiplication rounds. No bit depends on a C library. Any interval can be made without the rest.
+// Pure; any thread.
 
 #include "common/model/model_layout.h"
 

@@ -1,3 +1,6 @@
+// A model's life: carve counts the memory and then hands it out, model_new computes the rotation
+// tables, and a pass checks its arguments, runs forward, head and, if a gradient is wanted,
+// backward. The loss is checked before the way back, so that a NaN costs no more work.
 #include "common/model/model.h"
 #include "common/base/ensure.h"
 #include "common/model/model_state.h"
@@ -9,8 +12,8 @@
 
 enum { ALIGNMENT = 64, HEAD_ROWS_MIN = 64, HEAD_ROWS_MAX = 1024, HEAD_LOGITS_MAX = 1 << 22 };
 
-// Hands out pieces of one allocation; with no base it only counts, so that size and layout have one
-// description.
+// Hands out pieces of one allocation; without a base it only counts, so that size and layout have
+// one description.
 struct arena {
     char *base;
     uint64_t used;
@@ -136,7 +139,7 @@ int model_new(const struct model_shape *shape, const struct model_options *optio
     if (!arena.base)
         return why_set(why, FAULT_MEMORY,
                        "model: %" PRIu64 " bytes for batches of %" PRIu32 " x %" PRIu32
-                       " are not to be had; the model is not made",
+                       " are not available; the model is not made",
                        bytes, options->batch_max, options->seq_max);
     struct model *self = take(&arena, 1, sizeof *self);
     *self = (struct model){
@@ -158,7 +161,7 @@ void model_destroy(model_t **self)
 
 const struct model_shape *model_shape_of(const model_t *self) { return &self->shape; }
 
-// Splits [batch][seq + 1] into what goes in and what should come out.
+// Splits [batch][seq + 1] into inputs and targets.
 static int load_tokens(model_t *self, const uint32_t *tokens, struct why *why)
 {
     const size_t stride = (size_t)self->seq + 1;

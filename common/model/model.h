@@ -10,11 +10,11 @@
 // in the order of model_layout.h.
 //
 // The same input gives the same bits for every number of threads and every instruction set
-// (kernels.h), so a stranger's gradient can be recomputed and compared by hash. Yardstick: 80 % of
-// the processor's float32 peak, 65 % of its bf16 peak (tests/bench/train_bench.c measures both).
+// (kernels.h), so another member's gradient can be recomputed and compared by hash. Yardstick: 80 %
+// of the processor's float32 peak, 65 % of its bf16 peak (tests/bench/train_bench.c measures both).
 //
-// Tokens come as [batch][seq + 1], row after row: positions 0..seq-1 are the input, 1..seq what is
-// to be predicted.
+// Tokens come as [batch][seq + 1], row after row: positions 0..seq-1 are the input, 1..seq the
+// targets.
 
 #include "common/kernel/gemm.h"
 #include "common/kernel/pool.h"
@@ -27,11 +27,11 @@ typedef struct model model_t;
 struct model_options {
     uint32_t batch_max; // 1..MODEL_BATCH_MAX
     uint32_t seq_max;   // 1..shape->seq_len_max
-    // In what the products are computed. With GEMM_BF16 (gemm.h) their inputs are rounded to
-    // bfloat16; parameters, activations, sums and all else stay float32.
+    // The type of the products' inputs. With GEMM_BF16 (gemm.h) they are rounded to bfloat16;
+    // parameters, activations, sums and all else stay float32.
     enum gemm_precision precision;
-    // Of each layer only its input is kept, and the rest computed again on the way back: the same
-    // bits for a third more arithmetic and, with many layers, a small part of the memory.
+    // Keeps only each layer's input and computes the rest again on the way back: the same bits, a
+    // third more arithmetic and, with many layers, a small part of the memory.
     bool recompute;
 };
 
@@ -51,8 +51,8 @@ const struct model_shape *model_shape_of(const model_t *self);
 
 // The mean cross-entropy in nats over all batch * seq targets, and its gradient: N floats, all
 // overwritten. FAULT_RANGE for a batch or length beyond those of model_new, or a token outside the
-// vocabulary (nothing is touched then); FAULT_NAN if the loss is not finite (ret_grad then holds
-// rubbish). A finite loss does not promise a finite gradient: gradient_clip looks at every number
+// vocabulary (nothing is touched then); FAULT_NAN if the loss is not finite (ret_grad then means
+// nothing). A finite loss does not promise a finite gradient: gradient_clip looks at every number
 // of it.
 int model_loss_and_grad(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
                         uint32_t seq, struct why *why, float *ret_grad, double *ret_loss);
@@ -61,7 +61,6 @@ int model_loss_and_grad(model_t *self, const float *params, const uint32_t *toke
 int model_loss(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
                uint32_t seq, struct why *why, double *ret_loss);
 
-// What the model says may follow: `vocab` logits after the last of `count` tokens, 1..seq_max of
-// them.
+// The logits of the next token: `vocab` of them, after the last of `count` tokens, 1..seq_max.
 int model_logits_last(model_t *self, const float *params, const uint32_t *tokens, uint32_t count,
                       struct why *why, float *ret_logits);

@@ -1,7 +1,7 @@
 // Causal attention without a T x T matrix in memory: scores are made for MODEL_QUERY_BLOCK queries
-// at a time, and made again on the way back from the log-sums kept (Dao 2023, "FlashAttention-2",
-// in its blocks' spirit). One task is one sample and one kv head with all queries that share it, so
-// no two tasks write the same place.
+// at a time. The way back makes them again from the log-sums that were kept (the idea of blocks is
+// that of Dao 2023, "FlashAttention-2"). One task is one sample and one kv head with all queries
+// that share it, so no two tasks write the same place.
 
 #include "common/model/model_state.h"
 

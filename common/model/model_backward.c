@@ -1,3 +1,6 @@
+// The way back, in the opposite order of model_forward.c: final norm, layers from the last to the
+// first, embedding. The head's part is done already, with the loss. Each gradient is written by one
+// task or summed in a fixed order of parts, so the bits do not depend on the number of threads.
 #include "common/model/model_state.h"
 
 #include <string.h>
@@ -28,8 +31,8 @@ static void norm_back_task(void *arg, uint32_t task, uint32_t worker)
                              job->inverse + rows.first, self->d_stream + at, sums);
 }
 
-// From d_norm through the norm into d_stream, which it adds to. The parts are summed in their
-// order.
+// Takes d_norm back through the norm and adds the result to d_stream. The weights' gradient is the
+// sum of the parts in their order.
 static void norm_back(model_t *self, const float *x, uint64_t offset, const float *inverse)
 {
     const size_t dim = self->shape.dim;
@@ -79,7 +82,7 @@ static void layer_backward(model_t *self, uint32_t index)
     norm_back(self, layer->x, at.attention_norm, layer->x_inverse);
 }
 
-// Each task has some columns and goes through all rows in order, so every sum has one order.
+// Each task has some columns and walks all rows in order, so every sum has one order.
 static void embedding_back_task(void *arg, uint32_t task, uint32_t worker)
 {
     (void)worker;
@@ -100,6 +103,6 @@ void model_backward(model_t *self)
     norm_back(self, self->last, model_final_norm_offset(shape), self->last_inverse);
     for (uint32_t i = shape->layers; i-- > 0;) layer_backward(self, i);
     if (!shape->tied) memset(self->grad, 0, (size_t)shape->vocab * shape->dim * sizeof(float));
-    // To the head's gradient, if tied
+    // If tied, this adds to the head's gradient
     pool_run(self->pool, MODEL_ROW_PARTS, embedding_back_task, self);
 }

@@ -1,3 +1,6 @@
+// Reading goes from what decides the meaning to what depends on it: the family, the fields that
+// must not ask for other arithmetic, sizes, window, rotation, eps, head. The shape is checked as a
+// whole at the end. Writing packs the same fields and takes no more digits than needed.
 #include "common/model/model_config.h"
 #include "common/base/ensure.h"
 #include "common/base/strict_json.h"
@@ -11,7 +14,7 @@
 enum {
     DEPTH_MAX = 16,
     VALUES_MAX = 1 << 14,
-    MISTRAL_WINDOW = 4096, // Of transformers' MistralConfig, if nothing is said
+    MISTRAL_WINDOW = 4096, // The default of transformers' MistralConfig
 };
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
@@ -146,8 +149,8 @@ static int read_family(struct config_place file, struct why *why, enum family *r
     return 0;
 }
 
-// A window as wide as the positions there are cuts nothing. Llama has none, whatever the file says,
-// but a file that says so was meant for another model.
+// A window that is at least as wide as the positions cuts nothing. Llama has no window; a Llama
+// file that names a narrower one was meant for another model and is refused.
 static int check_window(struct config_place file, enum family family, uint32_t positions,
                         struct why *why)
 {

@@ -13,8 +13,8 @@ enum {
 
 static const char original_key[] = "original_max_position_embeddings";
 
-// Numbers of the object: which types have them, and their place in struct rope_scaling. What is not
-// needed has a default that transformers has too (attention_factor: rope_attention_factor).
+// Numbers of the object: which types have them, and their place in struct rope_scaling. A number
+// that may be absent has the default of transformers (attention_factor: rope_attention_factor).
 static const struct real {
     const char *key;
     unsigned types;
@@ -30,7 +30,7 @@ static const struct real {
 };
 enum { REALS = sizeof reals / sizeof *reals };
 
-// The other keys. "finetuned" is what the first YaRN models say of themselves.
+// The other keys. The first YaRN models have "finetuned".
 static const struct {
     const char *key;
     unsigned types;
@@ -44,7 +44,7 @@ static const struct {
     { "finetuned", YARN },
 };
 
-// NULL for what is absent or null.
+// NULL for a field that is absent or null.
 static const json_t *field(const json_t *root, const char *name)
 {
     const json_t *value = json_object_get(root, name);

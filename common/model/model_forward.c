@@ -1,3 +1,6 @@
+// The forward pass, layer by layer, and the head with its loss. Rows are shared out in
+// MODEL_ROW_PARTS tasks whatever the number of threads. The head goes through the rows in portions:
+// logits, loss, and their gradient at once, so that all logits never exist together.
 #include "common/model/model_state.h"
 
 #include <string.h>
@@ -67,7 +70,8 @@ static void swiglu_task(void *arg, uint32_t task, uint32_t worker)
                                 job->layer->swiglu + rows.first * ffn);
 }
 
-// From x to what the last product of the layer takes; `out`, if any, gets what that is added to.
+// A layer from x to the input of its last product. `out`, if any, gets the stream that the product
+// is added to.
 static void layer_inside(model_t *self, uint32_t index, float *out)
 {
     const struct model_shape *shape = &self->shape;
@@ -87,7 +91,8 @@ static void layer_inside(model_t *self, uint32_t index, float *out)
     pool_run(self->pool, MODEL_ROW_PARTS, swiglu_task, &job);
 }
 
-// The last layer's is still there when the way back begins.
+// With recompute all layers share one place; that of the last layer is still valid when the way
+// back begins.
 void model_layer_again(model_t *self, uint32_t index)
 {
     if (self->options.recompute && index + 1 < self->shape.layers) layer_inside(self, index, NULL);
@@ -131,7 +136,7 @@ static void entropy_task(void *arg, uint32_t task, uint32_t worker)
         self->targets + job->first + rows.first, weight, self->losses + job->first + rows.first);
 }
 
-// The head's share of the backward pass for the rows whose logits (now gradients) are at hand.
+// The head's part of the backward pass, for the rows whose logits have just become gradients.
 static void head_back(model_t *self, size_t first, size_t rows)
 {
     const struct model_shape *shape = &self->shape;
@@ -143,7 +148,7 @@ static void head_back(model_t *self, size_t first, size_t rows)
                   self->grad + offset);
 }
 
-// head_rows at a time, so that logits stay in the caches and need not be kept.
+// The mean loss. head_rows at a time, so that logits stay in the caches and are never kept.
 double model_head(model_t *self)
 {
     const struct model_shape *shape = &self->shape;

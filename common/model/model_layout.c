@@ -1,3 +1,5 @@
+// The layout is computed, not stored: offsets follow from one table of a layer's tensors. Above it
+// stand the checks of a shape, which everything else here relies on.
 #include "common/model/model_layout.h"
 #include "common/base/ensure.h"
 

@@ -3,8 +3,8 @@
 //
 //     model.embed_tokens.weight                         [vocab][dim]
 //     model.layers.0.input_layernorm.weight             [dim]
-//     model.layers.0.self_attn.q_proj.weight            [heads * head_dim][dim]    ┐ adjacent, so that
-//     model.layers.0.self_attn.k_proj.weight            [kv_heads * head_dim][dim] │ one product does
+//     model.layers.0.self_attn.q_proj.weight            [heads * head_dim][dim]    ┐ adjacent: one
+//     model.layers.0.self_attn.k_proj.weight            [kv_heads * head_dim][dim] │ product makes
 //     model.layers.0.self_attn.v_proj.weight            [kv_heads * head_dim][dim] ┘ all three
 //     model.layers.0.self_attn.o_proj.weight            [dim][heads * head_dim]
 //     model.layers.0.post_attention_layernorm.weight    [dim]
@@ -52,7 +52,7 @@ enum {
     MODEL_TENSOR_NAME_MAX = 64,
 };
 
-// What a tensor is for: how it begins, and who may treat it specially.
+// What a tensor is for; its first values depend on it (genesis.h).
 enum model_role {
     MODEL_EMBEDDING,
     MODEL_ATTENTION_NORM,
@@ -86,7 +86,7 @@ uint32_t model_tensor_count(const struct model_shape *shape);
 struct model_tensor model_tensor_at(const struct model_shape *shape, uint32_t index);
 uint64_t model_tensor_size(const struct model_tensor *tensor); // How many numbers
 
-// Where the parts are that a kernel wants, in floats from the start of the vector.
+// Where a layer's parts begin, in floats from the start of the vector.
 struct model_layer_offsets {
     uint64_t attention_norm, qkv, o, ffn_norm, gate_up, down;
 };

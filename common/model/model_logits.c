@@ -1,3 +1,4 @@
+// One forward pass over a prompt, and the head on its last row alone.
 #include "common/model/model_state.h"
 
 #include <inttypes.h>

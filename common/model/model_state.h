@@ -10,12 +10,12 @@
 #include "common/model/model.h"
 
 enum {
-    // Rows are dealt to so many tasks, and norm gradients summed in so many parts
+    // The number of tasks that share the rows, and of the parts that norm gradients are summed in
     MODEL_ROW_PARTS = 16,
     MODEL_QUERY_BLOCK = 64, // Queries whose scores are held at once
 };
 
-// What the backward pass needs of a layer. With recompute all but x is one place for all layers.
+// What the backward pass needs of a layer. With recompute all layers share one place, but for x.
 struct model_layer {
     float *x;              // [rows][D] what came in
     float *x_norm;         // [rows][D] ... normalised
@@ -35,7 +35,7 @@ struct model {
     struct model_options options;
     uint32_t threads;
     pool_t *pool;                  // Borrowed
-    const struct kernels *kernels; // As chosen when the present pass began
+    const struct kernels *kernels; // Those chosen when the pass began
 
     // The present pass
     uint32_t batch, seq;
@@ -84,8 +84,8 @@ void model_linear(model_t *self, const float *x, uint64_t offset, size_t in, siz
 void model_linear_back(model_t *self, const float *x, const float *dy, uint64_t offset, size_t in,
                        size_t out, float *dx);
 
-// y = norm(x) with the weights at `offset`; if `copy`, it gets x as well (where the residual stream
-// goes on).
+// y = norm(x) with the weights at `offset`. `copy`, if not NULL, gets x as well: the residual
+// stream goes on there.
 void model_norm(model_t *self, const float *x, uint64_t offset, float *y, float *ret_inverse,
                 float *copy);
 

@@ -1,5 +1,6 @@
 #pragma once
-// model_tensors -- a model's parameters as the layout that its files are read and written by.
+// model_tensors -- the layout (common/vector/layout.h) of a model's parameters, by which its files
+// are read and written.
 
 #include "common/model/model_layout.h"
 #include "common/vector/layout.h"

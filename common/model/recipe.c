@@ -1,3 +1,4 @@
+// Copies the settings of a state.toml into the fields of schedule.h, one by one.
 #include "common/model/recipe.h"
 
 struct schedule recipe_schedule(const struct run_config *config)

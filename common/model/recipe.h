@@ -1,8 +1,9 @@
 #pragma once
-// recipe -- what of a state.toml says how a run learns, as the types that the learner takes. Pure.
+// recipe -- the settings of a state.toml that say how a run learns, as the types of the learner.
+// Pure.
 
 #include "common/config/run_config.h"
 #include "common/run/schedule.h"
 
-// Of any of Psyche's four kinds.
+// One of Psyche's four kinds.
 struct schedule recipe_schedule(const struct run_config *config);

@@ -1,3 +1,5 @@
+// Checks first, then one function for each scaling's frequency, then the tables. log, exp, sine and
+// cosine come from elementary.h, since a C library's differ in their last bits.
 #include "common/model/rope.h"
 #include "common/base/ensure.h"
 #include "common/kernel/elementary.h"
@@ -85,7 +87,7 @@ static double llama3_frequency(const struct rope_scaling *scaling, double freque
     return (1.0 - smooth) * frequency / scaling->factor + smooth * frequency;
 }
 
-// The pair, as a fraction of head_dim pairs, that turns `turns` times in the original positions.
+// The index, not a whole number, of the pair that turns `turns` times in the original positions.
 static double yarn_dimension(const struct rope_scaling *scaling, double theta, uint32_t head_dim,
                              double turns)
 {

@@ -40,7 +40,7 @@ const char *rope_type_name(enum rope_type type);
 // 0, or FAULT_RANGE with the field, its value and its range. theta: 1..1e9, with yarn above 1.
 int rope_check(const struct rope_scaling *scaling, double theta, struct why *why);
 
-// What yarn's attention_factor is if nobody says: 0.1 log(factor) + 1.
+// The default of yarn's attention_factor: 0.1 log(factor) + 1.
 double rope_attention_factor(double factor);
 
 // head_dim / 2 frequencies, f(i) after scaling. head_dim is even and at most 512 (ensured).
