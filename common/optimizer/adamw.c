@@ -1,4 +1,5 @@
-// The options are checked once; a step rounds its factors once, and then every parameter is on its own.
+// The options are checked once. A step rounds its factors once; after that every parameter is
+// independent of the others.
 #include "common/optimizer/adamw.h"
 #include "common/base/ensure.h"
 #include "common/kernel/kernels.h"
@@ -32,7 +33,7 @@ struct step_job {
     struct adamw_factors matrix, vector;
 };
 
-// Pieces are cut where they please: every parameter is on its own.
+// Parameters are independent, so any cut into pieces gives the same bits.
 static void step_task(void *arg, uint32_t task, uint32_t worker)
 {
     (void)worker;

@@ -1,5 +1,5 @@
 #pragma once
-// adamw -- the optimizer of a trainer that is alone (Loshchilov and Hutter 2019, "Decoupled Weight
+// adamw -- the optimizer of a single trainer (Loshchilov and Hutter 2019, "Decoupled Weight
 // Decay Regularization"). In step t = 1, 2, ...
 //
 //     m ← m + (1 − β1)(g − m)                     first moment
@@ -13,7 +13,7 @@
 // + − · / √ and fma; powers of β are products in double. Yardstick: the time to move p, g, m and v
 // through memory once, and p, m and v back.
 //
-// Here is the arithmetic, on memory; as an optimizer above a device it stands in optimizer_adamw.c.
+// This is the arithmetic, on plain memory. optimizer_adamw.c is the optimizer above a device.
 
 #include "common/base/fault.h"
 #include "common/base/interval.h"
@@ -41,9 +41,9 @@ struct adamw {
 };
 
 // One step on the parameters of the interval. `gradient` and `params` are whole vectors. `rate` is
-// finite and >= 0 (ensured). Every number of the gradient must be below GRADIENT_LIMIT in magnitude,
-// which its norm (gradient.h) tells.
+// finite and >= 0 (ensured). Every number of the gradient must be below GRADIENT_LIMIT in
+// magnitude, which its norm (gradient.h) tells.
 void adamw_step(struct adamw *self, const float *gradient, float rate, float *params);
 
-// For a device that does the rest: counts the step, and gives the factors of matrices.
+// For a device that does the rest of a step: counts the step and returns the factors for matrices.
 struct adamw_factors adamw_begin(struct adamw *self, float rate);

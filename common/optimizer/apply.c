@@ -1,3 +1,6 @@
+// A commit is checked as a whole, sorted by position, and then applied chunk by chunk; chunks are
+// independent, so threads share them out. Per chunk: weigh the results, sum what they send in
+// commit order, divide by the number of senders, transform back, move the parameters by the signs.
 #include "common/optimizer/apply.h"
 #include "common/crypto/merkle.h"
 #include "common/optimizer/distro_kernels.h"
@@ -29,7 +32,7 @@ struct job {
     struct worker *workers;
 };
 
-// Of as many results at once as there is room for, `first` and those behind it. Returns how many.
+// Adds the results from `first` on, as many as can be read at once. Returns their number.
 static uint32_t add_results(const struct job *job, uint32_t first, uint32_t chunk, uint32_t top_k,
                             struct worker *worker)
 {
@@ -54,7 +57,7 @@ static uint32_t add_results(const struct job *job, uint32_t first, uint32_t chun
     return count;
 }
 
-// The means into worker->values, by ascending number. Leaves sums and hits zero.
+// Writes the means to worker->values, by ascending number. Leaves sums and hits zero.
 static uint32_t take_means(struct worker *worker, uint32_t elements)
 {
     uint32_t count = 0;
@@ -156,7 +159,7 @@ int apply_check(const payload_form_t *form, const struct apply_result *results, 
 }
 
 // Scratch that begins at a cache line; free what is returned. All zero, and from calloc, so that
-// what no chunk is large enough to need is never touched.
+// pages which no chunk is large enough to need are never touched.
 static void *workers_new(uint32_t count, struct apply_weights *weights, struct worker **ret_workers)
 {
     enum { LINE = _Alignof(struct worker) };

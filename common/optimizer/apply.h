@@ -23,10 +23,11 @@
 // a liar is no louder than an honest member until it is ejected: one of four turned round and ten
 // times as large, unclipped, ends the run (below). It is per chunk because the sign is: a chunk
 // that all send small values for moves as far as any other, and a limit on the whole result would
-// let a liar spend all of its length where the others are quiet. Who sends nothing of a chunk has
-// no say in how long values are; an empty result silences nobody. A result alone, equal squares, and
-// every result with one bit, where each value is one vote already, have factor 1 exactly. Of two
-// results the longer is cut to the shorter. What is cut off is lost: its sender has sent it.
+// let a liar spend all of its length where the others are quiet. A result that sends nothing of a
+// chunk does not count for the limit, so an empty result silences no other. A single result, equal
+// squares, and every result with one bit, where each value is one vote already, have factor 1
+// exactly. Of two results the longer is cut to the shorter. What is cut off is lost: its sender
+// counts it as sent.
 //
 // One median, not more: held-out loss after 200 steps of the demo's model with float values (chunk
 // 32, k 64, rate 0.002, batch 8; tests/numeric/convergence --float-values --trainers 4; mean of
@@ -66,12 +67,12 @@ struct apply_step {
 int apply_commit(const payload_form_t *form, const struct apply_result *results, uint32_t count,
                  const struct apply_step *step, pool_t *pool, float *parameters, struct why *why);
 
-// What apply_commit does first: all checks, and a copy of the results in the order in which they
-// count, which the caller frees. For another device than this one (compute.h).
+// The first part of apply_commit: all checks, and a copy of the results in commit order, which the
+// caller frees. For a device that does the rest itself (compute.h).
 int apply_check(const payload_form_t *form, const struct apply_result *results, uint32_t count,
                 const struct apply_step *step, struct why *why, struct apply_result **ret_sorted);
 
-// What each result counts for in one chunk, as above; for apply_commit and another device's.
+// The factor of each result in one chunk, as above; for apply_commit and for other devices.
 struct apply_weights {
     float *factors;           // [count], 0..1: by which its values are multiplied
     double *squares, *sorted; // [count], for apply_weigh alone

@@ -1,3 +1,5 @@
+// Tensors are checked and cut one by one; a table of parts, one per tensor, is all that is kept. A
+// chunk is found from its number by bisection over the parts and a division within the part.
 #include "common/optimizer/chunks.h"
 #include "common/base/ensure.h"
 

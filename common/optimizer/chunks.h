@@ -37,7 +37,7 @@ struct chunks_part { // One tensor, cut
 
 struct chunk {
     const struct chunks_part *part;
-    uint64_t at; // Of its upper left element, in the vector; its rows are part->columns apart
+    uint64_t at;           // Of its first element, in the vector; rows are part->columns apart
     uint64_t coefficients; // Of its first coefficient, in a vector of coefficients
 };
 
@@ -62,8 +62,8 @@ const struct chunks_part *chunks_part(const chunks_t *self, uint32_t number);
 uint32_t chunks_part_of(const chunks_t *self, uint32_t chunk); // Number of the part that holds it
 struct chunk chunks_at(const chunks_t *self, uint32_t chunk);  // `chunk` < chunks_count (ensured)
 
-// Asks for the memory of a part of a chunk's rows in `vector`, every parts-th from row `part` on.
-// Rows lie far apart, which no processor foresees: asked for one chunk ahead, and in parts between
-// the work (all at once would stall it), they are there when their turn comes.
+// Prefetches a part of a chunk's rows in `vector`: every parts-th from row `part` on. Rows lie far
+// apart, which no processor predicts. Prefetched one chunk ahead, and in parts between the work
+// (all at once would stall it), they are in the cache in time.
 void chunks_prefetch(const struct chunk *chunk, const float *vector, uint32_t part, uint32_t parts);
 void chunks_prefetch_floats(const float *at, uint64_t count); // The same of what lies together

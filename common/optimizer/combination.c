@@ -1,3 +1,6 @@
+// Encoding sums binomials; decoding finds them from the greatest number down. A guess in floats
+// comes near the number, exact integers decide. Both avoid division: a multiple of a known divisor
+// is divided by a multiplication with its inverse modulo 2^128.
 #include "common/optimizer/combination.h"
 #include "common/base/ensure.h"
 
@@ -87,7 +90,7 @@ uint32_t combination_split(const struct combination *self, number_t number, uint
                            number_t *ret_rank)
 {
     ensure(number < self->first[self->top_k + 1]);
-    uint32_t count = self->top_k; // Nearly always: what is zero is rare
+    uint32_t count = self->top_k; // Nearly always: a zero coefficient is rare
     while (number < self->first[count]) count--;
     const number_t within = number - self->first[count];
     *ret_signs = (uint32_t)within & ((1u << count) - 1);
@@ -97,7 +100,7 @@ uint32_t combination_split(const struct combination *self, number_t number, uint
 
 // About the largest a with falling(a, i) <= product, which is not 0: the product is close to the
 // i-th power of its middle factor. Of small products it may lie below i - 1 (i = 25, product 25!:
-// 22), where falling is 0, with a factor of 0 in it: whoever searches goes up from there.
+// 22), where falling is 0 because one factor is 0: the search goes up from there.
 static inline uint32_t guess(const struct combination_root *root, number_t product, uint32_t i,
                              uint32_t most)
 {
@@ -110,9 +113,9 @@ static inline uint32_t guess(const struct combination_root *root, number_t produ
     return a < (float)(int32_t)most ? (uint32_t)(int32_t)a : most;
 }
 
-// The i-th number from below, which is below `end`, of what is left of a rank, times i!; that
-// becomes what is left then, times (i-1)!. The guess may be off by one where floats round, and by a
-// few where little is left; integers decide.
+// Takes the i-th number from below, which is below `end`. *scaled is the rest of the rank times i!,
+// and becomes the new rest times (i-1)!. The guess may be off by one where floats round, and by a
+// few where the rest is small; integers decide.
 static inline uint16_t take_number(const struct combination *self, number_t *scaled, uint32_t i,
                                    uint32_t end)
 {
@@ -132,12 +135,12 @@ static inline uint16_t take_number(const struct combination *self, number_t *sca
     }
 }
 
-// The greatest numbers first.
+// Decodes the greatest numbers first.
 void combination_decode(const struct combination *self, struct combination_state *states,
                         uint32_t count)
 {
     ensure(count <= COMBINATION_STATES_MAX);
-    uint32_t end[COMBINATION_STATES_MAX]; // What is left of each lies below it
+    uint32_t end[COMBINATION_STATES_MAX]; // The numbers still to come lie below it
     for (uint32_t s = 0; s < count; s++) {
         states[s].rank *= self->factorial[states[s].count];
         end[s] = self->elements;

@@ -52,13 +52,13 @@ void combination_init(struct combination *self, uint32_t elements,
 combination_number combination_encode(const struct combination *self, const uint16_t *numbers,
                                       uint32_t signs, uint32_t count);
 
-// The count and signs of a number below first[k+1] (ensured), and what is left: the rank.
+// Splits a number below first[k+1] (ensured) into count, signs and rank.
 uint32_t combination_split(const struct combination *self, combination_number number,
                            uint32_t *ret_signs, combination_number *ret_rank);
 
-// What combination_split gave, to be decoded.
+// The parts that combination_split gave, to be decoded.
 struct combination_state {
-    combination_number rank; // Spoilt by combination_decode
+    combination_number rank; // combination_decode overwrites it
     uint32_t count;
     uint16_t *numbers; // Room for `count`
 };

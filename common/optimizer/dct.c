@@ -1,3 +1,6 @@
+// The tables of one side: the matrix itself, its even and odd halves, and, where 8 divides the
+// side, the matrices and rotations of the fast way. At the end stands the definition, which the
+// kernels must agree with.
 #include "common/optimizer/dct.h"
 #include "common/base/ensure.h"
 #include "common/base/fault.h"
@@ -36,8 +39,8 @@ static double series_sin(double x)
     return x * sum;
 }
 
-// cos(π m / 2n). Reflections in integers bring every angle into the first eighth of the circle, so
-// entries that are equal in truth are equal in bits, and those that are zero are zero.
+// cos(π m / 2n). Reflections in integers bring every angle into the first eighth of the circle. So
+// entries that are equal by definition have equal bits, and those that are zero are zero.
 static double cosine(uint32_t m, uint32_t n)
 {
     const double quarter_turn = 1.5707963267948966; // π/2

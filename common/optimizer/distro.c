@@ -1,3 +1,6 @@
+// A result of one member, chunk by chunk: transform, momentum, choice, payload, candidate. The
+// threads share out the chunks in groups that own whole bytes of the payload. Below stand the
+// exchange of the two residuals and their hashes, which are computed when first asked for.
 #include "common/optimizer/distro.h"
 #include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
@@ -27,7 +30,7 @@ struct distro {
     float *residual[2];  // [adopted] and the candidate; borrowed
     struct hash hash[2]; // Of each; none: not computed yet
     uint32_t adopted;    // 0 or 1
-    bool candidate;      // The other one means something
+    bool candidate;      // The other residual is a candidate
     uint32_t leaf_count;
     struct hash *leaves;    // Of a digest under way
     struct worker *workers; // One per thread of the pool
@@ -98,7 +101,7 @@ struct compress_job {
     uint32_t largest[TASKS_MAX]; // Of each task: the largest magnitude, as bits
 };
 
-// A quarter of what the next chunk reads.
+// Asks for a quarter of the memory that the next chunk reads.
 static void prefetch(const struct compress_job *job, const struct chunk *next, uint32_t quarter)
 {
     const uint32_t share = next->part->elements / 4;
@@ -160,7 +163,7 @@ int distro_compress(distro_t *self, const float *gradient, float rate, uint8_t *
                     struct why *why)
 {
     ensure(isfinite(rate) && rate >= 0.0f);
-    self->candidate = true; // Whatever the other one was, it is no more
+    self->candidate = true; // The other residual is overwritten: its hash goes too
     distro_discard(self);
     const uint32_t count = chunks_count(self->chunks);
     struct compress_job job = { .self = self,

@@ -1,6 +1,6 @@
 #pragma once
-// distro -- one member's half of DisTrO: from its gradient to a small result, and what it keeps
-// back.
+// distro -- one member's half of DisTrO: from its gradient to a small result, and the residual that
+// it keeps back.
 //
 //     residual (adopted) ──┐
 //                          ├─▶ candidate = decay·residual + rate·DCT(gradient)
@@ -19,7 +19,7 @@
 //    moves the parameters by the sign of each member's own residual and back: not exact.)
 //  - top_k is what a full chunk sends, a smaller one its share (payload.h). Psyche sends top_k of
 //    each, so a side of 288 (chunks of 48) costs it twice as much as one of 256.
-//  - No weight decay: it belongs to the common apply, or who had no data would miss it.
+//  - No weight decay here: it belongs to the common apply, so that members without data get it too.
 //
 // Reproducible: the same inputs give the same bytes and the same candidate on every processor and
 // for every number of threads. One caller at a time; work is spread over the pool.
@@ -60,13 +60,14 @@ void distro_discard(distro_t *self); // Drops the candidate, if there is one
 struct hash distro_residual_hash(distro_t *self);
 struct hash distro_candidate_hash(distro_t *self); // There is a candidate (ensured)
 
-// The adopted residual, and which of the two it is: 0 or 1. Somebody may write other values to it (from
-// a checkpoint), which distro_check_residual has passed, and then says so: the candidate is dropped.
+// The adopted residual, and which of the two it is: 0 or 1. A caller that writes other values to it
+// (from a checkpoint, passed by distro_check_residual) calls distro_changed: the candidate is
+// dropped.
 const float *distro_residual(const distro_t *self);
 uint32_t distro_adopted(const distro_t *self);
 void distro_changed(distro_t *self);
 
-// The residual of that digest, to show it to an auditor: the adopted one, or the one before it,
+// The residual of that digest, to show it to an auditor: the adopted one, or the previous one,
 // which is there until the next distro_compress. NULL: neither.
 const float *distro_residual_of(distro_t *self, const struct hash *digest);
 
@@ -74,7 +75,7 @@ const float *distro_residual_of(distro_t *self, const struct hash *digest);
 // drops any candidate. FAULT_NAN, and nothing changed, if a value is not finite or reaches 2^64.
 int distro_set_residual(distro_t *self, const float *residual, struct why *why);
 
-// FAULT_NAN, naming the first that no residual can have: not finite, or 2^64 and more.
+// FAULT_NAN, naming the first value that no residual can have: not finite, or 2^64 and more.
 int distro_check_residual(const float *residual, uint64_t count, struct why *why);
 
 // For tests: another instruction set's kernels (distro_kernels.h).

@@ -1,5 +1,5 @@
-// The transform of a chunk: part of distro_kernels_template.h; no #pragma once. Side by side, each
-// in strips of columns, so that what lies between the steps stays close.
+// The transform of a chunk: part of distro_kernels_template.h; no #pragma once. One side after the
+// other, each in strips of columns, so that intermediate numbers stay in the nearest cache.
 
 // Sums to rows 0.. of out, differences to rows `half`.. of it. x has n rows.
 static void fold(uint32_t n, uint32_t width, const float *x, size_t stride, float *out)
@@ -70,7 +70,7 @@ ALWAYS struct mirrors mirrors_of(const struct dct *dct, uint32_t i, const float 
                              x + (n / 2 + i) * stride, rotation_at(dct->turn[0] + i * DCT_TURN) };
 }
 
-// What is even, folded twice; what is odd, folded once and turned.
+// The even part, folded twice; the odd part, folded once and turned.
 ALWAYS struct quarter quarter_of(const struct mirrors *rows, uint32_t w)
 {
     const vector a = LOAD(rows->a + w), b = LOAD(rows->b + w);
@@ -225,7 +225,7 @@ static const float *whole_rows(uint32_t height, const struct dct *columns, const
     return copy;
 }
 
-// Dense rows from padded ones. Whole vectors while the next rows cover what is too much.
+// Dense rows from padded ones. Writes whole vectors as long as a later row overwrites the surplus.
 static void close_rows(uint32_t rows, uint32_t width, const float *x, size_t stride, float *ret)
 {
     for (uint32_t row = 0; row < rows; row++, x += stride, ret += width) {

@@ -1,3 +1,4 @@
+// Chooses the widest kernels that this processor runs.
 #include "common/optimizer/distro_kernels.h"
 
 #include <string.h>

@@ -23,8 +23,8 @@
 //              E[h] = chain over ascending even b of C[b][h]·t[b], O[h] over odd b;
 //              x[h] = E[h] + O[h], x[n-1-h] = E[h] - O[h].
 //
-// A chain starts from +0, and coefficients that are zero are left out of it: they could change no
-// more than the sign of a zero. Pure; no memory but the caller's; any thread with its own scratch.
+// A chain starts from +0 and leaves out coefficients that are zero: they could only change the sign
+// of a zero. Pure; no memory but the caller's; any thread with its own scratch.
 
 #include "common/optimizer/dct.h"
 

@@ -1,10 +1,10 @@
 // The kernels of distro_kernels.h, written once. Each distro_kernels_<isa>.c defines the vector,
 // its operations, the tile, the bits of magnitudes as a vector, KEYS, and REACHING(values,
 // threshold): one bit for each of 16 values whose magnitude's bits are at least the threshold. It
-// then includes this file; so there is no #pragma once.
+// then includes this file, which therefore has no #pragma once.
 //
-// Rows in scratch are padded to multiples of 16 lanes. What the padding holds is never read into a
-// result: lanes do not mix.
+// Rows in scratch are padded to multiples of 16 lanes. Lanes do not mix, so no value of the padding
+// gets into a result.
 
 #include "common/optimizer/distro_kernels.h"
 
@@ -140,7 +140,7 @@ static void update(uint32_t count, const float *x, float keep, float rate, float
     }
 }
 
-// Past the caches where it can: nobody reads a residual again before the next step.
+// Past the caches if the processor can: no residual is read again before the next step.
 static void store(uint32_t count, const float *x, float *ret)
 {
     uint32_t i = 0;

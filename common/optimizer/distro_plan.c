@@ -1,3 +1,5 @@
+// Two passes over the tensors: the first counts slots and tables, the second copies the tables of
+// each side that occurs, once.
 #include "common/optimizer/distro_plan.h"
 
 #include <stdlib.h>

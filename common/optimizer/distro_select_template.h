@@ -23,8 +23,8 @@ static uint32_t threshold_of(const uint32_t *keys, uint32_t count, uint32_t top_
     return threshold;
 }
 
-// Of each of `groups` groups the largest key: value i is in group i % groups. A rest that fills no
-// row of groups goes unseen.
+// The largest key of each of `groups` groups; value i is in group i % groups. A last row that does
+// not fill all groups is not looked at.
 ALWAYS void group_maxima(const float *values, uint32_t count, uint32_t groups, uint32_t *ret_keys)
 {
     key_vector largest[GROUPS / LANES];
@@ -35,8 +35,8 @@ ALWAYS void group_maxima(const float *values, uint32_t count, uint32_t groups, u
     for (uint32_t g = 0; g < groups / LANES; g++) STORE_KEYS(ret_keys + g * LANES, largest[g]);
 }
 
-// A threshold that at least top_k keys reach, and few more: so many of the maxima of groups do. 0
-// where that would be no help.
+// A threshold that at least top_k keys reach, and few others: top_k of the groups' maxima reach it.
+// 0 if there are too few values, or top_k is too large, for that to help.
 static uint32_t rough_threshold(const float *values, uint32_t count, uint32_t top_k)
 {
     uint32_t largest[GROUPS];
@@ -78,7 +78,7 @@ static uint32_t collect(const float *values, uint32_t count, uint32_t threshold,
     return found;
 }
 
-// Of at most BLOCK keys each is told at once how many come before it.
+// For at most BLOCK keys: counts for each how many come before it, all at once.
 static uint32_t rank_few(const struct distro_scratch *scratch, uint32_t found, uint32_t top_k,
                          uint16_t *ret_numbers)
 {

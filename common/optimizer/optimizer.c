@@ -1,5 +1,6 @@
-// The table of optimizers, and the walk over what they remember. Nothing below the table names one:
-// an item says where it lies, how long it is and which values it may have, and its tag says the rest.
+// The table of optimizers, and the walks over their state. Nothing below the table names an
+// optimizer: an item says where it lies, how long it is and which values it may have, and its tag
+// says what is done with it.
 #include "common/optimizer/optimizer.h"
 #include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
@@ -98,7 +99,7 @@ int optimizer_forget(optimizer_t *self, struct why *why)
     return rc;
 }
 
-// Room on this side for item `number`, kept for the next time.
+// Room on the host for item `number`, kept for the next call.
 static int copy_of(optimizer_t *self, size_t number, const struct state_item *item, struct why *why,
                    float **ret_copy)
 {
@@ -121,7 +122,7 @@ static int pull(optimizer_t *self, size_t number, const struct state_item *item,
     return rc;
 }
 
-// A share registers the whole item, of which a checkpoint is put together.
+// A share registers the length of the whole item: a checkpoint is put together from the shares.
 static uint64_t elements_of(const optimizer_t *self, const struct state_item *item)
 {
     return item->tag == TAG_RESHARD ? self->place.layout->total : interval_length(item->at);
@@ -177,7 +178,7 @@ int optimizer_push(optimizer_t *self, enum optimizer_scope scope, struct why *wh
     }
     for (size_t i = 0; i < count && rc == 0; i++)
         if (floats[i]) rc = compute_put(self->compute, items[i].vector, floats[i], why);
-    if (rc < 0) optimizer_forget(self, NULL); // What had gone wrong counts
+    if (rc < 0) optimizer_forget(self, NULL); // The first fault is the one to report
     else if (any && self->kind->changed) self->kind->changed(self, false);
     return rc;
 }

@@ -1,9 +1,9 @@
 #pragma once
-// optimizer -- what becomes of a gradient, and what has to be remembered for it. It stands above a
-// device (compute.h), which holds its vectors and does not know its name.
+// optimizer -- turns a gradient into a step of the parameters, and keeps the state for that. It
+// stands above a device (compute.h), which holds its vectors and does not know its name.
 //
 //     optimizer_new     settings ─▶ what it will keep
-//     optimizer_ask       ─▶ compute_config: so many vectors of state
+//     optimizer_ask       ─▶ compute_config: the number of its vectors of state
 //     compute_new
 //     optimizer_begin   from here on it has its vectors, all zero
 //     optimizer_step    gradient of the device ─▶ parameters of the device     (again and again)
@@ -20,17 +20,18 @@
 // optimizer.c; on a GPU it needs a kernel, or refuses in its `begin`. What a run does with DisTrO
 // beside optimizer_step (results that others apply) is result.h.
 //
-// An optimizer is of an interval of the vector: a whole replica's is [0, N), a share's is what its
-// owner holds. DisTrO takes the whole alone. The interval begins at a leaf of the digest.
+// An optimizer works on an interval of the vector: [0, N) for a whole replica, or the share that
+// its owner holds. DisTrO takes only the whole. The interval begins at a leaf of the digest.
 //
-// One thread at a time. What is borrowed is borrowed for the optimizer's life.
+// One thread at a time. Borrowed things are borrowed for the optimizer's life.
 
 #include "common/base/hash.h"
 #include "common/compute/compute.h"
 #include "common/vector/layout.h"
 #include "common/vector/tags.h"
 
-// As a run's configuration has them: each optimizer reads its own, and refuses what is wrong.
+// The settings of all optimizers, as a run's configuration has them. Each reads its own and refuses
+// wrong ones.
 struct optimizer_settings {
     double weight_decay;      // 0..1000
     double beta1, beta2, eps; // adamw.h
@@ -49,7 +50,7 @@ struct optimizer_place {
 struct optimizer_kind;
 extern const struct optimizer_kind optimizer_adamw, optimizer_distro;
 
-// The one of that name, as a state.toml writes it ("AdamW", "Distro"); NULL if there is none.
+// The optimizer of that name, as a state.toml writes it ("AdamW", "Distro"); NULL if there is none.
 const struct optimizer_kind *optimizer_named(const char *name);
 
 typedef struct optimizer optimizer_t;
@@ -61,19 +62,19 @@ int optimizer_new(const struct optimizer_kind *kind, const struct optimizer_plac
                   optimizer_t **ret_optimizer);
 void optimizer_destroy(optimizer_t **self); // NULL is allowed. The device goes first
 
-// Fills in what the device shall hold for it: vectors only if config->trains.
+// Fills in what the device has to hold for it; vectors only if config->trains.
 void optimizer_ask(const optimizer_t *self, struct compute_config *config);
-// Bytes beside what compute_memory says: room on this side for state that lies on another.
+// Host bytes beyond those of compute_memory: copies of state that lies on a GPU.
 uint64_t optimizer_memory(optimizer_t *self, const struct compute_device *device);
 
-// `compute` was made from a config that it was asked about, and is borrowed. FAULT_MEMORY.
+// `compute` was made from a config that optimizer_ask filled in, and is borrowed. FAULT_MEMORY.
 int optimizer_begin(optimizer_t *self, compute_t *compute, struct why *why);
 
-// All it remembers is zero, as after optimizer_begin: the parameters are others.
+// Sets all its state to zero, as after optimizer_begin. For parameters that were replaced.
 int optimizer_forget(optimizer_t *self, struct why *why);
 
 // Moves the parameters of its interval by the device's gradient, at the rate, which is finite and
-// >= 0 (ensured). FAULT_NAN for what no optimizer can use; then nothing has changed.
+// >= 0 (ensured). FAULT_NAN for a gradient that the optimizer cannot use; then nothing has changed.
 int optimizer_step(optimizer_t *self, float rate, struct why *why);
 
 // ---- state by tag
@@ -85,26 +86,27 @@ struct state_item {
     enum tag tag;
     struct interval at; // Of the vector; of `values`, how many: [0, n)
     uint32_t vector;    // Where its floats lie at the device (compute.h)
-    void *values;       // Or, if not NULL, it lies here, and is no floats
+    void *values;       // If not NULL, the item lies here and is not floats
     uint32_t element_bytes;
-    float least, most; // Of floats: beyond it, no optimizer has left them behind
+    float least, most; // Of floats: no optimizer leaves others behind
 };
 
-// Until the next step, as they lie there. Returns how many.
+// The items as they are until the next step. Returns their number.
 size_t optimizer_items(optimizer_t *self, struct state_item ret_items[OPTIMIZER_ITEMS_MAX]);
 
-// Registers the items, and gives their values on this side: to be saved, or to be overwritten and
-// pushed. They are good until the next call. OPTIMIZER_SHARED leaves out, as NULL, the values of
-// those that drop: what one member alone has is in no checkpoint of all. FAULT_MEMORY.
+// Registers the items, and gives their values on the host: to be saved, or to be overwritten and
+// pushed. They are good until the next call. OPTIMIZER_SHARED gives NULL for items with the tag
+// drop: they belong to one member and not into a checkpoint of all. FAULT_MEMORY.
 enum optimizer_scope { OPTIMIZER_OWN, OPTIMIZER_SHARED };
 int optimizer_pull(optimizer_t *self, enum optimizer_scope scope, struct tags *tags,
                    struct why *why, void *ret_values[OPTIMIZER_ITEMS_MAX]);
 
-// Takes the values that optimizer_pull gave and somebody has overwritten. FAULT_NAN, and all is
-// forgotten, for a value that no optimizer leaves behind.
+// Takes the values that optimizer_pull gave and the caller has overwritten. FAULT_NAN for a value
+// that no optimizer leaves behind; then all state is zero.
 int optimizer_push(optimizer_t *self, enum optimizer_scope scope, struct why *why);
 
-// The digest of all that members hold alike: the root over that of the parameters, which the caller
-// knows, and those of the items that do not drop. With DisTrO it is that of the parameters.
+// The digest of all that members hold alike: the root over the digest of the parameters, which the
+// caller knows, and those of the items without the tag drop. With DisTrO it is that of the
+// parameters.
 int optimizer_digest(optimizer_t *self, const struct hash *parameters, struct why *why,
                      struct hash *ret_digest);

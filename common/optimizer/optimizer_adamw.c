@@ -1,5 +1,6 @@
-// AdamW above a device: two vectors of moments and a count. Where the moments are plain memory it is
-// adamw.h, on a GPU the same step is a kernel (cuda/vector.cu) that is brought the factors.
+// AdamW above a device: two vectors of moments and a count. On a CPU the moments are plain memory
+// and the step is that of adamw.h; on a GPU it is a kernel (cuda/vector.cu), which gets the
+// factors.
 #include "common/compute/cuda/plugin.h"
 #include "common/optimizer/adamw.h"
 #include "common/optimizer/optimizer_kind.h"
@@ -25,7 +26,7 @@ static void close_moments(optimizer_t *base)
     free(base);
 }
 
-// The vectors of the model: weights of norms.
+// The tensors of one dimension, which are the weights of norms.
 static uint32_t list_bare(const struct layout *layout, uint64_t *ret_bare)
 {
     uint32_t count = 0;

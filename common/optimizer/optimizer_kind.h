@@ -2,8 +2,8 @@
 // optimizer_kind -- what an optimizer is to optimizer.c: a row of its table. For the files of
 // optimizers alone.
 //
-// Each has a struct that begins with a struct optimizer. Walking its items, optimizer.c saves, loads,
-// forgets and digests them all alike.
+// Each optimizer has a struct that begins with a struct optimizer. optimizer.c saves, loads,
+// forgets and digests them all in the same way, by walking their items.
 
 #include "common/optimizer/optimizer.h"
 
@@ -11,19 +11,19 @@ struct optimizer {
     const struct optimizer_kind *kind;
     struct optimizer_place place;
     compute_t *compute;                 // From optimizer_begin on
-    float *copies[OPTIMIZER_ITEMS_MAX]; // On this side, of what lies on a device that is not
+    float *copies[OPTIMIZER_ITEMS_MAX]; // On the host, of items that lie on a GPU
 };
 
 struct optimizer_kind {
     const char *name;
-    // Memory for its struct, zero but for its own part. Undone by `close`, also half of it.
+    // Allocates its struct, with struct optimizer zero. `close` undoes it, also when half done.
     int (*open)(const struct optimizer_place *place, const struct optimizer_settings *settings,
                 struct why *why, optimizer_t **ret_optimizer);
     void (*close)(optimizer_t *self);
     void (*ask)(const optimizer_t *self, struct compute_config *config);
     int (*begin)(optimizer_t *self, struct why *why);
     size_t (*items)(optimizer_t *self, struct state_item *ret_items);
-    // Its items have other values: zero, or loaded. NULL: it keeps nothing beside them.
+    // Called after its items got other values, zero or loaded. NULL: it keeps nothing beside them.
     void (*changed)(optimizer_t *self, bool zero);
     int (*step)(optimizer_t *self, float rate, struct why *why);
 };

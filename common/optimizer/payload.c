@@ -1,3 +1,5 @@
+// The form is computed first: where each tensor's blocks lie and how many bits a block has. Writing
+// and reading go block by block from there and read no length from the payload.
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/optimizer/payload_block.h"
@@ -7,7 +9,7 @@
 
 _Static_assert((int)PAYLOAD_READ_MAX == (int)COMBINATION_STATES_MAX, "read as many as decode");
 
-enum { GROUP = 8 }; // Blocks: together whole bytes, whatever one takes
+enum { GROUP = 8 }; // Blocks that fill whole bytes together, for any size
 
 // ---- the form
 
@@ -23,8 +25,8 @@ static uint32_t share_of(uint32_t top_k, const struct chunks_part *part, uint32_
     return share < 1 ? 1 : share > part->elements ? part->elements : (uint32_t)share;
 }
 
-// The one for such chunks, made when first asked for; NULL if they do not fit. There is room for
-// one per tensor.
+// The combination for chunks of this kind, made when first asked for; NULL if they do not fit one.
+// There is room for one per tensor.
 static int combination_for(struct payload_form *self, uint32_t elements, uint32_t top_k,
                            const struct combination **ret_combination)
 {
@@ -284,7 +286,7 @@ uint32_t payload_read(const payload_form_t *self, uint32_t chunk, const uint8_t 
     return chosen.count;
 }
 
-// Places that are not used hold 0, which changes no sum.
+// Unused places hold 0, which changes no sum.
 double payload_square_sum(const payload_form_t *self, uint32_t chunk, const uint8_t *bytes)
 {
     ensure(!self->one_bit);

@@ -37,9 +37,9 @@ typedef struct payload_form payload_form_t;
 // FAULT_MEMORY. Immutable once made; any thread.
 int payload_form_new(const chunks_t *chunks, uint32_t top_k, bool one_bit, struct why *why,
                      payload_form_t **ret_form);
-// The form of a model's payloads, with its chunks, which the caller destroys after it: whoever has
-// the shape and the run's settings comes to the same, and no parameters are needed. The arguments
-// and faults of chunks_of_model and payload_form_new; after a fault neither is there.
+// The form of a model's payloads, with its chunks, which the caller destroys after it. Every member
+// gets the same from the shape and the run's settings; no parameters are needed. Arguments and
+// faults are those of chunks_of_model and payload_form_new; after a fault neither is made.
 int payload_form_of_model(const struct model_shape *shape, uint32_t limit, uint32_t top_k,
                           bool one_bit, struct why *why, chunks_t **ret_chunks,
                           payload_form_t **ret_form);
@@ -55,7 +55,7 @@ size_t payload_bytes(const payload_form_t *self);                   // Of every 
 // before. FAULT_NAN: a value that is not finite or too large.
 int payload_check(const payload_form_t *self, const uint8_t *bytes, size_t count, struct why *why);
 
-// A payload that says nothing: the header, and no coefficient of any chunk.
+// An empty payload: the header, and no coefficient of any chunk.
 void payload_clear(const payload_form_t *self, uint8_t *ret_bytes);
 
 // Writes one chunk's block, once after payload_clear. `numbers` ascending, count <= k (ensured);
@@ -63,7 +63,7 @@ void payload_clear(const payload_form_t *self, uint8_t *ret_bytes);
 void payload_write(const payload_form_t *self, uint32_t chunk, const uint16_t *numbers,
                    const float *values, uint32_t count, uint8_t *bytes);
 
-// What one chunk's block of one payload says. One-bit values come as +1 and -1.
+// The content of one chunk's block in one payload. One-bit values come as +1 and -1.
 struct payload_chosen {
     const uint8_t *bytes; // The payload, which payload_check has passed
     uint16_t *numbers;    // Room for payload_top_k of each
@@ -82,10 +82,10 @@ uint32_t payload_read(const payload_form_t *self, uint32_t chunk, const uint8_t 
                       uint16_t *ret_numbers, float *ret_values);
 
 // The sum of the squares of a chunk's values, in a payload that payload_check has passed and that
-// is not one-bit (ensured). A square is exact in double; that of place i is added to sum i mod 8, then
-// the upper half of the sums to the lower, 4, 2 and 1 of them: the same bits everywhere.
+// is not one-bit (ensured). A square is exact in double; that of place i is added to sum i mod 8,
+// then the upper half of the sums to the lower, 4, 2 and 1 of them: the same bits everywhere.
 double payload_square_sum(const payload_form_t *self, uint32_t chunk, const uint8_t *bytes);
 
-// Blocks share bytes, but only within a group: so many chunks of a tensor that they end at a whole
-// byte. The first chunk of the group that holds `chunk`; chunks_count for chunks_count.
+// Blocks share bytes, but only within a group of chunks, which ends at a whole byte. The first
+// chunk of the group that holds `chunk`; chunks_count for chunks_count.
 uint32_t payload_group(const payload_form_t *self, uint32_t chunk);

@@ -1,6 +1,6 @@
 #pragma once
-// payload_block -- where the blocks of a payload lie and how their bits are read: what payload.c,
-// which writes and reads, and payload_check.c share. The format is told in payload.h.
+// payload_block -- where the blocks of a payload lie and how their bits are read. Private to
+// payload.c and payload_check.c. payload.h describes the format.
 
 #include "common/base/bytes.h"
 #include "common/optimizer/combination.h"
@@ -59,7 +59,7 @@ static inline struct bits bits_from(const uint8_t *bytes, uint64_t at)
     return bits;
 }
 
-// The caller knows that there are so many bits.
+// The caller makes sure that `width` bits are left.
 static inline uint32_t bits_read(struct bits *self, uint32_t width)
 {
     for (; self->count < width; self->count += 8)

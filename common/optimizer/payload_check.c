@@ -1,9 +1,13 @@
+// A payload is valid if it is the only encoding of what it says. So the check covers size, header,
+// each number, each sign and value, and that every unused bit is zero. The first fault names its
+// place.
 #include "common/optimizer/distro_kernels.h"
 #include "common/optimizer/payload_block.h"
 
 #include <inttypes.h>
 
-// Of the blocks' bits: how many coefficients, and where their signs are to be read.
+// Reads the combination of one block. Gives the number of coefficients, and a reader of their
+// signs.
 static int check_combination(const struct combination *combination, struct bits *bits,
                              uint32_t *ret_count, struct bits *ret_signs, struct why *why)
 {

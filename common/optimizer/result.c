@@ -1,6 +1,6 @@
 // DisTrO as an optimizer above a device: the two residuals are vectors of the device, which change
-// places when a candidate is adopted. What both devices share is decided here: whether there is a
-// candidate, and whether the residual is still the declared zero.
+// places when a candidate is adopted. This file decides what both devices have in common: whether
+// there is a candidate, and whether the residual is still the declared zero.
 #include "common/optimizer/result.h"
 #include "common/base/ensure.h"
 #include "common/optimizer/distro_plan.h"
@@ -99,7 +99,7 @@ static void changed(optimizer_t *base, bool zero)
     if (self->far) result_far_changed(self->far);
 }
 
-// As a run does it with the one result of a round.
+// A step of a single trainer: a round with one result, which is adopted.
 static int step(optimizer_t *base, float rate, struct why *why)
 {
     struct results *self = results_of(base);
@@ -192,9 +192,9 @@ int result_apply(optimizer_t *base, const struct apply_result *results, uint32_t
                         compute_host(base->compute), why);
 }
 
-// ---- somebody else's result
+// ---- another member's result
 
-// On two residuals of its own, so that this replica's are left as they are.
+// Works on two residuals of its own, so that those of this replica do not change.
 static int make_again(struct results *self, const struct result_work *work, float *const room[2],
                       struct why *why, uint8_t *ret_payload, struct hash *ret_to)
 {

@@ -1,14 +1,14 @@
 #pragma once
-// result -- DisTrO above a device: what a run does with it, beside the steps of optimizer.h.
+// result -- DisTrO above a device: what a run does with it beyond the steps of optimizer.h.
 //
 //     gradient of the device ─ result_make ─▶ payload, and a candidate residual
 //         committed: result_adopt      not committed: result_discard
 //     payloads of a commit ─ result_apply ─▶ parameters of the device
-//     somebody else's gradient and residual ─ result_again ─▶ the payload that they should have made
+//     another member's samples and residual ─ result_again ─▶ the payload that it should have made
 //
-// optimizer_step of a trainer alone is all of it in one: make, apply that one result, adopt. On the
-// CPU it is distro.h and apply.h on plain memory; a GPU transforms, chooses and applies with kernels
-// of its own, and the host encodes and decodes payloads for it (result_cuda.c).
+// For a single trainer optimizer_step does all of it: make, apply that one result, adopt. The CPU
+// uses distro.h and apply.h on plain memory; a GPU transforms, chooses and applies with its own
+// kernels, and the host encodes and decodes payloads for it (result_cuda.c).
 //
 // Every optimizer_t here is one of optimizer_distro (ensured), and has begun.
 
@@ -16,7 +16,7 @@
 #include "common/optimizer/optimizer.h"
 #include "common/optimizer/payload.h"
 
-// The form of its payloads, before it has begun too. Its own.
+// The form of its payloads, which it owns; also before optimizer_begin.
 const payload_form_t *result_form(const optimizer_t *self);
 
 // As distro_compress: payload_bytes(form) bytes of the gradient, and a candidate residual.
@@ -31,23 +31,24 @@ int result_hashes(optimizer_t *self, struct why *why, struct hash *ret_from, str
 
 // The residual of that digest: the one that results start from now, or the one before it, which is
 // there until the next result_make. NULL if it is neither. Lives until then. CPU only: a GPU's
-// gradients are not those of another device, and nobody audits them.
+// gradients differ from those of other devices, so they are not audited.
 const float *result_residual(optimizer_t *self, const struct hash *digest);
 
 // As apply_commit.
 int result_apply(optimizer_t *self, const struct apply_result *results, uint32_t count,
                  const struct apply_step *step, struct why *why);
 
-// Somebody else's result, made again: what compute_gradient, compute_clip and result_make would have
-// given on these parameters and this residual. Nothing of this replica changes but the gradient.
+// Another member's result, made again: what compute_gradient, compute_clip and result_make give on
+// these parameters and this residual. Of this replica only the gradient changes.
 struct result_work {
     const float *params;    // N, of the step that the result was made on
     const float *residual;  // N, finite (FAULT_NAN); NULL: zero
     const uint32_t *tokens; // As of compute_gradient
     uint32_t count;
-    double clip; // 0: not at all
+    double clip; // 0: no clipping
     float rate;
 };
-// FAULT_UNSUPPORTED on a GPU; else as the three. Takes two vectors of memory while it works.
+// FAULT_UNSUPPORTED on a GPU; otherwise the faults of the three. Takes two vectors of memory while
+// it works.
 int result_again(optimizer_t *self, const struct result_work *work, struct why *why,
                  uint8_t *ret_payload, struct hash *ret_to);

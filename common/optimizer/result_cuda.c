@@ -1,6 +1,6 @@
-// DisTrO's results on a GPU: kernels of the device transform and choose, and apply; the host encodes
-// and decodes payloads for it. A commit goes in ranges of chunks, so that what many results sent fits;
-// while the device works on one range the host decodes the next.
+// DisTrO's results on a GPU: kernels of the device transform, choose and apply; the host encodes
+// and decodes payloads. A commit goes in ranges of chunks, so that the coefficients of many results
+// fit; while the device works on one range the host decodes the next.
 //
 // Never run on a GPU (cuda/plugin.h).
 #include "common/compute/cuda/plugin.h"
@@ -175,7 +175,7 @@ static void decode_task(void *arg, uint32_t task, uint32_t worker)
     }
 }
 
-// What a range of so many slots and chunks takes, for each result.
+// Bytes that a range of `slots` and `chunks` takes for each result.
 static uint64_t range_bytes(uint64_t slots, uint64_t chunks)
 {
     return slots * (sizeof(float) + sizeof(uint16_t)) + chunks * sizeof(uint16_t);

@@ -1,12 +1,13 @@
 #pragma once
 // result_inside -- DisTrO's optimizer in its two forms; for result.c and result_cuda.c alone, which
-// are one object: result.c decides, result_cuda.c does on a GPU what distro.h and apply.h do on a CPU.
+// are one object: result.c decides, and result_cuda.c does on a GPU what distro.h and apply.h do on
+// a CPU.
 
 #include "common/optimizer/distro.h"
 #include "common/optimizer/optimizer_kind.h"
 #include "common/optimizer/result.h"
 
-struct result_far; // Host's side of it on a GPU
+struct result_far; // The host's part of it on a GPU
 
 struct results {
     struct optimizer base;
@@ -14,10 +15,10 @@ struct results {
     chunks_t *chunks;
     payload_form_t *form;
     struct plan *plan; // The form, for a device
-    uint8_t *payload;  // Of optimizer_step, from the first on
+    uint8_t *payload;  // Of optimizer_step; made at the first one
     bool candidate;
-    bool adopted;   // One has been, or a residual was loaded: it is no more the declared zero
-    distro_t *near; // On a CPU, if it trains
+    bool adopted;           // False: the residual is still the declared zero
+    distro_t *near;         // On a CPU, if it trains
     struct result_far *far; // On a GPU
 };
 
