@@ -1,3 +1,5 @@
+// Finds the device, and stands before both of them: it checks vectors, counts and tokens, so that a
+// device gets valid work only, and then calls the device's function.
 #include "common/compute/compute.h"
 #include "common/base/ensure.h"
 #include "common/compute/compute_device.h"

@@ -1,22 +1,22 @@
 #pragma once
-// compute -- what a device does for a learner: it holds vectors, finds the gradient of a batch, and
-// keeps that gradient within bounds. What becomes of a gradient is an optimizer's affair
-// (common/optimizer/optimizer.h), which stands above.
+// compute -- what a device does for a learner: it holds vectors, computes the gradient of a batch,
+// and clips it. An optimizer (common/optimizer/optimizer.h) stands above and decides what becomes
+// of the gradient.
 //
-//     compute_find   "auto" | "cpu" | "cuda" ─▶ which device, in words
+//     compute_find   "auto" | "cpu" | "cuda" ─▶ the device, and a text about it
 //     compute_new    room for parameters, and to train: model, gradient, vectors of state
 //
 //     COMPUTE_PARAMETERS   N floats      host ─ push ─▶ device ─ pull ─▶ host
 //     COMPUTE_GRADIENT     N floats      batch ─ gradient ─▶ clip
-//     COMPUTE_STATE + i    of config.state, i < config.vectors: whatever an optimizer keeps
-//     any of them          put, get; leaves: those of its digest, found where it lies
+//     COMPUTE_STATE + i    of config.state, i < config.vectors: the state of an optimizer
+//     any of them          put, get; leaves: those of its digest, computed on the device
 //
-// Two devices stand behind it. The CPU (compute_cpu.c) is the reference, and reproducible: model.h,
+// There are two devices. The CPU (compute_cpu.c) is the reference, and reproducible: model.h,
 // gradient.h. Its vectors are plain memory (compute_at), on which an optimizer works with
 // common/kernel. The GPU (compute_cuda.c, and libshoal-cuda.so, loaded at run time) keeps its
-// vectors to itself and has kernels for what optimizers do with them (compute_far). It computes the
-// gradient in bf16 and its bits are its own; from equal gradients come the same parameters as on a
-// CPU.
+// vectors in its own memory and has kernels for what optimizers do with them (compute_far). It
+// computes the gradient in bf16, with other bits than a CPU; from equal gradients it makes the same
+// parameters as a CPU.
 //
 // The GPU part has never run on a GPU. It has been compiled, and tested on a device that the
 // processor emulates (tests/gpu).
@@ -36,7 +36,7 @@ enum compute_kind { COMPUTE_CPU, COMPUTE_CUDA };
 
 struct compute_device {
     enum compute_kind kind;
-    char text[512];                   // For people: what it is, or why it is not another
+    char text[512];                   // For people: which device it is, or why no other was taken
     const struct cuda_plugin *plugin; // Of COMPUTE_CUDA; loaded once, never unloaded
 };
 
@@ -55,7 +55,8 @@ struct compute_config {
     bool float32;              // Products in float32 rather than bf16 (gemm.h)
     bool recompute;            // CPU: of model_options
     pool_t *pool;              // Borrowed for the life of the compute_t; NULL: no threads
-    // What an optimizer asks for: optimizer_ask fills it in. Borrowed likewise; zero without one.
+    // What an optimizer asks for; optimizer_ask fills it in. Borrowed too; zero without an
+    // optimizer.
     uint32_t vectors;        // Vectors of state, 0..COMPUTE_VECTORS_MAX
     struct interval state;   // The floats that each of them has
     const struct plan *plan; // GPU: chunks of the parameters (cuda/plan.h); NULL: none
@@ -65,7 +66,7 @@ struct compute_config {
 
 typedef struct compute compute_t;
 
-// What compute_new will take, on the device and beside it on the host.
+// The memory that compute_new will take, on the device and beside it on the host.
 struct compute_memory {
     uint64_t device, host;
 };
@@ -84,13 +85,13 @@ const struct compute_config *compute_config(const compute_t *self); // What it w
 
 enum compute_vector { COMPUTE_PARAMETERS, COMPUTE_GRADIENT, COMPUTE_STATE };
 
-// The parameters on this side, N floats. Fill them and push, or pull and read them; in between they
-// may be the parameters themselves, so nobody else writes to them.
+// The parameters on the host, N floats. Fill them and push, or pull and read them. On a CPU they
+// are the parameters themselves: only the optimizer may write to them in between.
 float *compute_host(compute_t *self);
 int compute_push(compute_t *self, struct why *why);
 int compute_pull(compute_t *self, struct why *why);
 
-// Where a vector lies, if that is memory of this process; NULL on a GPU.
+// The vector's floats, if they lie in memory of this process; NULL on a GPU.
 float *compute_at(compute_t *self, uint32_t vector);
 
 // A whole vector to the device (NULL: zeros), and back.
@@ -106,8 +107,8 @@ int compute_leaves(compute_t *self, uint32_t vector, struct why *why, struct has
 // FAULT_RANGE for a token outside the vocabulary, FAULT_NAN, both with the samples.
 int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
                      double *ret_loss);
-// The same at other parameters than it holds, N floats on this side. FAULT_UNSUPPORTED on a GPU:
-// its bits are its own, so nobody is judged by them.
+// The same at other parameters than it holds, N floats on the host. FAULT_UNSUPPORTED on a GPU: its
+// gradients have other bits than a CPU's, so no result may be judged by them.
 int compute_gradient_at(compute_t *self, const float *params, const uint32_t *tokens,
                         uint32_t count, struct why *why, double *ret_loss);
 // The same loss without the gradient.
@@ -118,8 +119,8 @@ int compute_clip(compute_t *self, double limit, struct why *why, double *ret_nor
 
 // ---- kernels
 
-// What a device that keeps its vectors to itself offers an optimizer: the calls of plugin.h, on this
-// replica. NULL where compute_at says where the vectors lie.
+// What a GPU offers an optimizer: the calls of plugin.h, on this replica. NULL on a CPU, where
+// compute_at gives the vectors.
 struct compute_far {
     const struct cuda_plugin *plugin;
     struct cuda_replica *replica;

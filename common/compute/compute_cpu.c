@@ -1,4 +1,5 @@
-// The CPU behind compute.h: plain memory, and model.h and gradient.h on it, each called by its name.
+// The CPU behind compute.h: vectors are plain memory, and each call goes to model.h, batch.h or
+// gradient.h. Large vectors ask for large pages; a refusal costs speed only.
 #include "common/base/ensure.h"
 #include "common/compute/compute_device.h"
 #include "common/crypto/merkle.h"
@@ -13,7 +14,7 @@
 struct cpu {
     struct compute base; // Its host vector is the parameters themselves
     model_t *model;
-    float *portion; // Of one micro-batch, if a batch may have several
+    float *portion; // The gradient of one micro-batch, if a batch may have several
 };
 
 static struct cpu *cpu_of(compute_t *self) { return (struct cpu *)(void *)self; }
@@ -127,7 +128,7 @@ static float *vector_new(uint64_t floats)
     return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
 }
 
-// Zeros, in large pages where the system has them: a step walks through all of it.
+// Zeros, in large pages where the system has them, since a step walks through all of it.
 static float *state_new(uint64_t floats)
 {
     enum { PAGE = 2 << 20 };
@@ -135,7 +136,7 @@ static float *state_new(uint64_t floats)
     const size_t bytes = (floats * sizeof(float) + align - 1) / align * align;
     float *vector = aligned_alloc(align, bytes);
     if (!vector) return NULL;
-    if (align == PAGE) madvise(vector, bytes, MADV_HUGEPAGE); // A wish
+    if (align == PAGE) madvise(vector, bytes, MADV_HUGEPAGE); // A request; it may be refused
     return memset(vector, 0, floats * sizeof(float));
 }
 

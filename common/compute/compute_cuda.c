@@ -1,5 +1,6 @@
-// A GPU behind compute.h: finds libshoal-cuda.so, and brings it plain data. Never run on a GPU
-// (plugin.h): tests load the same sources on a device that the processor emulates.
+// A GPU behind compute.h: finds libshoal-cuda.so, checks its version and the device, and hands it
+// plain data. Never run on a GPU (plugin.h): tests load the same sources on a device that the
+// processor emulates.
 #include "common/compute/compute_device.h"
 #include "common/compute/cuda/plugin.h"
 #include "common/model/rope.h"
@@ -134,7 +135,7 @@ static int gradient(compute_t *base, const float *params, const uint32_t *tokens
                     struct why *why, double *ret_loss)
 {
     struct cuda *self = cuda_of(base);
-    if (params) return why_set(why, FAULT_UNSUPPORTED, "a GPU does not compute a CPU's bits again");
+    if (params) return why_set(why, FAULT_UNSUPPORTED, "a GPU cannot make a CPU's bits again");
     return self->plugin->loss(self->replica, tokens, count, true, why, ret_loss);
 }
 

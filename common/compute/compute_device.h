@@ -1,9 +1,9 @@
 #pragma once
-// compute_device -- what stands behind compute.h; for the files compute_*.c alone.
+// compute_device -- the devices behind compute.h; for the files compute_*.c alone.
 //
-// Each device has a struct that begins with a struct compute. What all have in common (the bounds of
-// tokens, which vectors there are) compute.c does itself. No optimizer is named here: a new one adds
-// nothing to a device but, if it wants one, a kernel of the GPU.
+// Each device has a struct that begins with a struct compute. compute.c itself does what all have
+// in common: the checks of tokens and vectors. No optimizer is named here: a new one adds nothing
+// to a device, except a GPU kernel if it needs one.
 
 #include "common/compute/compute.h"
 
@@ -39,7 +39,7 @@ struct compute_memory compute_cpu_memory(const struct compute_config *config);
 int compute_cpu_new(const struct compute_config *config, struct why *why, compute_t **ret_compute);
 
 // Looks for the library and the device. *ret_there is false, and *why says why, if something is
-// missing; a fault is only what nobody should pass over.
+// missing; a fault is returned only for what "auto" must not pass over.
 int compute_cuda_find(struct why *why, struct compute_device *ret_device, bool *ret_there);
 struct compute_memory compute_cuda_memory(const struct cuda_plugin *plugin,
                                           const struct compute_config *config);

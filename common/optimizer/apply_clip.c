@@ -1,6 +1,6 @@
 // How much each result counts in one chunk. The limit is the lower median of the squared norms of
-// those that send something: as long as liars are fewer than half of these, it is no higher than the
-// square of the longest honest result.
+// those that send something: as long as liars are fewer than half of these, it is no higher than
+// the square of the longest honest result.
 #include "common/optimizer/apply.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+// Chooses the way: tensor cores where attention_flash_can, plain kernels elsewhere. The backward
+// pass first computes delta, which both ways need.
 #include "common/compute/cuda/attention_rows.cuh"
 
 // delta[row] = sum of d_out · out: what the softmax takes off every dp of the row.
@@ -16,8 +18,8 @@ __global__ void delta_kernel(float *delta, const T *d_out, const T *out,
     if (threadIdx.x % WARP == 0) delta[at.sums + row] = sum;
 }
 
-// The same where eight numbers at a time fit: a thread has eight, `group` neighbours a head. A power
-// of two, so that no head crosses a warp.
+// The same where eight numbers at a time fit: a thread has eight, `group` neighbours a head. A
+// power of two, so that no head crosses a warp.
 __global__ void delta_wide_kernel(float *delta, const bf16 *d_out, const bf16 *out,
                                   struct attention_shape shape, uint32_t group)
 {

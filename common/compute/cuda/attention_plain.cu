@@ -1,3 +1,5 @@
+// The plain way: one warp per row, keys one after the other. Forward keeps a running softmax. The
+// backward pass has a kernel by queries and one by keys, so that each number has one writer.
 #include "common/compute/cuda/attention_rows.cuh"
 
 template <typename T, int N>

@@ -1,6 +1,6 @@
 #pragma once
-// attention_rows -- for kernels with one warp per row of one head: lane l has numbers l, l + 32, ...
-// of the head, N of them.
+// attention_rows -- for kernels with one warp per row of one head: lane l has numbers l, l + 32,
+// ... of the head, N of them.
 
 #include "common/compute/cuda/attention.cuh"
 

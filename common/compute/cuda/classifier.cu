@@ -1,3 +1,6 @@
+// Cross-entropy: the softmax of a row in one walk (running maximum and sum, joined in a fixed
+// tree), then the gradient in a second one, in place of the logits. After it, the sum of the losses
+// in double.
 #include "common/compute/cuda/rows.cuh"
 
 #include <math.h>

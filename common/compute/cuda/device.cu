@@ -1,3 +1,4 @@
+// Opens and closes the device, and records its first fault with the call that it came from.
 #include "common/compute/cuda/device.cuh"
 #include "common/compute/cuda/products.cuh"
 

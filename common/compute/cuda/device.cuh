@@ -3,8 +3,8 @@
 // that went wrong.
 //
 // The fault is sticky. Every call is checked; after the first one that failed nothing more is
-// started, and who began the work asks once, at the end, with device_fault. So the code between
-// reads as the sequence of launches that it is. One thread at a time.
+// started, and the caller asks once, at the end, with device_wait. So the code between reads as a
+// plain sequence of launches. One thread at a time.
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>

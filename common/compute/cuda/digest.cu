@@ -1,3 +1,5 @@
+// SHA-256 of each leaf of a vector (merkle.h), one thread a leaf, for digests without a copy to the
+// host.
 #include "common/compute/cuda/distro.cuh"
 #include "common/compute/cuda/numbers.cuh"
 

@@ -1,3 +1,5 @@
+// A commit on the device, a block of threads per chunk: add up what the results sent, take the
+// means, transform back, move the parameters. Each number has the CPU's order of operations.
 #include "common/compute/cuda/distro_chunk.cuh"
 
 #include <string.h>
@@ -10,11 +12,11 @@ struct memory {
     float *sums;
     uint32_t *hits;
     float *middle;  // [height][width]: t[b][w]
-    uint16_t *sent; // Numbers that anybody sent, ascending
+    uint16_t *sent; // Numbers that at least one result sent, ascending
 };
 
-// Adds up what the results sent, in their order. Numbers within a result differ, so its threads do
-// not meet.
+// Adds up what the results sent, in their order. Numbers within a result differ, so no two threads
+// write the same place.
 __device__ inline void add_results(const struct distro_application &job,
                                    const struct chunk_place &place, uint32_t chunk,
                                    const struct memory &memory)
@@ -37,7 +39,8 @@ __device__ inline void add_results(const struct distro_application &job,
     __syncthreads();
 }
 
-// The means in place of the sums, and the list of who has one. Returns its length.
+// Puts the means in place of the sums and lists the coefficients that have one. Returns the length
+// of the list.
 __device__ inline uint32_t take_means(const struct chunk_place &place, const struct memory &memory,
                                       uint64_t *shared_sums)
 {
@@ -122,7 +125,7 @@ __global__ void __launch_bounds__(DISTRO_THREADS)
     memory.sent = reinterpret_cast<uint16_t *>(memory.middle + plan.elements_max);
     for (uint32_t chunk = job.first + blockIdx.x; chunk < job.end; chunk += gridDim.x) {
         const struct chunk_place place = chunk_at(plan, chunk);
-        __syncthreads(); // The chunk before is done with
+        __syncthreads(); // All threads are done with the previous chunk
         add_results(job, place, chunk, memory);
         const uint32_t sent = take_means(place, memory, shared_sums);
         decode_columns(place, plan.floats, memory, sent, live);

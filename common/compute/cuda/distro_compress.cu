@@ -1,3 +1,5 @@
+// A gradient to coefficients, a block of threads per chunk: transform both sides, add to the
+// residual, choose the largest, zero them in the candidate.
 #include "common/compute/cuda/distro_chunk.cuh"
 
 enum { COMPRESS_BYTES = 2 * sizeof(float), AT_ONCE = 4 }; // Two numbers per element of a chunk
@@ -45,7 +47,7 @@ __device__ inline void fold(uint32_t side, uint32_t width, float *folded, F read
     }
 }
 
-// The key-th largest magnitude of a chunk, as bits: found from the highest bit down.
+// The top_k-th largest magnitude of a chunk, as bits: found from the highest bit down.
 __device__ inline uint32_t threshold_of(const float *values, uint32_t elements, uint32_t top_k,
                                         uint32_t *shared)
 {
@@ -60,8 +62,8 @@ __device__ inline uint32_t threshold_of(const float *values, uint32_t elements, 
     return threshold;
 }
 
-// The largest, the lowest number first among equals, zeros never; ascending. Each thread has one
-// run of numbers, and learns from a prefix sum where its choices go.
+// Chooses the top_k largest: the lowest number first among equals, never zeros, in ascending order.
+// Each thread has one run of numbers; a prefix sum tells it where its choices go.
 __device__ inline void choose(const float *values, const struct chunk_place &place, uint32_t chunk,
                               const struct distro_compression &job, uint32_t *shared_counts,
                               uint64_t *shared_sums)
@@ -113,7 +115,7 @@ __global__ void __launch_bounds__(DISTRO_THREADS)
         const struct chunk_place place = chunk_at(plan, chunk);
         const uint32_t height = place.rows->side, width = place.columns->side;
         const float *x = job.gradient + place.at;
-        __syncthreads(); // The chunk before is done with
+        __syncthreads(); // All threads are done with the previous chunk
         fold(height, width, first,
              [&](uint32_t j, uint32_t w) { return x[(size_t)j * place.part->columns + w]; });
         __syncthreads();

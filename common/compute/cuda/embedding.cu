@@ -1,3 +1,5 @@
+// The embedding's two ways. Forward copies rows of the table. The gradient goes by tokens, not by
+// rows: the host has sorted the rows of each token, so each row of the gradient has one writer.
 #include "common/compute/cuda/rows.cuh"
 
 enum { GATHER_THREADS = 256, BUCKET_LANES = 8 };

@@ -1,3 +1,6 @@
+// What a replica does with results: compress, apply, and the leaves of a digest, as the calls of
+// plugin.h. A commit's coefficients are copied into one piece of memory, which grows to the
+// largest.
 #include "common/compute/cuda/replica.cuh"
 
 #include <stdlib.h>

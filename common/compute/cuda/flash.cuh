@@ -18,7 +18,7 @@ template <int D> struct flash {
     enum { stride = D + 8, tile = FLASH_STEP * stride };
 };
 
-// Begins to copy `count` rows from `from`, `width` apart, those below `end` of them; needs a
+// Begins to copy `count` rows from `from`, `width` apart; rows from `end` on become zeros. Needs a
 // commit.
 template <int D>
 __device__ inline void flash_copy(bf16 *tile, const bf16 *from, size_t width, int count, int end)

@@ -1,3 +1,5 @@
+// The backward pass on the tensor cores, in two kernels: by keys for dK and dV, by queries for dQ.
+// Both make the probabilities again from the scores and log_sum.
 #include "common/compute/cuda/flash.cuh"
 
 #include <math.h>
@@ -60,7 +62,7 @@ __global__ void __launch_bounds__(FLASH_THREADS)
         flash_copy<D>(gradients + room * flash<D>::tile,
                       d_out + ((size_t)sample * seq + begin) * out_width + (size_t)head * D,
                       out_width, FLASH_STEP, seq - begin);
-        if ((int)threadIdx.x < FLASH_STEP) { // Two steps ahead of who reads: a barrier lies between
+        if ((int)threadIdx.x < FLASH_STEP) { // Two steps ahead of the readers: a barrier is between
             const int row = begin + (int)threadIdx.x;
             const size_t at = ((size_t)sample * shape.heads + head) * seq + row;
             log_sums[room * FLASH_STEP + threadIdx.x] =
@@ -83,7 +85,7 @@ __global__ void __launch_bounds__(FLASH_THREADS)
         const bf16 *query_tile = queries + room * flash<D>::tile;
         const bf16 *gradient_tile = gradients + room * flash<D>::tile;
         float scores[1][FLASH_STEP / 8][4], dp[1][FLASH_STEP / 8][4];
-        uint32_t a[1][D / 16][4]; // Read anew each time: registers are short
+        uint32_t a[1][D / 16][4]; // Read again each time, to save registers
         flash_load<D>(a[0], keys + warp * 16 * flash<D>::stride);
         flash_scores<D, 1>(scores, a, query_tile);
         flash_load<D>(a[0], values + warp * 16 * flash<D>::stride);

@@ -1,10 +1,12 @@
+// The forward pass on the tensor cores: a block holds queries and walks their keys, with a running
+// softmax; the next keys and values are copied while the present ones are worked on.
 #include "common/compute/cuda/flash.cuh"
 
 #include <math.h>
 
-// A block has `tiles` times 64 queries of one head: `tiles` times 16 for each warp, so that what is
-// read of keys and values from shared memory serves as many products. Two need all registers there
-// are up to D = 64; -DFLASH_TILES=1 to measure the other way.
+// A block has `tiles` times 64 queries of one head: `tiles` times 16 for each warp, so that keys
+// and values read from shared memory serve as many products. Two tiles need all registers up to D =
+// 64; -DFLASH_TILES=1 is there to measure one.
 #ifndef FLASH_TILES
 #define FLASH_TILES 2
 #endif
@@ -17,8 +19,8 @@ struct running {
     float high[2], total[2];
 };
 
-// Scores to probabilities: masked beyond the diagonal, exp2((score - high) · slope), and the factor
-// that what was summed up before must shrink by.
+// Turns scores into probabilities: masked beyond the diagonal, exp2((score - high) · slope). Also
+// gives the factor by which the sums so far must shrink.
 __device__ inline void soften(float (&scores)[FLASH_STEP / 8][4], struct running *self,
                               float (&ret_shrink)[2], int first_row, int first_key, float slope)
 {

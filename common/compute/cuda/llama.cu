@@ -1,3 +1,5 @@
+// The order of launches of one micro-batch: embedding, layers, final norm, head with loss, and the
+// same back. It mirrors model_forward.c and model_backward.c.
 #include "common/compute/cuda/llama.cuh"
 #include "common/compute/cuda/attention.cuh"
 #include "common/compute/cuda/products.cuh"
@@ -37,7 +39,7 @@ template <typename T> void llama_carve(struct llama<T> *self, struct arena *aren
     const struct model_shape *shape = &self->shape;
     const size_t rows = (size_t)self->batch_max * self->seq, dim = shape->dim;
     for (uint32_t i = 0; i < shape->layers; i++) {
-        // Nothing is kept of a layer when there is no way back: all share one, but for x.
+        // Without a gradient nothing of a layer is kept: all share one, except for x.
         if (trains || i == 0) carve_layer(self, &self->layer[i], arena, rows);
         else self->layer[i] = self->layer[0], self->layer[i].x = arena_take<T>(arena, rows * dim);
     }
@@ -122,7 +124,7 @@ static void layer_forward(const struct llama_pass<T> *pass, uint32_t index, T *o
     linear<T>(pass, layer->swiglu, at.down, shape->ffn, shape->dim, layer->middle, out);
 }
 
-// From d_norm through the norm: its weights' gradient, and added to d_stream.
+// Takes d_norm back through the norm: the gradient of its weights, and the rest added to d_stream.
 template <typename T>
 static void norm_backward(const struct llama_pass<T> *pass, const T *x, const float *inverse,
                           uint64_t weights)
@@ -160,7 +162,7 @@ template <typename T> static void layer_backward(const struct llama_pass<T> *pas
     norm_backward<T>(pass, layer->x, layer->x_inverse, at.attention_norm);
 }
 
-// head_rows at a time, so that the logits of a large batch need not all be kept.
+// head_rows at a time, so that never all logits of a large batch are in memory.
 template <typename T> static void head(const struct llama_pass<T> *pass, bool trains)
 {
     struct llama<T> *model = pass->model;

@@ -1,6 +1,6 @@
 #pragma once
 // llama -- the model of model.h on a device: loss and gradient of one micro-batch, all by launches
-// on one stream, with no word from the host in between; so it can be captured in a graph.
+// on one stream, without the host in between; so it can be captured in a graph.
 //
 // T is the type of weights and activations: bf16, or float to be held against the CPU. Products
 // add up in float32; the gradient is float32 and is added to what is there. Shapes, in C order,

@@ -1,3 +1,5 @@
+// RMSNorm, a warp per row. The gradient of its weights is a sum over all rows: first in parts, then
+// the parts in their order, so that it needs no atomics.
 #include "common/compute/cuda/rows.cuh"
 
 enum { ROWS_PER_BLOCK = 8, ROW_LANES = 8 };

@@ -1,3 +1,5 @@
+// The table of calls, and a replica's life: find a device, plan and take its memory in one piece,
+// bring tables and plan there, move vectors. Training and results are in train.cu and exchange.cu.
 #include "common/compute/cuda/replica.cuh"
 
 #include <stdio.h>
@@ -5,7 +7,7 @@
 #include <string.h>
 
 enum {
-    PROCESSORS_MAX = 512, // More than any device has: for a size before it is known
+    PROCESSORS_MAX = 512, // More than any device has; sizes are computed before it is known
     STATE_ALIGN = 4,      // Kernels read as many floats at once
 };
 
@@ -147,7 +149,7 @@ static void clear(struct cuda_replica *self, uint32_t vector)
                                replica_floats(self, vector) * sizeof(float), self->device.stream));
 }
 
-// What a replica is told once: tables, intervals, plan; and vectors of state that are zero.
+// Brings what never changes: tables, intervals, plan. Sets the vectors of state to zero.
 static void bring_constants(struct cuda_replica *self, const struct cuda_config *config)
 {
     const size_t turns = (size_t)config->seq * config->shape.head_dim / 2 * sizeof(float);
@@ -225,7 +227,7 @@ static int open(const struct cuda_config *config, struct why *why, struct cuda_r
     }
     if (rc == 0) {
         bring_constants(self, config);
-        rc = device_wait(&self->device, why); // What was passed in is not needed any more
+        rc = device_wait(&self->device, why); // From here on the arguments are not needed
         self->config.plan = NULL, self->config.cosine = self->config.sine = NULL;
         self->config.bare = NULL;
     }

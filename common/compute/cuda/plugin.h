@@ -7,17 +7,17 @@
 //       open ─▶ a replica: parameters, vectors of state, and, if it trains, model and gradient
 //       loss, clip, put, get, leaves            what compute.h promises (compute_cuda.c)
 //       compress, apply                         kernels of DisTrO (common/optimizer/result_cuda.c)
-//       adamw                                   kernel of AdamW (common/optimizer/optimizer_adamw.c)
+//       adamw                                   kernel of AdamW (its host side: optimizer_adamw.c)
 //
 // NEVER RUN ON A GPU. No machine with one has been at hand. The sources are compiled as CUDA where
 // there is an nvcc, and their tests pass on a device that the processor emulates one thread after
 // the other (tests/gpu/emulated): that shows the arithmetic and the indices, and shows nothing of
 // how a real device schedules, synchronises, captures graphs or fails. Nor has any speed been
-// measured. Whoever has a GPU begins with `make gpu-test`.
+// measured. With a GPU, begin with `make gpu-test`.
 //
 // Calls return 0 or a fault with its place in *why; after a fault of the device (FAULT_UNREACHABLE)
-// the replica answers every call with it. One thread at a time per replica. Nothing is kept of what
-// is passed in.
+// the replica answers every call with it. One thread at a time per replica. Arguments are borrowed
+// for the call only.
 
 #include "common/base/fault.h"
 #include "common/compute/cuda/plan.h"
@@ -43,7 +43,7 @@ struct cuda_config {
     uint32_t micro_batch, seq;
     const float *cosine, *sine; // [seq][head_dim/2]
     const struct plan *plan;    // Of payloads; NULL: nothing is compressed or applied
-    bool trains;                // Else parameters alone: to apply, and to say a loss
+    bool trains;                // Otherwise parameters alone: to apply, and to compute a loss
     bool float32;               // Products and activations in float32, to be held against the CPU
     bool graph;                 // Capture the step
     uint32_t vectors;           // Of state, 0..CUDA_STATE_MAX, zero at first
@@ -97,5 +97,5 @@ struct cuda_plugin {
     // A step of AdamW on the interval of the state: parameters, and moments in two of its vectors.
     int (*adamw)(struct cuda_replica *self, const struct adamw_factors *by, uint32_t first_moment,
                  uint32_t second_moment, struct why *why);
-    int (*wait)(struct cuda_replica *self, struct why *why); // For all that was begun
+    int (*wait)(struct cuda_replica *self, struct why *why); // For all work that was begun
 };

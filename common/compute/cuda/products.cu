@@ -1,3 +1,5 @@
+// A product is looked up by its shape, types and alignment; a new one asks cuBLASLt for an
+// algorithm and keeps it. Where the library has none, a plain kernel does the product.
 #include "common/compute/cuda/numbers.cuh"
 #include "common/compute/cuda/products.cuh"
 
@@ -137,7 +139,7 @@ static struct entry *entry_of(struct device *device, const struct product *produ
     for (uint32_t i = 0; i < self->count; i++)
         if (memcmp(&self->entry[i].key, &key, sizeof key) == 0) return &self->entry[i];
     if (self->count == PRODUCTS_MAX)
-        forget(&self->entry[--self->count]); // More shapes than a model
+        forget(&self->entry[--self->count]); // A model has fewer shapes than that
     struct entry *entry = &self->entry[self->count++];
     entry->key = key;
     describe(device, product, entry);
@@ -145,7 +147,8 @@ static struct entry *entry_of(struct device *device, const struct product *produ
     return entry;
 }
 
-// A thread makes one element. For shapes whose rows lie as the library cannot take them.
+// A thread makes one element. For shapes whose rows are aligned so that the library cannot take
+// them.
 template <typename T, typename S>
 __global__ void plain_kernel(enum product_form form, size_t m, size_t n, size_t k, const T *a,
                              const T *b, const S *c, S *d)

@@ -6,8 +6,9 @@
 //     PRODUCT_TN   D[m][n] = A[k][m]ᵀ · B[k][n] (+ C)         gradient of the weights
 //
 // A and B are bf16 or float32 alike, D is that or float32; sums are float32 (no TF32). A descriptor
-// and an algorithm are sought once per shape, alignment and type, and kept; algorithms that add up
-// in place in an order of chance are excluded, so the same GPU and library give the same bits.
+// and an algorithm are searched once per shape, alignment and type, and kept; algorithms that add
+// up in an order that depends on timing are excluded, so the same GPU and library give the same
+// bits.
 
 #include "common/compute/cuda/device.cuh"
 

@@ -28,7 +28,7 @@ struct staged { // One of two: while one is computed on, the other is filled and
 
 struct graphs { // By the number of sequences
     cudaGraphExec_t *exec;
-    bool *seen; // Run once, so that nothing is left to be set up while capturing
+    bool *seen; // Already run once, so that capturing needs no set-up
 };
 
 struct cuda_replica {

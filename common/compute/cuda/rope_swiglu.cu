@@ -1,3 +1,5 @@
+// Rotation of queries and keys in place, and the SwiGLU with its gradient. No number depends on
+// another row.
 #include "common/compute/cuda/rows.cuh"
 
 enum { THREADS = 256 };

@@ -3,7 +3,7 @@
 // classifier. What the CPU does in row_kernel.h, on T = float or bf16 with float32 inside.
 //
 // Shapes in C order; R is the number of rows (batch · seq), D the width of the residual stream.
-// Everything runs on the device's stream; all pointers are the device's. No sum depends on chance:
+// Everything runs on the device's stream; all pointers are the device's. No sum depends on timing:
 // there are no atomics, so the same input gives the same bits on the same kind of GPU. R times the
 // width of a row is below 2^32 (vocab aside): units of 16 bytes are counted in 32 bits.
 

@@ -1,3 +1,6 @@
+// The gradient of a batch, micro-batch after micro-batch: the host sorts the tokens of the next one
+// while the device computes. A size that comes again is replayed from a captured graph. After it,
+// the norm with clipping, and AdamW.
 #include "common/compute/cuda/replica.cuh"
 
 #include <math.h>
@@ -70,7 +73,8 @@ static void fill_words(const struct cuda_replica *self, const uint32_t *tokens, 
     for (size_t r = 0; r < rows; r++) order[next[inputs[r]]++] = (uint32_t)r;
 }
 
-// Fills and copies while the micro-batch before is computed; the model reads it when both are done.
+// Fills and copies while the previous micro-batch is computed; the model reads it when both are
+// done.
 static void bring_words(struct cuda_replica *self, uint32_t number, const uint32_t *tokens,
                         uint32_t sequences)
 {
@@ -105,7 +109,7 @@ static void capture(struct cuda_replica *self, uint32_t sequences, bool gradient
                     cudaStreamBeginCapture(device->stream, cudaStreamCaptureModeThreadLocal)))
         return;
     run_model(self, sequences, gradient);
-    const cudaError_t ended = cudaStreamEndCapture(device->stream, &graph); // Whatever happened
+    const cudaError_t ended = cudaStreamEndCapture(device->stream, &graph); // Also after a fault
     DEVICE_TRY(device, ended);
     DEVICE_TRY(device, cudaGraphInstantiate(ret_exec, graph, 0));
     if (graph) cudaGraphDestroy(graph);

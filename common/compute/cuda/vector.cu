@@ -1,9 +1,11 @@
+// Kernels over whole vectors. The norm is summed in VECTOR_PARTS parts and then in order, so its
+// bits are fixed.
 #include "common/compute/cuda/vector.cuh"
 
 enum { THREADS = 256, AT_ONCE = 4 };
 
-// All kernels here go through the vector AT_ONCE numbers at a time; the last few, if the count is
-// no multiple, belong to the thread after the last whole pack.
+// All kernels here walk the vector AT_ONCE numbers at a time. If the count is no multiple, the last
+// few belong to the thread after the last whole pack.
 template <typename F> __device__ inline void each_pack(size_t count, F work)
 {
     const size_t i = ((size_t)blockIdx.x * THREADS + threadIdx.x) * AT_ONCE;
@@ -92,7 +94,8 @@ __device__ inline bool is_bare(const struct adamw_step &step, size_t i)
 }
 
 // As vector_adamw of vector_kernel.h does it: every operation here is rounded to nearest, since the
-// Makefile has nothing contracted and nvcc's own quotients and roots are exact (-prec-div, -prec-sqrt).
+// Makefile has nothing contracted and nvcc's own quotients and roots are exact (-prec-div,
+// -prec-sqrt).
 __device__ inline void adamw(float *p, float *m, float *v, float g, const struct adamw_step &step,
                              size_t i)
 {
