@@ -1,4 +1,4 @@
-// shoal -- finds the command and steps aside.
+// shoal -- finds the command by its name and calls it; for an unknown name it suggests the nearest.
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"

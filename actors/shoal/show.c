@@ -1,3 +1,4 @@
+// Short numbers for people: three digits and a unit, a duration, a bar.
 #include "actors/shoal/show.h"
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #pragma once
-// status_line -- one line that says how far the work is: redrawn in place on a terminal, printed
-// again every few seconds elsewhere.
+// status_line -- one line about the progress of work: redrawn in place on a terminal, printed again
+// every few seconds elsewhere.
 //
 //     if (status_line_due(&line, now_ms)) status_line_draw(&line, "step 7/460");
 
@@ -21,7 +21,7 @@ void status_line_init(struct status_line *self, FILE *out);
 // Whether it is time to draw; the next time is set then.
 bool status_line_due(struct status_line *self, uint64_t now_ms);
 
-// A terminal shows as much of the line as is wide enough for.
+// Draws the line, on a terminal cut to its width.
 void status_line_draw(const struct status_line *self, const char *line);
 
 // Removes the line from a terminal; the cursor is then at its beginning.

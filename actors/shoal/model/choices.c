@@ -1,4 +1,5 @@
-// The asking half of choices.h.
+// The asking half of choices.h: for each question the context with its shots, a score for each
+// choice, and the counts of right answers.
 
 #include "actors/shoal/model/choices.h"
 #include "common/kernel/elementary.h"
@@ -54,7 +55,7 @@ static double log_probability(const float *logits, uint32_t vocab, uint32_t toke
     return (double)logits[token] - (double)high - elementary_log(sum);
 }
 
-// The sum over the last `wanted` of `count` tokens; what the decoder holds of them is not read
+// The sum over the last `wanted` of `count` tokens. Tokens that the decoder holds are not read
 // again.
 static int score_tokens(decoder_t *decoder, const uint32_t *tokens, size_t count, size_t wanted,
                         struct why *why, double *ret_sum)
@@ -85,8 +86,8 @@ static int score_tokens(decoder_t *decoder, const uint32_t *tokens, size_t count
     return rc;
 }
 
-// The continuation's tokens are those that the whole has more than the context alone, as the
-// harness takes them.
+// The tokens of the continuation are those by which the whole text has more than the context alone:
+// so does the harness.
 static int score_choice(decoder_t *decoder, const text_codec_t *codec, const char *context,
                         const char *choice, struct why *why, double *ret_sum)
 {

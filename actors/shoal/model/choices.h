@@ -6,12 +6,12 @@
 //
 // Asked as lm-evaluation-harness asks ARC: the context is "Question: What is ice?\nAnswer:", after
 // shots with their answers, blank lines between; each choice, after a space, is a continuation of
-// it, and is scored by the sum of the log-probabilities of its tokens. Right is
+// it, and is scored by the sum of the log-probabilities of its tokens. The model's answer is
 //
 //     acc         the choice of the highest sum
 //     acc_norm    the choice of the highest sum per character (Unicode code point) of the choice
 //
-// the first of equals. A context longer than the model's window loses its beginning.
+// Of equal choices it is the first. A context longer than the model's window loses its beginning.
 
 #include "actors/shoal/model/evaluate.h"
 

@@ -178,7 +178,7 @@ static const struct flag flags[] = {
     FLAG("shots-file", 0, "FILE", TO_TEXT(struct eval, shots_file), "Take them from this file",
          .group = 2),
     FLAG("limit", 0, "N", TO_NUMBER(struct eval, limit, 1, CHOICES_QUESTIONS_MAX),
-         "Ask only so many (all)", .group = 2),
+         "Ask only the first N (all)", .group = 2),
     FLAG("seq-len", 's', "N", TO_NUMBER(struct eval, seq_len, 1, MODEL_SEQ_LEN_MAX),
          "Length of a window (the model's longest)", .group = 3),
     FLAG("threads", 0, "N", TO_NUMBER(struct eval, threads, 1, POOL_THREADS_MAX),

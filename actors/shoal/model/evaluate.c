@@ -1,3 +1,6 @@
+// Two measures of a model. Held-out loss: samples in batches of about TOKENS tokens, the loss
+// weighted by the number of samples. Text: encode the prompt, generate, decode, and make it safe
+// for a terminal.
 #include "actors/shoal/model/evaluate.h"
 #include "common/base/ensure.h"
 #include "common/data/provider.h"
@@ -35,7 +38,7 @@ static uint64_t count_bytes(const uint32_t *tokens, uint32_t batch, uint64_t row
 {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < batch * row; i++)
-        if (i % row != 0) sum += bytes[tokens[i]]; // A window's first is no target
+        if (i % row != 0) sum += bytes[tokens[i]]; // The first token of a window is no target
     return sum;
 }
 
@@ -88,7 +91,7 @@ int evaluate_heldout(const struct model_folder *folder, const struct evaluate_op
     if (options->seq_len < 1 || options->seq_len > folder->shape.seq_len_max)
         return why_set(why, FAULT_RANGE, "a window of %u tokens, the model allows 1..%u",
                        options->seq_len, folder->shape.seq_len_max);
-    // Activations are for the way back, and there is none
+    // Without a gradient no activations need be kept
     const struct model_options of_model = { .batch_max = batch_of(options),
                                             .seq_max = options->seq_len,
                                             .recompute = true };
@@ -105,7 +108,7 @@ int evaluate_heldout(const struct model_folder *folder, const struct evaluate_op
 
 // ---- text ---------------------------------------------------------------------------------------
 
-// What is no text (a byte of no UTF-8, a control character) becomes '?'.
+// A byte that is not UTF-8, or a control character, becomes '?'.
 static void make_printable(char *text, size_t count)
 {
     size_t length;

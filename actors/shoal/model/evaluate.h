@@ -28,8 +28,8 @@ int evaluate_heldout(const struct model_folder *model, const struct evaluate_opt
 enum { EVALUATE_PROMPT_MAX = 1 << 16 };
 
 // A text of `tokens` tokens that follow `prompt` (1 or more bytes). What the decoder read of the
-// same prompt before is not read again. Bytes that a terminal might take for a command, and what is
-// no UTF-8, become '?'. The caller frees.
+// same prompt before is not read again. Bytes that a terminal might take for a command, and bytes
+// that are not UTF-8, become '?'. The caller frees.
 int evaluate_sample(decoder_t *decoder, const text_codec_t *codec, const char *prompt,
                     uint32_t tokens, const struct generate_options *how, struct why *why,
                     char **ret_text);

@@ -1,3 +1,6 @@
+// Reading takes config.json first, so that a wrong shape is refused before memory is taken. Writing
+// goes into a temporary folder beside the new one, which is renamed when everything in it is
+// durable: a crash leaves no half model under the final name.
 #include "actors/shoal/model/model_folder.h"
 #include "common/base/dirfile.h"
 #include "common/base/ensure.h"
@@ -131,7 +134,7 @@ struct contents {
     uint64_t max_shard_bytes;
     const char *beside;    // Copy the tokenizer files from there; NULL: none
     bool beside_needed;    // ... of which there must be one
-    uint32_t byte_seq_len; // Write the byte tokenizer, for so long a text; 0: none
+    uint32_t byte_seq_len; // Write the byte tokenizer, for texts of this length; 0: none
 };
 
 static int write_file(int dir, const char *name, const void *bytes, size_t count, struct why *why)
@@ -192,7 +195,7 @@ static int fill(const char *path, int dir, const struct contents *contents, stru
     return rc;
 }
 
-// In a folder of another name, which is renamed when all of it is durable.
+// Writes into a folder of another name and renames it when all of it is durable.
 static int write_folder(const char *path, const struct contents *contents, struct why *why,
                         size_t *ret_files)
 {
@@ -214,7 +217,7 @@ static int write_folder(const char *path, const struct contents *contents, struc
     return rc;
 }
 
-// Without slashes at the end. FAULT_DENIED if it is taken.
+// The path without slashes at its end. FAULT_DENIED if something has that name.
 static int new_path(const char *dir, struct why *why, char path[PATH_MAX])
 {
     size_t length = strlen(dir);

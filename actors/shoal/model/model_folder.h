@@ -18,8 +18,8 @@ struct model_folder {
     struct layout_tensor *tensors;
 };
 
-// All but the weights, whose room is the caller's: params is NULL, and digest means nothing. After
-// success model_folder_free.
+// Everything but the weights, for which the caller has room: params is NULL, and digest means
+// nothing. After success model_folder_free.
 int model_folder_prepare(const char *dir, struct why *why, struct model_folder *ret_model);
 
 // FAULT_NOT_FOUND, FAULT_FORMAT ... name the file. After success model_folder_free.

@@ -96,7 +96,7 @@ static const struct flag flags[] = {
     FLAG("seed", 0, "N", TO_NUMBER(struct sample, seed, 0, UINT64_MAX),
          "The same seed gives the same text (1)"),
     FLAG("samples", 0, "N", TO_NUMBER(struct sample, samples, 1, SAMPLES_MAX),
-         "So many texts, of this seed and those after it (1)"),
+         "Number of texts, with this seed and those after it (1)"),
     FLAG("threads", 0, "N", TO_NUMBER(struct sample, threads, 1, POOL_THREADS_MAX),
          "Compute threads (one per processor)"),
     FLAG("json", 0, NULL, TO_SWITCH(struct sample, json), "Print one JSON object"),

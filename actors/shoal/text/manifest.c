@@ -46,7 +46,7 @@ static int read_config(struct making *self, struct why *why)
     return rc;
 }
 
-// As a data-provider with this data.toml opens it.
+// Opens the data as a data-provider with this data.toml does.
 static int name_dataset(struct making *self, struct why *why)
 {
     const struct samples_config samples = { .seq_len = (uint32_t)self->config.seq_len };
@@ -88,8 +88,8 @@ static const struct flag flags[] = {
     FLAG("check", 0, NULL, TO_SWITCH(struct making, check),
          "Compare every byte with the manifest that is there"),
     FLAG("blocks", 0, NULL, TO_SWITCH(struct making, blocks),
-         "Write NAME.blocks too (0.8 % of the data): who reads from a web server then need not "
-         "fetch a MiB to check a sample"),
+         "Write NAME.blocks too (0.8 % of the data): a trainer that reads from a web server then "
+         "need not fetch a MiB to check a sample"),
     FLAG("json", 0, NULL, TO_SWITCH(struct making, json), "Print one JSON object"),
     { 0 },
 };

@@ -1,3 +1,5 @@
+// The tokenizer of a model's folder, checked against the model's vocabulary when it is opened, so
+// that every encoded id is one that the model has.
 #include "actors/shoal/text/text_codec.h"
 #include "common/text/tokenizer.h"
 #include <limits.h>
@@ -10,7 +12,7 @@ struct text_codec {
     encoder_t *encoder;
 };
 
-// A folder without a tokenizer.json speaks bytes, if its vocabulary says so.
+// A folder without a tokenizer.json has a byte tokenizer if its vocabulary is that of bytes.
 static int load(const char *dir, uint32_t vocab, struct why *why, tokenizer_t **ret_tokenizer)
 {
     char path[PATH_MAX];
@@ -67,7 +69,7 @@ int text_codec_decode(const text_codec_t *self, const uint32_t *tokens, size_t c
                       struct why *why, char **ret_text, size_t *ret_bytes)
 {
     struct byte_list list = { 0 };
-    for (size_t i = 0; i < count; i++) // FAULT_RANGE, its one fault: a token without text
+    for (size_t i = 0; i < count; i++) // Its only fault, FAULT_RANGE, means a token without text
         (void)tokenizer_decode(self->tokenizer, tokens + i, 1, false, NULL, &list);
     char *text = realloc(list.bytes, list.count + 1);
     if (!text) {

@@ -13,7 +13,8 @@ typedef struct text_codec text_codec_t;
 int text_codec_open(const char *dir, uint32_t vocab, struct why *why, text_codec_t **ret_codec);
 void text_codec_close(text_codec_t **self); // NULL is allowed
 
-// As a text begins: with what the tokenizer puts before it, if anything. The caller frees.
+// Encodes as the beginning of a text: with the tokens that the tokenizer puts before it, if any.
+// The caller frees.
 int text_codec_encode(const text_codec_t *self, const char *text, size_t bytes, struct why *why,
                       uint32_t **ret_tokens, size_t *ret_count);
 

@@ -1,3 +1,4 @@
+// The first line is due only after an interval, so work that takes no time prints nothing.
 #include "actors/shoal/text/text_progress.h"
 #include "actors/shoal/show.h"
 #include "common/base/clock.h"
@@ -8,7 +9,7 @@ void text_progress_init(struct text_progress *self, const char *what, uint64_t b
     *self = (struct text_progress){ .what = what, .bytes_all = bytes_all };
     self->began_ms = clock_ms();
     status_line_init(&self->line, stderr);
-    status_line_due(&self->line, self->began_ms); // Nothing is said of what takes no time
+    status_line_due(&self->line, self->began_ms); // Sets the time of the first line
 }
 
 double text_progress_seconds(const struct text_progress *self)

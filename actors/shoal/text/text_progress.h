@@ -1,6 +1,6 @@
 #pragma once
-// text_progress -- how far a text is, in one line on stderr: redrawn in place on a terminal, else
-// printed anew every few seconds.
+// text_progress -- the progress of work on a text, as one line on stderr: redrawn in place on a
+// terminal, elsewhere printed again every few seconds.
 
 #include "actors/shoal/status_line.h"
 

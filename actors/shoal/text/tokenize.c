@@ -70,7 +70,7 @@ static void encode_unit(void *arg, uint32_t task, uint32_t worker)
     }
 }
 
-// The fault of the first unit that has one, whoever met it.
+// The fault of the first unit that has one, whichever worker met it.
 static int first_fault(const struct work *self, size_t count, struct why *why)
 {
     size_t first = 0;

@@ -1,5 +1,4 @@
-// train -- one trainer alone, without any other actor: what a person uses to find the learning
-// rate, or to make a small model.
+// train -- one trainer without any other actor, for finding a learning rate or making a small model.
 
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/train/train_run.h"
@@ -51,7 +50,7 @@ static const struct flag flags[] = {
     FLAG("checkpoint-every", 0, "N", TO_NUMBER(struct train_flags, checkpoint_every, 1, UINT32_MAX),
          "Steps between them (only at the end)", .group = 4),
     FLAG("keep-steps", 0, "N", TO_NUMBER(struct train_flags, keep, 1, 1000),
-         "The newest so many stay (3)", .group = 4),
+         "How many of the newest stay (3)", .group = 4),
     FLAG("resume", 0, NULL, TO_SWITCH(struct train_flags, resume),
          "Go on from the newest checkpoint", .group = 4),
     FLAG("no-checkpoint", 0, NULL, TO_SWITCH(struct train_flags, no_checkpoint), "Write none",

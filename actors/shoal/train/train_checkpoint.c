@@ -1,3 +1,5 @@
+// Writing puts parameters, optimizer state, position and recipe into a checkpoint. Loading takes the
+// newest and prints the lines of the present recipe that its recipe does not have.
 #include "actors/shoal/train/train_checkpoint.h"
 #include "common/base/clock.h"
 #include "common/base/folder.h"
@@ -30,7 +32,7 @@ int train_checkpoint_begin(const struct train_settings *settings, struct why *wh
     checkpoint_close(&checkpoint);
     return why_set(why, FAULT_DENIED,
                    "%s holds step %" PRIu64 " of an earlier training; --resume goes on from there, "
-                   "another --checkpoint-dir or --no-checkpoint begins anew",
+                   "another --checkpoint-dir or --no-checkpoint starts a new one",
                    settings->checkpoint_dir, step);
 }
 
@@ -57,7 +59,7 @@ int train_checkpoint_write(const struct train_settings *settings,
     struct state state;
     rc = solo_save_state(solo, why, &state);
     if (rc < 0) return rc;
-    char *config = model_config_with_dtype(model->config, "float32"); // As its numbers are
+    char *config = model_config_with_dtype(model->config, "float32"); // The type of its numbers
     if (!config) return why_set(why, FAULT_MEMORY, "a config.json");
     const struct checkpoint_parts parts = { .config_json = config,
                                             .tokenizer_dir = settings->model,
@@ -73,7 +75,7 @@ int train_checkpoint_write(const struct train_settings *settings,
     return rc;
 }
 
-// Both texts line by line: the same keys in the same order, but for those that only one counts.
+// Prints the lines of the present recipe that the earlier one does not have, the first few of them.
 static void tell_differences(const char *before, const char *now)
 {
     int told = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// train_checkpoint -- what `shoal train` leaves behind and goes on from: checkpoints of the same
-// form as a checkpointer's (common/checkpoint/checkpoint.h), with the optimizer's state in them and the
-// recipe as recipe.txt. Who resumes goes on with the same bits as if nothing had happened.
+// train_checkpoint -- the checkpoints that `shoal train` writes and resumes from. They have the
+// form of a checkpointer's (common/checkpoint/checkpoint.h), with the optimizer's state and the
+// recipe as recipe.txt. A resumed training has the same bits as one that was not interrupted.
 
 #include "actors/shoal/train/train_settings.h"
 
@@ -15,11 +15,11 @@ struct train_position {
 // Where a training begins.
 struct train_position train_position_first(const struct train_settings *settings);
 
-// Makes the folder if it is missing: better now than after hours. FAULT_DENIED if it holds
-// checkpoints already, with which a new training would mix.
+// Makes the folder if it is missing, so that a fault shows now and not after hours. FAULT_DENIED if
+// it holds checkpoints already, with which a new training would mix.
 int train_checkpoint_begin(const struct train_settings *settings, struct why *why);
 
-// Writes that of `position`.
+// Writes the checkpoint of `position`.
 int train_checkpoint_write(const struct train_settings *settings,
                            const struct train_position *position, const struct model_folder *model,
                            solo_t *solo, struct why *why);

@@ -1,3 +1,5 @@
+// One row per step goes to the log and is flushed; one line with a running mean goes to the
+// terminal when it is due.
 #include "actors/shoal/train/train_report.h"
 #include "actors/shoal/show.h"
 #include <errno.h>
@@ -48,7 +50,7 @@ static int write_row(struct train_report *self, const struct train_row *row, dou
                   : "{\"step\":%" PRIu64 ",\"tokens\":%" PRIu64 ",\"batch\":%u,\"loss\":%.9g,"
                     "\"learning_rate\":%.9g,\"gradient_norm\":%.9g,\"seconds\":%.6g,"
                     "\"tokens_per_s\":%.6g,\"heldout_loss\":%s}\n";
-    // Flushed: who watches the file sees each step, and a crash loses none
+    // Flushed, so that each step is visible at once and a crash loses none
     if (fprintf(self->log, format, row->step, row->tokens, row->batch, row->loss, (double)row->rate,
                 row->norm, row->seconds, tokens_per_s,
                 heldout[0] || self->csv ? heldout : "null") < 0 ||

@@ -1,6 +1,6 @@
 #pragma once
-// train_report -- what `shoal train` says on its way: a line about each step for a file, and one
-// for people, redrawn in place on a terminal, else printed every few seconds.
+// train_report -- what `shoal train` reports on its way: a row per step for a file, and a line for
+// people, redrawn in place on a terminal, elsewhere printed every few seconds.
 
 #include "actors/shoal/status_line.h"
 #include "common/base/fault.h"
@@ -25,8 +25,8 @@ struct train_report {
     double seconds, tokens; // Of the steps so far, by this process
 };
 
-// `log` ends in .csv or .jsonl (FAULT_USAGE), is made or appended to; NULL: none. So a training that
-// was killed and resumed has the steps since its checkpoint in it twice.
+// `log` ends in .csv or .jsonl (else FAULT_USAGE) and is made or appended to; NULL: none. The log
+// of a training that was killed and resumed has the steps after its checkpoint twice.
 int train_report_open(struct train_report *self, const char *log, uint64_t first_step,
                       uint64_t total_steps, struct why *why);
 // FAULT_IO, FAULT_DISK_FULL: the row could not be written.

@@ -1,3 +1,7 @@
+// `shoal train` from start to end. What can refuse comes first and in the order of its cost:
+// settings, the model's shape, memory, data, held-out data, the checkpoint folder, then the device.
+// After that the loop: read, step, measure, report, save. A fault in the loop saves the state
+// before it.
 #include "actors/shoal/train/train_run.h"
 #include "common/base/clock.h"
 #include "common/base/memory.h"
@@ -46,7 +50,7 @@ static struct solo_place place_of(const struct training *self)
                                 self->pool };
 }
 
-// Enough less that it fits, or 0: a smaller portion does not help.
+// The largest half, quarter, ... of the micro-batch that fits; 0 if none does.
 static uint32_t micro_batch_that_fits(const struct training *self, uint64_t bytes)
 {
     const struct solo_place place = place_of(self);
@@ -74,7 +78,7 @@ static void say_memory(const struct train_settings *settings, const struct compu
                                        : ", kept");
 }
 
-// Says what it will take. Activations that do not fit are computed again rather than kept.
+// Prints what memory it will take. Activations that do not fit are computed again rather than kept.
 static int check_memory(struct training *self, struct why *why)
 {
     struct train_settings *settings = &self->settings;
@@ -102,7 +106,8 @@ static int check_memory(struct training *self, struct why *why)
                    mib(need.host), mib(free_bytes));
 }
 
-// What state.toml pins counts for what state.toml names; a flag that names another thing means it.
+// A pin of state.toml holds for the model and data that state.toml names. The caller skips it for a
+// model or data named by a flag.
 static int check_pin(const struct hash *pinned, const struct hash *found, const char *key,
                      struct why *why)
 {
@@ -135,7 +140,7 @@ static void say_refused(void *arg, const char *reason, const char *next)
     fprintf(stderr, "shoal train: %s; %s\n", reason, next);
 }
 
-// What data-providers of the run must have, opened here by their data.toml.
+// The dataset that the run's data-providers must have, opened here by their data.toml.
 static int check_dataset(struct training *self, struct why *why)
 {
     const struct hash digest = provider_dataset_digest(self->data);
@@ -163,7 +168,7 @@ static int take_tokens(uint32_t count, uint32_t seq, struct why *why, uint32_t *
     return *ret_tokens ? 0 : why_set(why, FAULT_MEMORY, "the tokens of %u samples", count);
 }
 
-// The head of the folder, kept: it is measured again and again.
+// Reads the first samples of the folder once, since they are measured many times.
 static int read_heldout(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
@@ -214,7 +219,7 @@ static int save(struct training *self, struct why *why)
     return rc;
 }
 
-// Whatever went wrong, what was learned before it is not lost.
+// After a fault: saves the state before it, so that no finished step is lost.
 static void keep_state(struct training *self, int rc)
 {
     const char *dir = self->settings.checkpoint_dir;

@@ -1,6 +1,6 @@
 #pragma once
-// train_run -- the work of `shoal train`: memory asked for and refused before it is taken, model and
-// data opened, then step after step, with what is due on the way.
+// train_run -- the work of `shoal train`: memory asked for and refused before it is taken, model
+// and data opened, then step after step, with what is due on the way.
 //
 //     read samples ─▶ solo_step ─▶ held-out loss ─▶ a row for the log ─▶ checkpoint ─▶ next step
 //                        └ a loss that is no number: stop, keep the state before it

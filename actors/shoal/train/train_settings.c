@@ -1,3 +1,5 @@
+// state.toml is read, flags are laid over it, then model and data are found and the learner's
+// options derived. Each setting has one source; a flag that contradicts another one is refused.
 #include "actors/shoal/train/train_settings.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
@@ -47,7 +49,7 @@ static int change_config(const struct train_flags *flags, struct run_config *con
         if (!adamw && strcmp(flags->optimizer, "distro") != 0)
             return why_set(why, FAULT_USAGE, "--optimizer %s: adamw or distro", flags->optimizer);
         rc = override(config, "model.LLM.optimizer", adamw ? "AdamW" : "Distro", why);
-        // What a file that was written for Distro cannot say
+        // Defaults for settings that a file written for Distro does not have
         if (rc == 0 && adamw && !is_set(config, "model.LLM.optimizer.AdamW.eps"))
             rc = override(config, "eps", "1e-8", why);
         if (rc == 0 && adamw && !is_set(config, "model.LLM.optimizer.AdamW.betas"))
@@ -63,7 +65,7 @@ static int change_config(const struct train_flags *flags, struct run_config *con
     return rc < 0 ? rc : config_override_check(config, why);
 }
 
-// What no rule of the file knows: the model's limits, and those of training alone.
+// Limits that no rule of state.toml covers: the model's, and those of `shoal train`.
 static int check_settings(const struct train_settings *self, struct why *why)
 {
     const struct run_config *config = &self->config;
@@ -134,7 +136,7 @@ static int find_data(struct train_settings *self, const struct train_flags *flag
                                 : source_of_config(&self->config, why, &self->data);
     if (rc == 0 && self->data.kind == DATA_SERVER)
         rc = why_set(why, FAULT_USAGE,
-                     "data_location is the actor \"%s\", which nobody runs here: "
+                     "data_location is the actor \"%s\", which shoal train does not ask: "
                      "name its files with --data-config data.toml or --data DIR",
                      self->data.where);
     if (rc == 0 && flags->token_bytes && !flags->data)
@@ -156,7 +158,7 @@ static const struct optimizer_kind *optimizer_of(const struct run_config *config
     return kind;
 }
 
-// Rounded as CONFIG carries them to the trainers of a run, so that the bits are a run's.
+// Rounded as CONFIG carries them to the trainers of a run, so that the bits are those of a run.
 static struct solo_options solo_options_of(const struct run_config *config, uint32_t micro_batch)
 {
     const uint32_t batch_max = (uint32_t)config->batch_end;

@@ -15,7 +15,7 @@
 
 enum { TRAIN_SETS_MAX = 64, TRAIN_RECIPE_MAX = CONFIG_CANONICAL_MAX + 4096 };
 
-// The command line. NULL and 0 are what was not given, where no default is told.
+// The command line. NULL or 0 where a flag was not given and no default stands beside it.
 struct train_flags {
     const char *state_path, *model, *init_seed, *data, *data_config, *shuffle_seed, *heldout;
     const char *optimizer, *learning_rate, *batch_size, *steps, *sets[TRAIN_SETS_MAX];
@@ -32,7 +32,7 @@ enum { TRAIN_HELDOUT_SAMPLES_MAX = 65536 };
 
 struct train_settings {
     struct run_config config;
-    char run[CHECKPOINT_RUN_MAX + 1]; // Of the checkpoints: no run takes them for its own
+    char run[CHECKPOINT_RUN_MAX + 1]; // In checkpoints; ends in ".train": of no run
     char model[PATH_MAX];             // The folder
     bool init;                        // Random parameters of init_seed, not those of the folder
     uint64_t init_seed;
@@ -55,7 +55,7 @@ int train_settings_read(const struct train_flags *flags, struct why *why,
                         struct train_settings *ret_settings);
 
 // What decides the bits of the result, one "key = value" a line: kept in each checkpoint, so that
-// who resumes with another recipe is told.
+// a resume with another recipe is reported.
 void train_settings_recipe(const struct train_settings *self, char ret_text[TRAIN_RECIPE_MAX]);
 
 // Sequences of step `step`, when `samples` were trained before it.
