@@ -1,6 +1,6 @@
-// audit_bench -- what a recomputed result costs: processor time on one thread of a result, of making
-// it again, and of what REVEAL adds, the hash and the digest of a residual, which its author and its
-// auditor both take. What audits cost a whole run is cost_bench's to say.
+// audit_bench -- the cost of a recomputed result: processor time on one thread of a result, of
+// making it again, and of what REVEAL adds: the hash and the digest of a residual, which author and
+// auditor both compute. cost_bench measures what audits cost a whole run.
 
 #include "common/base/ensure.h"
 #include "common/model/model_tensors.h"

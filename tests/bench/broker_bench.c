@@ -4,9 +4,10 @@
 //
 //     broker_bench [BINDIR]       where shoal-broker lies; default build/bin
 //
-// All ways: an actor that writes to itself (the coordinator, whose budget allows it), frames of the
-// size of an ASK, a window of 200 outstanding; in turns, median of 5. The bare ROUTER drains what waits before it sleeps, as the post office
-// does. Of connections: processor time of both ends together, one after the other.
+// Each way has an actor that writes to itself (the coordinator, whose budget allows it), frames of
+// the size of an ASK, and a window of 200 outstanding; in turns, median of 5. The bare ROUTER
+// drains what waits before it sleeps, as the post office does. For connections it is the processor
+// time of both ends together, one connection after the other.
 
 #include "common/actor/post.h"
 #include "common/base/clock.h"

@@ -1,4 +1,5 @@
-// How fast a blob goes from a server to a fetcher over loopback, beside two threads with nothing
+// bulk_bench -- how fast a blob goes from a server to a fetcher over loopback, beside two threads
+// with nothing
 // but a TCP socket between them, in the same run. Our way includes SHA-256 of all of it.
 //
 //     bulk_bench [MB of the blob]

@@ -1,5 +1,5 @@
-// cost_bench -- what it costs a run that its members are strangers: audits, CURVE, signatures,
-// hashes.
+// cost_bench -- what a run pays because its members do not trust each other: audits, CURVE,
+// signatures, hashes.
 //
 //     make bench T=cost_bench                 ten minutes on a quiet machine of two processors
 //     build/bench/cost_bench TURNS ROUNDS     default 5 turns of 40 rounds
@@ -10,10 +10,10 @@
 // Speed: committed tokens a second, from the eighth commit on, over ROUNDS rounds. In each turn
 // every line of the table has one run, and every other turn goes through them backwards. A line's
 // ratio is to the line it is compared with, of the same turn, so that a machine which becomes
-// slower meanwhile does it to both. Medians over the turns; least and most in brackets. Beside it,
+// slower meanwhile slows both. Medians over the turns; least and most in brackets. Beside it,
 // the processor time of all actors a round: the same on a busy machine as on a quiet one, nearly.
 //
-//     audits   off, 10 %, 25 %: none, two in five rounds, one a round. Who audits does not train,
+//     audits   off, 10 %, 25 %: none, two in five rounds, one a round. An auditor does not train,
 //              and the others have its samples: of four trainers on shared processors an audit adds
 //              a third of a round's work, and what it takes to send, hash and load the evidence.
 //              Where each has a machine of its own, 1 - percent/100 of the speed is left

@@ -1,3 +1,6 @@
+// A run is set up by the live tests' testbed, measured between two commits of the coordinator's
+// ledger, and then checked: a run that lost work or used another transport is no measurement and
+// fails.
 #include "common/base/clock.h"
 #include "tests/bench/cost_run.h"
 #include "common/base/ensure.h"

@@ -8,7 +8,7 @@
 
 struct cost_kind {
     const char *name;
-    unsigned percent; // Of the trainers, who audit instead of training
+    unsigned percent; // The share of trainers that audit instead of training
     bool plain;       // By the programs of build/bench/plain
     bool large;       // 4 samples a round; half of all coefficients, as float32
     unsigned beside;  // Line of the table that it is compared with

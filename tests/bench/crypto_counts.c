@@ -1,3 +1,6 @@
+// Wrappers with the names of the library's functions: each measures the thread's processor time,
+// calls the library's own function, and adds to counters in a mapped file. A call within a call is
+// not counted.
 #include "tests/bench/crypto_counts.h"
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// idle_bench -- what a broker and a coordinator take of memory when nobody has joined: at most 30
+// idle_bench -- the memory of a broker and a coordinator before any member has joined: at most 30
 // MB each, so that both fit beside anything else on the smallest machine.
 //
 //     idle_bench [BINDIR]         where the programs lie; default build/bin. Run in the tree's root
@@ -101,7 +101,7 @@ int main(int argc, char **argv)
                                 "--server-key", hex, "--state-dir", ledger, NULL },
               &coordinator_err);
     ok = ok && wait_for(coordinator_err, "broker.welcome");
-    puts("idle, nobody has joined");
+    puts("idle, no member has joined");
     if (ok) report("broker", broker), report("coordinator", coordinator);
     kill(coordinator, SIGTERM), kill(broker, SIGTERM);
     waitpid(coordinator, NULL, 0), waitpid(broker, NULL, 0);

@@ -1,8 +1,8 @@
 // ledger_bench -- durable commits per second, beside what the disk can do: an append to a file with
-// fdatasync, in the same directory, in turns in one run. LMDB's durable mode syncs twice a commit (the
-// data, then the page that makes it true), so half the disk's rate is its ceiling.
+// fdatasync, in the same directory, in turns in one run. LMDB's durable mode syncs twice a commit
+// (the data, then the page that makes it true), so half the disk's rate is its ceiling.
 //
-//     ledger_bench [DIR]          DIR defaults to the present one, on the disk that is to be measured
+//     ledger_bench [DIR]          DIR lies on the disk to be measured; default: the present folder
 
 #include "common/base/clock.h"
 #include "common/base/ensure.h"

@@ -1,5 +1,5 @@
 // plain_zap -- connections without CURVE, for cost_bench and nothing else, so that it can say what
-// CURVE costs. THIS PROTECTS NOTHING: whoever connects is believed to have the key it names.
+// CURVE costs. THIS PROTECTS NOTHING: every peer is believed to have the key that it names.
 //
 // The programs of build/bench/plain are the product's own objects, linked with --wrap so that these
 // three functions are called instead of those of common/net/zap.h. An actor's connection key

@@ -8,7 +8,8 @@
 //
 // A step is loss, gradient and clipping of 2048 tokens, and after it AdamW's update where it says
 // so: always with --serve. Arithmetic is counted as 6 operations a token and matrix parameter, and
-// 12 * layers * seq * heads' width a token for attention, as if it were not causal. The peak is that of independent multiply-adds in registers, in the same run on
+// 12 * layers * seq * heads' width a token for attention, as if it were not causal. The peak is
+// that of independent multiply-adds in registers, in the same run on
 // the same threads: of float32, and of bf16 pairs where the processor has them. The share of it is
 // taken by processor time, so that neighbours on the machine do not count; tokens a second are by
 // the clock on the wall.
@@ -214,7 +215,7 @@ struct step_times {
     double wall, processor;
 };
 
-// Medians of so many steps, in seconds.
+// Medians over `steps` steps, in seconds.
 static struct step_times time_steps(struct trainer *trainer, uint32_t steps, bool updates)
 {
     double *wall = calloc(2 * (size_t)steps, sizeof *wall), *processor = wall + steps;
@@ -273,7 +274,7 @@ static _Noreturn void train_for_a_turn(const struct bench_model *bench, uint32_t
     _exit(0);
 }
 
-// Tokens a second of so many processes that train at the same time.
+// Tokens a second of `processes` that train at the same time, together.
 static double rate_of(const struct bench_model *bench, uint32_t processes, uint32_t threads)
 {
     int start[2], result[2];

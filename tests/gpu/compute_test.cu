@@ -1,9 +1,8 @@
-// Both optimizers on the GPU behind compute.h beside the CPU behind it: two members of one run, three
-// rounds.
-// Their gradients are close; after every commit of both results their digests are equal, also of
-// one whose values are ten times what the other's are, and clipped. Then two that are alone, with
-// AdamW and with DisTrO: close to each other, and what they remember, moved to the other device or to
-// a fresh replica, is the same there.
+// Both optimizers on the GPU and on the CPU, behind compute.h. First two members of one run, one on
+// each device, for three rounds: their gradients are close, and after every commit of both results
+// their digests are equal, also when one result is ten times as long and is clipped. Then single
+// trainers with AdamW and with DisTrO: they stay close to each other, and their state, moved to the
+// other device or to a new replica, is the same there.
 #include "tests/gpu/check.cuh"
 
 #define _Alignas alignas // As C++ calls it
@@ -118,7 +117,7 @@ static void run(const payload_form_t *form, struct member *members, const struct
               "a token outside the vocabulary: %s", why.text);
     check_say(compute_gradient_at(members[1].compute, mine.data(), tokens_of(shape).data(), 1, &why,
                                   &loss) == FAULT_UNSUPPORTED,
-              "a GPU recomputes nobody's result: %s", why.text);
+              "a GPU recomputes no result: %s", why.text);
     check_say(result_residual(members[1].distro, &members[1].from) == NULL,
               "nor shows its residual");
     members[0].payload[0] ^= 1;
@@ -222,7 +221,7 @@ static double learn(struct alone *self, int steps)
     return loss;
 }
 
-// Takes what `from` remembers, and its parameters, to another replica on `device`.
+// Moves the parameters and the state of `from` to another replica on `device`.
 static bool move_to(const struct alone *from, const struct compute_device *device, struct alone *to)
 {
     to->device = device, to->config = from->config;

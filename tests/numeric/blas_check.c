@@ -155,7 +155,7 @@ static int check_all(pool_t *const pools[THREADS_MAX])
 enum { LINEARS = 5 };
 struct linear {
     uint32_t in, out, count;
-}; // y = x W: a step has so many of them
+}; // y = x W, and how often a step has it
 
 static void linears_of(const struct model_shape *shape, struct linear linears[LINEARS])
 {

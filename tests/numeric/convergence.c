@@ -1,4 +1,4 @@
-// convergence -- one training run in one process, to see how far a way to learn gets and what
+// convergence -- one training run in one process, to measure how well an optimizer learns and what
 // limits it: AdamW, or DisTrO with any number of trainers, each with its own share of the batch and
 // its own residual, as a run of actors does it.
 //
@@ -11,7 +11,7 @@
 //
 //     --lag L     a commit is applied L steps after its gradients were taken, at its own rate;
 //                 1 is Psyche's overlap (without its look-ahead)
-//     --no-sign   p <- p·keep - rate·s·x instead of rate·sign(x), where x is the decoded mean and s,
+//     --no-sign   p <- p·keep - rate·s·x instead of rate·sign(x), x being the decoded mean and s,
 //                 one number per tensor, gives the update the length that its signs would have
 //     --hostile X  the last trainer multiplies its result by X: -1 turns it round, -10 shouts it
 //

@@ -1,3 +1,6 @@
+// One step is either AdamW on the whole batch, or DisTrO with a share for each trainer and a ring
+// of commits that wait `lag` steps. After that come the measure on held-out windows and the CSV
+// rows.
 #include "common/base/bytes.h"
 #include "tests/numeric/convergence_trial.h"
 #include "common/base/ensure.h"

@@ -1,4 +1,5 @@
-// train -- one trainer without any other actor, for finding a learning rate or making a small model.
+// train -- one trainer without any other actor, for finding a learning rate or making a small
+// model.
 
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/train/train_run.h"

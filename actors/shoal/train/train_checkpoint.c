@@ -1,5 +1,5 @@
-// Writing puts parameters, optimizer state, position and recipe into a checkpoint. Loading takes the
-// newest and prints the lines of the present recipe that its recipe does not have.
+// Writing puts parameters, optimizer state, position and recipe into a checkpoint. Loading takes
+// the newest and prints the lines of the present recipe that its recipe does not have.
 #include "actors/shoal/train/train_checkpoint.h"
 #include "common/base/clock.h"
 #include "common/base/folder.h"

@@ -7,7 +7,7 @@
 // A block's threads are coroutines in one thread of the processor: each runs until it has to wait
 // for others (__syncthreads, a shuffle, a matrix product of a warp), then the next one goes on.
 // Blocks run one after the other. Device memory is host memory; it and shared memory start as NaN,
-// so what nobody wrote is seen. A warp goes as far as it can before the next one moves;
+// so a number that was never written shows. A warp goes as far as it can before the next one moves;
 // EMULATED_ORDER=reverse begins with the last warp and the last thread, and makes copies to shared
 // memory at once instead of late: a missing barrier comes out wrong in one of the two. A barrier
 // that some threads never reach ends the program with a word.

@@ -185,7 +185,7 @@ void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
     blockDim = block;
     thread_count = block.x * block.y * block.z;
     running = &kernel;
-    if (thread_count < 1 || thread_count > THREADS_MAX) fail("a block of so many threads");
+    if (thread_count < 1 || thread_count > THREADS_MAX) fail("a block with too many or no threads");
     if (shared > SHARED_MAX) fail("more shared memory than a block may have");
     if (grid.y > 65535 || grid.z > 65535 || grid.x > 0x7fffffff) fail("a grid too large");
     for (unsigned z = 0; z < grid.z; z++)

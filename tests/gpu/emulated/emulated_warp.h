@@ -55,8 +55,9 @@ static inline void warp_load_turned(uint32_t (&to)[4], const bf16 *row)
     emulated_load(to, row, true);
 }
 
-// A copy is made when its thread waits for it, not before: who forgets to wait sees NaN. In reverse
-// order it is made at once: who has not seen that all are done with the place sees the next data.
+// A copy is made when its thread waits for it, not before: a kernel that forgets to wait sees NaN.
+// In reverse order it is made at once: a kernel that overwrites a place too early sees the next
+// data.
 struct emulated_copy {
     bf16 *to;
     const bf16 *from;
