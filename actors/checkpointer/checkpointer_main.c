@@ -52,7 +52,7 @@ static const struct flag flags[] = {
     FLAG("checkpoint-dir", 'c', "DIR", TO_TEXT(struct member_options, checkpoint_dir),
          "Where checkpoints go (checkpoints; env CHECKPOINT_DIR)", .env = "CHECKPOINT_DIR"),
     FLAG("keep-steps", 0, "N", TO_NUMBER(struct member_options, keep, 1, 1000),
-         "The newest so many stay (3; env KEEP_STEPS)", .env = "KEEP_STEPS"),
+         "How many of the newest stay (3; env KEEP_STEPS)", .env = "KEEP_STEPS"),
     FLAG("tokenizer-dir", 0, "DIR", TO_TEXT(struct member_options, tokenizer_dir),
          "Tokenizer files to put beside the parameters (those of the genesis folder)"),
     FLAG("threads", 't', "N", TO_NUMBER(struct member_options, threads, 1, 64),

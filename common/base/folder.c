@@ -1,3 +1,5 @@
+// Makes the folders of a path one by one, from the first. A folder that is there already is no
+// fault.
 #include "common/base/folder.h"
 #include <errno.h>
 #include <limits.h>
@@ -5,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-// EEXIST says only that something is there: a folder, or a link to one, is wanted.
+// EEXIST says only that the name is taken: it must be a folder or a link to one.
 static int make_one(const char *path, mode_t mode, struct why *why)
 {
     struct stat there;

@@ -5,7 +5,7 @@
 
 #include "common/base/fault.h"
 
-// Like mkdir -p: what is missing of the path is made, the last folder with `mode`, those above it with
-// 0755; what is there stays as it is. A fault names the folder that could not be made: FAULT_IO if a file
-// is in its place.
+// Like mkdir -p: makes the missing folders of the path, the last one with `mode`, those above it
+// with 0755. Existing folders stay as they are. A fault names the folder that could not be made:
+// FAULT_IO if a file has its name.
 int folder_make(const char *path, mode_t mode, struct why *why);

@@ -1,3 +1,6 @@
+// Faults that can be seen before the fork are returned; those of the child come as exit codes. The
+// order in the child matters: its own group first, then the death signal, then the check that the
+// parent still lives, which closes the gap between fork and prctl.
 #include "common/base/process.h"
 #include "common/base/ensure.h"
 #include <errno.h>
@@ -25,7 +28,7 @@ void arguments_add(struct arguments *self, const char *format, ...)
     self->used += (uint32_t)count + 1;
 }
 
-// What is added comes before ours: of two with the same name getenv finds the first.
+// The added variables come before our own: of two with one name getenv finds the first.
 static char **make_env(const char *const *added)
 {
     size_t ours = 0, more = 0;
@@ -38,7 +41,7 @@ static char **make_env(const char *const *added)
     return env;
 }
 
-// Between fork and exec nothing but system calls: other threads may hold any lock.
+// Runs in the child. Between fork and exec only system calls: other threads may have held any lock.
 _Noreturn static void become(const struct process_options *options, char *const *env, int log,
                              int null, pid_t parent)
 {
@@ -47,7 +50,7 @@ _Noreturn static void become(const struct process_options *options, char *const 
     sigemptyset(&none);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(EX_TEMPFAIL); // We died in between
+    if (getppid() != parent) _exit(EX_TEMPFAIL); // The parent died in between
     sigprocmask(SIG_SETMASK, &none, NULL);
     dup2(null, STDIN_FILENO);
     dup2(log, STDOUT_FILENO);

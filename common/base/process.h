@@ -7,9 +7,9 @@
 //     struct process_options options = { .arguments = &arguments, .log = "broker.log" };
 //     int rc = process_start(&options, &why, &pid);
 //
-// The child reads nothing (/dev/null) and appends what it writes to a log. It has a process group of its own,
-// so that Ctrl-C reaches us alone. The kernel kills it when the thread that started it ends, so that nothing
-// stays behind, whatever becomes of us. Waiting for it is the caller's (waitpid).
+// The child's input is empty (/dev/null); its output is appended to a log. It has a process group
+// of its own, so that Ctrl-C reaches us alone. The kernel kills it when the thread that started it
+// ends, so that no child is left behind, even after a crash. The caller waits for it (waitpid).
 
 #include "common/base/fault.h"
 #include <stdint.h>
@@ -23,20 +23,20 @@ struct arguments { // Zero: none. Not to be copied: the list points into the byt
     uint32_t count, used;
 };
 
-// One argument. More than fits is our own mistake, and ends us.
+// Adds one argument. More than fit are our own mistake and end the process.
 void arguments_add(struct arguments *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 struct process_options {
     const struct arguments *arguments;
-    const char *log;        // Made if missing
-    const char *dir;        // Where it runs; NULL: where we do
+    const char *log;        // The path of the log; made if missing
+    const char *dir;        // The folder it runs in; NULL: ours
     const char *const *env; // "NAME=value", before our own environment; ends with NULL, or is NULL
 };
 
-// FAULT_NOT_FOUND, FAULT_DENIED: there is no such program, or no such log. What goes wrong later, in the child,
-// shows as its exit code: EX_CONFIG (78), the folder or the program was refused.
+// FAULT_NOT_FOUND or FAULT_DENIED: the program or the log cannot be opened. A later fault in the
+// child shows as its exit code: EX_CONFIG (78) if the folder or the program was refused.
 int process_start(const struct process_options *options, struct why *why, pid_t *ret_pid);
 
-// Of a status of waitpid: "ended with code 70" or "was ended by signal 9 (Killed)".
+// Prints a status of waitpid: "ended with code 70" or "was ended by signal 9 (Killed)".
 void process_print_end(int status, char *text, size_t max);

@@ -4,7 +4,7 @@
 //
 //     residual (adopted) ──┐
 //                          ├─▶ candidate = decay·residual + rate·DCT(gradient)
-//     gradient ────────────┘        │ the k largest of each chunk ──▶ payload; zero in the candidate
+//     gradient ────────────┘        │ the k largest of each chunk ─▶ payload; zero in the candidate
 //                                   ▼
 //               committed: distro_adopt      not committed: distro_discard
 //
