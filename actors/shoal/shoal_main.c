@@ -3,12 +3,9 @@
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
 #include "common/base/nearest.h"
-#include "common/kernel/pool.h"
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
-#include <unistd.h>
 
 static const struct {
     const char *name;
@@ -80,21 +77,4 @@ int main(int argc, char **argv)
         return commands[i].run(argc - 1, argv + 1);
     }
     return unknown(argv[1]);
-}
-
-int shoal_print_json(json_t *object, struct why *why)
-{
-    if (!object) return why_set(why, FAULT_MEMORY, "no memory for the answer");
-    int rc = json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    json_decref(object);
-    if (rc != 0 || puts("") == EOF || fflush(stdout) != 0)
-        return why_set(why, FAULT_IO, "standard output: %s", strerror(errno));
-    return 0;
-}
-
-uint32_t shoal_threads(void)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (processors < 1) return 1;
-    return processors > POOL_THREADS_MAX ? POOL_THREADS_MAX : (uint32_t)processors;
 }

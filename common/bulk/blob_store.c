@@ -20,18 +20,7 @@
 
 enum { BUCKETS_AT_FIRST = 64 };
 
-static void lock(struct blob_store *self) { ensure(pthread_mutex_lock(&self->lock) == 0); }
-static void unlock(struct blob_store *self) { ensure(pthread_mutex_unlock(&self->lock) == 0); }
-
 // ---- references -----------------------------------------------------------------------------
-
-void blob_held_add(struct blob_held *held) { held->refs++; }
-
-bool blob_held_drop(struct blob_held *held)
-{
-    ensure(held->refs > 0);
-    return --held->refs == 0;
-}
 
 static void free_blob(struct blob_held *held)
 {
@@ -53,10 +42,10 @@ void blob_store_release(struct blob_ref *ref)
     struct blob_held *held = ref->held;
     if (held) {
         struct blob_store *store = held->store;
-        lock(store);
+        blob_store_lock(store);
         store->refs--;
         const bool was_last = blob_held_drop(held);
-        unlock(store);
+        blob_store_unlock(store);
         if (was_last) held->free(held);
     }
     *ref = (struct blob_ref){ 0 };
@@ -141,16 +130,16 @@ static int settle(struct blob_store *self, const struct hash *hash, struct why *
     if (self->dir_fd < 0) return 0;
     hash_to_hex(hash, name);
     ensure(pthread_mutex_lock(&self->disk) == 0);
-    lock(self);
+    blob_store_lock(self);
     struct blob *blob = find(self, hash);
     struct blob_ref ref = { 0 };
     if (blob && !blob->is_on_disk && blob->is_loaded) ref = refer(blob);
-    unlock(self);
+    blob_store_unlock(self);
     if (ref.held) {
         rc = write_file(self, name, &ref, why);
-        lock(self);
+        blob_store_lock(self);
         blob->is_on_disk = rc == 0;
-        unlock(self);
+        blob_store_unlock(self);
         blob_store_release(&ref);
     } else if (!blob) {
         unlinkat(self->dir_fd, name, 0);
@@ -275,7 +264,7 @@ int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t *
     if (!fresh && rc == 0) rc = why_set(why, FAULT_MEMORY, "a blob of %zu bytes; not kept", count);
     if (rc < 0) goto out;
     *fresh = (struct blob){ .held = { self, 1, free_blob }, .hash = *hash };
-    lock(self);
+    blob_store_lock(self);
     struct blob *there = find(self, hash);
     if (there && !there->is_loaded) {
         load(there, bytes_p, count);
@@ -294,7 +283,7 @@ int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t *
         fresh = NULL;
         *bytes_p = NULL;
     }
-    unlock(self);
+    blob_store_unlock(self);
     if (rc == 0) {
         free(*bytes_p); // The store had these bytes already
         *bytes_p = NULL;
@@ -341,12 +330,12 @@ static int load_file(struct blob_store *self, const struct hash *hash, struct wh
     if (rc == FAULT_MEMORY) return rc;
     const struct hash is = rc < 0 ? (struct hash){ { 0 } } : hash_of(bytes, count);
     const bool is_sound = rc == 0 && hash_equal(&is, hash);
-    lock(self);
+    blob_store_lock(self);
     struct blob *blob = find(self, hash);
     if (is_sound && blob && !blob->is_loaded) load(blob, (uint8_t **)&bytes, count);
     const bool is_bad = !is_sound && blob && !blob->is_loaded;
     const bool was_last = is_bad && take_out(self, blob);
-    unlock(self);
+    blob_store_unlock(self);
     free(bytes);
     if (!is_bad) return 0; // Loaded, forgotten or put again meanwhile: the caller looks again
     if (was_last) free_blob(&blob->held);
@@ -359,12 +348,12 @@ int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
                    struct blob_ref *ret_ref)
 {
     for (bool is_read = false;; is_read = true) {
-        lock(self);
+        blob_store_lock(self);
         struct blob *blob = find(self, hash);
         const bool is_here = blob && blob->is_loaded;
         if (is_here) *ret_ref = refer(blob);
         const bool is_leaf = !blob && blob_store_find_leaf(self, hash, ret_ref);
-        unlock(self);
+        blob_store_unlock(self);
         if (is_here || is_leaf) return 0;
         if (!blob || is_read) break;
         const int rc = load_file(self, hash, why);
@@ -376,10 +365,10 @@ int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
 
 bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_bytes)
 {
-    lock(self);
+    blob_store_lock(self);
     const struct blob *blob = find(self, hash);
     if (blob) *ret_bytes = blob->count;
-    unlock(self);
+    blob_store_unlock(self);
     return blob != NULL;
 }
 
@@ -391,10 +380,10 @@ bool blob_store_has(blob_store_t *self, const struct hash *hash)
 
 void blob_store_drop(blob_store_t *self, const struct hash *hash)
 {
-    lock(self);
+    blob_store_lock(self);
     struct blob *blob = find(self, hash);
     const bool was_last = blob && take_out(self, blob);
-    unlock(self);
+    blob_store_unlock(self);
     if (was_last) free_blob(&blob->held);
 }
 
@@ -408,27 +397,27 @@ void blob_store_forget(blob_store_t *self, const struct hash *hash)
 
 uint64_t blob_store_count(blob_store_t *self)
 {
-    lock(self);
+    blob_store_lock(self);
     const uint64_t count = self->count;
-    unlock(self);
+    blob_store_unlock(self);
     return count;
 }
 
 uint64_t blob_store_bytes(blob_store_t *self)
 {
-    lock(self);
+    blob_store_lock(self);
     const uint64_t bytes = self->bytes;
-    unlock(self);
+    blob_store_unlock(self);
     return bytes;
 }
 
 uint32_t blob_store_list(blob_store_t *self, struct wire_blob *ret_blobs, uint32_t max)
 {
     uint32_t count = 0;
-    lock(self);
+    blob_store_lock(self);
     for (size_t i = 0; i < self->bucket_count; i++)
         for (const struct blob *blob = self->buckets[i]; blob && count < max; blob = blob->next)
             ret_blobs[count++] = (struct wire_blob){ blob->hash, (uint32_t)blob->count };
-    unlock(self);
+    blob_store_unlock(self);
     return count;
 }

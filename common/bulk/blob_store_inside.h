@@ -1,10 +1,10 @@
 #pragma once
-// blob_store_inside -- what the two sources of the blob store share: blob_store.c has the blobs,
-// blob_store_pins.c has pins and stage. No other file includes this.
+// blob_store_inside -- the blob store is one object in two files, and this is its inside: blob_store.c
+// has the table of blobs and the references, blob_store_pins.c pins and stage. No other file includes it.
 
-#include <pthread.h>
-
+#include "common/base/ensure.h"
 #include "common/bulk/blob_store.h"
+#include <pthread.h>
 
 // Something that references keep alive. The table that lists it holds one reference itself.
 struct blob_held {
@@ -58,10 +58,25 @@ struct blob_store {
     } stage;
 };
 
+static inline void blob_store_lock(struct blob_store *self)
+{
+    ensure(pthread_mutex_lock(&self->lock) == 0);
+}
+
+static inline void blob_store_unlock(struct blob_store *self)
+{
+    ensure(pthread_mutex_unlock(&self->lock) == 0);
+}
+
 // Under the lock: add one reference; drop one, true if it was the last (then the caller frees the
 // thing after it has released the lock).
-void blob_held_add(struct blob_held *held);
-bool blob_held_drop(struct blob_held *held);
+static inline void blob_held_add(struct blob_held *held) { held->refs++; }
+
+static inline bool blob_held_drop(struct blob_held *held)
+{
+    ensure(held->refs > 0);
+    return --held->refs == 0;
+}
 
 // Under the lock. A view of a pin's leaf; false if no pin has it.
 bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,

@@ -9,9 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void lock(struct blob_store *self) { ensure(pthread_mutex_lock(&self->lock) == 0); }
-static void unlock(struct blob_store *self) { ensure(pthread_mutex_unlock(&self->lock) == 0); }
-
 static void free_pin(struct blob_held *held)
 {
     struct pin *pin = (struct pin *)held;
@@ -105,14 +102,14 @@ int blob_store_pin(blob_store_t *self, uint64_t step, const struct hash *digest,
     memcpy(pin->params, params, floats * sizeof *params);
     memcpy(pin->leaves, leaves, leaf_count * sizeof *leaves);
     index_leaves(pin);
-    lock(self);
+    blob_store_lock(self);
     uint32_t same = 0;
     while (same < self->pin_count && self->pins[same]->step != step) same++;
     if (same < self->pin_count) gone = take_out(self, same);
     else if (self->pin_count == self->pins_max) gone = take_out(self, self->pin_count - 1);
     memmove(&self->pins[1], &self->pins[0], self->pin_count++ * sizeof *self->pins);
     self->pins[0] = pin;
-    unlock(self);
+    blob_store_unlock(self);
     if (gone) free_pin(&gone->held);
     return 0;
 }
@@ -122,14 +119,14 @@ int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why 
 {
     char name[HASH_HEX];
     bool found = false;
-    lock(self);
+    blob_store_lock(self);
     for (uint32_t i = 0; i < self->pin_count && !found; i++) {
         struct pin *pin = self->pins[i];
         if (!(found = hash_equal(&pin->digest, digest))) continue;
         *ret_ref = refer(pin, pin->leaves, pin->leaf_count * sizeof *pin->leaves);
         *ret_floats = pin->floats;
     }
-    unlock(self);
+    blob_store_unlock(self);
     return found ? 0
                  : why_set(why, FAULT_NOT_FOUND, "no parameters of digest %.16s are pinned",
                            hash_to_hex(digest, name));
@@ -149,13 +146,13 @@ void blob_store_drop_pins(struct blob_store *self)
 void blob_store_stage(blob_store_t *self, uint64_t step, const struct hash *digest,
                       float **vector_p, uint64_t floats)
 {
-    lock(self);
+    blob_store_lock(self);
     float *old = self->stage.vector;
     self->stage.step = step;
     self->stage.digest = *digest;
     self->stage.vector = *vector_p;
     self->stage.floats = floats;
-    unlock(self);
+    blob_store_unlock(self);
     free(old);
     *vector_p = NULL;
 }
@@ -163,13 +160,13 @@ void blob_store_stage(blob_store_t *self, uint64_t step, const struct hash *dige
 float *blob_store_unstage(blob_store_t *self, uint64_t step, struct hash *ret_digest,
                           uint64_t *ret_floats)
 {
-    lock(self);
+    blob_store_lock(self);
     float *vector = self->stage.step == step ? self->stage.vector : NULL;
     if (vector) {
         *ret_digest = self->stage.digest;
         *ret_floats = self->stage.floats;
         self->stage.vector = NULL;
     }
-    unlock(self);
+    blob_store_unlock(self);
     return vector;
 }

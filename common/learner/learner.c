@@ -15,16 +15,8 @@
 #include "common/learner/learner_inside.h"
 #include "common/learner/state.h"
 #include "common/model/model_tensors.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-void learner_put_reason(char reason[REASON_MAX + 1], const struct why *why)
-{
-    snprintf(reason, REASON_MAX + 1, "%.*s", REASON_MAX, why->text);
-    for (char *c = reason; *c; c++)
-        if ((unsigned char)*c < 0x20) *c = ' ';
-}
 
 // ---- BUILD --------------------------------------------------------------------------------------
 
@@ -291,19 +283,6 @@ static void hear_load(struct learner *self, const struct wire_load *job)
     loaded.digest = self->digest;
     learner_put_reason(loaded.reason, &why);
     worker_answer(self->worker, FRAME_LOADED, &loaded);
-}
-
-int learner_keep(struct learner *self, const void *bytes, size_t count, struct why *why,
-                 struct hash *ret_hash)
-{
-    struct why said = { 0 };
-    const int rc = blob_store_put(self->options->store, bytes, count, &said, ret_hash);
-    if (!blob_store_is_kept(rc)) return why_set(why, rc, "%s", said.text);
-    if (rc < 0)
-        log_line(LOG_WARNING,
-                 "learner.not_on_disk fault=%s reason=\"%s\"; served until this process ends",
-                 fault_name(rc), said.text);
-    return 0;
 }
 
 // ---- TRAIN --------------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 #pragma once
 // learner_inside -- what the files of the learner's thread share; for common/learner alone.
 //
-//   learner.c         the thread: BUILD, LOAD, PIN, TRAIN, APPLY
+//   learner.c         the thread: BUILD, LOAD, PIN, TRAIN, APPLY; it calls the others, none calls it
 //   learner_data.c    samples: a folder, files by HTTP, data-provider actors; each checked
 //   learner_audit.c   SHOW, RECOMPUTE
 //   learner_save.c    SAVE
+//   learner_inside.c  what each job ends with
 
 #include "common/learner/learner.h"
 #include "common/learner/past.h"

@@ -19,67 +19,6 @@ enum {
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-// ---- Fields ----
-
-static int missing(struct config_place place, const char *name, struct why *why)
-{
-    return why_set(why, FAULT_FORMAT, "config.json: %s%s is missing; the model is refused",
-                   place.prefix, name);
-}
-
-int config_read_count(struct config_place place, const char *name, const uint32_t *absent,
-                      struct why *why, uint32_t *ret_value)
-{
-    const json_t *value = json_object_get(place.object, name);
-    if (!value || json_is_null(value)) {
-        if (!absent) return missing(place, name, why);
-        *ret_value = *absent;
-        return 0;
-    }
-    if (!json_is_integer(value))
-        return why_set(why, FAULT_FORMAT,
-                       "config.json: %s%s is not a whole number; the model is refused",
-                       place.prefix, name);
-    const json_int_t number = json_integer_value(value);
-    if (number < 0 || number > UINT32_MAX)
-        return why_set(why, FAULT_RANGE,
-                       "config.json: %s%s = %" JSON_INTEGER_FORMAT ", allowed 0..%" PRIu32
-                       "; the model is refused",
-                       place.prefix, name, number, UINT32_MAX);
-    *ret_value = (uint32_t)number;
-    return 0;
-}
-
-int config_read_real(struct config_place place, const char *name, const double *absent,
-                     struct why *why, double *ret_value)
-{
-    const json_t *value = json_object_get(place.object, name);
-    if (!value || json_is_null(value)) {
-        if (!absent) return missing(place, name, why);
-        *ret_value = *absent;
-        return 0;
-    }
-    if (!json_is_number(value))
-        return why_set(why, FAULT_FORMAT, "config.json: %s%s is not a number; the model is refused",
-                       place.prefix, name);
-    *ret_value = json_number_value(value);
-    return 0;
-}
-
-int config_unsupported(struct config_place place, const char *name, const char *allowed,
-                       struct why *why)
-{
-    char shown_name[STRICT_JSON_SHOWN], shown[STRICT_JSON_SHOWN];
-    char *text = json_dumps(json_object_get(place.object, name),
-                            JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-    const int rc =
-        why_set(why, FAULT_UNSUPPORTED, "config.json: %s%s = %s, allowed %s; the model is refused",
-                place.prefix, strict_json_shown(name, shown_name),
-                strict_json_shown(text ? text : "?", shown), allowed);
-    free(text);
-    return rc;
-}
-
 // ---- Reading ----
 
 // Fields that must be absent, null, or the one value this model computes.
@@ -186,7 +125,7 @@ static int read_sizes(struct config_place file, enum family family, struct why *
         rc = config_read_count(file, counts[i].name, NULL, why, counts[i].to);
     const uint32_t heads = shape->heads, head_dim = heads ? shape->dim / heads : 0;
     if (rc == 0 && family == MISTRAL && !json_object_get(file.object, "num_key_value_heads"))
-        rc = missing(file, "num_key_value_heads", why);
+        rc = config_missing(file, "num_key_value_heads", why);
     if (rc == 0) rc = config_read_count(file, "num_key_value_heads", &heads, why, &shape->kv_heads);
     if (rc == 0) rc = config_read_count(file, "head_dim", &head_dim, why, &shape->head_dim);
     return rc;

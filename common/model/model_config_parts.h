@@ -1,5 +1,6 @@
 #pragma once
-// model_config_parts -- what the two halves of model_config share. Private to them.
+// model_config_parts -- the fields of a config.json, for model_config.c, and its rotation, which
+// model_config_rope.c reads. Private to the three files.
 
 #include "common/model/model_layout.h"
 
@@ -18,6 +19,9 @@ int config_read_real(struct config_place place, const char *name, const double *
 // A whole number of 0 to 2^32 - 1; likewise.
 int config_read_count(struct config_place place, const char *name, const uint32_t *absent,
                       struct why *why, uint32_t *ret_value);
+
+// FAULT_FORMAT with the field.
+int config_missing(struct config_place place, const char *name, struct why *why);
 
 // FAULT_UNSUPPORTED with the field, its value and what is allowed.
 int config_unsupported(struct config_place place, const char *name, const char *allowed,

@@ -1,0 +1,25 @@
+// What several commands need; shoal_main.c finds the command.
+
+#include "actors/shoal/shoal.h"
+#include "common/kernel/pool.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int shoal_print_json(json_t *object, struct why *why)
+{
+    if (!object) return why_set(why, FAULT_MEMORY, "no memory for the answer");
+    int rc = json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(object);
+    if (rc != 0 || puts("") == EOF || fflush(stdout) != 0)
+        return why_set(why, FAULT_IO, "standard output: %s", strerror(errno));
+    return 0;
+}
+
+uint32_t shoal_threads(void)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    if (processors < 1) return 1;
+    return processors > POOL_THREADS_MAX ? POOL_THREADS_MAX : (uint32_t)processors;
+}
