@@ -4,6 +4,9 @@
 // returns a fault; it never ends in SIGBUS, as a mapping would. Every name is relative to an open
 // directory, so that a name of one component can lead nowhere else.
 //
+// For a folder that is renamed to its place when all is in it (checkpoints, models), and for every file
+// that is read whole. One file that is put in the place of an older one: durable_file.h.
+//
 // All return 0 or a negative enum fault. `place` names the file in error texts. Any thread, one
 // writer at a time.
 

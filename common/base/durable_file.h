@@ -3,6 +3,9 @@
 // place, fsynced, renamed over it, and the folder fsynced: after a crash at any instruction the old
 // content stands or the new one does. A leftover of a crash (.NAME.tmp) is overwritten by the next
 // try.
+//
+// For a file that may be there already. A folder of files that appears as one, such as a checkpoint, is
+// written with dirfile.h, which also reads.
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,6 @@
 #pragma once
-// json_file -- a JSON value as a durable file (durable_file.h).
+// json_file -- a JSON value of ours as a durable file (durable_file.h). Reading one, which may have
+// become another's: strict_json.h.
 
 #include <jansson.h>
 

@@ -5,7 +5,7 @@
 // names.
 //
 // The getters name what is wrong: "shoal.json: 'step' is missing", "... is not a number of 0 to 7".
-// Any thread.
+// Any thread. Writing: json_file.h.
 
 #include "common/base/fault.h"
 #include <jansson.h>

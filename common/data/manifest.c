@@ -5,6 +5,7 @@
 #include "common/data/manifest.h"
 #include "common/base/durable_file.h"
 #include "common/base/json_file.h"
+#include "common/base/strict_json.h"
 #include "common/crypto/merkle.h"
 #include "common/data/samples.h"
 #include "common/data/token_dir.h"
@@ -14,7 +15,9 @@
 #include <unistd.h>
 
 static const char format_name[] = "shoal-manifest-2";
-enum { HEX = 2 * HASH_BYTES };
+
+// An honest manifest has nine values for each file, as strict_json counts them.
+enum { HEX = 2 * HASH_BYTES, DEPTH_MAX = 3, VALUES_MAX = 16 * SAMPLES_FILES_MAX };
 
 static uint64_t leaves_of(uint64_t bytes)
 {
@@ -377,31 +380,17 @@ static int parse_json(json_t *json, const char *place, struct why *why, struct m
     return 0;
 }
 
-// A parsed JSON value takes some hundred bytes of memory for as little as two characters of text
-// ("1,"), so the values are counted before the text is parsed. A true manifest has four for each
-// file.
-static bool is_too_dense(const char *text, size_t count)
-{
-    size_t values = 0;
-    for (size_t i = 0; i < count; i++) values += text[i] == ',' || text[i] == '[' || text[i] == '{';
-    return values > 16 * (size_t)SAMPLES_FILES_MAX;
-}
-
 int manifest_parse(const char *text, size_t count, const char *name, struct why *why,
                    struct manifest *ret_manifest)
 {
     struct manifest self = { 0 };
-    json_error_t error;
-    if (count > MANIFEST_TEXT_MAX || is_too_dense(text, count))
-        return why_set(why, FAULT_LIMIT,
-                       "%s: %zu bytes and their number of values are above the"
-                       " limits (%d bytes, %d files)",
-                       name, count, MANIFEST_TEXT_MAX, SAMPLES_FILES_MAX);
-    json_t *json = json_loadb(text, count, JSON_REJECT_DUPLICATES, &error);
-    if (!json)
-        return why_set(why, FAULT_FORMAT, "%s: line %d, column %d: not JSON", name, error.line,
-                       error.column);
-    int rc = parse_json(json, name, why, &self);
+    json_t *json;
+    if (count > MANIFEST_TEXT_MAX)
+        return why_set(why, FAULT_LIMIT, "%s: %zu bytes; at most %d are read", name, count,
+                       MANIFEST_TEXT_MAX);
+    int rc = strict_json_parse(name, text, count, DEPTH_MAX, VALUES_MAX, why, &json);
+    if (rc < 0) return rc;
+    rc = parse_json(json, name, why, &self);
     json_decref(json);
     if (rc < 0) manifest_free(&self);
     else *ret_manifest = self;

@@ -318,7 +318,7 @@ static void test_folder_that_differs_from_its_manifest(void **state)
     assert_refused(&config, FAULT_DIGEST, "token_bytes is 2");
     config.token_bytes = 2;
     put(MANIFEST_NAME, "{", 1);
-    assert_refused(&config, FAULT_FORMAT, "not JSON");
+    assert_refused(&config, FAULT_FORMAT, "no valid JSON");
 }
 
 static void test_manifest_names_must_ascend(void **state)
@@ -379,7 +379,8 @@ static void assert_bad(const char *text, int fault, const char *word)
 static void test_hostile_manifest_by_name(void **state)
 {
     (void)state;
-    assert_bad("[]", FAULT_FORMAT, "must have");
+    assert_bad("[]", FAULT_FORMAT, "not an object");
+    assert_bad("{}", FAULT_FORMAT, "must have");
     assert_bad(HEAD "]}", FAULT_FORMAT, "1 to 65536");
     assert_bad(HEAD "1]}", FAULT_FORMAT, "files[0]");
     assert_bad(HEAD "{\"name\":\"../a.bin\",\"bytes\":4," HASHES "]}", FAULT_FORMAT, "name");
@@ -388,7 +389,7 @@ static void test_hostile_manifest_by_name(void **state)
                "bytes");
     assert_bad(HEAD "{\"name\":\"a.bin\",\"bytes\":-4," HASHES "]}", FAULT_FORMAT, "bytes");
     assert_bad(HEAD "{\"name\":\"a.bin\",\"bytes\":4," HASHES "]}", FAULT_FORMAT, "64 for");
-    assert_bad("{\"a\":1,\"a\":1}", FAULT_FORMAT, "not JSON");
+    assert_bad("{\"a\":1,\"a\":1}", FAULT_FORMAT, "no valid JSON");
 
     struct manifest read;
     const size_t count = 4 << 20;
