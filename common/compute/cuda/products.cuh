@@ -9,6 +9,9 @@
 // and an algorithm are searched once per shape, alignment and type, and kept; algorithms that add
 // up in an order that depends on timing are excluded, so the same GPU and library give the same
 // bits.
+//
+// device and products are one object in two files: device_open makes what products keeps, and a
+// product runs on a device.
 
 #include "common/compute/cuda/device.cuh"
 
