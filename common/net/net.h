@@ -18,7 +18,8 @@
 //     PUB, XPUB               What does not fit into a subscriber's queue is dropped without a word. So
 //                             frames are numbered, and nothing correct depends on news.
 //     Small frames            Each queued frame pins the 8 KiB buffer it arrived in, unless the context's
-//                             option 10 (ZMQ_ZERO_COPY_RECV, a draft by its label) is off.
+//                             option 10 (ZMQ_ZERO_COPY_RECV, a draft by its label) is off. For parts of
+//                             256 KiB, which have a buffer of their own, it makes no difference.
 //     Parts without end       ZMQ_MAXMSGSIZE bounds a part; nothing bounds the number of parts, which wait
 //                             unseen until the last one: connections.h, bulk_dealer.h.
 //     Who has sent it         A routing id carries no metadata. The peer's key is asked of a payload part.
