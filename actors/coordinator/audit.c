@@ -29,9 +29,10 @@
 // A round waits for its auditors as it waits for its trainers. Two different claims of one round,
 // both signed by their author, eject it at once: that needs no judge.
 
-#include "actors/coordinator/coordinator.h"
-#include "common/run/verdict.h"
+#include "actors/coordinator/audit.h"
 #include "common/base/bytes.h"
+#include "common/pace/turn.h"
+#include "common/run/verdict.h"
 #include "common/wire/claims.h"
 #include <string.h>
 
@@ -46,35 +47,35 @@ static bool is_ejected(const struct run *run, uint32_t member)
 
 // Known to the coordinator alone until the round's commit. Nothing is kept for it: it follows from a
 // secret that the run's key makes again.
-static struct hash audit_key(const struct coordinator *self, uint64_t round)
+static struct hash audit_key(const struct turn *turn, uint64_t round)
 {
     uint8_t number[8];
     le_put(number, round, sizeof number);
-    return hash_of_two(self->rules.audit_secret.bytes, HASH_BYTES, number, sizeof number);
+    return hash_of_two(turn->rules->audit_secret.bytes, HASH_BYTES, number, sizeof number);
 }
 
-struct hash audit_lock(const struct coordinator *self, uint64_t round)
+struct hash audit_lock(const struct turn *turn, uint64_t round)
 {
     static const struct hash none;
-    if (self->rules.draw.verification_percent == 0) return none;
-    const struct hash key = audit_key(self, round);
+    if (turn->rules->draw.verification_percent == 0) return none;
+    const struct hash key = audit_key(turn, round);
     return hash_of(key.bytes, HASH_BYTES);
 }
 
-struct hash audit_reveal(const struct coordinator *self)
+struct hash audit_reveal(const struct turn *turn)
 {
     static const struct hash none;
     // mutant: audit: the key is not that of the lock
-    return hash_is_none(&self->run.round.opened.audit_lock)
+    return hash_is_none(&turn->run->round.opened.audit_lock)
                ? none
-               : audit_key(self, self->run.round.opened.round);
+               : audit_key(turn, turn->run->round.opened.round);
 }
 
 // One of the two hid something from the other, or says so falsely, and nobody knows which. Once is never
 // too much: it may be an honest party's first.
-static void blame_both(struct coordinator *self, const struct wire_audit *audit)
+static void blame_both(struct audit *self, const struct turn *turn, const struct wire_audit *audit)
 {
-    const uint32_t amiss = 2 * AMISS_ROUND * self->rules.unhealthy_rounds / 3;
+    const uint32_t amiss = 2 * AMISS_ROUND * turn->rules->unhealthy_rounds / 3;
     if (audit->accusation != FINDING_WITHHELD) return;
     // They do not add up: a few who each quarrel now and then would have all others lose their places.
     const uint32_t parties[] = { audit->member, audit->accuser };
@@ -82,23 +83,23 @@ static void blame_both(struct coordinator *self, const struct wire_audit *audit)
         if (self->amiss[parties[i]] < amiss) self->amiss[parties[i]] = amiss;
 }
 
-void audit_hear_draw(struct coordinator *self, const struct wire_round *drawn, struct outbox *out)
+void audit_hear_draw(struct audit *self, const struct turn *turn, const struct wire_round *drawn)
 {
     const struct draw *draw = &self->draw;
     for (uint32_t i = 0; i < draw->cases_count; i++) {
         const struct draw_case *at = &draw->cases[i];
         const struct wire_audit *audit = &at->audit;
         if (at->left) {
-            outbox_note(out, "audit.undecided round=%llu accused=%u accuser=%u tries=%u",
+            outbox_note(turn->out, "audit.undecided round=%llu accused=%u accuser=%u tries=%u",
                         (unsigned long long)audit->round, audit->member, audit->accuser,
                         audit->tries);
-            blame_both(self, audit);
+            blame_both(self, turn, audit);
         } else if (at->judges == 0) {
-            outbox_note(out,
+            outbox_note(turn->out,
                         "audit.no_judge round=%llu accused=%u accuser=%u; nobody else takes part",
                         (unsigned long long)audit->round, audit->member, audit->accuser);
         } else if (at->judges < at->needed) {
-            outbox_note(out,
+            outbox_note(turn->out,
                         "audit.few_judges round=%llu accused=%u accuser=%u; %u judges, a verdict "
                         "needs %u: of %u trainers a third may lie",
                         (unsigned long long)audit->round, audit->member, audit->accuser, at->judges,
@@ -109,43 +110,39 @@ void audit_hear_draw(struct coordinator *self, const struct wire_round *drawn, s
 
 // ---- findings -------------------------------------------------------------------------------------
 
-static void eject(struct coordinator *self, const struct wire_record_ejection *record,
-                  struct outbox *out)
+static void eject(const struct turn *turn, const struct wire_record_ejection *record)
 {
-    const struct wire_member *member = &self->run.roster.members[record->member];
+    const struct wire_member *member = &turn->run->roster.members[record->member];
     if (member->state == MEMBER_EJECTED) return;
-    coordinator_put(self, FRAME_RECORD_EJECTION, record, out);
-    members_tell(self);
+    turn_put(turn, FRAME_RECORD_EJECTION, record);
+    turn_tell_roster(turn);
     char hex[HASH_HEX];
-    outbox_note(out, "member.ejected name=%s index=%u guilt=%s round=%llu result=%.16s",
+    outbox_note(turn->out, "member.ejected name=%s index=%u guilt=%s round=%llu result=%.16s",
                 member->name, record->member, wire_enum_name(&wire_enum_guilt, record->guilt),
                 (unsigned long long)record->round, hash_to_hex(&record->result, hex));
-    coordinator_mail_refusal(out, member->name, FRAME_CLAIM, REFUSAL_EJECTED, record->round,
-                             "this identity was ejected; give up");
+    turn_mail_refusal(turn, member->name, FRAME_CLAIM, REFUSAL_EJECTED, record->round,
+                      "this identity was ejected; give up");
 }
 
 // An honest judge never contradicts a verdict: one of those who made it is honest, and what both have
 // recomputed is the same to the bit.
-static void eject_false_judges(struct coordinator *self, uint32_t place, uint8_t word,
-                               struct outbox *out)
+static void eject_false_judges(const struct turn *turn, uint32_t place, uint8_t word)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     for (uint32_t i = 0; i < run->round.audits_count; i++)
         if (verdict_same_case(&run->round, i, place) &&
             verdict_contradicts(word, run->round.findings[i].finding))
-            eject(self,
-                  &(struct wire_record_ejection){
-                      .member = run->round.clients[run->round.audits[i].auditor].member,
-                      .guilt = GUILT_FALSE_FINDING,
-                      .round = run->round.audits[i].round,
-                      .result = run->round.audits[i].result },
-                  out);
+            eject(turn, &(struct wire_record_ejection){
+                            .member = run->round.clients[run->round.audits[i].auditor].member,
+                            .guilt = GUILT_FALSE_FINDING,
+                            .round = run->round.audits[i].round,
+                            .result = run->round.audits[i].result });
 }
 
 // Carries out the verdict on the case at `place`, whatever of it was done before.
-static void conclude(struct coordinator *self, uint32_t place, uint8_t word, struct outbox *out)
+static void conclude(const struct turn *turn, uint32_t place, uint8_t word)
 {
-    const struct wire_audit *audit = &self->run.round.audits[place];
+    const struct wire_audit *audit = &turn->run->round.audits[place];
     struct wire_record_ejection ejection = { .member = audit->member,
                                              .guilt = GUILT_WRONG_RESULT,
                                              .round = audit->round,
@@ -153,33 +150,32 @@ static void conclude(struct coordinator *self, uint32_t place, uint8_t word, str
     // mutant: audit: silence ejects the third time
     if (word == FINDING_DIFFERENT) {
         // mutant: audit: a verdict of "different" lets the accused go
-        eject(self, &ejection, out);
+        eject(turn, &ejection);
     } else if (word == FINDING_SAME) {
         ejection.member = audit->accuser, ejection.guilt = GUILT_FALSE_ACCUSATION;
         // mutant: audit: a verdict of "same" lets the accuser go
-        if (audit->accusation == FINDING_DIFFERENT) eject(self, &ejection, out);
-    } else if (members_is_live(self, audit->member)) {
-        members_set_state(self, audit->member, MEMBER_DROPPED, out);
+        if (audit->accusation == FINDING_DIFFERENT) eject(turn, &ejection);
+    } else if (turn_is_live(turn, audit->member)) {
+        turn_set_state(turn, audit->member, MEMBER_DROPPED);
     }
     // mutant: guilt: a judge against the verdict stays
-    eject_false_judges(self, place, word, out);
+    eject_false_judges(turn, place, word);
 }
 
-void audit_resume(struct coordinator *self, struct outbox *out)
+void audit_resume(const struct turn *turn)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     for (uint32_t i = 0; i < run->round.audits_count; i++) {
         const uint8_t word = verdict_of(&run->round, i);
-        if (verdict_is_first(&run->round, i) && word != FINDING_PENDING)
-            conclude(self, i, word, out);
+        if (verdict_is_first(&run->round, i) && word != FINDING_PENDING) conclude(turn, i, word);
     }
 }
 
-static void take_finding(struct coordinator *self, const struct msg *in, uint32_t place,
-                         struct outbox *out)
+static void take_finding(struct audit *self, const struct turn *turn, const struct msg *in,
+                         uint32_t place)
 {
     const struct wire_finding *finding = in->body;
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     const struct wire_audit *audit = &run->round.audits[place];
     const uint64_t version = run->roster.version;
     const uint8_t before = verdict_of(&run->round, place);
@@ -188,40 +184,40 @@ static void take_finding(struct coordinator *self, const struct msg *in, uint32_
                                           .finding = finding->finding };
     if (in->frame_bytes <= 1024) record.frame = (struct wire_bytes){ in->frame, in->frame_bytes };
     // mutant: audit: a finding is stored after it is acted upon
-    coordinator_put(self, FRAME_RECORD_FINDING, &record, out);
-    outbox_note(out, "audit.%s round=%llu of=%llu member=%u by=%u%s reason=\"%s\"",
+    turn_put(turn, FRAME_RECORD_FINDING, &record);
+    outbox_note(turn->out, "audit.%s round=%llu of=%llu member=%u by=%u%s reason=\"%s\"",
                 wire_enum_name(&wire_enum_finding, finding->finding),
                 (unsigned long long)finding->round, (unsigned long long)audit->round, audit->member,
                 run->round.clients[audit->auditor].member, audit->judges ? " judge" : "",
                 finding->reason);
     const uint8_t word = verdict_of(&run->round, place);
     if (before == FINDING_PENDING && word != FINDING_PENDING)
-        outbox_note(out, "audit.judged round=%llu accused=%u accuser=%u verdict=%s",
+        outbox_note(turn->out, "audit.judged round=%llu accused=%u accuser=%u verdict=%s",
                     (unsigned long long)audit->round, audit->member, audit->accuser,
                     wire_enum_name(&wire_enum_finding, word));
     // mutant: audit: a quarrel costs neither party anything
-    if (before == FINDING_PENDING && word == FINDING_SAME) blame_both(self, audit);
+    if (before == FINDING_PENDING && word == FINDING_SAME) blame_both(self, turn, audit);
     // mutant: audit: an accusation alone ejects
     // mutant: audit: a finding is stored after it is acted upon (2)
-    if (word != FINDING_PENDING) conclude(self, place, word, out);
-    if (run->roster.version != version) members_tell(self);
+    if (word != FINDING_PENDING) conclude(turn, place, word);
+    if (run->roster.version != version) turn_tell_roster(turn);
 }
 
-void audit_hear_finding(struct coordinator *self, const struct msg *in, struct outbox *out)
+void audit_hear_finding(struct audit *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_finding *finding = in->body;
-    const struct run *run = &self->run;
-    uint32_t member = members_of(self, in, out), place = 0;
+    const struct run *run = turn->run;
+    uint32_t member = turn_member(turn, in), place = 0;
     if (member == NO_MEMBER) return;
     if (!run->round.open || finding->round != run->round.opened.round) {
-        coordinator_refuse(in, REFUSAL_STALE, finding->round, out, "round %llu is not open",
-                           (unsigned long long)finding->round);
+        turn_refuse(turn, in, REFUSAL_STALE, finding->round, "round %llu is not open",
+                    (unsigned long long)finding->round);
         return;
     }
-    if (strcmp(in->run, self->rules.run_id) !=
+    if (strcmp(in->run, turn->rules->run_id) !=
         0) { // It is kept as it was signed, to prove something
-        coordinator_refuse(in, REFUSAL_WRONG_RUN, finding->round, out,
-                           "a finding names its run, \"%s\"", self->rules.run_id);
+        turn_refuse(turn, in, REFUSAL_WRONG_RUN, finding->round, "a finding names its run, \"%s\"",
+                    turn->rules->run_id);
         return;
     }
     // mutant: audit: a finding of a member that was not asked counts
@@ -231,39 +227,37 @@ void audit_hear_finding(struct coordinator *self, const struct msg *in, struct o
     // mutant: audit: a finding of another result counts
     if (place == run->round.audits_count || finding->finding == FINDING_PENDING ||
         !hash_equal(&finding->result, &run->round.audits[place].result)) {
-        coordinator_refuse(in, REFUSAL_NOT_ELECTED, finding->round, out,
-                           "no auditor of that result in round %llu",
-                           (unsigned long long)finding->round);
+        turn_refuse(turn, in, REFUSAL_NOT_ELECTED, finding->round,
+                    "no auditor of that result in round %llu", (unsigned long long)finding->round);
         return;
     }
     // mutant: audit: what began with zero can be withheld
     if (finding->finding == FINDING_WITHHELD &&
         hash_is_none(&run->round.audits[place].residual_from)) {
-        coordinator_refuse(in, REFUSAL_MALFORMED, finding->round, out,
-                           "that result began with zero: nothing of it can be withheld");
+        turn_refuse(turn, in, REFUSAL_MALFORMED, finding->round,
+                    "that result began with zero: nothing of it can be withheld");
         return;
     }
-    if (run->round.findings[place].finding == FINDING_PENDING) take_finding(self, in, place, out);
-    coordinator_ack(in, finding->round, &finding->result, out);
-    rounds_look(self, in->now_ms, out);
+    if (run->round.findings[place].finding == FINDING_PENDING) take_finding(self, turn, in, place);
+    turn_ack(turn, in, finding->round, &finding->result);
 }
 
-bool audit_is_over(const struct coordinator *self)
+bool audit_is_over(const struct turn *turn)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     for (uint32_t i = 0; i < run->round.audits_count; i++)
         if (run->round.findings[i].finding == FINDING_PENDING &&
-            members_is_live(self, run->round.clients[run->round.audits[i].auditor].member))
+            turn_is_live(turn, run->round.clients[run->round.audits[i].auditor].member))
             return false;
     return true;
 }
 
-void audit_tell_missing(const struct coordinator *self, struct outbox *out)
+void audit_tell_missing(const struct turn *turn)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     for (uint32_t i = 0; i < run->round.audits_count; i++)
         if (run->round.findings[i].finding == FINDING_PENDING)
-            outbox_note(out,
+            outbox_note(turn->out,
                         "audit.missing round=%llu of=%llu member=%u by=%u; round_witness_time "
                         "may be too short",
                         (unsigned long long)run->round.opened.round,
@@ -274,22 +268,22 @@ void audit_tell_missing(const struct coordinator *self, struct outbox *out)
 // ---- two claims of one round ----------------------------------------------------------------------
 
 // The claim inside, if it is one of a member of this run, and not of long ago.
-static uint32_t claimant(struct coordinator *self, const struct wire_bytes *frame,
+static uint32_t claimant(const struct turn *turn, const struct wire_bytes *frame,
                          struct wire_arena *arena, const struct wire_claim **ret_claim)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     struct wire_head head;
     struct wire_refusal refusal;
     struct key author;
     const void *body;
     if (!wire_unpack(frame->data, frame->count, WIRE_MAIL, arena, &head, &body, &refusal) ||
-        head.kind != FRAME_CLAIM || strcmp(head.run, self->rules.run_id) != 0)
+        head.kind != FRAME_CLAIM || strcmp(head.run, turn->rules->run_id) != 0)
         return NO_MEMBER;
     const struct wire_claim *claim = *ret_claim = body;
     author = head.sender;
     // mutant: guilt: a claim of before the run was born counts
     // mutant: guilt: a claim of another run counts
-    bool ours = strcmp(claim->run, self->rules.run_id) == 0 &&
+    bool ours = strcmp(claim->run, turn->rules->run_id) == 0 &&
                 claim->born_unix_ms == run->born_unix_ms && key_equal(&claim->author, &author);
     bool recent = claim->round <= run->round.opened.round &&
                   claim->round + CLAIM_AGE_MAX >= run->round.opened.round;
@@ -298,10 +292,10 @@ static uint32_t claimant(struct coordinator *self, const struct wire_bytes *fram
 
 // Another claim of this member was accepted than the one shown: who voted for that one has it. Both are
 // signed, so whoever makes us ask is ejected by the answer.
-static void ask_for_accepted(struct coordinator *self, uint32_t member, struct testimony *shown,
-                             struct outbox *out)
+static void ask_for_accepted(struct audit *self, const struct turn *turn, uint32_t member,
+                             struct testimony *shown)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     uint32_t i = 0;
     if (shown->asked || shown->round != run->round.last.round || is_ejected(run, member)) return;
     while (i < run->round.accepted_count && self->accepted_of[i] != member) i++;
@@ -310,20 +304,20 @@ static void ask_for_accepted(struct coordinator *self, uint32_t member, struct t
     for (uint32_t w = 0; w < self->accepted_by_count; w++) {
         const struct wire_member *witness = &run->roster.members[self->accepted_by[w].member];
         if (witness->state != MEMBER_HEALTHY && witness->state != MEMBER_PENDING) continue;
-        outbox_mail(out, witness->name, FRAME_PRODUCE,
+        outbox_mail(turn->out, witness->name, FRAME_PRODUCE,
                     &(struct wire_produce){ shown->round, run->round.accepted[i].client });
         shown->asked = true;
     }
 }
 
-void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct outbox *out)
+void audit_hear_testimony(struct audit *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_testimony *testimony = in->body;
     const struct wire_claim *claim;
     _Alignas(8) uint8_t bytes[2048];
     struct wire_arena arena = { .bytes = bytes, .max = sizeof bytes };
-    if (members_of(self, in, out) == NO_MEMBER) return;
-    uint32_t member = claimant(self, &testimony->claim, &arena, &claim);
+    if (turn_member(turn, in) == NO_MEMBER) return;
+    uint32_t member = claimant(turn, &testimony->claim, &arena, &claim);
     if (member == NO_MEMBER || testimony->claim.count > CLAIM_FRAME_MAX) return;
     // mutant: guilt: one claim puts another out of the way
     struct testimony *known = &self->testimonies[member][claim->round % (CLAIM_AGE_MAX + 1)];
@@ -337,34 +331,32 @@ void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct
                                      .bytes = testimony->claim.count };
         memcpy(known->frame, testimony->claim.data, testimony->claim.count);
     } else if (!hash_equal(&known->name, &name)) {
-        eject(self,
-              &(struct wire_record_ejection){ .member = member,
-                                              .guilt = GUILT_EQUIVOCATION,
-                                              .round = claim->round,
-                                              .result = name,
-                                              .first = { known->frame, known->bytes },
-                                              .second = testimony->claim },
-              out);
-        rounds_look(self, in->now_ms, out);
+        eject(turn, &(struct wire_record_ejection){ .member = member,
+                                                    .guilt = GUILT_EQUIVOCATION,
+                                                    .round = claim->round,
+                                                    .result = name,
+                                                    .first = { known->frame, known->bytes },
+                                                    .second = testimony->claim });
         return;
     }
     // mutant: guilt: the holder of the committed claim is not asked
-    ask_for_accepted(self, member, known, out); // Also if it was shown before anything was accepted
+    ask_for_accepted(self, turn, member,
+                     known); // Also if it was shown before anything was accepted
 }
 
-void audit_ask_rivals(struct coordinator *self, uint32_t place, const struct wire_vote *vote,
-                      struct outbox *out)
+void audit_ask_rivals(struct tally *tally, const struct turn *turn, uint32_t place,
+                      const struct wire_vote *vote)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     const uint32_t count = vote->seen_count;
     const uint32_t first = (uint32_t)((uint64_t)count * place / run->round.witnesses_count);
     uint32_t witness, asked = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t client = vote->seen[(first + i) % count].client;
         if (is_ejected(run, run->round.clients[client].member)) continue;
-        while (asked < PRODUCES_MAX && tally_ask(&self->tally, client, &witness)) {
+        while (asked < PRODUCES_MAX && tally_ask(tally, client, &witness)) {
             asked++;
-            outbox_mail(out, run->roster.members[run->round.witnesses[witness].member].name,
+            outbox_mail(turn->out, run->roster.members[run->round.witnesses[witness].member].name,
                         FRAME_PRODUCE, &(struct wire_produce){ run->round.opened.round, client });
         }
     }

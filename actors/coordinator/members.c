@@ -1,8 +1,8 @@
 // members -- who comes, stays and goes. A trainer waits, pending, for the next epoch; witnesses,
 // checkpointers and data providers serve at once. Who is silent longer than its lease is dropped.
 
-#include "actors/coordinator/coordinator.h"
-#include "common/base/ensure.h"
+#include "actors/coordinator/members.h"
+#include "common/pace/turn.h"
 #include "common/net/endpoint.h"
 #include "common/run/dataset.h"
 #include <string.h>
@@ -12,76 +12,6 @@ enum {
     CHANGES_MAX = 20,
     CHANGES_MS = 60000, // Of a member by its own word: each is a record
 };
-
-static void roster_change(struct coordinator *self, uint64_t now_ms)
-{
-    if (!self->roster_changed) self->roster_ms = now_ms + ROSTER_DELAY_MS;
-    self->roster_changed = true;
-}
-
-static void put_member(struct coordinator *self, const struct wire_member *member, uint64_t now_ms,
-                       struct outbox *out)
-{
-    coordinator_put(self, FRAME_RECORD_MEMBER, member, out);
-    roster_change(self, now_ms);
-}
-
-void members_tell(struct coordinator *self)
-{
-    roster_change(self, 0);
-    self->roster_ms = 0;
-}
-
-void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, struct outbox *out)
-{
-    struct wire_member member = self->run.roster.members[index];
-    member.state = state;
-    if (state == MEMBER_DROPPED) member.dropped_round = self->run.round.opened.round;
-    put_member(self, &member, self->beat_ms, out);
-    members_tell(self); // Somebody must stop waiting for it
-    outbox_note(out, "member.%s name=%s index=%u", wire_enum_name(&wire_enum_member_state, state),
-                member.name, index);
-}
-
-bool members_is_live(const struct coordinator *self, uint32_t index)
-{
-    return self->run.roster.members[index].state == MEMBER_HEALTHY;
-}
-
-// Mail to the name reaches the newer process, so the refusal says which one is meant.
-static void refuse_older(const struct msg *in, uint64_t instance, struct outbox *out)
-{
-    coordinator_refuse(in, REFUSAL_REPLACED, instance, out,
-                       "a newer process uses this identity; stop one of "
-                       "the two, an identity is for one process");
-}
-
-uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbox *out)
-{
-    uint32_t index = roster_find(&self->run.roster, &in->sender);
-    if (index == NO_MEMBER || self->run.roster.members[index].state == MEMBER_DROPPED ||
-        self->run.roster.members[index].state == MEMBER_WITHDRAWN) {
-        coordinator_refuse(
-            in, REFUSAL_NOT_MEMBER, 0, out,
-            index == NO_MEMBER
-                ? "not a member of this run; JOIN first"
-                : "the lease ran out or the member left; JOIN again for the next epoch");
-        return NO_MEMBER;
-    }
-    // mutant: guilt: an ejected member is heard
-    if (self->run.roster.members[index].state == MEMBER_EJECTED) {
-        coordinator_refuse(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up");
-        return NO_MEMBER;
-    }
-    // A member's incarnation is its instance: a late word of the process before this one counts no
-    // more.
-    if (in->incarnation != 0 && in->incarnation < self->run.roster.members[index].instance) {
-        refuse_older(in, in->incarnation, out);
-        return NO_MEMBER;
-    }
-    self->heard_ms[index] = in->now_ms;
-    return index;
-}
 
 // ---- joining ------------------------------------------------------------------------------------
 
@@ -109,111 +39,108 @@ static bool is_the_runs(const struct run *run, const struct wire_record_data *da
            hash_equal(&data->order, &run->order);
 }
 
-static bool may_provide(struct coordinator *self, const struct msg *in, struct outbox *out)
+static bool may_provide(const struct turn *turn, const struct msg *in)
 {
     const struct wire_join *join = in->body;
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     const struct wire_record_data data = data_of(join);
     const struct hash digest = dataset_digest(&data.data, &data.order);
-    const struct hash *pin = &self->rules.dataset_digest;
+    const struct hash *pin = &turn->rules->dataset_digest;
     char has[HASH_HEX], wanted[HASH_HEX];
-    if (self->rules.frame.data.kind != DATA_SERVER) return true; // Nobody will ask it
+    if (turn->rules->frame.data.kind != DATA_SERVER) return true; // Nobody will ask it
     if (join->samples == 0) {
-        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
-                           "a data provider without samples; allowed: 1 and more");
+        turn_refuse(turn, in, REFUSAL_WRONG_DATA, 0,
+                    "a data provider without samples; allowed: 1 and more");
         return false;
     }
     // mutant: data: any order of the pinned files is let in
     if (!hash_is_none(pin) && !hash_equal(&digest, pin)) {
-        coordinator_refuse(
-            in, REFUSAL_WRONG_DATA, 0, out,
-            "[data] dataset_digest pins %.16s, this source is %.16s; give it the run's "
-            "files and data.toml",
-            hash_to_hex(pin, wanted), hash_to_hex(&digest, has));
+        turn_refuse(turn, in, REFUSAL_WRONG_DATA, 0,
+                    "[data] dataset_digest pins %.16s, this source is %.16s; give it the run's "
+                    "files and data.toml",
+                    hash_to_hex(pin, wanted), hash_to_hex(&digest, has));
         return false;
     }
     if (is_bound(run, roster_find(&run->roster, &in->sender)) && !is_the_runs(run, &data)) {
-        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
-                           "the run trains on %llu samples a pass, this "
-                           "source has %llu, another manifest or another order; give it the run's "
-                           "files and data.toml",
-                           (unsigned long long)run->pass_samples,
-                           (unsigned long long)join->samples);
+        turn_refuse(turn, in, REFUSAL_WRONG_DATA, 0,
+                    "the run trains on %llu samples a pass, this "
+                    "source has %llu, another manifest or another order; give it the run's "
+                    "files and data.toml",
+                    (unsigned long long)run->pass_samples, (unsigned long long)join->samples);
         return false;
     }
     return true;
 }
 
-static bool may_join(struct coordinator *self, const struct msg *in, struct outbox *out)
+static bool may_join(const struct turn *turn, const struct msg *in)
 {
     const struct wire_join *join = in->body;
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     uint32_t index = roster_find(&run->roster, &in->sender);
     char name[ACTOR_NAME_MAX + 1];
     actor_name(join->role, &in->sender, name);
     if (join->role == ACTOR_COORDINATOR || join->role >= ACTOR_MONITOR ||
         strcmp(name, join->name) != 0) {
-        coordinator_refuse(in, REFUSAL_WRONG_ROLE, 0, out,
-                           "a %s called %s cannot join; allowed: trainer, "
-                           "witness, checkpointer, data-provider, named after their key",
-                           wire_enum_name(&wire_enum_role, join->role), join->name);
+        turn_refuse(turn, in, REFUSAL_WRONG_ROLE, 0,
+                    "a %s called %s cannot join; allowed: trainer, "
+                    "witness, checkpointer, data-provider, named after their key",
+                    wire_enum_name(&wire_enum_role, join->role), join->name);
         return false;
     }
     // mutant: guilt: an ejected member may join again
     if (index != NO_MEMBER && run->roster.members[index].state == MEMBER_EJECTED) {
-        coordinator_refuse(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up");
+        turn_refuse(turn, in, REFUSAL_EJECTED, 0, "this identity was ejected; give up");
         return false;
     }
     if (index != NO_MEMBER && join->instance < run->roster.members[index].instance) {
-        refuse_older(in, join->instance, out);
+        turn_refuse_older(turn, in, join->instance);
         return false;
     }
     if (index != NO_MEMBER && join->role != run->roster.members[index].role) {
-        coordinator_refuse(in, REFUSAL_WRONG_ROLE, 0, out,
-                           "this key is a %s of the run; a %s needs a key of its own",
-                           wire_enum_name(&wire_enum_role, run->roster.members[index].role),
-                           wire_enum_name(&wire_enum_role, join->role));
+        turn_refuse(turn, in, REFUSAL_WRONG_ROLE, 0,
+                    "this key is a %s of the run; a %s needs a key of its own",
+                    wire_enum_name(&wire_enum_role, run->roster.members[index].role),
+                    wire_enum_name(&wire_enum_role, join->role));
         return false;
     }
     if (join->endpoint[0] && !endpoint_is_numeric(join->endpoint)) {
-        coordinator_refuse(in, REFUSAL_MALFORMED, 0, out,
-                           "endpoint %.60s: must be tcp://IPv4:PORT or tcp://[IPv6]:PORT, numbers "
-                           "and no name; give --bulk-bind an address of yours",
-                           join->endpoint);
+        turn_refuse(turn, in, REFUSAL_MALFORMED, 0,
+                    "endpoint %.60s: must be tcp://IPv4:PORT or tcp://[IPv6]:PORT, numbers "
+                    "and no name; give --bulk-bind an address of yours",
+                    join->endpoint);
         return false;
     }
-    return join->role != ACTOR_PROVIDER || may_provide(self, in, out);
+    return join->role != ACTOR_PROVIDER || may_provide(turn, in);
 }
 
-static bool changes_too_often(struct coordinator *self, const struct msg *in, uint32_t index,
-                              struct outbox *out)
+static bool changes_too_often(const struct turn *turn, const struct msg *in, uint32_t index)
 {
-    if (in->now_ms - self->changes_ms[index] >= CHANGES_MS) {
-        self->changes_ms[index] = in->now_ms;
-        self->changes[index] = 0;
+    if (turn->now_ms - turn->presence->changes_ms[index] >= CHANGES_MS) {
+        turn->presence->changes_ms[index] = turn->now_ms;
+        turn->presence->changes[index] = 0;
     }
-    if (self->changes[index] < CHANGES_MAX) {
-        self->changes[index]++;
+    if (turn->presence->changes[index] < CHANGES_MAX) {
+        turn->presence->changes[index]++;
         return false;
     }
-    coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out,
-                       "%d changes of this member within a minute; again when it is over",
-                       CHANGES_MAX);
+    turn_refuse(turn, in, REFUSAL_NOT_NOW, 0,
+                "%d changes of this member within a minute; again when it is over", CHANGES_MAX);
     return true;
 }
 
-void members_hear_join(struct coordinator *self, const struct msg *in, struct outbox *out)
+enum arrival members_hear_join(const struct turn *turn, const struct msg *in, uint32_t *ret_member)
 {
     const struct wire_join *join = in->body;
-    struct run *run = &self->run;
-    if (!may_join(self, in, out)) return;
+    struct run *run = turn->run;
+    enum arrival arrival = ARRIVAL_NONE;
+    if (!may_join(turn, in)) return ARRIVAL_NONE;
     uint32_t index = roster_find(&run->roster, &in->sender);
     bool known = index != NO_MEMBER;
     if (!known) index = run_free_place(run);
     if (index == NO_MEMBER) {
-        coordinator_refuse(in, REFUSAL_FULL, 0, out, "all %d places are taken; try again later",
-                           MEMBERS_MAX);
-        return;
+        turn_refuse(turn, in, REFUSAL_FULL, 0, "all %d places are taken; try again later",
+                    MEMBERS_MAX);
+        return ARRIVAL_NONE;
     }
     uint8_t fresh = join->role == ACTOR_TRAINER ? MEMBER_PENDING : MEMBER_HEALTHY;
     struct wire_member member = { .index = index,
@@ -234,50 +161,52 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
                               ? run->roster.members[index].joined_round
                               : run->round.opened.round;
     if (stays) member.state = MEMBER_HEALTHY;
-    self->heard_ms[index] = in->now_ms;
+    turn->presence->heard_ms[index] = turn->now_ms;
     const struct wire_record_data data = data_of(join);
-    const bool binds = join->role == ACTOR_PROVIDER && self->rules.frame.data.kind == DATA_SERVER &&
-                       !is_the_runs(run, &data),
+    const bool binds = join->role == ACTOR_PROVIDER &&
+                       turn->rules->frame.data.kind == DATA_SERVER && !is_the_runs(run, &data),
                differs =
                    !known || !wire_equal(FRAME_RECORD_MEMBER, &member, &run->roster.members[index]);
     // mutant: data: a provider changes its mind without end
     // mutant: a member fills the ledger
-    if (known && (binds || differs) && changes_too_often(self, in, index, out)) return;
+    if (known && (binds || differs) && changes_too_often(turn, in, index)) return ARRIVAL_NONE;
     if (differs) {
-        self->holdings[index].known = false; // Another process: what the old one held is gone
-        if (index == run->roster.count || !key_equal(&run->roster.members[index].key, &member.key))
-            memset(self->testimonies[index], 0,
-                   sizeof self->testimonies[index]); // A place handed on
-        if (!stays) self->amiss[index] = 0;
-        self->step_held[index] = 0;
-        put_member(self, &member, in->now_ms, out);
-        outbox_note(out, "member.joined name=%s index=%u state=%s endpoint=%s", member.name, index,
-                    wire_enum_name(&wire_enum_member_state, member.state), member.endpoint);
+        const bool takes_place =
+            index == run->roster.count || !key_equal(&run->roster.members[index].key, &member.key);
+        arrival = takes_place ? ARRIVAL_TAKES_PLACE : stays ? ARRIVAL_STAYS : ARRIVAL_RETURNS;
+        turn->presence->step_held[index] = 0;
+        turn_put(turn, FRAME_RECORD_MEMBER, &member);
+        turn_tell_roster_later(turn, ROSTER_DELAY_MS);
+        outbox_note(turn->out, "member.joined name=%s index=%u state=%s endpoint=%s", member.name,
+                    index, wire_enum_name(&wire_enum_member_state, member.state), member.endpoint);
     }
-    if (binds) coordinator_put(self, FRAME_RECORD_DATA, &data, out);
+    if (binds) turn_put(turn, FRAME_RECORD_DATA, &data);
     // mutant: a member is admitted before it is stored (2)
-    outbox_mail(out, in->from, FRAME_ADMITTED,
+    outbox_mail(turn->out, in->from, FRAME_ADMITTED,
                 &(struct wire_admitted){ .index = index,
                                          .state = member.state,
                                          .instance = join->instance,
-                                         .config = self->rules.config,
+                                         .config = turn->rules->config,
                                          .born_unix_ms = run->born_unix_ms });
+    *ret_member = index;
+    return arrival;
 }
 
 // ---- staying and going --------------------------------------------------------------------------
 
-void members_hear_ping(struct coordinator *self, const struct msg *in, struct outbox *out)
+void members_hear_ping(const struct turn *turn, const struct msg *in)
 {
     const struct wire_ping *ping = in->body;
-    uint32_t index = members_of(self, in, out);
+    uint32_t index = turn_member(turn, in);
     if (index == NO_MEMBER) return;
-    if (ping->instance < self->run.roster.members[index].instance) {
-        refuse_older(in, ping->instance, out);
+    if (ping->instance < turn->run->roster.members[index].instance) {
+        turn_refuse_older(turn, in, ping->instance);
         return;
     }
-    self->tokens_per_s[index] = ping->tokens_per_s;
-    self->loss[index] = ping->loss;
-    self->step_held[index] = ping->step <= self->run.step ? ping->step : 0; // Of before a restore
+    turn->presence->tokens_per_s[index] = ping->tokens_per_s;
+    turn->presence->loss[index] = ping->loss;
+    turn->presence->step_held[index] =
+        ping->step <= turn->run->step ? ping->step : 0; // Of before a restore
 }
 
 static bool is_here(const struct wire_member *member)
@@ -292,46 +221,46 @@ bool members_keeps_parameters(const struct wire_member *member)
 
 // The newest commit had one voter, who alone may have its payloads, and nobody else says that it holds
 // the step after it: what was committed would go with this member (seed 63409).
-static bool is_needed(const struct coordinator *self, uint32_t leaver)
+static bool is_needed(const struct turn *turn, uint32_t leaver)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     bool others = false;
-    if (run->step == self->rules.first_step || run->round.last.elected > 1 ||
+    if (run->step == turn->rules->first_step || run->round.last.elected > 1 ||
         round_witness_place(&run->round, leaver) == NO_MEMBER)
         return false;
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const struct wire_member *member = &run->roster.members[i];
         if (i == leaver || !members_keeps_parameters(member)) continue;
-        if (self->step_held[i] >= run->step) return false;
+        if (turn->presence->step_held[i] >= run->step) return false;
         others = true;
     }
     return others;
 }
 
-void members_hear_leave(struct coordinator *self, const struct msg *in, struct outbox *out)
+void members_hear_leave(const struct turn *turn, const struct msg *in)
 {
     const struct wire_leave *leave = in->body;
-    uint32_t index = roster_find(&self->run.roster, &in->sender);
-    const bool takes_part = index != NO_MEMBER && is_here(&self->run.roster.members[index]) &&
-                            leave->instance >= self->run.roster.members[index].instance;
+    uint32_t index = roster_find(&turn->run->roster, &in->sender);
+    const bool takes_part = index != NO_MEMBER && is_here(&turn->run->roster.members[index]) &&
+                            leave->instance >= turn->run->roster.members[index].instance;
     // mutant: the only holder may go
-    if (takes_part && is_needed(self, index)) {
-        coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out,
-                           "nobody else holds step %llu yet; stay and serve it a moment longer",
-                           (unsigned long long)self->run.step);
+    if (takes_part && is_needed(turn, index)) {
+        turn_refuse(turn, in, REFUSAL_NOT_NOW, 0,
+                    "nobody else holds step %llu yet; stay and serve it a moment longer",
+                    (unsigned long long)turn->run->step);
         return;
     }
-    if (takes_part && changes_too_often(self, in, index, out)) return;
-    if (takes_part) members_set_state(self, index, MEMBER_WITHDRAWN, out);
-    coordinator_ack(in, 0, NULL, out);
+    if (takes_part && changes_too_often(turn, in, index)) return;
+    if (takes_part) turn_set_state(turn, index, MEMBER_WITHDRAWN);
+    turn_ack(turn, in, 0, NULL);
 }
 
-void members_check_leases(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+void members_check_leases(const struct turn *turn)
 {
-    for (uint32_t i = 0; i < self->run.roster.count; i++) {
-        uint8_t state = self->run.roster.members[i].state;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++) {
+        uint8_t state = turn->run->roster.members[i].state;
         if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) continue;
-        if (now_ms - self->heard_ms[i] > self->rules.lease_ms)
-            members_set_state(self, i, MEMBER_DROPPED, out);
+        if (turn->now_ms - turn->presence->heard_ms[i] > turn->rules->lease_ms)
+            turn_set_state(turn, i, MEMBER_DROPPED);
     }
 }

@@ -1,24 +1,27 @@
-// rounds -- one round of training: opened as it was drawn, proved by its witnesses, committed.
+// rounds -- opens a round as it was drawn, counts its votes, and settles: from RoundTrain to RoundWitness, from
+// there to the commit, and to the next round unless the epoch is over.
 
-#include "actors/coordinator/coordinator.h"
+#include "actors/coordinator/rounds.h"
+#include "actors/coordinator/news.h"
 #include "common/base/ensure.h"
-#include "common/run/bloom.h"
+#include "common/pace/turn.h"
 #include "common/run/quorum.h"
+#include <stdio.h>
 #include <string.h>
 
 // ---- opening ------------------------------------------------------------------------------------
 
-static float learning_rate(const struct coordinator *self)
+static float learning_rate(const struct turn *turn)
 {
-    const struct run *run = &self->run;
-    struct cold_start cold = { (uint32_t)run->epoch_start_step, self->rules.cold_start_steps };
-    return schedule_rate(&self->rules.lr, (uint32_t)run->step, run->cold_start ? &cold : NULL);
+    const struct run *run = turn->run;
+    struct cold_start cold = { (uint32_t)run->epoch_start_step, turn->rules->cold_start_steps };
+    return schedule_rate(&turn->rules->lr, (uint32_t)run->step, run->cold_start ? &cold : NULL);
 }
 
 // What the record says about who trains what; also how a restart finds it again.
-static void prepare(struct coordinator *self)
+static void prepare(struct rounds *self, const struct turn *turn)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     const uint32_t trainers = round_trainers(&run->round, self->trainers);
     for (uint32_t i = 0; i < run->round.clients_count; i++) {
         self->items[i] =
@@ -32,33 +35,33 @@ static void prepare(struct coordinator *self)
     tally_init(&self->tally, run->round.clients_count, run->round.witnesses_count);
 }
 
-void rounds_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+void rounds_open(struct rounds *self, const struct turn *turn)
 {
-    struct run *run = &self->run;
+    struct run *run = turn->run;
     // mutant: a deadline is kept over a reboot
     struct wire_round round = {
         .epoch = run->epoch,
         .step = run->step,
-        .batch_size = schedule_batch_size(self->rules.batch_start, self->rules.batch_end,
-                                          self->rules.batch_warmup_tokens,
-                                          run->samples_done * self->rules.seq_len),
+        .batch_size = schedule_batch_size(turn->rules->batch_start, turn->rules->batch_end,
+                                          turn->rules->batch_warmup_tokens,
+                                          run->samples_done * turn->rules->seq_len),
         .roster_version = run->roster.version,
         .previous = run->round.last_commit,
-        .epoch_elapsed_ms = now_ms - self->epoch_began_ms,
+        .epoch_elapsed_ms = turn->now_ms - turn->presence->epoch_began_ms,
     };
-    float rate = learning_rate(self);
+    float rate = learning_rate(turn);
     memcpy(&round.lr_bits, &rate, sizeof rate);
     if (run->digest_step == run->step) round.base = run->digest;
     // mutant: audit: draws follow from what no record says
-    const struct draw_from from = { .rules = &self->rules.draw,
+    const struct draw_from from = { .rules = &turn->rules->draw,
                                     .run_seed = run->run_seed,
                                     .step = run->step,
                                     .roster = &run->roster,
                                     .round = &run->round };
     // mutant: round: the witnesses follow from what no record says
-    draw_round(&self->draw, &from, &round);
-    round.audit_lock = audit_lock(self, round.round);
-    audit_hear_draw(self, &round, out);
+    draw_round(&self->audit.draw, &from, &round);
+    round.audit_lock = audit_lock(turn, round.round);
+    audit_hear_draw(&self->audit, turn, &round);
     const uint64_t version = run->roster.version;
 
     round.cursor = run->table.cursor;
@@ -66,45 +69,46 @@ void rounds_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 
     // The table is asked and put back: only the record, applied, changes it.
     uint32_t dealt = 0;
-    ensure(table_deal(&run->table, round.round, round.batch_size, self->scratch,
+    ensure(table_deal(&run->table, round.round, round.batch_size, turn->scratch,
                       TABLE_INTERVALS_MAX, &dealt) == TABLE_OK);
     ensure(table_return_rest(&run->table, round.round) == TABLE_OK);
-    round.dealt = self->scratch, round.dealt_count = dealt;
+    round.dealt = turn->scratch, round.dealt_count = dealt;
 
-    coordinator_put(self, FRAME_RECORD_ROUND, &round, out);
-    if (run->roster.version != version) members_tell(self); // Whom nobody judges owes an audit
-    rounds_resume(self, now_ms);
-    if (self->roster_changed) news_roster(self, out);
-    news_round(self, out);
-    news_run(self, now_ms, out);
+    turn_put(turn, FRAME_RECORD_ROUND, &round);
+    if (run->roster.version != version) turn_tell_roster(turn); // Whom nobody judges owes an audit
+    rounds_resume(self, turn);
+    if (turn->presence->roster_changed) news_roster(turn);
+    news_round(turn);
+    news_run(turn);
 }
 
-void rounds_resume(struct coordinator *self, uint64_t now_ms)
+void rounds_resume(struct rounds *self, const struct turn *turn)
 {
-    prepare(self);
-    self->round_began_ms = self->trained_ms = now_ms;
-    epoch_arm(self, now_ms);
+    prepare(self, turn);
+    self->round_began_ms = self->trained_ms = turn->now_ms;
+    turn_arm(turn);
 }
 
 // ---- votes --------------------------------------------------------------------------------------
 
 // Only clients that were dealt a batch can have a result, and every result of the run has one size.
-static bool names_only_dealt(const struct coordinator *self, const struct wire_vote *vote)
+static bool names_only_dealt(const struct rounds *self, const struct turn *turn,
+                             const struct wire_vote *vote)
 {
     struct share share;
     // mutant: a vote for a result of any size is counted
     for (uint32_t i = 0; i < vote->seen_count; i++)
-        if (vote->seen[i].client >= self->run.round.clients_count ||
+        if (vote->seen[i].client >= turn->run->round.clients_count ||
             !deal_of_trainer(&self->deal, vote->seen[i].client, &share) ||
-            vote->seen[i].payload_bytes != self->rules.frame.payload_bytes)
+            vote->seen[i].payload_bytes != turn->rules->frame.payload_bytes)
             return false;
     return true;
 }
 
 // trainer_healthy_score_by_witnesses: one point for everybody whom this witness saw take part.
-static void score_health(struct coordinator *self, const struct wire_vote *vote)
+static void score_health(struct rounds *self, const struct turn *turn, const struct wire_vote *vote)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     struct bloom bloom;
     if (!bloom_load(vote->participants.data, vote->participants.count, run->round.clients_count,
                     self->bloom_words, &bloom))
@@ -114,60 +118,60 @@ static void score_health(struct coordinator *self, const struct wire_vote *vote)
     }
 }
 
-void rounds_hear_vote(struct coordinator *self, const struct msg *in, struct outbox *out)
+void rounds_hear_vote(struct rounds *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_vote *vote = in->body;
-    const struct run *run = &self->run;
-    uint32_t member = members_of(self, in, out);
+    const struct run *run = turn->run;
+    uint32_t member = turn_member(turn, in);
     if (member == NO_MEMBER) return;
     if (!run->round.open || vote->round != run->round.opened.round) {
-        coordinator_refuse(in, REFUSAL_STALE, vote->round, out, "round %llu is not open",
-                           (unsigned long long)vote->round);
+        turn_refuse(turn, in, REFUSAL_STALE, vote->round, "round %llu is not open",
+                    (unsigned long long)vote->round);
         return;
     }
     // mutant: an unelected vote is counted
     uint32_t place = round_witness_place(&run->round, member);
     if (place == NO_MEMBER) {
         // mutant: guilt: a member that is refused a vote hears nothing
-        coordinator_refuse(in, REFUSAL_NOT_ELECTED, vote->round, out, "not a witness of round %llu",
-                           (unsigned long long)vote->round);
+        turn_refuse(turn, in, REFUSAL_NOT_ELECTED, vote->round, "not a witness of round %llu",
+                    (unsigned long long)vote->round);
         return;
     }
-    enum tally_verdict verdict =
-        names_only_dealt(self, vote) ? tally_count(&self->tally, place, vote) : TALLY_MALFORMED;
+    enum tally_verdict verdict = names_only_dealt(self, turn, vote)
+                                     ? tally_count(&self->tally, place, vote)
+                                     : TALLY_MALFORMED;
     if (verdict == TALLY_MALFORMED) {
-        coordinator_refuse(in, REFUSAL_MALFORMED, vote->round, out,
-                           "a vote names each dealt client at "
-                           "most once, in rising order, with results of %u bytes",
-                           self->rules.frame.payload_bytes);
+        turn_refuse(turn, in, REFUSAL_MALFORMED, vote->round,
+                    "a vote names each dealt client at "
+                    "most once, in rising order, with results of %u bytes",
+                    turn->rules->frame.payload_bytes);
         return;
     }
     if (verdict == TALLY_COUNTED) {
-        score_health(self, vote);
-        audit_ask_rivals(self, place, vote, out);
+        score_health(self, turn, vote);
+        audit_ask_rivals(&self->tally, turn, place, vote);
     }
-    coordinator_ack(in, vote->round, NULL, out);
-    rounds_look(self, in->now_ms, out);
+    turn_ack(turn, in, vote->round, NULL);
 }
 
 // ---- the end of a round -------------------------------------------------------------------------
 
 // Nobody waits for those who left.
-static bool all_live_voted(const struct coordinator *self)
+static bool all_live_voted(const struct rounds *self, const struct turn *turn)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     for (uint32_t i = 0; i < run->round.witnesses_count; i++)
-        if (!self->tally.has_voted[i] && members_is_live(self, run->round.witnesses[i].member))
+        if (!self->tally.has_voted[i] && turn_is_live(turn, run->round.witnesses[i].member))
             return false;
     return true;
 }
 
-static bool all_live_accepted(const struct coordinator *self)
+static bool all_live_accepted(const struct rounds *self, const struct turn *turn)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     for (uint32_t i = 0; i < self->deal.count; i++) {
         uint32_t client = self->deal.shares[i].trainer;
-        if (members_is_live(self, run->round.clients[client].member) &&
+        if (turn_is_live(turn, run->round.clients[client].member) &&
             !tally_accepted(&self->tally, client))
             return false;
     }
@@ -179,48 +183,49 @@ static bool all_live_accepted(const struct coordinator *self)
 // zero: nobody invents one that explains a wrong result. Who owes audits may have got an invented one
 // accepted, by not showing what it came from: it begins with zero until these are made. Alone it cannot
 // pay, and there is nobody to deceive.
-static bool may_count(const struct coordinator *self, uint32_t client, const struct wire_seen *seen)
+static bool may_count(const struct turn *turn, uint32_t client, const struct wire_seen *seen)
 {
-    const uint32_t member = self->run.round.clients[client].member;
+    const uint32_t member = turn->run->round.clients[client].member;
     // mutant: guilt: what an ejected member did is accepted
     // mutant: guilt: a member that left before the commit is believed
-    const bool there = self->rules.draw.verification_percent
-                           ? members_is_live(self, member)
-                           : self->run.roster.members[member].state != MEMBER_EJECTED;
+    const bool there = turn->rules->draw.verification_percent
+                           ? turn_is_live(turn, member)
+                           : turn->run->roster.members[member].state != MEMBER_EJECTED;
     // mutant: audit: what nobody has verified is a beginning
     // mutant: guilt: a residual may be anything
     return there &&
            (hash_is_none(&seen->residual_from) ||
-            ((self->run.roster.members[member].owed == 0 || self->run.round.clients_count == 1) &&
-             hash_equal(&seen->residual_from, &self->run.residuals[member].hash)));
+            ((turn->run->roster.members[member].owed == 0 || turn->run->round.clients_count == 1) &&
+             hash_equal(&seen->residual_from, &turn->run->residuals[member].hash)));
 }
 
 // Witnesses without a replica cannot tell a base that nobody else has; the others name none but
 // their own.
-static uint32_t bases_needed(const struct coordinator *self)
+static uint32_t bases_needed(const struct turn *turn)
 {
     // mutant: guilt: one liar names the parameters of the run
-    return self->rules.draw.witness_standalone ? quorum_liars(self->run.round.clients_count) + 1
-                                               : 1;
+    return turn->rules->draw.witness_standalone ? quorum_liars(turn->run->round.clients_count) + 1
+                                                : 1;
 }
 
 // Fills self->accepted, in order of position. Returns how many; 0 is a void.
-static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_t *ret_samples)
+static uint32_t collect(struct rounds *self, const struct turn *turn, struct hash *ret_base,
+                        uint64_t *ret_samples)
 {
     static const struct hash any;
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     uint32_t count = 0;
     *ret_samples = 0;
     *ret_base = any;
     if (!quorum_reached(self->tally.voted, self->tally.elected)) return 0;
     const struct hash *only = run->digest_step == run->step ? &run->digest : &any;
-    if (!tally_base(&self->tally, only, bases_needed(self), ret_base)) return 0;
+    if (!tally_base(&self->tally, only, bases_needed(turn), ret_base)) return 0;
     for (uint32_t i = 0; i < self->deal.count; i++) {
         const struct share *share = &self->deal.shares[i];
         const struct wire_seen *seen = tally_accepted(&self->tally, share->trainer);
-        if (!seen || !hash_equal(&seen->base, ret_base) || !may_count(self, share->trainer, seen))
+        if (!seen || !hash_equal(&seen->base, ret_base) || !may_count(turn, share->trainer, seen))
             continue;
-        self->accepted_of[count] = run->round.clients[share->trainer].member;
+        self->audit.accepted_of[count] = run->round.clients[share->trainer].member;
         self->accepted[count++] = (struct wire_accepted){ .client = share->trainer,
                                                           .begin = share->begin,
                                                           .end = share->end,
@@ -234,18 +239,18 @@ static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_
     return count;
 }
 
-static void count_round(struct coordinator *self, uint32_t member, bool took_part)
+static void count_round(struct rounds *self, uint32_t member, bool took_part)
 {
-    if (!took_part) self->amiss[member] += AMISS_ROUND;
-    else if (self->amiss[member]) self->amiss[member]--;
+    if (!took_part) self->audit.amiss[member] += AMISS_ROUND;
+    else if (self->audit.amiss[member]) self->audit.amiss[member]--;
 }
 
 // Who misses too many rounds does not take part, whatever its pings say: unhealthy_rounds in a row, or one
 // in five for long. Whose result was accepted took part, whatever one witness leaves out of its bloom: two
 // thirds have seen it. An auditor takes part by its finding. Who was dealt nothing could not be seen.
-static void judge_health(struct coordinator *self, struct outbox *out)
+static void judge_health(struct rounds *self, const struct turn *turn)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     for (uint32_t c = 0; c < run->round.clients_count; c++) {
         struct share share;
         // mutant: guilt: a bloom alone says that a trainer took part
@@ -260,17 +265,17 @@ static void judge_health(struct coordinator *self, struct outbox *out)
                     run->round.findings[i].finding != FINDING_PENDING);
     for (uint32_t c = 0; c < run->round.clients_count; c++) {
         const uint32_t member = run->round.clients[c].member;
-        if (self->amiss[member] < AMISS_ROUND * self->rules.unhealthy_rounds ||
-            !members_is_live(self, member))
+        if (self->audit.amiss[member] < AMISS_ROUND * turn->rules->unhealthy_rounds ||
+            !turn_is_live(turn, member))
             continue;
-        self->amiss[member] = 0;
-        members_set_state(self, member, MEMBER_DROPPED, out);
+        self->audit.amiss[member] = 0;
+        turn_set_state(turn, member, MEMBER_DROPPED);
     }
 }
 
-static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+static void commit(struct rounds *self, const struct turn *turn)
 {
-    const struct run *run = &self->run;
+    const struct run *run = turn->run;
     struct wire_commit commit = {
         .round = run->round.opened.round,
         .epoch = run->epoch,
@@ -281,39 +286,40 @@ static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out
         .votes = self->tally.voted,
         .elected = self->tally.elected,
         .train_ms = (uint32_t)(self->trained_ms - self->round_began_ms),
-        .witness_ms = (uint32_t)(now_ms - self->trained_ms),
+        .witness_ms = (uint32_t)(turn->now_ms - self->trained_ms),
     };
-    self->accepted_by_count = run->round.witnesses_count;
-    memcpy(self->accepted_by, run->round.witnesses,
+    self->audit.accepted_by_count = run->round.witnesses_count;
+    memcpy(self->audit.accepted_by, run->round.witnesses,
            run->round.witnesses_count * sizeof *run->round.witnesses);
-    commit.accepted_count = collect(self, &commit.base, &commit.samples);
-    commit.audit_key = audit_reveal(self);
-    audit_tell_missing(self, out);
+    commit.accepted_count = collect(self, turn, &commit.base, &commit.samples);
+    commit.audit_key = audit_reveal(turn);
+    audit_tell_missing(turn);
     commit.outcome = commit.accepted_count > 0 ? OUTCOME_COMMITTED : OUTCOME_VOID;
     bool proved = quorum_reached(self->tally.voted, self->tally.elected);
     // mutant: a commit is published before it is stored
-    coordinator_put(self, FRAME_RECORD_COMMIT, &commit, out);
-    outbox_news(out, FRAME_COMMIT, &commit);
+    turn_put(turn, FRAME_RECORD_COMMIT, &commit);
+    outbox_news(turn->out, FRAME_COMMIT, &commit);
     outbox_note(
-        out, "round.%s round=%llu step=%llu accepted=%u/%u votes=%u/%u train_ms=%u witness_ms=%u",
+        turn->out,
+        "round.%s round=%llu step=%llu accepted=%u/%u votes=%u/%u train_ms=%u witness_ms=%u",
         wire_enum_name(&wire_enum_outcome, commit.outcome), (unsigned long long)commit.round,
         (unsigned long long)commit.step, commit.accepted_count, self->deal.count, commit.votes,
         commit.elected, commit.train_ms, commit.witness_ms);
-    if (commit.outcome == OUTCOME_VOID && self->deal.count < bases_needed(self))
+    if (commit.outcome == OUTCOME_VOID && self->deal.count < bases_needed(turn))
         outbox_note(
-            out,
+            turn->out,
             "round.too_few_results %u are dealt, and with witnesses of their own at least %u "
             "must agree on the parameters, or all might lie; raise global_batch_size",
-            self->deal.count, bases_needed(self));
-    if (proved) judge_health(self, out);
-    self->proved = proved;
-    rounds_settle(self, now_ms, out);
+            self->deal.count, bases_needed(turn));
+    if (proved) judge_health(self, turn);
+    self->unproved = !proved;
 }
 
-void rounds_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+// A round is committed, and the next one not open.
+static const char *why_over(const struct rounds *self, const struct turn *turn)
 {
-    const struct run *run = &self->run;
-    const struct rules *rules = &self->rules;
+    const struct run *run = turn->run;
+    const struct rules *rules = turn->rules;
     const char *cause = NULL;
     // mutant: a run ends a step early (2)
     // mutant: a round goes on without min_clients
@@ -321,44 +327,73 @@ void rounds_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out
     else if (rules->epoch_rounds &&
              run->round.opened.round + 1 - run->epoch_start_round >= rules->epoch_rounds)
         cause = "the epoch's rounds are done";
-    else if (rules->epoch_ms && now_ms - self->epoch_began_ms >= rules->epoch_ms)
+    else if (rules->epoch_ms && turn->now_ms - turn->presence->epoch_began_ms >= rules->epoch_ms)
         cause = "the epoch's time is up";
     else if (roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY) < rules->min_clients)
         cause = "too few members";
-    else if (!self->proved) cause = "too few votes";
+    else if (self->unproved) cause = "too few votes";
     else if (run->pausing) cause = "a pause was asked for";
-    if (cause) epoch_enter(self, PHASE_COOLDOWN, now_ms, out, cause);
-    else rounds_open(self, now_ms, out);
+    return cause;
 }
 
 // An auditor answers within its lease if nothing was revealed; else it has, at the end of its lease, as much
 // to do as who trains. However short the round: who reveals nothing, or as late as can be, would never be
 // found out.
-static bool awaits_audits(const struct coordinator *self, uint64_t now_ms)
+static bool awaits_audits(const struct rounds *self, const struct turn *turn)
 {
-    const uint64_t lease_ms = self->rules.lease_ms, train_ms = self->rules.train_ms;
+    const uint64_t lease_ms = turn->rules->lease_ms, train_ms = turn->rules->train_ms;
     const uint64_t work_ms = train_ms > lease_ms / 2 ? train_ms : lease_ms / 2;
-    return !audit_is_over(self) && now_ms < self->round_began_ms + lease_ms + work_ms;
+    return !audit_is_over(turn) && turn->now_ms < self->round_began_ms + lease_ms + work_ms;
 }
 
-void rounds_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+static void enter_witness(struct rounds *self, const struct turn *turn, const char *cause)
+{
+    const struct run *run = turn->run;
+    struct wire_record_phase record = { .phase = PHASE_WITNESS,
+                                        .epoch = run->epoch,
+                                        .cold_start = run->cold_start,
+                                        .source = run->source,
+                                        .epoch_start_step = run->epoch_start_step };
+    snprintf(record.cause, sizeof record.cause, "%s", cause);
+    self->trained_ms = turn->now_ms;
+    turn_put(turn, FRAME_RECORD_PHASE, &record);
+    turn_arm(turn);
+    news_phase(turn, cause);
+}
+
+static void settle_open(struct rounds *self, const struct turn *turn)
 {
     const struct tally *tally = &self->tally;
-    if (!self->run.round.open) return;
-    bool late = now_ms >= self->deadline_ms;
-    if (self->run.phase == PHASE_TRAIN) {
+    bool late = turn->now_ms >= turn->presence->deadline_ms;
+    if (turn->run->phase == PHASE_TRAIN) {
         bool complete = quorum_reached(tally->complete, tally->elected);
         // mutant: a round takes twice its time, and never less
-        if (!late && !complete && !all_live_voted(self)) return;
-        self->trained_ms = now_ms;
-        epoch_enter(self, PHASE_WITNESS, now_ms, out,
-                    late       ? "the time is up"
-                    : complete ? "all results are there"
-                               : "all witnesses have voted");
+        if (!late && !complete && !all_live_voted(self, turn)) return;
+        enter_witness(self, turn,
+                      late       ? "the time is up"
+                      : complete ? "all results are there"
+                                 : "all witnesses have voted");
         late = false;
     }
     bool enough = quorum_reached(tally->voted, tally->elected);
-    const bool decided = enough && (all_live_voted(self) || all_live_accepted(self));
-    if (enough && awaits_audits(self, now_ms)) return;
-    if (late || (decided && audit_is_over(self))) commit(self, now_ms, out);
+    const bool decided = enough && (all_live_voted(self, turn) || all_live_accepted(self, turn));
+    if (enough && awaits_audits(self, turn)) return;
+    if (late || (decided && audit_is_over(turn))) commit(self, turn);
+}
+
+const char *rounds_settle(struct rounds *self, const struct turn *turn)
+{
+    if (turn->run->round.open) settle_open(self, turn);
+    if (turn->run->round.open) return NULL;
+    // mutant: a restart does not finish a half-finished move
+    const char *cause = why_over(self, turn);
+    if (!cause) rounds_open(self, turn);
+    return cause;
+}
+
+void rounds_hear_arrival(struct rounds *self, uint32_t member, bool takes_place)
+{
+    struct audit *audit = &self->audit;
+    if (takes_place) memset(audit->testimonies[member], 0, sizeof audit->testimonies[member]);
+    audit->amiss[member] = 0;
 }

@@ -271,6 +271,11 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
     }
 }
 
+bool run_is_pinned(const struct run *self)
+{
+    return self->digest_step == self->step && !hash_is_none(&self->digest);
+}
+
 // ---- snapshots ----------------------------------------------------------------------------------
 
 uint32_t run_returned(struct run *self, struct interval *ret_list)

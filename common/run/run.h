@@ -86,4 +86,7 @@ uint32_t run_free_place(const struct run *self);
 // The samples returned and not dealt again, written to `ret_list` (room for TABLE_INTERVALS_MAX).
 uint32_t run_returned(struct run *self, struct interval *ret_list);
 
+// The digest of the present step is on record.
+bool run_is_pinned(const struct run *self);
+
 const char *run_phase_name(uint8_t phase);

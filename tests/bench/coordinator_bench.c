@@ -92,7 +92,7 @@ static double time_round(struct bench *self)
         struct hash item =
             hash_of(run->roster.members[run->round.clients[c].member].key.bytes, HASH_BYTES);
         bloom_add(&bloom, &item);
-        if (!deal_of_trainer(&self->core->deal, c, &share)) continue;
+        if (!deal_of_trainer(&self->core->rounds.deal, c, &share)) continue;
         uint64_t what[2] = { run->round.opened.round, c };
         self->seen[count++] = (struct wire_seen){ .client = c,
                                                   .result = hash_of(what, sizeof what),

@@ -408,7 +408,7 @@ static struct wire_claim claim_in(const struct coordinator *core, uint32_t clien
                                 .loss = 2,
                                 .born_unix_ms = run->born_unix_ms };
     struct share share;
-    if (deal_of_trainer(&core->deal, client, &share))
+    if (deal_of_trainer(&core->rounds.deal, client, &share))
         claim.begin = share.begin, claim.end = share.end;
     return claim;
 }
@@ -423,7 +423,8 @@ static struct wire_bytes participants(const struct coordinator *core)
     if (run->round.clients_count == 0 || bloom_bytes(run->round.clients_count) > sizeof bytes)
         return (struct wire_bytes){ 0 };
     bloom_init(&bloom, run->round.clients_count, run->round.opened.seed, words);
-    for (uint32_t c = 0; c < run->round.clients_count; c++) bloom_add(&bloom, &core->items[c]);
+    for (uint32_t c = 0; c < run->round.clients_count; c++)
+        bloom_add(&bloom, &core->rounds.items[c]);
     bloom_store(&bloom, bytes);
     return (struct wire_bytes){ bytes, (uint32_t)bloom_bytes(run->round.clients_count) };
 }
@@ -439,8 +440,9 @@ static const struct wire_vote *vote(const struct coordinator *core)
     static struct wire_seen seen[PLACES_MAX];
     const struct run *run = &core->run;
     uint32_t count = 0;
-    for (uint32_t i = 0; run->round.open && i < core->deal.count && count < PLACES_MAX; i++) {
-        const struct wire_claim claim = claim_in(core, core->deal.shares[i].trainer, 0);
+    for (uint32_t i = 0; run->round.open && i < core->rounds.deal.count && count < PLACES_MAX;
+         i++) {
+        const struct wire_claim claim = claim_in(core, core->rounds.deal.shares[i].trainer, 0);
         seen[count++] = (struct wire_seen){ .client = claim.client,
                                             .result = claim_hash(&claim),
                                             .payload = claim.payload,
@@ -482,8 +484,8 @@ static const struct wire_testimony *testimony(const struct coordinator *core, ui
 {
     static uint8_t frame[CLAIM_FRAME_MAX];
     static const uint8_t signature[WIRE_SIGNATURE_BYTES]; // The shell has looked at it
-    if (!core->run.round.open || core->deal.count == 0) return NULL;
-    const struct wire_claim claim = claim_in(core, core->deal.shares[0].trainer, signer & 1);
+    if (!core->run.round.open || core->rounds.deal.count == 0) return NULL;
+    const struct wire_claim claim = claim_in(core, core->rounds.deal.shares[0].trainer, signer & 1);
     struct wire_head head = { .kind = FRAME_CLAIM, .run = "fuzz", .incarnation = 1, .seq = 1 };
     head.sender = claim.author;
     size_t count = wire_pack(&head, &claim, frame, sizeof frame);
@@ -526,7 +528,7 @@ const void *honest_to_coordinator(const struct coordinator *core, uint16_t kind,
     case FRAME_LEAVE: said.leave = (struct wire_leave){ person->instance }; return &said.leave;
     case FRAME_CONTROL:
         said.control = (struct wire_control){ .incarnation = run->incarnation,
-                                              .number = core->control_number + 1 };
+                                              .number = core->epoch.control_number + 1 };
         return &said.control;
     case FRAME_POSITION:
         said.position = (struct wire_position){ .log_seq = run->log_seq,

@@ -102,7 +102,7 @@ by_unit() { local name=$1 test=$2; shift 2; try by_test "$name" "$test" -- "$@";
 mutant 'a commit is published before it is stored' swap
 mutant 'a member is admitted before it is stored' \
     before 'if (kind != FRAME_RECORD_MEMBER)' \
-    after 'outbox_store(out, FRAME_RECORD_MEMBER, &run->roster.members[index]);'
+    after 'outbox_store(turn->out, FRAME_RECORD_MEMBER, &run->roster.members[index]);'
 mutant 'a claim is sent before it is journalled' swap
 mutant 'a vote is sent before it is journalled' \
     before 'send(self, member, turn->in->now_ms, turn->out);'
@@ -122,7 +122,7 @@ by_unit 'a member that is behind votes for any base' witness_test \
 mutant 'a witness takes a claim of any size' \
     'claim->payload_bytes == member->config.payload_bytes' 'claim->payload_bytes > 1'
 by_unit 'a vote for a result of any size is counted' coordinator_test \
-    '|| vote->seen[i].payload_bytes != self->rules.frame.payload_bytes' ''
+    '|| vote->seen[i].payload_bytes != turn->rules->frame.payload_bytes' ''
 by_unit 'the only holder may go' coordinator_test 'takes_part &&' 'takes_part && !takes_part &&'
 mutant 'a vote names what is only on its way' \
     'blobs_state(blobs, &payload) == BLOB_HERE' 'blobs && payload.bytes'
@@ -191,10 +191,10 @@ mutant 'what is held is told once and for all' \
     'self->told_seq != member->now.log_seq' 'self->told_seq == UINT64_MAX'
 
 # ---- recovery -----------------------------------------------------------------------------------------
-mutant 'a restart does not finish a half-finished move' drop
+mutant 'a restart does not finish a half-finished move' before 'if (self->round_began_ms == 0) return NULL;'
 mutant 'a deadline is kept over a reboot' \
-    'now_ms - self->epoch_began_ms' 'now_ms + self->rules.train_ms' \
-    after 'self->deadline_ms = self->run.epoch_elapsed_ms;'
+    'turn->now_ms - turn->presence->epoch_began_ms' 'turn->now_ms + turn->rules->train_ms' \
+    after 'turn->presence->deadline_ms = self->run.epoch_elapsed_ms;'
 mutant 'a coordinator whose disk fell behind is followed' drop
 mutant 'what members saw is not held against the ledger' drop
 mutant 'a trainer that lost its journal claims once more' '|| round->round <= own->joined_round' ''
@@ -229,7 +229,7 @@ by_unit 'restore: the highest step is the newest' restore_test \
 by_unit 'restore: the way back is retired' restore_test drop
 by_unit 'restore: a checkpoint is as good as one given up' restore_test drop
 by_unit 'restore: a last cooldown that nobody keeps has no way back' coordinator_test \
-    '!is_kept(self, now_ms)' 'now_ms == 0'
+    '!is_kept(self, turn)' 'turn->now_ms == 0'
 by_unit 'restore: what was held before it counts' coordinator_test 'said->step > run->step' 'false'
 
 # ---- phases and clocks --------------------------------------------------------------------------------
@@ -238,20 +238,20 @@ mutant 'a checkpointer speaks for the trainers' \
     'place->role == ACTOR_TRAINER' 'place->role != ACTOR_PROVIDER' \
     'role == ACTOR_TRAINER' 'role != ACTOR_PROVIDER'
 mutant 'a run ends a step early' \
-    'step >= self->rules.total_steps' 'step + 1 >= self->rules.total_steps' \
+    'step >= turn->rules->total_steps' 'step + 1 >= turn->rules->total_steps' \
     'step >= rules->total_steps' 'step + 1 >= rules->total_steps'
-mutant 'a trainer that is left alone speaks for the run' 'live < self->rules.min_clients ||' ''
+mutant 'a trainer that is left alone speaks for the run' 'live < turn->rules->min_clients ||' ''
 mutant 'a pause outlives the last step' \
-    'all_done(self) ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED' \
-    'run->pausing ? PHASE_PAUSED : all_done(self) ? PHASE_FINISHED'
+    'all_done(turn) ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED' \
+    'run->pausing ? PHASE_PAUSED : all_done(turn) ? PHASE_FINISHED'
 by_unit 'a member that serves nobody outlives its run' roles_test '!stays' 'stays && !stays'
-by_unit 'a run is finished and nobody has its parameters' coordinator_test '|| !is_kept(self, now_ms)' ''
+by_unit 'a run is finished and nobody has its parameters' coordinator_test '|| !is_kept(self, turn)' ''
 mutant 'a payload is forgotten before it is applied' instead '(void)replica, (void)kept; return false;'
 mutant 'a round goes on without min_clients' '< rules->min_clients' '< 1'
 mutant 'a round takes twice its time, and never less' \
-    '&& !complete && !all_live_voted(self)' '' \
+    '&& !complete && !all_live_voted(self, turn)' '' \
     '[PHASE_TRAIN] = rules->train_ms' '[PHASE_TRAIN] = 2 * rules->train_ms'
-mutant 'the clock is asked for a deadline that has passed' 'self->deadline_ms > in->now_ms &&' ''
+mutant 'the clock is asked for a deadline that has passed' 'presence->deadline_ms > turn.now_ms &&' ''
 mutant 'a late word of the old process ends the new one' \
     'refused->reason == REFUSAL_REPLACED && refused->round != self->instance' 'false'
 
@@ -263,18 +263,18 @@ mutant 'audit: one word is a verdict' 'most : least' '1 : 1'
 mutant 'audit: a verdict of "same" lets the accuser go' drop
 mutant 'audit: a verdict of "different" lets the accused go' drop
 mutant 'audit: an accusation alone ejects' instead \
-    'conclude(self, place, word != FINDING_PENDING ? word : finding->finding, out);'
+    'conclude(turn, place, word != FINDING_PENDING ? word : finding->finding);'
 mutant 'audit: a trainer that revealed something else is called wrong' \
     'FINDING_WITHHELD' 'FINDING_DIFFERENT'
-mutant 'audit: silence ejects the third time' '} else if (members_is_live(self, audit->member)) {' \
-    '} else if (self->run.roster.members[audit->member].unshown == AUDIT_UNSHOWN_MAX) {
-        eject(self, &ejection, out);
-     } else if (members_is_live(self, audit->member)) {'
+mutant 'audit: silence ejects the third time' '} else if (turn_is_live(turn, audit->member)) {' \
+    '} else if (turn->run->roster.members[audit->member].unshown == AUDIT_UNSHOWN_MAX) {
+        eject(turn, &ejection);
+     } else if (turn_is_live(turn, audit->member)) {'
 mutant 'audit: what began with zero can be withheld' 'finding->finding == FINDING_WITHHELD &&' 'false &&'
 mutant 'audit: debts do not grow' 'AUDIT_OWED_FIRST << unshown' 'AUDIT_OWED_FIRST'
 mutant 'audit: to have shown nothing is never forgiven' 'answered ? 0 :' 'answered ? member->unshown :'
 mutant 'audit: what nobody has verified is a beginning' \
-    '(self->run.roster.members[member].owed == 0 || self->run.round.clients_count == 1)' '1'
+    '(turn->run->roster.members[member].owed == 0 || turn->run->round.clients_count == 1)' '1'
 by_unit 'blobs: what an audit needs goes with its step' blobs_test '|| entry->reveals' ''
 mutant 'audit: a member that nobody judges owes nothing' \
     'roster_set_debts(roster, audit->member, member->unshown, 1);' '(void)member;'
@@ -286,8 +286,8 @@ by_unit 'audit: to say nothing costs an auditor nothing' coordinator_test \
 by_unit 'audit: a member that went long ago counts for ever' verdict_test \
     'ROSTER_DROPPED_ROUNDS = 64' 'ROSTER_DROPPED_ROUNDS = 64000'
 mutant 'audit: a finding is stored after it is acted upon' \
-    instead 'run_apply(&self->run, FRAME_RECORD_FINDING, &record);' \
-    after 'outbox_store(out, FRAME_RECORD_FINDING, &record);'
+    instead 'run_apply(turn->run, FRAME_RECORD_FINDING, &record);' \
+    after 'outbox_store(turn->out, FRAME_RECORD_FINDING, &record);'
 mutant 'audit: a finding of a member that was not asked counts' \
     'run->round.clients[run->round.audits[place].auditor].member != member' \
     '!hash_equal(&finding->result, &run->round.audits[place].result)'
@@ -303,23 +303,25 @@ mutant 'audit: the base is not that of the result' '.base = before->last.base' \
 mutant 'audit: an audit names the residual that it leads to' \
     '.residual_from = accepted->residual_from' '.residual_from = accepted->residual_to'
 mutant 'audit: an ejected member is audited again' drop
-mutant 'audit: draws follow from what no record says' 'run->run_seed' 'run->run_seed ^ self->heard_ms[0]'
+mutant 'audit: draws follow from what no record says' 'run->run_seed' 'run->run_seed ^ turn->presence->heard_ms[0]'
 mutant 'round: the witnesses follow from what no record says' \
-    after 'self->draw.witnesses[0] = self->draw.clients[self->heard_ms[0] % round.clients_count];'
+    after '
+    struct draw *draw = &self->audit.draw;
+    draw->witnesses[0] = draw->clients[turn->presence->heard_ms[0] % round.clients_count];'
 mutant 'audit: the key is not that of the lock' \
-    'audit_key(self, self->run.round.opened.round)' 'audit_key(self, self->run.round.opened.round + 1)'
+    'audit_key(turn, turn->run->round.opened.round)' 'audit_key(turn, turn->run->round.opened.round + 1)'
 mutant 'audit: more are drawn than the rules say' '(number % 100 < hundredths % 100)' '1'
 mutant 'audit: a verdict that a crash cut off is forgotten' drop
 mutant 'guilt: a residual may be anything' \
-    'hash_equal(&seen->residual_from, &self->run.residuals[member].hash)' 'seen'
+    'hash_equal(&seen->residual_from, &turn->run->residuals[member].hash)' 'seen'
 mutant 'guilt: a snapshot forgets where residuals led' drop
 mutant 'guilt: what an ejected member did is accepted' \
-    'self->rules.draw.verification_percent ? members_is_live(self, member)
-        : self->run.roster.members[member].state != MEMBER_EJECTED' 'true'
+    'turn->rules->draw.verification_percent ? turn_is_live(turn, member)
+        : turn->run->roster.members[member].state != MEMBER_EJECTED' 'true'
 mutant 'guilt: a member that left before the commit is believed' \
-    'self->rules.draw.verification_percent ? members_is_live(self, member) :' ''
+    'turn->rules->draw.verification_percent ? turn_is_live(turn, member) :' ''
 mutant 'guilt: a judge against the verdict stays' instead '
-    eject_false_judges(self, place, FINDING_PENDING, out);
+    eject_false_judges(turn, place, FINDING_PENDING);
     (void)word;'
 mutant 'guilt: a judge that was shown nothing is a liar' 'finding == FINDING_SAME)' \
     'finding != FINDING_DIFFERENT && finding != FINDING_PENDING)'
@@ -329,12 +331,12 @@ mutant 'guilt: an ejected member may join again' drop
 mutant 'guilt: a witness keeps to itself what was not committed' before 'if (commit) return;'
 mutant 'guilt: the holder of the committed claim is not asked' instead '(void)ask_for_accepted;'
 mutant 'guilt: a liar that shows its other claim itself is not asked about' '.name = name,' \
-    '.name = name, .asked = claim->round == self->run.round.opened.round && self->run.round.open,'
+    '.name = name, .asked = claim->round == turn->run->round.opened.round && turn->run->round.open,'
 mutant 'guilt: claims of two rounds are called equivocation' \
     'if (known->round != claim->round)' 'if (known->round == 0)'
 mutant 'guilt: a claim of before the run was born counts' \
     'claim->born_unix_ms == run->born_unix_ms &&' ''
-mutant 'guilt: a claim of another run counts' 'strcmp(claim->run, self->rules.run_id) == 0' 'claim'
+mutant 'guilt: a claim of another run counts' 'strcmp(claim->run, turn->rules->run_id) == 0' 'claim'
 by_unit 'guilt: one claim puts another out of the way' coordinator_test \
     '[claim->round % (CLAIM_AGE_MAX + 1)]' '[0]'
 by_unit 'guilt: few judges decide for many' verdict_test '(few)' '(few && judges == 0)'
@@ -349,7 +351,7 @@ by_unit 'a witness is asked again and again' tally_test instead \
 by_unit 'a member fills the ledger' coordinator_test drop
 mutant 'guilt: two claims prove nothing' '!hash_equal(&known->name, &name)' 'known->round == 0'
 mutant 'guilt: a witness keeps one of two claims to itself' drop
-mutant 'guilt: one liar names the parameters of the run' instead 'return self ? 1 : 1;'
+mutant 'guilt: one liar names the parameters of the run' instead 'return turn ? 1 : 1;'
 mutant 'guilt: a result announced again is forgotten with its round' 'entry->first_step' 'entry->step'
 by_unit 'blobs: an answer to an earlier question will do' blobs_test \
     'entry->turn == turn' '(turn || 1)'

@@ -120,7 +120,7 @@ static void vote(void)
     struct wire_vote vote = { .round = round, .complete = true, .seen = seen };
     struct share share;
     for (uint32_t c = 0; c < now->round.clients_count; c++)
-        if (deal_of_trainer(&run.core->deal, c, &share))
+        if (deal_of_trainer(&run.core->rounds.deal, c, &share))
             seen[vote.seen_count++] = (struct wire_seen){ .client = c,
                                                           .result = hash_number(round, c),
                                                           .payload = hash_number(round, 100 + c),

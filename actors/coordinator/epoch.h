@@ -1,0 +1,31 @@
+#pragma once
+// epoch -- the phases around the rounds: waiting, warm-up, cooldown, pause; who holds which parameters;
+// checkpoints, and the owner's orders.
+//
+// Hearing only records what a message says. epoch_settle alone decides which phase follows.
+//
+// Part of the coordinator's core: pure.
+
+#include "actors/coordinator/rounds.h"
+
+struct holding {
+    uint64_t step;
+    struct hash digest;
+    bool known;
+};
+
+// All of it may be forgotten: it is rebuilt from what members say again.
+struct epoch {
+    struct holding holdings[MEMBERS_MAX]; // What each says it holds
+    uint32_t holding;                     // How many have said so since the phase began
+    uint64_t control_number;              // Of the newest order of this life, and
+    bool control_done;                    // whether it was carried out
+};
+
+void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct msg *in);
+void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in);
+void epoch_hear_control(struct epoch *self, const struct turn *turn, const struct msg *in);
+void epoch_hear_arrival(struct epoch *self, uint32_t member); // Another process is at this place
+
+// Does what has ripened, in whichever phase.
+void epoch_settle(struct epoch *self, struct rounds *rounds, const struct turn *turn);
