@@ -33,12 +33,6 @@ static void begin_run(const struct turn *turn)
     turn_put(turn, FRAME_RECORD_PHASE, &paused);
 }
 
-static void beat(struct coordinator *self, const struct turn *turn)
-{
-    news_beat(turn);
-    self->beat_seq = self->run.log_seq;
-}
-
 // The first message of a life: what was durable has been replayed. Instants are set anew, and everybody
 // gets a full lease again. A move that the crash cut in two is finished when the turn settles.
 static void start(struct coordinator *self, const struct turn *turn, const struct msg *in)
@@ -54,27 +48,23 @@ static void start(struct coordinator *self, const struct turn *turn, const struc
         turn->now_ms - self->run.epoch_elapsed_ms; // Modulo 2^64: before this boot, perhaps
     turn_arm(turn);
     self->beat_ms = turn->now_ms + self->rules.heartbeat_ms;
-    news_roster(turn);
-    news_run(turn);
-    beat(self, turn);
     if (!self->run.round.open) return;
     // mutant: a deadline is kept over a reboot (2)
     rounds_resume(&self->rounds, turn);
     // mutant: audit: a verdict that a crash cut off is forgotten
     audit_resume(turn);
-    news_round(turn);
 }
 
 static void wake(struct coordinator *self, const struct turn *turn)
 {
     const struct presence *presence = &self->presence;
-    if (presence->roster_changed && turn->now_ms >= presence->roster_ms) news_roster(turn);
+    self->news.roster_due = presence->roster_changed && turn->now_ms >= presence->roster_ms;
     if (turn->now_ms < self->beat_ms) return;
     bool late = turn->now_ms > self->beat_ms + self->rules.heartbeat_ms;
     self->beat_ms = turn->now_ms + self->rules.heartbeat_ms;
     // If it was we who were held up, pings wait unread: nobody is judged before the next beat.
     if (!late) members_check_leases(turn);
-    beat(self, turn);
+    self->news.beat_due = true;
 }
 
 // Whatever else is known of the process or the member that was at this place is forgotten.
@@ -106,7 +96,7 @@ static void hear(struct coordinator *self, const struct turn *turn, const struct
     case FRAME_JOIN: hear_join(self, turn, in); break;
     case FRAME_PING: members_hear_ping(turn, in); break;
     case FRAME_LEAVE: members_hear_leave(turn, in); break;
-    case FRAME_ASK: news_hear_ask(turn, in); break;
+    case FRAME_ASK: news_hear_ask(turn, in, epoch_lacks(turn)); break;
     case FRAME_HOLDS: epoch_hear_holds(&self->epoch, turn, in); break;
     case FRAME_VOTE: rounds_hear_vote(&self->rounds, turn, in); break;
     case FRAME_FINDING: audit_hear_finding(&self->rounds.audit, turn, in); break;
@@ -114,12 +104,7 @@ static void hear(struct coordinator *self, const struct turn *turn, const struct
     case FRAME_CHECKPOINT: epoch_hear_checkpoint(turn, in); break;
     case FRAME_POSITION: hear_position(turn, in); break;
     case FRAME_CONTROL: epoch_hear_control(&self->epoch, turn, in); break;
-    case FRAME_WELCOME: // A broker that has forgotten what it was told
-        news_roster(turn);
-        news_run(turn);
-        if (self->run.round.open) news_round(turn);
-        beat(self, turn);
-        break;
+    case FRAME_WELCOME: self->news.told = false; break; // A broker that has forgotten it
     case FRAME_REFUSED:
     case FRAME_UNDELIVERABLE: break; // A refusal is never refused
     default:
@@ -153,7 +138,7 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
         phase = self->run.phase;
         epoch_settle(&self->epoch, &self->rounds, &turn);
     } while (phase != self->run.phase);
-    if (self->beat_seq != self->run.log_seq) beat(self, &turn);
+    news_settle(&self->news, &turn, epoch_lacks(&turn));
     uint64_t next_ms = self->beat_ms;
     // A deadline that has passed without effect waits for a message, not for the clock.
     // mutant: the clock is asked for a deadline that has passed

@@ -32,6 +32,7 @@
 // Pure. Everything it says follows, in the outbox, the store of the record that justifies it.
 
 #include "actors/coordinator/epoch.h"
+#include "actors/coordinator/news.h"
 #include "common/pace/presence.h"
 #include "common/run/rules.h"
 #include "common/run/run.h"
@@ -42,11 +43,11 @@ struct coordinator {
 
     // All below may be forgotten: it is rebuilt from what members say again.
     bool started;
-    uint64_t beat_ms;  // The next BEAT
-    uint64_t beat_seq; // The record that the newest BEAT told of
+    uint64_t beat_ms; // The next heartbeat
     struct presence presence;
     struct epoch epoch;
     struct rounds rounds;
+    struct news news;
     struct interval scratch[TABLE_INTERVALS_MAX];
 };
 

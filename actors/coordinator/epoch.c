@@ -6,7 +6,6 @@
 #include "actors/coordinator/news.h"
 #include "common/pace/turn.h"
 #include "common/run/quorum.h"
-#include <stdio.h>
 #include <string.h>
 
 // A joiner's model comes from its peers if one who took part in the last round is here again.
@@ -27,7 +26,6 @@ static void enter(struct epoch *self, const struct turn *turn, uint8_t phase, co
                                         .cold_start = run->cold_start,
                                         .source = run->source,
                                         .epoch_start_step = run->epoch_start_step };
-    snprintf(record.cause, sizeof record.cause, "%s", cause);
     uint8_t from = run->phase;
     if (phase == PHASE_WARMUP) {
         record.source = model_source(turn);
@@ -41,12 +39,10 @@ static void enter(struct epoch *self, const struct turn *turn, uint8_t phase, co
     } else if (phase == PHASE_PAUSED) {
         record.cold_start = true;
     }
-    turn_put(turn, FRAME_RECORD_PHASE, &record);
+    turn_enter(turn, &record, cause);
     self->holding = 0;
     for (uint32_t i = 0; i < run->roster.count; i++)
         if (self->holdings[i].known && self->holdings[i].step == run->step) self->holding++;
-    turn_arm(turn);
-    news_phase(turn, cause);
 }
 
 // ---- who holds what -----------------------------------------------------------------------------
@@ -158,11 +154,21 @@ void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct 
 
 // ---- phases -------------------------------------------------------------------------------------
 
+const char *epoch_lacks(const struct turn *turn)
+{
+    const uint32_t pending = roster_count(&turn->run->roster, ACTOR_TRAINER, MEMBER_PENDING);
+    switch (turn->run->phase) {
+    case PHASE_WAITING:
+        return pending < turn->rules->init_min_clients ? "too few trainers are in the run"
+                                                       : rounds_lacks(turn);
+    case PHASE_WARMUP: return rounds_lacks(turn);
+    default: return NULL;
+    }
+}
+
 static void look_waiting(struct epoch *self, const struct turn *turn)
 {
-    if (roster_count(&turn->run->roster, ACTOR_TRAINER, MEMBER_PENDING) >=
-            turn->rules->init_min_clients &&
-        turn->now_ms >= turn->presence->deadline_ms)
+    if (!epoch_lacks(turn) && turn->now_ms >= turn->presence->deadline_ms)
         enter(self, turn, PHASE_WARMUP, "enough members");
 }
 
@@ -177,13 +183,11 @@ static void look_warmup(struct epoch *self, struct rounds *rounds, const struct 
     }
     if (!late && self->holding < live) return;
     uint32_t ready = pin(self, turn) ? count_holders(self, turn, &run->digest, 0) : 0;
-    bool witnessed = !turn->rules->draw.witness_standalone ||
-                     roster_count(&run->roster, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
-    if (witnessed && ready == live) {
+    const char *lacks = rounds_lacks(turn);
+    if (!lacks && ready == live) {
         rounds_open(rounds, turn);
-    } else if (late && (ready < turn->rules->min_clients || !witnessed)) {
-        enter(self, turn, PHASE_WAITING,
-              witnessed ? "too few hold the model" : "no witness has joined");
+    } else if (late && (ready < turn->rules->min_clients || lacks)) {
+        enter(self, turn, PHASE_WAITING, lacks ? lacks : "too few hold the model");
     } else if (late) {
         // mutant: a checkpointer speaks for the trainers (2)
         for (uint32_t i = 0; i < run->roster.count; i++) // They enter with the next epoch
@@ -310,7 +314,6 @@ void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in)
             turn_put(turn, FRAME_RECORD_CHECKPOINT, said);
             outbox_note(turn->out, "checkpoint.registered step=%llu name=%s",
                         (unsigned long long)said->step, said->name);
-            news_run(turn);
         }
         turn_ack(turn, in, said->step, &said->digest);
     }
@@ -319,7 +322,6 @@ void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in)
 static void set_pausing(const struct turn *turn, bool pausing)
 {
     turn_put(turn, FRAME_RECORD_PAUSE, &(struct wire_record_pause){ pausing });
-    news_run(turn);
 }
 
 // All copies of what was committed since are lost: the owner gives it up, and every later sample is
@@ -342,7 +344,6 @@ static bool restore(struct epoch *self, const struct turn *turn)
     }
     self->holding = 0;
     turn_arm(turn);
-    news_run(turn);
     return true;
 }
 

@@ -27,5 +27,8 @@ void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in);
 void epoch_hear_control(struct epoch *self, const struct turn *turn, const struct msg *in);
 void epoch_hear_arrival(struct epoch *self, uint32_t member); // Another process is at this place
 
+// What the run waits for, in plain words, or NULL.
+const char *epoch_lacks(const struct turn *turn);
+
 // Does what has ripened, in whichever phase.
 void epoch_settle(struct epoch *self, struct rounds *rounds, const struct turn *turn);

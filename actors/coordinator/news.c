@@ -1,8 +1,11 @@
-// news -- packs what is on record and who is present into RUN, ROSTER, ROUND, BEAT and EPOCH_END.
+// news -- packs what is on record and who is present into RUN, ROSTER, ROUND and BEAT. At the end of a turn
+// each is held against what was told last, and told if it differs. COMMIT and EPOCH_END are told by those
+// who record them: each is an event, not a state.
 
 #include "actors/coordinator/news.h"
 #include "common/pace/turn.h"
 #include <float.h>
+#include <stdio.h>
 #include <string.h>
 
 // The mean loss and the sum of rates over the trainers at work, as they report them: any finite
@@ -20,7 +23,7 @@ static void add_progress(const struct turn *turn, struct wire_run *state)
     state->loss = reporting ? (float)(loss / reporting) : 0;
 }
 
-static struct wire_run run_state(const struct turn *turn)
+static struct wire_run run_state(const struct turn *turn, const char *lacks)
 {
     const struct run *run = turn->run;
     uint64_t left_ms =
@@ -56,20 +59,8 @@ static struct wire_run run_state(const struct turn *turn)
         .passes = run->pass_samples ? table_frontier(&run->table) / run->pass_samples : 0,
     };
     memcpy(state.checkpoint_name, run->checkpoint.name, sizeof state.checkpoint_name);
-    add_progress(turn, &state);
+    snprintf(state.lacks, sizeof state.lacks, "%s", lacks ? lacks : "");
     return state;
-}
-
-void news_run(const struct turn *turn)
-{
-    struct wire_run state = run_state(turn);
-    outbox_news(turn->out, FRAME_RUN, &state);
-}
-
-void news_round(const struct turn *turn)
-{
-    struct wire_round round = round_frame(&turn->run->round);
-    outbox_news(turn->out, FRAME_ROUND, &round);
 }
 
 static struct wire_roster roster(const struct turn *turn)
@@ -79,36 +70,68 @@ static struct wire_roster roster(const struct turn *turn)
                                  .members_count = turn->run->roster.count };
 }
 
-void news_roster(const struct turn *turn)
+static struct wire_beat beat(const struct run *run)
 {
-    struct wire_roster all = roster(turn);
-    outbox_news(turn->out, FRAME_ROSTER, &all);
-    turn->presence->roster_changed = false;
-    turn->presence->roster_told = turn->run->roster.version;
+    return (struct wire_beat){ .log_seq = run->log_seq,
+                               .phase = run->phase,
+                               .round = run->round.opened.round,
+                               .step = run->step,
+                               .roster_version = run->roster.version,
+                               .chain = run->chain,
+                               .born_unix_ms = run->born_unix_ms };
 }
 
-void news_beat(const struct turn *turn)
+// What somebody waits for is told at once. Counts go with the roster, and what changes all the time with
+// the heartbeat.
+static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
 {
-    const struct run *run = turn->run;
-    outbox_news(turn->out, FRAME_BEAT,
-                &(struct wire_beat){ .log_seq = run->log_seq,
-                                     .phase = run->phase,
-                                     .round = run->round.opened.round,
-                                     .step = run->step,
-                                     .roster_version = run->roster.version,
-                                     .chain = run->chain,
-                                     .born_unix_ms = run->born_unix_ms });
+    struct wire_run before = *told;
+    before.log_seq = now->log_seq;
+    before.phase_left_ms = now->phase_left_ms;
+    before.pending = now->pending, before.healthy = now->healthy;
+    before.roster_version = now->roster_version;
+    before.tokens_per_s = now->tokens_per_s, before.loss = now->loss;
+    // mutant: data: nobody is told what the run is bound to
+    return !wire_equal(FRAME_RUN, &before, now);
 }
 
-void news_phase(const struct turn *turn, const char *cause)
+void news_settle(struct news *self, const struct turn *turn, const char *lacks)
 {
     const struct run *run = turn->run;
-    if (turn->presence->roster_told != run->roster.version)
-        news_roster(turn); // First, or all would ask for it
-    news_run(turn);
-    outbox_note(turn->out, "phase.entered phase=%s epoch=%llu step=%llu cause=\"%s\"",
-                run_phase_name(run->phase), (unsigned long long)run->epoch,
-                (unsigned long long)run->step, cause);
+    struct wire_run now = run_state(turn, lacks);
+    now.tokens_per_s = self->run.tokens_per_s, now.loss = self->run.loss;
+    const bool urgent = !self->told || is_urgent(&self->run, &now);
+    const bool roster_due = !self->told || ((urgent || self->beat_due || self->roster_due) &&
+                                            self->roster_version != run->roster.version);
+    const bool round_due =
+        run->round.open && (!self->told || self->round != run->round.opened.round);
+    if (roster_due || self->roster_due) turn->presence->roster_changed = false;
+    if (roster_due) { // First, or all would ask for it
+        const struct wire_roster all = roster(turn);
+        outbox_news(turn->out, FRAME_ROSTER, &all);
+        self->roster_version = run->roster.version;
+    }
+    if (round_due) {
+        const struct wire_round round = round_frame(&run->round);
+        outbox_news(turn->out, FRAME_ROUND, &round);
+        self->round = run->round.opened.round;
+    }
+    if (urgent && now.lacks[0] && strcmp(now.lacks, self->run.lacks) != 0)
+        outbox_note(turn->out, "run.waits because=\"%s\"", now.lacks);
+    if (urgent || roster_due || self->beat_due) {
+        add_progress(turn, &now);
+        // mutant: counts and the time left are told once
+        if (urgent || !wire_equal(FRAME_RUN, &self->run, &now))
+            outbox_news(turn->out, FRAME_RUN, &now);
+        self->run = now;
+    }
+    if (!self->told || self->beat_due || self->beat_seq != run->log_seq) {
+        const struct wire_beat said = beat(run);
+        outbox_news(turn->out, FRAME_BEAT, &said);
+        self->beat_seq = run->log_seq;
+    }
+    self->told = true;
+    self->roster_due = self->beat_due = false;
 }
 
 struct wire_epoch_end news_epoch_end(const struct turn *turn, uint64_t epoch,
@@ -134,13 +157,14 @@ static void tell_end(const struct turn *turn, const char *to)
     outbox_mail(turn->out, to, FRAME_EPOCH_END, &end);
 }
 
-void news_hear_ask(const struct turn *turn, const struct msg *in)
+void news_hear_ask(const struct turn *turn, const struct msg *in, const char *lacks)
 {
     const struct wire_ask *ask = in->body;
     if (!in->from[0]) return;
     switch (ask->topic) {
     case TOPIC_RUN: {
-        struct wire_run state = run_state(turn);
+        struct wire_run state = run_state(turn, lacks);
+        add_progress(turn, &state);
         outbox_mail(turn->out, in->from, FRAME_RUN, &state);
         tell_end(turn, in->from);
         if (!turn->run->round.open) break;

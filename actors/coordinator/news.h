@@ -8,14 +8,19 @@
 
 struct turn;
 
-void news_run(const struct turn *turn);
-void news_round(const struct turn *turn);
-void news_roster(const struct turn *turn);
-void news_beat(const struct turn *turn);
-void news_hear_ask(const struct turn *turn, const struct msg *in);
+// What was told, and what is due whether or not it differs.
+struct news {
+    bool told;       // False: nothing, in this life or to this life of the broker
+    bool beat_due;   // The heartbeat: the time left and the trainers' progress are told again
+    bool roster_due; // The delay that gathers changes of it is over
+    uint64_t beat_seq, round, roster_version;
+    struct wire_run run;
+};
 
-// The phase has been entered: roster and run are told, and the log says why.
-void news_phase(const struct turn *turn, const char *cause);
+// At the end of a turn: tells what differs from what was told, each once at most. `lacks`: what the run waits
+// for, or NULL.
+void news_settle(struct news *self, const struct turn *turn, const char *lacks);
+void news_hear_ask(const struct turn *turn, const struct msg *in, const char *lacks);
 
 // The end of an epoch, at the present step. Its list is turn->scratch.
 struct wire_epoch_end news_epoch_end(const struct turn *turn, uint64_t epoch,

@@ -2,11 +2,9 @@
 // there to the commit, and to the next round unless the epoch is over.
 
 #include "actors/coordinator/rounds.h"
-#include "actors/coordinator/news.h"
 #include "common/base/ensure.h"
 #include "common/pace/turn.h"
 #include "common/run/quorum.h"
-#include <stdio.h>
 #include <string.h>
 
 // ---- opening ------------------------------------------------------------------------------------
@@ -77,9 +75,6 @@ void rounds_open(struct rounds *self, const struct turn *turn)
     turn_put(turn, FRAME_RECORD_ROUND, &round);
     if (run->roster.version != version) turn_tell_roster(turn); // Whom nobody judges owes an audit
     rounds_resume(self, turn);
-    if (turn->presence->roster_changed) news_roster(turn);
-    news_round(turn);
-    news_run(turn);
 }
 
 void rounds_resume(struct rounds *self, const struct turn *turn)
@@ -315,6 +310,18 @@ static void commit(struct rounds *self, const struct turn *turn)
     self->unproved = !proved;
 }
 
+const char *rounds_lacks(const struct turn *turn)
+{
+    const struct roster *roster = &turn->run->roster;
+    const bool witness = !turn->rules->draw.witness_standalone ||
+                         roster_count(roster, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
+    // Each that was let in has the data of the run.
+    const bool data = turn->rules->frame.data.kind != DATA_SERVER ||
+                      roster_count(roster, ACTOR_PROVIDER, MEMBER_HEALTHY) > 0;
+    // mutant: data: a round opens before anybody has the data
+    return !witness ? "no witness is in the run" : !data ? "no data-provider is in the run" : NULL;
+}
+
 // A round is committed, and the next one not open.
 static const char *why_over(const struct rounds *self, const struct turn *turn)
 {
@@ -332,6 +339,7 @@ static const char *why_over(const struct rounds *self, const struct turn *turn)
     else if (roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY) < rules->min_clients)
         cause = "too few members";
     else if (self->unproved) cause = "too few votes";
+    else if (rounds_lacks(turn)) cause = rounds_lacks(turn);
     else if (run->pausing) cause = "a pause was asked for";
     return cause;
 }
@@ -349,16 +357,13 @@ static bool awaits_audits(const struct rounds *self, const struct turn *turn)
 static void enter_witness(struct rounds *self, const struct turn *turn, const char *cause)
 {
     const struct run *run = turn->run;
-    struct wire_record_phase record = { .phase = PHASE_WITNESS,
-                                        .epoch = run->epoch,
-                                        .cold_start = run->cold_start,
-                                        .source = run->source,
-                                        .epoch_start_step = run->epoch_start_step };
-    snprintf(record.cause, sizeof record.cause, "%s", cause);
+    const struct wire_record_phase record = { .phase = PHASE_WITNESS,
+                                              .epoch = run->epoch,
+                                              .cold_start = run->cold_start,
+                                              .source = run->source,
+                                              .epoch_start_step = run->epoch_start_step };
     self->trained_ms = turn->now_ms;
-    turn_put(turn, FRAME_RECORD_PHASE, &record);
-    turn_arm(turn);
-    news_phase(turn, cause);
+    turn_enter(turn, &record, cause);
 }
 
 static void settle_open(struct rounds *self, const struct turn *turn)

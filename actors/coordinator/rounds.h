@@ -36,5 +36,8 @@ void rounds_hear_vote(struct rounds *self, const struct turn *turn, const struct
 // A member has come back, or another one has taken its place.
 void rounds_hear_arrival(struct rounds *self, uint32_t member, bool takes_place);
 
+// Why no round can open, in plain words, or NULL: a witness or the data is missing.
+const char *rounds_lacks(const struct turn *turn);
+
 // Does what has ripened in RoundTrain and RoundWitness. Returns why the epoch is over, or NULL.
 const char *rounds_settle(struct rounds *self, const struct turn *turn);

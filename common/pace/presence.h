@@ -13,9 +13,8 @@ struct presence {
     uint64_t deadline_ms;    // End of the present phase; UINT64_MAX: none
     uint64_t epoch_began_ms; // Modulo 2^64: before this boot, perhaps
 
-    bool roster_changed;  // Since it was told, which is due
-    uint64_t roster_ms;   // at this time
-    uint64_t roster_told; // Version that everybody was last told
+    bool roster_changed; // Since it was told, which is due
+    uint64_t roster_ms;  // at this time
 
     // By member.
     uint64_t heard_ms[MEMBERS_MAX];                     // When it was last heard

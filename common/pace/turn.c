@@ -14,6 +14,18 @@ void turn_put(const struct turn *turn, uint16_t kind, const void *record)
     run_apply(run, kind, record);
 }
 
+void turn_enter(const struct turn *turn, const struct wire_record_phase *record, const char *cause)
+{
+    const struct run *run = turn->run;
+    struct wire_record_phase whole = *record;
+    snprintf(whole.cause, sizeof whole.cause, "%s", cause);
+    turn_put(turn, FRAME_RECORD_PHASE, &whole);
+    turn_arm(turn);
+    outbox_note(turn->out, "phase.entered phase=%s epoch=%llu step=%llu cause=\"%s\"",
+                run_phase_name(run->phase), (unsigned long long)run->epoch,
+                (unsigned long long)run->step, cause);
+}
+
 void turn_arm(const struct turn *turn)
 {
     const struct rules *rules = turn->rules;

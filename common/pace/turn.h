@@ -28,6 +28,9 @@ struct turn {
 // Stores a record and makes it true. Whatever is said because of it comes later in the outbox.
 void turn_put(const struct turn *turn, uint16_t kind, const void *record);
 
+// Enters a phase: the record, with its cause; the deadline; a note.
+void turn_enter(const struct turn *turn, const struct wire_record_phase *record, const char *cause);
+
 // The deadline of the present phase, from now.
 void turn_arm(const struct turn *turn);
 

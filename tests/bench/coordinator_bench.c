@@ -143,7 +143,7 @@ static double measure(uint32_t members)
                            .lease_ms = 10000000,
                            .unhealthy_rounds = 3,
                            .snapshot_rounds = 16,
-                           .frame = { .payload_bytes = 5000 } };
+                           .frame = { .data.kind = DATA_LOCAL, .payload_bytes = 5000 } };
     struct bench self = { .core = calloc(1, sizeof *self.core),
                           .members = members,
                           .clock_ms = 1000,

@@ -139,7 +139,8 @@ static void init_coordinator(struct talk *talk)
                                         .lease_ms = 4000,
                                         .snapshot_rounds = 2,
                                         .total_steps = 6,
-                                        .data = { .token_bytes = 2 },
+                                        .data = { .kind = bits & DATA ? DATA_SERVER : DATA_LOCAL,
+                                                  .token_bytes = 2 },
                                         .payload_bytes = EVENT_PAYLOAD_BYTES };
     if (bits & DATA) rules.frame.data_digest = hash_of("data", 4);
     coordinator_init(talk->state, &rules);

@@ -141,6 +141,11 @@ by_unit 'data: any order of the pinned files is let in' coordinator_test \
 by_unit 'data: the first to join binds the run for ever' coordinator_test \
     'others > 0' 'others < MEMBERS_MAX'
 by_unit 'data: what was trained on becomes other data' coordinator_test 'run->round.opened.round > 0 ||' ''
+by_unit 'data: a round opens before anybody has the data' coordinator_test '!data' 'data && !data'
+by_unit 'data: nobody is told what the run is bound to' coordinator_test \
+    before 'before.data = now->data, before.order = now->order;'
+by_unit 'counts and the time left are told once' coordinator_test \
+    '|| !wire_equal(FRAME_RUN, &self->run, &now)' ''
 by_unit 'data: a provider changes its mind without end' coordinator_test '(binds || differs)' 'differs'
 by_unit 'data: tokens begin where a provider likes' proof_test \
     '!is_begin_of_tokens(' 'offset >= file->bytes && !is_begin_of_tokens('

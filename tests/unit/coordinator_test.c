@@ -80,7 +80,7 @@ static const struct rules usual = {
                .snapshot_rounds = 2,
                .total_steps = 100,
                .payload_bytes = 100,
-               .data = { .token_bytes = 2 } },
+               .data = { .kind = DATA_LOCAL, .token_bytes = 2 } },
 };
 
 // clang-format off
@@ -92,6 +92,7 @@ static const struct { const char *name; size_t offset, size;
     RULE(cooldown_ms), RULE(epoch_ms),         RULE(epoch_rounds),     RULE(total_steps),
     RULE(min_clients), RULE(init_min_clients), RULE(lease_ms),         RULE(heartbeat_ms),
     RULE(unhealthy_rounds), RULE(start_paused),
+    { "data_kind", offsetof(struct rules, frame.data.kind), 1 },
     DRAW_RULES(RULE_OF_DRAW)
 };
 // clang-format on

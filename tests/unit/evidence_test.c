@@ -216,7 +216,7 @@ static int set_up(void **state)
                                 .snapshot_rounds = 2,
                                 .draw.verification_percent = 50,
                                 .lr = { .kind = SCHEDULE_CONSTANT, .base_lr = 0.001 },
-                                .frame = { .payload_bytes = 100 } };
+                                .frame = { .data.kind = DATA_LOCAL, .payload_bytes = 100 } };
     arena = (struct wire_arena){ .bytes = malloc(OUT_MAX), .max = OUT_MAX };
     run.out = (struct outbox){ .effects = calloc(256, sizeof(struct effect)),
                                .count_max = 256,

@@ -75,9 +75,9 @@ static json_t *view_to_json(const struct run_view *view, const char *run)
         "total_steps", (json_int_t)now->total_steps, "phase_left_ms", (int)now->phase_left_ms,
         "pausing", now->pausing);
     json_t *rest =
-        json_pack("{s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "healthy",
-                  (int)now->healthy, "pending", (int)now->pending, "loss", (double)now->loss,
-                  "tokens_per_s", (double)now->tokens_per_s, "samples_done",
+        json_pack("{s:s, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "lacks",
+                  now->lacks, "healthy", (int)now->healthy, "pending", (int)now->pending, "loss",
+                  (double)now->loss, "tokens_per_s", (double)now->tokens_per_s, "samples_done",
                   (json_int_t)now->samples_done, "tokens_done", (json_int_t)now->tokens_done,
                   "passes", (json_int_t)now->passes, "digest_step", (json_int_t)now->digest_step,
                   "digest", hash_to_json(&now->digest), "checkpoint", checkpoint_to_json(now),
@@ -104,6 +104,7 @@ static void print_view(const struct run_view *view, const char *run)
     printf("run %s: %s%s", run, run_view_phase(view), now->pausing ? ", pausing" : "");
     if (now->phase_left_ms)
         printf(", at most %s more", show_duration(now->phase_left_ms / 1000.0, a));
+    if (now->lacks[0]) printf("\n  waits: %s", now->lacks);
     printf("\n\n  epoch %llu   round %llu   step %llu of %llu   pass %llu\n",
            (unsigned long long)now->epoch, (unsigned long long)now->round,
            (unsigned long long)now->step, (unsigned long long)now->total_steps,
