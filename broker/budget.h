@@ -13,7 +13,6 @@
 //
 // Pure.
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct budget {

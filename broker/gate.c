@@ -1,6 +1,5 @@
 #include "broker/broker.h"
 #include "common/base/clock.h"
-#include "common/base/ensure.h"
 #include "common/base/log.h"
 #include "common/net/descriptors.h"
 #include "common/net/zap.h"

@@ -143,6 +143,11 @@ $(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(CORE:%.c=$(B)/%.o) $(PURE:%.c=$(B)/%.o)
 $(B)/unit/%: $(B)/tests/unit/%.o $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
 $(B)/unit/bulk_limits_test: $(B)/tests/live/hostile_peer.o
+# Counted where servers meet their sockets.
+BULK_COUNTED = $(patsubst %,$(B)/unit/%_test,bulk bulk_server bulk_limits bulk_slow byte_flips)
+$(BULK_COUNTED): $(B)/tests/unit/bulk_counts.o
+BULK_WRAPS = bulk_server_new bulk_mail_recv bulk_send descriptors_cut
+$(BULK_COUNTED): LDFLAGS += $(BULK_WRAPS:%=-Wl,--wrap=%)
 # Every target in one test, and under libFuzzer: clang builds everything once more for it.
 $(B)/unit/fuzz_corpus_test $(B)/unit/fuzz_lives_test: $(B)/unit/%: $(B)/tests/unit/%.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@

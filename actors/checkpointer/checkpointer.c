@@ -28,11 +28,9 @@ static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_en
         self->registering = true; // Written before; the coordinator asks again
         return;
     }
-    struct wire_save save = { .epoch = end->epoch,
-                              .step = end->step,
-                              .digest = end->digest,
-                              .cursor = end->cursor,
-                              .samples_done = end->samples_done };
+    struct wire_save save = {
+        .epoch = end->epoch, .step = end->step, .digest = end->digest, .cursor = end->cursor
+    };
     if (!keep_position(&save, self->wanted_returned, end->returned, end->returned_count)) return;
     self->wanted = save;
 }
@@ -44,10 +42,7 @@ static void hear_round(struct checkpointer *self)
     if (!member->has_config || round->step % member->config.snapshot_rounds != 0 ||
         (round->step == self->position.step && round->epoch == self->position.epoch))
         return;
-    struct wire_save save = { .epoch = round->epoch,
-                              .step = round->step,
-                              .cursor = round->cursor,
-                              .samples_done = member->now.samples_done };
+    struct wire_save save = { .epoch = round->epoch, .step = round->step, .cursor = round->cursor };
     if (keep_position(&save, self->position_returned, self->view.round.returned,
                       self->view.round.returned_count))
         self->position = save;

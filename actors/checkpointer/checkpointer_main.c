@@ -70,8 +70,7 @@ static const struct command_line line = {
 
 int main(int argc, char **argv)
 {
-    static const struct actor actor = { "checkpointer", sizeof(struct checkpointer),
-                                        checkpointer_step };
+    static const struct actor actor = { sizeof(struct checkpointer), checkpointer_step };
     struct member_options self = { MEMBER_DEFAULTS, .checkpoint_dir = "checkpoints" };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);

@@ -58,7 +58,7 @@ static int run(struct keeper *self, struct why *why)
     // Higher than ever before, also if the ledger is an older copy that does not know of all lives.
     const uint64_t known = self->core->run.incarnation, now_ms = clock_unix_ms();
     const uint64_t incarnation = now_ms > known ? now_ms : known + 1;
-    static const struct actor actor = { "coordinator", sizeof(struct coordinator), step };
+    static const struct actor actor = { sizeof(struct coordinator), step };
     static const char *const deaf_to[] = { "CLAIM",  "PROGRESS",  "RUN",  "ROSTER", "ROUND",
                                            "COMMIT", "EPOCH_END", "BEAT", NULL };
     struct shell_options options = {

@@ -68,8 +68,7 @@ static const struct command_line line = {
 
 int main(int argc, char **argv)
 {
-    static const struct actor actor = { "data-provider", sizeof(struct data_provider),
-                                        data_provider_step };
+    static const struct actor actor = { sizeof(struct data_provider), data_provider_step };
     static struct served self = { .options = { MEMBER_DEFAULTS } };
     static struct config_faults faults;
     struct why why = { 0 };

@@ -1,9 +1,6 @@
 #pragma once
 // show -- numbers for people. Pure; each writes into the caller's room and returns it.
 
-#include <stddef.h>
-#include <stdint.h>
-
 enum { SHOW_MAX = 64 };
 
 char *show_count(double value, char text[SHOW_MAX]);      // 987, 18.4k, 3.20M

@@ -29,7 +29,7 @@ static const struct command_line line = {
 
 int main(int argc, char **argv)
 {
-    static const struct actor actor = { "trainer", sizeof(struct trainer), trainer_step };
+    static const struct actor actor = { sizeof(struct trainer), trainer_step };
     struct member_options self = { MEMBER_DEFAULTS };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);

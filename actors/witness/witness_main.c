@@ -14,8 +14,7 @@ static const struct command_line line = {
 
 int main(int argc, char **argv)
 {
-    static const struct actor actor = { "witness", sizeof(struct witness_actor),
-                                        witness_actor_step };
+    static const struct actor actor = { sizeof(struct witness_actor), witness_actor_step };
     struct member_options self = { MEMBER_DEFAULTS };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);

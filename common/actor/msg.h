@@ -44,7 +44,6 @@ enum port {
     PORT_LEARNER, // The compute thread
     PORT_FETCHER, // The bulk thread: blobs and intervals from peers
     PORT_SHELL,   // QUIT: end the process
-    PORT_PEER,    // The broker's own: to one connection
     PORT_COUNT
 };
 
@@ -78,7 +77,6 @@ void outbox_note(struct outbox *out, const char *format, ...) __attribute__((for
 // What every actor looks like from outside. The state is `size` bytes without pointers, so it can
 // be copied, compared and thrown away; `init` is given zeroed memory.
 struct actor {
-    const char *name;
     size_t size;
     void (*step)(void *state, const struct msg *in, struct outbox *out);
 };

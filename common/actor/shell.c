@@ -30,7 +30,6 @@ struct shell {
     uint64_t dropped, dropped_log_ms;
     bool quitting;
     int exit_code;
-    char exit_text[256];
 };
 
 static void drop(struct shell *self, const char *from, const char *reason)

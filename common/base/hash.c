@@ -45,11 +45,6 @@ bool hash_is_none(const struct hash *hash)
     return hash_equal(hash, &none);
 }
 
-int hash_compare(const struct hash *a, const struct hash *b)
-{
-    return memcmp(a->bytes, b->bytes, HASH_BYTES);
-}
-
 char *hash_to_hex(const struct hash *hash, char text[HASH_HEX])
 {
     return hex_encode(hash->bytes, HASH_BYTES, text);

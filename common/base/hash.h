@@ -21,7 +21,6 @@ struct hash hash_of_two(const void *a, size_t a_count, const void *b, size_t b_c
 
 bool hash_equal(const struct hash *a, const struct hash *b);
 bool hash_is_none(const struct hash *hash);
-int hash_compare(const struct hash *a, const struct hash *b); // As memcmp: the order of identities
 
 // Writes 64 lower-case digits and a zero into `text` and returns it.
 char *hash_to_hex(const struct hash *hash, char text[HASH_HEX]);

@@ -8,11 +8,6 @@ bool interval_equal(struct interval a, struct interval b)
     return a.begin == b.begin && a.end == b.end;
 }
 
-bool interval_overlaps(struct interval a, struct interval b)
-{
-    return !interval_empty(interval_meet(a, b));
-}
-
 bool interval_contains(struct interval outer, struct interval inner)
 {
     return interval_empty(inner) || (outer.begin <= inner.begin && inner.end <= outer.end);
@@ -46,72 +41,6 @@ uint64_t interval_list_total(const struct interval *list, size_t count)
     uint64_t total = 0;
     for (size_t i = 0; i < count; i++) total += interval_length(list[i]);
     return total;
-}
-
-bool interval_list_contains(const struct interval *list, size_t count, struct interval at)
-{
-    ensure(interval_list_tidy(list, count));
-    for (size_t i = 0; i < count && !interval_empty(at); i++) {
-        if (list[i].end <= at.begin) continue;
-        if (list[i].begin > at.begin) return false;
-        at.begin = list[i].end;
-    }
-    return interval_empty(at);
-}
-
-// Appends to a sorted list; an interval that touches or overlaps the last one is merged into it.
-static size_t append(struct interval *list, size_t count, struct interval at)
-{
-    if (interval_empty(at)) return count;
-    if (count && at.begin <= list[count - 1].end) {
-        if (at.end > list[count - 1].end) list[count - 1].end = at.end;
-        return count;
-    }
-    list[count] = at;
-    return count + 1;
-}
-
-size_t interval_list_join(const struct interval *a, size_t a_count, const struct interval *b,
-                          size_t b_count, struct interval *ret_list)
-{
-    ensure(interval_list_tidy(a, a_count) && interval_list_tidy(b, b_count));
-    size_t i = 0, j = 0, count = 0;
-    while (i < a_count || j < b_count) {
-        const bool from_a = j == b_count || (i < a_count && a[i].begin <= b[j].begin);
-        count = append(ret_list, count, from_a ? a[i++] : b[j++]);
-    }
-    return count;
-}
-
-size_t interval_list_minus(const struct interval *a, size_t a_count, const struct interval *b,
-                           size_t b_count, struct interval *ret_list)
-{
-    ensure(interval_list_tidy(a, a_count) && interval_list_tidy(b, b_count));
-    size_t j = 0, count = 0;
-    for (size_t i = 0; i < a_count; i++) {
-        struct interval left = a[i];
-        while (j < b_count && b[j].end <= left.begin) j++;
-        for (size_t k = j; k < b_count && b[k].begin < left.end; k++) {
-            if (left.begin < b[k].begin)
-                count = append(ret_list, count, (struct interval){ left.begin, b[k].begin });
-            left.begin = b[k].end;
-        }
-        count = append(ret_list, count, left);
-    }
-    return count;
-}
-
-size_t interval_list_meet(const struct interval *a, size_t a_count, const struct interval *b,
-                          size_t b_count, struct interval *ret_list)
-{
-    ensure(interval_list_tidy(a, a_count) && interval_list_tidy(b, b_count));
-    size_t i = 0, j = 0, count = 0;
-    while (i < a_count && j < b_count) {
-        count = append(ret_list, count, interval_meet(a[i], b[j]));
-        if (a[i].end < b[j].end) i++;
-        else j++;
-    }
-    return count;
 }
 
 size_t interval_list_slice(const struct interval *list, size_t count, uint64_t begin, uint64_t end,

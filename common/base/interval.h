@@ -27,32 +27,18 @@ static inline uint64_t interval_length(struct interval at) { return at.end - at.
 static inline bool interval_empty(struct interval at) { return at.begin >= at.end; }
 
 bool interval_equal(struct interval a, struct interval b);
-bool interval_overlaps(struct interval a, struct interval b);         // Share an element
 bool interval_contains(struct interval outer, struct interval inner); // An empty inner: always
 struct interval interval_meet(struct interval a, struct interval b);  // Of both; {0, 0} if none
 
 // The part of [0, total) that falls to `rank` of `world` equal shares: [rank*total/world,
 // (rank+1)*total/world), rounded down. The shares tile [0, total) exactly; their lengths differ by
-// at most one. Needs rank < world.
+// at most one. Needs rank < world. No caller yet: the shares of a group's members.
 struct interval interval_share(uint64_t total, uint32_t rank, uint32_t world);
 
 // ---- Lists ----
 
 bool interval_list_tidy(const struct interval *list, size_t count);
 uint64_t interval_list_total(const struct interval *list, size_t count); // Elements in it
-
-// True if every element of `at` lies in the tidy list, across touching intervals too.
-bool interval_list_contains(const struct interval *list, size_t count, struct interval at);
-
-// Union, difference (in a, not in b) and common part of two tidy lists. Each writes a tidy list in
-// which nothing touches, and returns its count. ret_list must have room for a_count + b_count and
-// must not be one of the inputs.
-size_t interval_list_join(const struct interval *a, size_t a_count, const struct interval *b,
-                          size_t b_count, struct interval *ret_list);
-size_t interval_list_minus(const struct interval *a, size_t a_count, const struct interval *b,
-                           size_t b_count, struct interval *ret_list);
-size_t interval_list_meet(const struct interval *a, size_t a_count, const struct interval *b,
-                          size_t b_count, struct interval *ret_list);
 
 // Cuts the elements at places [begin, end) out of a tidy list: place 0 is its first element, gaps
 // do not count. The piece is a tidy list in `ret_list` (room for `count` always suffices); its
@@ -87,7 +73,8 @@ bool interval_pieces_cover(const struct interval_piece *pieces, size_t count, ui
 
 // The copies that bring every element of `want` (a tidy list) from `have` (tidy pieces), in
 // ascending order, and how many wanted elements no piece holds. Room for have_count + want_count
-// copies is always enough. Returns the number of copies. Time: have_count + want_count.
+// copies is always enough. Returns the number of copies. Time: have_count + want_count. No caller
+// yet: a member that takes over a share will fetch it by this plan.
 size_t interval_overlap(const struct interval_piece *have, size_t have_count,
                         const struct interval *want, size_t want_count,
                         struct interval_copy *ret_copies, uint64_t *ret_missing);

@@ -24,8 +24,3 @@ bool key_from_hex(const char *text, struct key *ret_key)
 {
     return hex_decode(text, ret_key->bytes, KEY_BYTES);
 }
-
-char *key_short(const struct key *key, char text[KEY_SHORT])
-{
-    return hex_encode(key->bytes, (KEY_SHORT - 1) / 2, text);
-}

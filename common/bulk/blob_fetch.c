@@ -185,7 +185,6 @@ static void hear(struct fetch *fetch, const struct answer *answer)
     struct blob_fetch *self = (struct blob_fetch *)fetch;
     struct holder *holder = fetch_holder_of(fetch, answer->peer);
     self->coming--;
-    self->got_bytes += answer->count;
     if (answer->kind == ANSWER_CHUNK && answer->total == self->count &&
         answer->count == chunk_bytes(self, answer->piece)) {
         take_chunk(self, answer);

@@ -28,7 +28,6 @@ struct blob_fetch {
     uint32_t coming; // Requests without an answer; two may be for one chunk
     struct hasher hasher;
     bool is_hashing, is_single; // Single: one holder alone sends all of it
-    uint64_t got_bytes;         // From peers, right or wrong
 };
 
 // `bytes` is at most BLOB_BYTES_MAX. Never NULL.

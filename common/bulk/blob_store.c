@@ -12,7 +12,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -71,7 +70,6 @@ static void insert(struct blob_store *self, struct blob *blob)
     blob->next = *place;
     *place = blob;
     self->count++;
-    self->bytes += blob->count;
 }
 
 // Doubles the buckets when there are as many blobs as buckets. Without memory the chains grow
@@ -101,7 +99,6 @@ static bool take_out(struct blob_store *self, struct blob *blob)
     while (*place != blob) place = &(*place)->next;
     *place = blob->next;
     self->count--;
-    self->bytes -= blob->count;
     return blob_held_drop(&blob->held);
 }
 
@@ -197,15 +194,10 @@ int blob_store_new(const struct blob_store_options *options, struct why *why,
 {
     static const struct blob_store_options defaults;
     if (!options) options = &defaults;
-    if (options->pins_max > BLOB_PINS_MAX)
-        return why_set(why, FAULT_RANGE, "pins_max %" PRIu32 ", allowed 0..%d; no store made",
-                       options->pins_max, BLOB_PINS_MAX);
     struct blob_store *self = calloc(1, sizeof *self);
     ensure(self);
     self->dir_fd = -1;
     self->lazy = options->lazy;
-    self->bytes_max = options->bytes_max ? options->bytes_max : UINT64_MAX;
-    self->pins_max = options->pins_max ? options->pins_max : BLOB_PINS_DEFAULT;
     self->bucket_count = BUCKETS_AT_FIRST;
     self->buckets = calloc(self->bucket_count, sizeof *self->buckets);
     ensure(self->buckets);
@@ -249,7 +241,6 @@ static int check_size(size_t count, struct why *why)
 // written again.
 static void load(struct blob *blob, uint8_t **bytes_p, size_t count)
 {
-    blob->held.store->bytes += count - blob->count;
     blob->bytes = *bytes_p;
     blob->count = count;
     blob->is_loaded = true;
@@ -269,11 +260,6 @@ int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t *
     if (there && !there->is_loaded) {
         load(there, bytes_p, count);
         there->is_on_disk = false;
-    } else if (!there && self->bytes + count > self->bytes_max) {
-        rc = why_set(why, FAULT_LIMIT,
-                     "a blob of %zu bytes beside %" PRIu64 " kept, allowed are %" PRIu64
-                     " in all; not kept",
-                     count, self->bytes, self->bytes_max);
     } else if (!there) {
         fresh->bytes = *bytes_p;
         fresh->count = count;
@@ -284,11 +270,9 @@ int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t *
         *bytes_p = NULL;
     }
     blob_store_unlock(self);
-    if (rc == 0) {
-        free(*bytes_p); // The store had these bytes already
-        *bytes_p = NULL;
-        rc = settle(self, hash, why);
-    }
+    free(*bytes_p); // The store had these bytes already
+    *bytes_p = NULL;
+    rc = settle(self, hash, why);
 out:
     free(fresh);
     return rc;
@@ -372,12 +356,6 @@ bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_by
     return blob != NULL;
 }
 
-bool blob_store_has(blob_store_t *self, const struct hash *hash)
-{
-    size_t bytes;
-    return blob_store_size(self, hash, &bytes);
-}
-
 void blob_store_drop(blob_store_t *self, const struct hash *hash)
 {
     blob_store_lock(self);
@@ -388,28 +366,6 @@ void blob_store_drop(blob_store_t *self, const struct hash *hash)
 }
 
 void blob_store_sweep(blob_store_t *self, const struct hash *hash) { settle(self, hash, NULL); }
-
-void blob_store_forget(blob_store_t *self, const struct hash *hash)
-{
-    blob_store_drop(self, hash);
-    blob_store_sweep(self, hash);
-}
-
-uint64_t blob_store_count(blob_store_t *self)
-{
-    blob_store_lock(self);
-    const uint64_t count = self->count;
-    blob_store_unlock(self);
-    return count;
-}
-
-uint64_t blob_store_bytes(blob_store_t *self)
-{
-    blob_store_lock(self);
-    const uint64_t bytes = self->bytes;
-    blob_store_unlock(self);
-    return bytes;
-}
 
 uint32_t blob_store_list(blob_store_t *self, struct wire_blob *ret_blobs, uint32_t max)
 {

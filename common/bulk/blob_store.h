@@ -27,19 +27,17 @@
 #include "common/base/hash.h"
 #include "common/wire/wire.h"
 
-enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 16, BLOB_PINS_DEFAULT = 3 };
+enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 3 };
 
 struct blob_store_options {
-    const char *dir;    // NULL: in memory only. Must exist; no other store may use it
-    bool lazy;          // Files are not fsynced
-    uint64_t bytes_max; // Of all blobs together; 0: no limit. Pins and stage do not count
-    uint32_t pins_max;  // 1 .. BLOB_PINS_MAX; 0: BLOB_PINS_DEFAULT
+    const char *dir; // NULL: in memory only. Must exist; no other store may use it
+    bool lazy;       // Files are not fsynced
 };
 
 typedef struct blob_store blob_store_t;
 
-// `options` may be NULL: in memory only, no limit. Temporary files of a crash are removed from the
-// directory; files of other names are ignored. FAULT_RANGE, or the fault of opening the directory.
+// `options` may be NULL: in memory only. Temporary files of a crash are removed from the directory;
+// files of other names are ignored. The fault is that of opening the directory.
 int blob_store_new(const struct blob_store_options *options, struct why *why,
                    blob_store_t **ret_self);
 
@@ -48,10 +46,9 @@ void blob_store_destroy(blob_store_t **self_p);
 
 // ---- blobs ----------------------------------------------------------------------------------
 
-// Keeps a copy. Putting a blob that is there already changes nothing. FAULT_LIMIT (too large, or no
-// room under bytes_max) and FAULT_MEMORY keep nothing. Any other fault is the disk's
-// (FAULT_DISK_FULL, FAULT_IO ..): then the blob is kept in memory only, and *ret_hash is written
-// all the same.
+// Keeps a copy. Putting a blob that is there already changes nothing. FAULT_LIMIT (more than
+// BLOB_BYTES_MAX) and FAULT_MEMORY keep nothing. Any other fault is the disk's (FAULT_DISK_FULL,
+// FAULT_IO ..): then the blob is kept in memory only, and *ret_hash is written all the same.
 int blob_store_put(blob_store_t *self, const void *bytes, size_t count, struct why *why,
                    struct hash *ret_hash);
 
@@ -79,27 +76,25 @@ int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
                    struct blob_ref *ret_ref);
 void blob_store_release(struct blob_ref *ref); // Leaves it empty; an empty one is allowed
 
-bool blob_store_has(blob_store_t *self, const struct hash *hash); // Blobs alone, not leaves
-bool blob_store_size(blob_store_t *self, const struct hash *hash,
-                     size_t *ret_bytes);                             // False: has not
-void blob_store_forget(blob_store_t *self, const struct hash *hash); // Its file, too
+// Blobs alone, not leaves. False: it is not here.
+bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_bytes);
 
-// The same in two steps: drop removes the blob at once, without waiting for the disk; sweep removes
+// Removes a blob in two steps: drop removes it at once, without waiting for the disk; sweep removes
 // its file, if the blob was not put again since. A file that is still there when the process ends
 // is found by the next process.
 void blob_store_drop(blob_store_t *self, const struct hash *hash);
 void blob_store_sweep(blob_store_t *self, const struct hash *hash);
-uint64_t blob_store_count(blob_store_t *self); // Blobs, without forgotten ones that are referred to
-uint64_t blob_store_bytes(blob_store_t *self); // Bytes of these blobs, in memory or on disk
 
-// Names blobs in no particular order, `max` at most; returns how many.
+// Names blobs, without those only referred to, in no particular order, `max` at most; returns how
+// many.
 uint32_t blob_store_list(blob_store_t *self, struct wire_blob *ret_blobs, uint32_t max);
 
 // ---- snapshots of the parameters ------------------------------------------------------------
 
 // Keeps a copy of the vector, served unchanged while the learner goes on. If there are more than
-// pins_max pins, the oldest is removed. `leaves` are the digest_leaf_count (floats) leaves whose
-// root is `digest` (ensured). A step that is pinned already is replaced. FAULT_MEMORY pins nothing.
+// BLOB_PINS_MAX pins, the oldest is removed. `leaves` are the digest_leaf_count (floats) leaves
+// whose root is `digest` (ensured). A step that is pinned already is replaced. FAULT_MEMORY pins
+// nothing.
 int blob_store_pin(blob_store_t *self, uint64_t step, const struct hash *digest,
                    const float *params, uint64_t floats, const struct hash *leaves,
                    size_t leaf_count, struct why *why);

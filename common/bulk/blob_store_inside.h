@@ -40,12 +40,10 @@ struct blob_store {
     char *dir;            // Never changes
     int dir_fd;           // Never changes; -1: memory alone
     bool lazy;            // Never changes
-    uint64_t bytes_max;   // Never changes
-    uint32_t pins_max;    // Never changes
 
     struct blob **buckets;
     size_t bucket_count; // Power of two
-    uint64_t count, bytes;
+    uint64_t count;
     uint64_t refs; // References that callers have not released
 
     struct pin *pins[BLOB_PINS_MAX]; // Newest first

@@ -106,7 +106,7 @@ int blob_store_pin(blob_store_t *self, uint64_t step, const struct hash *digest,
     uint32_t same = 0;
     while (same < self->pin_count && self->pins[same]->step != step) same++;
     if (same < self->pin_count) gone = take_out(self, same);
-    else if (self->pin_count == self->pins_max) gone = take_out(self, self->pin_count - 1);
+    else if (self->pin_count == BLOB_PINS_MAX) gone = take_out(self, self->pin_count - 1);
     memmove(&self->pins[1], &self->pins[0], self->pin_count++ * sizeof *self->pins);
     self->pins[0] = pin;
     blob_store_unlock(self);

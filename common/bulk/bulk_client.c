@@ -288,9 +288,3 @@ int bulk_read_samples(struct bulk_client *self, uint64_t position, uint32_t coun
     }
     return 0;
 }
-
-int bulk_client_fetch(void *client, uint64_t position, uint32_t count, uint32_t *tokens,
-                      struct why *why)
-{
-    return bulk_read_samples(client, position, count, tokens, why);
-}

@@ -9,8 +9,7 @@
 // provider that failed lately is asked last (providers.h).
 //
 // For one thread. A call blocks it, for each BULK_SAMPLES_BYTES of tokens, at most read_ms_max
-// (after which no further provider is asked) plus patience_ms. bulk_client_fetch is the `fetch` of
-// a provider of the third kind (common/data/provider.h).
+// (after which no further provider is asked) plus patience_ms.
 
 #include <stdint.h>
 
@@ -55,7 +54,3 @@ int bulk_read_samples(struct bulk_client *self, uint64_t position, uint32_t coun
 
 // Asks for the description of the dataset until `know` takes one. FAULT_UNREACHABLE as above.
 int bulk_know_dataset(struct bulk_client *self, struct why *why);
-
-// As bulk_read_samples, with the signature of provider_fetch.fetch.
-int bulk_client_fetch(void *client, uint64_t position, uint32_t count, uint32_t *tokens,
-                      struct why *why);

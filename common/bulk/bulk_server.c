@@ -13,7 +13,6 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +21,7 @@ enum {
     GUEST = 1,
     GONE,
     HANDSHAKES_TURN_MAX = 16,
-    PEER_ANSWERS = 64,
+    PEER_ANSWERS_MAX = 64,
     TURN_MESSAGES = 64,
     LOOK_MS = 100,
     LOOK_CONNECTIONS_MS = 32,
@@ -39,8 +38,6 @@ struct bulk_server {
     char endpoint[256];
     uint16_t port;
     pthread_t thread;
-    _Atomic uint64_t chunks, chunk_bytes, leaf_lists, samples, lacking, dropped, malformed, refused,
-        cut;
 
     // The thread's own:
     struct bulk_mail mail;
@@ -55,8 +52,7 @@ struct bulk_server {
 
 static void cut(void *arg, int fd)
 {
-    struct bulk_server *self = arg;
-    self->cut++;
+    const struct bulk_server *self = arg;
     descriptors_cut(fd, self->port);
 }
 
@@ -94,18 +90,12 @@ static bool may_wait(struct bulk_server *self, uint64_t bytes)
 
 // ---- answers --------------------------------------------------------------------------------
 
-// Counted before it is sent, so that a test that has the answer also sees the count.
-static bool answer(struct bulk_server *self, uint16_t kind, const void *body, zmq_msg_t *raw,
-                   _Atomic uint64_t *counter, uint64_t count)
+static void answer(struct bulk_server *self, uint16_t kind, const void *body, zmq_msg_t *raw)
 {
-    *counter += count;
     const size_t sent = bulk_send(self->router, &self->mail, self->run, kind, body, raw);
     if (self->asker) self->asker->given += sent;
     self->waiting += sent;
-    if (!sent) *counter -= count;
-    if (!sent) self->dropped++;
     if (!sent && raw) zmq_msg_close(raw);
-    return sent;
 }
 
 static void lack(struct bulk_server *self, uint32_t request, const struct hash *hash,
@@ -113,7 +103,7 @@ static void lack(struct bulk_server *self, uint32_t request, const struct hash *
 {
     struct wire_lacking lacking = { .request = request, .hash = *hash };
     snprintf(lacking.reason, sizeof lacking.reason, "%s", reason);
-    answer(self, FRAME_LACKING, &lacking, NULL, &self->lacking, 1);
+    answer(self, FRAME_LACKING, &lacking, NULL);
 }
 
 static void refuse_samples(struct bulk_server *self, uint32_t request, const char *reason)
@@ -122,7 +112,7 @@ static void refuse_samples(struct bulk_server *self, uint32_t request, const cha
     snprintf(refusal.reason, sizeof refusal.reason, "%.*s", (int)sizeof refusal.reason - 1, reason);
     for (char *at = refusal.reason; *at; at++)
         if ((uint8_t)*at < 0x20) *at = ' ';
-    answer(self, FRAME_NO_SAMPLES, &refusal, NULL, &self->lacking, 1);
+    answer(self, FRAME_NO_SAMPLES, &refusal, NULL);
 }
 
 // A message part with a copy of these bytes. A view would keep a whole pin in memory for as long as
@@ -130,10 +120,7 @@ static void refuse_samples(struct bulk_server *self, uint32_t request, const cha
 // time of a transfer. False: no room or no memory, and the question is dropped.
 static bool copy(struct bulk_server *self, zmq_msg_t *part, const uint8_t *bytes, size_t count)
 {
-    if (!may_wait(self, count) || zmq_msg_init_size(part, count) != 0) {
-        self->dropped++;
-        return false;
-    }
+    if (!may_wait(self, count) || zmq_msg_init_size(part, count) != 0) return false;
     if (count > 0) memcpy(zmq_msg_data(part), bytes, count);
     return true;
 }
@@ -166,7 +153,7 @@ static void hear_want(struct bulk_server *self, const struct wire_want *want)
     if (!is_copied) return;
     failpoint("serve_chunk");
     const struct wire_chunk chunk = { want->request, want->hash, offset, total };
-    if (answer(self, FRAME_CHUNK, &chunk, &raw, &self->chunks, 1)) self->chunk_bytes += count;
+    answer(self, FRAME_CHUNK, &chunk, &raw);
 }
 
 static void hear_want_leaves(struct bulk_server *self, const struct wire_want_leaves *want)
@@ -189,7 +176,7 @@ static void hear_want_leaves(struct bulk_server *self, const struct wire_want_le
     if (!is_copied) return;
     failpoint("serve_leaves");
     const struct wire_leaves leaves = { want->request, want->digest, floats };
-    answer(self, FRAME_LEAVES, &leaves, &raw, &self->leaf_lists, 1);
+    answer(self, FRAME_LEAVES, &leaves, &raw);
 }
 
 static void free_bytes(void *bytes, void *none)
@@ -207,7 +194,7 @@ static void give(struct bulk_server *self, const struct wire_want_samples *want,
     failpoint("serve_samples");
     const struct wire_samples samples = { want->request, want->position, want->count,
                                           self->options.seq_len };
-    answer(self, FRAME_SAMPLES, &samples, &raw, &self->samples, want->count);
+    answer(self, FRAME_SAMPLES, &samples, &raw);
 }
 
 static const char too_many[] = "busy: too many answers to you wait to be sent; retry later";
@@ -257,7 +244,7 @@ static void hear_want_dataset(struct bulk_server *self, const struct wire_want_d
         return;
     }
     if (!copy(self, &raw, options->description, options->description_bytes)) return;
-    answer(self, FRAME_DATASET, &dataset, &raw, &self->samples, 0);
+    answer(self, FRAME_DATASET, &dataset, &raw);
 }
 
 // An answer instead of silence, because a wrong run is a mistake of configuration that its owner
@@ -286,8 +273,8 @@ static void hear(struct bulk_server *self)
     const uint16_t kind = mail->head.kind;
     const bool is_question = kind == FRAME_WANT || kind == FRAME_WANT_LEAVES ||
                              kind == FRAME_WANT_SAMPLES || kind == FRAME_WANT_DATASET;
-    if (mail->has_raw || !is_question) self->malformed++;
-    else if (strcmp(mail->head.run, self->run) != 0) refuse_run(self);
+    if (mail->has_raw || !is_question) return;
+    if (strcmp(mail->head.run, self->run) != 0) refuse_run(self);
     else if (kind == FRAME_WANT) hear_want(self, mail->body);
     else if (kind == FRAME_WANT_LEAVES) hear_want_leaves(self, mail->body);
     else if (kind == FRAME_WANT_DATASET) hear_want_dataset(self, mail->body);
@@ -308,7 +295,6 @@ static bool is_guest(struct bulk_server *self, const struct curve_key *key)
     ensure(pthread_mutex_lock(&self->lock) == 0);
     const bool is = curve_set_get(&self->guests, key) == GUEST;
     ensure(pthread_mutex_unlock(&self->lock) == 0);
-    if (!is) self->refused++;
     return is;
 }
 
@@ -322,7 +308,6 @@ static void take(struct bulk_server *self, bool is_sound, uint64_t now_ms)
     const struct bulk_mail *mail = &self->mail;
     struct connection *asker =
         connections_heard(self->connections, mail->fd, 0, &mail->user, mail->wire_bytes, now_ms);
-    if (!is_sound) self->malformed++;
     if (!asker || asker->cut) return;
     if (!is_guest(self, &mail->user)) {
         connections_cut_one(self->connections, mail->fd, cut, self);
@@ -432,11 +417,9 @@ static void open_connections(struct bulk_server *self)
 static void open_sockets(struct bulk_server *self)
 {
     const struct bulk_server_options *options = &self->options;
-    const int queue_max =
-        (int)(options->peer_answers_max ? options->peer_answers_max : PEER_ANSWERS);
-    self->context = net_context_new((int)(options->io_threads ? options->io_threads : 1));
+    self->context = net_context_new(1);
     self->zap = zap_open(self->context);
-    self->router = net_socket_new(self->context, ZMQ_ROUTER, BULK_ASK_BYTES_MAX, queue_max);
+    self->router = net_socket_new(self->context, ZMQ_ROUTER, BULK_ASK_BYTES_MAX, PEER_ANSWERS_MAX);
     self->stop = zmq_socket(self->context, ZMQ_PAIR);
     self->stopped = zmq_socket(self->context, ZMQ_PAIR);
     ensure(self->router && self->stop && self->stopped);
@@ -460,15 +443,13 @@ static void close_sockets(struct bulk_server *self)
 int bulk_server_new(const struct bulk_server_options *options, struct why *why,
                     bulk_server_t **ret_self)
 {
-    if (strlen(options->run) > WIRE_RUN_MAX || options->peer_answers_max > 65536 ||
-        options->io_threads > 16 ||
+    if (strlen(options->run) > WIRE_RUN_MAX ||
         (options->answer && (options->seq_len == 0 || options->seq_len >= BULK_SAMPLES_BYTES / 4)))
         return why_set(why, FAULT_RANGE,
-                       "bulk server: run of %zu bytes (allowed 0..%d), peer_answers_max "
-                       "%" PRIu32 " (0..65536), io_threads %" PRIu32 " (0..16), seq_len %" PRIu32
+                       "bulk server: run of %zu bytes (allowed 0..%d), seq_len %" PRIu32
                        " (1..%d); not started",
-                       strlen(options->run), WIRE_RUN_MAX, options->peer_answers_max,
-                       options->io_threads, options->seq_len, BULK_SAMPLES_BYTES / 4 - 1);
+                       strlen(options->run), WIRE_RUN_MAX, options->seq_len,
+                       BULK_SAMPLES_BYTES / 4 - 1);
     struct bulk_server *self = calloc(1, sizeof *self);
     ensure(self && (self->run = strdup(options->run)));
     ensure(pthread_mutex_init(&self->lock, NULL) == 0);
@@ -505,16 +486,3 @@ void bulk_server_destroy(bulk_server_t **self_p)
 }
 
 const char *bulk_server_endpoint(const bulk_server_t *self) { return self->endpoint; }
-
-struct bulk_server_stats bulk_server_stats(bulk_server_t *self)
-{
-    return (struct bulk_server_stats){ .chunks = self->chunks,
-                                       .chunk_bytes = self->chunk_bytes,
-                                       .leaf_lists = self->leaf_lists,
-                                       .samples = self->samples,
-                                       .lacking = self->lacking,
-                                       .dropped = self->dropped,
-                                       .malformed = self->malformed,
-                                       .refused = self->refused,
-                                       .cut = self->cut };
-}

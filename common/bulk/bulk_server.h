@@ -11,7 +11,7 @@
 // about a peer but its connections. Answers are copies, so the store may forget a blob while it is
 // sent. An answer that does not fit is dropped, or NO_SAMPLES says "busy": a receiver within its
 // credit never has that many outstanding, and any other receiver will retry. A malformed message is
-// dropped and counted, never answered. A peer that takes nothing for 20 s is cut off. If it goes on
+// dropped, never answered. A peer that takes nothing for 20 s is cut off. If it goes on
 // sending meanwhile, the kernel counts it as alive; then its unsent answers count as below.
 //
 // Limits on what peers may take of this process (connections.h measures them):
@@ -66,18 +66,6 @@ struct bulk_server_options {
     const uint8_t *description;
     size_t description_bytes;
     uint32_t seq_len; // 1 .. 1048575, if there is `answer`
-
-    uint32_t peer_answers_max; // Answers that may wait for one peer; 0: 64
-    uint32_t io_threads;       // 0: 1
-};
-
-struct bulk_server_stats {
-    uint64_t chunks, chunk_bytes, leaf_lists, samples; // Answers given
-    uint64_t lacking;                                  // Refusals given
-    uint64_t dropped;   // Answers that did not fit, or whose asker had disconnected
-    uint64_t malformed; // Messages that could not be decoded
-    uint64_t refused;   // Handshakes and messages of keys that are not guests
-    uint64_t cut;       // Connections cut off
 };
 
 typedef struct bulk_server bulk_server_t;
@@ -92,5 +80,4 @@ void bulk_server_destroy(bulk_server_t **self_p);
 // Makes a key a guest, or no longer one. Any thread.
 void bulk_server_admit(bulk_server_t *self, const struct curve_key *key, bool is_guest);
 
-const char *bulk_server_endpoint(const bulk_server_t *self);     // With the port that was bound
-struct bulk_server_stats bulk_server_stats(bulk_server_t *self); // Any thread
+const char *bulk_server_endpoint(const bulk_server_t *self); // With the port that was bound

@@ -29,7 +29,6 @@ enum {
     BULK_LEAVES_MAX = 1 << 19,    // Leaves in one list: 16 MiB for 8.6 billion parameters
     BULK_SAMPLES_BYTES = 4 << 20, // Tokens of one answer; a single sample may be that large
     BULK_FRAME_MAX = 1024,        // No frame of the bulk plane is longer
-    BULK_ENDPOINT_MAX = 127,
     BULK_ID_MAX = 255,
     BULK_BODY_MAX = 512,
     BULK_ASK_BYTES_MAX = 64 << 10,    // ZMQ_MAXMSGSIZE of those who are asked ..

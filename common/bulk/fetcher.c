@@ -36,12 +36,11 @@ TAILQ_HEAD(line, entry);
 
 struct fetcher {
     const struct fetcher_options *options;
-    struct fetcher_stats *stats;
     struct worker *worker;
     struct peers *peers;
     struct line waiting, active;
     uint32_t count, active_count;
-    uint64_t active_bytes, active_bytes_max;
+    uint64_t active_bytes;
     struct bucket buckets[BUCKETS]; // All entries, by hash
     struct model_fetch *model;      // Being fetched, or failed and kept to be continued
     bool is_model_awaited;          // The core waits for an answer
@@ -107,7 +106,6 @@ static void tell(struct fetcher *self, const struct hash *hash, uint64_t turn, b
 {
     struct wire_fetched fetched = { .hash = *hash, .turn = turn, .ok = ok };
     snprintf(fetched.reason, sizeof fetched.reason, "%s", reason);
-    if (!ok) self->stats->failures++;
     worker_answer(self->worker, FRAME_FETCHED, &fetched);
 }
 
@@ -115,9 +113,6 @@ static void end_blob(struct fetcher *self, struct entry *entry)
 {
     const struct blob_fetch *blob = entry->blob;
     const bool ok = blob->fetch.state == FETCH_DONE;
-    self->stats->got_bytes += blob->got_bytes;
-    if (ok) self->stats->kept_bytes += blob->count;
-    if (ok) self->stats->blobs++;
     for (uint32_t i = 0; i < blob->askers; i++)
         tell(self, &blob->hash, entry->turn, ok, blob->fetch.reason);
     take_out(self, entry);
@@ -128,13 +123,9 @@ static void tell_model(struct fetcher *self, bool ok, const char *reason)
     const struct model_fetch *model = self->model;
     struct wire_fetched_model fetched = { .ok = ok,
                                           .step = model->step,
-                                          .digest = model->digest,
                                           .bytes = model->got_bytes,
                                           .holders = model_fetch_served_by(model) };
     snprintf(fetched.reason, sizeof fetched.reason, "%s", reason);
-    self->stats->got_bytes += model->got_bytes;
-    if (ok) self->stats->models++;
-    else self->stats->failures++;
     self->is_model_awaited = false;
     worker_answer(self->worker, FRAME_FETCHED_MODEL, &fetched);
 }
@@ -145,7 +136,6 @@ static void end_model(struct fetcher *self)
     if (model->fetch.state == FETCH_DONE) {
         failpoint("fetch_stage");
         model_fetch_stage(model, self->options->store);
-        self->stats->kept_bytes += model->got_bytes;
         tell_model(self, true, "");
         model_fetch_destroy(&self->model);
     } else {
@@ -241,7 +231,7 @@ static bool work(struct fetcher *self)
     struct entry *entry, *next;
     while ((entry = TAILQ_FIRST(&self->waiting)) && self->active_count < ACTIVE_MAX &&
            (self->active_count == 0 ||
-            self->active_bytes + entry->blob->count <= self->active_bytes_max))
+            self->active_bytes + entry->blob->count <= FETCHER_ACTIVE_BYTES_MAX))
         activate(self, entry);
     for (entry = TAILQ_FIRST(&self->active); entry; entry = next) {
         next = TAILQ_NEXT(entry, line);
@@ -302,15 +292,12 @@ static void end(struct fetcher *self)
 void fetcher_run(struct worker *worker, void *arg)
 {
     const struct fetcher_options *options = arg;
-    struct fetcher_stats nobody_reads = { 0 };
     struct fetcher *self = calloc(1, sizeof *self);
     ensure(self);
     self->options = options;
-    self->stats = options->stats ? options->stats : &nobody_reads;
     self->worker = worker;
     self->peers = peers_new(options->identity, options->run,
                             options->patience_ms ? options->patience_ms : PATIENCE_MS);
-    self->active_bytes_max = options->active_bytes_max ? options->active_bytes_max : 1 << 30;
     TAILQ_INIT(&self->waiting);
     TAILQ_INIT(&self->active);
     for (bool is_busy = false; hear_jobs(self);) {

@@ -11,36 +11,27 @@
 // time. A blob that is in the store already is answered at once.
 //
 // Memory is allocated for the declared size, and only for as many blobs at a time as fit into
-// active_bytes_max (always for one); the others wait in line. A failed fetch keeps nothing, except
-// that of a model: when it is asked for again, it goes on with the leaves that are here. One model
-// at a time: a FETCH_MODEL with another digest ends the present one, which is answered as failed.
+// FETCHER_ACTIVE_BYTES_MAX (always for one); the others wait in line. A failed fetch keeps nothing,
+// except that of a model: when it is asked for again, it goes on with the leaves that are here. One
+// model at a time: a FETCH_MODEL with another digest ends the present one, which is answered as
+// failed.
 //
 // Nothing goes through the broker: a peer that cannot be reached over TCP is silent.
 //
 //     struct fetcher_options options = { .store = store, .run = "demo" };
 //     struct worker *fetcher = worker_new(PORT_FETCHER, fetcher_run, &options);
 
-#include <stdatomic.h>
-
 #include "common/actor/worker.h"
 #include "common/bulk/blob_store.h"
 
-// Written by the fetcher; any thread may read them.
-struct fetcher_stats {
-    _Atomic uint64_t got_bytes;     // From peers
-    _Atomic uint64_t kept_bytes;    // Of those, the bytes that ended in the store or on the stage
-    _Atomic uint64_t blobs, models; // Fetched
-    _Atomic uint64_t failures;
-};
+#define FETCHER_ACTIVE_BYTES_MAX ((uint64_t)1 << 30)
 
 struct fetcher_options {
     const struct identity *identity;
     blob_store_t *store; // Borrowed for the thread's life, as all of this
     const char *run;
-    uint32_t patience_ms;        // A holder that sends nothing for that long is silent; 0: 1000.
-                                 // A link must carry a chunk of 256 KiB in that time
-    uint64_t active_bytes_max;   // 0: 1 GiB
-    struct fetcher_stats *stats; // May be NULL
+    uint32_t patience_ms; // A holder that sends nothing for that long is silent; 0: 1000.
+                          // A link must carry a chunk of 256 KiB in that time
 };
 
 worker_body fetcher_run; // `arg` is a struct fetcher_options

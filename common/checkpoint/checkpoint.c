@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { COPY_BYTES = 1 << 20, DIR_MODE = 0755 };
+enum { DIR_MODE = 0755 };
 
 struct writer {
     int root, dir;
@@ -131,11 +131,12 @@ static int add_state(struct writer *self, const struct checkpoint_parts *parts, 
 }
 
 // Written last, so that it names only files that are on disk already.
-static int add_manifest(struct writer *self, struct why *why, struct hash *ret_hash)
+static int add_manifest(struct writer *self, struct why *why)
 {
     char *text;
     size_t count;
     struct dirfile file;
+    struct hash hash;
     uint64_t bytes;
     failpoint("checkpoint_manifest");
     int rc = checkpoint_manifest_pack(&self->manifest, why, &text, &count);
@@ -144,7 +145,7 @@ static int add_manifest(struct writer *self, struct why *why, struct hash *ret_h
     if (rc == 0) {
         rc = dirfile_add(&file, text, count, why);
         if (rc < 0) dirfile_abandon(&file);
-        else rc = dirfile_end(&file, why, ret_hash, &bytes);
+        else rc = dirfile_end(&file, why, &hash, &bytes);
     }
     free(text);
     return rc;
@@ -164,8 +165,7 @@ static int add_extras(struct writer *self, const struct checkpoint_parts *parts,
 }
 
 static int fill(struct writer *self, const struct checkpoint_parts *parts,
-                const struct layout *layout, const float *params, struct why *why,
-                struct hash *ret_manifest)
+                const struct layout *layout, const float *params, struct why *why)
 {
     int rc =
         add_bytes(self, CHECKPOINT_CONFIG, parts->config_json, strlen(parts->config_json), why);
@@ -173,7 +173,7 @@ static int fill(struct writer *self, const struct checkpoint_parts *parts,
     if (rc == 0 && parts->tokenizer_dir) rc = add_tokenizer(self, parts->tokenizer_dir, why);
     if (rc == 0) rc = add_state(self, parts, why);
     if (rc == 0) rc = add_extras(self, parts, why);
-    if (rc == 0) rc = add_manifest(self, why, ret_manifest);
+    if (rc == 0) rc = add_manifest(self, why);
     if (rc == 0) rc = dirfile_sync_dir(self->dir, self->tmp, why);
     return rc;
 }
@@ -270,12 +270,11 @@ static int begin(struct writer *self, const char *root, struct why *why)
 }
 
 static int write_all(struct writer *self, const char *root, const struct checkpoint_parts *parts,
-                     const struct layout *layout, const float *params, struct why *why,
-                     struct hash *ret_manifest)
+                     const struct layout *layout, const float *params, struct why *why)
 {
     int rc = begin(self, root, why);
     if (rc < 0) return rc;
-    rc = fill(self, parts, layout, params, why, ret_manifest);
+    rc = fill(self, parts, layout, params, why);
     close(self->dir);
     if (rc == 0) rc = publish(self, why);
     if (rc < 0) {
@@ -302,10 +301,9 @@ static int write_all(struct writer *self, const char *root, const struct checkpo
 
 int checkpoint_write(const char *root, const struct checkpoint_info *info,
                      const struct checkpoint_parts *parts, const struct layout *layout,
-                     const float *params, struct why *why, struct hash *ret_manifest)
+                     const float *params, struct why *why)
 {
     ensure(parts->keep >= 1 && parts->config_json);
-    struct hash manifest;
     int rc = check(info, parts, layout, params, why);
     if (rc < 0) return rc;
     struct writer *self = calloc(1, sizeof *self);
@@ -319,11 +317,10 @@ int checkpoint_write(const char *root, const struct checkpoint_info *info,
     checkpoint_root_tmp_name(info->step, self->tmp);
     rc = checkpoint_root_open(root, why, &self->root);
     if (rc == 0) {
-        rc = write_all(self, root, parts, layout, params, why, &manifest);
+        rc = write_all(self, root, parts, layout, params, why);
         close(self->root);
     }
     free(self);
-    if (rc == 0 && ret_manifest) *ret_manifest = manifest;
     return rc;
 }
 

@@ -19,8 +19,8 @@
 // A checkpoint is opened only if every file has the size and SHA-256 of the manifest, and the
 // manifest has the SHA-256 of its own last line. A damaged one is refused by name; only the caller
 // may choose an older one, from checkpoint_list. An empty root is FAULT_NOT_FOUND: nothing here
-// starts from random weights. The hash of the manifest goes into the ledger; by it a forged
-// checkpoint is found.
+// starts from random weights. A forged checkpoint is found by the digest of its
+// parameters, which the caller compares with the run's.
 //
 // Names are made of checked parts only: no name from a file or a caller can leave its directory.
 // Links inside checkpoints are not followed. One thread per open checkpoint.
@@ -89,11 +89,11 @@ int checkpoint_clean(const char *root, struct why *why);
 // Writes the checkpoint of info->step. The layout must be all F32, and the parameters must have
 // info->digest (FAULT_DIGEST). On failure (such as FAULT_DISK_FULL) older checkpoints are unchanged
 // and nothing of the new one is left; only if the very last fsync fails does it stay, visible but
-// perhaps not durable. ret_manifest, the SHA-256 of shoal.json, is for the ledger. If only the
-// removal of an old checkpoint failed, the result is 0 and `why` says so; else `why` is empty.
+// perhaps not durable. If only the removal of an old checkpoint failed, the result is 0 and
+// `why` says so; else `why` is empty.
 int checkpoint_write(const char *root, const struct checkpoint_info *info,
                      const struct checkpoint_parts *parts, const struct layout *layout,
-                     const float *params, struct why *why, struct hash *ret_manifest);
+                     const float *params, struct why *why);
 
 // ---- Reading ----
 
@@ -119,8 +119,6 @@ int checkpoint_open_newest(const char *root, const char *run, struct why *why,
 void checkpoint_close(checkpoint_t **self);
 
 const struct checkpoint_info *checkpoint_info(const checkpoint_t *self); // Lives as long as self
-const struct tags *checkpoint_state(const checkpoint_t *self);           // Likewise
-struct hash checkpoint_manifest_hash(const checkpoint_t *self);
 
 // All parameters (layout->total floats), with the digest of the manifest, or FAULT_DIGEST; a layout
 // of another hash is FAULT_FOREIGN. After a fault `params` must not be used.
@@ -128,12 +126,14 @@ int checkpoint_load_params(const checkpoint_t *self, const struct layout *layout
                            struct why *why);
 
 // The elements `want` of the parameters, for a member that holds an interval only. The file's
-// SHA-256 was checked when the checkpoint was opened.
+// SHA-256 was checked when the checkpoint was opened. No caller yet but checkpoint_load_params: a
+// member that holds a share will load its interval only.
 int checkpoint_load_interval(const checkpoint_t *self, const struct layout *layout,
                              struct interval want, float *values, struct why *why);
 
 // The elements `want` of a state item, as registered now: tag and sizes must be the saved ones
-// (FAULT_FOREIGN), a value must have been saved (FAULT_NOT_FOUND).
+// (FAULT_FOREIGN), a value must have been saved (FAULT_NOT_FOUND). No caller yet that wants a part:
+// a member that holds a share will load its interval alone.
 int checkpoint_load_state(const checkpoint_t *self, const struct tags_item *item,
                           struct interval want, void *value, struct why *why);
 

@@ -23,7 +23,6 @@ struct checkpoint {
     char name[CHECKPOINT_NAME];
     struct checkpoint_manifest manifest;
     struct tags state; // Over manifest.items
-    struct hash hash;  // Of shoal.json
 };
 
 // ---- Verifying ----
@@ -92,7 +91,6 @@ static int read_manifest(struct checkpoint *self, uint64_t step, const char *run
     int rc = dirfile_slurp(self->dir, CHECKPOINT_MANIFEST, false, CHECKPOINT_MANIFEST_BYTES_MAX,
                            why, &text, &count);
     if (rc < 0) return absent(rc, why);
-    self->hash = hash_of(text, count);
     rc = checkpoint_manifest_unpack(CHECKPOINT_MANIFEST, text, count, why, &self->manifest);
     free(text);
     if (rc < 0) return rc;
@@ -230,9 +228,6 @@ const struct checkpoint_info *checkpoint_info(const checkpoint_t *self)
 {
     return &self->manifest.info;
 }
-
-const struct tags *checkpoint_state(const checkpoint_t *self) { return &self->state; }
-struct hash checkpoint_manifest_hash(const checkpoint_t *self) { return self->hash; }
 
 // ---- Loading ----
 

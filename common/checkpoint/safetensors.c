@@ -7,8 +7,6 @@
 #include "common/base/ensure.h"
 #include "common/base/strict_json.h"
 #include "common/checkpoint/half.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -376,22 +374,6 @@ int safetensors_open_at(int dir, const char *name, bool follow, struct why *why,
     sort_names(self);
     *ret_set = self;
     return 0;
-}
-
-int safetensors_open(const char *path, struct why *why, safetensors_t **ret_set)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char *folder = slash ? strndup(path, (size_t)(name - path)) : strdup(".");
-    if (!folder) return why_set(why, FAULT_MEMORY, "%s: not opened", path);
-    const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const int error = errno;
-    free(folder);
-    if (dir < 0)
-        return why_set(why, fault_from_errno(error), "%s: opening its folder failed: %s", path,
-                       strerror(error));
-    const int rc = safetensors_open_at(dir, name, true, why, ret_set);
-    close(dir);
-    return rc;
 }
 
 void safetensors_close(safetensors_t **self)

@@ -44,10 +44,8 @@ struct safetensors_tensor {
 
 // ---- Reading ----
 
-// Opens one file or, if the name ends in ".index.json", all files that the index names.
-int safetensors_open(const char *path, struct why *why, safetensors_t **ret_set);
-
-// The same inside an open directory. `follow`: symbolic links are allowed.
+// Opens one file in an open directory or, if the name ends in ".index.json", all files that the
+// index names. `follow`: symbolic links are allowed.
 int safetensors_open_at(int dir, const char *name, bool follow, struct why *why,
                         safetensors_t **ret_set);
 void safetensors_close(safetensors_t **self);

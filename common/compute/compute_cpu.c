@@ -1,6 +1,5 @@
 // The CPU behind compute.h: vectors are plain memory, and each call goes to model.h, batch.h or
 // gradient.h. Large vectors ask for large pages; a refusal costs speed only.
-#include "common/base/ensure.h"
 #include "common/compute/compute_device.h"
 #include "common/crypto/merkle.h"
 #include "common/kernel/gradient.h"

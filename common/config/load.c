@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/base/ensure.h"
 #include "common/base/nearest.h"
 #include "common/config/value.h"
 

@@ -121,28 +121,3 @@ int config_explain(const struct config_schema *schema, const char *path, FILE *o
     }
     return 0;
 }
-
-// As TOML again, one line each, the origin as a comment.
-static void print_line(const struct config_key *key, const void *config,
-                       const struct config_origin *origin, uint32_t line, FILE *out)
-{
-    char bytes[CONFIG_VALUE_MAX + TOML_PATH_MAX];
-    struct config_text text = config_text_in(bytes, sizeof bytes);
-    const bool set = config_value_is_set(key, config);
-    config_text_add(&text, "%s = ", key->path);
-    if (set) config_value_print(key, config, &text);
-    if (line) fprintf(out, "%-60s # %s:%u\n", bytes, origin->file, line);
-    else if (set) fprintf(out, "%-60s # default\n", bytes);
-    else fprintf(out, "# %s is not set\n", key->path);
-}
-
-void config_print_table(const struct config_schema *schema, const void *config,
-                        const struct config_origin *origin, FILE *out)
-{
-    for (size_t i = 0; i < schema->count; i++) {
-        const struct config_key *key = &schema->keys[i];
-        if (key->type == CONFIG_IGNORED || key->type == CONFIG_REFUSED) continue;
-        if (config_path_active(schema, key->path, config))
-            print_line(key, config, origin, origin->line[i], out);
-    }
-}

@@ -1,6 +1,5 @@
 #pragma once
-// print -- keys.def as text: the annotated sample, the page of one key, the table that a process
-// prints when it starts.
+// print -- keys.def as text: the annotated sample and the page of one key.
 
 #include <stdio.h>
 
@@ -12,7 +11,3 @@ void config_print_sample(const struct config_schema *schema, FILE *out);
 // The page of one key. If there is no such key: FAULT_NOT_FOUND, after printing the likely intended
 // one.
 int config_explain(const struct config_schema *schema, const char *path, FILE *out);
-
-// Every active setting, its value, and its origin: the line of the file, a flag, or the default.
-void config_print_table(const struct config_schema *schema, const void *config,
-                        const struct config_origin *origin, FILE *out);

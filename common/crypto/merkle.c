@@ -54,56 +54,6 @@ struct hash merkle_root(const struct hash *leaves, size_t count)
 // two below `count`.
 static size_t left_count(size_t count) { return (size_t)1 << (63 - __builtin_clzll(count - 1)); }
 
-static void reverse(struct hash *hashes, size_t count)
-{
-    for (size_t i = 0; i < count / 2; i++) {
-        struct hash other = hashes[i];
-        hashes[i] = hashes[count - 1 - i];
-        hashes[count - 1 - i] = other;
-    }
-}
-
-size_t merkle_make_path(const struct hash *leaves, size_t count, size_t index,
-                        struct hash ret_path[MERKLE_PATH_MAX])
-{
-    size_t depth = 0;
-    ensure(index < count);
-    while (count > 1) { // Down from the root, noting the child not taken
-        size_t left = left_count(count);
-        if (index < left) {
-            ret_path[depth++] = merkle_root(leaves + left, count - left);
-            count = left;
-        } else {
-            ret_path[depth++] = merkle_root(leaves, left);
-            leaves += left, index -= left, count -= left;
-        }
-    }
-    reverse(ret_path, depth);
-    return depth;
-}
-
-// RFC 9162, 2.1.3.2. `index` and `last` are the indexes of our node and of the rightmost node in
-// the present level. If our node is rightmost and even, it was promoted until it became a right
-// child.
-bool merkle_check_path(const struct hash *root, const struct hash *leaf, uint64_t index,
-                       uint64_t count, const struct hash *path, size_t path_count)
-{
-    if (index >= count || path_count > MERKLE_PATH_MAX) return false;
-    struct hash hash = *leaf;
-    uint64_t last = count - 1;
-    for (size_t i = 0; i < path_count; i++) {
-        if (last == 0) return false;
-        if (index & 1 || index == last) {
-            hash = merkle_node(&path[i], &hash);
-            while (!(index & 1)) index >>= 1, last >>= 1;
-        } else {
-            hash = merkle_node(&hash, &path[i]);
-        }
-        index >>= 1, last >>= 1;
-    }
-    return last == 0 && hash_equal(&hash, root);
-}
-
 struct range {
     uint64_t first, end;
     merkle_subtree_fn *subtree;

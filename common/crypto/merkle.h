@@ -1,5 +1,5 @@
 #pragma once
-// merkle -- one hash for a list of hashes, with proofs that a leaf is in the list.
+// merkle -- one hash for a list of hashes, with proofs that a run of leaves is in the list.
 //
 //                root = node(n4, l4)            leaf(bytes) = SHA-256(0x00 ‖ bytes)
 //               ┌────────┴──────┐               node(a, b)  = SHA-256(0x01 ‖ a ‖ b)
@@ -21,7 +21,7 @@
 #include "common/base/hash.h"
 
 enum {
-    MERKLE_PATH_MAX = 64,       // Hashes in a path: one per level of 2^64 leaves
+    MERKLE_LEVELS_MAX = 64,     // Of a tree of 2^64 leaves
     DIGEST_LEAF_FLOATS = 16384, // 64 KiB of float32
 };
 
@@ -33,25 +33,15 @@ struct hash merkle_root(const struct hash *leaves, size_t count);
 // the roots of the full subtrees so far, one for each bit that is set in `count`.
 struct merkle {
     uint64_t count;
-    struct hash stack[MERKLE_PATH_MAX];
+    struct hash stack[MERKLE_LEVELS_MAX];
 };
 void merkle_add(struct merkle *self, const struct hash *leaf);
 struct hash merkle_end(const struct merkle *self);
 
-// Writes the path of leaf `index` (0 ≤ index < count, or the program is wrong), from the leaf up,
-// and returns its length, at most MERKLE_PATH_MAX. Hashes the whole list once.
-size_t merkle_make_path(const struct hash *leaves, size_t count, size_t index,
-                        struct hash ret_path[MERKLE_PATH_MAX]);
-
-// True if and only if `path` proves that `leaf` is number `index` of the `count` leaves under
-// `root`. Total: any values may come from outside.
-bool merkle_check_path(const struct hash *root, const struct hash *leaf, uint64_t index,
-                       uint64_t count, const struct hash *path, size_t path_count);
-
 // Neighbouring leaves [first, end) are proved together: `path` holds, from left to right, the roots
 // of the largest subtrees that contain none of them, at most MERKLE_RANGE_MAX. `subtree` returns
 // the root of leaves [from, to); it is called only for subtrees of a tree of `count` leaves.
-enum { MERKLE_RANGE_MAX = 2 * MERKLE_PATH_MAX };
+enum { MERKLE_RANGE_MAX = 2 * MERKLE_LEVELS_MAX };
 typedef struct hash merkle_subtree_fn(void *arg, uint64_t from, uint64_t to);
 size_t merkle_make_range(uint64_t count, uint64_t first, uint64_t end, merkle_subtree_fn *subtree,
                          void *arg, struct hash ret_path[MERKLE_RANGE_MAX]);

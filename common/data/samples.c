@@ -50,9 +50,8 @@ int samples_add(struct samples *self, const char *name, uint64_t offset, uint64_
     if (rc < 0) return rc;
     char *copy = strdup(name);
     if (!copy) return why_set(why, FAULT_MEMORY, "the name of %s", name);
-    self->files[self->file_count++] = (struct samples_file){
-        .name = copy, .offset = offset, .tokens = tokens, .first = self->count
-    };
+    self->files[self->file_count++] =
+        (struct samples_file){ .name = copy, .offset = offset, .first = self->count };
     self->count += samples;
     return 0;
 }

@@ -33,8 +33,7 @@ struct samples_config {
 struct samples_file {
     char *name;      // For texts; owned
     uint64_t offset; // Of its first token, in bytes
-    uint64_t tokens;
-    uint64_t first; // How many samples the files before it have
+    uint64_t first;  // How many samples the files before it have
 };
 
 struct samples {

@@ -95,7 +95,7 @@ extern const struct kernels kernels_avx512bf16, kernels_avx512, kernels_avx2, ke
 // The fastest set that this processor can run, or the one chosen last with learn_set_isa.
 const struct kernels *kernels_chosen(void);
 
-// For tests and measurements: chooses a set by name, or the fastest with "best". False, and nothing
-// changes, for an unknown name or a set that this processor cannot run. Not while a thread
-// computes.
+// For tests and measurements, no program calls it: chooses a set by name, or the fastest with
+// "best". False, and nothing changes, for an unknown name or a set that this processor cannot run.
+// Not while a thread computes.
 bool learn_set_isa(const char *name);

@@ -369,13 +369,11 @@ static int apply(struct learner *self, const struct wire_apply *job, struct why 
 static void hear_apply(struct learner *self, const struct wire_apply *job)
 {
     struct why why = { 0 };
-    uint64_t began_us = clock_us();
     failpoint("learner_apply");
     struct wire_applied applied = { .ok = apply(self, job, &why) == 0 };
     failpoint("learner_applied");
     applied.step = self->step;
     applied.digest = self->digest;
-    applied.apply_ms = (uint32_t)((clock_us() - began_us) / 1000);
     learner_put_reason(applied.reason, &why);
     worker_answer(self->worker, FRAME_APPLIED, &applied);
 }

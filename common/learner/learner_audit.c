@@ -24,7 +24,7 @@ static int show(struct learner *self, const struct wire_show *job, struct why *w
 void learner_show(struct learner *self, const struct wire_show *job)
 {
     struct why why = { 0 };
-    struct wire_shown shown = { .round = job->round, .residual = job->residual };
+    struct wire_shown shown = { .round = job->round };
     shown.ok = show(self, job, &why, &shown) == 0;
     learner_put_reason(shown.reason, &why);
     worker_answer(self->worker, FRAME_SHOWN, &shown);

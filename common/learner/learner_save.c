@@ -76,10 +76,8 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
                                       .keep = options->keep,
                                       .spare = job->spare,
                                       .tokenizer_dir = tokenizer_folder(self) };
-    struct hash manifest;
     if (rc == 0)
-        rc = checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why,
-                              &manifest);
+        rc = checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why);
     free(config);
     free(done);
     return rc;

@@ -4,7 +4,6 @@
 #include "common/base/log.h"
 #include "common/learner/past.h"
 #include "common/base/ensure.h"
-#include "common/crypto/merkle.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -121,17 +121,16 @@ static int check_indexed(struct store *store, MDB_txn *txn, const struct record 
     return 0;
 }
 
-static int verify_log(struct store *store, MDB_txn *txn, struct why *why, struct contents *contents,
-                      struct hash *ret_before_oldest)
+static int verify_log(struct store *store, MDB_txn *txn, struct why *why,
+                      const struct contents *contents)
 {
     struct record record = { .seq = 0 };
     struct hash chain = { { 0 } };
-    for (uint64_t seq = contents->oldest_seq; seq <= contents->head_seq; seq++) {
+    for (uint64_t seq = 1; seq <= contents->head_seq; seq++) {
         int rc = get_record(store, txn, seq, why, &record);
         if (rc == 0) rc = check_indexed(store, txn, &record, why);
         if (rc < 0) return rc;
-        if (seq == contents->oldest_seq) *ret_before_oldest = record.previous;
-        if ((seq > contents->oldest_seq || seq == 1) && !hash_equal(&record.previous, &chain))
+        if (!hash_equal(&record.previous, &chain))
             return corrupt(why, "record", seq, "does not follow the chain of the one before");
         chain = record.chain;
     }
@@ -140,50 +139,37 @@ static int verify_log(struct store *store, MDB_txn *txn, struct why *why, struct
     return 0;
 }
 
-// Finds the oldest record, from the first key of the log. The number of entries then says whether
-// the log ends at the head that meta names.
+// As many records as the head says: with all from 1 to the head there, none is beside them.
 static int verify_extent(struct store *store, MDB_txn *txn, struct why *why,
-                         struct contents *contents)
+                         const struct contents *contents)
 {
-    MDB_cursor *cursor;
     MDB_stat stat;
-    MDB_val key, value;
     int error = mdb_stat(txn, store->log, &stat);
-    if (!error) error = mdb_cursor_open(txn, store->log, &cursor);
     if (error) return store_fail(store, error, "reading the log", why);
-    error = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
-    mdb_cursor_close(cursor);
-    if (error && error != MDB_NOTFOUND) return store_fail(store, error, "reading the log", why);
-    if (!error && key.mv_size != 8)
-        return corrupt(why, "record", 0, "has a key that is not a number");
-    contents->oldest_seq = error ? 1 : be_get(key.mv_data, 8);
-    uint64_t end = contents->oldest_seq + stat.ms_entries;
-    if (contents->oldest_seq >= 1 && end >= contents->oldest_seq && end - 1 == contents->head_seq)
-        return 0;
+    if (stat.ms_entries == contents->head_seq) return 0;
     return why_set(why, FAULT_CORRUPT,
-                   "the log has %zu records from %" PRIu64 " on, but meta names "
+                   "the log has %zu records, but meta names "
                    "record %" PRIu64 " as its head",
-                   stat.ms_entries, contents->oldest_seq, contents->head_seq);
+                   stat.ms_entries, contents->head_seq);
 }
 
 // Whether there is an undamaged snapshot `seq` that follows a record of this log.
 static bool snapshot_is_good(struct store *store, MDB_txn *txn, const struct contents *contents,
-                             const struct hash *before_oldest, uint64_t seq)
+                             uint64_t seq)
 {
     MDB_val value;
     struct snapshot snapshot;
     struct record record;
-    if (seq == 0 || seq > contents->head_seq || seq + 1 < contents->oldest_seq) return false;
+    if (seq == 0 || seq > contents->head_seq) return false;
     if (store_get_checked(txn, store->snap, seq, &value) != 0 ||
         snapshot_decode(value.mv_data, value.mv_size, seq, NULL, &snapshot) < 0)
         return false;
-    if (seq + 1 == contents->oldest_seq) return hash_equal(&snapshot.chain, before_oldest);
     return get_record(store, txn, seq, NULL, &record) == 0 &&
            hash_equal(&snapshot.chain, &record.chain);
 }
 
-static int verify_snapshots(struct store *store, MDB_txn *txn, const struct hash *before_oldest,
-                            struct why *why, struct contents *contents)
+static int verify_snapshots(struct store *store, MDB_txn *txn, struct why *why,
+                            struct contents *contents)
 {
     MDB_cursor *cursor;
     MDB_val key, value;
@@ -191,7 +177,7 @@ static int verify_snapshots(struct store *store, MDB_txn *txn, const struct hash
     if (error) return store_fail(store, error, "reading the snapshots", why);
     while ((error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
         uint64_t seq = key.mv_size == 8 ? be_get(key.mv_data, 8) : 0;
-        if (snapshot_is_good(store, txn, contents, before_oldest, seq)) {
+        if (snapshot_is_good(store, txn, contents, seq)) {
             contents->older_snapshot = contents->newest_snapshot;
             contents->newest_snapshot = seq;
         } else {
@@ -199,12 +185,7 @@ static int verify_snapshots(struct store *store, MDB_txn *txn, const struct hash
         }
     }
     mdb_cursor_close(cursor);
-    if (error != MDB_NOTFOUND) return store_fail(store, error, "reading the snapshots", why);
-    if (contents->oldest_seq > 1 && contents->newest_snapshot == 0)
-        return corrupt(why, "record", contents->oldest_seq,
-                       "is the oldest, and no undamaged snapshot "
-                       "covers the records before it");
-    return 0;
+    return error == MDB_NOTFOUND ? 0 : store_fail(store, error, "reading the snapshots", why);
 }
 
 static int verify_index(struct store *store, MDB_txn *txn, struct why *why)
@@ -230,11 +211,10 @@ int contents_verify(struct store *store, MDB_txn *txn, struct why *why,
                     struct contents *ret_contents)
 {
     struct contents contents = { .head_seq = 0 };
-    struct hash before_oldest = { { 0 } };
     int rc = verify_meta(store, txn, why, &contents);
     if (rc == 0) rc = verify_extent(store, txn, why, &contents);
-    if (rc == 0) rc = verify_log(store, txn, why, &contents, &before_oldest);
-    if (rc == 0) rc = verify_snapshots(store, txn, &before_oldest, why, &contents);
+    if (rc == 0) rc = verify_log(store, txn, why, &contents);
+    if (rc == 0) rc = verify_snapshots(store, txn, why, &contents);
     if (rc == 0) rc = verify_index(store, txn, why);
     if (rc == FAULT_CORRUPT) return why_wrap(why, rc, STORE_CURE, store->dir);
     if (rc == 0) *ret_contents = contents;

@@ -1,13 +1,14 @@
 #pragma once
 // contents -- the entries of a store, and the check that they are a complete ledger.
 //
-//     log    oldest, oldest + 1 ... head: no gap, each record's chain over the one before it
+//     log    1, 2 ... head: no gap, each record's chain over the one before it
 //     snap   at most two in use, newest and older; each follows a record that is known here
 //     index  for each key, the newest record with that key
 //     meta   schema, run_id, incarnation, head (seq and chain of the last record)
 //
-// A damaged record makes the ledger unusable. A damaged snapshot is skipped if an older one, or the
-// log from record 1, still leads to the head; it is counted, and stays until newer ones replace it.
+// A damaged record makes the ledger unusable. A damaged snapshot is skipped, since an older one, or
+// the log from record 1, still leads to the head; it is counted, and stays until newer ones replace
+// it.
 
 #include "common/ledger/store.h"
 
@@ -16,7 +17,6 @@ enum { LEDGER_SCHEMA = 1, LEDGER_RUN_ID_MAX = 63 };
 struct contents {
     char run_id[LEDGER_RUN_ID_MAX + 1];
     uint64_t incarnation;
-    uint64_t oldest_seq;                      // 1 if nothing was ever trimmed
     uint64_t head_seq;                        // 0: empty
     struct hash head;                         // Chain of record head_seq
     uint64_t newest_snapshot, older_snapshot; // Their seq; 0: none

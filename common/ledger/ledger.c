@@ -195,7 +195,6 @@ void ledger_close(struct ledger **self_p)
 
 const char *ledger_run_id(const struct ledger *self) { return self->contents.run_id; }
 uint64_t ledger_incarnation(const struct ledger *self) { return self->contents.incarnation; }
-uint64_t ledger_oldest(const struct ledger *self) { return self->contents.oldest_seq; }
 
 void ledger_room(const struct ledger *self, uint64_t *ret_bytes, uint64_t *ret_bytes_max)
 {
@@ -279,19 +278,16 @@ int ledger_find(struct ledger *self, uint64_t index_key, struct why *why, uint64
 static int visit_from(struct ledger *self, MDB_txn *txn, uint64_t seq, ledger_visit_fn *visit,
                       void *arg, struct why *why)
 {
-    for (uint64_t first = seq;; seq++) {
+    for (;; seq++) {
         MDB_val value;
         struct record record;
         int error = store_get_checked(txn, self->store.log, seq, &value);
         if (error == MDB_NOTFOUND && seq > self->contents.head_seq) return 0;
-        if (error == MDB_NOTFOUND && seq > first)
+        if (error == MDB_NOTFOUND)
             return why_set(why, FAULT_CORRUPT,
                            STORE_CURE ": record %" PRIu64 " is missing, and the "
                                       "head is %" PRIu64,
                            self->dir, seq, self->contents.head_seq);
-        if (error == MDB_NOTFOUND)
-            return why_set(why, FAULT_NOT_FOUND, "%s: record %" PRIu64 " was trimmed", self->dir,
-                           seq);
         if (error) return store_fail(&self->store, error, "reading the log", why);
         int rc = record_decode(value.mv_data, value.mv_size, seq, why, &record);
         if (rc == 0) rc = visit(arg, &record);
@@ -319,7 +315,7 @@ int ledger_covers(struct ledger *self, uint64_t seq, const struct hash *chain, s
 {
     const struct contents *contents = &self->contents;
     struct record record;
-    if (seq == 0 || seq < contents->oldest_seq) return 0;
+    if (seq == 0) return 0;
     if (seq > contents->head_seq)
         return fell_behind(self, seq, chain, contents->head_seq, &contents->head, why);
     int rc = ledger_read(self, seq, why, &record);
@@ -475,57 +471,4 @@ void ledger_abort(struct ledger *self)
 {
     pending_clear(&self->pending);
     self->open = false;
-}
-
-// ---- keeping it small, and safe
-
-struct trim {
-    uint64_t first, end;
-};
-
-// Removes a record, and its index entry unless that names a newer record.
-static int remove_record(struct store *store, MDB_txn *txn, uint64_t seq)
-{
-    MDB_val value;
-    struct record record;
-    int error = store_get(txn, store->log, seq, &value);
-    if (error) return error;
-    if (record_decode(value.mv_data, value.mv_size, seq, NULL, &record) < 0) return MDB_CORRUPTED;
-    if (record.indexed) {
-        error = store_get(txn, store->index, record.index_key, &value);
-        if (!error && be_get(value.mv_data, 8) == seq)
-            error = store_remove(txn, store->index, record.index_key);
-        if (error) return error;
-    }
-    return store_remove(txn, store->log, seq);
-}
-
-static int put_trim(struct store *store, MDB_txn *txn, void *arg)
-{
-    const struct trim *trim = arg;
-    int error = 0;
-    for (uint64_t seq = trim->first; !error && seq < trim->end; seq++)
-        error = remove_record(store, txn, seq);
-    return error;
-}
-
-int ledger_trim(struct ledger *self, uint64_t before_seq, struct why *why, size_t *ret_removed)
-{
-    ensure(!self->readonly && !self->open);
-    struct contents *contents = &self->contents;
-    struct trim trim = { .first = contents->oldest_seq, .end = contents->older_snapshot };
-    if (trim.end > before_seq) trim.end = before_seq;
-    if (trim.end < trim.first) trim.end = trim.first;
-    if (trim.end - trim.first > LEDGER_TRIM_MAX) trim.end = trim.first + LEDGER_TRIM_MAX;
-    int rc = trim.end == trim.first ? store_check(&self->store, why)
-                                    : store_write(&self->store, put_trim, &trim, why);
-    if (rc < 0) return rc;
-    contents->oldest_seq = trim.end;
-    *ret_removed = (size_t)(trim.end - trim.first);
-    return 0;
-}
-
-int ledger_backup(struct ledger *self, const char *path, struct why *why)
-{
-    return store_copy(&self->store, path, why);
 }

@@ -10,8 +10,8 @@
 //     rc = ledger_each(ledger, snapshot.seq + 1, replay, state, &why);
 //
 // To the ledger, records and snapshots are bytes without meaning. Each record is chained to the one
-// before it (record.h); opening verifies the chain from the oldest kept record to the ledger head,
-// and every snapshot. Appended records wait in memory until commit, so readers and ledger_head see
+// before it (record.h); opening verifies the chain from record 1 to the ledger head, and every
+// snapshot. Appended records wait in memory until commit, so readers and ledger_head see
 // only durable records.
 //
 // When a write to disk fails, the state of the disk is unknown: that call and all later ones return
@@ -27,7 +27,6 @@
 enum {
     LEDGER_RECORD_MAX = 8 << 20,    // Bytes of one record
     LEDGER_SNAPSHOT_MAX = 64 << 20, // Bytes of one snapshot
-    LEDGER_TRIM_MAX = 500,          // Records removed by one call
 };
 
 struct ledger_options {
@@ -44,7 +43,7 @@ struct ledger;
 int ledger_open(const char *dir, const char *run_id, const struct ledger_options *options,
                 struct why *why, struct ledger **ret_ledger);
 
-// For tools, beside a running coordinator or on a backup: verifies and reads, takes no lock, does
+// For tools, beside a running coordinator or on a copy: verifies and reads, takes no lock, does
 // not raise the incarnation. ledger_head is that of the time of opening; ledger_each and
 // ledger_read see the records of the time of the call.
 int ledger_open_readonly(const char *dir, struct why *why, struct ledger **ret_ledger);
@@ -53,7 +52,6 @@ void ledger_close(struct ledger **self_p); // NULL is allowed; drops what is not
 
 const char *ledger_run_id(const struct ledger *self);
 uint64_t ledger_incarnation(const struct ledger *self);
-uint64_t ledger_oldest(const struct ledger *self); // The first record still kept; 1 at first
 
 // The ledger head: the newest durable record, and the chain up to it. An empty ledger has 0 and an
 // all-zero hash.
@@ -61,7 +59,7 @@ void ledger_head(const struct ledger *self, uint64_t *ret_seq, struct hash *ret_
 
 // Whether this ledger has record `seq` with this chain, which a member saw and remembers. CORRUPT,
 // naming both records: the ledger ends before it or has another record `seq`, so the disk went back
-// to an older state, even if that state is consistent. 0 also for seq 0 and for a trimmed record.
+// to an older state, even if that state is consistent. 0 also for seq 0.
 int ledger_covers(struct ledger *self, uint64_t seq, const struct hash *chain, struct why *why);
 
 // The bytes of the file that are or were in use, and map_bytes_max, at which it is full.
@@ -73,17 +71,17 @@ uint32_t ledger_damaged_snapshots(const struct ledger *self);
 // The newest undamaged snapshot; its seq is 0 if there is none.
 int ledger_snapshot(struct ledger *self, struct why *why, struct snapshot *ret_snapshot);
 
-// One record. NOT_FOUND: it was trimmed, or is newer than the head.
+// One record. NOT_FOUND: it is newer than the head.
 int ledger_read(struct ledger *self, uint64_t seq, struct why *why, struct record *ret_record);
 
 // Calls `visit` with each record from `from_seq` (≥ 1) on, in order. `visit` borrows the record for
 // the call and may read the ledger but not write to it. A result other than 0 ends the walk and is
-// returned. NOT_FOUND if `from_seq` was trimmed.
+// returned.
 typedef int ledger_visit_fn(void *arg, const struct record *record);
 int ledger_each(struct ledger *self, uint64_t from_seq, ledger_visit_fn *visit, void *arg,
                 struct why *why);
 
-// The newest kept record that was appended with this index key.
+// The newest record that was appended with this index key.
 int ledger_find(struct ledger *self, uint64_t index_key, struct why *why, uint64_t *ret_seq);
 
 // Opens a transaction. There is one at a time.
@@ -103,12 +101,3 @@ int ledger_put_snapshot(struct ledger *self, const void *bytes, size_t count, st
 // the ledger is unchanged and usable. Any other fault is final (see above).
 int ledger_commit(struct ledger *self, struct why *why);
 void ledger_abort(struct ledger *self); // Allowed when there is none
-
-// Removes the oldest records: those before `before_seq` that the older of two snapshots makes
-// superfluous, at most LEDGER_TRIM_MAX in a call. Call again while it removes that many.
-int ledger_trim(struct ledger *self, uint64_t before_seq, struct why *why, size_t *ret_removed);
-
-// Copies the committed state to the new directory `path`, which then is a ledger like this one. It
-// is written under another name and renamed, so after a crash it is complete or not there. An
-// existing directory is refused.
-int ledger_backup(struct ledger *self, const char *path, struct why *why);

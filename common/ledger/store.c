@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -248,50 +247,6 @@ int store_write(struct store *self, store_put_fn *put, void *arg, struct why *wh
     return rc;
 }
 
-// Copies into a directory that is empty or has an incomplete copy.
-static int copy_into(struct store *self, int dir_fd)
-{
-    int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
-    int fd = openat(dir_fd, "data.mdb", flags, 0600);
-    if (fd < 0) return errno;
-    int error = mdb_env_copyfd2(self->env, fd, MDB_CP_COMPACT);
-    if (!error && (fsync(fd) < 0 || fsync(dir_fd) < 0)) error = errno;
-    close(fd);
-    return error;
-}
-
-static int rename_durably(const char *from, const char *to, int dir_fd)
-{
-    if (rename(from, to) < 0) return errno;
-    int parent_fd = openat(dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int error = parent_fd < 0 || fsync(parent_fd) < 0 ? errno : 0;
-    if (parent_fd >= 0) close(parent_fd);
-    return error;
-}
-
-int store_copy(struct store *self, const char *path, struct why *why)
-{
-    char beside[PATH_MAX];
-    int rc = store_check(self, why);
-    if (rc < 0) return rc;
-    if ((size_t)snprintf(beside, sizeof beside, "%s.tmp", path) >= sizeof beside)
-        return why_set(why, FAULT_RANGE, "the path of the backup has more than %zu bytes",
-                       sizeof beside - sizeof ".tmp");
-    int error = mkdir(beside, 0700) < 0 && errno != EEXIST ? errno : 0;
-    int dir_fd = error ? -1 : open(beside, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (!error && dir_fd < 0) error = errno;
-    if (!error) error = copy_into(self, dir_fd);
-    if (!error) error = rename_durably(beside, path, dir_fd);
-    if (error && dir_fd >= 0) unlinkat(dir_fd, "data.mdb", 0), rmdir(beside);
-    if (dir_fd >= 0) close(dir_fd);
-    if (!error) return 0;
-    bool exists = error == ENOTEMPTY || error == EEXIST;
-    return why_set(why, exists ? FAULT_DENIED : fault_from_lmdb(error),
-                   "backup to %s: %s; nothing "
-                   "there was changed",
-                   path, mdb_strerror(error));
-}
-
 static MDB_val number_key(uint64_t number, uint8_t bytes[8])
 {
     be_put(bytes, number, 8);
@@ -342,11 +297,4 @@ int store_reserve(MDB_txn *txn, MDB_dbi table, uint64_t number, size_t count, un
     int error = mdb_put(txn, table, &key, &value, flags | MDB_RESERVE);
     if (!error) *ret_room = value.mv_data;
     return error;
-}
-
-int store_remove(MDB_txn *txn, MDB_dbi table, uint64_t number)
-{
-    uint8_t bytes[8];
-    MDB_val key = number_key(number, bytes);
-    return mdb_del(txn, table, &key, NULL);
 }

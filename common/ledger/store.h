@@ -64,15 +64,9 @@ int store_check(const struct store *self, struct why *why);
 int store_fail(const struct store *self, int error, const char *doing, struct why *why);
 int store_open_failed(const struct store *self, int error, struct why *why);
 
-// Copies the committed state, compacted, to a new directory `path` that can be opened like this
-// one: written under the name `path`.tmp, synced, then renamed. An existing directory with files is
-// refused.
-int store_copy(struct store *self, const char *path, struct why *why);
-
 // Numbered entries; they return an error. `checked`, for read transactions only: a value that would
 // lie outside the file is MDB_CORRUPTED.
 int store_get_checked(MDB_txn *txn, MDB_dbi table, uint64_t number, MDB_val *ret_value);
 int store_get(MDB_txn *txn, MDB_dbi table, uint64_t number, MDB_val *ret_value);
 int store_reserve(MDB_txn *txn, MDB_dbi table, uint64_t number, size_t count, unsigned flags,
                   uint8_t **ret_room); // The caller fills all of it at once
-int store_remove(MDB_txn *txn, MDB_dbi table, uint64_t number);

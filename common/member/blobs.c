@@ -1,4 +1,3 @@
-#include "common/base/ensure.h"
 #include "common/member/blobs.h"
 #include <string.h>
 
@@ -209,10 +208,11 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
     }
 }
 
-static void send_forget(const struct wire_forget *job, struct outbox *out)
+static void send_forget(const struct wire_blob *blobs, uint32_t count, struct outbox *out)
 {
-    outbox_job(out, PORT_DISK, FRAME_FORGET, job);
-    outbox_job(out, PORT_FETCHER, FRAME_FORGET, job);
+    const struct wire_forget job = { blobs, count };
+    outbox_job(out, PORT_DISK, FRAME_FORGET, &job);
+    outbox_job(out, PORT_FETCHER, FRAME_FORGET, &job);
 }
 
 void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out)
@@ -221,7 +221,7 @@ void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out
     // mutant: blobs: what comes late stays
     if (hash_is_none(hash) || is_known_hash(self, hash)) return;
     if (self->spared_count++ < BLOBS_SPARED_MAX) self->spared[self->spared_count - 1] = *hash;
-    send_forget(&(struct wire_forget){ 0, &blob, 1 }, out);
+    send_forget(&blob, 1, out);
 }
 
 void blobs_mark(struct blobs *self) { self->spared_count = 0; }
@@ -291,10 +291,10 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
         take_out(self, i);
         if (!is_known_hash(self, &blob.hash)) gone[count++] = blob;
         if (count < 256) continue;
-        send_forget(&(struct wire_forget){ before_step, gone, count }, out);
+        send_forget(gone, count, out);
         count = 0;
     }
-    if (count) send_forget(&(struct wire_forget){ before_step, gone, count }, out);
+    if (count) send_forget(gone, count, out);
 }
 
 void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct outbox *out)
@@ -302,9 +302,8 @@ void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct
     struct blob_entry *entry = known(self, name);
     // mutant: blobs: what was revealed goes, though others need it
     if (!entry || entry->reveals == 0 || --entry->reveals > 0 || entry->is_result) return;
-    const uint64_t step = entry->step;
     take_out(self, (uint32_t)(entry - self->entries));
-    if (!is_known_hash(self, &name->hash)) send_forget(&(struct wire_forget){ step, name, 1 }, out);
+    if (!is_known_hash(self, &name->hash)) send_forget(name, 1, out);
 }
 
 // Half is left for the steps that come, for what rounds that were void had, and for audits.

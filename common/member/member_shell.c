@@ -22,7 +22,7 @@ struct running {
     const struct member_process *process;
     struct member *member; // The first field of the actor's state
     struct identity *identity;
-    char dir[512], blobs[600], host[128];
+    char dir[512], blobs[600];
     struct journal *journal;
     uint64_t instance; // Its incarnation as well: one life, one number
     blob_store_t *store;

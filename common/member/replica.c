@@ -221,10 +221,8 @@ static bool settle_epoch_end(struct replica *self, const struct wire_run *run, s
 static void hear_ack(struct replica *self, const struct wire_ack *ack)
 {
     if (ack->kind == FRAME_HOLDS && self->holding && ack->round == self->step &&
-        hash_equal(&ack->hash, &self->digest)) {
+        hash_equal(&ack->hash, &self->digest))
         self->told = true;
-        self->told_step = ack->round;
-    }
 }
 
 static void hear_refused(struct replica *self, const struct wire_refused *refused,

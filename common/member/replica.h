@@ -39,9 +39,8 @@ struct replica {
     uint64_t fetched_epoch; // Of the run, when the pinned step was last asked for
     uint64_t sought_epoch;  // Of the newest restore, when parameters were last looked for
     uint64_t retry_ms;
-    uint64_t stuck_ms;  // Since when the next step waits for what is not to be had; by the pace
-    uint64_t told_step; // The newest step that the coordinator acknowledged from us
-    uint64_t told_seq;  // The RUN that `told` belongs to
+    uint64_t stuck_ms; // Since when the next step waits for what is not to be had; by the pace
+    uint64_t told_seq; // The RUN that `told` belongs to
     bool told;
     uint64_t tell_ms, pin_step;
     uint64_t end_step;       // The newest EPOCH_END: that step is to be pinned, and its

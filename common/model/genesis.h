@@ -15,5 +15,6 @@
 void genesis_fill(const struct model_shape *shape, uint64_t seed, float *ret_parameters); // All N
 
 // The numbers [first, first + count) of the same vector; the interval lies within [0, N) (ensured).
+// No caller yet but genesis_fill: a member that holds a share will make its own.
 void genesis_fill_interval(const struct model_shape *shape, uint64_t seed, uint64_t first,
                            uint64_t count, float *ret_parameters);

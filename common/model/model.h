@@ -61,6 +61,7 @@ int model_loss_and_grad(model_t *self, const float *params, const uint32_t *toke
 int model_loss(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
                uint32_t seq, struct why *why, double *ret_loss);
 
-// The logits of the next token: `vocab` of them, after the last of `count` tokens, 1..seq_max.
+// The logits of the next token: `vocab` of them, after the last of `count` tokens, 1..seq_max. No
+// program calls it: the tests compare the decoder, and the logits of other libraries, with it.
 int model_logits_last(model_t *self, const float *params, const uint32_t *tokens, uint32_t count,
                       struct why *why, float *ret_logits);

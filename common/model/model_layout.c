@@ -170,9 +170,7 @@ struct model_tensor model_tensor_at(const struct model_shape *shape, uint32_t in
     const uint32_t layer = (index - 1) / MODEL_TENSORS_PER_LAYER;
     const uint32_t number = (index - 1) % MODEL_TENSORS_PER_LAYER;
     const struct part part = layer_part(shape, number);
-    struct model_tensor tensor = {
-        .role = part.role, .layer = layer, .rows = part.rows, .cols = part.cols
-    };
+    struct model_tensor tensor = { .role = part.role, .rows = part.rows, .cols = part.cols };
     tensor.offset = layer_offset(shape, layer) + part_offset(shape, number);
     snprintf(tensor.name, sizeof tensor.name, "model.layers.%" PRIu32 ".%s.weight", layer,
              part.name);

@@ -22,7 +22,6 @@
 #include "common/model/rope.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct model_shape {
@@ -71,7 +70,6 @@ enum model_role {
 struct model_tensor {
     char name[MODEL_TENSOR_NAME_MAX];
     enum model_role role;
-    uint32_t layer;      // 0 outside the layers
     uint64_t offset;     // Of its first number in the vector
     uint32_t rows, cols; // [out][in]; cols is 0 for a tensor of one dimension, `rows` long
 };

@@ -9,7 +9,7 @@ enum { CURVE_PART_BYTES = 33, SHORT_MAX = 255, SHORT_BYTES = 2, LONG_BYTES = 9 }
 struct connections {
     struct connections_limits limits[CONNECTIONS_SOCKETS_MAX];
     uint32_t sockets, counts[CONNECTIONS_SOCKETS_MAX];
-    uint64_t pending_all_max, pending;
+    uint64_t pending_all_max;
     int fd_end;                                 // All descriptors in use are below
     struct connection list[CONNECTIONS_FD_MAX]; // Untouched pages cost nothing
 };
@@ -35,8 +35,6 @@ uint32_t connections_count(const struct connections *self, uint32_t where)
 {
     return self->counts[where];
 }
-
-uint64_t connections_pending(const struct connections *self) { return self->pending; }
 
 static struct connection *at(struct connections *self, int fd)
 {
@@ -198,22 +196,22 @@ static uint64_t pending_max(const struct connections *self, const struct connect
 void connections_cut_hoarders(struct connections *self, connections_measure *measure,
                               connections_cut *cut, void *arg)
 {
-    self->pending = 0;
+    uint64_t pending = 0;
     for (int fd = 0; fd < self->fd_end; fd++) {
         struct connection *connection = &self->list[fd];
         if (!connection->open || connection->cut) continue;
         if (!measure_one(self, fd, measure, arg)) continue;
         if (connection->pending > pending_max(self, connection))
             connections_cut_one(self, fd, cut, arg);
-        else self->pending += connection->pending;
+        else pending += connection->pending;
     }
-    while (self->pending > self->pending_all_max) {
+    while (pending > self->pending_all_max) {
         int largest = 0;
         for (int fd = 1; fd < self->fd_end; fd++)
             if (self->list[fd].open && !self->list[fd].cut &&
                 (self->list[largest].cut || self->list[fd].pending > self->list[largest].pending))
                 largest = fd;
-        self->pending -= self->list[largest].pending;
+        pending -= self->list[largest].pending;
         if (!self->list[largest].open || self->list[largest].cut) return;
         connections_cut_one(self, largest, cut, arg);
     }

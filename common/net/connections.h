@@ -19,7 +19,6 @@
 
 #include "common/net/curve.h"
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum { CONNECTIONS_FD_MAX = 131072, CONNECTIONS_SOCKETS_MAX = 2, CONNECTION_OWN_BYTES = 128 };
@@ -51,7 +50,6 @@ struct connections *connections_new(const struct connections_limits *limits, uin
                                     uint64_t pending_all_max);
 void connections_destroy(struct connections **self_p);
 uint32_t connections_count(const struct connections *self, uint32_t where); // Without the cut
-uint64_t connections_pending(const struct connections *self);               // As last measured
 
 void connections_opened(struct connections *self, int fd, uint32_t where, uint64_t now_ms);
 void connections_closed(struct connections *self, int fd);

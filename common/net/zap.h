@@ -15,7 +15,6 @@
 // (ZeroMQ RFC 27. Status 300 is never given: a client would hang until its handshake interval.)
 
 #include "common/net/curve.h"
-#include <stddef.h>
 #include <zmq.h>
 
 enum { ZAP_USER_MAX = 2 * CURVE_BYTES + 1, ZAP_DOMAIN_MAX = 31, ZAP_ADDRESS_MAX = 63 };

@@ -15,7 +15,6 @@
 #include "common/model/model_layout.h"
 #include "common/optimizer/dct.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 enum { CHUNKS_TENSORS_MAX = 1 << 16 };

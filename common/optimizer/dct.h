@@ -7,8 +7,7 @@
 // A coefficient is y[k] = Σ_j C[k][j]·x[j]; C is orthogonal, so x[j] = Σ_k C[k][j]·y[k] undoes it.
 // Replicas must agree on these bits, and libraries round cosf differently: the entries are computed
 // in double with + - * / and sqrt alone, in one written order, and rounded to float once. The
-// kernels of distro_kernels.h read the tables; dct_encode and dct_decode say what they have to
-// agree with.
+// kernels of distro_kernels.h read the tables.
 //
 // Even rows of C are symmetric about the middle and odd rows antisymmetric, so a transform of n
 // points folds into two of n/2: half the multiplications. The even one is a DCT-II again; the odd
@@ -54,10 +53,3 @@ uint32_t dct_side(uint32_t size, uint32_t limit);
 // `table`, `even` and `odd` start at multiples of 64 bytes.
 int dct_init(struct dct *self, uint32_t side);
 void dct_free(struct dct *self); // All zero is allowed
-
-// The definition, one sequential FMA chain per element, for tests and for reading. x and ret_y are
-// [rows->side][columns->side], dense, and may not overlap.
-//     encode: y[b][d] = Σ_h Σ_w x[h][w]·R[b][h]·C[d][w]
-//     decode: x[h][w] = Σ_b Σ_d y[b][d]·R[b][h]·C[d][w]
-void dct_encode(const struct dct *rows, const struct dct *columns, const float *x, float *ret_y);
-void dct_decode(const struct dct *rows, const struct dct *columns, const float *y, float *ret_x);

@@ -185,8 +185,6 @@ int distro_compress(distro_t *self, const float *gradient, float rate, uint8_t *
 
 // ---- which residual is which
 
-bool distro_has_candidate(const distro_t *self) { return self->candidate; }
-const float *distro_residual(const distro_t *self) { return self->residual[self->adopted]; }
 uint32_t distro_adopted(const distro_t *self) { return self->adopted; }
 
 void distro_adopt(distro_t *self)

@@ -51,7 +51,6 @@ void distro_destroy(distro_t **self);                 // NULL is allowed
 int distro_compress(distro_t *self, const float *gradient, float rate, uint8_t *ret_payload,
                     struct why *why);
 
-bool distro_has_candidate(const distro_t *self);
 void distro_adopt(distro_t *self);   // The candidate is the residual now. There is one (ensured)
 void distro_discard(distro_t *self); // Drops the candidate, if there is one
 
@@ -60,10 +59,9 @@ void distro_discard(distro_t *self); // Drops the candidate, if there is one
 struct hash distro_residual_hash(distro_t *self);
 struct hash distro_candidate_hash(distro_t *self); // There is a candidate (ensured)
 
-// The adopted residual, and which of the two it is: 0 or 1. A caller that writes other values to it
+// Which of the two residuals is the adopted one: 0 or 1. A caller that writes other values to it
 // (from a checkpoint, passed by distro_check_residual) calls distro_changed: the candidate is
 // dropped.
-const float *distro_residual(const distro_t *self);
 uint32_t distro_adopted(const distro_t *self);
 void distro_changed(distro_t *self);
 
@@ -78,5 +76,6 @@ int distro_set_residual(distro_t *self, const float *residual, struct why *why);
 // FAULT_NAN, naming the first value that no residual can have: not finite, or 2^64 and more.
 int distro_check_residual(const float *residual, uint64_t count, struct why *why);
 
-// For tests: another instruction set's kernels (distro_kernels.h).
+// For tests and benchmarks, no program calls it: another instruction set's kernels
+// (distro_kernels.h).
 void distro_set_kernels(distro_t *self, const struct distro_kernels *kernels);

@@ -89,5 +89,6 @@ extern const struct distro_kernels distro_kernels_avx512, distro_kernels_avx2, d
 
 const struct distro_kernels *distro_kernels_best(void); // For this processor
 
-// "avx512", "avx2" or "base"; NULL for another name and for what this processor cannot run.
+// For tests and benchmarks, no program calls it: "avx512", "avx2" or "base"; NULL for another name
+// and for what this processor cannot run.
 const struct distro_kernels *distro_kernels_named(const char *name);

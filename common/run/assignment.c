@@ -26,7 +26,6 @@ void assignment_deal(uint64_t seed, const uint32_t *trainer_indices, uint32_t tr
     for (uint32_t i = 1; i < trainers; i++) ensure(trainer_indices[i - 1] < trainer_indices[i]);
     out->trainers = trainers;
     out->count = trainers < batch_size ? trainers : batch_size;
-    out->batch_size = batch_size;
     shuffle(seed, out->shares, trainers);
     for (uint32_t place = 0, begin = 0; place < trainers; place++) {
         struct share *share = &out->shares[place];
@@ -49,18 +48,5 @@ bool deal_of_trainer(const struct deal *self, uint32_t trainer, struct share *re
     const struct share *share = &self->shares[self->by_trainer[low]];
     if (share->trainer != trainer || share->begin == share->end) return false;
     *ret_share = *share;
-    return true;
-}
-
-bool deal_at_position(const struct deal *self, uint32_t position, struct share *ret_share)
-{
-    if (position >= self->batch_size || self->trainers == 0) return false;
-    const uint32_t base = self->batch_size / self->trainers;
-    const uint32_t longer = self->batch_size % self->trainers;
-    const uint64_t longer_end = (uint64_t)longer * (base + 1);
-    const uint32_t place = position < longer_end
-                               ? position / (base + 1)
-                               : longer + (uint32_t)(position - longer_end) / base;
-    *ret_share = self->shares[place];
     return true;
 }

@@ -31,7 +31,6 @@ struct deal {
     uint32_t *by_trainer; // [capacity] places in `shares`, in order of trainer
     uint32_t trainers;    // T
     uint32_t count;       // Trainers that got something: the smaller of T and B
-    uint32_t batch_size;  // B
 };
 
 // Deals [0, batch_size) to the trainers, whose indices must rise strictly; 0 ≤ trainers ≤ capacity.
@@ -42,7 +41,3 @@ void assignment_deal(uint64_t seed, const uint32_t *trainer_indices, uint32_t tr
 // The trainer's share. False, and nothing written, if it is no trainer of this deal or got nothing.
 // O(log T).
 bool deal_of_trainer(const struct deal *self, uint32_t trainer, struct share *ret_share);
-
-// The share that holds a position. False, and nothing written, if the position is in no share.
-// O(1).
-bool deal_at_position(const struct deal *self, uint32_t position, struct share *ret_share);

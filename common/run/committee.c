@@ -5,22 +5,6 @@
 
 enum { ROUNDS = 90, BLOCK_BITS = 256 };
 
-bool committee_init(struct committee *ret_self, uint64_t seed, uint32_t clients,
-                    uint32_t tie_breakers, uint32_t witness_nodes, uint32_t verification_percent)
-{
-    if (clients > MEMBERS_MAX || tie_breakers > clients || verification_percent > 100) return false;
-    if (witness_nodes > clients || witness_nodes > WITNESSES_MAX) return false;
-    const uint32_t everybody = clients < WITNESSES_OPEN ? clients : WITNESSES_OPEN;
-    *ret_self = (struct committee){
-        .seed = seed,
-        .clients = clients,
-        .tie_breakers = tie_breakers,
-        .verifiers = (clients - tie_breakers) * verification_percent / 100,
-        .witnesses = witness_nodes ? witness_nodes : everybody,
-    };
-    return true;
-}
-
 static struct hash key_of(uint64_t seed, enum committee_salt salt)
 {
     static const char *const salts[] = {
@@ -74,7 +58,7 @@ static void swap_or_not(struct source *source, uint32_t sum, uint32_t last, uint
 
 // Every round is its own inverse, and exchanging the entries of an array composes from the right:
 // with the rounds taken from the last to the first, the array ends as the shuffle itself.
-void committee_shuffle(const struct hash *key, uint32_t n, uint32_t *ret_positions)
+static void shuffle(const struct hash *key, uint32_t n, uint32_t *ret_positions)
 {
     struct source source;
     ensure(n <= MEMBERS_MAX);
@@ -88,61 +72,9 @@ void committee_shuffle(const struct hash *key, uint32_t n, uint32_t *ret_positio
     }
 }
 
-uint32_t committee_shuffle_one(const struct hash *key, uint32_t n, uint32_t index)
-{
-    struct source source;
-    ensure(n <= MEMBERS_MAX && index < n);
-    memcpy(source.bytes, key->bytes, HASH_BYTES);
-    for (int round = 0; round < ROUNDS; round++) {
-        const uint32_t mirror = (draw_pivot(&source, round, n) + n - index) % n;
-        const uint32_t high = index > mirror ? index : mirror;
-        const struct hash bits = draw_bits(&source, high / BLOCK_BITS);
-        if (bit_at(&bits, high)) index = mirror;
-    }
-    return index;
-}
-
 void committee_positions(uint64_t seed, enum committee_salt salt, uint32_t n,
                          uint32_t *ret_positions)
 {
     const struct hash key = key_of(seed, salt);
-    committee_shuffle(&key, n, ret_positions);
-}
-
-uint32_t committee_position(uint64_t seed, enum committee_salt salt, uint32_t n, uint32_t index)
-{
-    const struct hash key = key_of(seed, salt);
-    return committee_shuffle_one(&key, n, index);
-}
-
-enum committee_role committee_role(const struct committee *self, uint32_t position)
-{
-    ensure(position < self->clients);
-    if (position < self->tie_breakers) return ROLE_TIE_BREAKER;
-    return position - self->tie_breakers < self->verifiers ? ROLE_VERIFIER : ROLE_TRAINER;
-}
-
-bool committee_is_witness(const struct committee *self, uint32_t position)
-{
-    ensure(position < self->clients);
-    return position < self->witnesses;
-}
-
-static bool is_drawn(const struct committee *self, enum committee_salt salt, uint64_t index,
-                     uint64_t position)
-{
-    if (index >= self->clients) return false;
-    return committee_position(self->seed, salt, self->clients, (uint32_t)index) == position;
-}
-
-bool committee_check_role(const struct committee *self, uint64_t index, uint64_t position,
-                          enum committee_role role)
-{
-    return is_drawn(self, SALT_COMMITTEE, index, position) &&
-           committee_role(self, (uint32_t)position) == role;
-}
-
-bool committee_check_witness(const struct committee *self, uint64_t index, uint64_t position)
-{
-    return position < self->witnesses && is_drawn(self, SALT_WITNESS, index, position);
+    shuffle(&key, n, ret_positions);
 }

@@ -11,7 +11,9 @@
 // rounds down, and counts those who spoke when witness_nodes is 0.) Without witnesses there is no
 // quorum.
 
-#include "common/run/bloom.h"
+#include "common/run/limits.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 enum { QUORUM_NONE = INT32_MAX }; // The quorum of no witnesses: more than there can be
 
@@ -21,12 +23,3 @@ uint32_t quorum_of(uint32_t elected); // elected ≤ WITNESSES_MAX
 // somebody honest has said it.
 uint32_t quorum_liars(uint32_t members);
 bool quorum_reached(uint32_t votes, uint32_t elected);
-
-// How many of the witnesses saw this trainer take part: whose participants' filter has SHA256(key).
-// Psyche's trainer_healthy_score_by_witnesses. `filters` are of those who voted.
-uint32_t quorum_health_score(const struct bloom *filters, uint32_t count,
-                             const uint8_t signer_key[32]);
-
-// Whether that many are a quorum of the elected.
-bool quorum_is_healthy(const struct bloom *filters, uint32_t count, uint32_t elected,
-                       const uint8_t signer_key[32]);

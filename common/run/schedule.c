@@ -1,7 +1,5 @@
 #include "common/run/schedule.h"
 #include "common/base/ensure.h"
-#include <stdbool.h>
-#include <stddef.h>
 
 __extension__ typedef unsigned __int128 u128; // 2 · 2^32 · 2^64 must fit
 

@@ -148,13 +148,6 @@ enum table_answer table_done(struct table *self, uint64_t round, const struct in
     return mark(self, from, to, list, count);
 }
 
-enum table_answer table_return(struct table *self, uint64_t round, const struct interval *list,
-                               uint32_t count)
-{
-    const struct mark from = { TABLE_PENDING, round }, to = { TABLE_TODO, 0 };
-    return mark(self, from, to, list, count);
-}
-
 enum table_answer table_fail(struct table *self, uint64_t round, const struct interval *list,
                              uint32_t count)
 {
@@ -198,6 +191,13 @@ enum table_answer table_list(const struct table *self, enum table_state state, u
 
 // ---- Questions ----
 
+uint64_t table_frontier(const struct table *self)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (self->entries[i].state != TABLE_FAILED) return self->entries[i].begin;
+    return self->cursor;
+}
+
 enum table_state table_state_at(const struct table *self, uint64_t position)
 {
     uint32_t low = 0, high = self->count;
@@ -209,29 +209,6 @@ enum table_state table_state_at(const struct table *self, uint64_t position)
     }
     if (low == self->count || self->entries[low].begin > position) return TABLE_DONE;
     return (enum table_state)self->entries[low].state;
-}
-
-struct table_counts table_count(const struct table *self)
-{
-    uint64_t counts[TABLE_FAILED + 1] = { 0 }, listed = 0;
-    for (uint32_t i = 0; i < self->count; i++) {
-        const uint64_t length = self->entries[i].end - self->entries[i].begin;
-        counts[self->entries[i].state] += length;
-        listed += length;
-    }
-    return (struct table_counts){
-        .done = self->cursor - listed,
-        .returned = counts[TABLE_TODO],
-        .pending = counts[TABLE_PENDING],
-        .failed = counts[TABLE_FAILED],
-    };
-}
-
-uint64_t table_frontier(const struct table *self)
-{
-    for (uint32_t i = 0; i < self->count; i++)
-        if (self->entries[i].state != TABLE_FAILED) return self->entries[i].begin;
-    return self->cursor;
 }
 
 bool table_equal(const struct table *a, const struct table *b)
@@ -266,17 +243,4 @@ bool table_check(const struct table *self)
             return false;
     }
     return true;
-}
-
-const char *table_answer_text(enum table_answer answer)
-{
-    static const char *const texts[] = {
-        [TABLE_OK] = "done",
-        [TABLE_FULL] = "the table would need more intervals than it has room for",
-        [TABLE_UNTIDY] = "the list of samples is not sorted, or has empty or overlapping intervals",
-        [TABLE_STATE] = "a listed sample is not in the state that this starts from",
-        [TABLE_LIST_FULL] = "the list for the result is too short",
-        [TABLE_EXHAUSTED] = "fewer samples are left than asked for",
-    };
-    return texts[answer];
 }

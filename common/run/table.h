@@ -6,9 +6,9 @@
 //     0 ─────────────┬───────────┬─────────┬───────────┬───────────┬──────────────────────── ∞
 //                    └ returned ─┘         └ round 7 ──┘           └ cursor
 //
-//     todo ──table_deal──▶ pending ──table_done──▶ done         A sample goes this way once.
-//       ▲                    │  └────table_fail──▶ failed       Failed: given up, not dealt again
-//       └────table_return────┘
+//     todo ───table_deal───▶ pending ──table_done──▶ done       A sample goes this way once.
+//       ▲                       │ └────table_fail──▶ failed     Failed: given up, not dealt again
+//       └──table_return_rest──┘
 //
 // A position p is sample p mod pass_length of pass p / pass_length: the data have no end, the next
 // pass follows, and one deal may lie on both sides of a boundary. Who permutes the samples of a
@@ -53,10 +53,6 @@ struct table {
     struct table_entry *spare;   // [capacity] where the next operation writes
 };
 
-struct table_counts {
-    uint64_t done, returned, pending, failed;
-}; // Samples below the cursor
-
 // Everything below `cursor` is done, the rest todo. Borrows memory[2 · capacity] for its life.
 void table_init(struct table *self, struct table_entry *memory, uint32_t capacity,
                 uint64_t pass_length, uint64_t cursor);
@@ -70,11 +66,10 @@ enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
 enum table_answer table_deal_again(struct table *self, uint64_t round, const struct interval *list,
                                    uint32_t count);
 
-// What becomes of the listed samples, all of which must be pending in `round`.
+// What becomes of the listed samples, all of which must be pending in `round`. For table_fail, no
+// caller yet: a pace of leases gives up a task that failed too often.
 enum table_answer table_done(struct table *self, uint64_t round, const struct interval *list,
                              uint32_t count);
-enum table_answer table_return(struct table *self, uint64_t round, const struct interval *list,
-                               uint32_t count);
 enum table_answer table_fail(struct table *self, uint64_t round, const struct interval *list,
                              uint32_t count);
 
@@ -90,13 +85,11 @@ enum table_answer table_list(const struct table *self, enum table_state state, u
 enum table_answer table_put(struct table *self, enum table_state state, uint64_t round,
                             const struct interval *list, uint32_t count);
 
-enum table_state table_state_at(const struct table *self, uint64_t position); // O(log entries)
-struct table_counts table_count(const struct table *self);
 // Below it all is done or failed; divided by pass_length, how many passes are complete.
 uint64_t table_frontier(const struct table *self);
 
+// ---- For the simulator's checker; the product calls none of these ----
+
+enum table_state table_state_at(const struct table *self, uint64_t position); // O(log entries)
 bool table_equal(const struct table *a, const struct table *b); // Capacities may differ
 bool table_check(const struct table *self); // Whether it keeps all that is promised above
-
-// What a refusal means, for the one who is told.
-const char *table_answer_text(enum table_answer answer);

@@ -11,7 +11,6 @@
 // Slim images drop /usr/share/doc, where the Jargon File lies. Without it the Bible alone is used;
 // a line says so and how to get the file. The baselines are always those of the text that was used.
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/base/fault.h"

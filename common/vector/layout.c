@@ -126,18 +126,6 @@ struct interval layout_interval(const struct layout_tensor *tensor)
     return (struct interval){ tensor->offset, tensor->offset + tensor->rows * tensor->cols };
 }
 
-bool layout_equal(const struct layout *a, const struct layout *b)
-{
-    if (a->count != b->count || a->total != b->total) return false;
-    for (size_t i = 0; i < a->count; i++) {
-        const struct layout_tensor *s = &a->tensors[i], *t = &b->tensors[i];
-        if (strcmp(s->name, t->name) || s->offset != t->offset || s->rows != t->rows ||
-            s->cols != t->cols || s->dims != t->dims || s->dtype != t->dtype)
-            return false;
-    }
-    return true;
-}
-
 struct hash layout_hash(const struct layout *self)
 {
     static const char title[] = "shoal layout 1\n";

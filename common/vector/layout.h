@@ -58,7 +58,6 @@ const struct layout_tensor *layout_find(const struct layout *self, const char *n
 const struct layout_tensor *layout_at(const struct layout *self, uint64_t element);
 
 struct interval layout_interval(const struct layout_tensor *tensor);
-bool layout_equal(const struct layout *a, const struct layout *b);
 
 // SHA-256 of the line "shoal layout 1\n", then per tensor in order: name, a zero byte, and five
 // little-endian 64-bit numbers: offset, rows, cols, dims, dtype. Equal hashes: equal layouts.

@@ -47,6 +47,9 @@ const char *tags_tag_name(enum tag tag);       // "drop", ...; "unset" for what 
 enum tag tags_tag_from_name(const char *name); // TAG_UNSET for what is none
 
 // ---- Plans ----
+//
+// No caller yet: shares that move when members come and go, and checkpoints written and read by the
+// members that hold shares.
 
 // How [0, N) is cut among workers: pieces in order that do not overlap, owner < workers. A worker
 // may own none.

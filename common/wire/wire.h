@@ -123,13 +123,11 @@ enum wire_reason {
     WIRE_REFUSED_KIND,       // `value` is a kind not in the table; `max` is the last known one
     WIRE_REFUSED_FLAGS,      // The kind is known, but not accepted here
     WIRE_REFUSED_UNSIGNED,   // The kind needs a signature and has none
-    WIRE_REFUSED_REASONS
 };
 
 // The reason why bytes were refused. All pointers point to constant text.
 struct wire_refusal {
     enum wire_reason reason;
-    const char *what;  // The reason in a word or two, for counters: "cut", "range"
     const char *then;  // The consequence: "frame dropped", "record refused" ..
     const char *frame; // Name of the kind; "frame" before it is known
     struct {
@@ -156,10 +154,10 @@ const char *wire_kind_name(uint16_t kind);      // "JOIN"
 unsigned wire_kind_flags(uint16_t kind);        // enum wire_flag
 uint16_t wire_kind_from_name(const char *name); // 0 if there is none; names are upper case
 uint16_t wire_kind_next(uint16_t kind);         // The next known kind; from 0 to 0 through all
-size_t wire_body_size(uint16_t kind);           // sizeof (struct wire_x)
 
 // Worst cases of a kind, in bytes: a signed frame (at most WIRE_FRAME_MAX), a ledger record (no
-// other limit), the arena that it takes when unpacked. SIZE_MAX if that overflows.
+// other limit), the arena that it takes when unpacked. SIZE_MAX if that overflows. The fuzzers hold
+// every record and arena against the last two; no program asks for them.
 size_t wire_size_max(uint16_t kind);
 size_t wire_record_max(uint16_t kind);
 size_t wire_arena_max(uint16_t kind);
@@ -169,7 +167,6 @@ size_t wire_arena_max(uint16_t kind);
 size_t wire_frame_max(uint16_t kind);
 
 const char *wire_enum_name(const struct wire_enum *of, unsigned value); // "?" for no value
-int wire_enum_from_name(const struct wire_enum *of, const char *name);  // -1 for no name
 
 // Packing: a frame with a nil signature, the body's array alone, and [kind, body] for the ledger.
 // Each returns the number of bytes written. 0, and `out` is undefined, if they do not fit into
@@ -181,7 +178,7 @@ size_t wire_pack_body(uint16_t kind, const void *body, uint8_t *out, size_t out_
 size_t wire_pack_record(uint16_t kind, const void *body, uint8_t *out, size_t out_max);
 
 // Whether every field of the body has a value that its table allows; if not, the field and the
-// reason.
+// reason. For the fuzzers, which check what the cores say; no program asks.
 bool wire_valid(uint16_t kind, const void *body, struct wire_refusal *ret_refusal);
 
 // The number of bytes of a frame that its signature covers; 0 if the bytes are not a frame.

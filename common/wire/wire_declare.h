@@ -3,7 +3,6 @@
 // constants of an enum. wire_table.h turns lines into descriptors. wire.h has the grammar.
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/hash.h"

@@ -5,29 +5,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char *const whats[WIRE_REFUSED_REASONS] = {
-    [WIRE_REFUSED_CUT] = "cut",
-    [WIRE_REFUSED_TYPE] = "type",
-    [WIRE_REFUSED_RANGE] = "range",
-    [WIRE_REFUSED_LENGTH] = "length",
-    [WIRE_REFUSED_COUNT] = "count",
-    [WIRE_REFUSED_CONTROL] = "control character",
-    [WIRE_REFUSED_NOT_FINITE] = "not finite",
-    [WIRE_REFUSED_NULL] = "null",
-    [WIRE_REFUSED_MISSING] = "missing",
-    [WIRE_REFUSED_ARENA] = "arena full",
-    [WIRE_REFUSED_TRAILING] = "trailing bytes",
-    [WIRE_REFUSED_PROTOCOL] = "protocol",
-    [WIRE_REFUSED_KIND] = "unknown kind",
-    [WIRE_REFUSED_FLAGS] = "not accepted here",
-    [WIRE_REFUSED_UNSIGNED] = "unsigned",
-};
-
 bool wire_refuse(struct wire_refusal *refusal, enum wire_reason reason, uint64_t value,
                  uint64_t min, uint64_t max)
 {
     *refusal = (struct wire_refusal){ .reason = reason,
-                                      .what = whats[reason],
                                       .frame = "frame",
                                       .then = "dropped",
                                       .value = value,
@@ -116,7 +97,6 @@ static void reason_text(const struct wire_refusal *refusal, char out[REASON_MAX]
         SAY("kind %" PRIu64 " is not known, the last known is %" PRIu64 ": upgrade", value, max);
     case WIRE_REFUSED_FLAGS: SAY("this kind is not accepted here");
     case WIRE_REFUSED_UNSIGNED: SAY("needs a signature and has none");
-    case WIRE_REFUSED_REASONS: SAY("refused");
     }
 #undef SAY
 }

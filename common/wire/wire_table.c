@@ -64,22 +64,9 @@ uint16_t wire_kind_from_name(const char *name)
     return FRAME_NONE;
 }
 
-size_t wire_body_size(uint16_t kind)
-{
-    const struct wire_frame *frame = wire_table_frame(kind);
-    return frame ? frame->record->size : 0;
-}
-
 const char *wire_enum_name(const struct wire_enum *of, unsigned value)
 {
     return value < of->count ? of->names[value] : "?";
-}
-
-int wire_enum_from_name(const struct wire_enum *of, const char *name)
-{
-    for (int value = 0; value < of->count; value++)
-        if (strcmp(of->names[value], name) == 0) return value;
-    return -1;
 }
 
 // ---- worst cases ----------------------------------------------------------------------------
@@ -190,15 +177,4 @@ size_t wire_arena_max(uint16_t kind)
     return frame ? plus(_Alignof(max_align_t) + frame->record->size,
                         wire_table_arena_max(frame->record))
                  : 0;
-}
-
-unsigned wire_table_depth(const struct wire_record *record)
-{
-    unsigned deepest = 0;
-    for (uint32_t i = 0; i < record->field_count; i++) {
-        const struct wire_field *field = &record->fields()[i];
-        const unsigned depth = field->record ? wire_table_depth(field->record) : 0;
-        if (depth > deepest) deepest = depth;
-    }
-    return deepest + 1;
 }

@@ -51,7 +51,6 @@ const struct wire_frame *wire_table_frame(uint16_t kind);
 // The worst case of a record's packed bytes, and of the lists under it; SIZE_MAX if it overflows.
 size_t wire_table_record_max(const struct wire_record *record);
 size_t wire_table_arena_max(const struct wire_record *record);
-unsigned wire_table_depth(const struct wire_record *record); // 1 for a flat record
 
 // ---- one record without a frame around it ---------------------------------------------------
 

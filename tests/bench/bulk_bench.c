@@ -80,7 +80,7 @@ static double measure_blob(struct fixture_fetcher *fetcher, const struct hash *h
     const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, WAIT_MS);
     const double took_s = clock_s() - start_s;
     ensure(fetched && fetched->ok);
-    blob_store_forget(fetcher->store, hash);
+    blob_store_drop(fetcher->store, hash);
     return took_s;
 }
 

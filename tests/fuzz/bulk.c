@@ -242,7 +242,8 @@ static bool fetch_blob(const uint8_t *at, const uint8_t *end, blob_store_t *stor
         if (!blob_fetch_is_whole(blob)) continue;
         ensure(memcmp(blob->bytes, bytes, sizeof bytes) == 0); // Nothing else is ever whole
         blob_fetch_keep(blob, store);
-        ensure(blob_store_has(store, &hash));
+        size_t kept;
+        ensure(blob_store_size(store, &hash, &kept) && kept == sizeof bytes);
     }
     const bool done = blob->fetch.state == FETCH_DONE;
     blob_fetch_destroy(&blob);

@@ -56,7 +56,7 @@ static void say(struct seed *seed, uint16_t kind, uint8_t from, uint8_t after,
     seed->bytes[seed->used++] = from;
     seed->bytes[seed->used++] = after;
     seed->used++;
-    if (wire_body_size(kind)) add_choices(seed, wire_table_frame(kind)->record, choices);
+    if (wire_table_frame(kind)) add_choices(seed, wire_table_frame(kind)->record, choices);
     while (seed->used > head + EVENT_HEAD && seed->bytes[seed->used - 1] == 0) seed->used--;
     if (seed->used > head + EVENT_HEAD + 255) seed->used = head + EVENT_HEAD + 255;
     seed->bytes[head + 3] = (uint8_t)(seed->used - head - EVENT_HEAD);

@@ -419,9 +419,8 @@ static void print(const struct talk *talk, const char *way, uint16_t kind, const
 
 static void hear(struct talk *talk, const struct msg *in)
 {
-    static const char *const ways[PORT_COUNT] = { "> mail",    "> news",  "> disk",
-                                                  "> clock",   "> log",   "> learner",
-                                                  "> fetcher", "> shell", "> peer" };
+    static const char *const ways[PORT_COUNT] = { "> mail", "> news",    "> disk",    "> clock",
+                                                  "> log",  "> learner", "> fetcher", "> shell" };
     const bool verbose = fuzz_is_verbose();
     if (verbose) print(talk, in->from[0] ? in->from : "local or news", in->kind, in->body);
     outbox_clear(&talk->out);
@@ -486,8 +485,7 @@ static void answer_show(struct talk *talk, const struct wire_show *show, bool ok
                                     HONEST_FLOATS * sizeof(float) };
     if (ok) keep_blob(talk, &blob.hash, blob.bytes);
     hear_local(talk, FRAME_SHOWN,
-               &(struct wire_shown){
-                   .round = show->round, .ok = ok, .residual = show->residual, .blob = blob });
+               &(struct wire_shown){ .round = show->round, .ok = ok, .blob = blob });
 }
 
 static void answer_save(struct talk *talk, const struct wire_save *save, bool ok)
@@ -554,9 +552,8 @@ static void answer(struct talk *talk, const struct event *event)
     if (job.kind == FRAME_FETCH) answer_fetch(talk, body, ok, ok ? 0 : choices[1]);
     else if (job.kind == FRAME_FETCH_MODEL) {
         const struct wire_fetch_model *fetch = body;
-        hear_local(
-            talk, FRAME_FETCHED_MODEL,
-            &(struct wire_fetched_model){ .ok = ok, .step = fetch->step, .digest = fetch->digest });
+        hear_local(talk, FRAME_FETCHED_MODEL,
+                   &(struct wire_fetched_model){ .ok = ok, .step = fetch->step });
     } else answer_learner(talk, job.kind, body, ok);
     free(job.body);
 }

@@ -82,31 +82,39 @@ void payload_fuzz_write_seeds(const char *folder)
     }
 }
 
-// ---- Merkle paths -------------------------------------------------------------------------------
+// ---- Merkle proofs ------------------------------------------------------------------------------
 
-// A path is believed if and only if it is the one that the leaves give.
+static struct hash subtree(void *arg, uint64_t from, uint64_t to)
+{
+    const struct hash *leaves = arg;
+    return merkle_root(leaves + from, to - from);
+}
+
+// A proof is believed if and only if it is the one that the leaves give.
 bool merkle_fuzz_check(const uint8_t *bytes, size_t count)
 {
-    enum { LEAVES_MAX = 70 };
-    struct hash leaves[LEAVES_MAX], path[MERKLE_PATH_MAX], said[MERKLE_PATH_MAX];
-    if (count < 4) return false;
-    const size_t leaf_count = 1 + bytes[0] % LEAVES_MAX, index = bytes[1] % leaf_count;
+    enum { LEAVES_MAX = 70, SAID_MAX = 64, HEAD_BYTES = 5 };
+    struct hash leaves[LEAVES_MAX], path[MERKLE_RANGE_MAX], said[SAID_MAX];
+    if (count < HEAD_BYTES) return false;
+    const size_t leaf_count = 1 + bytes[0] % LEAVES_MAX, first = bytes[1] % leaf_count;
+    const size_t length = 1 + bytes[2] % (leaf_count - first);
     for (size_t i = 0; i < leaf_count; i++) leaves[i] = merkle_leaf(&i, sizeof i);
+    const size_t last = first + length;
     const struct hash root = merkle_root(leaves, leaf_count);
-    const size_t length = merkle_make_path(leaves, leaf_count, index, path);
-    ensure(merkle_check_path(&root, &leaves[index], index, leaf_count, path, length));
-    const uint8_t *at = bytes + 4, *end = bytes + count;
-    size_t said_length = 0;
-    while (said_length < MERKLE_PATH_MAX && end - at >= 2) { // A hash of the path, or another
-        said[said_length] = at[0] < length ? path[at[0]] : leaves[at[0] % leaf_count];
-        said[said_length++].bytes[at[1] % HASH_BYTES] ^= at[1] & 0x80 ? 1 : 0;
+    const size_t size = merkle_make_range(leaf_count, first, last, subtree, leaves, path);
+    ensure(merkle_check_range(&root, leaf_count, first, last, leaves + first, path, size));
+    const uint8_t *at = bytes + HEAD_BYTES, *end = bytes + count;
+    size_t said_size = 0;
+    while (said_size < SAID_MAX && end - at >= 2) { // A hash of the path, or another
+        said[said_size] = at[0] < size ? path[at[0]] : leaves[at[0] % leaf_count];
+        said[said_size++].bytes[at[1] % HASH_BYTES] ^= at[1] & 0x80 ? 1 : 0;
         at += 2;
     }
-    const size_t said_index = bytes[2], said_count = bytes[3];
-    const bool is_true = said_index == index && said_length == length && said_count == leaf_count &&
-                         memcmp(said, path, length * sizeof *path) == 0;
-    const bool accepted =
-        merkle_check_path(&root, &leaves[index], said_index, said_count, said, said_length);
+    const size_t said_first = bytes[3], said_count = bytes[4];
+    const bool is_true = said_first == first && said_size == size && said_count == leaf_count &&
+                         memcmp(said, path, size * sizeof *path) == 0;
+    const bool accepted = merkle_check_range(&root, said_count, said_first, said_first + length,
+                                             leaves + first, said, said_size);
     ensure(!is_true || accepted);
     // The root does not bind the count: another one is believed only where it gives the same tree.
     ensure(!accepted || is_true || said_count != leaf_count);

@@ -10,7 +10,8 @@
 bool payload_fuzz_check(const uint8_t *bytes, size_t count);
 void payload_fuzz_write_seeds(const char *folder);
 
-// A Merkle path: leaf count, index, which leaf is proved, then the path.
+// A Merkle proof: leaf count, first leaf, how many; then which are said to be first, and of how
+// many; then the path.
 bool merkle_fuzz_check(const uint8_t *bytes, size_t count);
 
 // The packed body of a COMMIT or a VOTE, as receivers judge it: 'c', 'v'.

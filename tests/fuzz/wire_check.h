@@ -18,7 +18,7 @@ static inline void wire_check_refusal(const struct wire_refusal *refusal, size_t
 {
     const size_t needed = wire_refusal_text(refusal, wire_check_text, WIRE_CHECK_TEXT);
     ensure(needed > 0 && needed < WIRE_REFUSAL_TEXT_MAX);
-    ensure(refusal->offset <= count && refusal->what && refusal->path_count <= WIRE_DEPTH_MAX);
+    ensure(refusal->offset <= count && refusal->path_count <= WIRE_DEPTH_MAX);
 }
 
 // Prints in one line, without control characters, whatever the room.

@@ -294,7 +294,7 @@ static void show(struct sim *self, uint8_t id, const struct wire_show *job)
 {
     struct node *node = &self->nodes[id];
     const struct learner *learner = &node->learner;
-    struct wire_shown shown = { .round = job->round, .residual = job->residual };
+    struct wire_shown shown = { .round = job->round };
     shown.ok = learner->holding &&
                (hash_equal(&learner->residual, &job->residual) ||
                 (learner->has_previous && hash_equal(&learner->previous, &job->residual)));
@@ -503,9 +503,7 @@ static void fetch(struct sim *self, uint8_t id, const struct wire_fetch *job)
 static void fetch_model(struct sim *self, uint8_t id, const struct wire_fetch_model *job)
 {
     struct learner *learner = &self->nodes[id].learner;
-    struct wire_fetched_model fetched = {
-        .step = job->step, .digest = job->digest, .bytes = 400, .holders = 1
-    };
+    struct wire_fetched_model fetched = { .step = job->step, .bytes = 400, .holders = 1 };
     ensure(job->floats == FLOATS);
     fetched.ok = holder_of(self, id, job->holders, job->holders_count, NULL, job) != NOBODY;
     if (fetched.ok) {

@@ -235,9 +235,8 @@ static void print(const struct sim *self, uint8_t id, const char *arrow, const c
 
 static const char *port_name(const struct effect *effect)
 {
-    static const char *const names[PORT_COUNT] = { "",          "(news)",  "(disk)",
-                                                   "(clock)",   "(log)",   "(learner)",
-                                                   "(fetcher)", "(shell)", "(peer)" };
+    static const char *const names[PORT_COUNT] = { "",      "(news)",    "(disk)",    "(clock)",
+                                                   "(log)", "(learner)", "(fetcher)", "(shell)" };
     return effect->port == PORT_MAIL ? effect->to : names[effect->port];
 }
 

@@ -5,6 +5,7 @@
 #include "common/optimizer/apply.h"
 #include "common/optimizer/distro.h"
 #include "common/optimizer/distro_kernels.h"
+#include "tests/unit/dct_definition.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -95,7 +95,6 @@ static inline struct hash fixture_give(blob_store_t *store, const uint8_t *bytes
 struct fixture_fetcher {
     blob_store_t *store;
     struct worker *worker;
-    struct fetcher_stats stats;
     struct fetcher_options options;
     uint8_t *arena, *body;
 };
@@ -107,8 +106,7 @@ static inline struct fixture_fetcher *fixture_fetcher_new(uint32_t patience_ms)
     self->options = (struct fetcher_options){ .identity = fixture_identity(),
                                               .store = self->store,
                                               .run = FIXTURE_RUN,
-                                              .patience_ms = patience_ms,
-                                              .stats = &self->stats };
+                                              .patience_ms = patience_ms };
     self->arena = malloc(FIXTURE_ARENA);
     self->body = malloc(FIXTURE_BODY);
     ensure(self->arena && self->body);
@@ -162,7 +160,7 @@ static inline void fixture_fetch_model(struct fixture_fetcher *self, uint64_t st
 
 static inline void fixture_forget(struct fixture_fetcher *self, const struct hash *hash)
 {
-    fixture_job(self, FRAME_FORGET, &(struct wire_forget){ 1, &(struct wire_blob){ *hash, 1 }, 1 });
+    fixture_job(self, FRAME_FORGET, &(struct wire_forget){ &(struct wire_blob){ *hash, 1 }, 1 });
 }
 
 // ---- holders that are not as they should be ---------------------------------------------------

@@ -1,5 +1,6 @@
 // What whoever asks may take of a bulk server: memory, descriptors, the patience of the others. Each is
 // said by hand (tests/live/hostile_peer.h) what the library would not say.
+#include "tests/unit/bulk_counts.h"
 #include "tests/unit/bulk_fixture.h"
 #include "tests/live/hostile_peer.h"
 #include "tests/test.h"
@@ -106,7 +107,7 @@ static void test_endless_multipart_is_cut(void **state)
     while (sent < 256 * MIB && hostile_peer_send(&peer, true, part, PART)) sent += PART;
     print_message("cut off after %d MiB\n", (int)(sent / MIB));
     assert_true(peer.fd < 0);
-    assert_true(bulk_server_stats(holder.server).cut >= 1);
+    assert_true(bulk_counts_of(holder.server).cut >= 1);
     assert_int_equal(ask(&member, FRAME_WANT, &want), FRAME_LACKING);
     member_destroy(&member);
     fixture_holder_destroy(&holder);
@@ -126,8 +127,8 @@ static void test_whole_questions_are_not(void **state)
             zmq_send(member.dealer, noise, LENGTH, part < PARTS ? ZMQ_SNDMORE : 0);
         assert_int_equal(ask(&member, FRAME_WANT, &want), FRAME_LACKING);
     }
-    assert_int_equal(bulk_server_stats(holder.server).malformed, QUESTIONS);
-    assert_int_equal(bulk_server_stats(holder.server).cut, 0);
+    assert_int_equal(bulk_counts_of(holder.server).heard, 2 * QUESTIONS);
+    assert_int_equal(bulk_counts_of(holder.server).cut, 0);
     member_destroy(&member);
     fixture_holder_destroy(&holder);
 }
@@ -227,9 +228,9 @@ static void test_a_crowd_of_one_key_is_cut(void **state)
     for (int i = 0; i < BULK_KEY_CONNECTIONS_MAX + 8; i++) {
         connect_hostile(&peers[i], &holder.holder);
         assert_true(say(&peers[i], FRAME_WANT, &want));
-        while (bulk_server_stats(holder.server).lacking <= (uint64_t)i) sleep_ms(1);
+        while (bulk_counts_of(holder.server).refusals <= (uint64_t)i) sleep_ms(1);
     }
-    assert_int_equal(bulk_server_stats(holder.server).cut, 8);
+    assert_int_equal(bulk_counts_of(holder.server).cut, 8);
     for (int i = 0; i < BULK_KEY_CONNECTIONS_MAX + 8; i++) hostile_peer_close(&peers[i]);
     fixture_holder_destroy(&holder);
 }
@@ -270,12 +271,12 @@ static void test_one_member_starves_no_other(void **state)
         assert_int_equal(ask(&member, FRAME_WANT_SAMPLES, &some), FRAME_SAMPLES);
         sleep_ms(20);
     }
-    struct bulk_server_stats stats = bulk_server_stats(server);
+    const struct bulk_counts counts = bulk_counts_of(server);
     print_message("%d answers of 4 MiB to one key, %d times busy\n",
-                  (int)((stats.samples - 16 * HONEST) / SAMPLES), (int)stats.lacking);
+                  (int)((counts.samples - 16 * HONEST) / SAMPLES), (int)counts.refusals);
     // 16 MiB wait; the kernel of the other side took the rest, 32 MiB at most for each.
-    assert_true(stats.lacking >= 24);
-    assert_true(stats.samples - 16 * HONEST < 24 * SAMPLES);
+    assert_true(counts.refusals >= 24);
+    assert_true(counts.samples - 16 * HONEST < 24 * SAMPLES);
     for (int i = 0; i < CONNECTIONS; i++) hostile_peer_close(&peers[i]);
     // Who has read all is asked no account of it
     for (int i = 0; i < 10; i++)
@@ -315,10 +316,10 @@ static void test_slow_readers_keep_no_snapshots(void **state)
                                         LEAVES, &why),
                          0);
         const struct wire_want want = { (uint32_t)i, leaves[i % LEAVES], 0, BULK_CHUNK_BYTES };
-        const uint64_t chunks = bulk_server_stats(holder.server).chunks;
+        const uint64_t chunks = bulk_counts_of(holder.server).chunks;
         for (int n = 0; n < (i ? 1 : FIRST); n++) assert_true(say(&peer, FRAME_WANT, &want));
-        while (bulk_server_stats(holder.server).chunks < chunks + (i ? 1 : FIRST)) sleep_ms(1);
-        if (i == BLOB_PINS_DEFAULT) before = resident_mib();
+        while (bulk_counts_of(holder.server).chunks < chunks + (i ? 1 : FIRST)) sleep_ms(1);
+        if (i == BLOB_PINS_MAX) before = resident_mib();
     }
     const int more = resident_mib() - before;
     print_message("%d snapshots of 8 MiB, %d MiB more resident\n", SNAPSHOTS, more);

@@ -2,6 +2,7 @@
 #include "common/base/clock.h"
 #include "common/bulk/bulk_client.h"
 #include "common/bulk/providers.h"
+#include "tests/unit/bulk_counts.h"
 #include "tests/unit/bulk_fixture.h"
 #include "tests/test.h"
 #include <arpa/inet.h>
@@ -114,7 +115,6 @@ static void test_only_guests_are_served(void **state)
     void *context = net_context_new(1);
     assert_true(curve_of_key(identity_key(identity), &key));
     assert_false(is_answered(context, identity, &holder.holder));
-    assert_true(bulk_server_stats(holder.server).refused >= 1);
     bulk_server_admit(holder.server, &key, true);
     assert_true(is_answered(context, identity, &holder.holder));
     struct wire_holder other = holder.holder; // Our own key there, not the holder's
@@ -207,8 +207,8 @@ static void test_hostile_frames(void **state)
     char text[192];
     want.offset = 0; // By its answer all before are heard
     assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT, &want, text), FRAME_LACKING);
-    assert_int_equal(bulk_server_stats(holder.server).malformed, malformed);
-    assert_int_equal(bulk_server_stats(holder.server).lacking, 1); // No other was answered
+    assert_int_equal(bulk_counts_of(holder.server).heard, malformed + 1);
+    assert_int_equal(bulk_counts_of(holder.server).refusals, 1); // No other was answered
     uint8_t answer[8];
     assert_int_equal(zmq_recv(dealer, answer, sizeof answer, ZMQ_DONTWAIT), -1);
     expect_serving(&holder, 16);
@@ -257,14 +257,15 @@ static void test_end_with_peers_connected(void **state)
     const struct hash hash = fixture_give(holder.store, bytes, 8 << 20);
     assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
     const struct wire_want want = { 1, hash, 0, BULK_CHUNK_MAX };
-    for (int i = 0; i < 100000 && bulk_server_stats(holder.server).dropped == 0; i++) {
+    struct bulk_counts counts = { 0 };
+    for (int i = 0; i < 100000 && counts.heard <= counts.chunks + 1; i++) {
         zmq_pollitem_t item = { .socket = dealer, .events = ZMQ_POLLOUT };
         assert_int_equal(zmq_poll(&item, 1, ENOUGH_MS), 1); // It reads on, answered or not
         bulk_send(dealer, NULL, FIXTURE_RUN, FRAME_WANT, &want, NULL);
+        counts = bulk_counts_of(holder.server);
     }
-    const struct bulk_server_stats stats = bulk_server_stats(holder.server);
-    assert_true(stats.dropped > 0 && stats.chunks > 0);
-    blob_store_forget(holder.store, &hash); // Some of it is still in its queue
+    assert_true(counts.heard > counts.chunks + 1 && counts.chunks > 0); // One is in hand
+    blob_store_drop(holder.store, &hash); // Some of it is still in its queue
     const uint64_t start_ms = clock_ms();
     fixture_holder_destroy(&holder);
     assert_true(clock_ms() - start_ms < 1000);
@@ -357,12 +358,12 @@ static void test_samples(void **state)
                                         fixture_at(bulk_server_endpoint(full)) };
     bulk_client_set_providers(client, list, 2);
     for (uint64_t position = 0; position < 50; position += 10) {
-        assert_int_equal(bulk_client_fetch(client, position, 10, tokens[0], &why), 0);
+        assert_int_equal(bulk_read_samples(client, position, 10, tokens[0], &why), 0);
         read_samples((void *)(uintptr_t)&many, position, 10, tokens[1], &why);
         assert_memory_equal(tokens[0], tokens[1], sizeof tokens[0]);
     }
-    assert_int_equal(bulk_server_stats(empty).lacking, 1); // Who gave them is asked again
-    assert_int_equal(bulk_server_stats(full).samples, 50);
+    assert_int_equal(bulk_counts_of(empty).refusals, 1); // Who gave them is asked again
+    assert_int_equal(bulk_counts_of(full).samples, 50);
     assert_int_equal(bulk_read_samples(client, FIRST_MISSING, 1, tokens[0], &why),
                      FAULT_UNREACHABLE);
     assert_non_null(strstr(why.text, "1000000: 2 providers asked in "));
@@ -434,13 +435,13 @@ static void test_who_is_slow_is_left_for_the_fastest(void **state)
     ask_one_by_one(client, 2);                  // Each is tried
     bulk_client_set_providers(client, list, 3); // Others first: what is known stays so
     ask_one_by_one(client, 20);
-    assert_int_equal(bulk_server_stats(servers[0]).samples, 1);
-    assert_int_equal(bulk_server_stats(servers[2]).samples, 1);
-    assert_int_equal(bulk_server_stats(servers[1]).samples, 20);
+    assert_int_equal(bulk_counts_of(servers[0]).samples, 1);
+    assert_int_equal(bulk_counts_of(servers[2]).samples, 1);
+    assert_int_equal(bulk_counts_of(servers[1]).samples, 20);
     paces[1].wait_ms = 1000; // It was good to be chosen
     ask_one_by_one(client, 3);
-    assert_int_equal(bulk_server_stats(servers[1]).samples, 21);
-    assert_int_equal(bulk_server_stats(servers[2]).samples, 3); // The faster of the other two
+    assert_int_equal(bulk_counts_of(servers[1]).samples, 21);
+    assert_int_equal(bulk_counts_of(servers[2]).samples, 3); // The faster of the other two
     bulk_client_destroy(&client);
     for (int i = 0; i < 3; i++) bulk_server_destroy(&servers[i]);
 }
@@ -486,7 +487,7 @@ static void test_who_is_silent_is_asked_once(void **state)
         ask_once(client, list, 3, 0);
     }
     assert_int_equal(silent->asked, 3);
-    assert_int_equal(bulk_server_stats(honest).samples, 21);
+    assert_int_equal(bulk_counts_of(honest).samples, 21);
     bulk_server_destroy(&honest); // Until he fails: then he goes
     ask_once(client, names, 1, FAULT_UNREACHABLE);
     assert_non_null(strstr(why.text, names[SILENT].endpoint));

@@ -2,6 +2,7 @@
 // however early they are named.
 #include "common/base/clock.h"
 #include "common/bulk/fetch.h"
+#include "tests/unit/bulk_counts.h"
 #include "tests/unit/bulk_fixture.h"
 #include "tests/test.h"
 
@@ -59,9 +60,9 @@ static void expect_model_behind(uint32_t slow, uint32_t quick)
     struct wire_holder *list = calloc(slow + 1, sizeof *list);
     struct rogue *rogue = fill_list(list, slow, quick, &honest);
     const uint64_t alone_ms = fetch_model(&digest, list + slow, 1);
-    const uint64_t before = bulk_server_stats(honest.server).chunks;
+    const uint64_t before = bulk_counts_of(honest.server).chunks;
     const uint64_t took_ms = fetch_model(&digest, list, slow + 1);
-    const uint64_t served = bulk_server_stats(honest.server).chunks - before;
+    const uint64_t served = bulk_counts_of(honest.server).chunks - before;
     print_message(
         "behind %u slow ones: %d ms, alone %d ms; the honest one served %d of %d leaves, they %u\n",
         slow, (int)took_ms, (int)alone_ms, (int)served, LEAVES, rogue->answered - 1);
@@ -100,7 +101,7 @@ static void test_blob_behind_slow_ones(void **state)
     fixture_fetch(fetcher, &hash, BLOB, list, SLOW + 1);
     const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
     assert_true(fetched && fetched->ok);
-    const uint64_t served = bulk_server_stats(honest.server).chunks;
+    const uint64_t served = bulk_counts_of(honest.server).chunks;
     print_message("behind %d slow ones: %d ms; the honest one served %d of %d chunks, they %u\n",
                   SLOW, (int)(clock_ms() - begun_ms), (int)served, BLOB / BULK_CHUNK_BYTES,
                   rogue->answered);

@@ -8,6 +8,7 @@
 #include "common/data/proof.h"
 #include "common/data/provider.h"
 #include "common/ledger/ledger.h"
+#include "tests/unit/bulk_counts.h"
 #include "tests/unit/bulk_fixture.h"
 #include "tests/unit/checkpoint_fixture.h"
 #include "tests/unit/web_fixture.h"
@@ -253,7 +254,7 @@ static void samples_come_from_the_second_provider(void **unused)
         memset(got, 0, sizeof got);
         assert_rc(bulk_read_samples(client, 0, SAMPLES, got[0], &why), 0);
         assert_memory_equal(got, truth, sizeof truth);
-        assert_true(bulk_server_stats(bad.server).lacking > 0);
+        assert_true(bulk_counts_of(bad.server).refusals > 0);
         bulk_client_destroy(&client);
         withdraw(&bad);
     }
@@ -393,10 +394,11 @@ static void every_flip_in_a_blob_is_refused(void **unused)
     for (unsigned n = 0; n < tally.flips; n++) {
         blob_store_t *store;
         struct blob_ref ref = { 0 };
+        size_t size;
         victim_flip(&victim);
         assert_rc(blob_store_new(&options, &why, &store), 0);
         assert_rc(blob_store_get(store, &hash, &why, &ref), FAULT_CORRUPT);
-        assert_false(blob_store_has(store, &hash)); // Gone, so that it is fetched again
+        assert_false(blob_store_size(store, &hash, &size)); // Gone, so that it is fetched again
         blob_store_destroy(&store);
         tally.refused++;
     }
@@ -442,7 +444,7 @@ static void a_blob_comes_from_the_second_holder(void **unused)
         fixture_fetch(fetcher, &hash, BYTES, holders, 2);
         const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
         assert_true(fetched && fetched->ok);
-        assert_int_equal(bulk_server_stats(bad.server).chunk_bytes, 0);
+        assert_int_equal(bulk_counts_of(bad.server).chunk_bytes, 0);
         struct blob_ref ref;
         assert_rc(blob_store_get(fetcher->store, &hash, &why, &ref), 0);
         assert_memory_equal(ref.bytes, bytes, BYTES);

@@ -117,7 +117,7 @@ static inline int write_step(uint64_t step, unsigned keep)
 {
     const struct checkpoint_info info = info_of(step);
     const struct checkpoint_parts parts = parts_of(keep);
-    return checkpoint_write(root, &info, &parts, &layout, params, &why, NULL);
+    return checkpoint_write(root, &info, &parts, &layout, params, &why);
 }
 
 static inline void assert_why(const char *word)

@@ -375,25 +375,6 @@ static void keys_explain_themselves(void **state)
     free(text);
 }
 
-// The printed table is TOML again: read back where no variant is in the way, it is the same file.
-static void the_table_names_every_origin(void **state)
-{
-    struct data_config data, again;
-    char path[] = P_tmpdir "/shoal-table-XXXXXX";
-    (void)state;
-    assert_int_equal(config_load_data("config/demo/data.toml", &data, &faults), 0);
-    FILE *out = fdopen(mkstemp(path), "w");
-    assert_non_null(out);
-    config_print_table(&config_data_schema, &data, &data.origin, out);
-    fclose(out);
-    char *text = slurp(path);
-    assert_non_null(strstr(text, "# config/demo/data.toml:"));
-    free(text);
-    assert_int_equal(config_load_data(path, &again, &faults), 0);
-    assert_memory_equal(&data, &again, offsetof(struct data_config, origin));
-    unlink(path);
-}
-
 // The edges of every number, from the table itself.
 static void ranges_hold_at_their_edges(void **state)
 {
@@ -590,7 +571,6 @@ TESTS(TEST(every_bad_file_is_refused_as_written), TEST(psyches_files_load_or_are
       TEST(every_word_and_table_becomes_fields), TEST(the_demo_loads_and_agrees_with_itself),
       TEST(canonical_bytes_are_golden), TEST(the_digest_knows_the_run_and_not_the_machine),
       TEST(the_sample_loads_and_holds_every_key), TEST(keys_explain_themselves),
-      TEST(the_table_names_every_origin), TEST(ranges_hold_at_their_edges),
-      TEST(nearest_names_are_near), TEST(files_are_bounded_before_they_are_believed),
-      TEST(one_change_at_a_time), TEST(deep_trees_are_refused_and_freed),
-      TEST(damaged_files_are_loaded_or_refused))
+      TEST(ranges_hold_at_their_edges), TEST(nearest_names_are_near),
+      TEST(files_are_bounded_before_they_are_believed), TEST(one_change_at_a_time),
+      TEST(deep_trees_are_refused_and_freed), TEST(damaged_files_are_loaded_or_refused))

@@ -207,6 +207,14 @@ static void set_number(void *field, size_t size, uint64_t value)
     memcpy(field, &value, size); // Little-endian machines only, as the tests' are
 }
 
+static uint64_t enum_named(const struct wire_enum *of, const char *name)
+{
+    unsigned value = 0;
+    while (value < of->count && strcmp(wire_enum_name(of, value), name) != 0) value++;
+    if (value == of->count) fail_msg("no %s is named %s", of->name, name);
+    return value;
+}
+
 static void set_field(struct talk *self, const struct wire_record *record, void *body,
                       const char *name, const char *value)
 {
@@ -221,10 +229,7 @@ static void set_field(struct talk *self, const struct wire_record *record, void 
         case WIRE_TYPE_U32: set_number(at, 4, strtoull(value, NULL, 10)); return;
         case WIRE_TYPE_U64: set_number(at, 8, strtoull(value, NULL, 10)); return;
         case WIRE_TYPE_STR: snprintf((char *)at, field->max + 1, "%s", value); return;
-        case WIRE_TYPE_ENUM:
-            assert_true(wire_enum_from_name(field->names, value) >= 0);
-            set_number(at, 1, (uint64_t)wire_enum_from_name(field->names, value));
-            return;
+        case WIRE_TYPE_ENUM: set_number(at, 1, enum_named(field->names, value)); return;
         case WIRE_TYPE_BIN: {
             struct hash hash = hash_named(self, value);
             memcpy(at, hash.bytes, HASH_BYTES);
@@ -394,7 +399,7 @@ static void hear(struct talk *self, char *line)
     static struct vote_parts parts;
     assert_int_equal(sscanf(line, "@ %llu %15s > %31s %n", &at_ms, from, kind_name, &used), 3);
     uint16_t kind = wire_kind_from_name(kind_name);
-    assert_true(kind && wire_body_size(kind) <= sizeof body);
+    assert_true(kind && wire_table_frame(kind)->record->size <= sizeof body);
     memset(&body, 0, sizeof body);
     fill(self, kind, from, line + used, &body, &parts);
     bool local = strcmp(from, "clock") == 0 || strcmp(from, "disk") == 0;

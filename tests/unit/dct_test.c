@@ -2,8 +2,8 @@
 
 #include "common/base/hash.h"
 #include "common/optimizer/chunks.h"
-#include "common/optimizer/dct.h"
 #include "tests/test.h"
+#include "tests/unit/dct_definition.h"
 
 #include <math.h>
 #include <stdlib.h>

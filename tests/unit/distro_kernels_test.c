@@ -2,6 +2,7 @@
 #include "tests/test.h"
 
 #include "common/optimizer/distro_kernels.h"
+#include "tests/unit/dct_definition.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include "common/crypto/identity.h"
 #include "common/net/signed_frame.h"
 #include "tests/test.h"
+#include "common/wire/wire_table.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -401,8 +402,9 @@ static bool hear_records(struct evidence *evidence, int at, bend_fn *bend, uint3
         assert_true(wire_unpack_body(run.records[i].body, run.records[i].bytes, run.records[i].kind,
                                      &arena, &body, &refusal));
         if ((int)i == at) {
-            assert_true(wire_body_size(run.records[i].kind) <= sizeof copy);
-            memcpy(&copy, body, wire_body_size(run.records[i].kind));
+            const size_t size = wire_table_frame(run.records[i].kind)->record->size;
+            assert_true(size <= sizeof copy);
+            memcpy(&copy, body, size);
             assert_true(bend(&copy, bit));
             body = &copy;
         }
@@ -448,7 +450,7 @@ static unsigned assert_found_out(uint16_t kind, bend_fn *bend, uint32_t stride, 
             arena.used = 0;
             assert_true(wire_unpack_body(run.records[i].body, run.records[i].bytes, kind, &arena,
                                          &body, &refusal));
-            memcpy(&copy, body, wire_body_size(kind));
+            memcpy(&copy, body, wire_table_frame(kind)->record->size);
             if (!bend(&copy, bit)) break;
             struct evidence *evidence = take_evidence();
             if (hear_all(evidence, (int)i, bend, bit))

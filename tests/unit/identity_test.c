@@ -214,10 +214,9 @@ static void keys_have_names(void **state)
 {
     (void)state;
     struct key key, other;
-    char text[KEY_HEX], name[KEY_SHORT];
+    char text[KEY_HEX];
     assert_true(key_from_hex(rfc[0].key, &key));
     assert_string_equal(key_to_hex(&key, text), rfc[0].key);
-    assert_string_equal(key_short(&key, name), "d75a980182b10ab7");
     other = key;
     other.bytes[31] ^= 1;
     assert_false(key_equal(&key, &other));

@@ -2,6 +2,7 @@
 
 #include "actors/shoal/local/kill_list.c" // The front command's own parts are in no library
 #include "tests/test.h"
+#include <string.h>
 
 static struct kill_list parsed(const char *text, uint32_t clients)
 {

@@ -79,14 +79,13 @@ static void bad_tensors_are_refused_by_name(void **state)
     refuse(&full, FAULT_LIMIT, "one", 1, 1, "room for 0");
 }
 
-static void equality_and_hash_see_every_field(void **state)
+static void the_hash_sees_every_field(void **state)
 {
     (void)state;
     const struct layout a = small(room);
     struct layout b = small(other_room);
     const struct hash hash = layout_hash(&a);
     struct hash changed;
-    assert_true(layout_equal(&a, &b));
     changed = layout_hash(&b);
     assert_true(hash_equal(&hash, &changed));
     const struct layout_tensor kept = b.tensors[1];
@@ -100,13 +99,11 @@ static void equality_and_hash_see_every_field(void **state)
         if (field == 4) tensor->dims = 2;
         if (field == 5) tensor->dtype = LAYOUT_BF16;
         changed = layout_hash(&b);
-        assert_false(layout_equal(&a, &b));
         assert_false(hash_equal(&hash, &changed));
     }
     b.tensors[1] = kept;
     b.count--;
     changed = layout_hash(&b);
-    assert_false(layout_equal(&a, &b));
     assert_false(hash_equal(&hash, &changed));
 }
 
@@ -138,11 +135,12 @@ static void a_copy_is_written_in_another_dtype(void **state)
     assert_int_equal(b.total, a.total);
     for (size_t i = 0; i < b.count; i++) assert_int_equal(b.tensors[i].dtype, LAYOUT_BF16);
     layout_copy_as(&b, &a, LAYOUT_F32);
-    assert_true(layout_equal(&a, &b));
+    const struct hash hash = layout_hash(&a), back = layout_hash(&b);
+    assert_true(hash_equal(&hash, &back));
     assert_int_equal(layout_dtype_bytes(LAYOUT_F16), 2);
     assert_string_equal(layout_dtype_name(LAYOUT_BF16), "BF16");
 }
 
 TESTS(TEST(tensors_lie_one_after_another), TEST(every_element_finds_its_tensor),
-      TEST(bad_tensors_are_refused_by_name), TEST(equality_and_hash_see_every_field),
+      TEST(bad_tensors_are_refused_by_name), TEST(the_hash_sees_every_field),
       TEST(hash_is_that_of_the_canonical_form), TEST(a_copy_is_written_in_another_dtype))

@@ -1,4 +1,4 @@
-// What is acknowledged stays, through reopening, trimming, kill -9 and a full disk.
+// What is acknowledged stays, through reopening, kill -9 and a full disk.
 
 #include "tests/unit/ledger_fixture.h"
 #include "tests/test.h"
@@ -17,7 +17,7 @@ static void what_is_committed_is_there_after_reopening(void **state)
     struct stat stat_dir;
     uint64_t seq;
     struct ledger *ledger = open_ledger(NULL);
-    assert_true(head_of(ledger) == 0 && ledger_oldest(ledger) == 1);
+    assert_true(head_of(ledger) == 0);
     assert_snapshot(ledger, 0, "");
     assert_holds(ledger, 1, 0);
     assert_int_equal(stat(dir, &stat_dir), 0);
@@ -165,9 +165,6 @@ static void snapshot_and_replay_give_the_state(void **state)
     assert_snapshot(ledger, 10, "state at 10, again");
     assert_holds(ledger, 11, 10);
     assert_holds(ledger, 1, 10);
-    size_t removed; // The older one is still 5, so 5 must stay
-    assert_int_equal(ledger_trim(ledger, UINT64_MAX, &why, &removed), 0);
-    assert_int_equal(removed, 4);
     // In one transaction with records on both sides: it is of the records before it.
     uint64_t seq;
     assert_int_equal(ledger_begin(ledger, &why), 0);
@@ -179,40 +176,6 @@ static void snapshot_and_replay_give_the_state(void **state)
     ledger = open_ledger(NULL);
     assert_snapshot(ledger, 11, "state at 11");
     assert_true(head_of(ledger) == 12);
-    ledger_close(&ledger);
-}
-
-static void trimming_leaves_what_recovery_needs(void **state)
-{
-    (void)state;
-    struct ledger *ledger = open_ledger(NULL);
-    size_t removed = 9;
-    uint64_t seq, next = 1;
-    commit_records(ledger, 700, NULL);
-    assert_int_equal(ledger_trim(ledger, UINT64_MAX, &why, &removed), 0);
-    assert_int_equal(removed, 0); // No snapshot
-    commit_records(ledger, 100, "first");
-    assert_int_equal(ledger_trim(ledger, UINT64_MAX, &why, &removed), 0);
-    assert_int_equal(removed, 0); // No older one
-    commit_records(ledger, 100, "second");
-    assert_int_equal(ledger_trim(ledger, 10, &why, &removed), 0);
-    assert_int_equal(removed, 9);
-    assert_int_equal(ledger_trim(ledger, UINT64_MAX, &why, &removed), 0);
-    assert_int_equal(removed, LEDGER_TRIM_MAX);
-    assert_int_equal(ledger_trim(ledger, UINT64_MAX, &why, &removed), 0);
-    assert_int_equal(removed, 799 - 9 - LEDGER_TRIM_MAX);
-    assert_int_equal(ledger_trim(ledger, UINT64_MAX, &why, &removed), 0);
-    assert_int_equal(removed, 0);
-    for (int i = 0; i < 2; i++) {
-        assert_true(ledger_oldest(ledger) == 800);
-        assert_holds(ledger, 800, 900);
-        assert_int_equal(ledger_each(ledger, 1, check_next, &next, &why), FAULT_NOT_FOUND);
-        assert_int_equal(ledger_find(ledger, 1799, &why, &seq), FAULT_NOT_FOUND);
-        assert_int_equal(ledger_find(ledger, 1801, &why, &seq), 0);
-        assert_snapshot(ledger, 900, "second");
-        ledger_close(&ledger);
-        ledger = open_ledger(NULL);
-    }
     ledger_close(&ledger);
 }
 
@@ -311,30 +274,6 @@ static void the_map_grows_up_to_its_maximum(void **state)
     ledger_close(&ledger);
 }
 
-static void a_backup_is_a_ledger(void **state)
-{
-    (void)state;
-    struct ledger *ledger = open_ledger(NULL), *copy;
-    char path[320];
-    snprintf(path, sizeof path, "%s/backup", top);
-    commit_records(ledger, 50, "state");
-    commit_records(ledger, 7, NULL);
-    assert_int_equal(ledger_backup(ledger, path, &why), 0);
-    commit_records(ledger, 1, NULL);
-    assert_int_equal(ledger_backup(ledger, path, &why), FAULT_DENIED);
-    assert_non_null(strstr(why.text, path));
-    ledger_close(&ledger);
-    assert_int_equal(ledger_open_readonly(path, &why, &copy), 0);
-    assert_snapshot(copy, 50, "state");
-    assert_holds(copy, 1, 57);
-    ledger_close(&copy);
-    assert_int_equal(ledger_open(path, "run", NULL, &why, &copy), 0);
-    assert_true(ledger_incarnation(copy) == 2);
-    commit_records(copy, 3, NULL);
-    assert_holds(copy, 1, 60);
-    ledger_close(&copy);
-}
-
 // Commits one record after the other and tells through the pipe what is durable.
 static void commit_for_ever(int acknowledge)
 {
@@ -343,7 +282,6 @@ static void commit_for_ever(int acknowledge)
     if (ledger_open(dir, "run", NULL, &why, &ledger) < 0) _exit(1);
     for (;;) {
         uint64_t seq = head_of(ledger) + 1, key = seq;
-        size_t removed;
         int rc = ledger_begin(ledger, &why);
         for (int i = 0; i < 3 && rc == 0; i++, seq++)
             rc = ledger_append(ledger, bytes, fill(seq, bytes), &key, &why, &seq);
@@ -351,7 +289,6 @@ static void commit_for_ever(int acknowledge)
         if (rc == 0 && seq % 5 == 0)
             rc = ledger_put_snapshot(ledger, bytes, fill(seq, bytes), &why);
         if (rc == 0) rc = ledger_commit(ledger, &why);
-        if (rc == 0 && seq % 7 == 0) rc = ledger_trim(ledger, UINT64_MAX, &why, &removed);
         if (rc < 0 || write(acknowledge, &seq, sizeof seq) != sizeof seq) _exit(1);
     }
 }
@@ -384,7 +321,7 @@ static void what_was_acknowledged_survives_kill_9(void **state)
         assert_true(ledger_incarnation(ledger) == 2 * (uint64_t)round + 2);
         head = head_of(ledger);
         assert_true(head % 3 == 0); // All of a transaction or none of it
-        assert_holds(ledger, ledger_oldest(ledger), head);
+        assert_holds(ledger, 1, head);
         ledger_close(&ledger);
     }
 }
@@ -440,9 +377,8 @@ TESTS(LEDGER_TEST(what_is_committed_is_there_after_reopening),
       LEDGER_TEST(the_incarnation_rises_with_every_opening),
       LEDGER_TEST(the_index_leads_to_the_newest),
       LEDGER_TEST(limits_are_refused_and_change_nothing),
-      LEDGER_TEST(snapshot_and_replay_give_the_state),
-      LEDGER_TEST(trimming_leaves_what_recovery_needs), LEDGER_TEST(another_run_is_refused),
+      LEDGER_TEST(snapshot_and_replay_give_the_state), LEDGER_TEST(another_run_is_refused),
       LEDGER_TEST(a_second_process_is_refused_and_readers_are_not),
       LEDGER_TEST(a_reader_follows_a_growing_map), LEDGER_TEST(the_map_grows_up_to_its_maximum),
-      LEDGER_TEST(a_backup_is_a_ledger), LEDGER_TEST(what_was_acknowledged_survives_kill_9),
+      LEDGER_TEST(what_was_acknowledged_survives_kill_9),
       LEDGER_TEST(a_full_disk_is_said_and_what_was_committed_stays))

@@ -1,4 +1,5 @@
-// Trees against known roots, every path of every small tree, and what a liar could alter in a path.
+// Trees against known roots, every range of every small tree, and what a liar could alter in its
+// proof.
 
 #include <stdlib.h>
 #include <string.h>
@@ -43,46 +44,68 @@ static void no_leaves_have_no_hash(void **state)
     assert_true(hash_is_none(&root) && hash_is_none(&digest));
 }
 
-// Paths prove their own leaf in their own place in their own tree, and nothing else.
-static void check_tree(const struct hash *leaves, size_t count)
+struct tree {
+    struct hash *leaves;
+    size_t count;
+    struct hash root;
+};
+
+static struct hash subtree(void *arg, uint64_t from, uint64_t to)
 {
-    struct hash root = merkle_root(leaves, count), path[MERKLE_PATH_MAX], other;
-    for (size_t i = 0; i < count; i++) {
-        size_t depth = merkle_make_path(leaves, count, i, path);
-        assert_true(merkle_check_path(&root, &leaves[i], i, count, path, depth));
-        assert_false(merkle_check_path(&root, &leaves[i], i, count, path, depth + 1));
-        assert_false(merkle_check_path(&root, &leaves[i], i + count, count, path, depth));
-        other = number_leaf(count + 7);
-        assert_false(merkle_check_path(&root, &other, i, count, path, depth));
-        for (size_t j = 0; j < depth; j++) {
-            path[j].bytes[j % HASH_BYTES] ^= 1;
-            assert_false(merkle_check_path(&root, &leaves[i], i, count, path, depth));
-            path[j].bytes[j % HASH_BYTES] ^= 1;
-        }
-        if (depth) assert_false(merkle_check_path(&root, &leaves[i], i, count, path, depth - 1));
-        for (size_t j = 0; j < count; j++)
-            if (j != i) assert_false(merkle_check_path(&root, &leaves[i], j, count, path, depth));
+    const struct hash *leaves = arg;
+    return merkle_root(leaves + from, to - from);
+}
+
+static bool proves(const struct tree *tree, uint64_t first, uint64_t length, const struct hash *own,
+                   const struct hash *path, size_t size)
+{
+    return merkle_check_range(&tree->root, tree->count, first, first + length, own, path, size);
+}
+
+// The proof of leaves [first, first + length) proves them, there, in this tree, and nothing else.
+static void check_range(const struct tree *tree, uint64_t first, uint64_t length)
+{
+    struct hash path[MERKLE_RANGE_MAX + 1] = { 0 }, *own = tree->leaves + first;
+    const size_t size =
+        merkle_make_range(tree->count, first, first + length, subtree, tree->leaves, path);
+    assert_true(proves(tree, first, length, own, path, size));
+    assert_false(proves(tree, first, length, own, path, size + 1));
+    if (size) assert_false(proves(tree, first, length, own, path, size - 1));
+    assert_false(proves(tree, first + tree->count, length, own, path, size));
+    for (uint64_t other = 0; other + length <= tree->count; other++)
+        if (other != first) assert_false(proves(tree, other, length, own, path, size));
+    for (uint64_t i = 0; i < size + length; i++) {
+        uint8_t *byte = &(i < size ? &path[i] : &own[i - size])->bytes[i % HASH_BYTES];
+        *byte ^= 1;
+        assert_false(proves(tree, first, length, own, path, size));
+        *byte ^= 1;
     }
 }
 
-static void every_path_of_small_trees_proves_its_place_only(void **state)
+static void every_range_of_small_trees_proves_its_place_only(void **state)
 {
     (void)state;
     struct hash leaves[TREE_MAX];
     for (size_t i = 0; i < TREE_MAX; i++) leaves[i] = number_leaf(i);
-    for (size_t count = 1; count <= 17; count++) check_tree(leaves, count);
-    check_tree(leaves, TREE_MAX - 1);
+    for (size_t count = 1; count <= 17; count++) {
+        const struct tree tree = { leaves, count, merkle_root(leaves, count) };
+        for (uint64_t first = 0; first < count; first++)
+            for (uint64_t length = 1; first + length <= count; length++)
+                check_range(&tree, first, length);
+    }
+    const struct tree tree = { leaves, TREE_MAX, merkle_root(leaves, TREE_MAX) };
+    for (uint64_t first = 0; first < TREE_MAX; first++) check_range(&tree, first, 1);
 }
 
-static void a_path_from_outside_is_bounded(void **state)
+static void a_proof_from_outside_is_bounded(void **state)
 {
     (void)state;
-    struct hash leaf = number_leaf(1), path[MERKLE_PATH_MAX + 1] = { 0 };
-    assert_false(merkle_check_path(&leaf, &leaf, 0, 0, path, 0));
-    assert_true(merkle_check_path(&leaf, &leaf, 0, 1, path, 0));
-    assert_false(merkle_check_path(&leaf, &leaf, 0, UINT64_MAX, path, MERKLE_PATH_MAX + 1));
-    assert_false(
-        merkle_check_path(&leaf, &leaf, UINT64_MAX - 1, UINT64_MAX, path, MERKLE_PATH_MAX));
+    struct hash leaf = number_leaf(1), path[MERKLE_LEVELS_MAX] = { 0 };
+    assert_false(merkle_check_range(&leaf, 0, 0, 1, &leaf, path, 0));
+    assert_false(merkle_check_range(&leaf, 1, 0, 0, &leaf, path, 0));
+    assert_true(merkle_check_range(&leaf, 1, 0, 1, &leaf, path, 0));
+    assert_false(merkle_check_range(&leaf, UINT64_MAX, UINT64_MAX - 1, UINT64_MAX, &leaf, path,
+                                    MERKLE_LEVELS_MAX));
 }
 
 // A node's 64 bytes offered as a leaf do not hash to that node.
@@ -152,6 +175,6 @@ static void a_digest_sees_every_bit_and_the_length(void **state)
 }
 
 TESTS(TEST(known_roots_are_met), TEST(no_leaves_have_no_hash),
-      TEST(every_path_of_small_trees_proves_its_place_only), TEST(a_path_from_outside_is_bounded),
+      TEST(every_range_of_small_trees_proves_its_place_only), TEST(a_proof_from_outside_is_bounded),
       TEST(a_node_is_no_leaf), TEST(a_digest_is_the_root_of_its_leaves_however_they_are_cut),
       TEST(a_digest_sees_every_bit_and_the_length))

@@ -361,7 +361,7 @@ static checkpoint_t *write_checkpoint(const char *root, struct world *world,
     const struct checkpoint_parts parts = {
         .config_json = "{}", .state = &state.tags, .values = state.values, .keep = 1
     };
-    if (checkpoint_write(root, &info, &parts, &world->layout, params, &why, NULL) < 0 ||
+    if (checkpoint_write(root, &info, &parts, &world->layout, params, &why) < 0 ||
         checkpoint_open(root, 3, "r", &why, &checkpoint) < 0)
         fail_msg("%s", why.text);
     return checkpoint;

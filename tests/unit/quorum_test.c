@@ -35,31 +35,5 @@ static void without_witnesses_there_is_none(void **state)
     assert_false(quorum_reached(UINT32_MAX, 0));
 }
 
-// Seven witnesses; trainer t was seen by the first t of them.
-static void a_trainer_is_healthy_if_a_quorum_saw_it(void **state)
-{
-    (void)state;
-    enum { WITNESSES = 7, TRAINERS = 8 };
-    static uint64_t words[WITNESSES][BLOOM_WORDS(TRAINERS)];
-    struct bloom filters[WITNESSES];
-    for (uint32_t w = 0; w < WITNESSES; w++) {
-        bloom_init(&filters[w], TRAINERS, 1000 + w, words[w]);
-        for (uint8_t t = 0; t < TRAINERS; t++) {
-            uint8_t key[32];
-            memset(key, t + 1, sizeof key);
-            const struct hash participant = hash_of(key, sizeof key);
-            if (w < t) bloom_add(&filters[w], &participant);
-        }
-    }
-    for (uint8_t t = 0; t < TRAINERS; t++) {
-        uint8_t key[32];
-        memset(key, t + 1, sizeof key);
-        assert_int_equal(quorum_health_score(filters, WITNESSES, key), t);
-        assert_int_equal(quorum_is_healthy(filters, WITNESSES, WITNESSES, key), t >= 5);
-        // Three voted, seven were elected: three are not enough, whoever they saw.
-        assert_false(quorum_is_healthy(filters, 3, WITNESSES, key));
-    }
-}
-
 TESTS(TEST(two_thirds_rounded_up), TEST(every_quorum_is_safe_and_live),
-      TEST(without_witnesses_there_is_none), TEST(a_trainer_is_healthy_if_a_quorum_saw_it))
+      TEST(without_witnesses_there_is_none))

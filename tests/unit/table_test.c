@@ -47,7 +47,6 @@ static void model_move(const struct interval *moved, uint32_t count, enum table_
 
 static void assert_same_as_model(const struct table *table)
 {
-    struct table_counts expected = { 0 };
     uint64_t frontier = SAMPLES, cursor = 0;
     assert_true(table_check(table));
     for (uint64_t p = 0; p < SAMPLES; p++) {
@@ -56,14 +55,6 @@ static void assert_same_as_model(const struct table *table)
         if (state != TABLE_TODO) cursor = p + 1;
         if (frontier == SAMPLES && (state == TABLE_TODO || state == TABLE_PENDING)) frontier = p;
     }
-    for (uint64_t p = 0; p < cursor; p++) {
-        expected.done += model.states[p] == TABLE_DONE;
-        expected.returned += model.states[p] == TABLE_TODO;
-        expected.pending += model.states[p] == TABLE_PENDING;
-        expected.failed += model.states[p] == TABLE_FAILED;
-    }
-    const struct table_counts counts = table_count(table);
-    assert_memory_equal(&counts, &expected, sizeof counts);
     assert_int_equal(table->cursor, cursor);
     assert_int_equal(table_frontier(table), frontier);
 }
@@ -84,16 +75,26 @@ static void deal_some(struct table *table, uint64_t round)
 {
     const uint64_t count = roll(40);
     uint32_t listed;
-    uint64_t at = 0, todo = 0;
+    uint64_t at = 0, todo = 0, dealt = 0;
     for (uint64_t p = 0; p < SAMPLES; p++) todo += model.states[p] == TABLE_TODO;
     if (count > todo) return; // The model ends here; the table does not
     assert_int_equal(table_deal(table, round, count, list, SAMPLES, &listed), TABLE_OK);
     assert_true(interval_list_tidy(list, listed));
-    assert_int_equal(interval_list_total(list, listed), count);
     for (uint32_t i = 0; i < listed; i++)
-        for (uint64_t p = list[i].begin; p < list[i].end; p++, at++) // The lowest first
+        for (uint64_t p = list[i].begin; p < list[i].end; p++, at++, dealt++) // The lowest first
             for (; at < p; at++) assert_int_not_equal(model.states[at], TABLE_TODO);
+    assert_int_equal(dealt, count);
     model_move(list, listed, TABLE_PENDING, round);
+}
+
+static void return_rest(struct table *table, uint64_t round)
+{
+    assert_int_equal(table_return_rest(table, round), TABLE_OK);
+    for (int p = 0; p < SAMPLES; p++) {
+        if (model.states[p] != TABLE_PENDING || model.rounds[p] != round) continue;
+        model.states[p] = TABLE_TODO;
+        model.rounds[p] = 0;
+    }
 }
 
 static void answer_some(struct table *table, uint64_t round)
@@ -101,13 +102,12 @@ static void answer_some(struct table *table, uint64_t round)
     const uint32_t count = some_pending(round, list);
     const uint64_t what = roll(4);
     if (what == 0) {
-        assert_int_equal(table_return(table, round, list, count), TABLE_OK);
-    } else if (what == 1) {
-        assert_int_equal(table_fail(table, round, list, count), TABLE_OK);
-    } else {
-        assert_int_equal(table_done(table, round, list, count), TABLE_OK);
+        return_rest(table, round);
+        return;
     }
-    model_move(list, count, what == 0 ? TABLE_TODO : what == 1 ? TABLE_FAILED : TABLE_DONE, 0);
+    if (what == 1) assert_int_equal(table_fail(table, round, list, count), TABLE_OK);
+    else assert_int_equal(table_done(table, round, list, count), TABLE_OK);
+    model_move(list, count, what == 1 ? TABLE_FAILED : TABLE_DONE, 0);
 }
 
 static void nothing_is_lost_and_nothing_done_twice(void **state)
@@ -144,9 +144,7 @@ static void a_table_as_large_as_the_batch_is_never_full(void **state)
         count = some_pending(round, list);
         assert_int_equal(table_done(&table, round, list, count), TABLE_OK);
         model_move(list, count, TABLE_DONE, 0);
-        assert_int_equal(table_return_rest(&table, round), TABLE_OK);
-        for (int p = 0; p < SAMPLES; p++)
-            if (model.states[p] == TABLE_PENDING) model.states[p] = TABLE_TODO;
+        return_rest(&table, round);
         assert_same_as_model(&table);
         assert_true(table.count <= BATCH);
     }
@@ -163,7 +161,8 @@ static void a_round_returned_whole_leaves_no_trace(void **state)
     assert_int_equal(count, 1);
     assert_false(table_equal(&table, &before));
     assert_int_equal(table_return_rest(&table, 2), TABLE_OK); // Another round: nothing
-    assert_int_equal(table_count(&table).pending, 30);
+    assert_int_equal(table_state_at(&table, 7), TABLE_PENDING);
+    assert_int_equal(table_state_at(&table, 36), TABLE_PENDING);
     assert_int_equal(table_return_rest(&table, 1), TABLE_OK);
     assert_true(table_equal(&table, &before));
 }
@@ -218,10 +217,8 @@ static void what_is_refused_changes_nothing(void **state)
     }
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         assert_int_equal(table_done(&table, 1, wrong[i].list, wrong[i].count), wrong[i].answer);
-        assert_int_equal(table_return(&table, 1, wrong[i].list, wrong[i].count), wrong[i].answer);
         assert_int_equal(table_fail(&table, 1, wrong[i].list, wrong[i].count), wrong[i].answer);
         assert_true(table_equal(&table, &before));
-        assert_true(strlen(table_answer_text(wrong[i].answer)) > 0);
     }
     const struct interval middle = { 2, 3 };
     count = 42;

@@ -168,7 +168,7 @@ static void test_worst_cases_are_exact(void **state)
     assert_int_equal(sink.used, wire_table_record_max(&wire_table_edges));
     assert_true(arena.used <= wire_table_arena_max(&wire_table_edges) + edges.t.count +
                                   edges.u.count + edges.v.count + edges.w.count + 64);
-    assert_int_equal(wire_table_depth(&wire_table_edges), 2);
+    assert_int_equal(record_depth(&wire_table_edges), 2);
 }
 
 static void test_longer_forms_of_integers_are_read(void **state)
@@ -214,8 +214,6 @@ static void test_enums_have_names(void **state)
     assert_int_equal(FRUIT_COUNT, 3);
     assert_string_equal(wire_enum_name(&wire_enum_fruit, FRUIT_PEAR), "pear");
     assert_string_equal(wire_enum_name(&wire_enum_fruit, FRUIT_COUNT), "?");
-    assert_int_equal(wire_enum_from_name(&wire_enum_fruit, "plum"), FRUIT_PLUM);
-    assert_int_equal(wire_enum_from_name(&wire_enum_fruit, "peach"), -1);
 }
 
 // ---- every way to be refused ----------------------------------------------------------------

@@ -42,9 +42,8 @@ static int set_up(void **state)
         member.roster.members[i] =
             (struct wire_member){ .index = i, .role = ACTOR_TRAINER, .state = MEMBER_HEALTHY };
     }
-    view.deal = (struct deal){
-        .shares = shares, .by_trainer = by_trainer, .trainers = 2, .count = 2, .batch_size = 2
-    };
+    view.deal =
+        (struct deal){ .shares = shares, .by_trainer = by_trainer, .trainers = 2, .count = 2 };
     witness_begin(&witness, &view, &member);
     for (uint32_t i = 0; i < 2; i++) {
         const struct hash payload = named(i ? "payload 1" : "payload 0");

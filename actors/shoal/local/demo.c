@@ -8,11 +8,9 @@
 #include "actors/shoal/local/testnet.h"
 #include "common/actor/command.h"
 #include "common/base/clock.h"
-#include "common/base/ensure.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sysexits.h>
 
 enum { EVALUATION_MS = 20000, LAST_WORDS_MS = 15000 };
 

@@ -1,7 +1,6 @@
 #include "actors/shoal/local/demo_report.h"
 #include "actors/shoal/show.h"
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 

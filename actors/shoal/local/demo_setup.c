@@ -3,7 +3,6 @@
 #include "actors/shoal/local/toml_edit.h"
 #include "common/base/dirfile.h"
 #include "common/base/durable_file.h"
-#include "common/base/ensure.h"
 #include "common/base/folder.h"
 #include "common/data/source.h"
 #include <errno.h>

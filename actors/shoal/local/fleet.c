@@ -122,7 +122,6 @@ static int bury(struct fleet *self, struct child *child, int status, struct why 
     char how[100];
     process_print_end(status, how, sizeof how);
     child->pid = 0;
-    child->deaths++;
     if (self->stopping) return 0;
     if (code == 0) {
         say(self, "%s has nothing left to do, and ended", child->name);

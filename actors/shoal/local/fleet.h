@@ -22,7 +22,7 @@ struct child {
     char log[PATH_MAX];
     pid_t pid;                   // 0: not running
     uint64_t started_ms, due_ms; // due_ms 0: nothing is planned
-    uint32_t deaths, quick_deaths;
+    uint32_t quick_deaths;
     bool killed; // By us: no fault of its own
 };
 

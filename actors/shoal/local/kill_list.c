@@ -2,7 +2,6 @@
 #include "common/base/ensure.h"
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool holds(const struct kill_list *self, uint32_t client)
 {

@@ -5,7 +5,6 @@
 #include "common/base/ensure.h"
 #include "common/data/provider.h"
 #include "common/model/model.h"
-#include "common/text/tokenizer.h"
 #include "common/text/unicode.h"
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include "common/base/clock.h"
 #include <stdio.h>
 #include <string.h>
-#include <sysexits.h>
 
 enum { ANSWER_MS = 5000, RESEND_MS = 1000 };
 

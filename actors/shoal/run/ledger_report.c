@@ -144,7 +144,7 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
     switch (kind) {
     case FRAME_RECORD_GENESIS: {
         const struct wire_record_genesis *genesis = body;
-        report->first_step = report->last_step = self->next_step = genesis->step;
+        report->last_step = self->next_step = genesis->step;
         report->epoch = genesis->epoch;
         return 0;
     }
@@ -218,12 +218,11 @@ int ledger_report_read(const char *dir, struct why *why, struct ledger_report *r
     ensure(self.arena.bytes && ret_report->members);
     snprintf(ret_report->run, sizeof ret_report->run, "%.32s", ledger_run_id(ledger));
     ret_report->incarnation = ledger_incarnation(ledger);
-    ret_report->oldest = ledger_oldest(ledger);
     uint64_t head;
     struct hash chain;
     ledger_head(ledger, &head, &chain);
     begin_evidence(&self, dir);
-    if (head > 0) rc = ledger_each(ledger, ret_report->oldest, visit, &self, why);
+    if (head > 0) rc = ledger_each(ledger, 1, visit, &self, why);
     end_evidence(&self);
     ledger_close(&ledger);
     free(self.arena.bytes);

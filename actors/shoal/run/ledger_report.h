@@ -1,6 +1,6 @@
 #pragma once
 // ledger_report -- what a run's ledger says happened, counted record by record: beside a living
-// coordinator, after its end, or of a backup; and whether it proves it. The ledger is only read.
+// coordinator, after its end, or of a copy; and whether it proves it. The ledger is only read.
 
 #include "actors/coordinator/evidence.h"
 #include "common/actor/msg.h"
@@ -17,13 +17,13 @@ struct report_member {
 
 struct ledger_report {
     char run[WIRE_RUN_MAX + 1];
-    uint64_t incarnation, records, oldest;
+    uint64_t incarnation, records;
     uint64_t of_kind[REPORT_KINDS_MAX]; // By frame number
     uint64_t rounds, commits, voids, starts, epoch_ends, checkpoints, restores;
     uint64_t steps; // Distinct steps committed
     uint64_t steps_twice, steps_skipped;
-    uint64_t samples, samples_twice; // Committed; and how many of them had been before
-    uint64_t first_step, last_step, epoch, epochs; // last_step: commits applied at the head
+    uint64_t samples, samples_twice;   // Committed; and how many of them had been before
+    uint64_t last_step, epoch, epochs; // last_step: commits applied at the head
     uint8_t phase;
     struct wire_epoch_end end;         // The newest: step and digest; its list is empty
     struct wire_checkpoint checkpoint; // The newest

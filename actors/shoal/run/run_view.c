@@ -44,10 +44,7 @@ static unsigned hear_commit(struct run_view *self, const struct wire_commit *com
 {
     if (commit->round <= self->round.last.round) return 0;
     round_close(&self->round, commit);
-    if (commit->outcome == OUTCOME_COMMITTED) {
-        self->commits++;
-        self->now.step = commit->step + 1;
-    } else self->voids++;
+    if (commit->outcome == OUTCOME_COMMITTED) self->now.step = commit->step + 1;
     return VIEW_COMMIT;
 }
 
@@ -58,8 +55,6 @@ static unsigned hear_progress(struct run_view *self, const struct msg *in)
     if (member == NO_MEMBER) return 0;
     struct view_progress *progress = &self->progress[member];
     progress->step = said->step;
-    progress->loss = said->loss;
-    progress->tokens_per_s = said->tokens_per_s;
     progress->digest = said->digest;
     return VIEW_PROGRESS;
 }
@@ -71,7 +66,6 @@ static bool is_of_coordinator(struct run_view *self, const struct msg *in, unsig
         return false;
     *ret_heard = self->incarnation && in->incarnation > self->incarnation ? VIEW_REBORN : 0;
     self->incarnation = in->incarnation;
-    self->coordinator = in->sender;
     return true;
 }
 

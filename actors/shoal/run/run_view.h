@@ -21,19 +21,16 @@ enum view_heard {
 
 struct view_progress { // Of one trainer, by its own word
     uint64_t step;
-    float loss, tokens_per_s;
     struct hash digest; // Of the parameters of that step; none: nothing heard
 };
 
 struct run_view {
-    struct key coordinator; // Whose key signs
     uint64_t incarnation;
     struct wire_run now; // has_run: at least one RUN was heard
     bool has_run;
     struct roster roster;
     struct view_progress progress[MEMBERS_MAX]; // By member
     struct round round;                         // The newest, and the newest commit
-    uint64_t commits, voids;                    // Heard by this view
 };
 
 // About 10 MiB, most of it never touched: on the heap, zeroed. Returns a mask of enum view_heard; 0: nothing new. What

@@ -211,11 +211,11 @@ static json_t *evidence_to_json(const struct ledger_report *report)
 
 static json_t *report_to_json(const struct ledger_report *report)
 {
-    json_t *object = json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:s, s:o}", "schema", "shoal.ledger.1", "run", report->run,
-        "incarnation", (json_int_t)report->incarnation, "records", (json_int_t)report->records,
-        "oldest_record", (json_int_t)report->oldest, "phase",
-        wire_enum_name(&wire_enum_phase, report->phase), "records_by_kind", kinds_to_json(report));
+    json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "schema", "shoal.ledger.1", "run",
+                               report->run, "incarnation", (json_int_t)report->incarnation,
+                               "records", (json_int_t)report->records, "phase",
+                               wire_enum_name(&wire_enum_phase, report->phase), "records_by_kind",
+                               kinds_to_json(report));
     json_t *counts = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
         (json_int_t)report->starts, "rounds", (json_int_t)report->rounds, "commits",

@@ -69,7 +69,7 @@ int train_checkpoint_write(const struct train_settings *settings,
                                             .values = state.values,
                                             .keep = (unsigned)settings->keep };
     rc = checkpoint_write(settings->checkpoint_dir, &info, &parts, &model->layout,
-                          solo_params(solo), why, NULL);
+                          solo_params(solo), why);
     free(config);
     if (rc == 0 && why->text[0]) fprintf(stderr, "shoal train: %s\n", why->text);
     return rc;

@@ -1,7 +1,6 @@
 // state.toml is read, flags are laid over it, then model and data are found and the learner's
 // options derived. Each setting has one source; a flag that contradicts another one is refused.
 #include "actors/shoal/train/train_settings.h"
-#include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"

@@ -11,7 +11,7 @@ void witness_begin(struct witness *self, const struct round_view *view, const st
     self->sightings = self->memory[self->sightings == self->memory[0]];
     self->round = view->round.opened.round;
     self->voted = self->acknowledged = false;
-    self->claimed = self->refused = 0;
+    self->refused = 0;
     self->resend_ms = 0;
     for (uint32_t i = 0; i < view->round.clients_count; i++) {
         const struct wire_member *client = round_view_client(view, member, i);
@@ -125,7 +125,6 @@ void witness_hear_claim(struct witness *self, const struct round_view *view,
                                              .residual_from = claim->residual_from,
                                              .residual_to = claim->residual_to };
         keep_frame(sighting, in);
-        self->claimed++;
         blobs_want(turn->blobs, &(struct wire_blob){ claim->payload, claim->payload_bytes },
                    claim->step, view->round.clients[claim->client].member);
     }

@@ -44,7 +44,6 @@ struct witness {
     uint64_t round, round_before; // Whose sightings these are
     bool voted, acknowledged;
     uint64_t resend_ms;
-    uint32_t claimed; // Clients that have claimed
     uint32_t refused; // Claims
     bool has_replica; // In the same process: it knows which base is right
     struct hash base; // Its digest of the round's step; none: it is not there yet
