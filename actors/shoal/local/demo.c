@@ -1,6 +1,11 @@
 // demo -- four trainers, separate processes with separate keys, train one Llama on real English
-// through the whole protocol. A trainer and the coordinator are killed on the way and come back; at
-// the end all replicas must hold the same bits, and the loss must beat an honest baseline.
+// through the whole protocol. A trainer and the coordinator are killed on the way and come back.
+//
+// In this order: prepare the folder (demo_setup), run the testnet and kill twice (demo_kills), wait
+// until each trainer has reported its last digest and the last checkpoint is registered, stop all
+// processes, read the ledger, load the checkpoint and score it, then judge and print (demo_report).
+// At the end all replicas must hold the same bits, and the held-out loss must beat a baseline that
+// only counts bytes.
 
 #include "actors/shoal/local/demo_report.h"
 #include "actors/shoal/local/progress.h"
@@ -37,8 +42,7 @@ static void say(void *arg, const char *line)
 static void plan_kills(struct demo *self)
 {
     uint64_t total = self->setup.config.total_steps;
-    // In the midst of an epoch, where a restart has most to catch up with, and not at its first
-    // round.
+    // In the middle of an epoch: there a restarted process has most to catch up with.
     self->kills[0] = (struct demo_kill){ .name = "trainer-2",
                                          .key = self->net.keys[1],
                                          .at_step = total / 4 + total / 20 };
@@ -79,7 +83,7 @@ static void say_back(struct demo *self, const struct demo_kill *kill)
     say(self, line);
 }
 
-// At the news that a round has opened, not after a while: so a kill always falls in RoundTrain.
+// Kills at the news that a round has opened, not at a time: so a kill always falls in RoundTrain.
 static void hear(void *arg, const struct msg *msg, unsigned heard)
 {
     struct demo *self = arg;
@@ -107,7 +111,7 @@ static struct hash last_digest(const struct demo *self, int trainer)
     return view->progress[member].digest;
 }
 
-// Every trainer has said with what it ended, and the last checkpoint is registered.
+// Every trainer has reported the digest of its last step, and the last checkpoint is registered.
 static bool is_complete(const struct demo *self)
 {
     const struct wire_run *now = &self->net.view->now;
@@ -162,7 +166,7 @@ static int write_text(const struct model_folder *model, struct demo_report *repo
     return rc;
 }
 
-// The parameters as the checkpoint has them: their digest, their loss, their words.
+// Loads the last checkpoint: its digest, its held-out loss, and a text that it writes.
 static int examine(struct demo *self, struct why *why)
 {
     struct demo_report *report = &self->report;
@@ -248,8 +252,9 @@ static int run(struct demo *self, struct why *why)
     self->progress.seq_len = (uint32_t)self->setup.config.max_seq_len;
     rc = train(self, why);
     if (rc < 0) return rc;
-    say(self, "finished; everybody has stopped. Reading the ledger, scoring the checkpoint on the "
-              "held-out text");
+    say(self,
+        "finished; all processes have stopped. Reading the ledger, scoring the checkpoint on the "
+        "held-out text");
     rc = make_report(self, why);
     if (rc < 0) return rc;
     demo_report_judge(&self->report);
@@ -260,15 +265,15 @@ static int run(struct demo *self, struct why *why)
 
 static const struct flag flags[] = {
     FLAG("dir", 0, "DIR", TO_TEXT(struct demo, dir),
-         "Where all of it goes (shoal-demo); an earlier demo there is removed"),
+         "The demo's folder (shoal-demo); an earlier demo in it is removed"),
     FLAG("port", 0, "PORT", TO_NUMBER(struct demo, port, 1, 65536 - POST_PORTS),
-         "Of the broker, and the one above (5560)"),
+         "The broker uses this port and the one above (5560)"),
     FLAG("seconds-max", 0, "S", TO_NUMBER(struct demo, seconds_max, 30, 86400),
          "Fail if it takes longer (280)"),
     FLAG("config-path", 0, "DIR", TO_TEXT(struct demo, config_path),
          "Holds state.toml, data.toml and model.json (config/demo)"),
     FLAG("seed", 0, "N", TO_NUMBER(struct demo, seed, 0, UINT64_MAX),
-         "Of the first parameters (1)"),
+         "Seed of the first parameters (1)"),
     FLAG("threads", 0, "N", TO_TEXT(struct demo, threads), "Compute threads of each trainer (1)"),
     FLAG("json", 0, NULL, TO_SWITCH(struct demo, json),
          "Print the result as one JSON object; progress goes to stderr"),
@@ -278,8 +283,8 @@ static const struct flag flags[] = {
 static const struct command_line line = {
     .flags = flags,
     .about = "Four trainers on this machine learn to write English, in a few minutes and without a "
-             "GPU. One of them and the coordinator are killed on the way. Exit code 0 if all is as "
-             "it should be.\n\n"
+             "GPU. One of them and the coordinator are killed on the way. Exit code 0 if every "
+             "check passes.\n\n"
              "  shoal demo\n"
              "  shoal demo --dir /tmp/demo --seconds-max 600\n",
 };

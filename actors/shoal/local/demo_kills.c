@@ -1,3 +1,8 @@
+// demo_kills -- each kill waits for its step and then for the news that a round has opened, so that
+// it falls in RoundTrain, where most work is lost. A result in a later commit, or a commit of the
+// coordinator's next life, shows that the process is back: a process that only runs again has shown
+// nothing.
+
 #include "actors/shoal/local/demo_kills.h"
 
 bool demo_kill_is_due(struct demo_kill *self, const struct run_view *view, unsigned heard,

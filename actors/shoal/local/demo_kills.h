@@ -1,11 +1,11 @@
 #pragma once
-// demo_kills -- who is killed when, and whether they came back. Pure: fed with what the news say, it
-// names the moment to kill; the caller does it.
+// demo_kills -- when the demo kills a process, and whether the process came back. Pure: the caller
+// passes the news in; this says when to kill, and the caller kills.
 //
 //     WAITING ──its step is reached and a round has just opened──▶ DOWN ──it is at work again──▶ BACK
 //
-// A trainer is back when a commit of a later round has a result of it; the coordinator, when a commit
-// comes from its next life.
+// A trainer is back when a commit of a later round has a result of it; the coordinator, when a
+// commit comes from its next life.
 
 #include "actors/shoal/run/run_view.h"
 
@@ -21,10 +21,10 @@ struct demo_kill {
     uint64_t back_round, back_ms;
 };
 
-// True if it must be killed now: it has noted so.
+// True if the caller must kill the process now. The struct notes it, so the answer is true once.
 bool demo_kill_is_due(struct demo_kill *self, const struct run_view *view, unsigned heard,
                       uint64_t now_ms);
 
-// True if it has just come back.
+// True if the process has just come back. True once.
 bool demo_kill_came_back(struct demo_kill *self, const struct run_view *view, unsigned heard,
                          uint64_t now_ms);

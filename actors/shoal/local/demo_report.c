@@ -1,3 +1,9 @@
+// demo_report -- judges the demo first, then prints it. The verdict checks in this order: the size
+// of the model, the held-out loss against the order-1 baseline, the ledger (steps, samples, shares,
+// evidence), the digests of all replicas and of the checkpoint, and the two kills. A check that
+// fails adds one sentence; the demo has passed when there is none. The table and the JSON print the
+// same numbers and decide nothing.
+
 #include "actors/shoal/local/demo_report.h"
 #include "actors/shoal/show.h"
 #include <inttypes.h>
@@ -95,7 +101,7 @@ static void print_loss(const struct demo_report *self, FILE *out)
     const double *nats = self->setup->text.nats;
     fprintf(out,
             "  held-out loss     %.4f nats per byte, over %" PRIu64
-            " bytes no trainer was served\n",
+            " bytes that no trainer was given\n",
             self->heldout.nats, self->heldout.tokens);
     for (int order = 0; order < NGRAM_ORDERS; order++)
         fprintf(out, "    order %d          %.4f  counting, %-26s %s\n", order, nats[order],
@@ -138,7 +144,7 @@ void demo_report_print(const struct demo_report *self, FILE *out)
 {
     const struct ledger_report *ledger = &self->ledger;
     char a[SHOW_MAX], b[SHOW_MAX];
-    fprintf(out, "\nWhat has been shown\n\n");
+    fprintf(out, "\nResult of the demo\n\n");
     print_loss(self, out);
     fprintf(out,
             "  run               %" PRIu64 " steps, %" PRIu64 " epochs, %" PRIu64
@@ -157,10 +163,9 @@ void demo_report_print(const struct demo_report *self, FILE *out)
     for (uint32_t i = 0; i < self->failures_count; i++)
         fprintf(out, "FAILED: %s\n", self->failures[i]);
     if (self->failures_count == 0)
-        fprintf(
-            out,
-            "Four strangers trained one model, two processes died on the way, and nobody can tell: "
-            "same bits.\n");
+        fprintf(out, "Four trainers trained one model. Two processes were killed on the way. All "
+                     "replicas hold "
+                     "the same bits.\n");
 }
 
 // ---- for programs -------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 #pragma once
-// demo_report -- what the demo has shown: the table, the verdict, and the same as JSON.
+// demo_report -- the result of the demo: a verdict, printed as a table and as JSON.
 
 #include "actors/shoal/local/demo_kills.h"
 #include "actors/shoal/local/demo_setup.h"
@@ -23,8 +23,8 @@ struct demo_report {
     const struct demo_setup *setup;
     struct ledger_report ledger;
     struct key trainers[DEMO_TRAINERS]; // Keys
-    struct hash digests[DEMO_TRAINERS]; // Of each replica at the end, by its own word
-    struct hash checkpoint;             // Of the parameters in the last checkpoint, computed anew
+    struct hash digests[DEMO_TRAINERS]; // Of each replica at the end, as the trainer reported it
+    struct hash checkpoint; // Of the parameters in the last checkpoint, computed from its files
     char checkpoint_path[PATH_MAX];
     const struct demo_kill *kills; // DEMO_KILLS of them
     struct evaluation heldout;

@@ -1,3 +1,9 @@
+// demo_setup -- prepares the demo's folder, in this order: empty the folder (only if a demo made
+// it), read the shape of the model, get and tokenize the text, make the genesis model, then write
+// data.toml and state.toml. The two files come last since they name digests: of the dataset that
+// was just tokenized and of the model that was just made. Both are templates of config/demo in
+// which only these keys are set (toml_edit).
+
 #include "actors/shoal/local/demo_setup.h"
 #include "actors/shoal/model/model_folder.h"
 #include "actors/shoal/local/toml_edit.h"
@@ -49,7 +55,7 @@ static int remove_one(const char *path, const struct stat *status, int type, str
     return place->level == 0 ? 0 : remove(path);
 }
 
-// Empties an earlier demo's folder; touches nothing that was not made by a demo.
+// Empties an earlier demo's folder. A folder without the marker is used only if it is empty.
 static int open_folder(struct demo_setup *self, const char *dir, struct why *why)
 {
     char marker[PATH_MAX + 32];
@@ -66,8 +72,8 @@ static int open_folder(struct demo_setup *self, const char *dir, struct why *why
             return why_set(why, fault_from_errno(errno), "%s: cannot be emptied: %s", self->dir,
                            strerror(errno));
     } else if (rmdir(self->dir) != 0 || mkdir(self->dir, 0755) != 0) {
-        return why_set(why, FAULT_DENIED,
-                       "%s is not empty and no demo's folder; give another --dir", self->dir);
+        return why_set(why, FAULT_DENIED, "%s is not empty and no demo made it; give another --dir",
+                       self->dir);
     }
     int fd = open(marker, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", marker, strerror(errno));
@@ -89,7 +95,7 @@ static int read_template(const struct demo_setup *self, const char *name, struct
     return rc < 0 ? why_wrap(why, rc, "%s", self->config_dir) : 0;
 }
 
-// Takes *text, gives the edited one.
+// Frees *text and puts the edited text in its place.
 static int set_key(char **text, const char *table, const char *key, const char *value,
                    struct why *why)
 {
@@ -111,7 +117,7 @@ static int write_data(struct demo_setup *self, struct why *why)
     return rc;
 }
 
-// What the data.toml that was just written says, as the data-provider will read it.
+// The digest of the dataset that data.toml names, read as the data-provider will read it.
 static int name_dataset(const struct demo_setup *self, struct hash *ret_digest, struct why *why)
 {
     static struct config_faults faults;

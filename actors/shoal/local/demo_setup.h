@@ -20,9 +20,11 @@ struct demo_setup {
     struct demo_text_result text;
 };
 
-// Finds config/demo: what was given, or in the working directory, or beside or above our own program.
+// Finds config/demo: the given folder; else in the working directory; else beside or above our own
+// program.
 int demo_find_config(const char *given, char ret_dir[PATH_MAX], struct why *why);
 
-// FAULT_DENIED if `dir` holds something that is not a demo's. `say` hears what is being done.
+// FAULT_DENIED if `dir` holds files that no demo made. `say` gets one line for each thing that is
+// done.
 int demo_set_up(struct demo_setup *self, const char *dir, const char *config_dir, uint64_t seed,
                 demo_text_say *say, void *context, struct why *why);

@@ -1,3 +1,9 @@
+// fleet -- starts children, reaps them and restarts them. What follows from a child's end is
+// decided in `bury`, in this order: while the fleet stops, nothing; exit code 0, the child is done;
+// a code that a restart cannot change, or too many quick deaths in a row, a fault; otherwise a
+// restart after a wait that doubles with each quick death. A child that we killed ourselves does
+// not count as a quick death, since the demo and --random-kill-num do so.
+
 #include "actors/shoal/local/fleet.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -38,7 +44,8 @@ int fleet_init(struct fleet *self, fleet_say *say_line, void *arg, struct why *w
     *self = (struct fleet){ .say = say_line, .arg = arg };
     ssize_t count = readlink("/proc/self/exe", self->dir, sizeof self->dir - 1);
     if (count <= 0)
-        return why_set(why, FAULT_IO, "/proc/self/exe: %s; where are the other programs?",
+        return why_set(why, FAULT_IO,
+                       "/proc/self/exe: %s; the folder of the other programs is unknown",
                        strerror(errno));
     self->dir[count] = 0;
     char *slash = strrchr(self->dir, '/');
@@ -111,7 +118,7 @@ static int give_up(const struct child *child, int code, const char *how, struct 
 {
     char words[400];
     fleet_last_words(child, words, sizeof words);
-    return why_set(why, fault_of_code(code), "%s %s; its last words, of %s: %s", child->name, how,
+    return why_set(why, fault_of_code(code), "%s %s; the last line of %s: %s", child->name, how,
                    child->log, words[0] ? words : "(none)");
 }
 
@@ -124,7 +131,7 @@ static int bury(struct fleet *self, struct child *child, int status, struct why 
     child->pid = 0;
     if (self->stopping) return 0;
     if (code == 0) {
-        say(self, "%s has nothing left to do, and ended", child->name);
+        say(self, "%s is done and has ended", child->name);
         return 0;
     }
     if (code == EX_USAGE || code == EX_NOPERM || code == EX_CONFIG)
@@ -196,7 +203,7 @@ static uint32_t send_signal(struct fleet *self, uint32_t from, int signal)
     return alive;
 }
 
-// True when SIGINT or SIGTERM is among what came.
+// True when SIGINT or SIGTERM has come again.
 static bool is_insisted(int signals)
 {
     struct signalfd_siginfo info;
@@ -217,7 +224,7 @@ void fleet_stop(struct fleet *self, uint32_t from, int signals)
         fleet_reap(self, NULL);
         if (send_signal(self, from, 0) == 0) return;
         struct pollfd item = { .fd = signals, .events = POLLIN };
-        // Should a SIGCHLD have been read by someone else, look again all the same.
+        // A SIGCHLD may have been read elsewhere already: look again after 100 ms in any case.
         poll(&item, 1, 100);
         bool insisted = item.revents && is_insisted(signals);
         if (!killed && (insisted || now_ms >= end_ms)) {

@@ -4,11 +4,12 @@
 //     start ──▶ running ──died by a signal, or with a code other than 0, 64, 77, 78──▶ due ──▶ running
 //                  └──ended with 0──▶ ended                                (0.2 s, doubling to 5 s)
 //
-// A child's code of 64, 77 or 78 (usage, permission, configuration) will not change by trying again, and
-// neither will the sixth quick death in a row: fleet_reap fails, and says what the child said last.
+// A child's code of 64, 77 or 78 (usage, permission, configuration) will not change by trying
+// again, and neither will the sixth quick death in a row: fleet_reap fails and quotes the last line
+// of the child's log.
 //
-// Each child writes to a log of its own (common/base/process.h says how a child is started). One thread;
-// SIGCHLD belongs to the caller's loop.
+// Each child writes to a log of its own (common/base/process.h says how a child is started). One
+// thread; SIGCHLD belongs to the caller's loop.
 
 #include "common/base/process.h"
 #include <limits.h>
@@ -23,10 +24,10 @@ struct child {
     pid_t pid;                   // 0: not running
     uint64_t started_ms, due_ms; // due_ms 0: nothing is planned
     uint32_t quick_deaths;
-    bool killed; // By us: no fault of its own
+    bool killed; // By us: does not count as a quick death
 };
 
-// Told of every death and every start, for whoever prints.
+// Gets one line for each end and each restart of a child.
 typedef void fleet_say(void *arg, const char *line);
 
 struct fleet {
@@ -47,15 +48,17 @@ struct child *fleet_add(struct fleet *self, const char *name, const char *progra
 
 int fleet_start(struct child *child, struct why *why);
 
-// After SIGCHLD: buries the dead and plans their return. A fault: one cannot be kept alive.
+// After SIGCHLD: reaps the children that ended and plans their restart. A fault: a child cannot be
+// kept alive.
 int fleet_reap(struct fleet *self, struct why *why);
-int fleet_tick(struct fleet *self, struct why *why); // Starts who is due
-uint64_t fleet_due_ms(const struct fleet *self);     // UINT64_MAX: nobody is due
+int fleet_tick(struct fleet *self, struct why *why); // Starts each child that is due
+uint64_t fleet_due_ms(const struct fleet *self);     // UINT64_MAX: no child is due
 
 void fleet_kill(struct child *child); // SIGKILL
 
-// SIGTERM to `from` and all after it, then waits; SIGKILL to those that are left after five seconds, or at
-// once when `signals` (a signalfd for SIGINT, SIGTERM and SIGCHLD) says that somebody insists.
+// SIGTERM to `from` and all after it, then waits. SIGKILL to those that are left after five
+// seconds, or at once when `signals` (a signalfd for SIGINT, SIGTERM and SIGCHLD) has a second
+// SIGINT or SIGTERM.
 void fleet_stop(struct fleet *self, uint32_t from, int signals);
 void fleet_free(struct fleet *self); // After fleet_stop (self, 0, ..)
 

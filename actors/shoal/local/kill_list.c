@@ -1,3 +1,7 @@
+// kill_list -- parses the list of --allowed-to-kill, then draws victims by a partial shuffle: the
+// first `wanted` entries are a random choice without repetition, and the list itself stays
+// complete.
+
 #include "actors/shoal/local/kill_list.h"
 #include "common/base/ensure.h"
 #include <stdbool.h>

@@ -1,5 +1,6 @@
 #pragma once
-// kill_list -- which clients may be killed, and who is next. Pure: chance is a seed in the struct.
+// kill_list -- which clients may be killed, and which are next. Pure: chance is a seed in the
+// struct.
 
 #include "common/base/fault.h"
 #include <stdint.h>
@@ -12,8 +13,8 @@ struct kill_list {
     uint64_t seed;
 };
 
-// "1,2,5": numbers from 1 to `clients`, each once. NULL or "": all of them. FAULT_USAGE says which
-// is wrong.
+// "1,2,5": numbers from 1 to `clients`, each once. NULL or "": all of them. FAULT_USAGE names the
+// wrong number.
 int kill_list_parse(const char *text, uint32_t clients, uint64_t seed, struct why *why,
                     struct kill_list *ret_list);
 

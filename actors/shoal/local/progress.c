@@ -1,3 +1,8 @@
+// progress -- three numbers are estimated here, and the rest is copied from the news: steps and
+// tokens per second, over a window of about half a minute, and the loss, as a running mean over
+// rounds. Both start when the first step is done, so that the start-up of the run does not count.
+// The time left follows from them.
+
 #include "actors/shoal/local/progress.h"
 #include "actors/shoal/show.h"
 

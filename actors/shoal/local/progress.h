@@ -1,6 +1,6 @@
 #pragma once
-// progress -- where the run stands, in one line: redrawn in place on a terminal, else printed anew
-// every few seconds. Lines about events go between, each kept.
+// progress -- the state of the run in one line: redrawn in place on a terminal, else printed again
+// every few seconds. Lines about events are printed above it and stay.
 
 #include "actors/shoal/run/run_view.h"
 #include "actors/shoal/status_line.h"
@@ -20,8 +20,8 @@ void progress_init(struct progress *self, FILE *out, const double *baselines, ui
 // A RUN or a COMMIT came: the loss of the trainers, as they report it.
 void progress_hear(struct progress *self, const struct run_view *view);
 
-// Prints if it is time; returns when it is next.
+// Prints the line if it is due; returns when it is due next.
 uint64_t progress_tick(struct progress *self, const struct run_view *view, uint64_t now_ms);
 void progress_event(struct progress *self, uint64_t now_ms,
-                    const char *line);    // With the time before it
+                    const char *line);    // Printed behind the time since the start
 void progress_end(struct progress *self); // Leaves the cursor on a line of its own

@@ -1,3 +1,9 @@
+// testnet -- starts a whole run and keeps it alive. The start goes in this order, so that a mistake
+// shows before any process runs: check the configuration, check that the two ports are free, make
+// folders, keys and the ticket, then start broker, coordinator and members. After that each turn of
+// the loop waits, reaps and restarts children (fleet.h), and passes the news to the caller.
+// Stopping goes the other way round: members first, so that the coordinator hears them leave.
+
 #include "actors/shoal/local/testnet.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
@@ -22,7 +28,7 @@ static int resolve_dir(const char *path, char ret_path[PATH_MAX], struct why *wh
     if (rc < 0) return rc;
     if (!realpath(path, ret_path))
         return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-    // A run's frames carry paths of at most 255 bytes, and ours get longer by a name or two.
+    // A run's frames carry paths of at most 255 bytes; we append up to two names to this one.
     if (strlen(ret_path) > 180)
         return why_set(why, FAULT_LIMIT, "%s: a path of at most 180 bytes", ret_path);
     return 0;
@@ -143,7 +149,7 @@ static int check_config(struct testnet *self, struct why *why)
     return 0;
 }
 
-// Where the broker is and who it is, for our children and for whoever wants to look on.
+// The broker's address and key, for our children and for tools such as zmq-monitor.
 static int make_ticket(struct testnet *self, struct why *why)
 {
     char text[TICKET_TEXT_MAX];
@@ -183,8 +189,8 @@ static int make_places(struct testnet *self, struct why *why)
     return rc;
 }
 
-// Looked at beforehand: behind a foreign broker on these ports there may be another testnet, and
-// its trainers have the same keys as ours.
+// Checked before the start: a broker that is already on these ports may belong to another testnet,
+// whose trainers have the same keys as ours.
 static int check_ports(const struct testnet *self, struct why *why)
 {
     for (uint32_t port = self->options.port; port < self->options.port + POST_PORTS; port++) {
@@ -197,10 +203,11 @@ static int check_ports(const struct testnet *self, struct why *why)
         int rc = bind(fd, (const struct sockaddr *)&address, sizeof address), error = errno;
         close(fd);
         if (rc != 0)
-            return why_set(why, fault_from_errno(error),
-                           "port %u of 127.0.0.1: %s; another run? The broker needs "
-                           "two free ports in a row, choose others",
-                           port, strerror(error));
+            return why_set(
+                why, fault_from_errno(error),
+                "port %u of 127.0.0.1: %s; another run may use it. The broker needs two free "
+                "ports in a row: choose others",
+                port, strerror(error));
     }
     return 0;
 }

@@ -2,17 +2,17 @@
 // testnet -- one whole run on this machine: broker, coordinator, data-provider, checkpointer and
 // some trainers as child processes on loopback, watched by one loop.
 //
-//     ┌ wait: news (tap), SIGCHLD, SIGINT, SIGTERM, who is due to be started ┐
+//     ┌ wait: news (tap), SIGCHLD, SIGINT, SIGTERM, a child is due to start   ┐
 //     │ bury and restart children; hand every broadcast to the caller          │ testnet_turn
 //     └────────────────────────────────────────────────────────────────────────┘
 //
-// The keys are made here and are NOT FOR REAL RUNS: trainer i's secret is the number i, as Psyche's
-// local testnet has it, so that members, and with them the dealing of data, are the same every
-// time.
+// The keys are made here and are NOT FOR REAL RUNS: trainer i's secret is the number i, as in
+// Psyche's local testnet. So the members, and the assignment of data to them, are the same in every
+// run.
 //
 //     <state_dir>/keys/*.key   <state_dir>/<name>/  each child's own   <state_dir>/checkpoints/
 //
-// Started again with the same state_dir it goes on where it stopped.
+// A second start with the same state_dir goes on where the first one stopped.
 
 #include "actors/shoal/local/fleet.h"
 #include "actors/shoal/run/run_view.h"
@@ -21,7 +21,7 @@
 
 enum { TESTNET_TRAINERS_MAX = 256 };
 
-// Every broadcast, right after the view has taken it in; `heard` is a mask of enum view_heard.
+// Called for every broadcast after the view has heard it; `heard` is a mask of enum view_heard.
 typedef void testnet_hear(void *arg, const struct msg *msg, unsigned heard);
 
 struct testnet_options {
@@ -45,7 +45,7 @@ struct testnet {
     struct ticket ticket; // Of the broker; also in <state_dir>/ticket, for tools
     struct fleet fleet;
     struct child *coordinator, *trainers; // trainers[0 .. options.trainers - 1]
-    uint32_t members_from; // Place in the fleet: all before are broker and coordinator
+    uint32_t members_from; // Index in the fleet: before it are broker and coordinator
     struct key keys[TESTNET_TRAINERS_MAX]; // Of the trainers
     struct tap *tap;
     struct run_view *view;
@@ -53,16 +53,16 @@ struct testnet {
     bool asked_to_stop; // SIGINT or SIGTERM came
 };
 
-// Checks the configuration, makes keys and folders, starts everybody. After a fault testnet_stop is
-// due all the same.
+// Checks the configuration, makes keys and folders, starts all processes. The caller calls
+// testnet_stop after a fault, too.
 int testnet_start(struct testnet *self, const struct testnet_options *options, struct why *why);
 
 // One turn of the loop: waits until something happens or `until_ms`. A fault: a child cannot be
 // kept.
 int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why);
 
-// Everybody leaves: members first, the coordinator and the broker last. NULLs allowed, twice
-// allowed.
+// Stops all processes: members first, the coordinator and the broker last. May be called twice, and
+// after a failed start.
 void testnet_stop(struct testnet *self);
 
 // Frees what is left; the view is readable until then.

@@ -1,4 +1,7 @@
-// testnet start -- Psyche's local testnet, without tmux: a run of child processes under one roof.
+// testnet start -- Psyche's local testnet, without tmux: one run whose processes are all children
+// of this one. The flags are read first, since a wrong one must stop us before anything starts.
+// Then the run goes until it is finished or interrupted; with --random-kill-num some trainers are
+// killed in turns, each time when a round has opened.
 
 #include "actors/shoal/local/kill_list.h"
 #include "actors/shoal/local/progress.h"
@@ -25,8 +28,8 @@ struct session {
     struct testnet net;
     struct progress progress;
     struct kill_list victims;
-    uint32_t kills;                // Each time
-    uint64_t interval_ms, kill_ms; // kill_ms: the next time, once a round opens
+    uint32_t kills;                // At each interval
+    uint64_t interval_ms, kill_ms; // kill_ms: the next kill, at the round that opens then
 };
 
 // ---- killing ------------------------------------------------------------------------------------
@@ -36,7 +39,7 @@ static void say(void *arg, const char *line)
     progress_event(&((struct session *)arg)->progress, clock_ms(), line);
 }
 
-// Only where it hurts: right after a round has opened.
+// Kills right after a round has opened, since most work is lost there.
 static void kill_some(struct session *self, uint64_t now_ms)
 {
     kill_list_draw(&self->victims, self->kills);
@@ -97,8 +100,8 @@ static int run(struct session *self, const struct testnet_options *options, stru
     testnet_stop(&self->net);
     testnet_free(&self->net);
     if (rc == 0)
-        printf("%s at step %llu; everybody has stopped\n", finished ? "finished" : "interrupted",
-               (unsigned long long)step);
+        printf("%s at step %llu; all processes have stopped\n",
+               finished ? "finished" : "interrupted", (unsigned long long)step);
     if (rc == 0 && !finished) return 130;
     return rc;
 }
@@ -141,23 +144,24 @@ static const struct flag flags[] = {
     FLAG("config-path", 'c', "DIR", TO_TEXT(struct wish, options.config_dir),
          "The folder of state.toml, data.toml, and the model and data they name", .group = 1),
     FLAG("server-port", 's', "PORT", TO_NUMBER(struct wish, port, 1, 65536 - POST_PORTS),
-         "Of the broker, and the one above (20000)", .group = 1),
+         "The broker uses this port and the one above (20000)", .group = 1),
     FLAG("state-dir", 0, "DIR", TO_TEXT(struct wish, options.state_dir),
-         "What the children keep (testnet-state); the same again goes on", .group = 1),
+         "State of the children (testnet-state); an existing one is continued", .group = 1),
     FLAG("random-kill-num", 0, "N", TO_TEXT(struct wish, kills),
-         "Kill so many trainers with SIGKILL each time (0)", .group = 2),
+         "Kill N trainers with SIGKILL at each interval (0)", .group = 2),
     FLAG("allowed-to-kill", 0, "LIST", TO_TEXT(struct wish, allowed),
-         "Only these, numbered from 1 (all)", .group = 2),
+         "Kill only these trainers, numbered from 1 (all)", .group = 2),
     FLAG("random-kill-interval", 0, "S", TO_REAL(struct wish, interval_s, 0.1, KILL_INTERVAL_MAX_S),
-         "Seconds between the times (120)", .group = 2),
-    FLAG("seed", 0, "N", TO_TEXT(struct wish, seed), "Of who is killed (random)", .group = 2),
+         "Seconds between kills (120)", .group = 2),
+    FLAG("seed", 0, "N", TO_TEXT(struct wish, seed),
+         "Seed that draws the trainers to kill (random)", .group = 2),
     FLAG("threads", 0, "N", TO_TEXT(struct wish, options.threads),
          "Compute threads of each trainer (1)", .group = 3),
     FLAG("micro-batch-size", 0, "N", TO_TEXT(struct wish, options.micro_batch),
-         "Of each trainer (4)", .group = 3),
+         "Micro batch size of each trainer (4)", .group = 3),
     FLAG("log", 0, "FILTER", TO_TEXT(struct wish, log), "info or debug (info)", .group = 3),
     FLAG("write-log", 0, "DIR", TO_TEXT(struct wish, options.log_dir),
-         "Where each child's log goes (<state-dir>/logs)", .group = 3),
+         "Folder of the children's logs (<state-dir>/logs)", .group = 3),
     // Psyche's
     FLAG_OF_PSYCHE("first-client-checkpoint",
                    "all begin with the model that state.toml names in [model.LLM.checkpoint]"),
@@ -178,7 +182,7 @@ static int check_word(const void *line, struct why *why)
 {
     const struct wish *wish = line;
     if (strcmp(wish->word, "start") == 0) return 0;
-    return why_set(why, FAULT_USAGE, "\"%s\"; the only thing a testnet does is `start`",
+    return why_set(why, FAULT_USAGE, "\"%s\" is unknown; the only word of testnet is `start`",
                    wish->word);
 }
 
@@ -191,7 +195,7 @@ static const struct command_line line = {
              "  shoal testnet start --num-clients 4 --config-path run\n"
              "  shoal testnet start -n 4 -c run --random-kill-num 1 --random-kill-interval 20\n",
     .arguments = TO_TEXT(struct wish, word),
-    .none = "`shoal testnet start` is meant",
+    .none = "`shoal testnet start` is the only form",
     .check = check_word,
 };
 

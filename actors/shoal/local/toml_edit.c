@@ -1,3 +1,7 @@
+// toml_edit -- works on lines and parses no TOML: finds the line of the table, then the line of the
+// key before the next table begins. The key's line is replaced; a missing key becomes the first
+// line of the table.
+
 #include "actors/shoal/local/toml_edit.h"
 #include "common/base/ensure.h"
 #include <stdbool.h>

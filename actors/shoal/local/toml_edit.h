@@ -1,6 +1,7 @@
 #pragma once
-// toml_edit -- sets a key in the text of a TOML file and leaves all else, comments included, as it
-// is. For files of ours: a key stands on a line of its own, its value on the same line. Pure.
+// toml_edit -- sets one key in the text of a TOML file; every other byte stays, comments included.
+// Only for files of ours: each key stands on a line of its own, with its value on the same line.
+// Pure.
 
 // `table` is "" for the keys before the first table. The line of the key is replaced, or put right
 // below the table's line. Returns a new text (the caller frees), or NULL if the file has no such

@@ -1,4 +1,7 @@
-// validate-config, explain -- a configuration before it is used.
+// validate-config, explain -- check and explain a configuration before it is used. validate-config
+// checks state.toml, then data.toml, then whether both have the same sequence length; it prints
+// every fault, not only the first. explain prints the same tables of keys that the checks read, so
+// the two cannot differ.
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
@@ -56,7 +59,7 @@ static void check_run(struct check *self)
                run->max_seq_len, run->init_min_clients);
 }
 
-// The two files must agree on what a sequence is; each alone cannot know.
+// Both files must have the same sequence length; neither can be checked for that alone.
 static void check_data(struct check *self)
 {
     int rc = config_load_data(self->data_path, &self->data, &self->faults);
@@ -67,7 +70,7 @@ static void check_data(struct check *self)
                  "seq_len: %" PRIu64 ", but model.LLM.max_seq_len of %s is %" PRIu64,
                  self->data.seq_len, self->state_path, self->run.max_seq_len);
         config_faults_add(&self->faults, false, (struct toml_place){ 0 }, NULL, 0, text,
-                          "both count in sequences of this length");
+                          "both must have the same sequence length");
         rc = FAULT_CONFIG;
     }
     say(self, self->data_path, rc);
@@ -93,11 +96,9 @@ static int needs_file(const void *line, struct why *why)
 
 static const struct command_line check_line = {
     .flags = check_flags,
-    .about =
-        "Says everything that is wrong with a configuration, at once. Exit code 78 if anything "
-        "is.\n\n"
-        "  shoal validate-config --state config/demo/state.toml\n"
-        "  shoal validate-config --state state.toml --data-config data.toml --json\n",
+    .about = "Prints every fault of a configuration at once. Exit code 78 if there is one.\n\n"
+             "  shoal validate-config --state config/demo/state.toml\n"
+             "  shoal validate-config --state state.toml --data-config data.toml --json\n",
     .check = needs_file,
 };
 
@@ -127,8 +128,8 @@ struct explain {
 
 static const struct command_line explain_line = {
     .usage = "KEY",
-    .about = "Says what a setting means: type, unit, range, default. Of state.toml or data.toml "
-             "itself: the whole file, annotated, ready to be edited.\n\n"
+    .about = "Explains a setting: meaning, type, unit, range, default. For `state.toml` or "
+             "`data.toml` it prints the whole file with comments, ready to edit.\n\n"
              "  shoal explain config.min_clients\n"
              "  shoal explain state.toml > my-run/state.toml\n",
     .arguments = TO_TEXT(struct explain, name),

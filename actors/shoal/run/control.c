@@ -1,5 +1,7 @@
-// pause, resume, checkpoint, restore -- what the owner of a run asks of its coordinator, signed
-// with the coordinator's own key.
+// pause, resume, checkpoint, restore -- orders of a run's owner to its coordinator, signed with the
+// coordinator's own key. Each order names the coordinator's present life, so that an old one cannot
+// be replayed later. We do not know that life at first: we send the order, learn the life from any
+// answer, and send it again.
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
@@ -12,7 +14,7 @@ enum { ANSWER_MS = 5000, RESEND_MS = 1000 };
 
 struct control {
     struct command command;
-    struct wire_control order; // Meant for the coordinator's present life, once it is known
+    struct wire_control order; // For the coordinator's present life, once it is known
     struct key owner;
 };
 
@@ -21,8 +23,8 @@ static const struct flag flags[] = {
     { 0 },
 };
 
-// 1: this is the coordinator's yes. Negative: its no. 0: something else. Whatever it says tells
-// which life of it is to be given the order.
+// 1: the coordinator accepts. Negative: it refuses. 0: another message. Every message of the
+// coordinator also tells its present life, for which the order must be.
 static int judge(struct control *self, const struct letter *letter, struct why *why)
 {
     const struct msg *msg = &letter->msg;
@@ -38,7 +40,8 @@ static int judge(struct control *self, const struct letter *letter, struct why *
                    wire_enum_name(&wire_enum_refusal, refused->reason), refused->text);
 }
 
-// Sent again each second, since mail may be lost; to pause what pauses is refused and no harm.
+// Sent again each second, since mail may be lost. A repeated order does no harm: the coordinator
+// refuses it.
 static int ask(struct control *self, struct tap *tap, struct why *why)
 {
     uint64_t end_ms = clock_ms() + ANSWER_MS, send_ms = 0;
@@ -60,7 +63,7 @@ static int ask(struct control *self, struct tap *tap, struct why *why)
     if (!tap_is_connected(tap))
         return tap_no_answer(tap, self->command.server_addr, ANSWER_MS, why);
     return why_set(why, FAULT_UNREACHABLE,
-                   "the broker at %s answers, but no coordinator within %d s: is it running?",
+                   "the broker at %s answers, but no coordinator within %d s: check that it runs",
                    self->command.server_addr, ANSWER_MS / 1000);
 }
 
@@ -125,23 +128,25 @@ int shoal_resume(int argc, char **argv)
 
 int shoal_checkpoint(int argc, char **argv)
 {
-    return control(argc, argv, ACTION_CHECKPOINT,
-                   "Has the checkpointers write a checkpoint of the newest pinned "
-                   "step, in the middle of an epoch.\n\n"
-                   "  shoal checkpoint --run-id demo -i coordinator.key\n"
-                   "  shoal status --run-id demo                          says when it is there\n",
-                   "the checkpointers were asked");
+    return control(
+        argc, argv, ACTION_CHECKPOINT,
+        "Has the checkpointers write a checkpoint of the newest pinned "
+        "step, in the middle of an epoch.\n\n"
+        "  shoal checkpoint --run-id demo -i coordinator.key\n"
+        "  shoal status --run-id demo                          shows when it is written\n",
+        "the checkpointers have been asked");
 }
 
 int shoal_restore(int argc, char **argv)
 {
-    return control(argc, argv, ACTION_RESTORE,
-                   "When every copy of what was trained since is lost: goes back to the "
-                   "newest checkpoint that was registered at the end of an epoch. All later "
-                   "samples will be trained again. "
-                   "Only while the run waits, warms up or is paused, or cools down and nobody "
-                   "holds its step.\n\n"
-                   "  shoal restore --run-id demo -i coordinator.key\n"
-                   "  shoal status --run-id demo            shows which checkpoint there is\n",
-                   "the run is back at its checkpoint");
+    return control(
+        argc, argv, ACTION_RESTORE,
+        "For a run that has lost every copy of its newest parameters: goes back to the "
+        "newest checkpoint that was registered at the end of an epoch. All later "
+        "samples will be trained again. "
+        "Allowed only while the run waits, warms up or is paused, or while it cools down "
+        "and no member holds its step.\n\n"
+        "  shoal restore --run-id demo -i coordinator.key\n"
+        "  shoal status --run-id demo            shows the newest checkpoint\n",
+        "the run is back at its checkpoint");
 }

@@ -1,4 +1,6 @@
-// invite -- a ticket: one line with which somebody else finds the broker and comes in.
+// invite -- prints a ticket: one line with which another person's actor finds the broker and is
+// admitted. In this order: load the key that signs, decide which broker the ticket names, sign the
+// invitation, print.
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
@@ -17,14 +19,15 @@ struct invite {
     uint64_t uses, days;
 };
 
-// The broker's key is the one we are told, or the one that signs: then we are the broker's owner.
+// The broker's key is that of --ticket; without one it is the key that signs, which is then the
+// broker's own.
 static int find_broker(struct invite *self, const struct identity *owner, struct why *why)
 {
-    static const struct key nobody;
+    static const struct key none;
     struct ticket *ticket = &self->command.ticket;
     int rc = command_check(&self->command, why);
     if (rc < 0) return rc;
-    if (key_equal(&ticket->server, &nobody)) ticket->server = *identity_key(owner);
+    if (key_equal(&ticket->server, &none)) ticket->server = *identity_key(owner);
     if (!self->command.server_addr)
         snprintf(ticket->address, sizeof ticket->address, "%s", SHOAL_BROKER);
     snprintf(ticket->run, sizeof ticket->run, "%s",
@@ -60,10 +63,11 @@ static int print(const struct invite *self, struct why *why)
 
 static const struct flag flags[] = {
     FLAG("for", 'f', "HEX", TO_TEXT(struct invite, guest),
-         "Only for this public key; without it, for whoever has the ticket"),
+         "Admit this public key only; without it, any key"),
     FLAG("uses", 'u', "N", TO_NUMBER(struct invite, uses, 1, USES_MAX),
-         "How many keys may come in by it (1)"),
-    FLAG("days", 'd', "N", TO_NUMBER(struct invite, days, 1, DAYS_MAX), "How long it lasts (7)"),
+         "Number of keys that the ticket admits (1)"),
+    FLAG("days", 'd', "N", TO_NUMBER(struct invite, days, 1, DAYS_MAX),
+         "Days until the ticket expires (7)"),
     FLAGS_OF(command_flags, struct invite, command),
     { 0 },
 };
@@ -71,9 +75,9 @@ static const struct flag flags[] = {
 static const struct command_line line = {
     .flags = flags,
     .about = "Prints a ticket: where the broker is, its key, the run, and an invitation signed by "
-             "-i, the key of the broker or of its owner. Whoever has the ticket joins with "
-             "--ticket. Under shoal-broker --admit invite it lets in so many keys for so long; "
-             "under --admit open, whoever has it.\n\n"
+             "-i, the key of the broker or of its owner. An actor joins with --ticket. "
+             "Under shoal-broker --admit invite the ticket admits --uses keys for --days days; "
+             "under --admit open it admits every key.\n\n"
              "  shoal invite -i broker.key --run-id demo --server-addr 10.0.0.1:5550\n"
              "  shoal invite -i coordinator.key --ticket broker.ticket --for 3fa2..64 digits..\n",
 };

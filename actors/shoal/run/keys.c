@@ -1,4 +1,5 @@
-// new-identity, show-identity -- who an actor is.
+// new-identity, show-identity -- make a secret key; print its public key and the names that follow
+// from it.
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
@@ -49,10 +50,11 @@ static const struct flag show_flags[] = {
 
 static const struct command_line show_line = {
     .flags = show_flags,
-    .about = "Prints the public key of a secret one, and the names that actors with it go by.\n\n"
-             "  shoal show-identity -i secret.key\n"
-             "  RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32) shoal show-identity\n",
-    .arguments = TO_TEXT(struct keys, path), // A key's path without its flag is understood, too
+    .about =
+        "Prints the public key of a secret key, and the name of an actor of each role with it.\n\n"
+        "  shoal show-identity -i secret.key\n"
+        "  RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32) shoal show-identity\n",
+    .arguments = TO_TEXT(struct keys, path), // The path may also be given without its flag
 };
 
 int shoal_show_identity(int argc, char **argv)

@@ -1,3 +1,9 @@
+// ledger_report -- one walk over the records, from the oldest to the ledger head. Each record goes
+// to two readers: to the verifier (evidence.h), which draws every round again and checks what was
+// signed, until the first thing that does not hold; and to `see`, which counts. A restore takes its
+// samples out of the count again, so that training them a second time is not reported as a
+// duplicate.
+
 #include "actors/shoal/run/ledger_report.h"
 #include "common/base/ensure.h"
 #include "common/ledger/ledger.h"
@@ -10,7 +16,7 @@ enum { ARENA_BYTES = 64 << 20 };
 
 struct reader {
     struct ledger_report *report;
-    struct evidence *evidence; // NULL: no more is shown to it
+    struct evidence *evidence; // NULL: it hears no more
     struct wire_arena arena;
     struct interval *dealt; // Of the open round
     uint32_t dealt_count;
@@ -24,7 +30,7 @@ struct reader {
 
 // ---- which samples were committed ---------------------------------------------------------------
 
-// True if it was set before. Positions beyond the bound are not watched.
+// True if the position was marked before. Positions beyond the bound are not checked.
 static bool mark(struct reader *self, uint64_t position)
 {
     if (position >= REPORT_POSITIONS_MAX) return false;
@@ -47,7 +53,7 @@ static void unmark(struct reader *self, uint64_t begin, uint64_t end)
         self->trained[i / 8] &= (uint8_t) ~(1u << i % 8);
 }
 
-// Places [begin, end) of the round's list are samples of its intervals, in order.
+// Marks entries [begin, end) of the round's samples, which are its dealt intervals in order.
 static void count_samples(struct reader *self, uint32_t begin, uint32_t end)
 {
     uint64_t place = 0;
@@ -128,7 +134,7 @@ static int see_commit(struct reader *self, const struct wire_commit *commit, uin
     return 0;
 }
 
-// All later steps and samples are to be done again.
+// The run does all later steps and samples again.
 static void see_restore(struct reader *self, const struct wire_record_restore *restore)
 {
     self->report->restores++;

@@ -1,6 +1,7 @@
 #pragma once
-// ledger_report -- what a run's ledger says happened, counted record by record: beside a living
-// coordinator, after its end, or of a copy; and whether it proves it. The ledger is only read.
+// ledger_report -- what a run's ledger says has happened, counted record by record, and whether the
+// ledger proves it. Works beside a running coordinator, after its end, or on a copy. The ledger
+// is only read.
 
 #include "actors/coordinator/evidence.h"
 #include "common/actor/msg.h"
@@ -22,12 +23,12 @@ struct ledger_report {
     uint64_t rounds, commits, voids, starts, epoch_ends, checkpoints, restores;
     uint64_t steps; // Distinct steps committed
     uint64_t steps_twice, steps_skipped;
-    uint64_t samples, samples_twice;   // Committed; and how many of them had been before
+    uint64_t samples, samples_twice;   // Committed; samples_twice: had been committed before
     uint64_t last_step, epoch, epochs; // last_step: commits applied at the head
     uint8_t phase;
     struct wire_epoch_end end;         // The newest: step and digest; its list is empty
     struct wire_checkpoint checkpoint; // The newest
-    struct evidence_found proved;      // As far as the records bear it out, and
+    struct evidence_found proved;      // What the records prove so far, and
     char unproved[EVIDENCE_TEXT_MAX];  // what does not hold; "": all does
     struct report_member *members;
     uint32_t members_count;

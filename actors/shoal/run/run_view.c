@@ -1,5 +1,8 @@
-// run_view -- the roster, the newest round and its commit are kept by the same values that the coordinator
-// keeps them in (roster.h, round.h); here stands what else an observer wants to know of the news.
+// run_view -- hears one message at a time, in this order: a trainer's PROGRESS is noted; of all
+// else only the coordinator's word counts, and only that of its newest life; then each kind has one
+// function. The roster, the newest round and its commit are kept in the values that the coordinator
+// itself uses (roster.h, round.h). What is not newer than what the view knows is ignored, since
+// news may overtake each other.
 
 #include "actors/shoal/run/run_view.h"
 
@@ -28,7 +31,7 @@ static unsigned hear_roster(struct run_view *self, const struct wire_roster *ros
                : 0;
 }
 
-// `now` follows at once: a ROUND may come before the RUN that says the same.
+// Updates `now` at once: a ROUND may come before the RUN that says the same.
 static unsigned hear_round(struct run_view *self, const struct wire_round *round)
 {
     if (round->round <= self->round.opened.round || !round_is_sound(round)) return 0;
@@ -59,7 +62,7 @@ static unsigned hear_progress(struct run_view *self, const struct msg *in)
     return VIEW_PROGRESS;
 }
 
-// True if it is the coordinator's word, and of its newest life.
+// True if the coordinator signed it, in its newest life.
 static bool is_of_coordinator(struct run_view *self, const struct msg *in, unsigned *ret_heard)
 {
     if (!(wire_kind_flags(in->kind) & WIRE_STATE) || in->incarnation < self->incarnation)

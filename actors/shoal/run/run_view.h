@@ -1,6 +1,7 @@
 #pragma once
-// run_view -- what an onlooker knows of a run, from its news alone. Pure: fed with messages, it
-// never decides anything; what is lost is missing from it, and the ledger knows better.
+// run_view -- what an observer knows of a run, from its news alone. Pure: the caller passes
+// messages in. It decides nothing. News may be lost, and then the view lacks them: the ledger is
+// the authority.
 //
 //     unsigned heard = run_view_hear(view, &letter.msg);
 //     if (heard & VIEW_COMMIT && run_view_accepts(view, &key)) ...
@@ -19,7 +20,7 @@ enum view_heard {
     VIEW_PHASE = 128, // Another phase than before
 };
 
-struct view_progress { // Of one trainer, by its own word
+struct view_progress { // Of one trainer, as it reported it
     uint64_t step;
     struct hash digest; // Of the parameters of that step; none: nothing heard
 };
@@ -33,8 +34,8 @@ struct run_view {
     struct round round;                         // The newest, and the newest commit
 };
 
-// About 10 MiB, most of it never touched: on the heap, zeroed. Returns a mask of enum view_heard; 0: nothing new. What
-// an older life of the coordinator says is passed over.
+// About 10 MiB, most of it never touched: on the heap, zeroed. Returns a mask of enum view_heard;
+// 0: nothing new. What an older life of the coordinator says is ignored.
 unsigned run_view_hear(struct run_view *self, const struct msg *in);
 
 // NO_MEMBER: no member with this key is known.

@@ -1,4 +1,7 @@
-// status -- where a run stands: asked of the broker, or read from the coordinator's ledger.
+// status -- the state of a run, from one of two sources. Live: we connect as an observer, hear the
+// news that the broker keeps, and print them once they are complete. With --ledger: we read the
+// coordinator's ledger, verify it, and print counts and the verdict; a ledger that does not prove
+// itself is a fault after it is printed.
 
 #include "actors/shoal/run/ledger_report.h"
 #include "actors/shoal/run/run_view.h"
@@ -123,7 +126,8 @@ static void print_view(const struct run_view *view, const char *run)
     print_members(view);
 }
 
-// Hears the state that the broker keeps. FAULT_UNREACHABLE says who does not answer.
+// Hears the news that the broker keeps. FAULT_UNREACHABLE says whether the broker or the
+// coordinator is silent.
 static int hear_state(const struct status *self, struct tap *tap, struct run_view *view,
                       struct why *why)
 {
@@ -155,7 +159,7 @@ static int show_live(struct status *self, struct why *why)
                                    .kinds = kinds,
                                    .kinds_count = sizeof kinds / sizeof *kinds };
     struct tap *tap = NULL;
-    struct identity *identity = NULL; // Only a broker that does not admit all wants to know it
+    struct identity *identity = NULL; // Needed only for a broker that does not admit every key
     struct run_view *view = calloc(1, sizeof *view);
     ensure(view);
     int rc = 0;
@@ -302,15 +306,16 @@ static int show_ledger(const struct status *self, struct why *why)
 
 static const struct flag flags[] = {
     FLAG("ledger", 'l', "DIR", TO_TEXT(struct status, ledger),
-         "Read the coordinator's state directory instead, draw all rounds again and verify what "
-         "was signed; nothing is written. Exit 65: something does not hold"),
+         "Read the ledger in the coordinator's state directory instead: draw all rounds again, "
+         "verify "
+         "all signatures, write nothing. Exit code 65 if a check fails"),
     FLAGS_OF(command_flags, struct status, command),
     { 0 },
 };
 
 static const struct command_line line = {
     .flags = flags,
-    .about = "Says where a run stands.\n\n"
+    .about = "Shows the state of a run.\n\n"
              "  shoal status --ticket ticket              (or TICKET; `shoal invite` makes one)\n"
              "  shoal status --ledger coordinator-state --json\n",
 };
