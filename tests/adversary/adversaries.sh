@@ -1,14 +1,14 @@
 #!/bin/bash
 # The long form of adversary_test: RUNS runs of each kind of liar, four trainers of which one lies,
 # 25 % audits, and as many of the three honest ones alone. What has been run is kept in
-# BUILD/adversaries.tsv, so a second call goes on from there; remove the file to begin anew.
+# BUILD/adversaries.tsv, so a second call goes on from there; remove the file to start over.
 #
 #     tests/adversary/adversaries.sh BUILD_DIR [RUNS]
 #
-# Ends with a table, and with 0 only if every liar was ejected, nobody honest was, a withheld payload was
+# Ends with a table, and with 0 only if every liar was ejected, no honest trainer was, a withheld payload was
 # in every run left out of a commit and its samples dealt again ("partial"; no run ends before the ledger
 # accounts for all of them), and no kind's mean held-out loss is more than 2 % above that of the honest
-# runs ("worst" is a single run: the honest ones say how far those lie apart). Who audits whom is drawn:
+# runs ("worst" is a single run: the honest ones say how far those lie apart). Auditors are drawn:
 # of four, a liar's result is audited in a quarter of the rounds and judged in the next, so in one run of
 # a thousand it takes more than 25 rounds; more than one in fifty is a failure. An equivocation takes at
 # most one.
@@ -47,7 +47,7 @@ sort -t'	' -u -k1,1 -k2,2n "$out" | awk -F'	' -v kinds="$kinds" '
                     t = took[kind, j]; took[kind, j] = took[kind, j - 1]; took[kind, j - 1] = t
                 }
             reference = honest / (honest_n ? honest_n : 1)
-            # Who shows nothing is dropped for the epoch, and caught in what it owes then: no limit in rounds
+            # A silent liar is dropped for the epoch; its audit debt convicts it later: no limit
             limit = kind == "equivocate" ? 1 : kind == "silent" ? 1000 : 25
             late = 0
             for (i = 1; i <= m; i++) late += took[kind, i] > limit

@@ -1,5 +1,6 @@
-// Four trainers, one of which lies (hostile.c), as real processes: it is ejected within so many
-// rounds, nobody honest is, the honest replicas end in the same bits, and the model has lost nothing.
+// Four trainers, one of which lies (hostile.c), as real processes: it is ejected within the given
+// rounds, no honest trainer is ejected, the honest replicas end in the same bits, and the model has
+// lost nothing.
 //
 // As a test each kind has one short run with half of the clients auditing, after one of the three
 // honest ones alone. For the long form
@@ -49,7 +50,8 @@ static const struct expected kinds[] = {
     { "equivocate", 1, "equivocation", "hostile.result round=" },
     { "withhold", 0, "", "hostile.result round=" },
     { "accuse", ROUNDS_MAX, "false-accusation", "hostile.finding round=" },
-    { "silent", 0, "wrong-result", "hostile.result round=" }, // Of what it owes in a later epoch
+    { "silent", 0, "wrong-result",
+      "hostile.result round=" }, // For its audit debt, in a later epoch
     { "none", 0, "", "" },
 };
 
@@ -167,7 +169,7 @@ static void start_liar(struct testbed *bed, const char *kind, char ret_name[48])
     const char *const env[] = { as, NULL };
     testbed_start_with(bed, LIAR,
                        &(struct testbed_launch){ .env = env, .program = "hostile-trainer" });
-    testbed_actor(bed, LIAR)->may_end = true; // Who was ejected gives up
+    testbed_actor(bed, LIAR)->may_end = true; // An ejected trainer gives up
     testbed_await_log(bed, LIAR, "member.admitted", TESTBED_WAIT_MS);
     char rest[256];
     testbed_log_has(bed, LIAR, "actor.ready name=", rest, sizeof rest);
@@ -253,8 +255,8 @@ static void the_honest_ones_alone(void **state)
     honest_loss = outcome.loss;
 }
 
-// After so few steps the loss of honest runs differs by less than 1 %, sign-flip and noise that nobody
-// audits cost 6 % and 2.4 %; what any other liar does so early is less than can be told from chance.
+// After these few steps the loss of honest runs differs by less than 1 %. Unaudited sign-flip and
+// noise cost 6 % and 2.4 %. The damage of any other liar is still too small to be told from chance.
 static void assert_nothing_is_lost(const struct played *outcome)
 {
     if (!(honest_loss > 0 && outcome->loss <= honest_loss * (100 + LOSS_PERCENT) / 100))
@@ -271,7 +273,7 @@ static void liar_is_ejected(void **state)
     assert_int_equal(outcome.honest_ejected, 0);
     assert_true(outcome.first > 0);
     assert_string_equal(outcome.guilt, expected->guilt);
-    if (expected->rounds) { // Who hides has another number of steps as well
+    if (expected->rounds) { // A silent liar changes the number of steps as well
         assert_in_range(outcome.ejected - outcome.first, 0, expected->rounds);
         assert_nothing_is_lost(&outcome);
     }

@@ -1,5 +1,6 @@
-// hostile -- a trainer that lies, for tests only: the objects of shoal-trainer, linked with --wrap so
-// that some of its calls come here first. Journal, signatures, transport and REVEAL are the real ones.
+// hostile -- a trainer that lies, for tests only: the objects of shoal-trainer, linked with --wrap
+// so that some of its calls come here first. Journal, signatures, transport and REVEAL are the real
+// ones.
 //
 //     HOSTILE=word of the table below       HOSTILE_FROM=round in which it begins (3)
 //
@@ -30,10 +31,10 @@ enum kind {
     COPY,         // The payload of another's claim of the same round
     WRONG_BATCH,  // The gradient of other samples than were dealt to it
     NOT_A_NUMBER, // A payload with NaN in it
-    NO_RESIDUAL,  // A residual with NaN in it, from which nobody can make the result again
+    NO_RESIDUAL,  // A residual with NaN in it, so that no replay can make the result again
     EQUIVOCATE,   // One claim to every other witness, another claim to the rest
     WITHHOLD,     // A claim whose payload it does not serve
-    ACCUSE,       // Finds different what is not
+    ACCUSE,       // Reports a finding "different" where there is none
     SILENT,       // Its gradient times -1, and reveals nothing when it is audited
     KINDS
 };
@@ -67,7 +68,7 @@ static const struct learner_options *options;
 static struct compute_config config; // Of the model in hand
 static uint64_t floats;
 static const payload_form_t *form;    // Of its results
-static _Thread_local bool honest_now; // Somebody else's result is recomputed
+static _Thread_local bool honest_now; // We recompute another trainer's result
 
 static bool begun(uint64_t round)
 {
@@ -101,7 +102,7 @@ WRAP(int, compute_new, const struct compute_device *device, const struct compute
     return __real_compute_new(device, given, why, ret_compute);
 }
 
-// Audits that are ours to do are done as they should be.
+// We do our own audits honestly.
 WRAP(int, result_again, optimizer_t *self, const struct result_work *work, struct why *why,
      uint8_t *ret_payload, struct hash *ret_to)
 {
@@ -172,7 +173,7 @@ WRAP(int, distro_compress, distro_t *self, const float *gradient, float rate, ui
 
 // ---- the payload ----------------------------------------------------------------------------------
 
-// Another's payload of this round, once it is here; false if that takes too long.
+// Waits for another trainer's payload of this round; false if that takes too long.
 static bool steal(uint8_t *ret_payload)
 {
     for (int tried = 0; tried < 500; tried++) {
@@ -207,7 +208,7 @@ static void make_twin(void)
     pthread_mutex_unlock(&lock);
 }
 
-static _Thread_local bool withholding; // The payload just made goes nowhere
+static _Thread_local bool withholding; // The payload just made is not served
 
 WRAP(int, result_make, optimizer_t *self, float rate, struct why *why, uint8_t *ret_payload)
 {

@@ -1,10 +1,11 @@
 // cuts -- the power goes at any instant. Every write and sync of a ledger's life is recorded; an
-// image is what the disk may hold after a cut: all that a sync or a synchronous write had confirmed,
-// and of each later write nothing, all, its beginning, or any of its sectors of 512 bytes.
+// image is what the disk may hold after a cut: all that a sync or a synchronous write had
+// confirmed, and of each later write nothing, all, its beginning, or any of its sectors of 512
+// bytes.
 //
-// LMDB's calls come here first, since a program's own functions go before those of the C library.
-// A second kind of image tears the write of the meta page inside its sector, which disks promise not
-// to do: a database of this kind cannot survive that always, and is then found out by the chain.
+// LMDB's calls come here first: the linker prefers a program's own functions to those of the C
+// library. A second kind of image tears the write of the meta page inside its sector, which disks
+// promise not to do: LMDB cannot always survive that, and then the hash chain detects it.
 
 #include "tests/storage/storm.h"
 #include "common/base/ensure.h"

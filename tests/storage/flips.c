@@ -1,5 +1,5 @@
-// flips -- one bit of what lies on the disk is another one: of a ledger, or of a blob. What is read
-// afterwards is what was written, or it is refused; nothing in between.
+// flips -- one bit of a ledger or of a blob is flipped on the disk. A later read returns what was
+// written or refuses it, and never returns anything else.
 
 #include "tests/storage/storm.h"
 #include "common/base/ensure.h"

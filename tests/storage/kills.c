@@ -12,7 +12,8 @@
 
 enum { CONFIRMED_MAX = 4096, KILLS_PER_LEDGER = 100 };
 
-// Written by the writer, read once it is dead: a position counts when its number does.
+// Written by the writer, read once it is dead: an entry counts only if its number is within the
+// count.
 struct shared {
     atomic_ulong count;
     struct position confirmed[CONFIRMED_MAX];
@@ -65,8 +66,8 @@ void storm_kills(uint64_t kills, uint64_t seed, struct tally *tally)
         if (!kill_one(dir, seed, i, &prng, shared)) tally->lost++;
         const unsigned long count = atomic_load(&shared->count);
         if (count > 0) confirmed = shared->confirmed[count - 1];
-        // What it had not confirmed may be there, and then is what the next one goes on from, which may
-        // be killed before it confirms anything in its turn.
+        // Unconfirmed records may be there. The next writer then goes on from them, and it may be
+        // killed before it confirms anything itself.
         if (storm_judge(dir, seed, &confirmed, false, tally)) confirmed = tally->head;
     }
     if (kills > 0) storm_remove_dir(dir);

@@ -1,8 +1,9 @@
-// storage -- the ledger against SIGKILL, power cuts and flipped bits, and blobs against the last.
+// storage -- the ledger against SIGKILL, power cuts and flipped bits, and blobs against flipped
+// bits.
 //
 //     storage KILLS IMAGES FLIPS [SEED]   300 5000 500: the short form; 10000 1000000 10000: the long
 //
-// Datasets, checkpoints and what comes by HTTP are byte_flips_test's; make storage runs both.
+// byte_flips_test covers datasets, checkpoints and data that comes by HTTP; make storage runs both.
 //
 // Says five lines of TAP and the figures. Exit 1 if anything that was confirmed was lost.
 

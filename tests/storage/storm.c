@@ -1,3 +1,6 @@
+// storm -- makes records from their numbers, reopens a ledger after a fault, and judges what it
+// still holds.
+
 #include "tests/storage/storm.h"
 #include "common/base/ensure.h"
 #include <ftw.h>
@@ -69,8 +72,8 @@ static int look(void *arg, const struct record *record)
     return same ? 0 : FAULT_DIGEST;
 }
 
-// A coordinator that went back and goes on comes past the old position with another history. If it
-// cannot go on, its process ends, which is as good.
+// A coordinator on an older ledger that goes on reaches the old ledger head with another history.
+// If it cannot go on, its process ends, which is as good.
 static bool is_detected_later(struct ledger *ledger, const struct position *confirmed)
 {
     struct position now = { 0 };

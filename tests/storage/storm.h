@@ -1,12 +1,12 @@
 #pragma once
-// storm -- what the two storage trials share: a ledger whose every record can be told from its
-// number, so that nothing need be kept to check it, and the verdict on what a fault left.
+// storm -- what the two storage trials share: a ledger in which every record follows from its
+// number, so that a check needs no copy of it, and the verdict on what a fault left.
 
 #include "common/ledger/ledger.h"
 
 enum { STORM_RECORD_MAX = 3000, STORM_TRANSACTION_MAX = 8 };
 
-// What somebody was told is durable.
+// What the writer was told is durable.
 struct position {
     uint64_t seq;
     struct hash chain;
@@ -14,13 +14,14 @@ struct position {
 
 struct tally {
     uint64_t trials;
-    uint64_t unacknowledged; // Hold a transaction more than was confirmed: allowed, since unknown
-    uint64_t unborn;         // Cut before the first commit was confirmed, and refused
-    uint64_t refused;        // Damaged and said so: a torn sector's right
-    uint64_t rollbacks;      // Opened whole, and behind what was confirmed ..
-    uint64_t detected;       // .. and ledger_covers said so: at once, and after going on
-    uint64_t lost;           // Neither: a failure
-    struct position head;    // Of the ledger that was judged last
+    uint64_t
+        unacknowledged; // Hold one transaction more than was confirmed: allowed, as the writer cannot know
+    uint64_t unborn;      // Cut before the first commit was confirmed, and refused
+    uint64_t refused;     // Damaged and said so: a torn sector's right
+    uint64_t rollbacks;   // Opened whole, and behind what was confirmed ..
+    uint64_t detected;    // .. and ledger_covers said so: at once, and after going on
+    uint64_t lost;        // Neither: a failure
+    struct position head; // Of the ledger that was judged last
 };
 
 // SplitMix64: [0, below).
@@ -50,7 +51,7 @@ void storm_flip_ledgers(uint64_t flips, uint64_t seed, struct tally *ret_tally);
 void storm_flip_blobs(uint64_t flips, uint64_t seed, struct tally *tally);
 void storm_cuts(uint64_t images, uint64_t seed, struct tally *ret_whole, struct tally *ret_torn);
 
-// The same in a process of its own, and a tear is allowed: LMDB may find its own tree impossible and
-// end the process, which is a refusal as well. The tally is memory that processes share.
+// The same in a process of its own, and a tear is allowed: LMDB may find its own tree impossible
+// and end the process, which is a refusal as well. The tally is memory that processes share.
 void storm_judge_apart(const char *dir, uint64_t seed, const struct position *known,
                        struct tally *tally);
