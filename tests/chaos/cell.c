@@ -1,3 +1,6 @@
+// cell -- the children of a cell are set up so that the wanted phase stays open, then the victim is
+// hit.
+
 #include "common/base/clock.h"
 #include "tests/chaos/cell.h"
 #include "common/base/ensure.h"
@@ -52,7 +55,8 @@ static const char *victim_of(const struct cell *cell)
 {
     static const char *const names[CELL_VICTIMS] = { "broker",   "coordinator", "data-provider",
                                                      "trainer1", "witness1",    "checkpointer" };
-    if (is_trainer(cell) && cell->phase == CELL_TRANSFER) return "trainer2"; // Who receives it
+    if (is_trainer(cell) && cell->phase == CELL_TRANSFER)
+        return "trainer2"; // It receives the model
     return names[cell->victim];
 }
 
@@ -68,7 +72,8 @@ static void start_to_stop_at(struct testbed *bed, const char *name, const char *
         &(struct testbed_launch){ .env = (const char *const[]){ preload, choice, NULL } });
 }
 
-// Its word comes just before the stop; who is told to go on in between stops for ever.
+// The process logs its stop just before it stops. A SIGCONT in between would be lost, and it would
+// stay stopped: so we wait until the kernel says that it is stopped.
 static void await_stopped(struct testbed *bed, const char *name)
 {
     siginfo_t info;
@@ -88,7 +93,8 @@ static void start_trainers(struct testbed *bed, unsigned from, unsigned to)
     for (unsigned i = from; i < to; i++) testbed_start(bed, testbed_trainer(i));
 }
 
-// Returns who has to go on for the phase to end; NULL: nobody, trainer2 has to be started.
+// Returns the actor that must go on for the phase to end; NULL: none is stopped, trainer2 must be
+// started.
 static const char *hold(struct testbed *bed, enum cell_phase phase)
 {
     const char *holder =
@@ -163,8 +169,8 @@ static void hit(struct testbed *bed, const char *name, int signal)
     if (signal != SIGSTOP) testbed_start(bed, name);
 }
 
-// Longer than any cell, so that nothing is left out because it took long; but who waits for a
-// trainer that died need not wait for long.
+// Limits are longer than any cell, so that no work is lost because it took long. Where a trainer
+// dies, limits are short: the digest may change there, and the others need not wait.
 static struct testbed_options options_of(const struct cell *cell)
 {
     const bool brief = cell->signal && !cell_promises_digest(cell);

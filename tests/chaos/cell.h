@@ -3,9 +3,10 @@
 //
 //     start ──▶ hold the phase ──▶ hit the victim ──▶ let go ──▶ the run ends ──▶ check
 //
-// Phases are too short to be hit by luck, so each is held open by somebody who is stopped in it, at
-// a failpoint or by a signal, and whom nobody waits for in vain: every limit is longer than a cell.
-// The instant is known from the run's news and from the holder's own word, never from a clock.
+// Phases are too short to be hit by luck. So one actor, the holder, is stopped in the phase, at a
+// failpoint or by a signal, and holds it open; every limit of the run is longer than a cell, so no
+// wait for the holder ends early. The instant is known from the run's news and from the holder's
+// log, never from a clock.
 //
 //     Waiting     trainer2 is not there yet       Cooldown    the checkpointer does not write yet
 //     Warmup      trainer2 has not loaded         Checkpoint  its files are there, its manifest not
@@ -51,6 +52,6 @@ struct cell cell_at(unsigned index);                        // 0 .. CELLS - 1
 void cell_name(const struct cell *cell, char ret_name[64]); // "coordinator Train SIGKILL"
 bool cell_promises_digest(const struct cell *cell);
 
-// In a process of its own, which a failure ends; what it and its actors said is in the file `log`.
-// The directory of a failed cell stays, and the log names it.
+// Runs in a process of its own, which a failure ends; its output and its actors' logs are in the
+// file `log`. The directory of a failed cell stays, and the log names it.
 struct cell_result cell_run(const struct cell *cell, const char *log);

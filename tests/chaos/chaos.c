@@ -1,12 +1,12 @@
-// chaos -- the demo's run, disturbed on purpose, beside the same run left in peace.
+// chaos -- the demo's run, disturbed on purpose, beside the same run undisturbed.
 //
 //     make chaos                              30 events in 150 rounds, by seed 1
 //     make chaos SEED=7 EVENTS=60 STEPS=300
 //     build/chaos/chaos --plan 7              only what would be done
 //     make chaos MATRIX=1                     instead: the kill matrix (matrix.c)
 //     make chaos FAILPOINTS=1                 instead: every failpoint (live/failpoints_test.c)
-//     make soak TIME=3600 SEED=7              the disturbed run alone, so many seconds (from 300): does
-//                                             anything in it grow? (soak.h)
+//     make soak TIME=3600 SEED=7              the disturbed run alone, TIME seconds (from 300):
+//                                             whether anything in it grows (soak.h)
 //
 // config/demo's model, data and settings, but fewer rounds, three standalone witnesses and shorter
 // limits. Eleven real processes: broker, coordinator, data-provider, checkpointer, witnesses in one
@@ -14,15 +14,16 @@
 // schedule drawn from the seed (schedule.h) kills, stops and ends actors, loses, delays, doubles,
 // reorders and damages packets, parts the network, fills disks (a tmpfs each), sets clocks wrong
 // (live/clock.c). Each event waits for the news of its phase, and for its victim if that is down.
-// Who ends is started again, as systemd would.
+// An actor that ends is started again, as by systemd.
 //
-// Fails unless every event was done and the run finishes, all replicas say one digest at every step,
-// ledger, checkpoint and replicas agree at the end, and whoever ends by itself on a full disk says
-// that it is full. Prints what was done when, how long the next commit took to come, and the
-// goodput: committed samples a second, against the undisturbed run.
+// Fails unless every event was done and the run finishes, all replicas say one digest at every
+// step, ledger, checkpoint and replicas agree at the end, and each actor that ends by itself on a
+// full disk says that it is full. Prints what was done when, how long the next commit took to come,
+// and the goodput: committed samples a second, against the undisturbed run.
 //
-// Without root, /dev/net/tun or leave to mount, network and disk are left out: a "# SKIP" line each.
-// Exit code 0: all held; 64: usage; else not. Only processes that it started are signalled, by pid.
+// Without root, /dev/net/tun or leave to mount, network and disk are left out: a "# SKIP" line
+// each. Exit code 0: all held; 64: usage; else not. Only processes that it started are signalled,
+// by pid.
 //
 //     cell matrix      the kill matrix          schedule relay      what chaos does, and how
 //     soak growth      the long form: what is watched, and when it has grown
@@ -67,16 +68,16 @@ enum {
     DISK_LOOK_MS = 200
 };
 
-// What has to be undone, and when.
+// One event that must be undone, and when.
 struct undo {
     uint64_t due_ms;
     enum chaos_kind kind;
     char victim[24];
-    unsigned life;    // Of who runs on a full disk; 0: nobody, or it ended by that
+    unsigned life;    // Of an actor that runs on a full disk; 0: none, or it has ended by it
     uint64_t last_ms; // Until when it may come to write
 };
 
-// Of those who met a full disk as they ran.
+// Actors that met a full disk as they ran.
 struct met {
     unsigned ended, went_on, wrote_nothing;
 };
@@ -123,7 +124,7 @@ static void mount_disk(struct chaos *self, const char *name)
     if (mount("tmpfs", path, "tmpfs", 0, options) != 0) self->permits.disk = false;
 }
 
-// ---- who runs
+// ---- the actors
 // -------------------------------------------------------------------------------------
 
 static void start(struct chaos *self, const char *name)
@@ -169,7 +170,8 @@ static bool is_finished(const struct chaos *self)
     return self->bed->news.run.phase == PHASE_FINISHED;
 }
 
-// An end of its own on a full disk is the one that there is for it, and says so.
+// An actor that ends by itself on a full disk ends with EX_IOERR, and its log says that the disk is
+// full.
 static void judge_end(struct chaos *self, const struct testbed_actor *actor, int code)
 {
     for (unsigned i = 0; i < self->undo_count; i++) {
@@ -177,14 +179,16 @@ static void judge_end(struct chaos *self, const struct testbed_actor *actor, int
         if (full->life != actor->lives || strcmp(full->victim, actor->name) != 0) continue;
         if (code != EX_IOERR ||
             !testbed_log_has(self->bed, actor->name, "no space left on the device", NULL, 0))
-            testbed_fail(self->bed, "%s ended with %d on a full disk, not with %d and a word of it",
+            testbed_fail(self->bed,
+                         "%s ended with %d on a full disk, not with %d and a line about it",
                          actor->name, code, EX_IOERR);
         full->life = 0;
         self->met.ended++;
     }
 }
 
-// As systemd: whoever ends is started again, unless it says that trying again is of no use.
+// As systemd: starts each actor that has ended, unless its exit code says that a restart does not
+// help.
 static void revive(struct chaos *self, uint64_t now_ms)
 {
     for (unsigned i = 0; i < self->bed->actors_count; i++) {
@@ -193,8 +197,8 @@ static void revive(struct chaos *self, uint64_t now_ms)
         const int code = WIFEXITED(actor->status) ? WEXITSTATUS(actor->status) : 0;
         if (is_finished(self) && testbed_ends_with_run(actor->name)) continue;
         if (code == 64 || code == 77 || code == 78)
-            testbed_fail(self->bed, "%s ended with %d, and would not be started again", actor->name,
-                         code);
+            testbed_fail(self->bed, "%s ended with %d, which systemd would not restart",
+                         actor->name, code);
         if (!self->due_ms[i]) {
             if (code) judge_end(self, actor, code);
             self->due_ms[i] = now_ms + RESTART_MS;
@@ -257,11 +261,13 @@ static void later(struct chaos *self, const struct chaos_event *event, uint64_t 
     snprintf(undo->victim, sizeof undo->victim, "%s", event->victim);
 }
 
-// Who met it as it ran and goes on has said so; who has written nothing yet is given more time.
+// True once the victim has met the full disk: it has logged it or ended by it. A victim that has
+// written nothing yet gets more time.
 static bool is_met(struct chaos *self, const struct undo *full, uint64_t now_ms)
 {
     const struct testbed_actor *actor = testbed_actor(self->bed, full->victim);
-    if (full->life != actor->lives || !actor->pid) return true; // Ended by it, or another event did
+    if (full->life != actor->lives || !actor->pid)
+        return true; // It has ended by it, or by another event
     if (testbed_log_has(self->bed, full->victim, "No space left", NULL, 0)) self->met.went_on++;
     else if (!is_finished(self) && now_ms < full->last_ms) return false;
     else self->met.wrote_nothing++;
@@ -397,7 +403,7 @@ static uint64_t due_in_ms(const struct chaos *self)
     return due_ms > now_ms ? due_ms - now_ms : 0;
 }
 
-// Somebody who should be there is not, or does not come to be within the time of the wait.
+// An actor that should run is down, or does not come up within the time of the wait.
 static bool is_down(struct testbed *bed, const void *arg)
 {
     (void)arg;
@@ -468,8 +474,8 @@ static double run(struct chaos *self, const char *title)
     return goodput;
 }
 
-// Two ends of epochs, undisturbed, and a commit of the epoch after: so that the digest on record has
-// been told by those who trained on it.
+// Two ends of epochs, undisturbed, and a commit of the epoch after: so that the digest on record
+// was reported by trainers that trained on it.
 static bool is_calm(struct testbed *bed, const void *arg)
 {
     struct chaos *self = (struct chaos *)(uintptr_t)arg;
@@ -525,7 +531,7 @@ static bool report(const struct chaos *self, double calm, double wild)
     printf("\n%u processes were started again; the longest wait for a commit after an event was "
            "%.1f s\n",
            self->restarts, (double)self->longest_ms / 1000);
-    printf("a full disk under who ran: %u ended by it, %u went on and said so, %u had nothing to "
+    printf("actors on a full disk: %u ended by it, %u went on and said so, %u had nothing to "
            "write\n",
            self->met.ended, self->met.went_on, self->met.wrote_nothing);
     if (self->relay) {

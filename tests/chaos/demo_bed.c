@@ -1,3 +1,5 @@
+// demo_bed -- writes config/demo over the testbed's files, then edits single keys of state.toml.
+
 #include "tests/chaos/demo_bed.h"
 #include "actors/shoal/local/toml_edit.h"
 #include <stdarg.h>
@@ -42,7 +44,7 @@ static void apply_options(struct testbed *bed)
     demo_bed_edit(bed, "witness", "standalone", "%s", o->witnesses ? "true" : "false");
 }
 
-// The demo's own folder takes the place of what the testbed wrote, but for the ticket.
+// The demo's own folder replaces what the testbed wrote, except the ticket.
 void demo_bed_set_up(struct testbed *bed, struct demo_setup *ret_setup)
 {
     struct why why = { 0 };

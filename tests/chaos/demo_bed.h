@@ -6,9 +6,8 @@
 //     demo_bed_set_up(bed, &setup);
 //     demo_bed_edit(bed, "model.LLM.optimizer.Distro", "compression_topk", "%u", 8);
 //
-// Of the bed's options those count that say how long things last, how many take part and who
-// verifies; batch, products and all that is learned are the demo's. A failure fails the
-// test.
+// The bed's options set times, numbers of actors and the verification. The batch, the products and
+// all that is learned are the demo's. A failure fails the test.
 
 #include "actors/shoal/local/demo_setup.h"
 #include "tests/live/testbed.h"

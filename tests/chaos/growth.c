@@ -1,3 +1,6 @@
+// growth -- reads the figures from /proc and from folders, and keeps the sums of the estimator
+// (growth.h).
+
 #include "tests/chaos/growth.h"
 #include <dirent.h>
 #include <ftw.h>

@@ -1,6 +1,6 @@
 #pragma once
-// growth -- whether what should stay as it is keeps growing: memory, descriptors and threads of a
-// process, disk use of a folder.
+// growth -- whether figures that should stay constant keep growing: memory, descriptors and threads
+// of a process, disk use of a folder.
 //
 //     y │            .:'       A life is measured from GROWTH_SETTLED_S seconds of age on, always
 //       │  ..:.:'  .:          at the same point of the run. Lives differ in where they begin, not
@@ -12,9 +12,9 @@
 // This is the ratio estimator and its standard error (Cochran, Sampling Techniques, 6.4), over n
 // differences. Something grows if its rate is above its bound by more than GROWTH_SURE errors. What
 // goes up and down does not, and k steps of one height are √k errors: memory that is taken once and
-// kept is no growth, taken ten times it is. (A least squares line through the values themselves takes
-// one step for a slope, and is sure of it.) The error is printed beside the rate, so that one can see
-// what a run was too short to tell.
+// kept is no growth, taken ten times it is. (A least squares line through the values themselves
+// takes one step for a slope, and is sure of it.) The error is printed beside the rate, so that one
+// can see what a run was too short to tell.
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,3 +1,6 @@
+// relay -- one loop reads packets from both sides, draws a fate for each, and sends it when it is
+// due.
+
 #include "common/base/clock.h"
 #include "tests/chaos/relay.h"
 #include "common/base/ensure.h"

@@ -5,7 +5,8 @@
 //     namespace here ── tun ──┐                    ┌── tun ── namespace there
 //        10.213.8.1           └─ lose, delay, twice ┘            10.213.8.2
 //
-// Fates are the seed's; which packet meets which is the machine's: a second run is like the first.
+// The seed decides the sequence of fates; the machine decides which packet meets which fate. So a
+// second run is like the first, and not the same.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +18,7 @@
 struct relay_profile {
     unsigned delay_us, jitter_us; // Jitter either way: what is delayed less overtakes
     unsigned lost_ppm, twice_ppm; // Of a million packets
-    unsigned flipped_ppm;         // Of whose bits one is wrong
+    unsigned flipped_ppm;         // One bit of these is flipped
     bool deaf_here, deaf_there;   // Nothing arrives on that side
 };
 

@@ -1,10 +1,13 @@
+// schedule -- draws kind, victim and phase of each event, each from a wheel of its own: a
+// wheel turns through all its entries, shuffled, before one comes up again.
+
 #include "tests/chaos/schedule.h"
 #include "common/wire/wire.h"
 #include "tests/live/testbed.h"
 #include <stdio.h>
 #include <string.h>
 
-// How often each kind comes up in one turn of the wheel, who is hit, and for how long.
+// How often each kind comes up in one turn of the wheel, which actors it hits, and for how long.
 static const struct {
     const char *name;
     unsigned share, ms_min, ms_max;
@@ -60,7 +63,7 @@ static struct wheel wheel_of(unsigned count)
 void schedule_draw(uint64_t seed, unsigned count, uint64_t steps,
                    const struct chaos_permits *permits, struct chaos_event *ret_events)
 {
-    struct wheel whom = wheel_of(VICTIMS), when = wheel_of(PHASES), disk = wheel_of(3),
+    struct wheel hit = wheel_of(VICTIMS), when = wheel_of(PHASES), disk = wheel_of(3),
                  jump = wheel_of(4);
     struct wheel what = { 0 };
     bool runs_on = false; // Of the last full disk
@@ -69,8 +72,9 @@ void schedule_draw(uint64_t seed, unsigned count, uint64_t steps,
     for (unsigned i = 0; i < count; i++) {
         struct chaos_event *event = &ret_events[i];
         enum chaos_kind kind = (enum chaos_kind)turn(&what, &seed);
-        // All is drawn in any case, so that what is not permitted leaves the rest as it is.
-        const unsigned victim = turn(&whom, &seed), phase = turn(&when, &seed),
+        // All is drawn in any case, so that an event that is not permitted does not change the
+        // others.
+        const unsigned victim = turn(&hit, &seed), phase = turn(&when, &seed),
                        place = turn(&disk, &seed);
         const unsigned length = kinds[kind].ms_max - kinds[kind].ms_min + 1;
         const unsigned ms = kinds[kind].ms_min + (unsigned)(testbed_draw(&seed) % length);
@@ -94,12 +98,12 @@ void schedule_draw(uint64_t seed, unsigned count, uint64_t steps,
 void chaos_event_text(const struct chaos_event *event, char ret_text[120])
 {
     char more[48] = "";
-    const char *anew = event->kind != CHAOS_DISK_FULL ? ""
-                       : event->runs_on               ? ", as it runs"
-                                                      : ", and started anew";
-    if (event->ms) snprintf(more, sizeof more, " for %u ms%s", event->ms, anew);
+    const char *restart = event->kind != CHAOS_DISK_FULL ? ""
+                          : event->runs_on               ? ", as it runs"
+                                                         : ", and restarted";
+    if (event->ms) snprintf(more, sizeof more, " for %u ms%s", event->ms, restart);
     if (event->kind == CHAOS_CLOCK)
-        snprintf(more, sizeof more, " by %d s, and started anew", event->seconds);
+        snprintf(more, sizeof more, " by %d s, and restarted", event->seconds);
     snprintf(ret_text, 120, "%s%s%s%s in %s", chaos_kind_name(event->kind),
              event->victim[0] ? " " : "", event->victim, more,
              wire_enum_name(&wire_enum_phase, event->phase));

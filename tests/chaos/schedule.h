@@ -1,7 +1,7 @@
 #pragma once
-// schedule -- what chaos does to a run, drawn from a seed before the run begins: the same seed, the
-// same list. An event waits for a commit and then for a phase to be entered, both heard from the
-// news.
+// schedule -- what chaos does to a run, drawn from a seed before the run begins: the same seed
+// gives the same list. An event waits for a commit and then for a phase to be entered, both heard
+// from the news.
 
 #include <stdint.h>
 #include <stdbool.h>
@@ -22,13 +22,13 @@ enum chaos_kind {
 };
 
 struct chaos_event {
-    uint64_t step; // Not before so many commits
+    uint64_t step; // Not before this many commits
     uint8_t phase; // enum of the wire: the next entry of this phase after it
     enum chaos_kind kind;
     const char *victim; // "" where the network is meant
     unsigned ms;
     int seconds;
-    bool runs_on; // Of a full disk: nobody kills it
+    bool runs_on; // On a full disk: the victim is not killed
 };
 
 // What this machine permits besides signals.

@@ -1,3 +1,6 @@
+// soak -- takes the figures of each actor at every entry of Cooldown, prints a line a minute, and
+// judges at the end which figure grows above its bound.
+
 #include "common/base/clock.h"
 #include "tests/chaos/soak.h"
 #include "tests/test.h"
@@ -143,7 +146,8 @@ static unsigned judge(const struct soak *self, const char *name, const struct gr
     return grown;
 }
 
-// All of a kind run the same program: what one is too short to tell, all together may.
+// All actors of a kind run the same program: pooled, they may show what one alone is too short to
+// show.
 static unsigned judge_kind(const struct soak *self, const struct testbed *bed, const char *kind,
                            char ret_text[200])
 {

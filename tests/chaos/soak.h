@@ -1,17 +1,17 @@
 #pragma once
-// soak -- the demo's run for hours under chaos, and whether anything in it grows. Part of chaos.c,
-// which disturbs; this watches.
+// soak -- runs the demo for hours under chaos and checks whether anything in it grows. chaos.c
+// disturbs; this file watches.
 //
 //     every entry of Cooldown   each actor's memory, descriptors, threads and disk use (growth.h)
 //     every minute              a line with the sums
 //     at the end                a table: what grows by how much an hour, beside what it may
 //
-// Cooldown is where an epoch's work is done and the next has not begun: like is compared with like.
-// A process is compared with itself alone, from one start to the next; a folder with itself from the
-// beginning to the end, as it outlives the processes. An hour's bounds:
+// In Cooldown an epoch's work is done and the next has not begun: so all figures are taken in the
+// same state. A process is compared with itself alone, from one start to the next; a folder with
+// itself from the beginning to the end, as it outlives the processes. An hour's bounds:
 //
 //     memory        16 MiB    about a kilobyte for each commit of four trainers on two cores
-//     descriptors   30        every second process that was started anew leaves one with its peers
+//     descriptors   30        every second restarted process leaves one with its peers
 //     threads       10
 //     disk          16 MiB    but the coordinator's ledger keeps every round for good: SOAK_LEDGER_BYTES
 //                             for each commit beside it
