@@ -1,4 +1,5 @@
-// Who gets in at a real broker, who does not and is told so, and who is thrown out.
+// A real broker admits the right actors, refuses the others with a reason, and cuts off those that
+// lose their place.
 
 #include "common/base/clock.h"
 #include "tests/live/own_actor.h"
@@ -24,7 +25,7 @@ static char *public_key(const char *name, char hex[KEY_HEX])
 
 static void write_list(struct testbed *bed, const char *const *names)
 {
-    char text[2048] = "# who takes part\n", hex[KEY_HEX];
+    char text[2048] = "# the members\n", hex[KEY_HEX];
     for (; *names; names++) {
         size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "%s  # %s\n", public_key(*names, hex), *names);
@@ -48,7 +49,7 @@ static void only_who_is_listed_and_as_long(void **state)
     testbed_await_log(bed, "broker", "broker.ready", TESTBED_WAIT_MS);
     testbed_start(bed, "trainer1");
     testbed_await_log(bed, "trainer1", "the broker does not admit our key", SOON_MS);
-    assert_false(testbed_log_has(bed, "broker", "name=trainer.", NULL, 0)); // It never came so far
+    assert_false(testbed_log_has(bed, "broker", "name=trainer.", NULL, 0)); // It never got that far
 
     testbed_write_file(bed, "list", "nonsense\n", 9);
     testbed_signal(bed, "broker", SIGHUP);
@@ -101,7 +102,7 @@ static void a_ticket_is_for_one(void **state)
     testbed_start_with(bed, "trainer1", &invited);
     assert_int_equal(testbed_await_end(bed, "trainer1", SOON_MS), EX_NOPERM);
     assert_true(testbed_log_has(bed, "trainer1", "the invitation is used up", NULL, 0));
-    // Another life of the broker: it has written down whom it let in.
+    // Another life of the broker: it has stored which keys it admitted.
     testbed_signal(bed, "broker", SIGKILL);
     testbed_start(bed, "broker");
     testbed_await_log(bed, "broker", "actor.hello name=trainer.", SOON_MS);
@@ -157,7 +158,7 @@ static void the_ejected_are_cut_off(void **state)
     own_destroy(coordinator), own_destroy(trainer), own_destroy(other);
 }
 
-// What another key has signed is worth nothing on our connection.
+// A frame that another key signed is refused on our connection.
 static void nobody_speaks_for_another(void **state)
 {
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .owned = true });

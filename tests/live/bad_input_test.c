@@ -1,4 +1,5 @@
-// What people and disks do wrong: each is refused by name, or survived, and the run goes on.
+// Mistakes of operators and damage on disks: each is refused by name, or survived, and the run goes
+// on.
 
 #include "common/base/clock.h"
 #include "tests/live/testbed.h"
@@ -92,7 +93,7 @@ static void a_member_of_another_run_is_refused(void **state)
     expect(bed, "trainer0", EX_CONFIG, "keeps run \"live\", not \"other\"");
 }
 
-// Sends a frame of protocol 2 from nowhere; what comes back says which protocol we speak.
+// Sends a frame of protocol 2 without a HELLO; the answer names the protocol that we speak.
 static void another_protocol_is_refused_by_name(void **state)
 {
     struct testbed *bed = make(state);

@@ -1,9 +1,9 @@
-// clock -- the wall clock of a process, off by as many seconds as a file says. Loaded with
+// clock -- shifts the wall clock of a process by the number of seconds in a file. Loaded with
 // LD_PRELOAD:
 //
 //     SHOAL_CLOCK=FILE shoal-trainer ...          FILE: one int64_t, which may change at any time
 //
-// Only what a wrong NTP server or an operator can change: CLOCK_MONOTONIC goes on as it does.
+// Only what a wrong NTP server or an operator can change: CLOCK_MONOTONIC is not touched.
 
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// The wall clock of every actor is set back by an hour and each is started anew: none is taken for
+// The wall clock of every actor is set back by an hour and each is restarted: none is taken for
 // an older process of its identity, and the run ends as it would have.
 
 #include "tests/live/testbed.h"

@@ -11,7 +11,7 @@ static struct hash first; // Digest of the first run, for the others
 
 static void run_with(void **state, unsigned threads)
 {
-    // Nobody is late: a round may wait longer than this machine can be busy.
+    // No trainer is late: a round waits longer than this machine can be busy.
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 3,
                                                                           .total_steps = 12,
                                                                           .epoch_rounds = 6,

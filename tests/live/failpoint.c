@@ -1,4 +1,4 @@
-// failpoint -- what is to happen in a process, and when. Loaded with LD_PRELOAD:
+// failpoint -- makes a process die, stop or fail at a chosen instant. Loaded with LD_PRELOAD:
 //
 //     SHOAL_FAILPOINT=sync:12:after shoal-coordinator ...     At the n-th call of a kind: SIGKILL
 //
@@ -15,10 +15,9 @@
 //                                                 500     500 ms go by
 //
 // Both are counted from the start of the process, over all threads. What happens at a place is said
-// on stderr before: "failpoint.reached name=turn_committed time=3 action=kill". Whoever wants to
-// know which places a process passed names a file in SHOAL_FAILPOINT_LIST: each is added to it
-// once. A place that is not in failpoints.def ends the process, so that the list is the whole of
-// it.
+// on stderr before: "failpoint.reached name=turn_committed time=3 action=kill". To
+// learn which places a process passed, name a file in SHOAL_FAILPOINT_LIST: each is added to it
+// once. A place that is not in failpoints.def ends the process, so that the list is complete.
 
 #include "common/base/failpoint.h"
 #include <dlfcn.h>
@@ -37,7 +36,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// None is in a header under these conditions: they are the C library's own, taken over.
+// No header declares them under these conditions: they replace the C library's own.
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off_t at);
 ssize_t pwritev64(int fd, const struct iovec *parts, int count, off_t at);
 
@@ -73,7 +72,7 @@ static int place_of(const char *name, size_t length)
     return -1;
 }
 
-// Says it past our own write, which counts calls.
+// Logs without our own write, which counts calls.
 static void say(int fd, const char *text) { (void)syscall(SYS_write, fd, text, strlen(text)); }
 
 static void refuse(const char *what, const char *which)
@@ -157,7 +156,7 @@ static void die(void)
     for (;;) pause();
 }
 
-// True if this is the call; does not return if it is not to be made.
+// True if this is the chosen call. Does not return if the call must not be made.
 static int is_it(enum kind kind)
 {
     if (kind != chosen || atomic_fetch_add(&calls, 1) + 1 != at_call) return 0;

@@ -1,5 +1,5 @@
 // Every named place (failpoints.def): the process is killed there, the call there fails, time goes
-// by there, in the midst of a run; it comes back, and the run ends with all replicas, ledger and
+// by there, in the middle of a run; it comes back, and the run ends with all replicas, ledger and
 // checkpoint in agreement. Short form: a twelfth of the places, killed, by LIVE_SEED, and two whose
 // failure must end an actor, beside one run that shows which are passed. LIVE_LONG=1: all, with
 // every action, at the first, the second and a later passing; one not reached is a failure.
@@ -22,7 +22,7 @@ enum {
     LONG_LEDGER_MS = 150000,
     REST_MS = 400000,
     BACK_MS = 75000
-}; // Who came 20 times within a minute is refused for its rest
+}; // Rate limit: an actor that comes 20 times within a minute is refused for the rest of it
 
 static const struct place {
     const char *name, *actor, *actions;
@@ -39,11 +39,12 @@ static bool is_any_of(const char *name, const char *list) // Of words, each betw
     return strstr(list, word) != NULL;
 }
 
-// What a member promised last, and what the run came to: they fail in the short form, too.
+// The journal of a member and the ledger of the run: their calls fail in the short form, too.
 static const char always[] = " journal_write ledger_commit ";
 enum { ALWAYS = 2 };
 
-// What only a coordinator that begins a run passes, and what only a long ledger does.
+// Places that only a coordinator passes that begins a run, and those that only a long ledger
+// passes.
 static bool is_of_a_beginning(const struct place *p)
 {
     return is_any_of(p->name, " ledger_make config_copy owner_sync ");
@@ -83,7 +84,7 @@ static bool has_died(struct testbed *bed, const void *arg)
     return testbed_actor(bed, arg)->pid == 0;
 }
 
-// Somebody comes back, and asks for the model and for the commits since.
+// A trainer comes back, and asks for the model and for the commits since.
 static void provoke(struct testbed *bed, const char *name)
 {
     for (int n = 0; n < TRIES_MAX && !testbed_wait(bed, is_reached, name, 1000); n++) {
@@ -130,7 +131,7 @@ static void restart_plainly(struct testbed *bed, const char *name)
 static void kill_at(struct testbed *bed, const struct place *p, uint64_t time)
 {
     reach(bed, p, time, "kill");
-    testbed_await(bed, has_died, p->actor, TESTBED_WAIT_MS, "the end of who was killed");
+    testbed_await(bed, has_died, p->actor, TESTBED_WAIT_MS, "the end of the killed actor");
     restart_plainly(bed, p->actor);
 }
 
@@ -141,13 +142,13 @@ static bool has_told_why(struct testbed *bed, const void *arg)
            testbed_log_has(bed, p->actor, strerror(ENOSPC), NULL, 0);
 }
 
-// By itself, and not of a signal.
+// By itself, and not by a signal.
 static void end_of_it(struct testbed *bed, const struct place *p, const char *action)
 {
     const int code = testbed_await_end(bed, p->actor, TESTBED_WAIT_MS);
     if (code == 0 || code > 128) testbed_fail(bed, "%s at %s: exit %d", action, p->name, code);
     if (!has_told_why(bed, p))
-        testbed_fail(bed, "%s at %s: it does not tell why it ends", action, p->name);
+        testbed_fail(bed, "%s at %s: its log does not say why it ends", action, p->name);
 }
 
 struct going {
@@ -161,7 +162,8 @@ static bool has_died_or_gone_on(struct testbed *bed, const void *arg)
     return has_died(bed, going->name) || bed->news.commits >= going->commits;
 }
 
-// Who must end does, and is started again as systemd would. Others may be there two commits later.
+// An actor that must end (X) ends, and is started again as by systemd. Any other may instead go on
+// for two commits.
 static void fail_at(struct testbed *bed, const struct place *p, uint64_t time, const char *action)
 {
     reach(bed, p, time, action);
@@ -227,7 +229,7 @@ static void finish(struct testbed *bed)
     testbed_finish(bed);
 }
 
-// Those places that `wanted` says, at one passing.
+// The places that `wanted` lists, each at one passing.
 static void run_places(void **state, const bool wanted[PLACES], uint64_t time, bool all)
 {
     char slowly[64];
@@ -261,7 +263,7 @@ static void in_the_midst_of_a_run(void **state)
     }
     for (uint64_t pass = 1; pass <= 3; pass++)
         for (unsigned a = 0; a < sizeof actors / sizeof *actors; a++) {
-            // What a life passes once, it passes first
+            // A place passed once in a life is passed at its start
             static const char once[] =
                 " connect ready welcome hello quit broker_hello journal_open "
                 " ledger_recovered ledger_take_over ledger_begin blob_load learner_build "
@@ -289,7 +291,7 @@ static void at_the_beginning_of_a_run(void **state)
             end_of_it(bed, p, "eio");
         }
         reach(bed, p, 1, "kill");
-        testbed_await(bed, has_died, p->actor, TESTBED_WAIT_MS, "the end of who was killed");
+        testbed_await(bed, has_died, p->actor, TESTBED_WAIT_MS, "the end of the killed actor");
     }
     testbed_signal(bed, "broker", SIGKILL);
     testbed_start_all(bed);
@@ -305,7 +307,8 @@ static void in_a_long_ledger(void **state)
     struct testbed *bed = begin(state, 130, NULL);
     for (unsigned i = 0; i < PLACES; i++)
         if (is_of_a_long_ledger(&places[i])) {
-            if (strchr(places[i].actions, 'X')) { // Not started plainly after: its map would grow
+            if (strchr(places[i].actions,
+                       'X')) { // Not restarted without the failpoint: its map would grow
                 reach(bed, &places[i], 1, "eio");
                 end_of_it(bed, &places[i], "eio");
             }
@@ -324,7 +327,7 @@ static void a_quiet_run_passes_most(void **state)
     snprintf(list, sizeof list, "%s/passed", bed->dir);
     snprintf(preload, sizeof preload, "%s/failpoint.so", bed->live);
     setenv("SHOAL_FAILPOINT_LIST", list, 1);
-    setenv("LD_PRELOAD", preload, 1); // For all that start from here on
+    setenv("LD_PRELOAD", preload, 1); // For all processes started from here on
     testbed_start_all(bed);
     testbed_finish(bed);
     unsetenv("LD_PRELOAD");

@@ -1,12 +1,12 @@
 // Floods at a real broker, one after the other, while an honest member is served: idle connections,
 // joins by keys that are on no list, frames that claim 8 GiB, messages without an end, letters and
-// news that nobody reads, and more frames than anybody has to say. LIVE_LONG=1 holds each for a
-// minute instead of three seconds. A flood that is none fails: of each a least amount is required, of
-// the joins as many refusals by the broker's own count. The short form runs on machines that do other
-// things as well: it goes on until it has the amount, and a flood in which a letter was late is poured
-// again, TURNS times in all: a broker that does not serve is late each time, a machine that stood
-// still is not. 10,000 idle connections (5,000 in the short form, at least) want a limit of
-// descriptors for them; where it is lower, their part is skipped.
+// news that no peer reads, and more frames than an honest actor sends. LIVE_LONG=1 holds each for a
+// minute instead of three seconds. A flood that is too small fails: each must reach a least amount,
+// and the broker must count as many refusals of joins. The short form runs on machines that do
+// other work as well: it goes on until it has the amount, and it repeats a flood in which a letter
+// was late, TURNS times in all. A broker that does not serve is late each time; a machine that was
+// busy is not. 10,000 idle connections (5,000 at least in the short form) need as many descriptors;
+// where the limit is lower, their part is skipped.
 
 #include "common/base/clock.h"
 #include "tests/live/hostile_peer.h"
@@ -29,8 +29,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-// Of the broker: 256 MiB of messages on their way (connections.h), or 128 that are not read and 64 of
-// news (backlog.h), what arrives between two looks, and 30 KiB for each connection.
+// Of the broker: 256 MiB of messages on their way (connections.h), or 128 that are not read and 64
+// of news (backlog.h), what arrives between two looks, and 30 KiB for each connection.
 enum {
     SERVED_MS = 1000,
     RESIDENT_MIB_MAX = 512,
@@ -60,8 +60,8 @@ struct flood {
     unsigned long long least_s;        // Or of each second; the short form, on a machine that does
                                        // other things as well, asks a fifth of it
     bool refused;                      // As many the broker must have refused; or again a fifth:
-                                       // whoever had no time to shake hands before it was closed
-                                       // is not refused
+                                       // a connection closed before its handshake is not
+                                       // refused
     unsigned long long wanted;         // Of this turn, by the two
     unsigned long long refused_before; // Of the broker's count
     struct testbed *bed;
@@ -105,7 +105,7 @@ static bool is_established(int fd)
            info.tcpi_state == TCP_ESTABLISHED;
 }
 
-// Half at each port; who was cut off dials again.
+// Half at each port; a connection that was cut off dials again.
 static void *stay_idle(void *arg)
 {
     struct flood *self = arg;
@@ -129,7 +129,7 @@ static void *stay_idle(void *arg)
     return NULL;
 }
 
-// As a DEALER to the mail or a SUB to the news. Nobody here reads: what comes stays where it is.
+// As a DEALER to the mail or a SUB to the news. It never reads: what comes stays where it is.
 static void *call(void *context, int type, const struct flood *flood,
                   const struct identity *identity)
 {
@@ -152,7 +152,7 @@ static void *call(void *context, int type, const struct flood *flood,
     return socket;
 }
 
-// A thousand new keys a second, if this machine makes so many.
+// A thousand new keys a second, if this machine is fast enough.
 static void *join_unlisted(void *arg)
 {
     struct flood *self = arg;
@@ -336,7 +336,7 @@ static void status_open(struct status *self)
     ensure(pthread_create(&thread, NULL, hear_status, self) == 0 && pthread_detach(thread) == 0);
 }
 
-// Whether it poured as much as was wanted, and the broker has said so where it says so.
+// Whether the flood reached its amount, and the broker's log names it if `said` is set.
 static bool is_enough(const struct flood *flood, const struct status *status)
 {
     return flood->amount >= flood->wanted &&
@@ -362,7 +362,7 @@ struct measured {
     unsigned letters;
 };
 
-// Some 3 MiB: a broker keeps it and gives it to whoever asks.
+// Some 3 MiB: a broker keeps it and sends it to each actor that asks.
 static void publish_commit(struct own *coordinator)
 {
     static struct wire_accepted accepted[RESULTS_MAX];
@@ -410,8 +410,8 @@ static unsigned long long least_of(const struct flood *flood, uint64_t lasts_ms)
     return flood->least_s * lasts_ms / 1000 / (testbed_is_long() ? 1 : SHORT_SHARE);
 }
 
-// What pours has little processor time, and may need long to close all that it has opened. Who says
-// nothing in all that time would count as gone.
+// The flooding threads have little processor time and may need long to close their connections. An
+// actor that is silent for all that time would count as gone: so both talk while we wait.
 static void join_talking(pthread_t thread, struct own *coordinator, struct own *trainer)
 {
     while (pthread_tryjoin_np(thread, NULL) == EBUSY) {
@@ -516,7 +516,7 @@ static void an_honest_member_is_served(void **state)
         if (flood->run == stay_idle && !may_hold_idle()) continue;
         struct measured m = pour_and_measure(bed, coordinator, trainer, flood, &status, lasts_ms);
         for (int turn = 1; !testbed_is_long() && !was_served(m) && turn < TURNS; turn++) {
-            const unsigned long mib = m.mib; // Memory is bounded whoever is late
+            const unsigned long mib = m.mib; // Memory is bounded even when a letter is late
             m = pour_and_measure(bed, coordinator, trainer, flood, &status, lasts_ms);
             if (m.mib < mib) m.mib = mib;
         }

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs every command of the README and the guides, and holds what else they name against the tree.
+# Runs every command of the README and the guides, and checks that all they name is in the tree.
 #
 #     tests/live/guides_test.sh BUILD_DIR
 #
@@ -10,8 +10,8 @@
 #     <!-- not run: why -->        not at all
 #     <!-- beside the demo -->     in a second shell, while a run is on where the demo has its own
 #
-# A line whose remark says "until Ctrl-C" gets a SIGINT as soon as it has said what is expected of it. All of it
-# has a network and processes of its own, so fixed ports, addresses and pidof disturb nobody. Prints TAP lines;
+# A line whose remark says "until Ctrl-C" gets a SIGINT as soon as it has printed the expected text. All of it
+# has a network and processes of its own, so fixed ports, addresses and pidof disturb no other process. Prints TAP lines;
 # where namespaces are not permitted, one line "ok 1 # SKIP why".
 set -u
 export LC_ALL=C
@@ -80,7 +80,7 @@ script()                                # guide
                   { print "" }' "$1"
 }
 
-# A run like the demo's, with so many steps, in a folder.
+# Writes a run like the demo's, with STEPS steps, into a folder.
 small_run()                             # folder, steps
 {
     cp -r config/demo "$1"
@@ -106,7 +106,7 @@ for guide in $guides; do
         echo "not ok - $guide runs" >>"$work/tap"
         { tail -n 15 "$work/out"; tail -n 5 "$tree/my-run/log"; } 2>/dev/null | sed 's/^/# /' >>"$work/tap"
     }
-    # What an actor says when it gives up: nobody waits for those in the background.
+    # Prints the last words of actors that gave up: no shell waits for those in the background.
     gave_up=$(grep -hE '^shoal[a-z-]*: ' "$tree/my-run/log" 2>/dev/null)
     [ -z "$gave_up" ] || printf 'not ok - %s: no actor gives up\n# %s\n' "$guide" "$gave_up" >>"$work/tap"
 done

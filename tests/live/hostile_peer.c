@@ -1,3 +1,6 @@
+// hostile_peer -- makes the CURVE handshake by hand, then sends parts of any size and number (ZMTP
+// 3.0, CurveZMQ).
+
 #include "tests/live/hostile_peer.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"

@@ -1,6 +1,6 @@
 #pragma once
-// hostile_peer -- a connection with CURVE by hand, from the greeting on: says what the library would
-// not. (ZeroMQ RFC 23, ZMTP 3.0, and RFC 26, CurveZMQ.)
+// hostile_peer -- a CURVE connection made by hand, from the greeting on: it can send what the
+// library would refuse to send. (ZeroMQ RFC 23, ZMTP 3.0, and RFC 26, CurveZMQ.)
 
 #include "common/crypto/identity.h"
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-// Where a newcomer gets the model from: its peers; the checkpointer when they are gone; nobody, and
-// then it says so and ends.
+// A newcomer fetches the model from its peers, or from the checkpointer when they are gone; when no
+// actor serves it, the newcomer says so and ends.
 
 #include "tests/live/testbed.h"
 #include "tests/test.h"

@@ -16,7 +16,7 @@ static bool has_entered(struct testbed *bed, const void *arg)
            bed->news.entered[wanted[0]] > wanted[1];
 }
 
-// Waits for the phase to be entered anew. RoundWitness is too short to be hit unless a trainer that
+// Waits for the next entry of the phase. RoundWitness is too short to be hit unless a trainer that
 // is stopped (not the one to be killed) holds it up.
 static void await_entry(struct testbed *bed, uint8_t phase, const char *holdup)
 {

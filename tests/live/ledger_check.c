@@ -1,3 +1,6 @@
+// ledger_check -- walks the records with a small model of the run: phases, rounds, samples and
+// checkpoints.
+
 #include "tests/live/ledger_check.h"
 #include "actors/coordinator/evidence.h"
 #include "common/ledger/ledger.h"
@@ -89,7 +92,7 @@ static int look_round(struct check *self, const struct wire_round *round)
     return self->phase == PHASE_TRAIN ? 0 : enter(self, PHASE_TRAIN);
 }
 
-// The position that stands at `place` of the round's list.
+// The position of the sample with index `place` in the round's list.
 static uint64_t position_at(const struct check *self, uint64_t place)
 {
     for (uint32_t i = 0; i < self->dealt_count; i++) {

@@ -1,16 +1,16 @@
 #pragma once
-// ledger_check -- reads a coordinator's ledger from outside and holds it against what a run
+// ledger_check -- reads a coordinator's ledger from outside and checks what a run
 // promises:
 //
 //   every step committed exactly once, in order, each commit naming the one before it
 //   a commit closes the round that is open, with a quorum of its witnesses
 //   no sample committed twice; at each epoch's end the samples below the cursor are committed but
-//   for those returned; the base of a commit is the digest that was pinned for its step phases move
-//   only as drawn; incarnations rise; no restore
+//   for those returned; the base of a commit is the digest that was pinned for its step
+//   phases move only as drawn; incarnations rise; no restore
 //
 // The reader is the test's own: it shares the records and the chain with the product, not the
-// rules. But for one: that all draws follow from the records, and that what the auditors said is signed, is
-// what shoal status --ledger shows as well (actors/coordinator/evidence.h).
+// rules. But for one: that all draws follow from the records, and that what the auditors said is
+// signed, is what shoal status --ledger shows as well (actors/coordinator/evidence.h).
 
 #include "common/base/hash.h"
 #include <stdbool.h>
@@ -30,6 +30,6 @@ struct ledger_report {
     struct hash base[4096]; // By step: digest of the parameters that a commit started from
 };
 
-// False, with the reason in `ret_text`, if anything is not as it should be.
+// False, with the reason in `ret_text`, if a promise does not hold.
 bool ledger_check(const char *dir, const char *run_id, struct ledger_report *ret_report,
                   char *ret_text, unsigned text_max);

@@ -1,5 +1,5 @@
-// liar -- a data provider that serves other samples than it has. Loaded with LD_PRELOAD: one byte of
-// every proved answer is another one, each time at another place.
+// liar -- makes a data provider serve wrong samples. Loaded with LD_PRELOAD: it changes one byte of
+// every proved answer, each time at another place.
 
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // zmq-monitor, attached in mid-run: the state within a second, then every broadcast; as JSON each
-// line parses; one that is stopped slows nobody.
+// line parses; a stopped monitor slows no actor.
 
 #include "common/base/clock.h"
 #include "tests/live/testbed.h"

@@ -1,3 +1,5 @@
+// netns -- makes and enters network namespaces with unshare and setns.
+
 #include "tests/live/netns.h"
 #include <fcntl.h>
 #include <sched.h>

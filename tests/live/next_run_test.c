@@ -1,6 +1,7 @@
-// A finished run goes on as another one, as config/README.md says under "After the end": from its checkpoint, with
-// the numbers of its steps and samples, under another name and in a folder of its own. A
-// checkpointer comes where the first one's folder is not: it has the parameters from the others.
+// A finished run goes on as another one, as config/README.md says under "After the end": from its
+// checkpoint, with the numbers of its steps and samples, under another name and in a folder of its
+// own. A checkpointer comes where the first one's folder is not: it has the parameters from the
+// others.
 
 #include "common/checkpoint/checkpoint.h"
 #include "tests/live/testbed.h"
@@ -56,7 +57,7 @@ static void a_finished_run_goes_on_as_another(void **state)
     assert_false(hash_equal(&end.digest, &digest));
     assert_true(testbed_log_has(next, "checkpointer", "model.fetched", NULL, 0));
     assert_true(testbed_log_has(next, "checkpointer", "checkpoint.no_tokenizer", NULL, 0));
-    for (unsigned i = 0; i < 3; i++) // They had it, and fetched it from nobody
+    for (unsigned i = 0; i < 3; i++) // They had it, and fetched it from no peer
         assert_false(testbed_log_has(next, testbed_trainer(i), "model.fetched", NULL, 0));
 }
 

@@ -1,4 +1,4 @@
-// Trainers whose disks take nothing any more: results are served from memory, and the run goes on.
+// Trainers whose disks are full serve results from memory, and the run goes on.
 
 #include "tests/live/testbed.h"
 #include "tests/test.h"

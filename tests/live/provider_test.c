@@ -1,5 +1,5 @@
-// Data providers that lie, rot or hold another dataset: each is refused, another one is asked, and the
-// run ends in the bits it would have ended in without them.
+// Data providers that lie, rot or hold another dataset: each is refused, another one is asked, and
+// the run ends in the bits it would have ended in without them.
 
 #include "tests/live/testbed.h"
 #include "tests/test.h"
@@ -83,8 +83,8 @@ static void who_lies_is_named_and_another_is_asked(void **state)
     assert_true(hash_equal(&end.digest, &digest));
 }
 
-// One bit in 64 bytes of a provider's text, as it runs: on the disk, so that no time of a change tells
-// of it. Twice: as it was.
+// Flips one bit in each 64 bytes of a provider's text on the disk while the provider runs, and
+// keeps the times of the file. A second call restores the text.
 static void flip_bits(struct testbed *bed, const char *folder)
 {
     char path[400];
@@ -128,7 +128,8 @@ static void bits_flip_under_a_provider_and_the_other_serves(void **state)
     assert_true(hash_equal(&end.digest, &digest));
 }
 
-// The owner's word: who comes first with the right files and an order of its own is not let in.
+// The owner decides: a provider that comes first, with the right files in another order, is
+// refused.
 static void pinned_samples_keep_their_order(void **state)
 {
     struct testbed *bed = *state = testbed_new(&quiet);

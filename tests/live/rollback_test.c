@@ -1,8 +1,8 @@
-// A coordinator whose disk is an older copy is found out by its members, ends with a clear word
-// that names both positions, and is followed by nobody meanwhile; with the newer copy put back the
-// run goes on as if nothing had been. A member that was away remembers as well; what a newcomer
-// heard of the older copy only, the owner gives up with a word. And a ledger written anew, whole in
-// itself, with another seed of one round is found out by whoever reads it.
+// Members detect a coordinator whose disk is an older copy: it ends with an error that names both
+// ledger heads, and no member follows it meanwhile. With the newer copy put back the run goes on. A
+// member that was away detects it as well. With --begin-anew the owner gives up what a newcomer
+// heard from the older copy only. And shoal status detects a forged ledger that is consistent
+// except for the seed of one round.
 
 #include "common/ledger/ledger.h"
 #include "common/wire/wire.h"
@@ -65,7 +65,7 @@ static int append_bent(void *arg, const struct record *record)
     return ledger_append(to, packed, count, NULL, &why, &seq);
 }
 
-// Its exit code; what it said is in the file `said`.
+// Returns the exit code; the output is in the file `said`.
 static int read_status(struct testbed *bed, const char *ledger)
 {
     char line[1024];
@@ -118,7 +118,7 @@ static void an_older_copy_of_the_ledger_is_found_out(void **state)
     shell(bed, "rm -r coordinator && cp -r older coordinator");
     testbed_start(bed, testbed_trainer(1));
     is_found_out(bed);
-    // Who came while the older copy was up knows nothing but that: the owner's word is what counts.
+    // A newcomer that came while the older copy was up knows only that copy: the owner decides.
     testbed_signal(bed, testbed_trainer(1), SIGKILL);
     shell(bed, "rm -r coordinator && cp -r older coordinator");
     testbed_start(bed, "coordinator");
@@ -131,10 +131,10 @@ static void an_older_copy_of_the_ledger_is_found_out(void **state)
     ends_with(bed, "start this once with --begin-anew");
     const char *const anew[] = { "--begin-anew", NULL };
     testbed_start_with(bed, "coordinator", &(struct testbed_launch){ .args = anew });
-    testbed_await_log(bed, testbed_trainer(3), "step=9", TESTBED_WAIT_MS); // It follows
+    testbed_await_log(bed, testbed_trainer(3), "step=9", TESTBED_WAIT_MS); // It follows the run
     testbed_signal(bed, "coordinator", SIGKILL);
     testbed_signal(bed, testbed_trainer(3), SIGKILL);
-    // Nor does a new ledger in the place of none pass for the old one.
+    // A new ledger where there was none does not pass for the old one either.
     shell(bed, "rm -r coordinator");
     testbed_start(bed, testbed_trainer(1));
     ends_with(bed, "Put it back; or give that run up and start once with --begin-anew");

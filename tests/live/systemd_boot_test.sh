@@ -114,7 +114,7 @@ inside()
         else not_ok "$unit is hardened" "exposure ${before:-unknown}, at most 2.5"; fi
     done
     before=$(show shoal-broker MainPID)
-    check "it runs as nobody special" "$(ps -o user= -p "$before" | tr -d ' ') $(sed -n 's/^CapEff:\s*//p' /proc/"$before"/status) $(sed -n 's/^NoNewPrivs:\s*//p' /proc/"$before"/status)" \
+    check "it runs without privileges" "$(ps -o user= -p "$before" | tr -d ' ') $(sed -n 's/^CapEff:\s*//p' /proc/"$before"/status) $(sed -n 's/^NoNewPrivs:\s*//p' /proc/"$before"/status)" \
         "shoal 0000000000000000 1"
 
     systemctl start shoal.target

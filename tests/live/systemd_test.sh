@@ -1,6 +1,6 @@
 #!/bin/bash
-# The units of an installed tree: understood by systemd, hardened, and each ExecStart line, run by
-# hand with the environment that its unit describes, starts its actor. Needs no running systemd: a
+# The units of an installed tree: systemd understands them, they are hardened, and each ExecStart
+# line, run by hand with the environment that its unit describes, starts its actor. Needs no running systemd: a
 # small supervisor of our own listens to what the actors tell it, as systemd would.
 #
 #     make install DESTDIR=TREE && tests/live/systemd_test.sh TREE
@@ -190,7 +190,7 @@ started()                               # unit file
     else not_ok "$1: ExecStart starts its actor: ready, watchdog fed" "$said" "$work/$name.log"; fi
 }
 
-# Two ports in a row that nobody has, above those of the testbed: the broker says itself whether it got them.
+# Two free ports in a row, above those of the testbed: the broker says itself whether it got them.
 said="no free ports in 20 attempts"
 for _ in {1..20}; do
     port=$((31000 + RANDOM % 1700))

@@ -1,3 +1,7 @@
+// testbed -- starts, signals and reaps the actors, and waits: one epoll set holds the news, the
+// logs and the ends of the processes. Files are testbed_files.c's, the end of a run
+// testbed_end.c's.
+
 #include "common/base/clock.h"
 #include "tests/live/testbed.h"
 #include "common/base/ensure.h"
@@ -61,8 +65,8 @@ static bool is_free(unsigned port)
     return free_now;
 }
 
-// An abstract name that one process of this network has, until it ends: a broker that is killed
-// finds its port again, whoever looks for one meanwhile.
+// Reserves the port by an abstract socket name that this process has until it ends: so a killed
+// broker finds its port again, although other tests look for ports meanwhile.
 static bool is_ours_now(unsigned port)
 {
     struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -74,8 +78,8 @@ static bool is_ours_now(unsigned port)
     return false;
 }
 
-// Three in a row, below those that the system gives to callers. The place to begin is the process's
-// own, so that tests side by side seldom meet.
+// Three in a row, below those that the system gives to callers. Each process begins at another
+// port, so that tests side by side seldom meet.
 static unsigned find_ports(void)
 {
     static unsigned next;
@@ -385,7 +389,7 @@ static void reap_all(struct testbed *self)
             continue;
         char how[100];
         process_print_end(actor->status, how, sizeof how);
-        testbed_fail(self, "%s %s though nobody asked it to", actor->name, how);
+        testbed_fail(self, "%s %s without being asked to", actor->name, how);
     }
 }
 
@@ -421,7 +425,7 @@ static void hear_run(struct testbed_news *news, const struct wire_run *run, uint
     if (run->step > news->commits) news->commits = run->step;
 }
 
-// What one replica says of a step, all must say.
+// All replicas must report the same digest of a step.
 static void hear_progress(struct testbed *self, const struct wire_progress *progress)
 {
     if (hash_is_none(&progress->digest)) return;

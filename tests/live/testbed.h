@@ -9,17 +9,18 @@
 //     struct testbed_end end = testbed_finish(bed);       // Finished, stopped, ledger and digests checked
 //     testbed_destroy(&bed);           // Also after a failed assertion: testbed_teardown
 //
-// A directory of its own under $TMPDIR holds keys, a model of a few thousand parameters, a text of a
-// few hundred samples, state.toml, data.toml and, for each actor NAME, NAME.key, NAME/ (its state) and
-// NAME.log. Actors are "broker", "coordinator", "data-provider", "checkpointer", "trainer0" ..,
-// "witness0" .. They die with the test (PR_SET_PDEATHSIG), whatever becomes of it.
+// A directory of its own under $TMPDIR holds keys, a model of a few thousand parameters, a text of
+// a few hundred samples, state.toml, data.toml and, for each actor NAME, NAME.key, NAME/ (its
+// state) and NAME.log. Actors are "broker", "coordinator", "data-provider", "checkpointer",
+// "trainer0" .., "witness0" .. They die with the test (PR_SET_PDEATHSIG), whatever becomes of it.
 //
 // Nothing here sleeps: every wait is for the run's own news, for a line in a log, for the end of a
-// process, or for a stated instant, and each has a time limit that fails the test and shows the logs.
-// An actor that ends though nobody asked it to fails the test as well, and so does a replica whose
-// digest of a step differs from what another said of it.
+// process, or for a stated instant, and each has a time limit that fails the test and shows the
+// logs. An actor that ends without being asked to fails the test as well, and so does a replica
+// whose digest of a step differs from another replica's.
 //
-// LIVE_KEEP=1 leaves the directory. LIVE_LONG=1 asks for the long forms. LIVE_SEED=n for other instants.
+// LIVE_KEEP=1 leaves the directory. LIVE_LONG=1 asks for the long forms. LIVE_SEED=n for other
+// instants.
 
 #include "common/actor/tap.h"
 #include "common/base/hash.h"
@@ -118,7 +119,7 @@ void testbed_start_with(struct testbed *self, const char *name,
 void testbed_start_all(struct testbed *self); // In the order of the drawing: post office first
 const char *testbed_trainer(unsigned index);  // "trainer3"
 
-// Whether an actor of this name serves nobody any more once the run is finished, and ends with it.
+// Whether an actor of this name serves no peer once the run is finished, and ends with it.
 bool testbed_ends_with_run(const char *name);
 
 // Sends the signal; after SIGKILL and SIGTERM waits for the end, which then is no surprise.
@@ -135,7 +136,7 @@ bool testbed_wait(struct testbed *self, testbed_until *until, const void *arg, u
 void testbed_await(struct testbed *self, testbed_until *until, const void *arg, uint64_t timeout_ms,
                    const char *what);
 
-void testbed_await_step(struct testbed *self, uint64_t step);   // At least so many commits
+void testbed_await_step(struct testbed *self, uint64_t step);   // At least this many commits
 void testbed_await_epoch(struct testbed *self, uint64_t epoch); // At least
 void testbed_await_phase(struct testbed *self, uint8_t phase);  // It is there now, or comes next
 void testbed_await_log(struct testbed *self, const char *name, const char *text,
@@ -153,8 +154,8 @@ struct testbed_end {
     struct ledger_report ledger;
 };
 
-// Waits for Finished and for every running replica's last word, stops all actors with SIGTERM (exit 0
-// each), and checks the ledger, the digests and the last checkpoint against each other.
+// Waits for Finished and for every running replica's last word, stops all actors with SIGTERM (exit
+// 0 each), and checks the ledger, the digests and the last checkpoint against each other.
 struct testbed_end testbed_finish(struct testbed *self);
 
 // The same for a run that goes on: what it has come to is checked as far as it has come.
@@ -178,7 +179,7 @@ void testbed_write_data(
     struct testbed *self); // The text and its manifest, the same bytes each time
 void testbed_write_key(struct testbed *self,
                        const char *name);            // NAME.key, always the same for a name
-struct identity *testbed_identity(const char *name); // The same, for who has to sign
+struct identity *testbed_identity(const char *name); // The same, to sign with it
 void testbed_write_state(struct testbed *self, const char *file); // From the options
 void testbed_write_file(struct testbed *self, const char *file, const void *bytes, size_t count);
 void testbed_read_file(const char *path, char *ret_text, size_t max); // Its end, if it is longer

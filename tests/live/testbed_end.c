@@ -74,7 +74,7 @@ static void stop_one(struct testbed *self, const char *name)
     if (code != 0) testbed_fail(self, "%s answers SIGTERM with exit %d", name, code);
 }
 
-// Members leave while there is still somebody to tell.
+// Members leave while the coordinator still hears them.
 static void stop_all(struct testbed *self)
 {
     bool ran[TESTBED_ACTORS_MAX];

@@ -1,6 +1,6 @@
-// A run whose samples come over HTTP, from two web servers of the test: at first neither answers,
-// then one lies, then the other dies. Each is named in the trainers' logs, and the run ends in the
-// bits it would have ended in without that.
+// A run with samples over HTTP, from two web servers of the test: at first neither answers, then
+// one lies, then the other dies. Each is named in the trainers' logs, and the run ends in the bits
+// it would have ended in without that.
 
 #include "tests/live/testbed.h"
 #include "tests/unit/web_fixture.h"
