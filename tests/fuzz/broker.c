@@ -1,11 +1,12 @@
-// The post office as a whole, from inside: letters of anybody (events.h) over connections whose keys are
-// proven, truly signed by whoever says them, some of them damaged on the way. No socket is opened.
+// The whole post office, from inside: letters of any sender (events.h) over connections whose keys
+// are proven. Each letter is signed by its sender; some are damaged on the way. No socket is
+// opened.
 //
-//     event    as events.h has it; its bearer is the connection, its first choice says to whom, the
+//     event    as events.h has it; its bearer is the connection, its first choice is the receiver, the
 //              second what is wrong with the frame, all further ones are the fields'
 //
-// Nobody is registered under a name that is not theirs, nothing passes from who is not, and who was
-// ejected says nothing more.
+// What must hold: an actor is registered under its own names only; nothing passes from an actor
+// that is not registered; nothing passes from an ejected actor.
 
 #include "broker/broker.h"
 #include "common/net/descriptors.h"
@@ -113,7 +114,7 @@ static size_t make_frame(const struct event *event, struct event_memory *memory,
     return count;
 }
 
-// What somebody is called in a role: made up once.
+// The name of a person in a role, made up once.
 static const char *name_of(uint8_t person, uint8_t role)
 {
     static char names[EVENT_PEOPLE][ACTOR_COUNT][ACTOR_NAME_MAX + 1];
@@ -122,14 +123,15 @@ static const char *name_of(uint8_t person, uint8_t role)
     return name;
 }
 
-// Under how many names somebody is registered: each of them is theirs, and so is the connection.
+// The number of names that a person is registered under. Each must be its own, and so must the
+// connection.
 static uint32_t check_person(const struct broker *self, uint8_t person, uint64_t now_ms)
 {
     const struct key *key = &event_people()[person].key;
     const struct curve_key curve = curve_of(person);
     uint32_t found = 0;
     for (uint8_t role = 0; role < ACTOR_COUNT; role++) {
-        if (role == ACTOR_COORDINATOR && person > 0) continue; // Everybody's name there
+        if (role == ACTOR_COORDINATOR && person > 0) continue; // All share this name
         const struct peer *peer = post_office_named(self->office, name_of(person, role));
         if (!peer) continue;
         ensure(peer->role == role && key_equal(&peer->key, key) && peer->heard_ms <= now_ms);
@@ -206,7 +208,8 @@ static void open_broker(struct broker *self, struct post_office *office)
     ensure(admission_new(&options, NULL, &self->admission) == 0);
 }
 
-// The table of connections is large: it is made anew only if it remembers somebody who was cut off.
+// The table of connections is large: it is made again only if it remembers a connection that was
+// cut off.
 static void close_broker(struct broker *self)
 {
     for (uint32_t i = 0; i < self->bulletins_count; i++) free(self->bulletins[i].frame);
@@ -244,7 +247,7 @@ bool core_check_broker(const uint8_t *bytes, size_t count)
     return some;
 }
 
-// Everybody says who they are; then news, mail, and what is kept for who asks.
+// All actors send HELLO; then news, mail, and RECALL of the news that are kept.
 void core_write_seeds_broker(const char *folder)
 {
     uint8_t seed[1024];
@@ -267,8 +270,8 @@ void core_write_seeds_broker(const char *folder)
     };
     memcpy(seed + used, more, sizeof more);
     fuzz_write_seed(folder, "accepted-letters", seed, used + sizeof more);
-    // News of every kind; a roster of four, of whom the last is ejected, says the next word, and
-    // comes back; mail into a full queue; a connection that is lost.
+    // News of every kind; a roster of four, of which the last is ejected, sends one more message,
+    // and comes back; mail into a full queue; a connection that is lost.
     static const uint8_t ejection[] = { FRAME_RUN,
                                         0,
                                         0,

@@ -1,5 +1,5 @@
-// A fetcher's two kinds of transfer against peers that answer anything, in any order, or not at
-// all. The peers are the test's own: no socket is opened.
+// Runs both transfers of a fetcher, blob and model, against peers that answer anything, in any
+// order, or not at all. The peers are the test's own: no socket is opened.
 //
 //     what (answer kind, honest or not, slow or not), which request, how many bytes, which byte is wrong
 

@@ -1,5 +1,5 @@
-// core_seeds -- conversations to begin with: a run from the first JOIN to its end, as its
-// coordinator hears it, and as its members do.
+// core_seeds -- the conversations that fuzzing starts from: a run from the first JOIN to its end,
+// as its coordinator hears it, and as its members hear it.
 
 #include "common/base/ensure.h"
 #include "tests/fuzz/cores.h"
@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-// What a field's choice is to be; of all that are not named: 0, what is plausible.
+// The choice of one field. A field that is not named gets choice 0, the plausible value.
 struct choice {
     const char *field;
     uint8_t choice;
 };
 #define NUMBER(n) (uint8_t)((n) << 4 | 10) // The number itself
-#define ITEMS(n)  (uint8_t)((n) + 1)       // So many elements of a list
+#define ITEMS(n)  (uint8_t)((n) + 1)       // A list of n elements
 
 struct seed {
     uint8_t bytes[16384];
@@ -68,7 +68,7 @@ static void say(struct seed *seed, uint16_t kind, uint8_t from, uint8_t after,
 static const uint8_t trainers[] = { 1, 2, 3, 7, 11 };
 enum { TRAINERS = sizeof trainers };
 
-// By all trainers: who is not elected is refused.
+// From all trainers: those that are not elected are refused.
 static void say_round(struct seed *seed)
 {
     for (int i = 0; i < TRAINERS; i++) SAY(FRAME_VOTE, trainers[i], 4, { NULL, 0 });
@@ -137,7 +137,7 @@ static void end_of_epoch(struct seed *seed)
     say_holds(seed);
 }
 
-// Found to be the same; then something else, and judges say so too; who was found out goes.
+// A finding "same"; then a finding "different" that the judges confirm: the author is ejected.
 static void write_audits(const char *folder)
 {
     static struct seed room;
@@ -232,7 +232,8 @@ static void enter(struct seed *seed)
     SAY(FRAME_ACK, 0, 0, { NULL, 0 });
 }
 
-// Of whom each trains, or shows what is audited, or recomputes it; who does not has nothing to say.
+// A round in which each trainer trains, reveals what is audited, or recomputes it; the others say
+// nothing.
 static void train_round(struct seed *seed)
 {
     SAY(FRAME_ROUND, 0, 0, { NULL, 0 });
@@ -271,7 +272,7 @@ static void come_back(struct seed *seed)
     answer(seed);
 }
 
-// What nobody honest says: each refused, or not counted.
+// Messages that no honest sender sends: each is refused or not counted.
 static void lie(struct seed *seed)
 {
     SAY(FRAME_ROUND, 0, 0, { NULL, 0 });
@@ -336,7 +337,8 @@ static void write_member_restore(const char *folder, struct seed *seed)
     fuzz_write_seed(folder, "seed-restore", seed->bytes, seed->used);
 }
 
-// What the core has asked of its process goes wrong, and then not; so long that blobs are forgotten.
+// What the core has asked of its process goes wrong, and then not; so long that blobs are
+// forgotten.
 static void write_failures(const char *folder, struct seed *seed)
 {
     static const uint8_t failed[] = { EVENT_ANSWER, 0, 0, 2, 0, 2 };
@@ -361,7 +363,7 @@ static void write_failures(const char *folder, struct seed *seed)
     SAY(FRAME_CONFIG, 0, 0, { NULL, 0 });
     SAY(FRAME_ROSTER, 0, 0, { NULL, 0 });
     SAY(FRAME_RUN, 0, 0, { NULL, 0 });
-    SAY(EVENT_ANSWER, 0, 0, { NULL, 0 }); // Built, but not to be had at once
+    SAY(EVENT_ANSWER, 0, 0, { NULL, 0 }); // Built, but not available at once
     for (int n = 0; n < 4; n++) {
         memcpy(seed->bytes + seed->used, failed, sizeof failed);
         seed->used += sizeof failed;

@@ -1,6 +1,6 @@
-// cores -- each actor's core, driven by a conversation (events.h) that anybody could hold with it:
-// members, strangers, liars, a coordinator that contradicts itself. What its own process answers
-// (learner, fetcher, disk) is true, but may fail and may come at any time.
+// cores -- each actor's core, driven by a conversation (events.h) that any senders could hold with
+// it: members, strangers, liars, a coordinator that contradicts itself. What its own process
+// answers (learner, fetcher, disk) is true, but may fail and may come at any time.
 //
 // A core dies of nothing that comes from outside: every ensure that is reached is a finding. After
 // each step its effects are held against what may be said at all; at the end of a life, the
@@ -53,7 +53,7 @@ struct talk {
     struct outbox out;
     struct wire_arena arena, scratch;
     struct event_memory memory;
-    struct honest honest;                               // Who speak to it
+    struct honest honest;                               // The senders that speak to it
     struct hash residual, candidate, candidate_payload; // The learner's
     struct job jobs[JOBS_MAX];
     uint32_t jobs_count;
@@ -351,7 +351,7 @@ static void keep_job(struct talk *talk, const struct effect *effect)
 }
 
 // One claim and one vote for a round, whatever happens, and both journalled before they are said.
-// What was promised to another run of the name binds nobody.
+// A promise to another run of the same name does not count.
 static void check_promise(struct talk *talk, const struct effect *effect, const void *body)
 {
     if (is_coordinator(talk)) return;
@@ -589,8 +589,8 @@ static uint32_t pack_frame(const struct msg *in, uint8_t *frame, size_t max)
     return count ? (uint32_t)wire_put_signature(frame, count, signature, max) : 0;
 }
 
-// As post_take would give it: what is signed is signed by whoever it says; mail comes with the name
-// of who brought it, news come from nobody.
+// As post_take would return it: a signature is its sender's; mail has the name of the actor that
+// brought it, and news have none.
 static void hear_others(struct talk *talk, const struct event *event)
 {
     static uint8_t frame[FRAME_BYTES];

@@ -14,8 +14,8 @@ bool core_check_witness(const uint8_t *bytes, size_t count);
 bool core_check_checkpointer(const uint8_t *bytes, size_t count);
 bool core_check_provider(const uint8_t *bytes, size_t count);
 
-// What the target of this name heard and said in this process so far, by kind, and the first words of
-// its notes. Of view and broker: what they made something of.
+// What the target of this name heard and said in this process so far, by kind, and the first words
+// of its notes. Of view and broker: what they made something of.
 enum { CORE_KINDS = 256, CORE_NOTES = 64 };
 struct core_counts {
     const char *name;
@@ -28,11 +28,11 @@ struct core_counts *core_counted(const char *name); // `name` stays where it is
 // The broker's table of names: HELLO, mail, silence, lost connections.
 bool core_check_post_office(const uint8_t *bytes, size_t count);
 
-// The whole of it: letters over connections, budgets, news that are kept, who is ejected.
+// The whole broker: letters over connections, budgets, news that are kept, ejected actors.
 bool core_check_broker(const uint8_t *bytes, size_t count);
 void core_write_seeds_broker(const char *folder);
 
-// What an onlooker makes of the news.
+// The view that an observer makes of the news.
 bool core_check_view(const uint8_t *bytes, size_t count);
 
 void core_write_seeds_coordinator(const char *folder);

@@ -1,5 +1,6 @@
-// What a provider says of a dataset, and of the samples in it: proof.c from inside, since a
-// description is believed only by its hashes, and whatever lies behind them must be reached, too.
+// Descriptions of a dataset and proofs of its samples, from a provider: proof.c from inside. A
+// description is believed only if its hashes fit, so this makes them fit and reaches the code
+// behind them, too.
 
 #include "common/data/proof.c"
 #include "common/base/ensure.h"

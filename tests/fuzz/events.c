@@ -1,3 +1,7 @@
+// events -- turns bytes into events, and an event's choices into the fields of a body: the honest
+// value, a value of the same name seen before, the sender's own, or a number at the edge of its
+// range. Then mutations.
+
 #include "tests/fuzz/events.h"
 #include "common/actor/msg.h"
 #include "common/crypto/identity.h"
@@ -198,13 +202,13 @@ static uint64_t plausible(const struct maker *self, const struct wire_field *fie
 {
     if (self->honest) return read_number(field, honest_at(self, field));
     const bool in_list = self->place != UINT32_MAX;
-    const struct event_person *who =
+    const struct event_person *person =
         &event_people()[in_list ? self->place % EVENT_PEOPLE : self->event->signer];
     const enum trait trait = see(field)->trait;
-    if (trait == ROLE) return who->role;
+    if (trait == ROLE) return person->role;
     if (trait == SIZE) return EVENT_PAYLOAD_BYTES;
     // The coordinator speaks of others' processes, of the newest that was heard of.
-    if (trait == INSTANCE && (in_list || self->event->signer != 0)) return who->instance;
+    if (trait == INSTANCE && (in_list || self->event->signer != 0)) return person->instance;
     if (trait == PLACE_AFTER && in_list) return self->place + 1;
     if (trait == PLACE && in_list) return self->place;
     return remembered(self, field, 0);

@@ -4,17 +4,17 @@
 //
 //     event:   what  from  after  count  choices[count]
 //     what     a frame's number of frames.def, or one of enum event_what
-//     from     low half: who signs it; high half: how many places further stands who brings it
+//     from     low half: the signer; high half: the bearer, as a distance from the signer
 //     after    low half: milliseconds since the event before, as a power of two; 0: none.
 //              High half: 1 of another run, 2 of the incarnation before
 //     choices  one byte for each field, in the table's order; where they end, all further are 0
 //
-// A choice of 0 is the plausible value: what an honest sender would say (honest.h); where nobody
-// knows, what a field of this name held when it was last seen in this conversation, or what belongs
-// to the sender (its name, its role, its process). Others are
-// that value plus or minus one, the ends of the range, older values of the name, any value at all. So an
-// event of four bytes is a message that fits, and a mutation of one byte changes one field; the
-// sender is signed for after all mutations, by construction.
+// A choice of 0 is the plausible value: what an honest sender would say (honest.h); where that is
+// unknown, what a field of this name held when it was last seen in this conversation, or what
+// belongs to the sender (its name, its role, its process). Others are that value plus or minus one,
+// the ends of the range, older values of the name, any value at all. So an event of four bytes is a
+// message that fits, and a mutation of one byte changes one field; the sender is signed for after
+// all mutations, by construction.
 
 #include "common/wire/wire_table.h"
 
@@ -49,7 +49,7 @@ enum {
 // False at the end of the bytes. A last event that is cut short has fewer choices.
 bool event_next(const uint8_t **at, const uint8_t *end, struct event *ret_event);
 
-// Who speaks in a conversation: made up once, the same in every run. The first is the coordinator.
+// The senders of a conversation: made up once, the same in every run. The first is the coordinator.
 struct event_person {
     struct key key;
     uint8_t role;
@@ -71,7 +71,7 @@ struct event_memory {
 void event_memory_keep(struct event_memory *self, uint16_t kind, const void *body);
 
 // The body of a frame of this kind, in the arena, within all that the table declares. `honest` is
-// the body that an honest sender would say, borrowed as long as the result; NULL: nobody knows.
+// the body that an honest sender would say, borrowed as long as the result; NULL: unknown.
 void *event_body(const struct event *event, const struct event_memory *memory, const void *honest,
                  struct wire_arena *arena);
 

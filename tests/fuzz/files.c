@@ -1,3 +1,6 @@
+// files -- one function for each kind of file: put the seal right if the first byte asks for it,
+// read the bytes, check that a refusal says why, and check that accepted bytes keep their promise.
+
 #include "tests/fuzz/files.h"
 #include "actors/shoal/model/choices.h"
 #include "common/actor/journal.h"

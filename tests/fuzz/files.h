@@ -1,6 +1,6 @@
 #pragma once
-// files -- what lies on a disk or comes from a server as a file, from anywhere: read whole, or
-// refused by name. Each returns whether the bytes were accepted.
+// files -- any bytes as a file from a disk or a server: they are read whole, or refused by name.
+// Each function returns whether the bytes were accepted.
 //
 // Where bytes are sealed with a hash of their own, the first byte says whether the seal is put
 // right before they are read ('s'): so that what lies behind it is reached, too.

@@ -1,13 +1,13 @@
 #pragma once
-// fuzz -- every decoder and every core, as a function of bytes that nobody vouches for.
+// fuzz -- every decoder and every core, as a function of untrusted bytes.
 //
 //     make fuzz TIME=60            each target for a minute under libFuzzer, ASan and UBSan
 //     make fuzz TIME=600 T=wire    one of them
 //     build/fuzz/fuzz/replay T FILE...  replays files: what a crash left; without files the bundle
 //
 // targets.c lists them; tests/fuzz/corpus/NAME.hex (bundle.h) holds what each must be tried with,
-// always: the unit test fuzz_corpus_test replays all of it. An input's name may say what must become
-// of it ("accepted-..", "refused-.."); of any other only that nothing dies of it.
+// always: the unit test fuzz_corpus_test replays all of it. An input's name may say what must
+// become of it ("accepted-..", "refused-.."); of any other only that nothing dies of it.
 //
 // To add a decoder: a function that returns whether the bytes were accepted and dies (ensure) where
 // something does not hold, a line in targets.c, and a seed or two in the corpus.

@@ -1,3 +1,7 @@
+// honest -- one function for each kind of frame, in two halves: what the coordinator and the
+// members say to a member, and what members say to the coordinator. Each derives its body from the
+// state of the core itself.
+
 #include "tests/fuzz/honest.h"
 #include "common/run/bloom.h"
 #include "common/wire/claims.h"
@@ -59,7 +63,7 @@ static const struct hash none;
 
 // ---- to a member --------------------------------------------------------------------------------
 
-// In the conversations of a member, a person's place on the roster is its number.
+// In the conversations of a member, a person's index in the roster is its number.
 static const struct wire_roster *roster(const struct member *member)
 {
     static struct wire_member members[EVENT_PEOPLE];
@@ -413,7 +417,7 @@ static struct wire_claim claim_in(const struct coordinator *core, uint32_t clien
     return claim;
 }
 
-// Everybody has taken part.
+// All members have taken part.
 static struct wire_bytes participants(const struct coordinator *core)
 {
     static uint8_t bytes[256];
@@ -478,8 +482,8 @@ static const struct wire_finding *finding(const struct coordinator *core, uint32
     return &said.finding;
 }
 
-// What the first who was dealt anything has claimed: to everybody the same, but to who has an odd
-// number another thing.
+// Equivocation evidence: the claim of the first client that was dealt samples. It made one claim to
+// signers with an even number and another to those with an odd one.
 static const struct wire_testimony *testimony(const struct coordinator *core, uint8_t signer)
 {
     static uint8_t frame[CLAIM_FRAME_MAX];

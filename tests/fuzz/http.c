@@ -1,4 +1,5 @@
-// The header lines of an HTTP answer, as libcurl hands them to http_answer.c: its inside.
+// The header lines of an HTTP answer, as libcurl hands them to http_answer.c, from inside that
+// file.
 
 #include "common/base/ensure.h"
 #include "common/data/http_answer.c"

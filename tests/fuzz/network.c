@@ -1,3 +1,6 @@
+// network -- untrusted bytes beside frames, each against its decoder: a value that is accepted must
+// pack to the same bytes again, and a proof is believed only if it is the true one.
+
 #include "tests/fuzz/network.h"
 #include "actors/coordinator/tally.h"
 #include "common/base/ensure.h"

@@ -1,5 +1,6 @@
 #pragma once
-// network -- what peers and servers send beside frames. Each returns whether it was accepted.
+// network -- untrusted bytes from peers and servers beside frames. Each function returns whether
+// they were accepted.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,12 +27,13 @@ void http_fuzz_print_dictionary(void);
 bool bulk_fuzz_check(const uint8_t *bytes, size_t count);
 void bulk_fuzz_write_seeds(const char *folder);
 
-// A line that lets somebody in; 's': the bytes of one, its sum put right. And a broker's list.
+// A ticket as a line; 's': the bytes of one, with its sum put right. And a broker's list.
 bool ticket_fuzz_check(const uint8_t *bytes, size_t count);
 void ticket_fuzz_write_seeds(const char *folder);
 bool allowlist_fuzz_check(const uint8_t *bytes, size_t count);
 
-// An invitation and who signs it, as a broker hears it in a HELLO; 'r': its record of invitations.
+// An invitation and its signer, as a broker hears it in a HELLO; 'r': the broker's record of
+// invitations.
 bool invitation_fuzz_check(const uint8_t *bytes, size_t count);
 void invitation_fuzz_write_seeds(const char *folder);
 
@@ -46,6 +48,6 @@ void dataset_fuzz_write_seeds(const char *folder);
 bool samples_fuzz_check(const uint8_t *bytes, size_t count);
 void samples_fuzz_write_seeds(const char *folder);
 
-// What is asked of whoever serves blobs, leaves and samples: events (events.h).
+// Questions to a server of blobs, leaves and samples: events (events.h).
 bool questions_fuzz_check(const uint8_t *bytes, size_t count);
 void questions_fuzz_write_seeds(const char *folder);

@@ -2,7 +2,7 @@
 //
 //     what (HELLO, mail, lost, silence), connection, person, name said, instance, seconds, -, -
 //
-// Names and connections lead to each other, and nobody is called what another key is called.
+// Names and connections lead to each other, and no two keys share a name.
 
 #include "broker/post_office.h"
 #include "common/base/ensure.h"
@@ -22,7 +22,7 @@ static struct route route_of(uint8_t number)
     return route;
 }
 
-// What somebody is called in a role: made up once.
+// The name of a person in a role, made up once.
 static const char *name_of(int person, uint8_t role)
 {
     static char names[EVENT_PEOPLE][ACTOR_COUNT][ACTOR_NAME_MAX + 1];
@@ -45,7 +45,7 @@ static void check(struct post_office *office, uint64_t now_ms)
             ensure(role == ACTOR_COORDINATOR || key_equal(&peer->key, &people[i].key));
             const uint64_t heard_ms = peer->heard_ms;
             ensure(heard_ms <= now_ms && post_office_sender(office, &route, heard_ms) == peer);
-            found += role != ACTOR_COORDINATOR || i == 0; // Everybody's name for that role
+            found += role != ACTOR_COORDINATOR || i == 0; // All share the name of that role
         }
     ensure(found == office->count);
 }
@@ -80,7 +80,7 @@ __attribute__((no_sanitize("address"))) static uint32_t count_used(const uint32_
     return used;
 }
 
-// Nothing is left in the tables of who has gone.
+// The tables keep nothing of an actor that has gone.
 static void check_tables(const struct post_office *office)
 {
     enum { WORDS = sizeof office->by_route / sizeof *office->by_route };

@@ -1,6 +1,6 @@
-// What peers ask of whoever serves blobs, leaves and samples: bulk_server.c from inside, without its
-// thread and its sockets. Questions are events (events.h). Every answer is held against what is served:
-// the bytes are those that were asked for, no more of them, or it says why not.
+// Questions of peers to a server of blobs, leaves and samples: bulk_server.c from inside, without
+// its thread and its sockets. Questions are events (events.h). Every answer must hold exactly the
+// bytes that were asked for, or say why not.
 
 #include "common/bulk/bulk_socket.h"
 

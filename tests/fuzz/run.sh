@@ -42,7 +42,7 @@ prepare() {
     [ ! -f "tests/fuzz/$1.dict" ] || cat "tests/fuzz/$1.dict" >> "$B/$1.dict"
 }
 
-# One turn of libFuzzer, at most so many seconds by the clock, which are no fewer than the processor's.
+# One turn of libFuzzer, at most turn_s seconds by the clock: the processor time is no longer.
 take_turn() {
     local target=$1 bytes_max=$2 turn_s=$3 log=$B/found/$1.log words=() rc last
     [ -s "$B/$target.dict" ] && words=(-dict="$B/$target.dict")

@@ -1,3 +1,5 @@
+// scratch -- makes the folder at the first call and removes it when the process ends.
+
 #include "tests/fuzz/scratch.h"
 #include "common/base/dirfile.h"
 #include "common/base/ensure.h"

@@ -1,4 +1,4 @@
-// What is sealed by a hash of its own: a checkpoint's manifest, a ledger's records.
+// Files that contain their own hash: a checkpoint's manifest, a ledger's records and snapshots.
 
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"

@@ -1,4 +1,4 @@
-// Who may come in: tickets by paste, invitations in a HELLO, a broker's list and record by file.
+// Admission: tickets by paste, invitations in a HELLO, a broker's list and record by file.
 
 #include "broker/admission.h"
 #include "common/actor/ticket.h"
@@ -68,7 +68,7 @@ void ticket_fuzz_write_seeds(const char *folder)
     fuzz_write_seed(folder, "seed-invited", seed, used + INVITATION_BYTES);
 }
 
-// Refused whole, or a table of those who are in it.
+// A broker's list: refused whole, or a table of the keys in it.
 bool allowlist_fuzz_check(const uint8_t *bytes, size_t count)
 {
     static const struct key server = { { 1 } };
@@ -81,8 +81,8 @@ bool allowlist_fuzz_check(const uint8_t *bytes, size_t count)
     const bool accepted = admission_new(&options, &why, &admission) == 0;
     ensure(accepted || why.text[0]);
     if (accepted) {
-        const struct curve_key nobody = { { 0 } };
-        ensure(!admission_lets_in(admission, &nobody, false));
+        const struct curve_key none = { { 0 } };
+        ensure(!admission_lets_in(admission, &none, false));
         ensure(admission_reload(admission, &why) == 0);
     }
     admission_destroy(&admission);
@@ -101,7 +101,7 @@ static const struct identity *person(uint8_t number)
     return people[number];
 }
 
-// The invitation that these bytes make: by the owner, by somebody else, or as they are.
+// The invitation that these bytes make: signed by the owner, signed by a stranger, or as they are.
 static size_t make_invitation(const uint8_t *bytes, size_t count, uint8_t by,
                               uint8_t made[INVITATION_BYTES + 8])
 {
@@ -140,7 +140,7 @@ static unsigned check_guests(struct admission *admission, const uint8_t *made, s
 }
 
 // 'r' and a record of invitations: refused whole, or those in it are known, and cut lines are gone.
-// Else a byte that says who signs, and an invitation.
+// Else a byte that chooses the signer, and an invitation.
 bool invitation_fuzz_check(const uint8_t *bytes, size_t count)
 {
     struct why why = { 0 };

@@ -1,4 +1,4 @@
-// What an onlooker makes of a run's news, whoever says them: a conversation (events.h).
+// The view that an observer makes of a run's news, from any senders: a conversation (events.h).
 
 #include "actors/data-provider/data_provider.h"
 #include "actors/shoal/run/run_view.h"
@@ -37,7 +37,7 @@ static void check_view(const struct run_view *self, const struct run_view *befor
                run_view_member(self, &people[i].key) != UINT32_MAX);
 }
 
-// A member that hears the same news: what the honest ones among those who speak go by.
+// A member that hears the same news: the honest senders derive their messages from its state.
 static struct data_provider *follow(void)
 {
     static struct data_provider *self;

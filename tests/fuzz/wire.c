@@ -1,3 +1,7 @@
+// wire -- each input is tried as a frame and as a record (wire_check.h), against msgpack-c, and
+// with its signature. Mutations fill one field again from the table, so that most inputs stay
+// valid.
+
 #include "tests/fuzz/wire.h"
 #include "common/net/signed_frame.h"
 #include "tests/fuzz/fuzz.h"

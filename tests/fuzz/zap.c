@@ -1,6 +1,6 @@
-// What the library asks about every connection: any number of parts of any bytes, one after the other,
-// each behind its length. What is in them comes from the network as far as the routing id, the key
-// and the address go.
+// The library's ZAP requests about connections: any number of parts of any bytes, one after the
+// other, each behind its length. Of a real request the routing id, the key and the address come
+// from the network.
 
 #include "common/base/ensure.h"
 #include "common/net/zap.h"
@@ -31,7 +31,7 @@ struct asked {
     unsigned times;
 };
 
-// The judge's own eyes: what it is told is what was said.
+// The test's own judge: it must be told exactly what the request said.
 static bool judge(void *arg, const struct zap_request *request)
 {
     struct asked *asked = arg;
@@ -79,7 +79,7 @@ static size_t receive(char *text, size_t max)
     return (size_t)count;
 }
 
-// One answer, whole: 200 with the key for whom it belongs to, or 400 with nothing.
+// One whole answer: 200 with the client's key, or 400 with nothing.
 static void check_answer(const struct part *id, bool welcome, const struct part *key)
 {
     char text[ANSWER_PARTS][512], hex[ZAP_USER_MAX] = "";
