@@ -35,7 +35,7 @@ static void write_list(struct testbed *bed, const char *const *names)
 
 // ---- lists --------------------------------------------------------------------------------------
 
-static void only_who_is_listed_and_as_long(void **state)
+static void only_listed_keys_and_only_while_listed(void **state)
 {
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
         .trainers = 2, .init_min_clients = 1, .admit = "allowlist=list", .owned = true });
@@ -159,7 +159,7 @@ static void the_ejected_are_cut_off(void **state)
 }
 
 // A frame that another key signed is refused on our connection.
-static void nobody_speaks_for_another(void **state)
+static void no_actor_speaks_for_another(void **state)
 {
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .owned = true });
     struct identity *thief = testbed_identity("thief"), *victim = testbed_identity("trainer0");
@@ -200,6 +200,6 @@ static void nobody_speaks_for_another(void **state)
         strstr(((const struct wire_undeliverable *)body)->reason, "not the one of this"));
 }
 
-TESTS(TESTBED_TEST(only_who_is_listed_and_as_long), TESTBED_TEST(a_ticket_is_for_one),
+TESTS(TESTBED_TEST(only_listed_keys_and_only_while_listed), TESTBED_TEST(a_ticket_is_for_one),
       TESTBED_TEST(a_wrong_server_key_is_said), TESTBED_TEST(the_ejected_are_cut_off),
-      TESTBED_TEST(nobody_speaks_for_another))
+      TESTBED_TEST(no_actor_speaks_for_another))

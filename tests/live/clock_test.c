@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-static void a_clock_set_back_turns_nobody_away(void **state)
+static void a_clock_set_back_turns_no_actor_away(void **state)
 {
     static const char *const names[] = { "coordinator", "data-provider", "checkpointer",
                                          "trainer1",    "witness0",      "broker" };
@@ -38,4 +38,4 @@ static void a_clock_set_back_turns_nobody_away(void **state)
     testbed_finish(bed);
 }
 
-TESTS(TESTBED_TEST(a_clock_set_back_turns_nobody_away))
+TESTS(TESTBED_TEST(a_clock_set_back_turns_no_actor_away))

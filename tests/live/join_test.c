@@ -57,7 +57,7 @@ static void from_the_checkpointer(void **state)
     print_message("model.fetched %s\n", rest);
 }
 
-static void from_nobody_it_says_so_and_ends(void **state)
+static void without_a_holder_it_says_so_and_ends(void **state)
 {
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 2,
                                                                           .init_min_clients = 1,
@@ -74,4 +74,4 @@ static void from_nobody_it_says_so_and_ends(void **state)
 }
 
 TESTS(TESTBED_TEST(from_its_peers), TESTBED_TEST(from_the_checkpointer),
-      TESTBED_TEST(from_nobody_it_says_so_and_ends))
+      TESTBED_TEST(without_a_holder_it_says_so_and_ends))

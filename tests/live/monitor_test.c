@@ -90,7 +90,7 @@ static uint64_t time_steps(struct testbed *bed)
     return clock_ms() - began_ms;
 }
 
-static void a_stopped_one_slows_nobody(void **state)
+static void a_stopped_monitor_slows_no_actor(void **state)
 {
     struct testbed *bed = begin(state);
     uint64_t alone_ms = time_steps(bed);
@@ -108,4 +108,4 @@ static void a_stopped_one_slows_nobody(void **state)
 }
 
 TESTS(TESTBED_TEST(it_shows_the_state_within_a_second), TESTBED_TEST(as_json_every_line_parses),
-      TESTBED_TEST(a_stopped_one_slows_nobody))
+      TESTBED_TEST(a_stopped_monitor_slows_no_actor))

@@ -46,7 +46,7 @@ static bool is_named(struct testbed *bed, const char *liar)
     return false;
 }
 
-static void who_lies_is_named_and_another_is_asked(void **state)
+static void a_liar_is_named_and_another_is_asked(void **state)
 {
     const struct hash digest = undisturbed();
     struct testbed *bed = *state = testbed_new(&quiet);
@@ -165,7 +165,7 @@ static void without_a_manifest_it_says_what_to_do(void **state)
     assert_true(testbed_log_has(bed, "data-provider", "make it with `shoal manifest ", NULL, 0));
 }
 
-TESTS(TESTBED_TEST(who_lies_is_named_and_another_is_asked),
+TESTS(TESTBED_TEST(a_liar_is_named_and_another_is_asked),
       TESTBED_TEST(bits_flip_under_a_provider_and_the_other_serves),
       TESTBED_TEST(pinned_samples_keep_their_order),
       TESTBED_TEST(without_a_manifest_it_says_what_to_do))

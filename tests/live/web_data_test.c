@@ -66,7 +66,7 @@ static unsigned who_named(struct testbed *bed, const struct web *web, const char
     return found;
 }
 
-static void who_lies_or_dies_is_named_and_the_mirror_asked(void **state)
+static void a_liar_or_a_dead_server_is_named_and_the_mirror_asked(void **state)
 {
     struct testbed *bed = *state = web_run();
     for (unsigned i = 0; i < quiet.trainers; i++) testbed_start(bed, testbed_trainer(i));
@@ -93,4 +93,4 @@ static void who_lies_or_dies_is_named_and_the_mirror_asked(void **state)
     assert_true(hash_equal(&end.digest, &digest));
 }
 
-TESTS(TESTBED_TEST(who_lies_or_dies_is_named_and_the_mirror_asked))
+TESTS(TESTBED_TEST(a_liar_or_a_dead_server_is_named_and_the_mirror_asked))
