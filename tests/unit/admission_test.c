@@ -1,4 +1,5 @@
-// Who may come in: lists, invitations, bans; and who has said or taken too much.
+// Admission by lists, invitations and bans; and rate limits on what a sender says and makes others
+// send.
 #include "broker/admission.h"
 #include "broker/budget.h"
 #include "broker/penalties.h"
@@ -147,7 +148,7 @@ static void an_invitation_lets_in_so_many_and_no_more(void **state)
     assert_int_equal(admission_new(&options, &why, &self), 0);
     assert_true(lets_in(self, 2)); // The owner needs none
     assert_false(lets_in(self, 3));
-    assert_true(admission_lets_in(self, &three, true)); // As far as the door
+    assert_true(admission_lets_in(self, &three, true)); // As a guest, it may connect and show an invitation
     assert_non_null(hello(self, 3, ACTOR_TRAINER));
 
     invitation_sign(&bearer, stranger, &server, "demo", bytes);
@@ -180,7 +181,7 @@ static void an_invitation_lets_in_so_many_and_no_more(void **state)
     identity_destroy(&stranger);
 }
 
-// The other Ed25519 key of the same connection: who has the secret of one can sign as the other.
+// The other Ed25519 key of the same connection: the secret of one also signs for the other.
 static const char *hello_as_negative(struct admission *self, uint8_t number, uint8_t role,
                                      const uint8_t *bytes)
 {
@@ -270,7 +271,7 @@ static void a_bucket_fills_drops_and_cuts(void **state)
     assert_int_equal(over, 5 + 4 * 5);
 }
 
-// A stranger becomes a member, then by turns an onlooker and a member.
+// A stranger becomes a member, then by turns an observer and a member.
 static void a_change_of_budget_gives_no_more(void **state)
 {
     (void)state;
@@ -292,9 +293,9 @@ struct said {
     uint64_t cut_ms;
 }; // Cut: 0, never
 
-// A minute of a sender at `tenths` of its budget, in frames or in bytes. One in forty of its frames is
-// its own and the others are answers that somebody makes it give; all come in no order. If `once` it
-// ends with the cut.
+// A minute of a sender at `tenths` of its budget, in frames or in bytes. One in forty of its frames
+// is its own and the others are answers to its peers; all come in no order. If `once` it ends with
+// the cut.
 static struct said say_for_a_minute(uint32_t tenths, uint64_t bytes, bool once)
 {
     const struct budget budget = { 2000, 8000, 8 << 20, 32 << 20 };
@@ -316,7 +317,7 @@ static struct said say_for_a_minute(uint32_t tenths, uint64_t bytes, bool once)
     return said;
 }
 
-static void who_says_too_much_is_slowed_and_not_silenced(void **state)
+static void a_sender_over_budget_is_slowed_and_not_silenced(void **state)
 {
     (void)state;
     for (uint64_t bytes = 0; bytes <= 100000; bytes += 100000) {
@@ -354,4 +355,4 @@ TESTS_WITH(set_up, tear_down, TEST(a_list_is_read_and_read_again),
            TEST(an_invitation_lets_in_so_many_and_no_more), TEST(one_key_is_one_member),
            TEST(a_banned_key_stays_out), TEST(a_bucket_fills_drops_and_cuts),
            TEST(a_change_of_budget_gives_no_more),
-           TEST(who_says_too_much_is_slowed_and_not_silenced), TEST(a_penalty_ends))
+           TEST(a_sender_over_budget_is_slowed_and_not_silenced), TEST(a_penalty_ends))

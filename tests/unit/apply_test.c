@@ -1,3 +1,6 @@
+// apply_test -- every replica that applies a commit comes to the same bits; no result weighs more
+// than its peers.
+
 #include "tests/unit/distro_fixture.h"
 #include "tests/test.h"
 
@@ -134,7 +137,7 @@ static struct hash applied(const struct commit *commit, const struct apply_step 
 
 enum { POOLS = 4 };
 
-struct replicas { // Who applies: each instruction set, with some numbers of threads
+struct replicas { // The replicas: each instruction set, with some numbers of threads
     const struct distro_kernels *kernels[3];
     pool_t *pools[POOLS];
 };
@@ -327,7 +330,7 @@ static void nothing_is_longer_than_the_median_allows(void **state)
         { { 1, 1, 1, -8 }, 1, 4, false }, // The shout counts as a voice
         { { 4, 1, 0.25, 2 }, 1, 4, false },
         { { 4, 1, 0.25, 2, 64 }, 2, 5, false },
-        { { 0, 0, 0, 0, 1, 16 }, 1, 6, false }, // Who says nothing has no say in the length
+        { { 0, 0, 0, 0, 1, 16 }, 1, 6, false }, // An empty result does not count for the length
         { { 0x1p-60f, 0x1p60f }, 0x1p-60f, 2, false },
         { { 0x1p-126f, 0x1p62f }, 0x1p-126f, 2, false }, // To nothing
         { { 1, 0, -10, 1 }, 1, 4, true },                // One bit: every value is one vote
@@ -359,7 +362,7 @@ static void a_shout_does_not_drown_three_voices(void **state)
     assert_true(hash_equal(&digests[0], &digests[2]));
 }
 
-// Where nobody sent anything the sign is 0; decay comes to all alike.
+// Where no result has a coefficient the sign is 0; decay applies to all alike.
 static void an_empty_result_only_decays(void **state)
 {
     (void)state;

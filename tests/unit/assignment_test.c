@@ -1,3 +1,6 @@
+// assignment_test -- the deal of samples to trainers is Psyche's, and every deal is an exact
+// partition.
+
 #include "common/run/assignment.h"
 #include "tests/test.h"
 
@@ -125,7 +128,7 @@ static void the_largest_deals_hold(void **state)
     assert_exact_partition(MEMBERS_MAX, 10);
 }
 
-// The order is Psyche's and not fair (see assignment.h), yet everybody comes first in its turn.
+// The order is Psyche's and not fair (see assignment.h), yet each trainer comes first in its turn.
 // Measured apart, with an implementation in another language: from 0.26 to 1.83 of an equal share
 // among eight.
 static void everybody_comes_first_in_its_turn(void **state)

@@ -1,5 +1,5 @@
-// The backlog: what waits for a receiver is counted to the byte, each and all are bounded, and only who
-// does not read has to go.
+// The backlog: bytes that wait for a receiver are counted exactly and bounded, for each and for
+// all; only a receiver that does not read is cut off.
 #include "broker/backlog.h"
 #include "tests/test.h"
 
@@ -50,7 +50,7 @@ static void mail_is_bounded_for_each_receiver(void **state)
     backlog_destroy(&self);
 }
 
-static void who_has_most_goes_when_all_have_too_much(void **state)
+static void the_largest_backlog_goes_when_all_is_too_much(void **state)
 {
     (void)state;
     struct backlog *self = backlog_new();
@@ -76,9 +76,9 @@ static void who_has_most_goes_when_all_have_too_much(void **state)
     backlog_destroy(&self);
 }
 
-// Rounds of 16,384 members, one a second: a COMMIT and a ROSTER. Who takes them at last stays, however
-// late, and whoever follows only some of it; who reads nothing goes.
-static void who_is_behind_with_the_news_goes(void **state)
+// Rounds of 16,384 members, one a second: a COMMIT and a ROSTER. A reader that takes them late
+// stays, and so does one that takes most of them; a reader that takes nothing goes.
+static void a_reader_behind_with_the_news_goes(void **state)
 {
     (void)state;
     enum { PROMPT, STOPPED, THIN, PICKY, DEAF, SUBSCRIBERS };
@@ -106,7 +106,7 @@ static void who_is_behind_with_the_news_goes(void **state)
 }
 
 // However little it is: in half a minute some of it must have been taken.
-static void who_takes_nothing_goes(void **state)
+static void a_reader_that_takes_nothing_goes(void **state)
 {
     (void)state;
     enum { IDLE, SLOW, TRUSTED, DEAF, RECEIVERS };
@@ -133,5 +133,5 @@ static void who_takes_nothing_goes(void **state)
     backlog_destroy(&self);
 }
 
-TESTS(TEST(mail_is_bounded_for_each_receiver), TEST(who_has_most_goes_when_all_have_too_much),
-      TEST(who_is_behind_with_the_news_goes), TEST(who_takes_nothing_goes))
+TESTS(TEST(mail_is_bounded_for_each_receiver), TEST(the_largest_backlog_goes_when_all_is_too_much),
+      TEST(a_reader_behind_with_the_news_goes), TEST(a_reader_that_takes_nothing_goes))

@@ -1,5 +1,6 @@
-// What goes from the blob store, when, and by whose hand: what a life before left is served as long as
-// the run may need it; what comes late goes at once; what is asked for again stays.
+// Which blobs the store removes, when, and on whose request: the blobs of an earlier life are
+// served as long as the run may need them; late ones go at once; those that are asked for again
+// stay.
 
 #include "common/base/ensure.h"
 #include "common/bulk/blob_store.h"
@@ -99,7 +100,7 @@ static void what_a_life_leaves_goes_with_its_step(void **state)
 {
     (void)state;
     blob_store_t *store = begin_again();
-    forget(store, UINT64_MAX - 1); // Nobody has said yet where the run is
+    forget(store, UINT64_MAX - 1); // The step of the run is not known yet
     assert_int_equal(count_files(), LEFT);
 
     blobs_date(&blobs, RUN_STEP);
@@ -172,8 +173,8 @@ static void hear_fetched(blob_store_t *store, const struct hash *hash, uint64_t 
     perform(store, &out);
 }
 
-// Seed 3670: the forgetting of what was there before must not hit what came since; and an answer from
-// before the forgetting is no proof that anything is there now.
+// Seed 3670: the forgetting of what was there before must not hit what came since; and an answer
+// from before the forgetting is no proof that anything is there now.
 static void what_is_asked_for_again_stays(void **state)
 {
     (void)state;
@@ -198,12 +199,12 @@ static void what_is_asked_for_again_stays(void **state)
     assert_int_equal(blobs_state(&blobs, &(struct wire_blob){ hash, 4 }), BLOB_HERE);
     assert_true(has(store, &hash));
 
-    const struct hash late = put(store, 2); // Two results that nobody waits for any more
+    const struct hash late = put(store, 2); // Two results that no round waits for
     out = outbox();
     blobs_spare(&blobs, &late, &out);
     blobs_spare(&blobs, &hash, &out); // ... but this one is still of use
     perform(store, &out);
-    assert_true(blobs_spared_since(&blobs, &late)); // ... whoever makes it at this moment
+    assert_true(blobs_spared_since(&blobs, &late)); // ... even if it is being made at this moment
     assert_false(blobs_spared_since(&blobs, &hash));
     blobs_mark(&blobs);
     assert_false(blobs_spared_since(&blobs, &late));
@@ -214,8 +215,9 @@ static void what_is_asked_for_again_stays(void **state)
     blob_store_destroy(&store);
 }
 
-// A liar says that the residual it was shown is its result: the hash of the one, the size of the other.
-// Neither keeps the judges from having the residual, nor takes it from whoever needs it.
+// A liar says that the residual it was shown is its result: the hash of the one, the size of the
+// other. Neither keeps the judges from having the residual, nor takes it from a member that needs
+// it.
 static void what_is_said_of_another_size_is_another_blob(void **state)
 {
     (void)state;
@@ -257,7 +259,8 @@ static void what_a_result_is_does_not_go_with_the_audit(void **state)
     assert_int_equal(out.count, 0);
 }
 
-// Who is audited by one and audits another that shows it its own: that stays as long as it must be shown.
+// A member that audits and is audited may have one residual for both: the blob stays until both
+// audits end.
 static void what_two_audits_reveal_goes_with_the_last(void **state)
 {
     (void)state;

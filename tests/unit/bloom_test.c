@@ -1,3 +1,6 @@
+// bloom_test -- a Bloom filter has Psyche's bits, the stated rate of false positives, and refuses
+// what cannot be one.
+
 #include "common/run/bloom.h"
 #include "tests/test.h"
 

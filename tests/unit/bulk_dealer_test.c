@@ -1,11 +1,12 @@
-// What a holder may take of whoever asks it.
+// A holder cannot take more memory or time from a peer that asks it than the limits allow.
 #include "common/bulk/bulk_client.h"
 #include "common/bulk/bulk_dealer.h"
 #include "tests/unit/bulk_fixture.h"
 #include "tests/test.h"
 #include <sys/resource.h>
 
-// A holder that sends 4 GiB in one answer is left when 32 MiB of it have come, not when patience ends.
+// A holder that sends 4 GiB in one answer is left when 32 MiB of it have come, not when patience
+// ends.
 enum {
     PATIENCE_MS = 60000,
     ENOUGH_MS = 20000,
@@ -34,7 +35,7 @@ static void expect_resident(int before_mib)
 #endif
 }
 
-static void test_fetcher_leaves_who_sends_without_end(void **state)
+static void test_fetcher_leaves_a_holder_that_sends_without_end(void **state)
 {
     (void)state;
     struct fixture_holder honest = fixture_holder_new();
@@ -63,7 +64,7 @@ static int take_nothing(void *arg, uint64_t position, uint32_t count, const uint
     return why_set(ret_why, FAULT_RANGE, "nothing is taken here");
 }
 
-static void test_sample_client_leaves_who_sends_without_end(void **state)
+static void test_sample_client_leaves_a_provider_that_sends_without_end(void **state)
 {
     (void)state;
     const struct bulk_client_options options = {
@@ -127,7 +128,7 @@ static void test_answers_that_are_taken_do_not_count(void **state)
     free(bytes);
 }
 
-static void test_who_cannot_be_asked(void **state)
+static void test_peers_that_cannot_be_asked(void **state)
 {
     (void)state;
     void *context = net_context_new(1);
@@ -139,6 +140,6 @@ static void test_who_cannot_be_asked(void **state)
     net_context_destroy(&context);
 }
 
-TESTS(TEST(test_fetcher_leaves_who_sends_without_end),
-      TEST(test_sample_client_leaves_who_sends_without_end),
-      TEST(test_answers_that_are_taken_do_not_count), TEST(test_who_cannot_be_asked))
+TESTS(TEST(test_fetcher_leaves_a_holder_that_sends_without_end),
+      TEST(test_sample_client_leaves_a_provider_that_sends_without_end),
+      TEST(test_answers_that_are_taken_do_not_count), TEST(test_peers_that_cannot_be_asked))

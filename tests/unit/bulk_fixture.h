@@ -18,7 +18,7 @@
 enum { FIXTURE_ARENA = 1 << 20, FIXTURE_BODY = 1 << 20 };
 #define FIXTURE_RUN "demo"
 
-// One identity for all of them: who may fetch is another test's matter.
+// One identity for all of them: permission to fetch is tested elsewhere.
 static inline const struct identity *fixture_identity(void)
 {
     static struct identity *identity;
@@ -205,7 +205,8 @@ struct rogue {
     struct rogue_queued *queued;
 };
 
-// It costs the rogue nothing: all parts are the same bytes. What the peer's end leaves unsent is dropped.
+// It costs the rogue nothing: all parts are the same bytes. What the peer's end leaves unsent is
+// dropped.
 static inline void rogue_send_endless(struct rogue *self, const struct bulk_mail *mail)
 {
     static uint8_t part[1 << 20];

@@ -1,5 +1,6 @@
-// What whoever asks may take of a bulk server: memory, descriptors, the patience of the others. Each is
-// said by hand (tests/live/hostile_peer.h) what the library would not say.
+// What a hostile peer can take from a bulk server is bounded: memory, descriptors, the time of
+// other peers. The peer speaks by hand (tests/live/hostile_peer.h), as the library would refuse to
+// send this.
 #include "tests/unit/bulk_counts.h"
 #include "tests/unit/bulk_fixture.h"
 #include "tests/live/hostile_peer.h"
@@ -48,7 +49,7 @@ static bool say(struct hostile_peer *peer, uint16_t kind, const void *question)
     return hostile_peer_send(peer, false, frame, count);
 }
 
-// Another member, who keeps to the rules.
+// Another member, which keeps the protocol.
 struct member {
     struct identity *identity;
     void *context, *dealer;
@@ -137,8 +138,8 @@ static void test_whole_questions_are_not(void **state)
 
 enum { DESCRIPTORS = 256, STRANGERS = 600, FETCHES = 4, ROUND_MS = 1200, PUTS_FAILED_MAX = 5 };
 
-// The process that serves: puts a blob each tenth of a second until its parent hangs up, and ends with how
-// often that failed.
+// The process that serves: puts a blob each tenth of a second until its parent hangs up, and ends
+// with how often that failed.
 static void serve_among_strangers(int parent)
 {
     const struct rlimit limit = { DESCRIPTORS / 2, DESCRIPTORS }; // The soft one is raised
@@ -166,7 +167,7 @@ static void serve_among_strangers(int parent)
     _exit(system(command) == 0 ? failed : 100);
 }
 
-// Connects what the other side has ended anew.
+// Connects again each connection that the other side has closed.
 static void dial_all(int *fds, const struct wire_holder *holder)
 {
     const struct sockaddr_in to = { .sin_family = AF_INET,
@@ -278,7 +279,7 @@ static void test_one_member_starves_no_other(void **state)
     assert_true(counts.refusals >= 24);
     assert_true(counts.samples - 16 * HONEST < 24 * SAMPLES);
     for (int i = 0; i < CONNECTIONS; i++) hostile_peer_close(&peers[i]);
-    // Who has read all is asked no account of it
+    // A peer that has read its answers gets more
     for (int i = 0; i < 10; i++)
         assert_int_equal(ask(&member, FRAME_WANT_SAMPLES, &all), FRAME_SAMPLES);
     member_destroy(&member);
@@ -295,8 +296,8 @@ static int resident_mib(void)
     return (int)(pages * sysconf(_SC_PAGESIZE) / MIB);
 }
 
-// A reader that takes nothing has an answer of each of many snapshots in its queue: none of those is kept
-// for it.
+// A reader that takes nothing has an answer of each of many snapshots in its queue: none of those
+// is kept for it.
 static void test_slow_readers_keep_no_snapshots(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// The bulk server among enemies, and samples for those who wait for them.
+// The bulk server survives hostile peers, and a client finds a provider that gives samples.
 #include "common/base/clock.h"
 #include "common/bulk/bulk_client.h"
 #include "common/bulk/providers.h"
@@ -125,8 +125,8 @@ static void test_only_guests_are_served(void **state)
     fixture_holder_destroy(&holder);
 }
 
-// One who is thrown out while connected hears nothing more, and its connection ends.
-static void test_who_is_out_is_cut_off(void **state)
+// A peer that is ejected while connected gets no more answers, and its connection ends.
+static void test_an_ejected_peer_is_cut_off(void **state)
 {
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
@@ -362,7 +362,8 @@ static void test_samples(void **state)
         read_samples((void *)(uintptr_t)&many, position, 10, tokens[1], &why);
         assert_memory_equal(tokens[0], tokens[1], sizeof tokens[0]);
     }
-    assert_int_equal(bulk_counts_of(empty).refusals, 1); // Who gave them is asked again
+    assert_int_equal(bulk_counts_of(empty).refusals,
+                     1); // The provider that gave them is asked again
     assert_int_equal(bulk_counts_of(full).samples, 50);
     assert_int_equal(bulk_read_samples(client, FIRST_MISSING, 1, tokens[0], &why),
                      FAULT_UNREACHABLE);
@@ -379,7 +380,7 @@ static void test_samples(void **state)
     bulk_server_destroy(&full);
 }
 
-// ---- who is slow ----------------------------------------------------------------------------
+// ---- slow peers ----------------------------------------------------------------------------
 
 struct pace {
     uint32_t wait_ms;
@@ -414,8 +415,9 @@ static void ask_one_by_one(struct bulk_client *client, uint32_t count)
         if (bulk_read_samples(client, i, 1, tokens, &why) < 0) fail_msg("%s", why.text);
 }
 
-// Who answers just before the patience ends is true, and costs a round; the fastest is found.
-static void test_who_is_slow_is_left_for_the_fastest(void **state)
+// A provider that answers just before the time is up is honest and costs a round; the client finds
+// the fastest.
+static void test_a_slow_provider_is_left_for_the_fastest(void **state)
 {
     (void)state;
     enum { PATIENCE = 1200 };
@@ -446,7 +448,7 @@ static void test_who_is_slow_is_left_for_the_fastest(void **state)
     for (int i = 0; i < 3; i++) bulk_server_destroy(&servers[i]);
 }
 
-// ---- who is silent --------------------------------------------------------------------------
+// ---- silent peers ------------------------------------------------------------------------
 
 enum { SILENT = 6, SHORT_MS = 250, READ_MS = 550 };
 
@@ -457,12 +459,13 @@ static uint64_t ask_once(struct bulk_client *client, const struct wire_holder *l
     const uint64_t begun_ms = clock_ms();
     bulk_client_set_providers(client, list, count);
     const int rc = bulk_read_samples(client, 3, 1, tokens, &why);
-    if (rc != expected) fail_msg("%s", rc < 0 ? why.text : "samples, from whom?");
+    if (rc != expected) fail_msg("%s", rc < 0 ? why.text : "samples, from an unknown provider");
     return clock_ms() - begun_ms;
 }
 
-// Lists of keys that never answer, with the honest one in few of them: each key costs its patience once.
-static void test_who_is_silent_is_asked_once(void **state)
+// Lists of keys that never answer, with the honest one in few of them: each key costs its patience
+// once.
+static void test_a_silent_provider_is_asked_once(void **state)
 {
     (void)state;
     static const uint64_t many = FIRST_MISSING;
@@ -477,18 +480,18 @@ static void test_who_is_silent_is_asked_once(void **state)
     assert_int_equal(bulk_client_new(&options, &why, &client), 0);
     names[SILENT] = fixture_at(bulk_server_endpoint(honest));
     const uint64_t took_ms = ask_once(client, names, SILENT, FAULT_UNREACHABLE);
-    print_message("%d silent ones and nobody else: given up after %d ms\n", SILENT, (int)took_ms);
+    print_message("%d silent providers and no other: given up after %d ms\n", SILENT, (int)took_ms);
     assert_int_equal(silent->asked, 3); // Then READ_MS were over
     memcpy(list, (struct wire_holder[]){ names[0], names[1], names[SILENT] }, sizeof list);
     ask_once(client, list, 3, 0);
-    for (uint32_t i = 0; i < 20; i++) { // He is named no more
+    for (uint32_t i = 0; i < 20; i++) { // The honest one is named no more
         memcpy(list, (struct wire_holder[]){ names[i % 4], names[(i + 1) % 4], names[(i + 2) % 4] },
                sizeof list);
         ask_once(client, list, 3, 0);
     }
     assert_int_equal(silent->asked, 3);
     assert_int_equal(bulk_counts_of(honest).samples, 21);
-    bulk_server_destroy(&honest); // Until he fails: then he goes
+    bulk_server_destroy(&honest); // Until it fails: then it goes
     ask_once(client, names, 1, FAULT_UNREACHABLE);
     assert_non_null(strstr(why.text, names[SILENT].endpoint));
     ask_once(client, names, 1, FAULT_UNREACHABLE);
@@ -503,7 +506,7 @@ static void test_who_is_silent_is_asked_once(void **state)
     assert_int_equal(bulk_server_new(&again, &why, &honest), 0);
     fixture_admit(honest);
     memcpy(list, (struct wire_holder[]){ names[0], names[1], names[SILENT] }, sizeof list);
-    ask_once(client, list, 3, 0); // And comes before those who never gave any
+    ask_once(client, list, 3, 0); // And comes before those that never gave any
     assert_int_equal(silent->asked, asked);
     bulk_client_destroy(&client);
     bulk_server_destroy(&honest);
@@ -547,7 +550,7 @@ static void test_what_is_remembered_of_providers(void **state)
     free(self);
 }
 
-static void test_samples_from_whom_nothing_is_to_be_had(void **state)
+static void test_providers_without_samples_are_named(void **state)
 {
     (void)state;
     static const uint64_t many = FIRST_MISSING;
@@ -590,7 +593,8 @@ static void test_samples_from_whom_nothing_is_to_be_had(void **state)
 }
 
 TESTS(TEST(test_hostile_bytes), TEST(test_hostile_frames), TEST(test_only_guests_are_served),
-      TEST(test_who_is_out_is_cut_off), TEST(test_refusals), TEST(test_end_with_peers_connected),
-      TEST(test_bad_options), TEST(test_samples), TEST(test_samples_from_whom_nothing_is_to_be_had),
-      TEST(test_who_is_slow_is_left_for_the_fastest), TEST(test_who_is_silent_is_asked_once),
-      TEST(test_what_is_remembered_of_providers))
+      TEST(test_an_ejected_peer_is_cut_off), TEST(test_refusals),
+      TEST(test_end_with_peers_connected), TEST(test_bad_options), TEST(test_samples),
+      TEST(test_providers_without_samples_are_named),
+      TEST(test_a_slow_provider_is_left_for_the_fastest),
+      TEST(test_a_silent_provider_is_asked_once), TEST(test_what_is_remembered_of_providers))

@@ -1,5 +1,5 @@
-// Holders whose every answer is right, and late: they cost a bounded time, however many they are and
-// however early they are named.
+// Holders that answer right and late cost a bounded time, however many they are and however early
+// they are named.
 #include "common/base/clock.h"
 #include "common/bulk/fetch.h"
 #include "tests/unit/bulk_counts.h"
@@ -50,8 +50,8 @@ static struct rogue *fill_list(struct wire_holder *list, uint32_t slow, uint32_t
     return rogue_new_of_names(ROGUE_SLOW, quick, honest->store, list, slow);
 }
 
-// They are quick with their first answers. Most of the others must come from the honest one: then it
-// takes about as long as from him alone, and a patience or two.
+// They are quick with their first answers. Most of the others must come from the honest one: then
+// it takes about as long as from that one alone, and a time limit or two.
 static void expect_model_behind(uint32_t slow, uint32_t quick)
 {
     struct fixture_holder honest = fixture_holder_new();
@@ -159,7 +159,7 @@ static void test_no_peer_takes_what_the_others_need(void **state)
     expect_left_for_one_more(BULK_CHUNK_BYTES / 2);
 }
 
-static void test_who_is_late_gets_less_and_others_are_asked(void **state)
+static void test_a_late_peer_gets_less_and_others_are_asked(void **state)
 {
     (void)state;
     struct wire_holder names[4];
@@ -189,4 +189,4 @@ static void test_who_is_late_gets_less_and_others_are_asked(void **state)
 
 TESTS(TEST(test_model_behind_slow_ones), TEST(test_model_behind_more_than_can_be_asked),
       TEST(test_blob_behind_slow_ones), TEST(test_no_peer_takes_what_the_others_need),
-      TEST(test_who_is_late_gets_less_and_others_are_asked))
+      TEST(test_a_late_peer_gets_less_and_others_are_asked))

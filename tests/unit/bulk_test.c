@@ -148,8 +148,8 @@ static void test_rogues(void **state)
     fixture_holder_destroy(&holder);
 }
 
-// A liar dies in between, so that nobody can say whose bytes were wrong: both honest and lying
-// holders are asked for all of it, one after the other.
+// A liar dies in between, so that the wrong bytes cannot be traced to a holder: both honest and
+// lying holders are asked for all of it, one after the other.
 static void test_mixed_lies(void **state)
 {
     (void)state;
@@ -258,8 +258,8 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
     return EAI_AGAIN;
 }
 
-// All transfers share that thread: who names a holder by a slow name would stop them for everybody.
-static void test_a_slow_name_holds_nobody_up(void **state)
+// All transfers share that thread: a slow name of one holder would stop them all.
+static void test_a_slow_name_delays_no_transfer(void **state)
 {
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
@@ -346,7 +346,7 @@ static void test_model_from_three_and_then_what_differs(void **state)
     struct fixture_holder holders[HOLDERS];
     struct wire_holder list[HOLDERS];
     struct fixture_fetcher *fetcher =
-        fixture_fetcher_new(ENOUGH_MS); // Nobody is late: nothing comes twice
+        fixture_fetcher_new(ENOUGH_MS); // No holder is late: nothing comes twice
     float *params = (float *)(void *)fixture_bytes(MODEL_BYTES, 8);
     struct hash digest;
     for (int i = 0; i < HOLDERS; i++) {
@@ -439,7 +439,7 @@ static void test_model_among_rogues(void **state)
 }
 
 // The root of one leaf is that leaf: a digest that poses as its own list has the right root, and
-// nobody can have what it promises.
+// no data can fit it.
 static void test_model_whose_digest_poses_as_its_list(void **state)
 {
     (void)state;
@@ -549,7 +549,7 @@ static void test_more_holders_than_connections(void **state)
 
 TESTS(TEST(test_fetch), TEST(test_many_small_ones), TEST(test_killed_holder_is_resumed_from),
       TEST(test_rogues), TEST(test_mixed_lies), TEST(test_reasons), TEST(test_twice_and_forgotten),
-      TEST(test_a_slow_name_holds_nobody_up), TEST(test_fetch_over_ipv6),
+      TEST(test_a_slow_name_delays_no_transfer), TEST(test_fetch_over_ipv6),
       TEST(test_model_from_three_and_then_what_differs), TEST(test_model_goes_on_where_it_stopped),
       TEST(test_model_among_rogues), TEST(test_model_whose_digest_poses_as_its_list),
       TEST(test_list_without_leaves_is_forgotten), TEST(test_model_is_replaced),

@@ -1,3 +1,6 @@
+// checkpoint_test -- a checkpoint is whole, damaged or forged: it is read back, or refused and
+// named; old ones go.
+
 #include "common/checkpoint/checkpoint_manifest.h"
 #include "common/checkpoint/checkpoint_root.h"
 #include "common/checkpoint/hf_folder.h"
@@ -249,7 +252,7 @@ static void cut_longer_and_missing_files_are_refused_by_name(void **unused)
     refuse(FAULT_CORRUPT, "incomplete: shoal.json");
 }
 
-// A damaged newest one is never passed over in silence; who wants an older one asks for it.
+// A damaged newest checkpoint is an error; an older one is read only on request.
 static void falling_back_is_an_explicit_choice(void **unused)
 {
     (void)unused;

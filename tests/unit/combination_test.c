@@ -1,3 +1,6 @@
+// combination_test -- a choice of k of n numbers and its state are the same thing, both ways, as
+// the page says.
+
 #include "tests/unit/distro_fixture.h"
 #include "tests/test.h"
 

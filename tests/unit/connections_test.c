@@ -72,7 +72,7 @@ static void of_a_crowd_the_newest_stay(void **state)
     connections_destroy(&self);
 }
 
-static void who_hoards_is_cut(void **state)
+static void a_hoarding_connection_is_cut(void **state)
 {
     (void)state;
     struct connections *self = new_connections(40);
@@ -100,7 +100,7 @@ static void who_hoards_is_cut(void **state)
 }
 
 // A message may be on its way still when its connection has ended: no such connection remains.
-static void who_is_gone_is_forgotten(void **state)
+static void an_actor_that_is_gone_is_forgotten(void **state)
 {
     (void)state;
     struct connections *self = new_connections(40);
@@ -139,5 +139,5 @@ static void what_waits_is_what_was_not_acknowledged(void **state)
 }
 
 TESTS(TEST(the_oldest_unknown_goes_first), TEST(of_a_crowd_the_newest_stay),
-      TEST(who_hoards_is_cut), TEST(who_is_gone_is_forgotten),
+      TEST(a_hoarding_connection_is_cut), TEST(an_actor_that_is_gone_is_forgotten),
       TEST(what_waits_is_what_was_not_acknowledged))

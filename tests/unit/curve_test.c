@@ -1,4 +1,4 @@
-// Connection keys: the map of RFC 7748, and who is nobody.
+// Connection keys: the map of RFC 7748, and the public keys that have no image.
 #include "common/net/curve.h"
 #include "common/net/curve_set.h"
 #include "tests/test.h"
@@ -49,7 +49,7 @@ static void an_identity_becomes_a_pair(void **state)
     identity_destroy(&identity);
 }
 
-static void nobody_has_no_key(void **state)
+static void a_bad_public_key_has_no_image(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -90,5 +90,5 @@ static void a_set_finds_what_was_put(void **state)
     assert_int_equal(curve_set_get(&set, &key), 0);
 }
 
-TESTS(TEST(the_base_point_becomes_nine), TEST(an_identity_becomes_a_pair), TEST(nobody_has_no_key),
-      TEST(a_set_finds_what_was_put))
+TESTS(TEST(the_base_point_becomes_nine), TEST(an_identity_becomes_a_pair),
+      TEST(a_bad_public_key_has_no_image), TEST(a_set_finds_what_was_put))

@@ -1,3 +1,6 @@
+// dct_test -- the tables of the transform are Psyche's formula to the bit, and chunks cover each
+// tensor once.
+
 #include <stdint.h>
 
 #include "common/base/hash.h"

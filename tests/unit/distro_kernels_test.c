@@ -1,3 +1,6 @@
+// distro_kernels_test -- each kernel is its definition, and gives the same bits on every
+// instruction set.
+
 #include "tests/unit/distro_fixture.h"
 #include "tests/test.h"
 

@@ -1,3 +1,6 @@
+// distro_test -- a member's results are those of the paper, the same bytes everywhere, and a
+// residual goes on.
+
 #include "tests/unit/distro_fixture.h"
 #include "tests/test.h"
 
@@ -169,7 +172,7 @@ static void another_candidate_has_another_hash(void **state)
     bench_destroy(self);
 }
 
-// Somebody who loads writes into the adopted residual, and says so.
+// A loader writes into the adopted residual and calls distro_changed.
 static void a_changed_residual_has_another_hash_and_no_candidate(void **state)
 {
     (void)state;

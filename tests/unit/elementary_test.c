@@ -1,3 +1,5 @@
+// elementary_test -- our log, exp, sine and cosine agree with the C library's.
+
 #include "common/kernel/elementary.h"
 #include "tests/test.h"
 

@@ -1,4 +1,4 @@
-// Endpoints that others name: numbers, and nothing that libzmq would have to ask somebody about.
+// Endpoints that peers name are numeric addresses: libzmq never has to resolve a name.
 #include "common/net/endpoint.h"
 #include "tests/test.h"
 #include <string.h>

@@ -1,4 +1,4 @@
-// Who was forgotten is known again soon, however much it says meanwhile.
+// An actor that the broker forgot is known again soon, however much it sends meanwhile.
 
 #include "broker/broker.h"
 #include "tests/test.h"

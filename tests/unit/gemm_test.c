@@ -1,3 +1,6 @@
+// gemm_test -- every product gives the bits of the plain chain of additions, on every instruction
+// set.
+
 #include "common/kernel/gemm.h"
 #include "common/kernel/kernels.h"
 #include "tests/test.h"
@@ -88,7 +91,7 @@ static void chain(const struct gemm *job, float *c)
     }
 }
 
-// A product whose memory has a few floats beside each row that nobody may touch.
+// A product whose memory has a few floats beside each row that must stay untouched.
 struct fixture {
     struct gemm job;
     float *a, *b, *before, *wanted, *c;

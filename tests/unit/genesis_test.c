@@ -1,3 +1,5 @@
+// genesis_test -- the genesis parameters follow from shape and seed, to the bit.
+
 #include "common/base/hash.h"
 #include "common/model/genesis.h"
 #include "tests/test.h"
@@ -25,7 +27,7 @@ static float *filled(uint64_t seed)
     return params;
 }
 
-// Replicas start from these bits; whoever changes them has made another genesis.
+// Replicas start from these bits: a change of them is another genesis.
 static void the_bits_are_pinned(void **state)
 {
     (void)state;

@@ -1,3 +1,6 @@
+// gradient_test -- the norm of a gradient, and clipping by it: the same bits for every number of
+// threads.
+
 #include "common/kernel/kernels.h"
 #include "common/kernel/gradient.h"
 #include "tests/test.h"

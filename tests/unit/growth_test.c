@@ -1,5 +1,5 @@
-// The judge of make soak: what goes up and down does not grow, what creeps does, however often it is
-// started anew.
+// The judge of make soak: a figure that goes up and down does not grow, a creeping one does,
+// however often the process restarts.
 
 #include "tests/chaos/growth.c"
 #include "tests/test.h"

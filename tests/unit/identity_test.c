@@ -183,7 +183,7 @@ static void what_is_no_file_is_refused(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     assert_refused(FAULT_FORMAT, "regular file");
     assert_int_equal(rmdir(path), 0);
-    assert_int_equal(mkfifo(path, 0600), 0); // Nobody writes to it: load must not wait
+    assert_int_equal(mkfifo(path, 0600), 0); // A FIFO without a writer: load must not wait
     assert_refused(FAULT_FORMAT, "regular file");
 }
 

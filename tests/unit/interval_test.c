@@ -1,3 +1,5 @@
+// interval_test -- lists of intervals and the plans made of them, against sets of bits.
+
 #include "common/base/interval.h"
 #include "tests/test.h"
 

@@ -1,3 +1,6 @@
+// layout_test -- tensors in a vector: their places, refusals by name, and the hash of the canonical
+// form.
+
 #include "common/vector/layout.h"
 #include "tests/test.h"
 

@@ -1,4 +1,5 @@
-// When a member gives up, and why: what its process alone cannot mend. Whom it asks for samples.
+// A member gives up when its own process cannot mend the fault, and says why; it asks the right
+// providers for samples.
 
 #include "common/member/member.h"
 #include "tests/test.h"
@@ -48,7 +49,7 @@ static int hear(uint16_t kind, const void *body, unsigned *ret_heard)
 }
 
 // It cannot join with another endpoint than its own.
-static void who_is_refused_for_its_endpoint_ends(void **state)
+static void a_member_refused_for_its_endpoint_ends(void **state)
 {
     (void)state;
     struct wire_refused refused = { .kind = FRAME_VOTE,
@@ -72,7 +73,7 @@ static void another_run_of_the_name_is_another_life(void **state)
     assert_int_equal(hear(FRAME_ADMITTED, &admitted, &heard),
                      -1); // It was dropped, and joined again
     assert_int_equal(heard, HEARD_ADMITTED);
-    // The ledger was lost, and with it everybody's place: that is how a member hears of another run
+    // The ledger was lost, and with it all memberships: so a member hears of another run
     const struct wire_refused lost = { .kind = FRAME_PING, .reason = REFUSAL_NOT_MEMBER };
     assert_int_equal(hear(FRAME_REFUSED, &lost, &heard), -1);
     assert_int_equal(heard, 0);
@@ -96,8 +97,8 @@ static void beat(uint64_t incarnation, uint64_t log_seq, uint64_t roster_version
     member_hear(member, &in, &out);
 }
 
-// An older copy of the ledger was up for a while, and the owner gave up what is known of it: its counts
-// say nothing, neither of roster and round nor of how far the ledger is.
+// An older copy of the ledger was up for a while, and the owner gave up what is known of it: its
+// counts say nothing, neither of roster and round nor of how far the ledger is.
 static void what_the_owner_gave_up_is_forgotten(void **state)
 {
     (void)state;
@@ -153,8 +154,8 @@ static bool holds(const struct wire_member *other)
     return other->role == ACTOR_TRAINER && other->state == MEMBER_HEALTHY;
 }
 
-// Whatever stands next to it in the roster: those who hold what it lacks are asked first, and in some try
-// each of them.
+// Whatever stands next to it in the roster: providers that hold what it lacks are asked first, and
+// in some try each of them.
 static void no_neighbours_shut_anybody_out(void **state)
 {
     (void)state;
@@ -186,7 +187,7 @@ static void no_neighbours_shut_anybody_out(void **state)
         if (i != self->index && holds(&self->roster.members[i])) assert_true(met[i]);
 }
 
-TESTS(TEST_WITH(who_is_refused_for_its_endpoint_ends, set_up, tear_down),
+TESTS(TEST_WITH(a_member_refused_for_its_endpoint_ends, set_up, tear_down),
       TEST_WITH(another_run_of_the_name_is_another_life, set_up, tear_down),
       TEST_WITH(what_the_owner_gave_up_is_forgotten, set_up, tear_down),
       TEST_WITH(every_provider_has_its_turn, set_up, tear_down),

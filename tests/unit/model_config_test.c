@@ -1,3 +1,6 @@
+// model_config_test -- config.json of published models is read, and what we do not compute is
+// refused by name.
+
 #include "tests/fuzz/model_check.h"
 #include "tests/test.h"
 

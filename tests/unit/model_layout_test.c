@@ -1,3 +1,5 @@
+// model_layout_test -- the tensors of a Llama have the promised names and places and leave no gaps.
+
 #include "common/model/model_layout.h"
 #include "tests/test.h"
 

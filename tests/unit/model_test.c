@@ -1,3 +1,6 @@
+// model_test -- forward pass and gradient against torch's, the same bits everywhere, and what does
+// not fit.
+
 #include "common/base/hash.h"
 #include "common/kernel/kernels.h"
 #include "common/model/genesis.h"
@@ -14,8 +17,7 @@ static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
 static const char *const goldens[] = { "gqa", "tied", "untied", "llama3", "yarn", "linear" };
 
 // SHA-256 of (SHA-256 of the gradient, loss) for each: the same on every machine and compiler.
-// Whoever changes the arithmetic pins new ones, and knows that trainers of both kinds cannot check
-// each other.
+// A change of the arithmetic needs new pins, and trainers of both kinds cannot check each other.
 static const char *const pinned[] = {
     "06259f6e22eca8bb4c5abc50d3ed4b4e0081715a88a572c46c27e8d5a6a41eab",
     "ea6fa1997123894bd0938d465a8f647abb957818c7f3d09001308a03ddb54c8c",

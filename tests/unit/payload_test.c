@@ -1,3 +1,6 @@
+// payload_test -- the bits of a result lie where the format says, and every result has exactly one
+// encoding.
+
 #include "tests/unit/distro_fixture.h"
 #include "tests/test.h"
 
@@ -130,8 +133,8 @@ static void a_model_sends_12_bytes_of_4096_parameters_at_most(void **state)
     }
 }
 
-// The two rows of the README's table: the demo's model and settings, and the shape of Llama 3.2 1B at
-// Psyche's setting.
+// The two rows of the README's table: the demo's model and settings, and the shape of Llama 3.2 1B
+// at Psyche's setting.
 static void results_are_as_small_as_the_readme_says(void **state)
 {
     (void)state;

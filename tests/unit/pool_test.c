@@ -1,3 +1,6 @@
+// pool_test -- every task of a job runs once, side by side with others; waiting costs no processor
+// time.
+
 #include "common/kernel/pool.h"
 #include "tests/test.h"
 

@@ -1,4 +1,5 @@
-// The post office: who may say what to whom, and whose a name and a connection are.
+// The post office: which role may send which frame to which role, and which key owns a name and a
+// connection.
 #include "broker/post_office.h"
 #include "tests/test.h"
 #include <stdlib.h>

@@ -40,7 +40,7 @@ static void test_no_descriptor_is_left(void **state)
     const struct rlimit limit = { DESCRIPTORS, DESCRIPTORS };
     struct identity *identity;
     struct post *post = NULL;
-    struct ticket ticket = { .address = "127.0.0.1:1" }; // Nobody answers there
+    struct ticket ticket = { .address = "127.0.0.1:1" }; // No broker answers there
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     assert_int_equal(identity_from_secret(secret, &why, &identity), 0);
     ticket.server = *identity_key(identity);

@@ -1,5 +1,6 @@
-// process_test -- a child gets the arguments, the folder and the environment that it is started with, reads
-// nothing, writes to its log, and does not outlive who started it; what keeps it from starting is a fault.
+// process_test -- a child gets the arguments, the folder and the environment that it is started
+// with, reads nothing, writes to its log, and does not outlive its parent; a failed start is a
+// fault.
 
 #include "common/base/process.h"
 #include "common/base/ensure.h"
@@ -71,7 +72,8 @@ static void test_what_cannot_start(void **state)
         FAULT_NOT_FOUND);
 }
 
-// Who starts it dies without a word; the kernel ends the child, and so closes its end of the pipe.
+// The parent dies without a signal to the child; the kernel ends the child and so closes its end of
+// the pipe.
 static void test_a_child_dies_with_us(void **state)
 {
     (void)state;

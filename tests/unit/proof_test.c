@@ -161,7 +161,8 @@ static void no_flipped_bit_of_a_description_is_believed(void **state)
     token_files_close(&files);
 }
 
-// What is described is parsed as a manifest's whose digest fits it; `order` is that of its own offsets.
+// What is described is parsed as a manifest's whose digest fits it; `order` is that of its own
+// offsets.
 static int parse_forged(token_files_t *files, uint8_t *bytes, size_t count, size_t at,
                         uint64_t offset, uint32_t file)
 {
@@ -186,7 +187,8 @@ static int parse_forged(token_files_t *files, uint8_t *bytes, size_t count, size
     return rc;
 }
 
-// The bytes are the manifest's and each proof would hold: but what is trained on is another's choice.
+// The bytes are the manifest's and each proof would hold: but what is trained on is another's
+// choice.
 static void tokens_begin_where_their_file_says(void **state)
 {
     (void)state;
@@ -212,7 +214,7 @@ static void tokens_begin_where_their_file_says(void **state)
                          bad[i].file) != FAULT_FORMAT)
             fail_msg("file %u from byte %u is taken", bad[i].file, (unsigned)bad[i].offset);
 
-    // Whoever told the run of fewer samples than there are
+    // A description with fewer samples than there are
     const struct hash positions = dataset_positions(&dataset.samples),
                       few = dataset_order(&positions, 1);
     assert_int_equal(dataset_parse(bytes, count, token_files_digest(files), &few, &why, &other),

@@ -295,7 +295,7 @@ static void test_http_refuses_by_name(void **state)
     }
 }
 
-// A server without ranges will do for who asks for a whole file: here one sample is one.
+// A server without ranges is enough where a whole file is asked for: here one sample is one.
 static void test_http_whole_file(void **state)
 {
     (void)state;
@@ -327,7 +327,7 @@ static void test_http_refused_at_open(void **state)
     assert_null(self);
 }
 
-static void test_http_port_where_nobody_listens(void **state)
+static void test_http_port_without_a_listener(void **state)
 {
     (void)state;
     struct http_config http = quick();
@@ -473,6 +473,6 @@ static void test_fetch(void **state)
 
 TESTS_WITH(start_server, stop_server, TEST(test_http_single_url), TEST(test_http_agrees_with_local),
            TEST(test_http_is_patient), TEST(test_http_refuses_by_name), TEST(test_http_whole_file),
-           TEST(test_http_refused_at_open), TEST(test_http_port_where_nobody_listens),
+           TEST(test_http_refused_at_open), TEST(test_http_port_without_a_listener),
            TEST(test_http_stops_when_told), TEST(test_http_bad_configuration),
            TEST(test_http_token_outside_vocabulary), TEST(test_fetch))

@@ -1,3 +1,6 @@
+// quorum_test -- two thirds of the elected witnesses, rounded up: safe and live for every number of
+// witnesses.
+
 #include "common/run/quorum.h"
 #include "tests/test.h"
 

@@ -1,5 +1,5 @@
-// What a replica does not take: a model whose results are not of the run's size, and a commit that
-// names a result of another, which nobody is made to fetch.
+// A replica refuses a model whose results are not of the run's size, and a commit with a result of
+// another size, which it does not fetch.
 
 #include "common/member/replica.h"
 #include "common/pace/rounds/replay.h"

@@ -1,5 +1,5 @@
-// What a restore does to the durable state of a run, and to a checkpoint of what it gave up. What it
-// does to replicas, and to a whole run, the simulator shows (tests/sim/check_restore.c).
+// What a restore does to the durable state of a run, and to a checkpoint of what it gave up. What
+// it does to replicas, and to a whole run, the simulator shows (tests/sim/check_restore.c).
 
 #include "actors/checkpointer/checkpointer.h"
 #include "common/run/run.h"
@@ -62,7 +62,7 @@ static void take_back(struct run *run)
     run_apply(run, FRAME_RECORD_RESTORE, &back);
 }
 
-// Who stood at the checkpoint goes on from the residual it had there; who came later begins at zero.
+// A member of the checkpoint goes on from the residual it had there; a later member begins at zero.
 static void residuals_are_those_of_the_checkpoint(void **state)
 {
     (void)state;
@@ -105,7 +105,8 @@ static void what_is_given_up_is_beyond_and_before(void **state)
     assert_false(replica_is_given_up(&never, STEP, 0));
 }
 
-// What goes on from a checkpoint is the run as it is, not the one that came further and was taken back.
+// What goes on from a checkpoint is the run as it is, not the one that came further and was taken
+// back.
 static void the_newest_is_of_the_latest_epoch(void **state)
 {
     (void)state;
@@ -133,8 +134,8 @@ static struct outbox hear_run(const struct wire_run *run)
     return out;
 }
 
-// A checkpoint that a restore gave up is none, also where the news come when the run is as far again:
-// or the run's own at that step would never be written.
+// A checkpoint that a restore gave up is none, also where the news come when the run is as far
+// again: or the run's own at that step would never be written.
 static void a_checkpoint_given_up_is_none(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// The life of a process, which is the same in every role: what a restart finds, who may go and when, and
-// what becomes of a member when the run is finished.
+// The life of a process, the same in every role: what a restart finds, when a member may leave, and
+// what becomes of it when the run is finished.
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/data-provider/data_provider.h"
@@ -54,17 +54,18 @@ static const struct effect *find(uint16_t kind)
     return NULL;
 }
 
-// From the process itself, or from the coordinator. The code that the process ends with, or NO_QUIT.
+// From the process itself, or from the coordinator. The code that the process ends with, or
+// NO_QUIT.
 static int hear(uint16_t kind, const void *body)
 {
     static const uint8_t frame[100];
-    static const struct key coordinator = { { 9 } }, nobody;
+    static const struct key coordinator = { { 9 } }, none;
     const bool local = kind == FRAME_START || kind == FRAME_QUIT || kind == FRAME_JOURNAL;
     const struct msg in = { .now_ms = 1000,
                             .kind = kind,
                             .run = "r",
                             .from = local ? "" : "coordinator",
-                            .sender = local ? nobody : coordinator,
+                            .sender = local ? none : coordinator,
                             .incarnation = local ? 0 : 1,
                             .frame = frame,
                             .frame_bytes = local ? 0 : sizeof frame,
@@ -118,8 +119,8 @@ static void hold_all(void)
     if (role->init == init_checkpointer) ((struct checkpointer *)member)->saved.step = LAST_STEP;
 }
 
-// Who serves nobody ends with the run, and for good: its supervisor does not start it again.
-static void a_finished_run_ends_who_serves_nobody(void **state)
+// A role that serves no peer ends with the run, and its supervisor does not restart it.
+static void a_finished_run_ends_a_role_that_serves_no_peer(void **state)
 {
     (void)state;
     for (int i = 0; i < ROLES; i++) {
@@ -137,13 +138,13 @@ static void a_finished_run_ends_who_serves_nobody(void **state)
     }
 }
 
-static void who_is_to_stop_asks_first(void **state)
+static void a_member_that_must_stop_asks_first(void **state)
 {
     (void)state;
     for (int i = 0; i < ROLES; i++) {
         begin(&roles[i]);
         start();
-        assert_int_equal(hear(FRAME_QUIT, NULL), EX_OK); // Nobody has let it in
+        assert_int_equal(hear(FRAME_QUIT, NULL), EX_OK); // It was not admitted
         begin(&roles[i]);
         start();
         be_admitted(BORN);
@@ -203,6 +204,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-TESTS_WITH(NULL, tear_down, TEST(a_finished_run_ends_who_serves_nobody),
-           TEST(who_is_to_stop_asks_first), TEST(how_far_the_ledger_was_outlives_the_process),
-           TEST(promises_are_of_one_run))
+TESTS_WITH(NULL, tear_down, TEST(a_finished_run_ends_a_role_that_serves_no_peer),
+           TEST(a_member_that_must_stop_asks_first),
+           TEST(how_far_the_ledger_was_outlives_the_process), TEST(promises_are_of_one_run))

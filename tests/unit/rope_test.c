@@ -1,3 +1,5 @@
+// rope_test -- the frequencies of rotary positions are those of transformers.
+
 #include "common/model/rope.h"
 #include "tests/test.h"
 

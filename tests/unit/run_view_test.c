@@ -1,5 +1,5 @@
-// run_view_test -- what an onlooker makes of the news, and how the demo tells that somebody is
-// back.
+// run_view_test -- the view that an observer makes of the news, and how the demo tells that a
+// process is back.
 
 #include "actors/shoal/local/demo_kills.c" // The front command's own parts are in no library
 #include "actors/shoal/run/run_view.c"
@@ -73,12 +73,13 @@ static void test_follows_rounds(void **state)
     assert_true(run_view_accepts(view, &bob));
     assert_false(run_view_accepts(view, &alice));
     assert_false(run_view_accepts(view, &coordinator));
-    assert_int_equal(commit(view, 1, 2, 0), VIEW_COMMIT); // Its ROUND was lost: nobody is named
+    assert_int_equal(commit(view, 1, 2, 0), VIEW_COMMIT); // Its ROUND was lost: no member is named
     assert_false(run_view_accepts(view, &bob));
     free(view);
 }
 
-// News may overtake each other: a ROUND that comes after its COMMIT still says whose results these are.
+// News may overtake each other: a ROUND that comes after its COMMIT still says whose results these
+// are.
 static void test_a_round_is_heard_after_its_commit(void **state)
 {
     (void)state;

@@ -1,3 +1,5 @@
+// safetensors_test -- files are read and written bit for bit, and hostile ones are refused by name.
+
 #include "common/checkpoint/safetensors.h"
 #include "common/checkpoint/half.h"
 #include "tests/test.h"
@@ -41,7 +43,7 @@ static void put(const char *name, const void *bytes, size_t count)
     close(fd);
 }
 
-// A file of a header and so many bytes of data, 0, 1, 2, ...
+// A file of a header and `count` bytes of data, 0, 1, 2, ...
 static void put_model(const char *name, const char *header, size_t data_bytes)
 {
     static char bytes[1 << 20];

@@ -1,3 +1,6 @@
+// tags_test -- what is saved and loaded of an item follows from its tag, for any cut of the
+// intervals.
+
 #include "common/vector/tags.h"
 #include "tests/test.h"
 

@@ -1,12 +1,12 @@
-// Who is asked for the claims when witnesses contradict each other: enough that one of them is honest,
-// nobody twice, and nobody where all say the same.
+// When witnesses contradict each other, enough of them are asked for the claims that one is honest:
+// none of them twice, and none where all say the same.
 
 #include "actors/coordinator/tally.h"
 #include "tests/test.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { CLIENTS = 3, ELECTED = 9 }; // Of whom three may lie
+enum { CLIENTS = 3, ELECTED = 9 }; // Three of the elected may lie
 
 static struct tally *tally;
 
@@ -44,7 +44,7 @@ static uint64_t ask(uint32_t client)
     return asked;
 }
 
-static void nobody_is_asked_for_what_all_say(void **state)
+static void no_witness_is_asked_for_what_all_say(void **state)
 {
     (void)state;
     for (uint32_t w = 0; w < 5; w++) vote(w, 1, "a");
@@ -64,7 +64,7 @@ static void of_each_result_one_more_than_may_lie_is_asked(void **state)
     assert_int_equal(ask(1), 1 << 7 | 1 << 8);
 }
 
-static void who_votes_later_is_asked_later(void **state)
+static void a_witness_that_votes_later_is_asked_later(void **state)
 {
     (void)state;
     vote(0, 2, "invented");
@@ -74,7 +74,7 @@ static void who_votes_later_is_asked_later(void **state)
     assert_int_equal(ask(2), 4);
 }
 
-static void the_next_round_begins_anew(void **state)
+static void the_next_round_starts_empty(void **state)
 {
     (void)state;
     vote(0, 1, "a"), vote(1, 1, "b");
@@ -84,7 +84,7 @@ static void the_next_round_begins_anew(void **state)
     assert_int_equal(ask(1), 3);
 }
 
-TESTS(TEST_WITH(nobody_is_asked_for_what_all_say, set_up, tear_down),
+TESTS(TEST_WITH(no_witness_is_asked_for_what_all_say, set_up, tear_down),
       TEST_WITH(of_each_result_one_more_than_may_lie_is_asked, set_up, tear_down),
-      TEST_WITH(who_votes_later_is_asked_later, set_up, tear_down),
-      TEST_WITH(the_next_round_begins_anew, set_up, tear_down))
+      TEST_WITH(a_witness_that_votes_later_is_asked_later, set_up, tear_down),
+      TEST_WITH(the_next_round_starts_empty, set_up, tear_down))

@@ -1,4 +1,4 @@
-// tap_test -- which topics a tap may be told to hear.
+// tap_test -- which topics an observer may ask for.
 
 #include "common/actor/tap.h"
 #include "tests/test.h"

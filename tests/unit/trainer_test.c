@@ -1,5 +1,6 @@
-// What a trainer publishes: the result of the samples that the round gave it, and nothing that it began to
-// compute for a round of the same number that an older copy of the ledger has made anew since.
+// A trainer publishes the result of the samples that the round gave it. It publishes none that it
+// began for a round which an older copy of the ledger has replaced by another round of the same
+// number.
 
 #include "actors/trainer/trainer.h"
 #include "tests/test.h"
@@ -100,7 +101,7 @@ static void a_result_is_claimed(void **state)
     assert_true(claims_of_result() >= 1); // To all, and to the witness
 }
 
-static void what_was_trained_for_a_round_made_anew_is_not(void **state)
+static void a_result_of_a_replaced_round_is_not_claimed(void **state)
 {
     (void)state;
     assert_int_equal(hear_round(4), 1);
@@ -109,8 +110,8 @@ static void what_was_trained_for_a_round_made_anew_is_not(void **state)
     assert_int_equal(claims_of_result(), 0);
 }
 
-// A later round failed, then an older copy of the ledger made this one anew: two claims of one round
-// would eject their author.
+// A later round failed, then an older copy of the ledger opened this round again: two claims of one
+// round would eject their author.
 static void of_a_round_is_claimed_once(void **state)
 {
     (void)state;
@@ -119,9 +120,9 @@ static void of_a_round_is_claimed_once(void **state)
     trainer.member.has_round = false;
     trainer.rounds.training.tried_round = 0;
     assert_int_equal(hear_round(6), 0);
-    assert_int_equal(trainer.rounds.training.tried_round, 5); // It had its turn, and sat it out
+    assert_int_equal(trainer.rounds.training.tried_round, 5); // It was tried, and skipped
 }
 
 TESTS(TEST_WITH(a_result_is_claimed, set_up, NULL),
-      TEST_WITH(what_was_trained_for_a_round_made_anew_is_not, set_up, NULL),
+      TEST_WITH(a_result_of_a_replaced_round_is_not_claimed, set_up, NULL),
       TEST_WITH(of_a_round_is_claimed_once, set_up, NULL))

@@ -1,5 +1,5 @@
-// What the words of a case's judges come to: never a verdict that liars alone have made, in a run of any
-// size, and none let go who shows one judge what it hides from another.
+// Verdicts from the findings of a case's judges: liars alone never make one, in a run of any size,
+// and a trainer that shows its result to one judge and hides it from another does not escape.
 
 #include "common/run/verdict.h"
 #include "common/run/quorum.h"
@@ -59,7 +59,8 @@ static uint32_t lying_judges(uint32_t trainers, uint8_t accusation, uint8_t said
     return liars == 0 || both_honest ? liars : liars - 1;
 }
 
-// However many of the liars are among the judges, they convict nobody; and all the honest ones decide.
+// However many of the liars are among the judges, they convict no trainer; all the honest ones
+// together decide.
 static void liars_alone_make_no_verdict(void **state)
 {
     (void)state;
@@ -103,11 +104,11 @@ static void a_large_run_asks_few_first(void **state)
     assert_int_equal(verdict_judges(100, FINDING_DIFFERENT, 0), 21);
     assert_int_equal(verdict_judges(100, FINDING_DIFFERENT, 1), 65);
     assert_int_equal(verdict_judges(16384, FINDING_DIFFERENT, 1), 255);
-    // Of few who are fewer still, as many must agree
+    // Five of the 21 judges that are due are not enough, even if all agree
     assert_int_equal(judged(100, FINDING_DIFFERENT, 0, 0, 5, 0, 0), FINDING_PENDING);
 }
 
-static void who_shows_it_to_some_has_withheld_it(void **state)
+static void a_result_shown_to_some_judges_is_withheld(void **state)
 {
     (void)state;
     assert_int_equal(judged(4, FINDING_DIFFERENT, 0, 0, 1, 1, 0), FINDING_WITHHELD);
@@ -119,9 +120,10 @@ static void who_shows_it_to_some_has_withheld_it(void **state)
     assert_int_equal(judged(4, FINDING_DIFFERENT, 0, 1, 0, 1, 0), FINDING_PENDING);
 }
 
-// Who was cut off a moment ago counts, so that those who cut it off are no majority; who went long ago does
-// not, or else in a run of strangers no verdict could be reached any more.
-static void who_went_long_ago_counts_no_more(void **state)
+// A member that was cut off a moment ago counts, so that attackers who cut members off gain no
+// majority. A member that left long ago does not count: otherwise a run of strangers could reach no
+// verdict any more.
+static void a_member_that_left_long_ago_does_not_count(void **state)
 {
     (void)state;
     enum { PRESENT = 6, GONE = 60 };
@@ -147,4 +149,5 @@ static void who_went_long_ago_counts_no_more(void **state)
 }
 
 TESTS_WITH(set_up, tear_down, TEST(liars_alone_make_no_verdict), TEST(a_large_run_asks_few_first),
-           TEST(who_shows_it_to_some_has_withheld_it), TEST(who_went_long_ago_counts_no_more))
+           TEST(a_result_shown_to_some_judges_is_withheld),
+           TEST(a_member_that_left_long_ago_does_not_count))

@@ -173,14 +173,14 @@ static void shuffled_samples_are_the_folders(void **state)
     assert_int_equal(open_web(true, &shuffled, &digest, &self), 0);
     for (uint64_t at = 0; at < count; at += 97) assert_int_equal(read_both(self, at, 20), 0);
     assert_int_equal(notes, 0);
-    assert_int_equal(webs[1].requests, 1); // Who else has block hashes?
+    assert_int_equal(webs[1].requests, 1); // Asked for block hashes
     provider_close(&self);
     provider_close(&local);
     local = here;
 }
 
 // Whatever the first place does, the second one serves, and the first one is named.
-static void who_lies_is_named_and_the_mirror_asked(void **state)
+static void a_liar_is_named_and_the_mirror_asked(void **state)
 {
     static const char *const names[] = { "", "npy", "manifest" };
     (void)state;
@@ -192,7 +192,7 @@ static void who_lies_is_named_and_the_mirror_asked(void **state)
             webs[0].mischief = mischief;
             assert_int_equal(open_web(true, &config, &digest, &self), 0);
             assert_int_equal(read_both(self, 1000, 300), 0);
-            assert_int_equal(webs[0].mischiefs, 1); // Who answered last is asked first
+            assert_int_equal(webs[0].mischiefs, 1); // The server that answered last is asked first
             assert_int_equal(notes, 1);
             assert_int_equal(notes_of(&webs[0]), 1);
             provider_close(&self);
@@ -380,7 +380,7 @@ static void a_manifest_lies_beside_the_files(void **state)
 }
 
 TESTS_WITH(set_up, tear_down, TEST(proved_samples_are_the_folders),
-           TEST(shuffled_samples_are_the_folders), TEST(who_lies_is_named_and_the_mirror_asked),
+           TEST(shuffled_samples_are_the_folders), TEST(a_liar_is_named_and_the_mirror_asked),
            TEST(block_hashes_spare_the_mib), TEST(a_place_that_turns_bad_is_left),
            TEST(alone_it_is_asked_again_or_nothing_is_read), TEST(where_both_lie_nothing_is_read),
            TEST(only_the_pinned_manifest_counts), TEST(a_forged_line_is_no_line),

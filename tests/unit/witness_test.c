@@ -1,6 +1,6 @@
-// Which bases a witness names: with a replica its own alone, and none while it is not at the round's
-// step; without one all, and the coordinator asks for more of them (round.c). Which claims it can show, and
-// which it does not even fetch.
+// A witness with a replica names its own base alone, and none while its replica is not at the
+// round's step; a witness without one names all. And which claims it can show, and which it does
+// not fetch.
 
 #include "common/pace/rounds/witness.h"
 #include "tests/test.h"
@@ -71,8 +71,8 @@ static void a_replica_names_its_own_base(void **state)
     assert_int_equal(witness.vote.seen[0].client, 0);
 }
 
-// Not yet at the step, it waits as long as it may; then it names nobody.
-static void a_replica_that_is_behind_names_nobody(void **state)
+// A replica that is not yet at the step waits as long as it may; then it names no base.
+static void a_replica_that_is_behind_names_no_base(void **state)
 {
     (void)state;
     witness.has_replica = true;
@@ -84,7 +84,7 @@ static void a_replica_that_is_behind_names_nobody(void **state)
     assert_int_equal(witness.vote.seen_count, 0);
 }
 
-static void who_has_none_names_all(void **state)
+static void without_a_replica_all_bases_are_named(void **state)
 {
     (void)state;
     assert_true(witness_is_due(&witness, &view, &blobs, &member));
@@ -124,7 +124,7 @@ static void the_claims_of_the_round_before_can_be_shown(void **state)
     assert_int_equal(testimonies(5, 1), 0); // Its frame was not kept
     next_round();
     assert_int_equal(testimonies(5, 0), 1);
-    assert_int_equal(testimonies(6, 0), 0); // Nobody has claimed yet
+    assert_int_equal(testimonies(6, 0), 0); // No claim has come yet
     next_round();
     assert_int_equal(testimonies(5, 0), 0);
     assert_int_equal(testimonies(6, 0), 0);
@@ -202,7 +202,7 @@ static void what_could_not_be_shown_is_no_claim(void **state)
     assert_int_equal(testimonies(5, 1), 1);
 }
 
-static void nobody_spends_what_a_witness_may_send(void **state)
+static void replies_of_a_witness_are_rate_limited(void **state)
 {
     (void)state;
     uint32_t answers = 0;
@@ -239,10 +239,10 @@ static void a_claim_of_another_size_is_refused(void **state)
 }
 
 TESTS(TEST_WITH(a_replica_names_its_own_base, set_up, NULL),
-      TEST_WITH(a_replica_that_is_behind_names_nobody, set_up, NULL),
-      TEST_WITH(who_has_none_names_all, set_up, NULL),
+      TEST_WITH(a_replica_that_is_behind_names_no_base, set_up, NULL),
+      TEST_WITH(without_a_replica_all_bases_are_named, set_up, NULL),
       TEST_WITH(the_claims_of_the_round_before_can_be_shown, set_up, NULL),
       TEST_WITH(a_claim_that_was_not_committed_is_shown, set_up, NULL),
       TEST_WITH(what_could_not_be_shown_is_no_claim, set_up, NULL),
-      TEST_WITH(nobody_spends_what_a_witness_may_send, set_up, NULL),
+      TEST_WITH(replies_of_a_witness_are_rate_limited, set_up, NULL),
       TEST_WITH(a_claim_of_another_size_is_refused, set_up, NULL))
