@@ -152,7 +152,7 @@ $(B)/%.o: %.c $(B)/flags
 $(B)/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D) && echo "  CXX $<" && $(CXX) $(CXXFLAGS) -c $< -o $@
 
-# What objects are made with. All depend on this file: with another SAN=, OPT= or CC= they are made anew.
+# What objects are made with. All depend on this file: with another SAN=, OPT= or CC= they are built again.
 FLAGS := $(CC) $(CFLAGS) $(ISA_base) $(ISA_avx2) $(ISA_avx512bf16) $(CXX) $(CXXFLAGS) $(EMULATED) $(NVCC) $(NVCCFLAGS)
 ifneq ($(file <$(B)/flags),$(FLAGS))
 $(B)/flags: always

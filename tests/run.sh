@@ -50,7 +50,7 @@ report()                                # program, log, exit status, seconds
     rm -f "$log" "$log.end"
 }
 
-# Shows those that have ended, in order, and waits until fewer than so many run.
+# Reports the programs that have ended, in order, and waits until fewer than $1 run.
 await_fewer_than()
 {
     local running i

@@ -232,8 +232,8 @@ static void enter(struct seed *seed)
     SAY(FRAME_ACK, 0, 0, { NULL, 0 });
 }
 
-// A round in which each trainer trains, reveals what is audited, or recomputes it; the others say
-// nothing.
+// A round in which each trainer trains, reveals what is audited, or recomputes it; other roles
+// say nothing.
 static void train_round(struct seed *seed)
 {
     SAY(FRAME_ROUND, 0, 0, { NULL, 0 });
