@@ -63,7 +63,7 @@ sort -t'	' -u -k1,1 -k2,2n "$out" | awk -F'	' -v kinds="$kinds" '
         }
         if (50 * all_late > all) bad = 1
         print "rounds: from the first deed to the ejection; late: more than 25 (equivocate 1)"
-        print "partial: runs with a commit that left somebody out, as all of withhold must have"
+        print "partial: runs with a commit that left a result out, as all of withhold must have"
         print "loss: mean and worst, by the mean of the honest runs"
         exit bad
     }' || failed=$((failed + 1))

@@ -80,7 +80,7 @@ static uint64_t number_behind(const char *line, const char *before)
     return at ? strtoull(at + strlen(before), NULL, 10) : 0;
 }
 
-// The coordinator's log in order: the round that is open when somebody is ejected is the one after
+// The coordinator's log in order: the round that is open when a trainer is ejected is the one after
 // the newest that was closed.
 static void read_ejections(struct testbed *bed, const char *liar, struct played *ret)
 {

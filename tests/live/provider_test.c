@@ -57,7 +57,7 @@ static void a_liar_is_named_and_another_is_asked(void **state)
     testbed_start(bed, "data-provider");
     testbed_await_log(bed, "data-provider", "member.admitted", TESTBED_WAIT_MS);
     assert_true(testbed_log_has(bed, "coordinator", "data.unpinned", NULL, 0));
-    for (int i = 1; i <= 2; i++) { // Two of three: everybody meets one
+    for (int i = 1; i <= 2; i++) { // Two of three: each trainer meets one
         const char *name = i == 1 ? "data-provider1" : "data-provider2";
         testbed_write_key(bed, name);
         testbed_start_with(

@@ -129,8 +129,8 @@ static void an_older_copy_of_the_ledger_is_found_out(void **state)
     testbed_signal(bed, "coordinator", SIGKILL);
     shell(bed, "rm -r coordinator && cp -r newer coordinator");
     ends_with(bed, "start this once with --begin-anew");
-    const char *const anew[] = { "--begin-anew", NULL };
-    testbed_start_with(bed, "coordinator", &(struct testbed_launch){ .args = anew });
+    const char *const begin[] = { "--begin-anew", NULL };
+    testbed_start_with(bed, "coordinator", &(struct testbed_launch){ .args = begin });
     testbed_await_log(bed, testbed_trainer(3), "step=9", TESTBED_WAIT_MS); // It follows the run
     testbed_signal(bed, "coordinator", SIGKILL);
     testbed_signal(bed, testbed_trainer(3), SIGKILL);

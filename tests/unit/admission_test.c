@@ -148,7 +148,7 @@ static void an_invitation_lets_in_so_many_and_no_more(void **state)
     assert_int_equal(admission_new(&options, &why, &self), 0);
     assert_true(lets_in(self, 2)); // The owner needs none
     assert_false(lets_in(self, 3));
-    assert_true(admission_lets_in(self, &three, true)); // As a guest, it may connect and show an invitation
+    assert_true(admission_lets_in(self, &three, true)); // As a guest
     assert_non_null(hello(self, 3, ACTOR_TRAINER));
 
     invitation_sign(&bearer, stranger, &server, "demo", bytes);

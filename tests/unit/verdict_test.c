@@ -120,7 +120,7 @@ static void a_result_shown_to_some_judges_is_withheld(void **state)
     assert_int_equal(judged(4, FINDING_DIFFERENT, 0, 1, 0, 1, 0), FINDING_PENDING);
 }
 
-// A member that was cut off a moment ago counts, so that attackers who cut members off gain no
+// A member that was cut off a moment ago counts, so that attackers that cut members off gain no
 // majority. A member that left long ago does not count: otherwise a run of strangers could reach no
 // verdict any more.
 static void a_member_that_left_long_ago_does_not_count(void **state)

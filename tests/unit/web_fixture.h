@@ -153,7 +153,7 @@ static inline void web_send(struct web *self, int fd, uint8_t *body, size_t coun
     if (mischief == WEB_FLIPS)
         body[(self->seed >> 16) % count] ^= (uint8_t)(1u << (self->seed >> 61));
     if (mischief == WEB_CUTS) count /= 2;
-    self->bytes += count; // Before who asked can have them, and read the count
+    self->bytes += count; // Before the client can have them and read the count
     for (size_t sent = 0; sent < count;) {
         const ssize_t now = send(fd, body + sent, count - sent, MSG_NOSIGNAL);
         if (now <= 0) return;
