@@ -89,7 +89,7 @@ compile_commands.json: always                   ## Tell editors how each file is
 	    's#.*&& (([^&]*) -c (.*\.(c|cc|cu)) -o [^ ]*)$$#{ "directory": "$(CURDIR)", "file": "\3", "command": "\1" }#p' | \
 	sort -u | sed '1s/^/[\n/; $$!s/$$/,/; $$s/$$/\n]/' > $@ && echo "$@: $$(grep -c '"file"' $@) commands"
 
-# Of the symbols of the cores and of what they lean on, those that some core uses and none of these defines.
+# Prints the symbols that a core uses and that neither the cores nor their pure libraries define.
 pure: $(CORE:%.c=$(B)/%.o) $(PURE:%.c=$(B)/%.o)  ## List what the cores take from outside
 	@{ nm -f posix $(PURE:%.c=$(B)/%.o) | grep -v ' U '; nm -f posix $(CORE:%.c=$(B)/%.o); } | \
 	awk 'NF > 1 { $$2 == "U" ? used[$$1] : own[$$1] } END { for (name in used) if (!(name in own)) print name }' | sort | xargs
@@ -97,10 +97,10 @@ pure: $(CORE:%.c=$(B)/%.o) $(PURE:%.c=$(B)/%.o)  ## List what the cores take fro
 help:                                           ## Show this
 	@awk -F ':.*## ' '/^[a-z_.-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(filter %Makefile %.mk,$(MAKEFILE_LIST))
 
-clean:                                          ## Forget everything built
+clean:                                          ## Remove everything built
 	rm -rf $(B)
 
-# What Debian 12 must have: to build and run, and what only the tests want.
+# Packages of Debian 12: those to build and run, and those that only the tests need.
 PACKAGES   = gcc g++ make pkg-config libzmq3-dev libczmq-dev liblmdb-dev libsodium-dev libssl-dev \
              libcurl4-openssl-dev libjansson-dev libtomlplusplus-dev libsystemd-dev openssl \
              bible-kjv bible-kjv-text jargon-text
@@ -152,7 +152,7 @@ $(B)/%.o: %.c $(B)/flags
 $(B)/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D) && echo "  CXX $<" && $(CXX) $(CXXFLAGS) -c $< -o $@
 
-# What objects are made with. All depend on this file: with another SAN=, OPT= or CC= they are built again.
+# The compilers and flags of all objects, which depend on this file: with another SAN=, OPT= or CC= they are built again.
 FLAGS := $(CC) $(CFLAGS) $(ISA_base) $(ISA_avx2) $(ISA_avx512bf16) $(CXX) $(CXXFLAGS) $(EMULATED) $(NVCC) $(NVCCFLAGS)
 ifneq ($(file <$(B)/flags),$(FLAGS))
 $(B)/flags: always

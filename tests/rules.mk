@@ -6,9 +6,9 @@ SIM      := $(wildcard tests/sim/*.c)
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
 FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/model/choices_read.c actors/shoal/local/kill_list.c actors/shoal/run/run_view.c broker/admission.c
-# What drives the cores is not what is looked for: without coverage it is twice as fast, and counts for nothing.
+# Code that only drives the cores is built without coverage: it is twice as fast, and the fuzzer seeks no edges in it.
 FUZZ_DRIVER = cores core_seeds events honest post_office scratch wire
-# Those with threads of their own, or of a library.
+# Tests with threads of their own, or of a library.
 TSAN_UNIT = pool_test store_test bulk_test bulk_slow_test bulk_dealer_test bulk_server_test bulk_limits_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test
 CHAOS    := chaos matrix
 LIVE_PRE := failpoint clock liar            # Loaded with LD_PRELOAD
@@ -18,7 +18,7 @@ DEMO_BED := $(LIVE_BED) tests/chaos/demo_bed.c $(patsubst %,actors/shoal/%.c,loc
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
 GPU_TESTS := $(patsubst tests/gpu/%.cu, %, $(wildcard tests/gpu/*_test.cu))
-# What the GPU tests ask of the host: no library but libc's, since where a GPU is there may be no other.
+# The GPU tests link no library but libc's: a machine with a GPU may have no other.
 GPU_HOST   = $(filter-out common/model/model_config% common/model/recipe.c common/kernel/gemm_blas.c, $(wildcard common/model/*.c common/kernel/*.c common/optimizer/*.c common/compute/*.c)) \
              common/crypto/merkle.c common/vector/layout.c common/vector/tags.c common/base/interval.c common/base/fault.c common/base/ensure.c \
              tests/gpu/plain_hash.c
@@ -95,7 +95,7 @@ honest-audits: $(B)/numeric/honest_audits       ## Recompute N=10000 honest resu
 convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and AdamW, see what limits it; 20 minutes (QUICK=1: one)
 	@tests/numeric/convergence.py $(B) $(if $(QUICK),--quick)
 
-# torch and transformers, beside the build: only what is held against them wants them.
+# torch and transformers, in a folder beside the build: only the tests that compare with them need them.
 peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers' 2>/dev/null || \
     { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers; }
 

@@ -1,4 +1,4 @@
-// Checkpoints when the machine fails them: kill -9, a reader beside a writer, a full disk.
+// A checkpoint stays whole through kill -9, a reader beside a writer and a full disk.
 #include "tests/unit/checkpoint_fixture.h"
 #include "tests/test.h"
 
@@ -41,8 +41,8 @@ static void a_full_disk_spares_the_old_checkpoint(void **unused)
     assert_int_equal(umount(root), 0);
 }
 
-// In a child: writes on from `step` for ever, and says each step that it was told is durable. With a
-// pipe of leave, only as many as there are bytes in it.
+// In a child: writes on from `step` for ever, and says each step that it was told is durable. With
+// a pipe of leave, only as many as there are bytes in it.
 static void write_for_ever(uint64_t step, unsigned keep, int out, int leave)
 {
     for (char byte;; step++) {
@@ -110,8 +110,8 @@ static void a_killed_writer_leaves_a_whole_newest_one(void **unused)
                   interrupted, (unsigned)step);
 }
 
-// The writer keeps one, and has leave for two more each time: so the newest may go while it is read,
-// twice, however slow the reader is.
+// The writer keeps one, and has leave for two more each time: so the newest may go while it is
+// read, twice, however slow the reader is.
 static void a_reader_beside_a_writer_finds_whole_ones(void **unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
-// command_test -- what a table of flags makes of a command line: fields, defaults, environment
-// twins, lists, and what is refused with which words.
+// command_test -- a table of flags parses a command line: fields, defaults, environment twins,
+// lists, and each refusal with its sentence.
 
 #include "common/actor/command.h"
 #include "tests/test.h"

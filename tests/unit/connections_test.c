@@ -1,4 +1,5 @@
-// Which connections have to go, and what waits for those that stay.
+// Which connections are closed when descriptors or memory run short, and what waits for those that
+// stay.
 #include "common/net/connections.h"
 #include "tests/test.h"
 #include <stdio.h>

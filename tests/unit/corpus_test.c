@@ -1,4 +1,4 @@
-// Files, lines and folders as documents, and token files made of them.
+// Files, lines and folders become documents, and documents become token files.
 
 #include "common/data/token_files.h"
 #include "common/text/corpus.h"

@@ -1,6 +1,7 @@
-// fuzz_lives_test -- the seeds of the cores are whole lives: each core of tests/fuzz hears, says and
-// notes from its seeds alone what a run is made of. Where it does not, a fuzzer stands at the door:
-// the honest ones in tests/fuzz (honest.c, cores.c) no longer say what the core waits for.
+// fuzz_lives_test -- the seeds of the cores are whole lives: each core of tests/fuzz hears, says
+// and notes from its seeds alone what a run is made of. Where it does not, a fuzzer cannot get past
+// the first messages: the honest senders in tests/fuzz (honest.c, cores.c) no longer say what the
+// core waits for.
 
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/fuzz.h"

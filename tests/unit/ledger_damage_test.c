@@ -1,4 +1,4 @@
-// What is damaged is refused and named, and nothing is ever touched because of it. The damage is
+// A damaged ledger is refused, the damage is named, and the files stay as they are. The damage is
 // done through LMDB itself: bit rot below it looks like that from above.
 
 #include "common/base/bytes.h"

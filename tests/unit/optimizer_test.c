@@ -1,5 +1,6 @@
-// optimizer_test -- an optimizer above a device: its state by tag, its shares, its digest. And a third
-// one that is nowhere but in this file, which a trainer alone steps, saves and loads all the same.
+// optimizer_test -- an optimizer above a device: its state by tag, its shares, its digest. A third
+// optimizer, defined in this file only, shows that a lone trainer steps, saves and loads it without
+// knowing it.
 
 #include "common/base/dirfile.h"
 #include "common/checkpoint/checkpoint.h"

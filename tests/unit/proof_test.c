@@ -1,4 +1,4 @@
-// Samples that are proved, and everything that is not: 10,000 flipped bytes among it.
+// A true proof of samples is accepted; everything else is refused, 10,000 flipped bytes among it.
 #include "common/base/bytes.h"
 #include "common/data/proof.h"
 #include "common/data/token_files.h"

@@ -34,7 +34,7 @@ static int set_up(void **state)
     return 0;
 }
 
-// The replica hears this, and does what it can; what it says.
+// The replica hears this message; returns what it says.
 static struct outbox turn(uint16_t kind, const void *body, unsigned heard)
 {
     const struct msg in = { .now_ms = 1000, .kind = kind, .run = "", .from = "", .body = body };

@@ -1,5 +1,5 @@
-// What a restore does to the durable state of a run, and to a checkpoint of what it gave up. What
-// it does to replicas, and to a whole run, the simulator shows (tests/sim/check_restore.c).
+// A restore takes the durable state of a run back, and voids each checkpoint of the steps it gave
+// up. The simulator shows what it does to replicas and to a whole run (tests/sim/check_restore.c).
 
 #include "actors/checkpointer/checkpointer.h"
 #include "common/run/run.h"

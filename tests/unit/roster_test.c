@@ -1,4 +1,5 @@
-// Members by place and by key: both orders and the counts, when a place is handed on, when all are loaded.
+// Members by index and by key: both orders and the counts, when an index is reused, when all are
+// loaded.
 
 #include "common/run/roster.h"
 #include "tests/test.h"
@@ -74,7 +75,7 @@ static void all_trainers_of_a_state_move_at_once(void **state)
     assert_int_equal(roster_count(roster, ACTOR_TRAINER, MEMBER_DROPPED), 1);
 }
 
-// What was there before is gone, its counts as well; members out of their places change nothing.
+// What was there before is gone, its counts as well; members at a wrong index change nothing.
 static void a_roster_is_loaded_whole_or_not_at_all(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// What is pure in the data plane: the shuffle, the NumPy header, which tokens are which sample.
+// The pure parts of the data plane: the shuffle, the NumPy header, which tokens are which sample.
 #include "common/data/npy.h"
 #include "common/data/samples.h"
 #include "common/data/shuffle.h"

@@ -1,5 +1,5 @@
-// Samples over HTTP, held against the manifest that is pinned: two web servers with one folder, of
-// which one lies or dies. What is read is what lies in the folder, or nothing.
+// Samples over HTTP are checked against the pinned manifest: two web servers have one folder, and
+// one of them lies or dies. A reader gets what lies in the folder, or nothing.
 
 #include "common/data/provider.h"
 #include "tests/unit/folder_fixture.h"
