@@ -308,7 +308,7 @@ static const struct flag flags[] = {
     FLAG("ledger", 'l', "DIR", TO_TEXT(struct status, ledger),
          "Read the ledger in the coordinator's state directory instead: draw all rounds again, "
          "verify "
-         "all signatures, write nothing. Exit code 65 if a check fails"),
+         "the signatures in it, write nothing. Exit code 65 if a check fails"),
     FLAGS_OF(command_flags, struct status, command),
     { 0 },
 };
