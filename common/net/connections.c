@@ -1,3 +1,9 @@
+// One table entry per descriptor. The monitor opens and closes entries; each message proves a key
+// and adds to what its connection delivered. The cutting functions then choose, in this order of
+// use: the oldest unknown connections above a socket's room, connections of a key (all, or all but
+// the newest), connections that hold too many bytes. A connection that was cut stays in the table
+// until its close event arrives, and no longer counts.
+
 #include "common/base/ensure.h"
 #include "common/net/connections.h"
 #include <stdlib.h>
@@ -86,7 +92,7 @@ struct connection *connections_heard(struct connections *self, int fd, uint32_t 
     return connection;
 }
 
-// ---- who has to go ------------------------------------------------------------------------------
+// ---- which connections are cut ------------------------------------------------------------------
 
 void connections_cut_one(struct connections *self, int fd, connections_cut *cut, void *arg)
 {
@@ -125,7 +131,8 @@ static int by_age(const void *x, const void *y)
     return (a->fd > b->fd) - (a->fd < b->fd);
 }
 
-// A newcomer takes milliseconds to become known: whoever is unknown longest is least likely one.
+// An honest newcomer becomes known within milliseconds. So the connection that has been unknown for
+// the longest time is the least likely to be one, and is cut first.
 static void cut_surplus_at(struct connections *self, uint32_t where, connections_cut *cut,
                            void *arg)
 {
@@ -172,7 +179,8 @@ void connections_cut_crowd(struct connections *self, const struct curve_key *key
     }
 }
 
-// False: it is gone. So is what was heard of after its end, as a message of it was still on the way.
+// False: the connection is closed, and its entry is removed. This also removes an entry that a late
+// message opened again after the close event.
 static bool measure_one(struct connections *self, int fd, connections_measure *measure, void *arg)
 {
     struct connection *connection = &self->list[fd];

@@ -1,3 +1,5 @@
+// Both conversions are libsodium's; why they fit each other is in curve.h.
+
 #include "common/base/ensure.h"
 #include "common/net/curve.h"
 #include <sodium.h>

@@ -1,3 +1,6 @@
+// Linear probing from the slot that the key's first eight bytes name. There is no removal, so a
+// search ends at the first empty slot.
+
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/net/curve_set.h"
@@ -6,11 +9,11 @@
 
 enum { PLACES_MIN = 64 };
 
-// The place of the key, or the empty one where it would be.
+// The slot of the key, or the empty slot where it belongs.
 static uint32_t find(const struct curve_set *self, const struct curve_key *key)
 {
     uint32_t place =
-        (uint32_t)(le_get(key->bytes, 8) % self->places); // Keys are points: as good as random
+        (uint32_t)(le_get(key->bytes, 8) % self->places); // Key bytes are as good as random
     while (self->entries[place].value &&
            memcmp(self->entries[place].key.bytes, key->bytes, CURVE_BYTES) != 0)
         place = (place + 1) % self->places;

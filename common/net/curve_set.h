@@ -1,8 +1,8 @@
 #pragma once
-// curve_set -- connection keys and a small value for each: who may connect, asked at every handshake.
+// curve_set -- a map from connection keys to a small value: every handshake looks its key up here.
 //
-// Open addressing, at most half full, grows by doubling; the keys are its own copies. A value of 0
-// means: not in it. One thread.
+// Open addressing, at most half full, grows by doubling. It keeps copies of the keys. The value 0
+// means that the key is not in it. One thread.
 
 #include "common/net/curve.h"
 

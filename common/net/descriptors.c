@@ -1,3 +1,7 @@
+// ZeroMQ's monitor reports which descriptors a socket uses; getsockopt and shutdown act on them
+// directly. A descriptor may have been closed and given to another connection since then, so both
+// functions first check the port of its own end.
+
 #include "common/net/descriptors.h"
 #include "common/base/ensure.h"
 #include "common/net/net.h"

@@ -1,3 +1,6 @@
+// Checks from left to right: tcp://, the host (in brackets: IPv6), the port. inet_pton decides
+// about the host, so no name and no shortened form passes.
+
 #include "common/net/endpoint.h"
 #include <arpa/inet.h>
 #include <stdint.h>
@@ -16,7 +19,7 @@ static bool is_port(const char *text)
     return *text == 0 && number >= 1 && number <= 65535;
 }
 
-// An address that is one, and not that of nowhere.
+// A valid address, and not the unspecified one (0.0.0.0, ::).
 static bool is_address(int family, const char *text, size_t count)
 {
     static const uint8_t nowhere[sizeof(struct in6_addr)];

@@ -1,14 +1,15 @@
 #pragma once
-// endpoint -- where a peer says that it may be fetched from, before anybody believes it.
+// endpoint -- checks the address that a peer announces, before anything connects to it.
 //
 //     tcp://192.0.2.7:7000      IPv4, four decimal numbers
 //     tcp://[2001:db8::7]:7000  IPv6, no zone
 //
-// Numbers only: libzmq looks a name up in its one I/O thread, and all transfers of a process wait
-// there for whoever runs a slow name server. Not 0.0.0.0 or [::] either, which are no place at all.
-// What an owner configures himself (his broker, his data's web server) may be a name.
+// Numbers only: libzmq looks names up in its one I/O thread, so a slow name server would delay
+// every transfer of the process. 0.0.0.0 and [::] are refused, too: nothing can be fetched from
+// there. Addresses that the operator configures (the broker, the web server of the data) may be
+// names.
 //
-// Pure: reads no file, asks nobody. Any thread.
+// Pure: reads no file, sends nothing. Any thread.
 
 #include <stdbool.h>
 

@@ -1,3 +1,6 @@
+// Sets every option where a socket is made, so that no socket exists without its limits. The
+// reasons are the facts in net.h.
+
 #include "common/net/net.h"
 #include "common/base/ensure.h"
 #include <errno.h>
@@ -7,14 +10,14 @@
 
 enum {
     ZERO_COPY_RECV = 10,
-    CURVE_PART_BYTES = 33, // By which CURVE makes a part longer
+    CURVE_PART_BYTES = 33, // CURVE adds these to each part
     ENDPOINT_MAX = 64,
     ADDRESS_MAX = 256,
     EVENT_BYTES = 6
 };
 
-// Times are in milliseconds but for the keepalive's seconds. A peer that acknowledges nothing for
-// ZMQ_TCP_MAXRT is gone; one that sends nothing and is dead is found out in 15 + 3 x 5 s.
+// Times are in milliseconds; those of the keepalive are in seconds. A connection ends when its peer
+// acknowledges nothing for ZMQ_TCP_MAXRT. The keepalive detects a dead silent peer in 15 + 3 x 5 s.
 static const struct {
     int option, value;
 } limits[] = {
@@ -73,9 +76,9 @@ void net_socket_close(void **socket_p)
     *socket_p = NULL;
 }
 
-// ---- what happens to the connections of a socket ------------------------------------------------
+// ---- events of a socket's connections -----------------------------------------------------------
 
-// The endpoint has a number of its own: that of a socket that was closed may be in use for a while.
+// Each call uses a new inproc endpoint: the one of a closed socket may stay bound for a while.
 void *net_watch(void *context, void *socket, int kinds)
 {
     static atomic_uint watched;

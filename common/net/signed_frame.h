@@ -1,7 +1,7 @@
 #pragma once
 // signed_frame -- the signature at the end of a frame (common/wire/wire.h), made and checked.
 //
-// The signature is of the sender that the frame's head names, over all that stands before it. Any thread.
+// The sender that the frame's head names signs all bytes before the signature. Any thread.
 
 #include "common/crypto/identity.h"
 #include "common/wire/wire.h"

@@ -1,10 +1,14 @@
+// Reads a ZAP request whole, whatever its number of parts, checks that it is a CURVE request, asks
+// the judge about the key and answers 200 or 400. The answer's User-Id is the key, which later
+// messages of the connection carry as metadata.
+
 #include "common/base/ensure.h"
 #include "common/net/net.h"
 #include "common/net/zap.h"
 #include <sodium.h>
 #include <string.h>
 
-enum { ZAP_ENFORCE_DOMAIN = 93 }; // A draft by its label; there in Debian's library
+enum { ZAP_ENFORCE_DOMAIN = 93 }; // Marked as a draft, but Debian's library has it
 
 // [version][request id][domain][address][routing id][mechanism][credentials: 32 bytes for CURVE]
 enum {
@@ -49,7 +53,8 @@ static void copy_text(char *text, size_t max, zmq_msg_t *part)
     text[count] = 0;
 }
 
-// One request, of any parts: of those beyond what there should be, only their number counts.
+// One request. Parts beyond the expected ones are read and dropped; their number makes the request
+// invalid.
 static bool serve_one(void *zap, zap_judge *judge, void *arg)
 {
     zmq_msg_t parts[PARTS + 1];

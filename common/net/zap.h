@@ -1,15 +1,16 @@
 #pragma once
-// zap -- CURVE on a socket, and the one who is asked about every connection to it.
+// zap -- CURVE on a socket, and the judge that decides about every connection to it.
 //
 //     peer ──HELLO, INITIATE──▶ bound socket ──inproc://zeromq.zap.01──▶ zap_serve ─▶ judge(key)
 //                                    ◀── 200, User-Id = the peer's key in hex ── or 400 ──┘
 //
-// Every TCP socket of Shoal has CURVE: what is bound proves the identity of its actor, what connects
-// demands the key it was told and proves its own. The judge is the caller's, in the caller's thread,
-// on a table in memory; with ZMQ_ZAP_ENFORCE_DOMAIN no answer means no entry. The domains:
+// Every TCP socket of Shoal uses CURVE. A bound socket proves the identity of its actor; a
+// connecting socket demands the key that it was given and proves its own. The judge is a function
+// of the caller and runs in the caller's thread, on a table in memory. ZMQ_ZAP_ENFORCE_DOMAIN
+// refuses a connection that the handler does not answer. The domains:
 //
-//     "member"    the broker's mail: members, infrastructure, and whoever brings an invitation
-//     "monitor"   the broker's news: all who may listen
+//     "member"    the broker's mail: admitted keys, and guests that may show an invitation
+//     "monitor"   the broker's news: admitted keys
 //     "peer"      the bulk plane: the members of the run's roster
 //
 // (ZeroMQ RFC 27. Status 300 is never given: a client would hang until its handshake interval.)
@@ -25,16 +26,17 @@ struct zap_request {
 };
 typedef bool zap_judge(void *arg, const struct zap_request *request);
 
-// The handler of a context: before any socket of it is bound. Closed with zmq_close.
+// Opens the handler of a context; call it before any socket of the context is bound. Close it with
+// zmq_close.
 void *zap_open(void *context);
-// Answers what waits, at most `max`; never blocks. Returns how many.
+// Answers at most `max` waiting requests; never blocks. Returns their number.
 unsigned zap_serve(void *zap, zap_judge *judge, void *arg, unsigned max);
 
-// To be called before bind or connect.
+// Call these before bind or connect.
 void zap_secure_server(void *socket, const struct identity *identity, const char *domain);
 void zap_secure_client(void *socket, const struct identity *identity,
                        const struct curve_key *server);
 
-// Who sent this part, by the word of the handler; a payload part, since the routing id has no
-// metadata (libzmq 4.3.4). False: it did not come over CURVE.
+// The key of the connection that `part` came by, as the handshake proved it. `part` must be a
+// payload part: the routing id has no metadata (libzmq 4.3.4). False: it did not come over CURVE.
 bool zap_user(zmq_msg_t *part, struct curve_key *ret_key);
