@@ -1,3 +1,7 @@
+// Reads the allowlist or the record of invitations, then judges twice: the handshake asks whether a
+// key may connect (admission_lets_in), the HELLO whether it may take its role (admission_hello). In
+// both a ban comes first, then the owner, then the policy.
+
 #include "broker/admission.h"
 #include "common/base/ensure.h"
 #include "common/wire/wire.h"
@@ -11,7 +15,7 @@
 
 _Static_assert(ACTOR_COUNT <= 7, "a set of roles and a bit are a byte");
 enum {
-    SIGN = 1 << 7, // Of a key, in its last byte: the connection key lacks it
+    SIGN = 1 << 7, // Sign bit in the last byte of an Ed25519 key; the connection key has none
     ROLES_ALL = (1 << ACTOR_COUNT) - 1,
     ROLES_MEMBER = ROLES_ALL & ~(1 << ACTOR_COORDINATOR),
     NUMBER_HEX = 2 * INVITATION_NUMBER_BYTES,
@@ -28,7 +32,7 @@ struct admission {
     struct key server, owner;
     bool has_owner;
     struct curve_key owner_curve;
-    struct curve_set known, banned; // Known: the roles it may take, as a set of bits, and its SIGN
+    struct curve_set known, banned; // Value in known: the allowed roles as bits, and the key's SIGN
     struct record *records;
     uint32_t records_count;
     int record_fd;
@@ -82,7 +86,7 @@ static int read_line(char *line, const char *path, unsigned number, struct why *
                           "digits, as `shoal show-identity` prints",
                           why);
     if (!curve_of_key(&key, &curve))
-        return line_fault(path, number, word, "the key of nobody", why);
+        return line_fault(path, number, word, "not a valid key (no point of the curve)", why);
     if (set->count == ADMISSION_LIST_MAX)
         return line_fault(path, number, word, "one key too many, 65536 are allowed", why);
     int rc = read_roles(&rest, path, number, why, &roles);
@@ -139,7 +143,7 @@ static bool remember(struct admission *self, const struct record *record)
     return true;
 }
 
-// A line that a crash has cut is one whose guest was never welcomed: it is left out.
+// Drops a last line that a crash cut short: its guest was never welcomed.
 static int read_records(struct admission *self, struct why *why)
 {
     const char *path = self->options.record_path;
@@ -156,8 +160,8 @@ static int read_records(struct admission *self, struct why *why)
                            NULL) ||
             !key_from_hex(line + NUMBER_HEX + 1, &record.guest) || !remember(self, &record))
             return why_set(why, FAULT_CORRUPT,
-                           "%s: line %lld is none of ours; move the file away, or "
-                           "mend it",
+                           "%s: line %lld is not a record of an invitation; repair the "
+                           "file or move it away",
                            path, (long long)(whole / RECORD_BYTES + 1));
         whole += RECORD_BYTES;
     }
@@ -191,7 +195,7 @@ int admission_new(const struct admission_options *options, struct why *why,
     if (self->has_owner) {
         self->owner = *options->owner;
         if (!curve_of_key(&self->owner, &self->owner_curve))
-            rc = why_set(why, FAULT_USAGE, "--owner: the key of nobody");
+            rc = why_set(why, FAULT_USAGE, "--owner: not a valid key");
     }
     if (rc == 0) rc = admission_reload(self, why);
     if (rc == 0 && options->policy == ADMIT_INVITE) {
@@ -272,11 +276,12 @@ static const char *accept(struct admission *self, const struct key *key, const c
     if (used >= invitation.uses) return "the invitation is used up: ask for another one";
     if (self->records_count == ADMISSION_RECORDS_MAX) return "the record of invitations is full";
     if (!write_record(self, &record)) return ADMISSION_LATER;
-    return remember(self, &record) ? NULL : "the key is the key of nobody";
+    return remember(self, &record) ? NULL : "the key is not valid";
 }
 
-// Who has the secret of a key can sign as its negative, too, and the connection's key is the same: so
-// an invitation or a line of the list would make two members of one person.
+// The holder of a key's secret can also sign with the key's negative, and both have the same
+// connection key. Without this check one invitation or one line of the list would admit two
+// members.
 static bool is_other_half(const struct admission *self, const struct key *key,
                           const struct curve_key *curve)
 {
@@ -293,7 +298,7 @@ const char *admission_hello(struct admission *self, const struct key *key, uint8
     if (!curve_of_key(key, &curve) || curve_set_get(&self->banned, &curve))
         return "this key was ejected";
     if (is_other_half(self, key, &curve))
-        return "this is the negative of the key that was let in; use that";
+        return "this is the negative of the key that was admitted; use the admitted key";
     if (!roles_of(self, &curve) && self->options.policy == ADMIT_INVITE) {
         const char *reason = accept(self, key, run, invitation, invitation_bytes, now_unix_s);
         if (reason) return reason;

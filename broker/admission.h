@@ -1,25 +1,27 @@
 #pragma once
-// admission -- who may come in, and as what.
+// admission -- decides which keys may connect, and which roles they may take.
 //
-//     open        whoever knows the broker's key, in any role
-//     allowlist   the keys of a file, read again on SIGHUP; a file with a fault is refused whole, and
-//                 the old table stays
-//     invite      whoever brings an invitation (common/actor/ticket.h) by the broker's own key or its
-//                 owner's, once; the broker writes down whom it let in, and knows them from then on
+//     open        every key, in any role
+//     allowlist   the keys of a file, read again on SIGHUP; a file with a fault is refused whole,
+//                 and the old table stays
+//     invite      a key that shows an invitation (common/actor/ticket.h) signed by the broker's key
+//                 or by its owner's. The broker records the key; from then on it needs no
+//                 invitation
 //
-// The file has one key a line, and after it the roles it may take if not all: blanks between, # begins
-// a comment.
+// The file has one key a line. After the key come the roles that it may take; no role means all but
+// coordinator. Blanks separate them, # begins a comment.
 //
 //     3fa2..64 hexadecimal digits..  trainer witness
 //     91c0..                                             # any role but coordinator
 //
-// A connection is judged by its CURVE key (zap.h), which follows from the Ed25519 key. With `invite`
-// an unknown key comes as far as the mail and may say one thing there, its HELLO; the news refuse
-// it. Nobody but the owner, where there is one, is coordinator. A banned key (ejected, by the word
-// of the coordinator's ROSTER) comes in no more, whatever the policy.
+// A connection is judged by its CURVE key (zap.h), which follows from the Ed25519 key. With
+// `invite` an unknown key may connect to the mail, where only its HELLO is accepted; the news
+// refuse it. If there is an owner, only the owner's key is coordinator. A banned key (ejected by
+// the coordinator's ROSTER) is refused under every policy.
 //
-// The record of invitations is a text file in the state directory, a line each, appended and synced
-// before the guest is welcomed: "<number of the invitation> <key>". One thread.
+// The record of invitations is a text file in the state directory with a line for each admitted
+// key: "<number of the invitation> <key>". A line is appended and synced before its guest is
+// welcomed. One thread.
 
 #include "common/net/curve_set.h"
 #include "common/actor/ticket.h"
@@ -42,16 +44,17 @@ int admission_new(const struct admission_options *options, struct why *why,
 void admission_destroy(struct admission **self_p);
 int admission_reload(struct admission *self, struct why *why); // Nothing changes on a fault
 
-// For the handshake. `guests`: at this socket a stranger may say who invited it.
+// For the handshake. `guests`: this socket also accepts unknown keys that may show an invitation.
 bool admission_lets_in(const struct admission *self, const struct curve_key *key, bool guests);
 
 extern const char ADMISSION_LATER[];
-// For the HELLO: NULL if this key may take the role, else why not. The key has been proven, by
-// signature and by connection. All reasons but ADMISSION_LATER are for good.
+// For the HELLO: NULL if this key may take the role, else the reason. The caller has checked the
+// key, by signature and by connection. Every reason but ADMISSION_LATER is final: a retry would not
+// help.
 const char *admission_hello(struct admission *self, const struct key *key, uint8_t role,
                             const char *run, const uint8_t *invitation, size_t invitation_bytes,
                             uint64_t now_unix_s);
 
-// True if it was not banned before.
+// True if the key is banned now and was not before. The owner is never banned.
 bool admission_ban(struct admission *self, const struct curve_key *key);
-uint32_t admission_count(const struct admission *self); // Keys that are known by name
+uint32_t admission_count(const struct admission *self); // Keys of the list or the record

@@ -1,3 +1,8 @@
+// Counts what was given to each receiver and compares it with what the kernel says was
+// acknowledged. Once a sweep it cuts: first the receivers that take nothing and the subscribers
+// that are too far behind, then the largest mail receivers until all mail together is within its
+// limit.
+
 #include "broker/backlog.h"
 #include "common/base/ensure.h"
 #include <stdlib.h>
@@ -6,10 +11,11 @@
 struct receiver {
     bool open, cut, trusted, measured;
     uint8_t where;
-    uint64_t given; // Mail, since it was opened
+    uint64_t given; // Bytes of mail since the connection was opened
     uint64_t acknowledged;
-    uint64_t took_ms; // When it was last seen to take something, or all
-    // Of news: what had been published, and acknowledged, when it was last seen to have taken all.
+    uint64_t took_ms; // The last measurement that showed progress, or that nothing waited
+    // For news: bytes published and acknowledged at the last measurement that showed nothing
+    // waiting.
     uint64_t published_then, acknowledged_then;
 };
 
@@ -32,7 +38,7 @@ void backlog_destroy(struct backlog **self_p)
     *self_p = NULL;
 }
 
-// NULL: not accepted as far as we know; its event may be on the way.
+// NULL: the connection is not open, or its event is still on the way.
 static struct receiver *at(struct backlog *self, int fd)
 {
     return fd >= 0 && fd < CONNECTIONS_FD_MAX && self->list[fd].open ? &self->list[fd] : NULL;
@@ -100,7 +106,7 @@ bool backlog_is_full(struct backlog *self, int fd)
     return receiver->cut || waiting(self, receiver) > max;
 }
 
-// ---- who has to go ------------------------------------------------------------------------------
+// ---- which receivers are cut --------------------------------------------------------------------
 
 static void cut_one(struct backlog *self, int fd, connections_cut *cut, void *arg)
 {

@@ -1,11 +1,11 @@
-// The broker's life: its sockets, its loop, its end.
+// The broker's life: it opens its sockets, runs its loop, and closes them.
 //
 //     ROUTER  port      mail in and out           [to][frame] from actors, [from][frame] to them;
-//                                                 mail to "news" goes to everybody
+//                                                 mail to "news" is published to all subscribers
 //     XPUB    port + 1  news out                  [topic][frame]; subscriptions come in
 //
-// A turn takes what waits in this order: signals, handshakes and connections, subscriptions, mail. A
-// flood of mail ends a turn after TURN_MAX letters, so that the rest is never behind it for long.
+// A turn takes what waits in this order: signals, handshakes and connections, subscriptions, mail.
+// A turn takes at most TURN_MAX letters, so that a flood of mail does not delay the rest for long.
 
 #include "broker/broker.h"
 #include "common/base/clock.h"
@@ -40,7 +40,7 @@ static void *new_socket(struct broker *self, int type, const char *domain)
     void *socket = net_socket_new(self->context, type, WIRE_FRAME_MAX, QUEUE_MAX);
     ensure(socket);
     zap_secure_server(socket, self->identity, domain);
-    net_set(socket, ZMQ_BACKLOG, DIALING_MAX); // After a restart every member dials at once
+    net_set(socket, ZMQ_BACKLOG, DIALING_MAX); // After a restart every member connects at once
     if (type == ZMQ_XPUB) net_set(socket, ZMQ_XPUB_VERBOSE, 1);
     return socket;
 }
@@ -68,7 +68,7 @@ static void watch_signals(struct broker *self)
     ensure(self->signals >= 0);
 }
 
-// As many descriptors as we may have; half of them for each socket.
+// Room for connections at each socket: half of the descriptors that the process may have.
 static uint32_t find_room(void)
 {
     uint32_t most = descriptors_raise();

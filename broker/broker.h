@@ -1,20 +1,21 @@
 #pragma once
-// broker -- the post office as a process: its state, its life, and what its parts share. Only broker/
-// includes this.
+// broker -- the post office as a process: its state, its life, and what its parts share. Only
+// broker/ includes this.
 //
-//     broker_main.c   flags and policy                    post_office.[ch]  names and routes
-//     broker.c        sockets, the loop, the end          admission.[ch]    who may come in
-//     mail.c          what comes by mail, where it goes   budget.[ch]       who says too much
-//     news.c          what is for everybody               penalties.[ch]    who stays out for it
-//     letter.[ch]     one letter, taken and sent          backlog.[ch]      who reads too little
+//     broker_main.c   flags and policy                post_office.[ch]  names, routes, permissions
+//     broker.c        sockets, loop, end              admission.[ch]    which keys may connect
+//     mail.c          judges and routes letters       budget.[ch]       rate limit of a connection
+//     news.c          publishes; keeps state topics   penalties.[ch]    keys cut for flooding
+//     letter.[ch]     takes and sends one letter      backlog.[ch]      bytes waiting for receivers
 //     gate.c          handshakes, budgets, cutting off
 //
-// Each calls only what stands below it: broker.c ▶ mail.c ▶ news.c ▶ letter.c ▶ gate.c ▶ the right column.
+// Each file calls only those behind it: broker.c ▶ mail.c ▶ news.c ▶ letter.c ▶ gate.c ▶ the right
+// column.
 //
-// What bounds what:
+// Resources and their limits:
 //
 //     idle TCP connections          ZMQ_HANDSHAKE_IVL (5 s), and the room for connections
-//     who gets past the handshake   ZAP, and the penalty of a key that was cut for what it said
+//     handshakes                    ZAP, and the penalty of a key that was cut for flooding
 //     frames                        the budget of the connection (budget.h)
 //     bytes that make no message    CONNECTION_PENDING_MAX of each, CONNECTIONS_PENDING_MAX of all
 //                                   (common/net/connections.h)
@@ -39,7 +40,7 @@ struct bulletin {
     char topic[96];
     uint8_t *frame;
     size_t count;
-    uint64_t incarnation, seq; // Of the frame kept: an older one does not come after it
+    uint64_t incarnation, seq; // Of the frame kept: an older frame does not replace it
 };
 
 struct broker {
@@ -55,16 +56,16 @@ struct broker {
     struct backlog *backlog;
     struct penalties penalties;
     uint64_t instance, seq, expire_ms, look_ms, sweep_ms, swept_kib, log_ms;
-    uint64_t cut_ms; // When those who were banned are cut off; 0: nobody was
+    uint64_t cut_ms; // When connections of banned keys are cut; 0: no key waits for that
     struct bulletin bulletins[BULLETINS_MAX];
     uint32_t bulletins_count;
     uint8_t buffer[4096], arena_bytes[8192];
     uint64_t passed, undeliverable, published, refused, dropped, cut;
 };
 
-// broker.c. Filled in before it is opened: bind, admit, port, identity, admission, the latter two then
-// the broker's. FAULT_BUSY if the ports are taken. It runs until SIGTERM or SIGINT; SIGHUP has the list
-// of who may come in read again. To be closed also where opening failed.
+// broker.c. The caller fills in bind, admit, port, identity and admission before broker_open; the
+// broker then owns identity and admission. FAULT_BUSY: the ports are taken. broker_run returns on
+// SIGTERM or SIGINT; SIGHUP reads the allowlist again. Close it also if opening failed.
 int broker_open(struct broker *self, struct why *why);
 void broker_run(struct broker *self);
 void broker_close(struct broker *self);
@@ -77,20 +78,22 @@ void broker_publish(struct broker *self, const struct peer *from, const struct w
                     const uint8_t *frame, size_t count);
 void broker_recall(struct broker *self, const struct route *sender,
                    const struct wire_recall *recall);
-void broker_doubt_bulletins(struct broker *self); // The coordinator is another process: its ledger
-                                                  // may be a new one
+// The coordinator is a new process, and its ledger may be new: the next frame of a topic replaces
+// the one kept, even if it looks older.
+void broker_doubt_bulletins(struct broker *self);
 bool broker_take_subscription(struct broker *self, uint64_t now_ms);
 
 // gate.c
-struct connections *broker_connections_new(uint32_t room);   // For so many at each socket
+struct connections *broker_connections_new(uint32_t room);   // Room at each socket
 void broker_mind_gate(struct broker *self, uint64_t now_ms); // Once a turn, before all else
+// Measures the connections and cuts those above a limit, if a sweep is due.
 void broker_sweep(struct broker *self, uint64_t now_ms);
-// Not listened to from now on, and cut off half a second later: the coordinator's word to it that it
-// was ejected is on its way.
+// Bans the ejected keys of the roster. Their frames are ignored from now on; their connections are
+// cut half a second later, so that the coordinator's refusal still reaches them.
 void broker_eject(struct broker *self, const struct wire_roster *roster);
 void broker_cut_unlisted(struct broker *self); // After the list was read again
 
-// False: what came is over the budget of its connection, and not looked at.
+// False: ignore the letter; its connection is over its budget, or is being cut.
 bool broker_may_say(struct broker *self, const struct delivery *letter, const struct peer *from);
-bool broker_may_send(struct broker *self, int fd); // False: too much waits for that connection
+bool broker_may_send(struct broker *self, int fd); // False: too many bytes wait for that connection
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms);

@@ -1,11 +1,12 @@
 // shoal-broker -- the post office as a process: mail, news, and the last value of each state topic.
 //
-// Two sockets, for mail and for news (broker.c). Both are CURVE with the broker's own identity, and every
-// connection is judged (admission.h). The sender of a frame is the key of the connection it came by, or
-// the frame goes nowhere. State topics (RUN, ROUND, ...) are taken from the run's coordinator only.
+// Two sockets, for mail and for news (broker.c). Both are CURVE with the broker's own identity, and
+// every connection is judged (admission.h). The sender of a frame is the key of the connection it
+// came by, or the frame goes nowhere. State topics (RUN, ROUND, ...) are taken from the run's
+// coordinator only.
 //
-// Nothing is on disk but the record of invitations: after a restart everybody says HELLO again
-// within a second and sends again what was not acknowledged.
+// Only the record of invitations is on disk. After a restart every actor says HELLO again within a
+// second and sends again what was not acknowledged.
 
 #include "broker/broker.h"
 #include "common/actor/command.h"
@@ -18,7 +19,7 @@ struct choice {
     uint64_t port;
 };
 
-// ---- who may come in ----------------------------------------------------------------------------
+// ---- admission ----------------------------------------------------------------------------------
 
 static int read_policy(const struct choice *self, struct why *why,
                        struct admission_options *ret_options)
@@ -64,8 +65,8 @@ static int open_broker(const struct choice *self, struct broker *broker, struct 
     int rc = command_identity(&self->command, why, &broker->identity);
     if (rc < 0)
         return why_wrap(why, rc,
-                        "a broker has a key of its own, so that actors know whom "
-                        "they talk to (shoal new-identity broker.key, and -i broker.key)");
+                        "a broker needs a key of its own, by which actors recognise it "
+                        "(shoal new-identity broker.key, and -i broker.key)");
     rc = open_admission(self, broker->identity, why, &broker->admission);
     if (rc < 0) return rc;
     broker->bind = self->bind;
@@ -80,12 +81,12 @@ static const struct flag flags[] = {
     FLAG("bind", 'b', "HOST", TO_TEXT(struct choice, bind),
          "Address to listen on (127.0.0.1; 0.0.0.0: all)"),
     FLAG("admit", 'a', "POLICY", TO_TEXT(struct choice, admit),
-         "Who may come in: open, allowlist=FILE (a key a line; SIGHUP reads it again), invite "
-         "(open; env ADMIT)",
+         "Which keys may connect: open, allowlist=FILE (a key a line; SIGHUP reads it again), "
+         "invite (open; env ADMIT)",
          .env = "ADMIT"),
     FLAG("owner", 'o', "HEX", TO_TEXT(struct choice, owner_hex),
-         "Public key of the run's coordinator: nobody else is, and its invitations count (env "
-         "OWNER)",
+         "Public key of the run's coordinator: no other key may be coordinator, and invitations "
+         "that it signs count (env OWNER)",
          .env = "OWNER"),
     FLAGS_OF(command_flags, struct choice, command),
     { 0 },

@@ -1,3 +1,8 @@
+// Amounts are counted in thousandths, so that a rate per second is a whole number per millisecond.
+// A frame is judged in this order: time refills the bucket and lowers the excess; the frame is paid
+// for if the bucket has enough; else it adds to the excess, and too much excess cuts the
+// connection.
+
 #include "broker/budget.h"
 
 enum { MILLI = 1000, IDLE_MAX_MS = 60000 };

@@ -1,15 +1,15 @@
 #pragma once
-// budget -- how much one connection may say: a token bucket for frames and one for bytes.
+// budget -- the rate limit of one connection: a token bucket for frames and one for bytes.
 //
-//     in the bucket, full at first      every frame that is passed on takes 1 and its bytes
-//     too little in it: refused         takes nothing, but is remembered as excess
-//     excess above 4 bursts             cut
+//     the bucket is full at first       a frame that passes takes 1 and its bytes
+//     the bucket has too little         the frame is refused; it takes nothing and counts as excess
+//     excess above 4 bursts             the connection is cut
 //
-// What is passed on never exceeds the rate and a burst, and is never less than the rate either: who
-// says more is slowed to its budget, not silenced, since what was refused costs nothing of what comes
-// next. The bucket fills up and the excess is forgotten at the same rate, so who says less than twice
-// its budget is never cut. At ten times it, a burst and the excess allowed are used up in 1/9 + 4/8 of
-// what a burst takes to come back: with a burst of 4 s after 2.4 s.
+// What passes never exceeds the rate and a burst. A connection that sends more than its budget is
+// slowed to the rate, not silenced, since refused frames cost nothing. The bucket fills and the
+// excess shrinks at the same rate, so a connection that sends less than twice its budget is never
+// cut. At ten times the budget, the burst and the allowed excess are used up in 1/9 + 4/8 of the
+// time in which a burst refills: after 2.4 s with a burst of 4 s.
 //
 // Pure.
 
@@ -29,8 +29,8 @@ struct bucket {
 enum budget_verdict { BUDGET_WITHIN, BUDGET_OVER, BUDGET_CUT };
 enum { BUDGET_EXCESS_BURSTS = 4 };
 
-// For a budget that begins or takes the place of another: to the brim, but no part of the bucket twice.
-// So nobody gains by being one and then another by turns.
+// Starts a budget, or replaces one by another. It fills only the part by which the bucket has
+// grown, so a connection gains nothing by changing its role back and forth.
 void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_ms);
 enum budget_verdict bucket_take(struct bucket *self, const struct budget *budget, uint64_t bytes,
                                 uint64_t now_ms);

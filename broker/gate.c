@@ -1,3 +1,7 @@
+// What the broker refuses and cuts. Once a turn: the events of connections, then the waiting
+// handshakes, then surplus connections. For each letter: the budget of its connection. In a sweep:
+// the connections that hold or cause too much memory.
+
 #include "broker/broker.h"
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -17,9 +21,9 @@ enum {
     FAREWELL_MS = 500
 };
 
-// What an honest actor never reaches: in a run of rounds as short as a tenth of a second a trainer
-// says some hundred frames a second, a witness's vote of 16,384 results is 1.6 MiB. The coordinator
-// answers all of them.
+// An honest actor never reaches these rates. In a run with rounds of a tenth of a second a trainer
+// sends about a hundred frames a second; a witness's vote of 16,384 results has 1.6 MiB. The
+// coordinator answers all of them.
 static const struct budget stranger = { 5, 20, 64 << 10, 256 << 10 };
 static const struct budget onlooker = { 50, 500, 64 << 10, 1 << 20 };
 static const struct budget member = { 2000, 8000, 8 << 20, 32 << 20 };
@@ -34,7 +38,7 @@ static void cut(void *arg, int fd)
     descriptors_cut(fd, 0);
 }
 
-// One look at a connection tells of both directions.
+// One system call measures both directions.
 static bool measure(void *arg, int fd, struct connection_counts *ret_counts)
 {
     struct broker *self = arg;
@@ -43,7 +47,8 @@ static bool measure(void *arg, int fd, struct connection_counts *ret_counts)
     return true;
 }
 
-// What was measured a second ago may have been taken by now. Of what is gone the library knows more.
+// Measures again before it refuses: the receiver may have caught up since the last sweep. True if
+// the connection is gone, since sending then reports that.
 bool broker_may_send(struct broker *self, int fd)
 {
     struct connection_counts counts;
@@ -74,8 +79,8 @@ static void log_cut(uint64_t connections, const char *reason, uint64_t kib)
     malloc_trim(0);
 }
 
-// Looking at every connection costs a system call each: once a second, and at once when memory
-// grows.
+// A sweep costs one system call for each connection. So it runs once a second, and earlier when
+// memory grows.
 void broker_sweep(struct broker *self, uint64_t now_ms)
 {
     if (now_ms < self->look_ms) return;
@@ -117,7 +122,7 @@ void broker_cut_unlisted(struct broker *self)
     connections_cut_if(self->connections, is_out, cut, self);
 }
 
-// ---- what is said -------------------------------------------------------------------------------
+// ---- budgets ------------------------------------------------------------------------------------
 
 static const struct budget *budget_of(const struct peer *peer)
 {
@@ -136,14 +141,15 @@ static void log_drop(struct broker *self, const struct peer *from, uint64_t now_
              from ? from->name : "a stranger", (unsigned long long)self->dropped, then);
 }
 
-// What its connection may still say changes with what is known of the peer. Its HELLO has a bucket of
-// its own while it is a stranger: who was forgotten goes on with its mail until it hears of that, and
-// what it says first each time must not stand in the way of what would make it known.
+// A connection's budget, kept in the connection. It is replaced when the peer registers or changes
+// its role. While the peer is unknown, its HELLO has a bucket of its own: a peer whose registration
+// expired goes on sending mail until it is told, and that mail must not use up the tokens that its
+// HELLO needs.
 struct allowance {
     struct budget budget;
     struct bucket bucket, hello;
 };
-_Static_assert(sizeof(struct allowance) <= CONNECTION_OWN_BYTES, "it is kept in the connection");
+_Static_assert(sizeof(struct allowance) <= CONNECTION_OWN_BYTES, "the connection keeps it");
 
 static bool is_hello(const struct delivery *in)
 {
@@ -185,7 +191,7 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
     enum budget_verdict verdict =
         spend(connection, budget_of(from), !from && is_hello(in), in->bytes, in->now_ms);
     if (verdict == BUDGET_WITHIN) return true;
-    log_drop(self, from, in->now_ms, verdict == BUDGET_CUT ? "cut off" : "not looked at");
+    log_drop(self, from, in->now_ms, verdict == BUDGET_CUT ? "connection cut" : "frame ignored");
     if (verdict == BUDGET_CUT) {
         penalties_add(&self->penalties, &key, in->now_ms);
         connections_cut_key(self->connections, &key, cut, self);
@@ -203,7 +209,7 @@ void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_m
     if (connection) connection->known = true;
 }
 
-// ---- who connects -------------------------------------------------------------------------------
+// ---- connections and handshakes -----------------------------------------------------------------
 
 struct connections *broker_connections_new(uint32_t room)
 {

@@ -1,3 +1,6 @@
+// Takes all parts of a letter, whatever their number, and remembers whether they are the right
+// ones. Sending first asks whether too many bytes wait for the receiver, then counts what was sent.
+
 #include "broker/letter.h"
 #include "broker/broker.h"
 #include "common/net/zap.h"
@@ -28,8 +31,8 @@ static bool take_name(struct delivery *in, zmq_msg_t *part)
     return true;
 }
 
-// Every part is taken, of any number: only the last one stays, with the connection's key, which the
-// routing id does not carry.
+// Reads every part but keeps only the last one, the frame. The connection's key is read from it,
+// because the routing id does not carry the key.
 enum letter_heard letter_take(void *socket, uint64_t now_ms, struct delivery *ret_letter)
 {
     struct delivery *in = ret_letter;
@@ -78,7 +81,8 @@ bool letter_send(struct broker *self, const struct route *to, const char *from, 
     return true;
 }
 
-// What would quote what is no text is not sent at all.
+// Sends nothing if the frame cannot be encoded, for example if it would quote bytes that are not
+// text.
 void letter_answer(struct broker *self, const struct route *to, uint16_t kind, const void *body)
 {
     struct wire_head head = { .kind = kind, .incarnation = self->instance, .seq = ++self->seq };

@@ -1,11 +1,10 @@
 #pragma once
-// letter -- one letter of the post office: how it is taken off the socket, and how one is sent. What
-// mail.c and news.c both stand on.
+// letter -- takes one letter off the mail socket, and sends one. mail.c and news.c both use it.
 //
-//     in    [routing id][to][frame]       the sender's key is that of the connection, by the word of
-//     out   [routing id][from][frame]     the handshake
+//     in    [routing id][to][frame]       the sender's key is that of the connection, as the
+//     out   [routing id][from][frame]     handshake proved it
 //
-// A receiver for whom too much waits already is sent nothing (backlog.h). One thread.
+// Nothing is sent to a receiver for which too many bytes wait already (backlog.h). One thread.
 
 #include "broker/post_office.h"
 #include <zmq.h>
@@ -19,25 +18,28 @@ struct delivery {
     size_t count;
     struct key user; // The key of the connection
     int fd;          // Its descriptor
-    uint32_t parts;  // What came after the routing id: how many parts, and how many bytes they have
+    uint32_t parts;  // After the routing id: the number of parts, and their bytes
     uint64_t bytes;
-    bool is_sound; // It is [to][frame], and `to` can be a name
+    bool is_sound; // The parts are [to][frame], and `to` has the form of a name
     uint64_t now_ms;
     zmq_msg_t part;
 };
 
 enum letter_heard { LETTER_NOTHING, LETTER_TAKEN, LETTER_OF_NOBODY };
 
-// The next letter that waits, if any; never blocks, and takes it off the socket whole. OF_NOBODY: no
-// key is proven behind it, and there is nothing to look at. letter_end follows in each case.
+// Takes the next waiting letter off the socket whole; never blocks. LETTER_OF_NOBODY: its
+// connection has no proven key, or it has no part but the routing id; drop it. Call letter_end in
+// each case.
 enum letter_heard letter_take(void *socket, uint64_t now_ms, struct delivery *ret_letter);
 void letter_end(struct delivery *letter);
 
-// False: not sent, and errno says why: EHOSTUNREACH, gone; EAGAIN, too much waits for it already.
+// False: not sent. errno is EHOSTUNREACH if the connection is gone, EAGAIN if too much waits for
+// it.
 bool letter_send(struct broker *self, const struct route *to, const char *from, const void *frame,
                  size_t count);
 
-// A frame of the broker's own; and the one that says why a letter of this kind went nowhere.
+// letter_answer sends a frame of the broker's own. letter_refuse sends UNDELIVERABLE: a letter of
+// this kind to `to` was not delivered, for this reason.
 void letter_answer(struct broker *self, const struct route *to, uint16_t kind, const void *body);
 void letter_refuse(struct broker *self, const struct delivery *letter, const char *to,
                    uint16_t kind, const char *reason);

@@ -1,7 +1,8 @@
-// What comes by mail and where it goes. A letter to "broker" is a HELLO or a RECALL; one to "news" is
-// for everybody; any other goes to the actor of that name. In this order: the frame's head can be read;
-// a HELLO is judged; the connection is registered; the frame names the key that is registered; the
-// sender's role may say this to that receiver. The first that fails is the answer.
+// Judges and routes mail. A letter to "broker" is a HELLO or a RECALL; a letter to "news" is
+// published; any other goes to the actor of that name. The checks, in this order: the frame's head
+// can be read; a HELLO is judged and ends here; the connection is registered; the frame names the
+// registered key; the sender's role may send this kind to that receiver. The first check that fails
+// is the answer to the sender.
 
 #include "broker/broker.h"
 #include "common/base/clock.h"
@@ -12,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// The key that signs must be the one that the connection has proven: nobody speaks for another, and
-// a HELLO that was heard on the way is worth nothing.
+// The HELLO's signing key must be the key that the connection proved. So no actor can speak for
+// another, and a copied HELLO is useless on another connection.
 static const char *judge_hello(struct broker *self, const struct delivery *in,
                                const struct wire_head *head, const struct wire_hello *hello,
                                struct key *ret_key)
@@ -46,7 +47,7 @@ static void hear_hello(struct broker *self, const struct delivery *in)
     bool renewed = before != NULL, reborn = !before || before->instance != hello->instance;
     failpoint("broker_hello");
     const char *reason = judge_hello(self, in, &head, hello, &key);
-    if (reason) { // Of kind HELLO: for good, and the actor gives up
+    if (reason) { // A refusal of kind HELLO is final: the actor ends
         bool later = reason == POST_OFFICE_FULL || reason == ADMISSION_LATER;
         letter_refuse(self, in, "broker", later ? FRAME_NONE : FRAME_HELLO, reason);
         return;
@@ -75,7 +76,7 @@ static void deliver(struct broker *self, const struct delivery *in, const struct
 {
     const struct peer *receiver = post_office_named(self->office, in->to);
     if (!receiver) {
-        letter_refuse(self, in, in->to, head->kind, "nobody of that name");
+        letter_refuse(self, in, in->to, head->kind, "no actor has this name");
         return;
     }
     const char *forbidden = post_office_forbids_mail(from->role, head->kind, receiver->role);
@@ -124,14 +125,14 @@ static void pass_on(struct broker *self, const struct delivery *in, const struct
         return;
     }
     if (!key_equal(&from->key, &head.sender))
-        letter_refuse(self, in, in->to, head.kind, "the sender is not who is connected");
+        letter_refuse(self, in, in->to, head.kind, "the sender is not the key of this connection");
     else if (is_ours && head.kind == FRAME_RECALL) hear_recall(self, in);
     else if (is_news) publish(self, in, from, &head);
     else deliver(self, in, from, &head);
 }
 
-// Who was registered on this connection and is another now, by the word of the handshake, took over
-// a routing id that was free again: the registration is not theirs.
+// ZeroMQ may give a freed routing id to a new connection. If the connection's key is not the
+// registered one, the registration belongs to the old connection and is dropped.
 static const struct peer *find_sender(struct broker *self, const struct delivery *in)
 {
     const struct peer *from = post_office_sender(self->office, &in->sender, in->now_ms);

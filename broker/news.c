@@ -1,5 +1,6 @@
-// What is for everybody: published at once, and of each state topic the newest frame is kept for those
-// who come later and ask for it (RECALL).
+// Publishes news at once. Of each state topic it keeps the newest frame, for actors that connect
+// later and ask for it (RECALL). A state topic is checked first: its signature, then that it is
+// newer than the frame kept. A ROSTER of the coordinator also bans the keys that it ejects.
 
 #include "broker/broker.h"
 #include "common/base/ensure.h"
@@ -11,7 +12,7 @@
 
 enum { ROSTER_ARENA_BYTES = 16 << 20 };
 
-// False for a frame that is older than the one kept: signed once, said again by somebody else.
+// False if the frame is not newer than the one kept: it is a replayed copy.
 static bool keep(struct broker *self, const char *topic, const struct wire_head *head,
                  const void *frame, size_t count)
 {
@@ -35,7 +36,7 @@ static bool keep(struct broker *self, const char *topic, const struct wire_head 
     return true;
 }
 
-// Who was ejected is cut off by the word of the coordinator, whoever else may have heard it.
+// The broker cuts an ejected member off itself, whether or not that member received the roster.
 static void hear_roster(struct broker *self, const uint8_t *frame, size_t count)
 {
     struct wire_arena arena = { .bytes = malloc(ROSTER_ARENA_BYTES), .max = ROSTER_ARENA_BYTES };
@@ -48,7 +49,8 @@ static void hear_roster(struct broker *self, const uint8_t *frame, size_t count)
     free(arena.bytes);
 }
 
-// A state topic speaks for the run: its signature is looked at before the frame is kept for others.
+// A state topic speaks for the run, so its signature is verified before the frame is kept and
+// published.
 void broker_publish(struct broker *self, const struct peer *from, const struct wire_head *head,
                     const uint8_t *frame, size_t count)
 {
@@ -86,7 +88,8 @@ void broker_doubt_bulletins(struct broker *self)
         self->bulletins[i].incarnation = self->bulletins[i].seq = 0;
 }
 
-// The socket itself has taken note of it; here it only says whose connection this is.
+// The library keeps the subscription itself. The broker only learns the key of the connection from
+// it.
 bool broker_take_subscription(struct broker *self, uint64_t now_ms)
 {
     zmq_msg_t part;

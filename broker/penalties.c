@@ -1,3 +1,5 @@
+// A ring: a new penalty overwrites the oldest one.
+
 #include "broker/penalties.h"
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// penalties -- the keys that were cut off for what they said: they stay out for PENALTY_MS; of the
-// newest PENALTIES_MAX.
+// penalties -- keys that were cut for flooding: their handshakes are refused for PENALTY_MS. Only
+// the newest PENALTIES_MAX are kept.
 //
 // Pure.
 

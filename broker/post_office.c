@@ -1,3 +1,8 @@
+// Peers lie in a fixed array; two open-addressing tables lead to them, by route and by name. A
+// HELLO is judged by its name first, then by the peer that holds the name; then it replaces what
+// was registered under the name and on the connection. What each role may send is the table
+// `rules`.
+
 #include "broker/post_office.h"
 #include "common/base/ensure.h"
 #include <string.h>
@@ -22,7 +27,7 @@ static bool same_route(const struct route *a, const struct route *b)
     return a->count == b->count && memcmp(a->bytes, b->bytes, a->count) == 0;
 }
 
-// The slot that leads to the peer with this route (or name), or the empty one where it would be.
+// The slot that leads to the peer with this route (or name), or the empty slot where it belongs.
 static uint32_t find_route(const struct post_office *self, const struct route *route)
 {
     uint32_t slot = route_slot(route);
@@ -39,7 +44,7 @@ static uint32_t find_name(const struct post_office *self, const char *name)
     return slot;
 }
 
-// Empties a slot; what follows it without a gap moves up, so that searches still find it.
+// Empties a slot. The entries that follow without a gap move up, so that searches still find them.
 static void empty_slot(struct post_office *self, uint32_t *table, uint32_t hole)
 {
     bool by_name = table == self->by_name;
@@ -133,7 +138,7 @@ bool post_office_knows(const struct post_office *self, const struct route *route
            strcmp(peer->name, hello->name) == 0;
 }
 
-// ---- who may say what to whom -------------------------------------------------------------------
+// ---- permissions --------------------------------------------------------------------------------
 
 enum {
     COORDINATOR = 1 << ACTOR_COORDINATOR,
