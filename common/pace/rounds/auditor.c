@@ -1,3 +1,7 @@
+// A round gives us at most one audit. It ends in a finding, in one of three ways: the learner
+// recomputed the result; the lease ran out; or the author left or restarted before it revealed
+// anything. The finding is then sent until the coordinator acknowledges it.
+
 #include "common/pace/rounds/auditor.h"
 #include "common/wire/claims.h"
 #include <stdio.h>
@@ -21,7 +25,7 @@ void auditor_begin(struct auditor *self, const struct round_view *view, const st
                                            .result = view->round.audits[place].result };
 }
 
-// The name of the claim says all that is in it, but when the run was born.
+// The claim's hash covers all its fields but the birth of the run, so the birth is compared, too.
 static bool is_meant(const struct wire_audit *audit, const struct wire_claim *claim,
                      const struct member *member)
 {
@@ -41,12 +45,12 @@ void auditor_hear_reveal(struct auditor *self, const struct round_view *view,
     if (!author || !key_equal(&author->key, &turn->in->sender) ||
         !is_meant(audit, &reveal->claim, member) ||
         (!zero && reveal->residual.bytes != turn->replica->floats * sizeof(float)))
-        return; // Of another audit, perhaps
+        return; // It may belong to another audit
     self->revealed = true;
     self->reveal = *reveal;
     if (zero)
         self->reveal.residual =
-            (struct wire_blob){ .bytes = 0 }; // Whatever it says: nothing is needed
+            (struct wire_blob){ .bytes = 0 }; // The start was zero: nothing is fetched
     if (!zero) blobs_want_revealed(turn->blobs, &reveal->residual, audit->step, audit->member);
 }
 
@@ -87,7 +91,7 @@ static void recompute(struct auditor *self, const struct round_view *view, const
                                          .order = member->now.order });
 }
 
-// Who left or began a new life has forgotten what it would have to show.
+// An author that left or restarted no longer has the residual that it would have to reveal.
 static bool is_gone(struct auditor *self, const struct round_view *view,
                     const struct member *member)
 {
@@ -105,11 +109,12 @@ void auditor_advance(struct auditor *self, const struct round_view *view, const 
         !round_view_is_open(view, member))
         return;
     const struct wire_audit *audit = &view->round.audits[self->place];
-    // Who began with the declared zero need show nothing: the audit says all there is to it
+    // A result that started from the declared zero needs no residual: the audit itself names the
+    // start
     const bool zero = hash_is_none(&audit->residual_from);
     const bool here =
         zero || (self->revealed && blobs_state(turn->blobs, &self->reveal.residual) == BLOB_HERE);
-    // The round begins when the commit before is applied: from then on the base can be made again
+    // From the audited step on the learner can rebuild the base from what it pinned and applied
     const bool ready =
         replica->holding && !replica->applying && !replica->loading && replica->step >= audit->step;
     if (!self->found && !self->computing && here && ready) recompute(self, view, turn);

@@ -1,3 +1,8 @@
+// When a round opens, results too old to be audited are dropped, and our newest result is taken up
+// if the round audits it. Taking it up asks the learner for the residual (SHOW). Once that lies in
+// the store, the REVEAL goes to every auditor of the result, again each MEMBER_RETRY_MS while the
+// round is open.
+
 #include "common/pace/rounds/challenge.h"
 
 static struct challenge *known(struct challenges *self, const struct hash *result)

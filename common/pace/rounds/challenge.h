@@ -1,20 +1,22 @@
 #pragma once
-// challenge -- answers an audit of our own result: shows what it started from.
+// challenge -- answers an audit of our own result: reveals its starting residual.
 //
-//   ROUND names our result ─▶ SHOW ─▶ the residual lies in the store ─▶ REVEAL to each auditor, again
-//                                                                      and again while the round is open
+//   ROUND names our result ─▶ SHOW ─▶ the residual lies in the store ─▶ REVEAL to each auditor,
+//                                                                      retried while it is open
 //
-// The residual that the newest adopted result started from is still there until the next result is
-// made, so SHOW comes before TRAIN. Who restarted in between cannot answer. Part of a core: pure.
+// The learner keeps the starting residual of the newest adopted result until it makes the next
+// result, so SHOW comes before TRAIN. A trainer that restarted in between cannot answer. Part of a
+// core: pure.
 
 #include "common/member/blobs.h"
 #include "common/pace/rounds/round_view.h"
 
-// Results of ours that are audited or judged at a time: one of each round, for as long as one may be.
+// Our results under audit or judgement at one time: one of each round in which it can still be
+// audited.
 enum { CHALLENGES_MAX = AUDIT_TRIES_MAX + 2 };
 
 struct challenge {
-    struct hash result; // Of which; none: this place is free
+    struct hash result; // The audited result; none: this entry is free
     struct wire_reveal reveal;
     bool ready; // It can be revealed
     uint64_t resend_ms;
@@ -25,7 +27,7 @@ struct challenges {
     uint32_t next;
 };
 
-// A round was opened. `claim` is our newest result, by the name of `claim_name`.
+// A round was opened. `claim` is our newest result and `claim_name` its hash.
 void challenge_begin(struct challenges *self, const struct round_view *view,
                      const struct wire_claim *claim, const struct hash *claim_name,
                      const struct turn *turn);

@@ -1,6 +1,7 @@
-// Keeps the commits from the replica's step on and wants their payloads. When all those of the next one are
-// here, the learner applies them; what it answers is the replica's next step. Commits that were kept for
-// parameters that the replica has let go of are forgotten first of all.
+// Keeps the commits from the replica's step on and fetches their payloads. When all payloads of the
+// next commit are here, the learner applies them, and its answer moves the replica one step on.
+// Before anything else it forgets commits that were kept for parameters that the replica has
+// dropped.
 
 #include "common/pace/rounds/replay.h"
 #include "common/base/ensure.h"
@@ -27,7 +28,7 @@ static void forget_commits(struct replay *self)
     self->entries_used = 0;
 }
 
-// Room for a list: behind the newest one; once all before are applied, from the start again.
+// Room for a list of results: behind the newest list, or at the start again once no commit is kept.
 static struct wire_accepted *room(struct replay *self, uint32_t count)
 {
     bool any = false;
@@ -39,7 +40,7 @@ static struct wire_accepted *room(struct replay *self, uint32_t count)
     return list;
 }
 
-// Every result of the run has one size: nobody is made to fetch another.
+// Every result of the run has the same size. A commit that names another size is not fetched.
 static bool is_of_size(const struct wire_commit *commit, uint32_t payload_bytes)
 {
     for (uint32_t i = 0; i < commit->accepted_count; i++)
@@ -100,7 +101,8 @@ static void hear_applied(struct replay *self, const struct turn *turn)
     replica_move(replica, turn->member, applied->step, &applied->digest, kept->commit.epoch);
 }
 
-// What is kept is for parameters that the replica began with later.
+// The replica has begun with other parameters: forgets the commits that were kept for the previous
+// ones.
 static void begin_with(struct replay *self, const struct replica *replica)
 {
     if (self->beginnings == replica->beginnings) return;
@@ -150,7 +152,7 @@ static void apply(struct replay *self, const struct turn *turn, const struct wir
     outbox_job(turn->out, PORT_LEARNER, FRAME_APPLY, &job);
 }
 
-// The commit that goes on from what the replica holds, unless a restore gave it up.
+// The commit that continues from the replica's step. NULL: none is kept, or a restore gave it up.
 static const struct replay_commit *next_commit(struct replay *self, const struct turn *turn)
 {
     const uint64_t step = turn->replica->step;

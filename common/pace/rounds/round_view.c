@@ -1,5 +1,5 @@
-// Takes a ROUND of the coordinator that is followed if it is newer than the one that is known, and deals its
-// samples; then answers what the other parts ask of it.
+// Takes a ROUND of the followed coordinator if it is newer than the known one and sound, and deals
+// its samples to its trainers. The other functions answer questions about that round.
 
 #include "common/pace/rounds/round_view.h"
 #include "common/run/phase.h"
@@ -12,7 +12,7 @@ void round_view_hear(void *state, const struct turn *turn)
     self->opened = false;
     if (!(turn->heard & HEARD_PACE) || turn->in->kind != FRAME_ROUND) return;
     if (member->has_round && round->round <= member->round) return;
-    if (!round_is_sound(round)) return; // Not made by a coordinator of ours
+    if (!round_is_sound(round)) return; // No correct coordinator sends it
     round_open(&self->round, round);
     member->round = round->round;
     self->opened = member->has_round = true;

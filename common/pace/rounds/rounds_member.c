@@ -1,9 +1,10 @@
-// Moves the replica on and takes a new round first, then hands the message to those that it concerns. The
-// order is that of what is said: our own result, what we recompute, the vote.
+// Each message goes through the parts in this order: the view takes a new round, replay moves the
+// replica on, then training, audits and challenges, then the witness. The order decides in which
+// order frames are sent: our own result, our reveals, our finding, our vote.
 
 #include "common/pace/rounds/rounds_member.h"
 
-// Without a replica: payloads of so many commits are still served, if they fit.
+// A role without a replica serves the payloads of this many steps, if they fit.
 enum { KEPT_STEPS = 64 };
 
 static void hear_round(struct rounds_member *self, const struct turn *turn)
@@ -14,7 +15,7 @@ static void hear_round(struct rounds_member *self, const struct turn *turn)
     challenge_begin(&self->challenges, &self->view, &training->claim, &training->claim_name, turn);
 }
 
-// Another step is held: payloads of long ago are of use to nobody.
+// The replica holds another step: forgets the payloads of old steps.
 static void forget_payloads(const struct round_view *view, const struct turn *turn)
 {
     const struct member *member = turn->member;
@@ -24,7 +25,8 @@ static void forget_payloads(const struct round_view *view, const struct turn *tu
         blobs_forget(turn->blobs, turn->replica->step - keep, turn->out);
 }
 
-// A round has opened: what those before it had for the same step is let go, unless its commit is known.
+// A round has opened: forgets what earlier rounds had for the same step, unless the commit of that
+// step is known.
 static void forget_void(const struct rounds_member *self, const struct turn *turn)
 {
     const struct round *round = &self->view.round;

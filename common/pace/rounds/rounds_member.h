@@ -3,12 +3,12 @@
 //
 //   ROUND ─▶ training ─▶ CLAIM to the elected witnesses and as news
 //                              │
-//   others' CLAIMs ─▶ FETCH payloads ─▶ witness: VOTE, if elected ─▶ COMMIT ─▶ replay: APPLY
+//   other CLAIMs ───▶ FETCH payloads ─▶ witness: VOTE, if elected ─▶ COMMIT ─▶ replay: APPLY
 //                                                                       │
 //             a later ROUND names the result ─▶ challenge: REVEAL ─▶ another's auditor: FINDING
 //
-// While the learner trains, the payloads of others already flow. The residual that a result leads to is
-// adopted when a commit accepts the result, and forgotten otherwise. Part of a core: pure.
+// While the learner trains, the payloads of other members are already fetched. The residual after a
+// result is adopted when a commit accepts the result, and dropped otherwise. Part of a core: pure.
 
 #include "common/pace/rounds/auditor.h"
 #include "common/pace/rounds/challenge.h"
@@ -22,11 +22,11 @@ struct rounds_member {
     struct round_view view;
     struct training training;
     struct challenges challenges; // Audits of our own results
-    struct auditor auditor;       // Of another member's
+    struct auditor auditor;       // Our audit of another member's result
     struct witness witness;
 };
 
-// As a part of a role: zeroed memory is its beginning. It comes behind the replica and before the blobs. A
-// role without a replica is a witness alone.
+// As a part of a role; zeroed memory is its start. It stands behind the replica and before the
+// blobs. In a role without a replica it only witnesses.
 void rounds_member_hear(void *self, const struct turn *turn);
 void rounds_member_look(void *self, const struct turn *turn);

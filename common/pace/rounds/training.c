@@ -1,6 +1,6 @@
-// The life of a round for who trains in it: train once the parameters are those of the step, publish what
-// the learner made of it unless it came too late, send the claim until each elected witness has said that
-// it has it.
+// A round as its trainer sees it. It trains once the replica holds the round's step; it claims the
+// learner's result unless that came too late; it sends the claim to each elected witness until that
+// acknowledges it.
 
 #include "common/pace/rounds/training.h"
 #include "common/wire/claims.h"
@@ -21,7 +21,7 @@ static void train(struct training *self, const struct round_view *view, const st
     if (turn->in->now_ms < self->retry_ms) return;
     if (client == NO_MEMBER || !deal_of_trainer(&view->deal, client, &share)) return;
     const struct wire_member *own = member_at(member, member->index);
-    // Before this life the one before it, whose journal may be lost, may have claimed something else
+    // An earlier process of this member, whose journal may be lost, may have claimed another result
     // mutant: a trainer that lost its journal claims once more
     if (!own || own->instance != member->instance || round->round <= own->joined_round) return;
     self->tried_round = round->round;
@@ -50,7 +50,7 @@ static void train(struct training *self, const struct round_view *view, const st
                                      .from_zero = own->owed > 0 && view->round.clients_count > 1 });
 }
 
-// Claims the result. False if the round has nothing of ours any more.
+// Claims the result. False if the round no longer deals us a share.
 static bool publish(struct training *self, const struct round_view *view,
                     const struct wire_trained *trained, const struct turn *turn)
 {
@@ -89,7 +89,7 @@ static bool publish(struct training *self, const struct round_view *view,
     return true;
 }
 
-// Once more to each elected witness that has not said it has it.
+// Sends the claim again to each elected witness that has not acknowledged it.
 static void send_claim(struct training *self, const struct round_view *view,
                        const struct turn *turn)
 {
@@ -115,7 +115,7 @@ bool training_hear_trained(struct training *self, const struct round_view *view,
     struct outbox *out = turn->out;
     self->training_round = 0;
     if (!trained->ok) {
-        self->tried_round = 0; // What failed may be over while the round is open
+        self->tried_round = 0; // Retry while the round is open: the cause may pass
         self->retry_ms = turn->in->now_ms + MEMBER_RETRY_MS;
         outbox_note(out,
                     "train.failed round=%llu reason=\"%s\"; again while the round is open, then "
@@ -143,7 +143,7 @@ bool training_hear_trained(struct training *self, const struct round_view *view,
     }
     // mutant: blobs: what was forgotten meanwhile is published
     if (blobs_spared_since(turn->blobs, &trained->payload)) {
-        self->tried_round = 0; // The bytes are gone again: once more
+        self->tried_round = 0; // The bytes were removed meanwhile: train again
         return false;
     }
     return publish(self, view, trained, turn);

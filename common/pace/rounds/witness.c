@@ -1,3 +1,9 @@
+// Takes a claim if everything that can be checked without its payload is right, fetches the
+// payload, and acknowledges the claim. Votes once, when every expected result is here or when
+// RoundWitness begins. It keeps the claims of this round and the previous one as their authors
+// signed them, and sends them to the coordinator as equivocation evidence: when a client claims
+// twice, when a commit names another claim, on request.
+
 #include "common/pace/rounds/witness.h"
 #include "common/member/replica.h"
 #include "common/run/phase.h"
@@ -21,15 +27,16 @@ void witness_begin(struct witness *self, const struct round_view *view, const st
     }
 }
 
-// Who could not be shown to have signed it could sign another one, too: a frame may be longer than what
-// we read of it.
+// True if the signed frame can be kept and shown later. Without it an author could sign a second
+// claim and nothing would prove it, so such a claim is refused. A frame may be longer than the part
+// that we decode.
 static bool can_be_shown(const struct member *member, const struct msg *in)
 {
     return in->frame_bytes <= CLAIM_FRAME_MAX &&
            (in->frame_bytes > 0 || key_equal(&in->sender, &member->key));
 }
 
-// Everything that must be true of a claim before its payload is even fetched.
+// Everything that must be true of a claim before its payload is fetched.
 static bool is_sound(const struct round_view *view, const struct member *member,
                      const struct msg *in, const struct wire_claim *claim)
 {
@@ -48,7 +55,7 @@ static bool is_sound(const struct round_view *view, const struct member *member,
             hash_equal(&view->round.opened.base, &claim->base));
 }
 
-// For whoever must see later that its author signed it.
+// Keeps the claim as its author signed it, as evidence.
 static void keep_frame(struct sighting *sighting, const struct msg *in)
 {
     sighting->frame_bytes = in->frame_bytes; // 0: our own
@@ -62,7 +69,7 @@ static void testify(const uint8_t *frame, uint32_t bytes, struct outbox *out)
                 &(struct wire_testimony){ .claim = { frame, bytes } });
 }
 
-// The claim of a client in this round, or in the one before it; NULL: none that is remembered.
+// The claim of a client in this round or in the previous one; NULL: none is kept.
 static struct sighting *sighting_of(const struct witness *self, uint64_t round, uint32_t client)
 {
     struct sighting *sightings = NULL;
@@ -143,7 +150,7 @@ void witness_hear_claim(struct witness *self, const struct round_view *view,
     }
 }
 
-// Made on the parameters of the step, as far as can be told here.
+// True if the result is based on our parameters of the step. Without a replica every base passes.
 static bool is_of_base(const struct witness *self, uint32_t client)
 {
     // mutant: a member that is behind votes for any base
@@ -165,8 +172,8 @@ static bool is_seen(const struct witness *self, const struct blobs *blobs, uint3
     return sighting->claimed && blobs_state(blobs, &payload) == BLOB_HERE;
 }
 
-// Whether nothing is waited for: those who left, were dropped or began a new life are not. Who came into
-// this round, perhaps as we did, trains none of it.
+// True if no more results are expected. None is expected of a trainer that left, was dropped or
+// restarted, nor of one that joined during this round, since it does not train in it.
 static bool is_complete(const struct witness *self, const struct round_view *view,
                         const struct blobs *blobs, const struct member *member)
 {
@@ -195,8 +202,8 @@ bool witness_is_due(const struct witness *self, const struct round_view *view,
     return member->now.phase == PHASE_TRAIN && is_complete(self, view, blobs, member);
 }
 
-// The compact proof: who took part, and what was broadcast. Who claims and does not deliver has not
-// taken part: everybody waited for it until the round's time was up.
+// The compact proof as a Bloom filter: of the participants, or of the broadcast results. A client
+// whose payload never arrived is no participant, even if it claimed a result.
 static struct wire_bytes prove(struct witness *self, const struct round_view *view,
                                const struct blobs *blobs, const struct member *member,
                                bool participants, uint8_t *bytes, size_t max)
@@ -259,7 +266,7 @@ void witness_hear(struct witness *self, const struct round_view *view, const str
 {
     const struct msg *in = turn->in;
     if (view->opened) witness_begin(self, view, turn->member);
-    if (turn->heard & HEARD_REBORN) { // It has forgotten votes
+    if (turn->heard & HEARD_REBORN) { // The coordinator restarted and has lost the votes
         self->acknowledged = false;
         self->resend_ms = 0;
     }

@@ -1,21 +1,33 @@
 #pragma once
-// witness -- records who delivered what in a round, and proves it with one signed vote.
+// witness -- records which members delivered which results in a round, and proves it with one
+// signed vote.
 //
-//     CLAIM ──checked──▶ FETCH payload ──here──▶ seen ──all that are waited for──▶ VOTE (complete)
-//                                                 └────── RoundWitness begins ────▶ VOTE (what it has)
+//     CLAIM ──checked──▶ FETCH payload ──here──▶ seen ──all expected are here──▶ VOTE (complete)
+//                                                 └───── RoundWitness begins ───▶ VOTE (partial)
 //
-// What makes a claim count: this round, signed by the client whose batch it names, the interval
-// that the seed assigns to it, the pinned base if there is one, and the payload in our own store: a
-// vote is a promise to serve those bytes. A witness that has a replica also names no result of
-// parameters other than its own, and none at all while it is not at the round's step: one liar's base
-// must not become the run's (seeds 52440, 59904). The first claim of a client counts; another is shown to
-// the coordinator together with it, and so is any that the coordinator asks for, of the round before,
-// too: where two witnesses name two claims of one client, its question may come after the round's end.
-// So is one in whose place another was committed: a vote that names it may come too late to be counted.
-// A claim whose frame is too long to be kept for that is none. Nobody is answered more than ANSWERS_MAX
-// times in a round, nor shown more than PROOFS_MAX times: what a witness may send is its own, and not
-// for others to spend. The two are counted apart, or who is answered enough could then sign another.
-// The one vote of a round is journalled before it is sent; a restart that finds it abstains.
+// A claim counts if it is of this round, is signed by the client whose batch it names, names the
+// interval that the seed deals to that client, names the pinned base if there is one, and its
+// payload is in our own store: a vote is a promise to serve those bytes. A witness that has a
+// replica votes only for results that are based on its own parameters, and for none while its
+// replica is not at the round's step. Otherwise the false base of one liar could become the run's
+// (seeds 52440, 59904).
+//
+// The first claim of a client counts. The witness sends signed claims to the coordinator as
+// equivocation evidence in three cases:
+//
+//     a client signs a second claim       both claims are sent
+//     the coordinator asks (PRODUCE)      the claim we have, of this round or the previous one: two
+//                                         witnesses may have named two claims of one client, and
+//                                         the question may come after the round's end
+//     a commit names another claim        the claim we have: a vote that names it may come too late
+//
+// A claim whose signed frame is too long to keep is refused. In one round a client gets at most
+// ANSWERS_MAX acknowledgements and causes at most PROOFS_MAX proofs: replies are rate-limited, so
+// that a peer cannot exhaust our outgoing budget. The two limits are separate; otherwise a client
+// could use up the acknowledgements and then sign a second claim without consequence.
+//
+// The one vote of a round is journalled before it is sent. After a restart a witness that finds its
+// vote in the journal abstains.
 //
 // The same core runs inside an elected trainer and as an actor of its own. Pure.
 
@@ -28,29 +40,29 @@ enum {
     ANSWERS_MAX = 32,
     PROOFS_MAX = 4,
     REFUSALS_NOTED_MAX = 16
-}; // Of a client twice, of all; in a round
+}; // In a round: for a client, for a client, for all clients together
 
 struct sighting {
     struct wire_seen seen;
     uint64_t
-        instance; // Of the client's process when the round began: a later one resumes with the next
+        instance; // The client's process when the round began; a later one trains in later rounds
     bool claimed;
-    uint8_t answers, shown; // Acknowledgements; other claims shown to the coordinator
-    uint32_t frame_bytes;   // Of the claim as its author signed it; 0: ours, or not signed
+    uint8_t answers, shown; // Acknowledgements sent; proofs sent to the coordinator
+    uint32_t frame_bytes;   // The claim as its author signed it; 0: our own claim
     uint8_t frame[CLAIM_FRAME_MAX];
 };
 
 struct witness {
-    uint64_t round, round_before; // Whose sightings these are
+    uint64_t round, round_before; // The rounds of the sightings, and of the previous ones
     bool voted, acknowledged;
     uint64_t resend_ms;
-    uint32_t refused; // Claims
-    bool has_replica; // In the same process: it knows which base is right
-    struct hash base; // Its digest of the round's step; none: it is not there yet
+    uint32_t refused; // Claims that were refused
+    bool has_replica; // The role has a replica, which knows the right base
+    struct hash base; // The replica's digest at the round's step; none: it is at another step
     struct sighting *sightings,
-        *sightings_before; // Each one half of the memory; NULL: no round yet
+        *sightings_before; // Each is one half of `memory`; NULL: no round yet
     struct sighting memory[2][MEMBERS_MAX];
-    struct wire_seen list[MEMBERS_MAX]; // Of the vote, kept for sending again
+    struct wire_seen list[MEMBERS_MAX]; // The vote's list, kept for retries
     struct wire_vote vote;
     uint8_t participants[32768], broadcasts[32768];
     uint64_t words[BLOOM_WORDS(MEMBERS_MAX)];
@@ -60,24 +72,27 @@ struct witness {
 void witness_begin(struct witness *self, const struct round_view *view,
                    const struct member *member);
 
-// Takes a CLAIM, by mail or as news, whoever signed it. An accepted one that came by mail is
-// acknowledged; so is one that is known already.
+// Takes a CLAIM, by mail or as news, from any sender. Acknowledges it if it came by mail and is the
+// claim that counts, also when it comes again.
 void witness_hear_claim(struct witness *self, const struct round_view *view,
                         const struct turn *turn);
 
-// Whether it is time to vote, and the vote: its hash is journalled before it is sent.
+// True if it is time to vote. witness_cast makes the vote and returns its hash, for the journal.
 bool witness_is_due(const struct witness *self, const struct round_view *view,
                     const struct blobs *blobs, const struct member *member);
 struct hash witness_cast(struct witness *self, const struct round_view *view,
                          const struct blobs *blobs, const struct member *member);
-// The coordinator wants to see the claim that we heard.
+// The coordinator asks for the claim of a client: sends it, if it is kept and signed by another
+// member.
 void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
                           struct outbox *out);
-// A round is committed, the open one or the one before: whoever has another claim than those of the commit
-// in its place says so. At most PROOFS_MAX times of a client, with those that were shown before.
+// A round is committed, the open one or the previous one. If the commit names another claim of a
+// client than the one that we have, sends ours as evidence. Counts towards PROOFS_MAX of that
+// client.
 void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
                          struct outbox *out);
 
-// Keeps track of rounds and claims; votes, until the vote is acknowledged.
+// witness_hear follows rounds and claims. witness_look votes when due, and sends the vote until it
+// is acknowledged.
 void witness_hear(struct witness *self, const struct round_view *view, const struct turn *turn);
 void witness_look(struct witness *self, const struct round_view *view, const struct turn *turn);
