@@ -1,12 +1,17 @@
+// Entries lie in one array: first those that are not here yet, then those that are here; an
+// open-addressing table by hash leads to them. Every turn takes what the fetcher answered, then
+// sends FETCH for wanted blobs that are due. Forgetting sends FORGET for a hash only when no entry
+// of that hash is left.
+
 #include "common/member/blobs.h"
 #include <string.h>
 
 enum { PLACES = 2 * BLOBS_MAX };
-static const uint64_t UNDATED = UINT64_MAX; // Goes with nothing
+static const uint64_t UNDATED = UINT64_MAX; // The step is not known: no FORGET reaches it
 
 static uint32_t home(const struct hash *hash) { return (uint32_t)(hash_to_number(hash) % PLACES); }
 
-// The next place from `at` on that leads to a blob of this hash, or the empty one where it would be.
+// The next slot from `at` on that leads to a blob of this hash, or the empty slot where it belongs.
 static uint32_t next_of(const struct blobs *self, const struct hash *hash, uint32_t at)
 {
     while (self->places[at] && !hash_equal(&self->entries[self->places[at] - 1].hash, hash))
@@ -14,7 +19,7 @@ static uint32_t next_of(const struct blobs *self, const struct hash *hash, uint3
     return at;
 }
 
-// The same for one that also has this size.
+// The slot of the blob that has this hash and this size.
 static uint32_t find(const struct blobs *self, const struct hash *hash, uint32_t bytes)
 {
     uint32_t at = next_of(self, hash, home(hash));
@@ -30,7 +35,7 @@ static struct blob_entry *known(struct blobs *self, const struct wire_blob *name
     return place ? &self->entries[place - 1] : NULL;
 }
 
-// Of whatever size it is said to be.
+// True if a blob of this hash is known, of any size.
 static bool is_known_hash(const struct blobs *self, const struct hash *hash)
 {
     return self->places[next_of(self, hash, home(hash))] != 0;
@@ -48,7 +53,7 @@ static void exchange(struct blobs *self, uint32_t a, uint32_t b)
     *to_b = a + 1;
 }
 
-// Moves one over the border between what is not here and what is. Returns it.
+// Moves an entry from those that are not here to those that are. Returns its new address.
 static struct blob_entry *arrived(struct blobs *self, struct blob_entry *entry)
 {
     exchange(self, (uint32_t)(entry - self->entries), --self->wanted);
@@ -57,7 +62,8 @@ static struct blob_entry *arrived(struct blobs *self, struct blob_entry *entry)
     return entry;
 }
 
-// Taking one out of an open table: what follows it without a gap moves up.
+// Removes an entry. In the table the slots that follow without a gap move up, so that searches find
+// them.
 static void take_out(struct blobs *self, uint32_t index)
 {
     if (index < self->wanted) {
@@ -106,8 +112,9 @@ void blobs_inherit(struct blobs *self, const struct wire_inherited *inherited)
     }
 }
 
-// One step more than the run's, and first said at none: a round of this step that begins anew makes
-// void what it had for it, but this may be a commit's from long before.
+// Inherited blobs get the step after the run's, so that they are kept as long as the newest ones.
+// Their first_step is 0, because they may belong to an old commit: blobs_forget_void must not
+// remove them.
 void blobs_date(struct blobs *self, uint64_t run_step)
 {
     for (uint32_t i = 0; self->undated && i < self->count; i++)
@@ -183,7 +190,7 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
         struct blob_entry *entry = &self->entries[i];
         if (entry->state != BLOB_WANTED) continue;
         if (asked == BLOBS_FETCH_MAX) {
-            self->due_ms = now_ms; // The others at the next step: each answer brings one
+            self->due_ms = now_ms; // The others follow in the next turn, which an answer brings
             return;
         }
         uint32_t count = now_ms < entry->retry_ms
@@ -249,7 +256,7 @@ static void hear_fetched(struct blobs *self, const struct wire_fetched *fetched,
                          struct outbox *out)
 {
     struct blob_entry *entry = coming(self, &fetched->hash, fetched->turn);
-    if (fetched->ok) blobs_spare(self, &fetched->hash, out); // If it was forgotten on its way
+    if (fetched->ok) blobs_spare(self, &fetched->hash, out); // It may have been forgotten meanwhile
     if (!entry) return;
     if (fetched->ok) {
         arrived(self, entry);
@@ -282,7 +289,7 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
     struct wire_blob gone[256];
     uint32_t count = 0;
     for (uint32_t i = self->count;
-         i-- > 0;) { // Whoever fills the gap comes from behind: seen already
+         i-- > 0;) { // Backwards: an entry that fills a gap has been checked already
         const struct blob_entry *entry = &self->entries[i];
         // mutant: blobs: what an audit needs goes with its step
         // mutant: guilt: a result announced again is forgotten with its round
@@ -306,7 +313,7 @@ void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct
     if (!is_known_hash(self, &name->hash)) send_forget(name, 1, out);
 }
 
-// Half is left for the steps that come, for what rounds that were void had, and for audits.
+// Half of the table is left for coming steps, for void rounds, and for audits.
 uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results)
 {
     const uint64_t fit = BLOBS_MAX / 2 / (results ? results : 1);

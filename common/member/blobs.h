@@ -1,52 +1,52 @@
 #pragma once
-// blobs -- which payloads lie in this process's store, which are on their way, whom to ask.
+// blobs -- which payloads lie in this process's store, which are coming, which members to ask.
 //
-//     unknown ──blobs_want──▶ wanted ──FETCH──▶ coming ──FETCHED ok──▶ here ──blobs_forget──▶ unknown
+//     unknown ──blobs_want──▶ wanted ──FETCH──▶ coming ──FETCHED ok──▶ here ─blobs_forget─▶ unknown
 //                               ▲                  │
 //                               └──── not ok, retry after BLOBS_RETRY_MS ────┘
 //
-// What a life before left in the store is here from the start. Nobody knows any more of which step it
-// is, only that it can be of none after the run's present one: so it stays as if it were of that one,
-// and then goes with the rest.
+// Blobs that an earlier process left in the store are here from the start. Their steps are not
+// known. They cannot be newer than the run's present step, so they are treated as if they were of
+// that step.
 //
-// A name is a hash and a size: a liar may say a size that the bytes of a hash have not. Such a blob never
-// comes, and what is said of it touches nothing else of that hash.
+// A name is a hash and a size, because a liar may announce a wrong size for a hash. Such a blob
+// never arrives, and does not affect other entries of that hash.
 //
-// The bytes themselves are the shell's, in the blob store; here are their names. They go by FORGET: to
-// PORT_DISK, where they are forgotten at once, so what learner or fetcher put there later stays; and to
-// PORT_FETCHER, which fetches them no further and removes their files when it has the time. To look one
-// up costs O(1), to fetch O(wanted), to forget O(count). Part of a core: pure.
+// The shell's blob store has the bytes; this table has their names. FORGET removes a blob. It goes
+// to PORT_DISK, which drops the name at once, so that bytes that learner or fetcher store later
+// stay; and to PORT_FETCHER, which stops fetching the blob and removes its file when it has time.
+// Lookup costs O(1), fetching O(wanted), forgetting O(count). Part of a core: pure.
 
 #include "common/member/parts.h"
 
 enum {
     BLOBS_MAX = 32768,
     BLOBS_RETRY_MS = 400,
-    BLOBS_INHERITED_MAX = 16384, // So that there is room for what comes; the rest: the next life
-    BLOBS_SPARED_MAX = 16,       // More are taken for any
+    BLOBS_INHERITED_MAX = 16384, // The rest of the table is for new blobs
+    BLOBS_SPARED_MAX = 16,       // Above this any hash counts as spared
     BLOBS_FETCH_MAX = 256
-}; // FETCHes of one step: an outbox has room for no more
+}; // FETCHes in one turn: an outbox has room for no more
 enum blob_state { BLOB_UNKNOWN, BLOB_WANTED, BLOB_COMING, BLOB_HERE };
 
 struct blob_entry {
     struct hash hash;
-    uint64_t step;       // It belongs to the commit after this step: decides when it may go
-    uint64_t first_step; // ... and did so first after this one: a result may be said again
+    uint64_t step;       // The latest step that referenced it: decides when it may go
+    uint64_t first_step; // The earliest such step: a result may be announced again
     uint64_t retry_ms;
-    uint64_t turn;          // Of the FETCH it comes by: an answer to an earlier one says nothing
+    uint64_t turn;          // Number of its FETCH: an answer with another number is stale
     uint32_t bytes, author; // Author: the member to ask first
     uint8_t state;          // enum blob_state
-    bool is_result;         // Of use to others than audits: it stays when these are over
-    uint32_t reveals;       // Audits that it is of use to
-    uint32_t tries;         // FETCHes of it that came to nothing, or have not yet
+    bool is_result;         // A result: it stays when the audits that need it are over
+    uint32_t reveals;       // Audits that need it
+    uint32_t tries;         // FETCHes that were sent for it
 };
 
 struct blobs {
-    uint32_t count, wanted; // All; those that are not here yet
-    bool undated;           // Inherited, and the run's step is not known yet
-    uint64_t due_ms;        // No FETCH before: nothing wanted is due
+    uint32_t count, wanted; // All entries; those that are not here yet
+    bool undated;           // Some are inherited, and the run's step is not known yet
+    uint64_t due_ms;        // No FETCH before this
     uint64_t turns;         // FETCHes so far
-    uint32_t spared_count;  // Since blobs_mark, perhaps more than are kept
+    uint32_t spared_count;  // Hashes spared since blobs_mark; may exceed those kept
     struct hash spared[BLOBS_SPARED_MAX];
     uint32_t places[2 * BLOBS_MAX];       // Open addressing by the hash: an entry + 1, or 0
     struct blob_entry entries[BLOBS_MAX]; // [0, wanted) not here, [wanted, count) here
@@ -54,20 +54,21 @@ struct blobs {
 
 uint8_t blobs_state(const struct blobs *self, const struct wire_blob *name);
 
-// Once, first of all: what a life before left in the store.
+// Call it once, before all else: enters what an earlier process left in the store.
 void blobs_inherit(struct blobs *self, const struct wire_inherited *inherited);
 
-// The step of the run as the coordinator tells it; the first time decides what is inherited.
+// Dates the inherited blobs by the step of the run, once the coordinator has told it.
 void blobs_date(struct blobs *self, uint64_t run_step);
 
-// The learner has put it there itself.
+// The learner has put the blob into the store.
 void blobs_have(struct blobs *self, const struct wire_blob *name, uint64_t step);
 
-// Asks for it unless it is here or on its way. A full table refuses in silence: the next retry comes.
+// Wants the blob unless it is here or on its way. A full table ignores the call; the caller calls
+// again.
 void blobs_want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author);
 
-// As these two, for what an audit reveals: it goes with the last of the audits that it was said for,
-// unless a result is the same. Each is ended once.
+// The same two for a residual that an audit reveals. It is removed when the last audit that needs
+// it ends, unless it is also a result. Each call of these two is matched by one blobs_end_revealed.
 void blobs_have_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step);
 void blobs_want_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step,
                          uint32_t author);
@@ -77,21 +78,25 @@ void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct
 void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms,
                  struct outbox *out);
 
-// It has come into the store though nobody waits for it any more: it goes, unless it is known here.
+// The blob came into the store although no entry may want it any more: removes it unless its hash
+// is known.
 void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out);
 
-// The learner is asked for something; and whether the very bytes that it made have been taken away
-// since, because a FETCH brought the same ones too late for anybody to want them.
+// Call blobs_mark when the learner begins a job. blobs_spared_since then tells whether the bytes
+// that the learner made have been removed since: a late FETCH of the same bytes may have spared
+// them.
 void blobs_mark(struct blobs *self);
 bool blobs_spared_since(const struct blobs *self, const struct hash *hash);
 
-// Of so many steps everything can be kept in a run with so many results a step: `wanted`, or what fits.
+// The number of steps whose blobs fit into the table at `results` results a step; at most `wanted`.
 uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results);
 
-// Forgets all that belong to commits before this step, here and in the store, but what an audit needs.
+// Forgets all blobs of commits before this step, here and in the store, except those that an audit
+// needs.
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out);
 
-// A round of this step begins: what rounds before it had for the same step came to nothing.
+// A new round of this step begins: forgets the blobs that earlier, void rounds had for the same
+// step.
 void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out);
 
 // As a part of a role: takes INHERITED, FETCHED and the run's step; then blobs_fetch.

@@ -1,4 +1,5 @@
-// Whom to ask for what we lack: which members may hold it, in an order that spreads the load.
+// Which members to ask for a blob, for parameters or for samples, in an order that spreads the
+// load.
 
 #include "common/member/member.h"
 #include <string.h>
@@ -11,7 +12,8 @@ static void add_holder(struct wire_holder *holder, const struct wire_member *mem
 
 enum { HOLDS_ALL, MAY_HOLD, HOLDS_NOTHING };
 
-// Who waits has no parameters yet, or an epoch's old; a witness of its own kind has payloads alone.
+// A pending member has no parameters, or those of an earlier epoch. A standalone witness has only
+// payloads.
 static int holds(const struct wire_member *member)
 {
     const bool replica = member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER;

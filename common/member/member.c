@@ -1,3 +1,8 @@
+// A member's life in a run: it joins and repeats JOIN until it is admitted, then pings, and asks
+// for what it lacks. A message is judged in this order: what comes from our own shell or the
+// broker; ADMITTED, which may name the coordinator; refusals; then only frames by the coordinator's
+// key, of a followed process and not of an older incarnation.
+
 #include "common/base/ensure.h"
 #include "common/member/member.h"
 #include "common/run/phase.h"
@@ -51,8 +56,9 @@ static void leave(struct member *self, struct outbox *out)
     outbox_mail(out, COORDINATOR, FRAME_LEAVE, &(struct wire_leave){ .instance = self->instance });
 }
 
-// The owner ends the process. It goes when the coordinator lets it, since others may lack what it
-// holds, or when the shell's patience ends; at once where nobody has to be asked.
+// The operator ends the process. It ends at once if it is not in the run or the run is finished.
+// Otherwise peers may need what it holds: it waits until the coordinator acknowledges LEAVE, or the
+// shell's time limit ends it.
 static void hear_quit(struct member *self, struct outbox *out)
 {
     leave(self, out);
@@ -72,7 +78,7 @@ static unsigned tick(struct member *self, uint64_t now_ms, struct outbox *out)
         return HEARD_TICK;
     }
     if (now_ms >= self->ping_ms && !self->leaving) ping(self, now_ms, out);
-    if (self->leaving) leave(self, out); // Lost, or refused: we alone hold the newest step
+    if (self->leaving) leave(self, out); // Lost, or refused: only we hold the newest step
     if (now_ms >= self->ask_ms) ask_for_missing(self, now_ms, out);
     return HEARD_TICK;
 }
@@ -88,7 +94,7 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
 {
     const struct wire_admitted *admitted = in->body;
     if (admitted->instance != self->instance || strcmp(in->from, COORDINATOR) != 0) return 0;
-    if (in->incarnation < self->incarnation) return 0; // A late word, perhaps of another run
+    if (in->incarnation < self->incarnation) return 0; // A late frame, perhaps of another run
     if (!key_is_none(&self->coordinator) && !key_equal(&self->coordinator, &in->sender)) {
         outbox_note(out, "coordinator.impostor the key differs from the first one seen; ignored");
         return 0;
@@ -96,10 +102,10 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     bool first = !self->admitted;
     self->coordinator = in->sender;
     if (!member_follows(self, in, out)) return 0;
-    member_forget_position(self, admitted->born_unix_ms); // It knows of ours, and gave it up
+    member_forget_position(self, admitted->born_unix_ms); // The position of another run
     // mutant: another run of the name is taken for the same
     if (self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms) {
-        outbox_quit(out, EX_TEMPFAIL, "another run of this name was begun; starting over for it");
+        outbox_quit(out, EX_TEMPFAIL, "a new run of this name has begun; restarting to join it");
         return 0;
     }
     self->admitted = true;
@@ -107,7 +113,7 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     bool reborn = !first && in->incarnation > self->incarnation;
     if (in->incarnation > self->incarnation) self->incarnation = in->incarnation;
     self->born_unix_ms = admitted->born_unix_ms;
-    // Promises to another run bind nobody here
+    // Promises made to another run do not bind in this one
     // mutant: what was promised to another run binds in this one
     if (self->journal.born_unix_ms != self->born_unix_ms)
         self->journal = (struct wire_journal){ .born_unix_ms = self->born_unix_ms };
@@ -133,7 +139,7 @@ static unsigned hear_config(struct member *self, const struct msg *in)
     return fresh ? HEARD_CONFIG : 0;
 }
 
-// Steps go by too fast for a log: all of an epoch's are one stage.
+// Phases that make steps alternate too fast for the log, so together they count as one stage.
 static bool is_same_stage(uint8_t phase, uint8_t other)
 {
     return phase == other || (phase_makes_steps(phase) && phase_makes_steps(other));
@@ -142,7 +148,7 @@ static bool is_same_stage(uint8_t phase, uint8_t other)
 static unsigned hear_run(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_run *run = in->body;
-    if (self->has_run && run->log_seq < self->now.log_seq) return 0; // Overtaken
+    if (self->has_run && run->log_seq < self->now.log_seq) return 0; // Older than the known one
     if (!self->has_run || !is_same_stage(run->phase, self->now.phase))
         outbox_note(out, "run.phase phase=%s epoch=%llu step=%llu",
                     wire_enum_name(&wire_enum_phase, run->phase), (unsigned long long)run->epoch,
@@ -162,7 +168,7 @@ static unsigned hear_roster(struct member *self, const struct msg *in)
     return HEARD_ROSTER;
 }
 
-// The beat says what the newest news are; whoever lacks one asks.
+// A BEAT names the newest RUN, round and roster. A member that lacks one of them asks for it.
 static unsigned hear_beat(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_beat *beat = in->body;
@@ -171,7 +177,7 @@ static unsigned hear_beat(struct member *self, const struct msg *in, struct outb
          beat->step != self->now.step))
         ask(self, TOPIC_RUN, 0, out);
     else if (beat->round > self->round && phase_makes_steps(beat->phase))
-        ask(self, TOPIC_RUN, 0, out); // Its RUN came, the round itself was lost
+        ask(self, TOPIC_RUN, 0, out); // RUN arrived, but the frame of the round was lost
     if (beat->roster_version > self->roster.version) ask(self, TOPIC_ROSTER, 0, out);
     return 0;
 }
@@ -179,9 +185,9 @@ static unsigned hear_beat(struct member *self, const struct msg *in, struct outb
 static unsigned hear_refused(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_refused *refused = in->body;
-    // By the key, once it is known: the name alone may have been taken while its owner was away.
+    // Once the key is known, it decides: another actor may have taken the name meanwhile.
     if (!key_is_none(&self->coordinator) && !key_equal(&in->sender, &self->coordinator)) return 0;
-    // A late word of the process before this one: it is that one which is replaced.
+    // A late refusal that was meant for our previous process, which this one has replaced.
     // mutant: a late word of the old process ends the new one
     if (refused->reason == REFUSAL_REPLACED && refused->round != self->instance) return 0;
     switch (refused->reason) {
@@ -228,7 +234,7 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
         self->tick_ms = in->now_ms;
         return tick(self, in->now_ms, out);
     case FRAME_WAKE: return tick(self, in->now_ms, out);
-    case FRAME_WELCOME: // A broker, new or restarted: nobody knows us there
+    case FRAME_WELCOME: // A new or restarted broker: send all again at once
         self->tick_ms = self->join_ms = self->ping_ms = self->ask_ms = in->now_ms;
         return tick(self, in->now_ms, out);
     case FRAME_ADMITTED: return hear_admitted(self, in, out);

@@ -1,14 +1,15 @@
 #pragma once
-// member -- what every member of a run does, whatever its role: asks to be let in, keeps its lease,
-// follows the coordinator's news and asks again for what it missed.
+// member -- what every member of a run does, whatever its role: it joins, keeps its lease, follows
+// the coordinator's news and asks for what it missed.
 //
 //     JOIN ─▶ ADMITTED ─▶ ASK config, run, roster ─▶ follow RUN, ROSTER ─▶ PING, PING, PING ...
 //      ▲                                                        │
 //      └────────── REFUSED not-a-member (lease ran out) ◀───────┘
 //
-// News may be lost, so nothing hangs on it: every BEAT is held against what is known, and what is
-// missing is asked for by mail. Frames of an older incarnation of the coordinator are dropped. The
-// coordinator is whoever signed the first ADMITTED; news by another key are dropped.
+// News may be lost, so nothing depends on them: the member compares every BEAT with what it knows
+// and asks by mail for what is missing. The key that signed the first ADMITTED is the
+// coordinator's; frames by another key are dropped, and so are frames of an older incarnation of
+// the coordinator.
 //
 // Part of a core: pure. It is the first field of a role's state.
 
@@ -22,67 +23,69 @@ struct member {
     uint8_t role; // enum role
     struct key key;
     char name[ACTOR_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], endpoint[128];
-    uint64_t samples; // Of a data source of its own; 0: none
+    uint64_t samples; // Of its own data source; 0: it has none
     struct hash data, positions;
 
     uint64_t instance; // Of this process: its start in unix ms
-    bool admitted, has_config, has_run, leaving;
-    bool finished; // The run is, and so is all that we had to do in it
+    bool admitted, has_config, has_run;
+    bool leaving;  // It only serves peers until they catch up
+    bool finished; // The run is finished, and so is all our work in it
     struct key coordinator;
-    uint64_t born_unix_ms; // When the run began: tells it from one of the same name before
-    uint64_t incarnation;  // Its newest
+    uint64_t born_unix_ms; // When the run began: earlier runs may have its name
+    uint64_t incarnation;  // The newest of the coordinator
     uint32_t index;        // Ours in the roster
-    uint64_t ping_ms, join_ms, ask_ms, tick_ms; // When next
+    uint64_t ping_ms, join_ms, ask_ms, tick_ms; // The next time for each
     struct wire_config config;
     uint8_t model_json[MODEL_JSON_MAX];
     struct wire_run now;  // The newest RUN
     struct roster roster; // Version 0: none yet
 
-    struct wire_journal journal;   // What a restart will find, once it is stored: what was promised
+    struct wire_journal journal;   // Our promises. A restart finds them once they are stored
     struct wire_position position; // The newest BEAT, as evidence; log_seq 0: none (position.c)
-    uint64_t proved_incarnation;   // The coordinator's life that is followed
-    uint64_t doubt_ms;             // No POSITION before
-    uint32_t doubts;               // How often one was sent and not yet acknowledged
+    uint64_t proved_incarnation;   // The coordinator process that is followed
+    uint64_t doubt_ms;             // No POSITION before this
+    uint32_t doubts;               // POSITIONs sent since the last acknowledgement
 
-    // For the pings; kept by the parts.
-    bool has_round; // False: whatever round comes is news, as the owner gave up an older copy
-                    // of the ledger (position.c), or none has come yet
-    uint64_t round; // The newest that is known, by the number that the run's pace counts
+    // For the pings; the parts set them.
+    bool has_round; // False: any round is taken as newer, since none has come yet, or the operator
+                    // put back an older ledger (position.c)
+    uint64_t round; // The newest known, as the run's pace counts
     uint64_t step_held;
     float loss, tokens_per_s;
 };
 
 // What a message brought, as flags.
 enum heard {
-    HEARD_CONFIG = 1,  // The configuration has arrived (again)
-    HEARD_RUN = 2,     // self->now is new
-    HEARD_PACE = 4,    // The coordinator of now said it, and it is not for members in general
-    HEARD_ROSTER = 8,  // self->roster is new
-    HEARD_REBORN = 16, // The coordinator restarted: what it may have forgotten is to be said again
-    HEARD_ADMITTED = 32,   // Let in (again)
-    HEARD_TICK = 64,       // MEMBER_TICK_MS or more have passed: time to look after retries
+    HEARD_CONFIG = 1,      // The configuration has arrived (again)
+    HEARD_RUN = 2,         // self->now is new
+    HEARD_PACE = 4,        // A frame of the followed coordinator that only the pace understands
+    HEARD_ROSTER = 8,      // self->roster is new
+    HEARD_REBORN = 16,     // The coordinator restarted: send again what it may have lost
+    HEARD_ADMITTED = 32,   // Admitted (again)
+    HEARD_TICK = 64,       // MEMBER_TICK_MS or more have passed: check the retries
     HEARD_COMMIT = 128,    // in->body is a COMMIT by the coordinator, for the role to take
     HEARD_EPOCH_END = 256, // in->body is an EPOCH_END by the coordinator
     HEARD_ACK = 512,       // in->body is an ACK
     HEARD_REFUSED = 1024,  // in->body is a REFUSED that the role must deal with
 };
 
-// Takes the message if it concerns every member: so JOURNAL, QUIT and the answer to LEAVE are dealt
-// with here, once for all roles. Returns what it brought; 0: nothing for the parts.
+// Takes the message if it concerns every member. JOURNAL, QUIT and the answer to LEAVE are handled
+// here for all roles. Returns what the message brought, as flags; 0: nothing for the parts.
 unsigned member_hear(struct member *self, const struct msg *in, struct outbox *out);
 
-// Stores the journal, into which a part has written what it is about to promise, and with it the
-// position. Comes before the promise itself: effects are performed in their order.
+// Stores the journal, in which a part has written its promise, together with the position. Call it
+// before the promise is sent: effects are performed in order.
 void member_promise(struct member *self, struct outbox *out);
 
-// ---- position.c: the coordinator's word on its ledger, remembered -------------------------------
+// ---- position.c: what the coordinator has told about its ledger ---------------------------------
 
-// The journal of the life before. Whether the position has moved far since it was stored: then it is
-// to be stored for its own sake.
+// member_recall takes the journal of the previous process. member_should_keep is true if the
+// position has moved far since it was last stored; then member_promise stores it.
 void member_recall(struct member *self, const struct wire_journal *journal);
 bool member_should_keep(const struct member *self);
 
-// Whether this message of the coordinator's key comes from a life that is followed. Takes BEATs down.
+// True if this message of the coordinator's key comes from a followed process. Records the position
+// of a BEAT.
 bool member_follows(struct member *self, const struct msg *in, struct outbox *out);
 void member_hear_proof(struct member *self, const struct msg *in);       // An ACK of a POSITION
 void member_forget_position(struct member *self, uint64_t born_unix_ms); // If it is another run's
@@ -93,15 +96,16 @@ bool member_is_coordinator(const struct member *self, const struct msg *in);
 // The roster's line of a member.
 const struct wire_member *member_at(const struct member *self, uint32_t index); // NULL if unknown
 
-// ---- holders.c: whom to ask ----------------------------------------------------------------------
+// ---- holders.c: which members to ask ------------------------------------------------------------
 
-// Endpoints that may hold what we lack, at most `max`: first (if not UINT32_MAX) that of one member,
-// then trainers and checkpointers at work, then those who wait and witnesses. Each begins after itself, so
-// that not all ask the same one, and each try `max` places further on, so that no neighbours, however many
-// and whoever they are, come between it and all the others.
+// Endpoints of members that may hold what we lack, at most `max`: first that of `first_member`
+// (UINT32_MAX: of none), then healthy trainers and checkpointers, then pending ones and witnesses.
+// Each member starts behind its own index in the roster, so that not all ask the same peer. Each
+// try starts `max` indices further on, so that useless neighbours cannot keep a member from all
+// others.
 uint32_t member_holders(const struct member *self, uint32_t first_member, uint32_t tries,
                         struct wire_holder *ret_list, uint32_t max);
 
-// Endpoints of the data providers at work, starting at another one for each member and in each
-// round: where there are more than `max`, each has its turn.
+// Endpoints of healthy data providers, at most `max`. Each member starts at another one in each
+// round, so that all are used where there are more than `max`.
 uint32_t member_providers(const struct member *self, struct wire_holder *ret_list, uint32_t max);

@@ -1,4 +1,4 @@
-// The fetcher of a member: brings blobs and parameters from peers.
+// Starts the fetcher of a member: a thread that fetches blobs and parameters from peers.
 
 #include "common/bulk/fetcher.h"
 #include "common/member/member_shell.h"

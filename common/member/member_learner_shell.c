@@ -1,4 +1,5 @@
-// The learner of a member: holds its replica, and computes.
+// Starts the learner of a member: a thread that holds the replica's parameters and computes on
+// them. It first finds the device that the flags name.
 
 #include "common/learner/learner.h"
 #include "common/base/log.h"

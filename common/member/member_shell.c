@@ -1,3 +1,8 @@
+// Opens what a member needs in this order: command line, identity, state directory with journal,
+// blob store and bulk server, workers, shell; then runs the shell's loop and closes all in reverse.
+// What an earlier process left (journal, checkpoint, blobs) enters the core as its first messages.
+// After each turn the bulk server learns which members of the roster may fetch.
+
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include "common/member/member_shell.h"
@@ -24,7 +29,7 @@ struct running {
     struct identity *identity;
     char dir[512], blobs[600];
     struct journal *journal;
-    uint64_t instance; // Its incarnation as well: one life, one number
+    uint64_t instance; // Number of this process; its frames carry it as their incarnation, too
     blob_store_t *store;
     bulk_server_t *server;
     struct worker *workers[2];
@@ -33,10 +38,10 @@ struct running {
     struct wire_journal promised;
     struct wire_load resume;
     struct wire_inherited inherited;
-    struct wire_blob left[BLOBS_INHERITED_MAX]; // By a life before, in the blob store
-    struct key guests[MEMBERS_MAX];    // By index in the roster: who has been let in to fetch
-    uint8_t guest_states[MEMBERS_MAX]; // 1 + the state they had then; 0: not yet
-    uint64_t guests_version;           // Of the roster they are from, once all are
+    struct wire_blob left[BLOBS_INHERITED_MAX]; // In the blob store, from an earlier process
+    struct key guests[MEMBERS_MAX];    // By index in the roster: keys the bulk server was told of
+    uint8_t guest_states[MEMBERS_MAX]; // 1 + the state that each key had then; 0: not told yet
+    uint64_t guests_version;           // The roster version that the bulk server knows in full
     uint8_t record[JOURNAL_RECORD_MAX];
 };
 
@@ -70,8 +75,8 @@ static int disk_commit(void *arg, struct why *why)
     return journal_write(self->journal, self->record, count, why);
 }
 
-// Done before any job said after it: what learner and fetcher put there later stays. The files are the
-// fetcher's to remove, who is told as well.
+// Runs before any later job, so that what learner and fetcher store afterwards stays. The fetcher
+// gets the same FORGET and removes the files.
 static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
 {
     const struct running *self = arg;
@@ -121,10 +126,10 @@ static int open_bulk(struct running *self, struct why *why)
     const struct member_process *process = self->process;
     struct member *member = self->member;
     char endpoint[128];
-    // A vote is a promise to serve the bytes, and outlives the process; against a power cut stand
-    // the checkpointer's, which alone are fsynced. No bytes_max: the store is opened before the run
-    // says how large a result is; what comes into it is of that size, one for each client of a
-    // round, or an audit's residual.
+    // A vote is a promise to serve the bytes, also after a restart of the process. Only the
+    // checkpointer's blobs are fsynced, and so survive a power cut. There is no bytes_max, because
+    // the store is opened before the run tells the size of a result. The core wants only results,
+    // one for each client of a round, and residuals.
     struct blob_store_options store = { .dir = process->keeps_blobs ? self->blobs : NULL,
                                         .lazy = member->role != ACTOR_CHECKPOINTER };
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);
@@ -143,19 +148,18 @@ static int open_bulk(struct running *self, struct why *why)
                                           .seq_len = process->seq_len };
     rc = bulk_server_new(&server, why, &self->server);
     if (rc < 0) return rc;
-    // What was bound, in numbers, whatever it was called; of all addresses at once nobody can fetch.
+    // The bound endpoint in numbers. Peers cannot fetch from the unspecified address.
     snprintf(member->endpoint, sizeof member->endpoint, "%s", bulk_server_endpoint(self->server));
     return endpoint_is_numeric(member->endpoint)
                ? 0
                : why_set(why, FAULT_CONFIG,
-                         "--bulk-bind %s: peers would be told to fetch from %s, which is "
-                         "no place; give it one address of this machine that they can reach; not "
-                         "started",
+                         "--bulk-bind %s: peers cannot fetch from %s; name one address of this "
+                         "machine that they can reach; not started",
                          options->bulk_bind, member->endpoint);
 }
 
-// The roster says who may fetch from us: all members but the ejected. A key costs a tenth of a
-// millisecond to become a connection's, so a large roster takes several turns.
+// Tells the bulk server which keys may fetch: all members of the roster but the ejected ones.
+// Converting a key takes a tenth of a millisecond, so a large roster takes several turns.
 static void let_guests_in(void *arg)
 {
     struct running *self = arg;

@@ -1,8 +1,8 @@
 #pragma once
-// member_shell -- the far side of the wall for every member: directory and journal, blob store, bulk
-// server, workers, and the loop. The mains of trainer, witness, checkpointer and data provider hand over
-// their core and say what else they have. A main names the workers it has, so a program is linked with
-// those alone: only a learner brings the kernels along.
+// member_shell -- the shell of every member: state directory and journal, blob store, bulk server,
+// workers, and the loop. The mains of trainer, witness, checkpointer and data provider pass their
+// core and describe what else they need. A main names its workers, so a program links only those:
+// the kernels come with the learner.
 
 #include "common/actor/command.h"
 #include "common/actor/worker.h"
@@ -14,12 +14,12 @@ struct member_options {
     const char *bulk_bind;               // --bulk-bind HOST: one address of this machine at which
                                          // peers reach us, or an interface's name; 127.0.0.1
     const char *bulk_port;               // --bind-p2p-port; "*": any free one
-    const char *device;                  // Of the learner, like the next three
-    uint64_t threads, micro_batch, keep; // Keep: checkpoints that stay
-    const char *checkpoint_dir, *tokenizer_dir; // Checkpointers
+    const char *device;                  // For the learner, like the next three
+    uint64_t threads, micro_batch, keep; // keep: the number of newest checkpoints that are kept
+    const char *checkpoint_dir, *tokenizer_dir; // Of a checkpointer
 };
 
-// What holds where no flag says otherwise, as the first fields of an initializer.
+// The defaults of the flags, as the first fields of an initializer.
 #define MEMBER_DEFAULTS                                                                            \
     .bulk_bind = "127.0.0.1", .bulk_port = "*", .device = "cpu", .threads = 1, .micro_batch = 4,   \
     .keep = 3
@@ -27,7 +27,7 @@ struct member_options {
 // The flags that all members share, those of a command included: a table of struct member_options.
 extern const struct flag member_flags[];
 
-// What a worker may borrow for its life.
+// A worker may borrow these until it is destroyed.
 struct member_place {
     const struct member_options *options;
     const struct member *member;
@@ -35,30 +35,31 @@ struct member_place {
     blob_store_t *store;
 };
 
-// Starts a thread behind a port of the core. FAULT_USAGE: a flag of its own is wrong. Once in a process.
+// Starts a thread behind a port of the core. Call each once in a process. FAULT_USAGE: a flag of
+// the worker is wrong.
 typedef int member_worker_fn(const struct member_place *place, struct why *why,
                              struct worker **ret_worker);
 member_worker_fn member_learner; // member_learner_shell.c
 member_worker_fn member_fetcher; // member_fetcher_shell.c
 
 struct member_process {
-    const struct actor *actor; // Whose state begins with a struct member
+    const struct actor *actor; // Its state begins with a struct member
     void (*init)(void *state);
-    member_worker_fn *workers[2]; // Of these two; or NULL
-    bool keeps_blobs;             // On disk
-    // Where it goes on from, for RESUME; a path of "": from nowhere. Or NULL.
+    member_worker_fn *workers[2]; // member_learner, member_fetcher; NULL: none
+    bool keeps_blobs;             // True: on disk. False: in memory
+    // Finds the checkpoint to resume from; a path of "" means none. May be NULL.
     int (*find)(const struct member_options *options, struct why *why,
                 struct wire_load *ret_resume);
-    // A data provider's proved samples and the description of its dataset (common/data/proof.h); or
-    // NULL.
+    // A data provider's proved samples, and the description of its dataset (common/data/proof.h).
+    // NULL for other roles.
     bulk_answer_fn *answer;
     void *answer_arg;
     const uint8_t *description;
     size_t description_bytes;
     uint32_t seq_len;
     uint64_t samples;
-    struct hash data, positions; // Of its dataset: common/data/proof.h
+    struct hash data, positions; // Digests of its dataset (common/data/proof.h)
 };
 
-// Runs the process to its end. Returns its exit code; what went wrong has been said.
+// Runs the process to its end. Returns its exit code; it has printed any error.
 int member_run(struct member_options *options, const struct member_process *process);

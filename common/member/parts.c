@@ -1,5 +1,6 @@
-// Takes a message through a role's list: the member hears it, then every part; then every part looks. The
-// position is stored in between, so that it is on disk before what a part says because of it.
+// Takes a message through a role's list: the member hears it, then every part hears it, then every
+// part looks. The position is stored in between, so that it is on disk before anything that a part
+// sends because of it.
 
 #include "common/member/parts.h"
 #include <sysexits.h>

@@ -1,16 +1,16 @@
 #pragma once
-// parts -- a role is a list of parts. A part has a state of its own; it hears every message, and does
-// what can be done then.
+// parts -- a role is a list of parts. A part has its own state. It hears every message, and then
+// does what is due.
 //
 //     message ─▶ member_hear ─▶ each part hears ─▶ position kept ─▶ each part looks ─▶ finished?
 //
-//     trainer        replica, rounds, blobs, the last word
+//     trainer        replica, rounds, blobs, the final report
 //     checkpointer   the newest round, saving, replica, replay, registering, blobs
 //     witness        rounds, blobs
-//     data provider  the newest round; the samples are its shell's
+//     data provider  the newest round; its shell serves the samples
 //
-// The life of a process is the same in every role, and is led here and in member.c: JOURNAL, START,
-// QUIT, LEAVE, and the end of the run. The order of a list is the order of what a role says.
+// The life of a process is the same in every role and is handled here and in member.c: JOURNAL,
+// START, QUIT, LEAVE, and the end of the run. Parts send their frames in the order of the list.
 //
 // Part of a core: pure.
 
@@ -19,7 +19,7 @@
 struct blobs;
 struct replica;
 
-// One message, and all that parts work on. Lives for one step.
+// One message, and everything that parts work on. Valid for one step.
 struct turn {
     struct member *member;
     struct blobs *blobs;     // NULL: the role fetches nothing
@@ -32,13 +32,14 @@ struct turn {
 // Each of the three functions is given `self`, and may be NULL. A list ends with a `self` of NULL.
 struct part {
     void *self;
-    void (*hear)(void *self, const struct turn *turn); // Takes from the message what concerns it
-    void (*look)(void *self, const struct turn *turn); // All parts have heard: does what is due
-    // Called once the run is finished, until it returns true: nothing is left to do, and the last word
-    // is said. At most one part of a list has it.
+    void (*hear)(void *self, const struct turn *turn); // Takes what concerns it from the message
+    void (*look)(void *self, const struct turn *turn); // Then does what is due
+    // Called in each turn once the run is finished, until it returns true: the role's work is done
+    // and its final report is sent. At most one part of a list has it.
     bool (*done)(void *self, const struct turn *turn);
 };
 
-// Takes one message through the list. At the end of a run a role ends if no part of it has a `done`. The
-// others stay, because peers may lack what they hold; once they are done they stop without asking.
+// Takes one message through the list. When the run is finished, a role without a `done` ends the
+// process. A role with one stays, because peers may need what it holds; after that QUIT ends it at
+// once, without LEAVE's answer.
 void parts_step(struct turn *turn, const struct part *parts);

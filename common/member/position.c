@@ -1,11 +1,13 @@
-// position -- what a member has seen of the ledger, and whom it follows because of it.
+// position -- the newest ledger record that a member knows of, and which coordinator process it
+// follows.
 //
-//     BEAT of the life that is followed  ─▶ kept, as it was signed: the highest position known, or
-//                                           the first since the owner gave up what was known
-//     any word of another life           ─▶ POSITION, each second ─▶ ACK ─▶ followed from now on
+//     BEAT of the followed process    ─▶ kept as it was signed, if its record is newer than the
+//                                        known one, or the operator has put back an older ledger
+//     a frame of another process      ─▶ POSITION, at most one a second ─▶ ACK ─▶ followed
 //
-// A coordinator whose disk went back does not have that record, and ends when it is told. So nobody
-// follows one, and no step is ever applied twice. A position outlives the member in its journal.
+// A coordinator whose disk went back does not have that record, and ends when it receives the
+// POSITION. So no member follows it, and no step is applied twice. The journal keeps the position
+// across restarts.
 
 #include "common/member/member.h"
 #include <string.h>
@@ -44,8 +46,9 @@ static void take_down(struct member *self, const struct msg *in)
 {
     const struct wire_beat *beat = in->body;
     struct wire_position *known = &self->position;
-    // A later life is behind what is known, and has proved itself: the owner has given that up, an older
-    // copy of the ledger that was up for a while. Its counts say nothing.
+    // A later process has proved itself although its ledger is behind the known record: the
+    // operator has given that record up. Version and round of the abandoned ledger must not count
+    // any more.
     // mutant: what the owner gave up is kept
     const bool given_up = in->incarnation > known->incarnation && beat->log_seq < known->log_seq;
     self->proved_incarnation = in->incarnation;
@@ -101,6 +104,6 @@ void member_hear_proof(struct member *self, const struct msg *in)
         return;
     self->proved_incarnation = in->incarnation;
     self->doubts = 0;
-    self->has_run = false; // What was not listened to is asked for
+    self->has_run = false; // Asks for the frames that were ignored
     self->ask_ms = self->join_ms = 0;
 }

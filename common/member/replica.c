@@ -1,15 +1,18 @@
-// Gets hold of the parameters, and holds them against what is on record: given up by a restore, too far
-// behind, other bits than at the pinned step. If none of these, it is ready for the pace.
+// Obtains the parameters, from a folder or from peers, and checks them each turn against the
+// record: has a restore given them up, are they too far behind, do they differ at the pinned step.
+// If none of these is true, the replica is ready and the pace may move it.
 
 #include "common/member/replica.h"
 #include <stdio.h>
 #include <sysexits.h>
 
-// A step no run comes to: of our checkpoints, if any, the one that the run went back to will do.
+// A step that no run reaches: our newest usable checkpoint is not known. Then the one of the step
+// that the run was restored to is tried, or that of the pinned step.
 static const uint64_t RESUME_UNKNOWN = UINT64_MAX;
 
-// Of several restores RUN tells the newest: who stands between the steps of two and heard of neither
-// differs from the others, and repairs that. Seed 6653.
+// RUN names only the newest of several restores. A replica that missed both and holds a step
+// between them is not recognised here; its parameters then differ from the record, and it repairs
+// itself (seed 6653).
 bool replica_is_given_up(const struct wire_run *run, uint64_t step, uint64_t epoch)
 {
     // mutant: restore: a replica that is ahead stays there
@@ -23,11 +26,11 @@ bool replica_is_newer(uint64_t step, uint64_t epoch, uint64_t than_step, uint64_
     return epoch > than_epoch || (epoch == than_epoch && step > than_step);
 }
 
-// ---- getting hold of parameters -----------------------------------------------------------------
+// ---- obtaining parameters -----------------------------------------------------------------------
 
 static void fetch_pinned(struct replica *self, const struct member *member, struct outbox *out)
 {
-    static const struct wire_holder nobody[1];
+    static const struct wire_holder none[1];
     struct wire_holder holders[64];
     uint32_t count = member_holders(member, UINT32_MAX, self->failures, holders, 64);
     self->fetching = true;
@@ -35,7 +38,7 @@ static void fetch_pinned(struct replica *self, const struct member *member, stru
     outbox_job(out, PORT_FETCHER, FRAME_FETCH_MODEL,
                &(struct wire_fetch_model){ .step = member->now.pin_step,
                                            .digest = member->now.pin_digest,
-                                           .holders = count ? holders : nobody,
+                                           .holders = count ? holders : none,
                                            .holders_count = count,
                                            .floats = self->floats });
 }
@@ -49,8 +52,8 @@ static void load(struct replica *self, uint64_t step, const char *path, bool gen
     outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
 }
 
-// Where the parameters come from: by turns a folder (a checkpoint of our own, or genesis) and the peers
-// who hold the pinned step. Who never gets the parameters says so and ends.
+// Tries in turn a folder (our own checkpoint, or genesis) and the peers that hold the pinned step.
+// After REPLICA_FAILURES_MAX failures the process ends with an error.
 static void obtain(struct replica *self, const struct member *member, uint64_t now_ms,
                    struct outbox *out)
 {
@@ -60,24 +63,24 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                                                        : run->pin_step;
     // mutant: a checkpoint of an earlier run is taken for one of this
     if (own_step < member->config.genesis_step) own_step = 0; // Of another run
-    // Before the run's first checkpoint, who keeps every payload can replay it from the beginning,
-    // once nobody serves the pinned step.
+    // Before the run's first checkpoint a member that keeps every payload can replay the run from
+    // genesis, if no peer serves the pinned step.
     bool replays =
         self->keeps_payloads && own_step == 0 && run->checkpoint_step == 0 && self->failures > 0;
     char hex[HASH_HEX];
-    if (self->sought_epoch != run->restored_epoch) { // Another model than was sought (seed 8675)
+    if (self->sought_epoch != run->restored_epoch) { // A restore changed the model that we look for
         self->sought_epoch = run->restored_epoch;
         self->failures = 0;
         self->peers_turn = false;
     }
-    if (now_ms < self->retry_ms || member->roster.version == 0) return; // Who could be asked?
+    if (now_ms < self->retry_ms || member->roster.version == 0) return; // No peer is known yet
     self->retry_ms = now_ms + REPLICA_RETRY_MS;
     // mutant: only a run from step 1 has its parameters in a folder
     if (self->failures >= REPLICA_FAILURES_MAX) {
         outbox_quit(out, EX_UNAVAILABLE,
-                    "nobody serves the parameters of step %llu (digest %.16s): no "
-                    "trainer, no checkpointer, no folder here; start one that holds them, never "
-                    "random ones",
+                    "the parameters of step %llu (digest %.16s) are not available: no "
+                    "trainer, no checkpointer and no folder here has them; start one that holds "
+                    "them, never random ones",
                     (unsigned long long)run->pin_step, hash_to_hex(&run->pin_digest, hex));
     } else if (self->resume.path[0] && own_step > 0 && !self->peers_turn) {
         load(self, own_step, self->resume.path, false, out);
@@ -90,13 +93,14 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     } else {
         self->failures++;
         // mutant: a folder that failed is never read again
-        self->peers_turn = false; // Nobody is known who could be asked
-        outbox_note(out, "model.unknown genesis is not to be had, and no digest is on record yet; "
-                         "trying again");
+        self->peers_turn = false; // Without a digest there is nothing to ask peers for
+        outbox_note(out, "model.unknown genesis is not available, and no digest is on record yet; "
+                         "retrying");
     }
 }
 
-// A model that is not the one on record is never taken, and never replaced by another.
+// Counts a failure; the other source has the next turn. A model that is not the recorded one is
+// never used.
 static void failed(struct replica *self, bool was_folder, const char *reason, struct outbox *out)
 {
     self->failures++;
@@ -112,7 +116,7 @@ static void hear_built(struct replica *self, const struct member *member,
     // mutant: a model of any size is trained
     self->built = built->ok && built->payload_bytes == bytes;
     self->floats = built->floats;
-    if (!built->ok) // A want of memory may be over; a wrong shape stays
+    if (!built->ok) // A lack of memory may pass; a wrong shape does not
         outbox_quit(out, built->may_pass ? EX_TEMPFAIL : EX_CONFIG,
                     "the run's model cannot be built: %s", built->reason);
     else if (!self->built)
@@ -176,14 +180,14 @@ static void hear_fetched_model(struct replica *self, const struct wire_fetched_m
                &(struct wire_load){ .step = fetched->step, .epoch = self->fetched_epoch });
 }
 
-// Lets go of what is held, to get hold of the right thing.
+// Drops the held parameters, so that the right ones are obtained.
 static void start_over(struct replica *self, bool peers_turn)
 {
     self->holding = false;
     self->failures = 0;
     self->peers_turn = peers_turn;
     self->stuck_ms = 0;
-    self->end_digest = (struct hash){ { 0 } }; // Of a time that a restore may have given up
+    self->end_digest = (struct hash){ { 0 } }; // A restore may have given up that epoch's end
     self->beginnings++;
     self->ready = false;
 }
@@ -198,7 +202,7 @@ void replica_repair(struct replica *self, struct outbox *out)
     start_over(self, true);
 }
 
-// Once we are at the step that the run is bound to. False: our bits are not those of the others.
+// At the given recorded step: checks our digest, and pins the step once. False: our digest differs.
 static bool settle(struct replica *self, uint64_t step, const struct hash *digest,
                    struct outbox *out)
 {
@@ -210,7 +214,7 @@ static bool settle(struct replica *self, uint64_t step, const struct hash *diges
     return true;
 }
 
-// An epoch's end is news and may be lost; RUN tells of the same step, later.
+// EPOCH_END is news and may be lost. RUN names the same step later.
 static bool settle_epoch_end(struct replica *self, const struct wire_run *run, struct outbox *out)
 {
     // mutant: only the news say which step is pinned
@@ -240,7 +244,7 @@ void replica_hear(void *state, const struct turn *turn)
     const void *body = turn->in->body;
     struct outbox *out = turn->out;
     if (turn->heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
-    if (turn->heard & HEARD_REBORN) { // It has forgotten what we hold
+    if (turn->heard & HEARD_REBORN) { // The coordinator restarted and has lost what we hold
         self->told = false;
         self->tell_ms = 0;
     }
@@ -266,7 +270,7 @@ void replica_tell(struct replica *self, const struct member *member, uint64_t no
     bool awaited = member->now.phase == PHASE_WARMUP || member->now.phase == PHASE_COOLDOWN ||
                    member->now.phase == PHASE_WAITING || member->now.phase == PHASE_PAUSED;
     // mutant: what is held is told once and for all
-    if (self->told_seq != member->now.log_seq) { // It may have forgotten: said once for each RUN
+    if (self->told_seq != member->now.log_seq) { // It may have lost it: told again for each RUN
         self->told_seq = member->now.log_seq;
         self->told = false;
         self->tell_ms = 0;
@@ -276,8 +280,8 @@ void replica_tell(struct replica *self, const struct member *member, uint64_t no
     outbox_mail(out, "coordinator", FRAME_HOLDS, &(struct wire_holds){ self->step, self->digest });
 }
 
-// True if going on from the pinned step is the only way left: the run is on so far that peers have
-// let go of the payloads in between, or one of them is not to be had.
+// True if the replica can only continue from the pinned step: it is so far behind that peers have
+// dropped the payloads in between, or one of them is not available.
 static bool is_left_behind(const struct replica *self, const struct member *member, uint64_t now_ms)
 {
     bool stuck = self->stuck_ms && now_ms - self->stuck_ms > REPLICA_STUCK_MS;
