@@ -30,8 +30,8 @@ struct parsing {
     void *self;
     struct row rows[ROWS_MAX];
     int rows_count;
-    size_t arguments; // So many came
-    int rc;           // Of the numbers, with `why`
+    size_t arguments; // Arguments taken so far
+    int rc;           // The fault of the numbers; its text is in `why`
     struct why *why;
 };
 
@@ -53,7 +53,7 @@ static void lay_flat(struct parsing *self, const struct flag *flags, void *targe
     }
 }
 
-// Letters are their own keys, as argp wants it; flags without one count from KEY_FIRST.
+// argp knows a flag by a key: its letter if it has one, else KEY_FIRST plus its row.
 static void make_options(const struct parsing *self, struct argp_option options[ROWS_MAX + 1])
 {
     memset(options, 0, (ROWS_MAX + 1) * sizeof *options);
@@ -216,7 +216,7 @@ int command_number(const char *flag, const char *text, uint64_t min, uint64_t ma
     return 0;
 }
 
-// ---- what all actors share ----------------------------------------------------------------------
+// ---- flags that all actors share ----------------------------------------------------------------
 
 const struct flag command_flags[] = {
     FLAG("identity-secret-key-path", 'i', "FILE", TO_TEXT(struct command, identity_path),
@@ -241,7 +241,7 @@ const struct flag command_flags[] = {
          .group = COMMAND_GROUP),
     FLAG("verbose", 'v', NULL, TO_COUNT(struct command, verbose), "Log every message as well",
          .group = COMMAND_GROUP),
-    // Psyche's, and where their thing is, if anywhere
+    // Psyche's flags, refused with the place of what they do, if there is one
     FLAG_OF_PSYCHE("tui", "there is no terminal interface; use zmq-monitor"),
     FLAG_OF_PSYCHE("logs", "lines go to stderr, states to zmq-monitor"),
     FLAG_OF_PSYCHE("iroh-relay", "peers are reached by tcp"),
@@ -321,7 +321,7 @@ int command_check(struct command *self, struct why *why)
 
 int command_check_broker(struct command *self, const char *address, struct why *why)
 {
-    static const struct key nobody;
+    static const struct key none;
     int rc = command_check(self, why);
     if (rc < 0) return rc;
     if (!self->server_addr && address) {
@@ -334,7 +334,7 @@ int command_check_broker(struct command *self, const char *address, struct why *
         return why_set(why, FAULT_USAGE,
                        "where is the broker? --ticket TICKET (or TICKET) as "
                        "`shoal invite` prints it, or --server-addr HOST:PORT and --server-key HEX");
-    if (!key_equal(&self->ticket.server, &nobody)) return 0;
+    if (!key_equal(&self->ticket.server, &none)) return 0;
     return why_set(why, FAULT_USAGE,
                    "which key has the broker at %s? --ticket TICKET (or TICKET) "
                    "as `shoal invite` prints it, or --server-key HEX (or SERVER_KEY) as "

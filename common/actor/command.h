@@ -15,8 +15,8 @@
 //     int rc = command_parse(&line, argc, argv, &self, &why);
 //
 // A flag sets a field of the command's own struct. What that field holds before is the default. A
-// flag wins over its environment twin, the twin over the default. Flags of Psyche that we have no
-// thing for are known and refused by name, so that a Psyche user learns what is missing at once.
+// flag wins over its environment twin, the twin over the default. Flags of Psyche that have no
+// counterpart here are refused by name, so that a Psyche user learns at once what is missing.
 
 #include "common/actor/post.h"
 #include "common/actor/ticket.h"
@@ -119,19 +119,19 @@ struct command_line {
     const char *usage;            // What --usage says of the arguments that are no flags, or NULL
     const char *about;            // Sentences, an empty line, two examples
     struct flag_target arguments; // TO_TEXT: one; TO_LIST: several; zeros: none are taken
-    const char *none;             // Refuses a line without an argument; NULL: it is allowed
-    // What concerns several flags at once; NULL: nothing.
+    const char *none;             // Error text if there is no argument; NULL: that is allowed
+    // Checks that concern several flags at once; NULL: there are none.
     int (*check)(const void *self, struct why *why);
 };
 
-// Reads environment and arguments into *self. A line that is wrong in itself (an unknown flag, one
-// that is missing, `check`) ends the process with EX_USAGE, and --help, --usage and --version end
-// it with 0. A number out of its range is FAULT_USAGE with flag, value and range. Texts are
-// borrowed from argv and the environment.
+// Reads environment and arguments into *self. A wrong line (an unknown flag, a missing flag, a
+// fault of `check`) ends the process with EX_USAGE; --help, --usage and --version end it with 0. A
+// number out of its range is FAULT_USAGE with flag, value and range. Texts are borrowed from argv
+// and the environment.
 int command_parse(const struct command_line *line, int argc, char **argv, void *self,
                   struct why *why);
 
-// ---- what all actors share ----------------------------------------------------------------------
+// ---- flags that all actors share ----------------------------------------------------------------
 
 struct command {
     const char *identity_path; // -i, --identity-secret-key-path, IDENTITY_SECRET_KEY_PATH
@@ -142,19 +142,20 @@ struct command {
     const char *state_dir;     // --state-dir, STATE_DIRECTORY
     bool json;                 // --json
     int verbose;               // -v
-    struct ticket ticket;      // What all of these say, once checked
+    struct ticket ticket;      // Run, broker and key from all of these, once checked
 };
 
 // For FLAGS_OF, with a struct command. --help shows them after all others.
 enum { COMMAND_GROUP = 9 };
 extern const struct flag command_flags[];
 
-// The last checks that need the whole line: EX_USAGE texts name flag, value and what is allowed.
-// Fills in what a ticket says and no flag does: run_id, server_addr, and `ticket` for the post.
+// Checks the shared flags together: a fault's text names flag, value and what is allowed. A flag
+// wins over the ticket; the ticket fills in run_id and server_addr if they are not given. Fills in
+// `ticket` for the post.
 int command_check(struct command *self, struct why *why);
 
-// The same for a command that needs a broker: where it is and its key are known, or FAULT_USAGE.
-// `address`: where it is if nobody says.
+// The same for a command that needs a broker. FAULT_USAGE if its address or its key is not known.
+// `address` is the default address; NULL: none.
 int command_check_broker(struct command *self, const char *address, struct why *why);
 
 // Loads the identity that path or environment name.

@@ -1,3 +1,7 @@
+// Opening takes the directory's lock, reads both slots and keeps the newer whole one. A write with
+// number n goes to slot n % 2, so it never touches the newest record. A slot counts only if its
+// hash fits and its number belongs into that slot.
+
 #include "common/actor/journal.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -12,7 +16,7 @@
 #include <unistd.h>
 
 enum { SLOT = 4096, MAGIC = 0x314a4853 }; // "SHJ1"
-#define NUMBER_MAX (UINT64_MAX >> 1)      // Of a write: no honest journal gets there
+#define NUMBER_MAX (UINT64_MAX >> 1)      // The last write: no honest journal reaches it
 
 struct slot {
     uint32_t magic, count;
@@ -32,7 +36,8 @@ static struct hash slot_hash(const struct slot *slot)
     return hash_of_two(head, sizeof head, slot->bytes, slot->count);
 }
 
-// Whole, and where its number belongs, so that the next write spares it.
+// True if the slot is whole and its number belongs into it. Otherwise the next write could destroy
+// the newest record.
 static bool slot_is_whole(const struct slot *slot, uint64_t place)
 {
     if (slot->magic != MAGIC || slot->count > JOURNAL_RECORD_MAX) return false;
@@ -64,7 +69,7 @@ static int take_lock(const char *dir, struct why *why, int *ret_lock)
     }
     int count = snprintf(pid, sizeof pid, "%ld", (long)getpid());
     if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)count, 0) != count)
-        pid[0] = 0; // Only for people
+        pid[0] = 0; // The number is only for the error text of another process
     *ret_lock = fd;
     return 0;
 }
@@ -80,8 +85,8 @@ static int read_slots(struct journal *self, const char *path, struct why *why)
     if (!whole[0] && !whole[1]) {
         if (slot_is_blank(&slots[0]) && slot_is_blank(&slots[1])) return 0;
         return why_set(why, FAULT_CORRUPT,
-                       "%s: neither record is whole; remove the file to take part again as "
-                       "one who promised nothing, after the round that is open has ended",
+                       "%s: neither record is whole; after the open round has ended, remove "
+                       "the file to take part again without earlier promises",
                        path);
     }
     int newest = whole[0] && (!whole[1] || slots[0].number > slots[1].number) ? 0 : 1;
@@ -89,7 +94,8 @@ static int read_slots(struct journal *self, const char *path, struct why *why)
     return 0;
 }
 
-// The names of a directory and of its parent: a record in a file that no power cut may take away.
+// Makes the names of the directory and of its files durable, so that a power cut cannot remove the
+// file.
 static int sync_names(const char *dir, struct why *why)
 {
     int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
@@ -144,8 +150,8 @@ int journal_write(struct journal *self, const void *bytes, size_t count, struct 
     ensure(count <= JOURNAL_RECORD_MAX);
     if (self->newest.number == NUMBER_MAX)
         return why_set(why, FAULT_LIMIT,
-                       "journal: it says that it was written 2^63 times; remove it "
-                       "after the round that is open has ended");
+                       "journal: its number says 2^63 writes; remove it after the "
+                       "open round has ended");
     struct slot slot = { .magic = MAGIC,
                          .count = (uint32_t)count,
                          .number = self->newest.number + 1 };
@@ -155,7 +161,7 @@ int journal_write(struct journal *self, const void *bytes, size_t count, struct 
         pwrite(self->fd, &slot, sizeof slot, (off_t)(slot.number % 2) * SLOT) != sizeof slot ||
         failpoint("journal_sync") < 0 || fdatasync(self->fd) != 0)
         return why_set(why, fault_from_errno(errno),
-                       "journal: %s; ending, a restart reads the record before", strerror(errno));
+                       "journal: %s; ending, a restart reads the previous record", strerror(errno));
     self->newest = slot;
     return 0;
 }

@@ -1,13 +1,13 @@
 #pragma once
-// journal -- one small record that survives a crash: what a member promised last. Two slots in one
-// file are written in turn, each with a number and a hash; the newest whole one counts. So a crash
-// in the middle of a write leaves the older record, and a write costs one fdatasync.
+// journal -- one small record that survives a crash: the last promises of a member. Two slots in
+// one file are written in turn, each with a number and a hash; the newest whole one counts. So a
+// crash in the middle of a write leaves the previous record, and a write costs one fdatasync.
 //
 //     struct journal *journal;
 //     rc = journal_open(dir, &why, &journal);             // takes the directory's lock as well
 //     count = journal_read(journal, &bytes); rc = journal_write(journal, bytes, count, &why);
 //
-// One process (flock on <dir>/lock sees to that: FAULT_BUSY names the holder), one thread.
+// One process (flock on <dir>/lock; FAULT_BUSY names the holder), one thread.
 
 #include "common/base/fault.h"
 #include <stdint.h>
@@ -16,7 +16,8 @@ enum { JOURNAL_RECORD_MAX = 3968 };
 
 struct journal;
 
-// Makes the directory (0700) if it is not there; its name and the file's are durable then. FAULT_CORRUPT if both slots are damaged.
+// Makes the directory (0700) if it does not exist. The names of directory and file are durable when
+// it returns. FAULT_CORRUPT if both slots are damaged.
 int journal_open(const char *dir, struct why *why, struct journal **ret_journal);
 void journal_close(struct journal **self_p);
 

@@ -5,10 +5,10 @@
 //    struct msg ──▶ step (state, message in) ─▶ outbox   │──▶ mail, news, disk, clock, log,
 //                 └──── pure: no I/O, clock, chance ─────┘     learner, fetcher ...
 //
-// A core is a function: (state, message in) -> (state', effects out). Whatever it wants done is a
-// message too, to a member by mail, to everybody as news, or to a port of its own process, and
-// whatever comes of it comes back as a message. Who carries them is not its business: ZeroMQ and
-// LMDB in the field, a priority queue in the simulator. All kinds stand in common/wire/frames.def.
+// A core is a function: (state, message in) -> (state', effects out). An effect is a message too:
+// mail to a member, news to all subscribers, or a job for a port of its own process. Its result
+// comes back as a message. The core does not know what carries the messages: ZeroMQ and LMDB in
+// production, a priority queue in the simulator. All kinds are listed in common/wire/frames.def.
 //
 // The order of effects is the crash-safety argument: a shell performs them in order, and what
 // follows a store happens only once the store is durable.
@@ -26,7 +26,7 @@ struct msg {
     uint64_t now_ms;      // Stamped on delivery, monotonic: the only clock a core ever sees
     uint16_t kind;        // Of frames.def; decides the type of `body`
     const char *run;      // The run that the sender takes part in; "" for a local port
-    const char *from;     // The actor it came from, by the broker's word; "" for a local port
+    const char *from;     // The sender's name, as the broker gave it; "" for a local port
     struct key sender;    // The key whose signature was verified; none if unsigned or local
     uint64_t incarnation; // Of the sender, 0 if local
     uint64_t seq;         // Of the sender's news or mail, 0 if local
@@ -37,7 +37,7 @@ struct msg {
 
 enum port {
     PORT_MAIL,    // To one actor by name; lost mail comes back UNDELIVERABLE, or not at all
-    PORT_NEWS,    // To all who subscribed; may be lost
+    PORT_NEWS,    // To all subscribers; may be lost
     PORT_DISK,    // A record: durable before any later effect is performed
     PORT_CLOCK,   // Ring once at `at_ms` or soon after; the earliest of several wins
     PORT_LOG,     // A line for the log
@@ -74,13 +74,13 @@ void outbox_quit(struct outbox *out, uint8_t exit_code, const char *format, ...)
 // A stable name first, then key=value: "round.committed round=7 trained=4/5 took_ms=812".
 void outbox_note(struct outbox *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// What every actor looks like from outside. The state is `size` bytes without pointers, so it can
-// be copied, compared and thrown away; `init` is given zeroed memory.
+// An actor as shell and simulator see it. The state is `size` bytes, zeroed at first, without
+// pointers to memory outside it, so it can be compared and thrown away.
 struct actor {
     size_t size;
     void (*step)(void *state, const struct msg *in, struct outbox *out);
 };
 
-// "trainer.3fa2b1c4d5e6f708": the role and the first 16 digits of the key, so that nobody can be
-// called what another is called. The coordinator of a run is just "coordinator".
+// "trainer.3fa2b1c4d5e6f708": the role and the first 16 digits of the key, so that actors have
+// different names. The coordinator of a run is just "coordinator".
 void actor_name(uint8_t role, const struct key *key, char ret_name[ACTOR_NAME_MAX + 1]);

@@ -1,3 +1,6 @@
+// Each function packs its body into the outbox's memory at once, so the caller may reuse its own. A
+// body that does not fit, or that its kind does not allow, is our fault (ensure).
+
 #include "common/actor/msg.h"
 #include "common/base/ensure.h"
 #include <stdarg.h>

@@ -1,3 +1,9 @@
+// The post connects the mail, says HELLO once a second, and on the broker's WELCOME connects the
+// news and asks for the last values of the run (RECALL). When the broker is silent for too long, it
+// opens new sockets. A frame must pass in this order: two parts; the body decodes; the signature
+// verifies, and that of an enclosed claim, too. What concerns the post itself ends here; the rest
+// goes to the core.
+
 #include "common/actor/post.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -26,16 +32,17 @@ struct post {
     char run[WIRE_RUN_MAX + 1];
     struct ticket broker;
     struct curve_key broker_key;
-    void *context, *mail, *news, *events; // Events: what becomes of the mail's handshakes
+    void *context, *mail, *news, *events; // events: the results of the mail's handshakes
     uint64_t seq, hello_ms, heard_ms, broker_instance;
-    uint32_t failures; // Handshakes that came to nothing, in a row
+    uint32_t failures; // Failed handshakes in a row
     char trouble[256];
     zmq_msg_t part;  // The frame in hand: letters point into it
     uint8_t *buffer; // For the frame being sent
     struct wire_arena scratch;
 };
 
-// What libzmq takes as a host, and does not end the process for: a name or an address, also [::1%eth0].
+// True for a host that libzmq accepts: a name or an address, also [::1%eth0]. Other text may make
+// libzmq end the process.
 static bool is_host(const char *text, size_t count)
 {
     static const char inside[] =
@@ -56,8 +63,8 @@ bool post_endpoint(const char *broker, unsigned offset, char *ret_endpoint, size
                     port + offset) < (int)max;
 }
 
-// The last words of an actor, such as LEAVE, are given LINGER_MS to get out. Mail to a broker that is not
-// connected is not queued for whoever is there later. NULL: no descriptor is left.
+// Frames that are sent just before the end, such as LEAVE, get LINGER_MS to leave. Mail is not
+// queued while no broker is connected. NULL: no descriptor is left.
 static void *new_socket(struct post *self, int type)
 {
     void *socket = net_socket_new(self->context, type, WIRE_FRAME_MAX, QUEUE_MAX);
@@ -75,7 +82,7 @@ static void connect_socket(struct post *self, void *socket, unsigned offset)
     ensure(zmq_connect(socket, endpoint) == 0);
 }
 
-// "Every kind but those": there is no such subscription, so each wanted kind is named.
+// ZeroMQ has no subscription to all but some topics, so each wanted kind is named.
 static void subscribe(struct post *self)
 {
     char topic[96];
@@ -89,7 +96,7 @@ static void subscribe(struct post *self)
     }
 }
 
-// The mail first: while it is watched, its events have a reader.
+// Closes the mail before its events, so that the events have a reader as long as they are written.
 static void close_sockets(struct post *self)
 {
     net_socket_close(&self->mail);
@@ -97,9 +104,9 @@ static void close_sockets(struct post *self)
     net_socket_close(&self->news);
 }
 
-// The news have a socket at once, and a connection from the first WELCOME on: a broker that does not
-// know us yet would refuse it, and then it were deaf. False: no descriptor is left, and the sockets
-// that were there are there still.
+// Opens new sockets in place of the old ones. The news socket connects only after the first
+// WELCOME: a broker that does not know us yet would refuse it, and a refused socket does not
+// reconnect. False: no descriptor is left, and the old sockets stay.
 static bool open_sockets(struct post *self)
 {
     failpoint("connect");
@@ -149,7 +156,7 @@ int post_new(const struct post_options *options, struct why *why, struct post **
                        options->broker->address, 65536 - POST_PORTS);
     if (!curve_of_key(&options->broker->server, &key))
         return why_set(why, FAULT_USAGE,
-                       "the broker's key is the key of nobody: 64 digits as "
+                       "the broker's key is not valid: 64 digits as "
                        "`shoal show-identity -i broker.key` prints them");
     struct post *self = calloc(1, sizeof *self);
     ensure(self);
@@ -221,7 +228,7 @@ void post_publish(struct post *self, uint16_t kind, const void *body)
     post_mail(self, "news", kind, body); // News may be lost
 }
 
-// ---- what keeps us out --------------------------------------------------------------------------
+// ---- failed handshakes --------------------------------------------------------------------------
 
 static void be_in_trouble(struct post *self, const char *text)
 {
@@ -232,7 +239,7 @@ static void be_in_trouble(struct post *self, const char *text)
                  self->broker.address, text);
 }
 
-// A broker with another key than ours says nothing at all: it hangs up, every time.
+// A broker with another key than the ticket's closes every connection without an answer.
 static void hear_event(struct post *self, uint16_t event)
 {
     char text[256], hex[KEY_HEX];
@@ -242,15 +249,15 @@ static void hear_event(struct post *self, uint16_t event)
     } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
         key_to_hex(identity_key(self->options.identity), hex);
         snprintf(text, sizeof text,
-                 "the broker does not admit our key %s: its owner has to list it, "
-                 "or to invite us",
+                 "the broker does not admit our key %s: its owner must list the key "
+                 "or invite us",
                  hex);
         be_in_trouble(self, text);
     } else if (++self->failures >= FAILURES_MAX) {
         key_to_hex(&self->broker.server, hex);
         snprintf(text, sizeof text,
-                 "whoever answers there does not hold the key %s: is the ticket "
-                 "(or --server-key) of this broker, and is it the broker's port?",
+                 "the server there does not hold the key %s: is the ticket "
+                 "(or --server-key) that of this broker, and is it the broker's port?",
                  hex);
         be_in_trouble(self, text);
     }
@@ -290,7 +297,8 @@ void post_tick(struct post *self)
 
 // ---- receiving ----------------------------------------------------------------------------------
 
-// Two parts, or it is thrown away whole. The second stays in self->part.
+// Reads one message whole and returns its number of parts; 0: none waits. `first` gets the first
+// part, cut to fit; `part` keeps the last one.
 static int receive(void *socket, char *first, size_t first_max, zmq_msg_t *part)
 {
     zmq_msg_t head;
@@ -314,14 +322,14 @@ static int receive(void *socket, char *first, size_t first_max, zmq_msg_t *part)
     return parts;
 }
 
-// True if it is the first of this broker's life: the core may want to say again what the last one
-// lost.
+// True if it is the first WELCOME of this broker process: the core may have to send again what the
+// previous process lost.
 static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
 {
     char text[256];
     if (welcome->instance == self->broker_instance) return false;
     void *news = self->broker_instance ? new_socket(self, ZMQ_SUB) : NULL;
-    if (self->broker_instance && !news) { // It says WELCOME again in a second
+    if (self->broker_instance && !news) { // Retried at the next WELCOME, in a second
         be_in_trouble(self, no_descriptor(text));
         return false;
     }
@@ -329,7 +337,7 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
     if (!self->options.quiet)
         log_line(LOG_INFO, "broker.welcome address=%s name=%s", self->broker.address,
                  self->options.name);
-    if (news) { // Another life of it may have refused the news
+    if (news) { // The previous process may have refused the old socket, which is deaf then
         net_socket_close(&self->news);
         self->news = news;
         subscribe(self);
@@ -350,7 +358,7 @@ static enum post_result bad(struct letter *letter, const char *reason)
     return POST_BAD;
 }
 
-// The claim that somebody passes on was signed by the one it names.
+// True if the enclosed claim is signed by the author that it names.
 static bool is_true_testimony(const struct wire_testimony *testimony)
 {
     struct wire_head head;
@@ -376,7 +384,7 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     size_t count = zmq_msg_size(&self->part);
     const void *body;
     arena->used = 0;
-    // What the broker recalls comes by mail from nobody: it is news like any other.
+    // The answers to a RECALL come by mail with an empty sender: they are news.
     unsigned allowed = !mail || !ret_letter->from[0] ? WIRE_NEWS : WIRE_MAIL;
     if (!wire_unpack(bytes, count, allowed, arena, &head, &body, &refusal)) {
         wire_refusal_text(&refusal, ret_letter->reason, sizeof ret_letter->reason);
@@ -391,13 +399,13 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
         ret_letter->msg.frame_bytes = (uint32_t)count;
     }
     if (head.kind == FRAME_TESTIMONY && !is_true_testimony(body))
-        return bad(ret_letter, "the claim inside was not signed by whom it names; dropped");
+        return bad(ret_letter, "the enclosed claim is not signed by its author; dropped");
     if (strcmp(ret_letter->from, "broker") == 0) {
         if (head.kind == FRAME_UNDELIVERABLE && !((const struct wire_undeliverable *)body)->to[0])
-            self->hello_ms = 0; // It has forgotten us: say HELLO at once
+            self->hello_ms = 0; // It does not know us any more: say HELLO at once
         bool unwelcome = head.kind == FRAME_UNDELIVERABLE &&
                          ((const struct wire_undeliverable *)body)->kind == FRAME_HELLO;
-        if (unwelcome) // The core hears of it, and gives up
+        if (unwelcome) // The shell receives it and ends the process
             snprintf(self->trouble, sizeof self->trouble, "%s",
                      ((const struct wire_undeliverable *)body)->reason);
         if (!unwelcome && (head.kind != FRAME_WELCOME || !hear_welcome(self, body)))

@@ -1,3 +1,7 @@
+// One turn of the loop: wait, then signals, mail, news, answers of workers, the alarm; each message
+// is one step of the core. Then the turn's stores become durable together, then the other effects
+// are performed in order. Last come the post's HELLO, the watchdog and the time limit of leaving.
+
 #include "common/actor/shell.h"
 #include "common/actor/post.h"
 #include "common/base/clock.h"
@@ -15,8 +19,8 @@
 #include <unistd.h>
 #include <zmq.h>
 
-// Half is for what waits already, half for one step more: that all of MEMBERS_MAX are dropped at once
-// is a record and a note for each.
+// A turn ends when half of the outbox is full; the other half is for one more step. The largest
+// step drops all of MEMBERS_MAX at once, with a record and a note for each.
 enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20 };
 
 struct shell {
@@ -112,7 +116,7 @@ void shell_mail(struct shell *self, const char *to, uint16_t kind, const void *b
 {
     if (!post_mail(self->post, to, kind, body) && post_is_known(self->post))
         drop(self, to,
-             "not sent: the broker is away or its queue full; said again until acknowledged");
+             "not sent: the broker is away or its queue is full; resent until acknowledged");
 }
 
 // ---- effects ------------------------------------------------------------------------------------
@@ -183,7 +187,7 @@ static bool is_store(const struct effect *effect)
            effect->kind != FRAME_POSITION && effect->kind != FRAME_FORGET;
 }
 
-// All stores of the turn, durable in one go, and then everything else in order.
+// Makes all stores of the turn durable at once, then performs all other effects in order.
 static int flush(struct shell *self, struct why *why)
 {
     struct disk *disk = &self->options.disk;
@@ -231,7 +235,7 @@ static bool has_room(const struct shell *self)
     return self->out.count < EFFECTS_MAX / 2 && self->out.used < OUTBOX_BYTES / 2;
 }
 
-// The broker's last word: whoever has our name is newer, and has our place.
+// The broker has refused our HELLO for good, for example because a newer process has our name.
 static void give_up(struct shell *self, const struct wire_undeliverable *no)
 {
     self->quitting = true;
@@ -273,7 +277,7 @@ static void take_signals(struct shell *self)
     while (read(self->signals, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGHUP) continue;
         if (self->patience_ms) {
-            self->quitting = true; // The second one means it
+            self->quitting = true; // The second signal ends the process at once
             continue;
         }
         log_line(LOG_INFO, "actor.asked_to_stop leaving the run");

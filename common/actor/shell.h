@@ -8,13 +8,14 @@
 //     │ stores of the turn in one transaction, durable; then all other effects, in their order   │
 //     └────────────────────────────────────────────────────────────────────────────────────────┘
 //
-// So nothing is said before the record that justifies it is on disk, and messages that arrive
-// together share one fsync. A frame that does not decode, is not signed where it must be, or whose
-// signature is wrong, is dropped with a line in the log (one a second at most) and changes nothing.
+// So nothing is sent before the record that justifies it is on disk, and messages that arrive
+// together share one fsync. A frame that does not decode, or whose signature is missing or wrong,
+// is dropped with a line in the log (one a second at most) and changes nothing.
 //
-// Broker silent for POST_SILENCE_MS: the sockets are made anew (a connecting ZeroMQ socket can go
-// deaf for good), and HELLO is said again. SIGTERM and SIGINT become a QUIT message to the core,
-// which leaves the run; a second one, or SHELL_PATIENCE_MS, ends the process anyway.
+// If the broker is silent for POST_SILENCE_MS, the sockets are opened again (a connecting ZeroMQ
+// socket can go deaf for good), and HELLO is sent again. SIGTERM and SIGINT become a QUIT message
+// to the core, which leaves the run. A second signal, or SHELL_PATIENCE_MS, ends the process in any
+// case.
 //
 // systemd: READY=1 after the first step, WATCHDOG=1 from the loop, STATUS= from the core's notes.
 
@@ -27,14 +28,15 @@
 
 enum { SHELL_TURN_MAX = 64, SHELL_PATIENCE_MS = 3000, SHELL_WORKERS_MAX = 4 };
 
-// Where records go. All called from the loop's thread. A fault ends the process: the next life
-// recovers from what is there.
+// Where records go. All functions are called from the loop's thread. A fault ends the process; a
+// restart recovers from what is on disk.
 struct disk {
     void *arg;
     int (*begin)(void *arg, struct why *why);
     int (*store)(void *arg, uint16_t kind, const uint8_t *body, size_t count, struct why *why);
     int (*commit)(void *arg, struct why *why); // Durable when it returns 0
-    // A job to PORT_DISK that is no store (RECITE, POSITION, FORGET). May be NULL: nothing is done.
+    // A job for PORT_DISK that is not a store (RECITE, POSITION, FORGET). May be NULL: jobs are
+    // ignored.
     int (*job)(void *arg, uint16_t kind, const void *body, struct why *why);
 };
 
@@ -45,18 +47,18 @@ struct shell_options {
     uint8_t role;
     const char *name;            // "" or NULL: the role and the key, see actor_name
     const char *run;             // Run id, 1 to 32 bytes
-    const struct ticket *broker; // Where it is, and its key
+    const struct ticket *broker; // Its address and key
     bool follows_news;           // Subscribes to the run
-    const char *const *deaf_to;  // Kinds of news it need not hear, NULL-terminated; or NULL
+    const char *const *deaf_to;  // Kinds of news not to subscribe to, NULL-terminated; or NULL
     uint64_t incarnation;        // For START and for every frame it sends
     uint64_t instance;           // Of this process: unix ms at its start
     struct disk disk;
-    // NULL, or called after each turn: looks at the core's state, and changes nothing of it.
+    // Called after each turn; may read the core's state but must not change it. May be NULL.
     void (*after_turn)(void *arg);
     void *after_turn_arg;
     struct worker *workers[SHELL_WORKERS_MAX];
     uint32_t workers_count;
-    // Messages before START (a JOURNAL, a RESUME), ended by one without a body.
+    // Messages before START (a JOURNAL, a RESUME); an entry without a body ends the list.
     struct {
         uint16_t kind;
         const void *body;
@@ -75,6 +77,6 @@ int shell_run(struct shell *self, struct why *why);
 // From within disk.job, on the loop's thread: sends one frame by mail, signed.
 void shell_mail(struct shell *self, const char *to, uint16_t kind, const void *body);
 
-// Blocks SIGTERM, SIGINT and SIGHUP for this thread and all it starts: to be called first in main,
-// so that only the shell's loop ever takes them.
+// Blocks SIGTERM, SIGINT and SIGHUP for this thread and all threads it starts. Call it first in
+// main, so that only the shell's loop takes these signals.
 sigset_t shell_block_signals(void);

@@ -1,3 +1,7 @@
+// Sends HELLO as soon as the mail is connected. On WELCOME the post sends the RECALL, and the tap
+// sends a letter to an actor that does not exist. When that letter comes back, all recalled state
+// has arrived. HELLOs are counted, because the answer to each of them also counts as POST_OWN.
+
 #include "common/actor/tap.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -21,8 +25,8 @@ struct tap {
     size_t kinds_count;
     uint64_t ticked_ms;
     uint64_t hellos, answers;               // Each HELLO is answered once
-    uint64_t barrier;                       // The answer that ends the RECALL; 0: none asked for
-    bool recalled, has_beat, has_run, told; // Of this life of the broker
+    uint64_t barrier;                       // Number of the answer that ends the RECALL; 0: none
+    bool recalled, has_beat, has_run, told; // Since the newest broker process
     uint64_t ask_ms;
 };
 
@@ -69,7 +73,7 @@ int tap_open(const struct tap_options *options, struct why *why, struct tap **re
     self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
     ensure(self->arena.bytes);
     struct ticket broker = *options->broker;
-    if (self->own) broker.has_invitation = false; // It would be used up by a key of this hour
+    if (self->own) broker.has_invitation = false; // A temporary key must not use it up
     struct post_options post = { .identity = identity,
                                  .quiet = true,
                                  .role = options->role,
@@ -108,8 +112,8 @@ static bool is_writable(struct tap *self)
     return events & ZMQ_POLLOUT;
 }
 
-// A HELLO to a socket that is not connected yet would be lost, and the state would come a second
-// later: so the first one waits for the connection. The post's own clock goes on all the same.
+// A HELLO on a socket that is not connected yet would be lost, and the state would come a second
+// later. So the first one waits for the connection, but the post ticks at least once a second.
 static void tick(struct tap *self)
 {
     uint64_t now_ms = clock_ms();
@@ -142,8 +146,8 @@ bool tap_wait(struct tap *self, int fd, uint64_t until_ms)
 
 // ---- hearing ------------------------------------------------------------------------------------
 
-// A new life of the broker: the post has sent the RECALL. What it has not answered of earlier
-// HELLOs it never will.
+// A new broker process: the post has sent the RECALL. The previous process will not answer earlier
+// HELLOs any more, so both counts start again.
 static void hear_welcome(struct tap *self)
 {
     const struct wire_ask ask = { .topic = TOPIC_RUN };
@@ -153,8 +157,8 @@ static void hear_welcome(struct tap *self)
     if (post_mail(self->post, "nobody", FRAME_ASK, &ask)) self->barrier = self->hellos + 1;
 }
 
-// A broker younger than its coordinator may know that it beats and not yet where the run stands:
-// the coordinator is asked, once a second, until it has said so.
+// A broker that started after the coordinator may have a BEAT of it but no RUN yet. Then the
+// coordinator is asked for RUN, once a second, until it arrives.
 static void ask_for_run(struct tap *self)
 {
     const struct wire_ask ask = { .topic = TOPIC_RUN };
@@ -175,7 +179,7 @@ static enum tap_result take(struct tap *self, bool mail, struct letter *ret_lett
     switch (post_take(self->post, mail, &self->arena, ret_letter)) {
     case POST_NOTHING: *ret_empty = true; return TAP_NOTHING;
     case POST_BAD: return TAP_BAD;
-    case POST_OWN: // One more HELLO answered, or the letter to nobody is back
+    case POST_OWN: // An answer to a HELLO, or the undeliverable letter has come back
         self->recalled = self->recalled || ++self->answers == self->barrier;
         return is_complete(self) ? TAP_COMPLETE : TAP_NOTHING;
     case POST_LETTER: break;

@@ -1,15 +1,15 @@
 #pragma once
-// tap -- a read-only ear on one run, and the mouth of an operator: what `zmq-monitor`, `shoal
-// status` and the demo's observer listen with.
+// tap -- observes one run, and sends an operator's mail. `zmq-monitor`, `shoal status` and the
+// demo's observer use it.
 //
 //     tap_open ─▶ HELLO ─▶ WELCOME ─▶ RECALL ─▶ last value of each state topic ─▶ TAP_COMPLETE
 //                                               every broadcast from then on   ─▶ TAP_FRAME ...
 //
-// That the kept state has been told is known by a letter to nobody, sent right after the RECALL:
-// mail keeps its order, so when it comes back as undeliverable all of the state has come before it.
+// Right after the RECALL the tap sends a letter to a name that no actor has. Mail keeps its order,
+// so when that letter comes back as undeliverable, all of the kept state has arrived.
 //
-// A tap can slow nobody: its queues are bounded, and what does not fit is lost at the broker. Needs
-// no key: without one it makes an identity for this process alone. One thread.
+// A tap slows no other actor: its queues are bounded, and the broker drops what does not fit. It
+// needs no key: without one it makes an identity for this process. One thread.
 
 #include "common/actor/post.h"
 
@@ -24,9 +24,9 @@ struct tap_options {
 
 enum tap_result {
     TAP_NOTHING,
-    TAP_FRAME,    // A frame whose signature, where it must have one, has been verified
-    TAP_COMPLETE, // All that the broker keeps of the run has been heard
-    TAP_BAD,      // Something that could not be taken; letter.reason says why
+    TAP_FRAME,    // A frame; its signature has been verified if its kind requires one
+    TAP_COMPLETE, // All state that the broker keeps of the run has arrived
+    TAP_BAD,      // A frame that was dropped; letter.reason tells why
 };
 
 struct tap;
@@ -34,25 +34,25 @@ struct tap;
 int tap_open(const struct tap_options *options, struct why *why, struct tap **ret_tap);
 void tap_close(struct tap **self_p); // NULL is allowed
 
-// Waits until something is to be taken, `fd` is readable (-1: none), or `until_ms` of the monotonic
-// clock has come; at most a second. True if `fd` is readable.
+// Waits until a frame waits, `fd` is readable (-1: none), or the monotonic clock reaches
+// `until_ms`; at most a second. True if `fd` is readable.
 bool tap_wait(struct tap *self, int fd, uint64_t until_ms);
 
-// What waits: call again until TAP_NOTHING. The letter's pointers live until the next call.
+// Takes the next frame; call it until TAP_NOTHING. The letter's pointers live until the next call.
 enum tap_result tap_take(struct tap *self, struct letter *ret_letter);
 
 bool tap_mail(struct tap *self, const char *to, uint16_t kind, const void *body);
 
 bool tap_is_connected(const struct tap *self); // The broker has answered at least once
 
-// FAULT_UNREACHABLE, with what is known of why no broker answers at `address`.
+// Returns FAULT_UNREACHABLE. The text tells why no broker answers at `address`, if that is known.
 int tap_no_answer(const struct tap *self, const char *address, unsigned patience_ms,
                   struct why *why);
 
 // The head of the letter, as wire_print_json takes it.
 struct wire_head tap_head(const struct letter *letter);
 
-// "RUN,COMMIT": kinds of news, at most `max`. FAULT_USAGE names the one that is none, and what was
-// meant.
+// Reads a list such as "RUN,COMMIT": kinds of news, at most `max`. FAULT_USAGE names the word that
+// is not a kind, and the nearest kind.
 int tap_parse_topics(const char *list, size_t max, struct why *why, uint16_t *ret_kinds,
                      size_t *ret_count);

@@ -1,3 +1,6 @@
+// A ticket is checked from outside to inside: one word, the prefix, base64, the length, the check
+// bytes, the version, then the fields. The layouts of ticket and invitation are drawn in ticket.h.
+
 #include "common/actor/ticket.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
@@ -52,7 +55,8 @@ struct reader {
     size_t used, count;
 };
 
-// A length and so many bytes of text; control characters are none.
+// Reads a length and that many bytes of text. False: too long, cut, or not printable ASCII without
+// blanks.
 static bool get_text(struct reader *in, char *text, size_t max)
 {
     if (in->used >= in->count) return false;

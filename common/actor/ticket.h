@@ -1,23 +1,23 @@
 #pragma once
-// ticket -- one line that says where a broker is, who it is, and that its bearer may come in.
+// ticket -- one line with a broker's address and key, a run, and perhaps an invitation.
 //
 //     shoal:<base64url of:>
 //     [1] [server: its Ed25519 key, 32] [n, address] [n, run; 0: any] [0 or 123, invitation]
 //     [the first 4 bytes of the SHA-256 of all before]
 //
-// The last four bytes find what a mail program did to the line; they protect from nobody. A ticket
-// holds no secret but its invitation, if that is a bearer's.
+// The last four bytes detect accidental changes, such as those of a mail program; they are no
+// protection against forgery. The only secret in a ticket is a bearer's invitation.
 //
-// An invitation is signed by the broker's own key or its owner's (shoal-broker --owner), so that the
-// broker can admit without a list:
+// An invitation is signed by the broker's own key or its owner's (shoal-broker --owner), so that
+// the broker can admit without a list:
 //
-//     [1] [expires, unix s, 8] [uses, 2] [number: random, 16] [guest: a key, or 0 for the bearer, 32]
+//     [1] [expires, unix s, 8] [uses, 2] [number: random, 16] [guest: a key, 0: the bearer, 32]
 //     [signature, 64: over "shoal invitation 1" 0, server, n run, and the 59 bytes above]
 //
-// It travels in the HELLO, which the guest signs and which only counts on a connection with the
-// guest's own key: nobody who sees it on the way can use it. The first `uses` keys that bring it
-// before it expires are admitted, the broker writes them down, and then it is used up. Numbers are
-// little-endian. Pure but for ticket_read; any thread.
+// It travels in the HELLO. The guest signs the HELLO, and the HELLO counts only on a connection
+// with the guest's own key, so a copy of it is useless to others. The broker admits and records the
+// first `uses` keys that show the invitation before it expires; then it is used up. Numbers are
+// little-endian. Pure except ticket_read; any thread.
 
 #include "common/crypto/identity.h"
 #include "common/wire/wire.h"
@@ -41,7 +41,7 @@ struct invitation {
     uint64_t expires_unix_s;
     uint16_t uses; // 1 ..
     uint8_t number[INVITATION_NUMBER_BYTES];
-    struct key guest; // Zeros: whoever comes first
+    struct key guest; // Zeros: any key, in the order in which they come
     struct signature signature;
 };
 
@@ -56,7 +56,8 @@ void invitation_sign(const struct invitation *self, const struct identity *owner
                      const struct key *server, const char *run,
                      uint8_t ret_bytes[INVITATION_BYTES]);
 
-// False: the bytes are no invitation; nothing is said of who signed it.
+// False: the bytes are not an invitation. It does not check the signature; invitation_is_by does,
+// over the broker's key and the run.
 bool invitation_parse(const uint8_t *bytes, size_t count, struct invitation *ret_invitation);
 bool invitation_is_by(const struct invitation *self, const struct key *owner,
                       const struct key *server, const char *run);

@@ -1,3 +1,7 @@
+// A zactor whose pipe carries jobs one way and answers the other, each as two frames: the kind, and
+// the packed body. The pipe has no limit, so neither side waits for the other. All signals are
+// blocked in the thread.
+
 #include "common/actor/worker.h"
 #include "common/base/ensure.h"
 #include <czmq.h>
@@ -39,12 +43,12 @@ struct worker *worker_new(enum port port, worker_body *body, void *arg)
         (struct wire_arena){ .bytes = malloc(JOB_ARENA), .max = JOB_ARENA }; // Touched as needed
     self->scratch = malloc(ANSWER_MAX);
     ensure(self->arena.bytes && self->scratch);
-    zsys_init();            // Before it there is no lock for what comes next
+    zsys_init();            // The next call needs the lock that this one makes
     zsys_set_pipehwm(0);    // Neither side ever waits for the other to drain
     zsys_handler_set(NULL); // Signals are the shell's, not CZMQ's
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // No thread of ours is ever interrupted
+    pthread_sigmask(SIG_SETMASK, &all, &before); // The new thread inherits it: no signal reaches it
     self->actor = zactor_new(run, self);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     ensure(self->actor);

@@ -1,12 +1,12 @@
 #pragma once
-// worker -- a thread behind a port of a core, for what is slow: the learner, the fetcher.
+// worker -- a thread behind a port of a core, for slow work: the learner, the fetcher.
 //
 //     core ──effect to PORT_X──▶ shell ──job──▶ worker thread (own loop, own sockets)
 //          ◀──── struct msg ──── shell ◀─answer─┘
 //
 // Jobs and answers are bodies of LOCAL kinds of frames.def, packed, over a CZMQ actor's pipe. A
-// worker answers in its own time and order; the core goes on meanwhile. Sockets are never shared:
-// the pipe's one end belongs to the shell's thread, the other to the worker's.
+// worker answers in its own time and order; meanwhile the core goes on. Sockets are never shared:
+// one end of the pipe belongs to the shell's thread, the other to the worker's.
 
 #include "common/actor/msg.h"
 
@@ -44,8 +44,8 @@ enum worker_turn { WORKER_JOB, WORKER_QUIET, WORKER_END };
 // body.
 enum worker_turn worker_next(struct worker *self, int timeout_ms, struct job *ret_job);
 
-// For those who poll sockets of their own: the pipe, to be in the poll set; then worker_next (self,
-// 0, ...).
+// The pipe, for a worker that polls its own sockets, too: when it is readable, call worker_next
+// (self, 0, ...).
 void *worker_pipe(struct worker *self);
 
 void worker_answer(struct worker *self, uint16_t kind, const void *body);
