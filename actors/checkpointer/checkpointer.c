@@ -1,3 +1,8 @@
+// Decides what is saved, and when. `wanted` is the next save: the end of an epoch, or on request
+// the newest pinned step. It is saved when the replica holds that step and the learner is free, and
+// then registered with the coordinator until that acknowledges it. A restore drops whatever it gave
+// up.
+
 #include "actors/checkpointer/checkpointer.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +16,8 @@ void checkpointer_init(struct checkpointer *self)
     self->wanted.step = self->position.step = NOTHING;
 }
 
-// A list too long for a manifest waits for an epoch end at which less is outstanding.
+// Copies the list of returned intervals into the save. False: the list is too long for a manifest,
+// and this step is not saved; a later one may have a shorter list.
 static bool keep_position(struct wire_save *save, struct interval *list,
                           const struct interval *returned, uint32_t count)
 {
@@ -25,7 +31,7 @@ static bool keep_position(struct wire_save *save, struct interval *list,
 static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_end *end)
 {
     if (end->step == self->saved.step && hash_equal(&end->digest, &self->saved.digest)) {
-        self->registering = true; // Written before; the coordinator asks again
+        self->registering = true; // It is saved already, but the coordinator has no record of it
         return;
     }
     struct wire_save save = {
@@ -48,7 +54,8 @@ static void hear_round(struct checkpointer *self)
         self->position = save;
 }
 
-// On request: the newest pinned step, once its digest is committed and we know its data position.
+// Takes up a request: the newest pinned step, once its digest is committed and its data position is
+// known.
 static void take_request(struct checkpointer *self)
 {
     const struct wire_run *run = &self->member.now;
@@ -70,7 +77,7 @@ static void hear_saved(struct checkpointer *self, const struct wire_saved *saved
     if (!saved->ok) {
         outbox_note(
             out,
-            "checkpoint.failed step=%llu reason=\"%s\"; the older ones stay, trying at the next",
+            "checkpoint.failed step=%llu reason=\"%s\"; the older ones stay, retrying at the next",
             (unsigned long long)saved->step, saved->reason);
         return;
     }
@@ -81,11 +88,11 @@ static void hear_saved(struct checkpointer *self, const struct wire_saved *saved
     self->replica.resume.step = saved->step;
     self->registering = true;
     self->resend_ms = 0;
-    blobs_forget(&self->blobs, saved->step, out); // They are in the checkpoint now
+    blobs_forget(&self->blobs, saved->step, out); // The checkpoint contains these payloads
 }
 
-// The news of an epoch's end may be lost, and without it there is no checkpoint: so it is asked
-// for.
+// EPOCH_END is news and may be lost, and without it there is no checkpoint. So a checkpointer that
+// holds the last step of an epoch and has not saved it asks for it.
 static void ask_for_end(struct checkpointer *self, uint64_t now_ms, struct outbox *out)
 {
     const struct wire_run *run = &self->member.now;
@@ -97,7 +104,7 @@ static void ask_for_end(struct checkpointer *self, uint64_t now_ms, struct outbo
     outbox_mail(out, "coordinator", FRAME_ASK, &(struct wire_ask){ .topic = TOPIC_RUN });
 }
 
-// The run was restored: what an earlier epoch did beyond counts no more.
+// After a restore, steps of earlier epochs beyond the restored step no longer count: drops them.
 static void give_up(struct checkpointer *self)
 {
     const struct wire_run *run = &self->member.now;
@@ -125,14 +132,14 @@ static void hear(void *state, const struct turn *turn)
     if (turn->heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body);
     if (turn->heard & HEARD_ACK) hear_ack(self, in->body);
     if (in->kind == FRAME_SAVED) hear_saved(self, in->body, turn->out);
-    // Not what an earlier life of the coordinator asked for: whoever wants it asks again
+    // A request of an earlier coordinator process is ignored; the operator can ask again
     if (in->kind == FRAME_CONTROL && member_is_coordinator(&self->member, in) &&
         in->incarnation >= self->member.incarnation)
         self->requested = true;
     give_up(self);
 }
 
-// Comes before the replica's turn: the next commit moves the parameters on.
+// Runs before the replica and the replay look, because the next commit changes the parameters.
 static void save(void *state, const struct turn *turn)
 {
     struct checkpointer *self = state;
@@ -141,13 +148,13 @@ static void save(void *state, const struct turn *turn)
     if (self->saving || self->wanted.step == NOTHING || !replica->holding || replica->loading)
         return;
     if (replica->step < self->wanted.step || replica->applying) return;
-    self->saving = true; // At that step, or it is among those pinned
+    self->saving = true; // The replica is at that step, or the learner has it pinned
     // mutant: restore: the way back is retired
     self->wanted.spare = self->member.now.way_back_step; // A restore would need it
     outbox_job(turn->out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
 }
 
-// Comes after it: whether the end of an epoch is missed depends on the step that is held.
+// Runs after them, because a missed EPOCH_END shows only by the step that the replica holds.
 static void register_saved(void *state, const struct turn *turn)
 {
     struct checkpointer *self = state;

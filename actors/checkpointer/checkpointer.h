@@ -1,11 +1,11 @@
 #pragma once
-// checkpointer -- a replica that writes itself down, and serves what it wrote.
+// checkpointer -- holds a replica, writes it to checkpoints, and serves it to peers.
 //
-//   EPOCH_END step s ─▶ replica at s, same digest ─▶ SAVE ─▶ SAVED ─▶ CHECKPOINT (until acknowledged)
+//   EPOCH_END step s ─▶ replica at s, same digest ─▶ SAVE ─▶ SAVED ─▶ CHECKPOINT, until its ACK
 //   CONTROL checkpoint ─▶ the newest pinned step, as soon as it is committed ─▶ SAVE ...
 //
-// It keeps the payloads of every commit since its newest checkpoint, on disk: after everything
-// was killed at once, checkpoint and payloads lead back to the committed digest. Pure.
+// It keeps on disk the payloads of every commit since its newest checkpoint. So even after all
+// processes were killed at once, checkpoint and payloads lead back to the committed digest. Pure.
 
 #include "common/pace/rounds/replay.h"
 #include "common/pace/rounds/round_view.h"

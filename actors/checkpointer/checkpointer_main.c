@@ -9,10 +9,9 @@
 
 static void init(void *state) { checkpointer_init(state); }
 
-// A checkpointer goes on from the newest checkpoint of its own that is whole: the highest step of
-// the latest epoch, since a restore may have given up higher ones of epochs before. A damaged one is
-// said and passed over here, by the caller's explicit choice, because the digest of the run decides
-// anyway.
+// A checkpointer resumes from its newest whole checkpoint: the highest step of the latest epoch,
+// since a restore may have given up higher steps of earlier epochs. A damaged checkpoint is logged
+// and skipped; that is safe, because the replica compares the digest with the run's record.
 static int find_checkpoint(const struct member_options *options, struct why *why,
                            struct wire_load *ret_resume)
 {
@@ -37,7 +36,7 @@ static int find_checkpoint(const struct member_options *options, struct why *why
             newest = i;
         any |= seen[i].fault == 0;
         if (seen[i].fault)
-            log_line(LOG_ERR, "checkpoint.damaged step=%llu dir=%s fault=%s; passed over",
+            log_line(LOG_ERR, "checkpoint.damaged step=%llu dir=%s fault=%s; skipped",
                      (unsigned long long)seen[i].step, options->checkpoint_dir,
                      fault_name(seen[i].fault));
     }
@@ -52,7 +51,7 @@ static const struct flag flags[] = {
     FLAG("checkpoint-dir", 'c', "DIR", TO_TEXT(struct member_options, checkpoint_dir),
          "Where checkpoints go (checkpoints; env CHECKPOINT_DIR)", .env = "CHECKPOINT_DIR"),
     FLAG("keep-steps", 0, "N", TO_NUMBER(struct member_options, keep, 1, 1000),
-         "How many of the newest stay (3; env KEEP_STEPS)", .env = "KEEP_STEPS"),
+         "Number of newest checkpoints to keep (3; env KEEP_STEPS)", .env = "KEEP_STEPS"),
     FLAG("tokenizer-dir", 0, "DIR", TO_TEXT(struct member_options, tokenizer_dir),
          "Tokenizer files to put beside the parameters (those of the genesis folder)"),
     FLAG("threads", 't', "N", TO_NUMBER(struct member_options, threads, 1, 64),

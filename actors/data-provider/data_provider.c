@@ -1,3 +1,6 @@
+// The role's list of parts: only the view of the newest round, whose number goes into the pings.
+// member.c joins and stays in the run.
+
 #include "actors/data-provider/data_provider.h"
 
 void data_provider_init(struct data_provider *self) { self->member.role = ACTOR_PROVIDER; }

@@ -1,11 +1,11 @@
 #pragma once
-// data_provider -- a member that has the run's samples, and whom trainers ask for them.
+// data_provider -- a member that has the run's samples and serves them to trainers.
 //
-//     JOIN (samples, manifest digest) ─▶ ADMITTED ─▶ PING, PING, PING ... ─▶ LEAVE, or the run is finished
+//     JOIN (samples, manifest digest) ─▶ ADMITTED ─▶ PING, PING, PING ... ─▶ LEAVE, or the run ends
 //
-// The samples themselves go over the bulk plane, which is the shell's; what the run needs to know
-// of them (how many a pass has, their manifest and their order) is said in JOIN and goes on
-// record with the first source. Who holds another dataset is refused, and ends. Pure.
+// The shell serves the samples over the bulk plane. JOIN tells what the run must know of them:
+// their number, their manifest and their order. The coordinator records that of the first data
+// provider. A provider with another dataset is refused and ends. Pure.
 
 #include "common/pace/rounds/round_view.h"
 

@@ -1,4 +1,6 @@
-// shoal-data-provider -- serves a folder of tokenised samples to the trainers of a run.
+// shoal-data-provider -- serves a folder of tokenised samples to the trainers of a run. It reads
+// data.toml, opens the folder, describes the dataset by its manifest, and then runs as a member;
+// the bulk server calls `answer` for each request.
 
 #include "actors/data-provider/data_provider.h"
 #include "common/data/source.h"
@@ -30,7 +32,8 @@ static int answer(void *arg, uint64_t position, uint32_t count, uint8_t **ret_by
     return rc;
 }
 
-// What trainers hold the samples against. Without it nobody could believe them.
+// Makes the description by which trainers check the samples. Without a manifest there is none, and
+// no trainer could trust the samples.
 static int describe(struct served *self, struct why *why)
 {
     const token_files_t *files = provider_files(self->provider);

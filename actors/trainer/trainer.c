@@ -1,8 +1,11 @@
+// The role's list of parts: replica, rounds, blobs, and the final report. What happens in a round
+// is decided in common/pace/rounds.
+
 #include "actors/trainer/trainer.h"
 
 void trainer_init(struct trainer *self) { self->member.role = ACTOR_TRAINER; }
 
-// The last word of a finished run: which digest this replica ended with.
+// The final report of a finished run: the digest of this replica, once it holds the last step.
 static bool is_done(void *state, const struct turn *turn)
 {
     const struct trainer *self = state;

@@ -7,7 +7,7 @@ static void init(void *state) { trainer_init(state); }
 
 static const struct flag flags[] = {
     FLAG("device", 'd', "WORD", TO_TEXT(struct member_options, device),
-         "What computes: cpu, cuda, or auto, which takes a GPU if there is one and says so (cpu). "
+         "Device: cpu, cuda, or auto, which takes a GPU if there is one and logs its choice (cpu). "
          "The GPU's part has been compiled, not yet run on a GPU"),
     FLAG("threads", 't', "N", TO_NUMBER(struct member_options, threads, 1, 64),
          "Compute threads (1)"),

@@ -1,3 +1,5 @@
+// The role's list of parts: rounds and blobs. Without a replica the rounds part only witnesses.
+
 #include "actors/witness/witness_actor.h"
 
 void witness_actor_init(struct witness_actor *self) { self->member.role = ACTOR_WITNESS; }

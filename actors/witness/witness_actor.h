@@ -1,6 +1,6 @@
 #pragma once
-// witness_actor -- a witness as an actor of its own: a member without parameters, in runs that elect such
-// witnesses. What it says in a round is decided in common/pace/rounds/rounds_member.h. Pure.
+// witness_actor -- a standalone witness: a member without parameters, in runs that elect such
+// witnesses. What it sends in a round is decided in common/pace/rounds/rounds_member.h. Pure.
 
 #include "common/pace/rounds/rounds_member.h"
 

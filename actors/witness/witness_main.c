@@ -7,7 +7,7 @@ static void init(void *state) { witness_actor_init(state); }
 
 static const struct command_line line = {
     .flags = member_flags,
-    .about = "Records who delivered what, and proves it.\n\n"
+    .about = "Records which results arrived in a round, and proves it by its vote.\n\n"
              "  shoal-witness -i secret.key --ticket ticket\n"
              "  shoal-witness -i secret.key --ticket ticket --state-dir /var/lib/shoal/w\n",
 };

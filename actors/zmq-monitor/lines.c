@@ -1,3 +1,6 @@
+// Each frame is printed in one line. ROUND and COMMIT frames are numbered by their round, so a jump
+// in the numbers tells how many were lost.
+
 #include "actors/zmq-monitor/lines.h"
 #include "common/base/ensure.h"
 #include "common/base/log.h"
@@ -14,7 +17,7 @@ static size_t print(const struct lines *self, const struct letter *letter)
                       : wire_print(msg->kind, msg->body, self->line, self->line_max);
 }
 
-// The line in self->line, which grows to what it takes.
+// Prints into self->line, which grows as needed.
 static void make_line(struct lines *self, const struct letter *letter)
 {
     size_t needed = print(self, letter);

@@ -1,4 +1,5 @@
-// zmq-monitor -- a read-only tap on a run: what is, at once, and then every broadcast.
+// zmq-monitor -- a read-only observer of a run: it prints the current state at once, and then every
+// broadcast. With --once it ends when the current state is complete.
 
 #include "actors/zmq-monitor/lines.h"
 #include "common/actor/command.h"
@@ -22,7 +23,7 @@ struct monitor {
 
 // ---- the loop -----------------------------------------------------------------------------------
 
-// True when there is nothing left to do: enough was printed, or all of the state.
+// True when the work is done: enough lines are printed, or with --once the whole state.
 static bool take_all(struct monitor *self, struct tap *tap)
 {
     struct letter letter;
@@ -105,7 +106,7 @@ static const struct flag flags[] = {
     FLAG("count", 'n', "N", TO_NUMBER(struct monitor, count_max, 1, UINT64_MAX),
          "End after N lines"),
     FLAG("gaps", 'g', NULL, TO_SWITCH(struct monitor, lines.shows_gaps),
-         "Say on stderr which rounds' news did not arrive"),
+         "Report on stderr which rounds' news did not arrive"),
     FLAGS_OF(command_flags, struct monitor, command),
     { 0 },
 };
