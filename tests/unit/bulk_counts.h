@@ -14,5 +14,5 @@ struct bulk_counts {
 // Of this server, since it was made. Whoever has an answer finds it counted.
 struct bulk_counts bulk_counts_of(const bulk_server_t *server);
 
-// Bytes of chunks that those who ask in this process took off their sockets, wanted or not.
+// Bytes of chunks that the fetchers of this process took off their sockets, wanted or not.
 uint64_t bulk_counts_received(void);

@@ -88,8 +88,7 @@ static int run(struct session *self, const struct testnet_options *options, stru
         self->progress.seq_len = (uint32_t)self->net.config.max_seq_len;
         self->kill_ms = clock_ms() + self->interval_ms;
         printf("run \"%s\": %u trainers, broker at %s, logs in %s\nThe keys are small numbers "
-               "and not secret: not "
-               "for real runs. Watch with: zmq-monitor --ticket %s\n",
+               "and not secret: not for real runs. Watch with: zmq-monitor --ticket %s\n",
                self->net.config.run_id, options->trainers, self->net.ticket.address,
                self->net.log_dir, self->net.ticket_path);
         rc = watch(self, why);

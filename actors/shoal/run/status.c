@@ -307,8 +307,7 @@ static int show_ledger(const struct status *self, struct why *why)
 static const struct flag flags[] = {
     FLAG("ledger", 'l', "DIR", TO_TEXT(struct status, ledger),
          "Read the ledger in the coordinator's state directory instead: draw all rounds again, "
-         "verify "
-         "the signatures in it, write nothing. Exit code 65 if a check fails"),
+         "verify the signatures in it, write nothing. Exit code 65 if a check fails"),
     FLAGS_OF(command_flags, struct status, command),
     { 0 },
 };
