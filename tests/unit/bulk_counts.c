@@ -1,3 +1,5 @@
+// bulk_counts -- wraps the three functions and counts by the port of the server whose socket it is.
+
 #include "tests/unit/bulk_counts.h"
 #include "common/base/ensure.h"
 #include "common/bulk/bulk_socket.h"

@@ -11,7 +11,7 @@ struct bulk_counts {
     uint64_t cut; // Connections
 };
 
-// Of this server, since it was made. Whoever has an answer finds it counted.
+// Of this server, since it was made. An answer is counted before its receiver can have it.
 struct bulk_counts bulk_counts_of(const bulk_server_t *server);
 
 // Bytes of chunks that the fetchers of this process took off their sockets, wanted or not.
