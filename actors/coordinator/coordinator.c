@@ -134,11 +134,11 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
         return;
     } else hear(self, &turn, in);
     uint8_t phase;
-    do { // One thing may ripen another, as a vote the next round
+    do { // One thing may ripen another, as a vote the next round. Each phase is told, however short it is
         phase = self->run.phase;
         epoch_settle(&self->epoch, &self->rounds, &turn);
+        news_settle(&self->news, &turn, epoch_lacks(&turn));
     } while (phase != self->run.phase);
-    news_settle(&self->news, &turn, epoch_lacks(&turn));
     uint64_t next_ms = self->beat_ms;
     // A deadline that has passed without effect waits for a message, not for the clock.
     // mutant: the clock is asked for a deadline that has passed

@@ -369,7 +369,7 @@ static void enter_witness(struct rounds *self, const struct turn *turn, const ch
 static void settle_open(struct rounds *self, const struct turn *turn)
 {
     const struct tally *tally = &self->tally;
-    bool late = turn->now_ms >= turn->presence->deadline_ms;
+    const bool late = turn->now_ms >= turn->presence->deadline_ms;
     if (turn->run->phase == PHASE_TRAIN) {
         bool complete = quorum_reached(tally->complete, tally->elected);
         // mutant: a round takes twice its time, and never less
@@ -378,7 +378,7 @@ static void settle_open(struct rounds *self, const struct turn *turn)
                       late       ? "the time is up"
                       : complete ? "all results are there"
                                  : "all witnesses have voted");
-        late = false;
+        return; // The phase is told first; whether it is over at once is looked at next
     }
     bool enough = quorum_reached(tally->voted, tally->elected);
     const bool decided = enough && (all_live_voted(self, turn) || all_live_accepted(self, turn));
