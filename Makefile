@@ -45,17 +45,17 @@ ISA_base   = $(OPT_KERNELS)
 
 # ---- what the programs are made of ----------------------------------------------------------------
 
-COMMON   := $(filter-out common/member/% $(if $(BLAS_LIB),,common/kernel/gemm_blas.c), $(wildcard common/*/*.c))
+COMMON   := $(filter-out common/member/% common/pace/% $(if $(BLAS_LIB),,common/kernel/gemm_blas.c), $(wildcard common/*/*.c))
 COMMON_CC := $(wildcard common/*/*.cc)
 # Cores: pure, linked by the actors and by the simulator alike. *_shell.c and *_main.c are the far
 # side of the wall; the front command and the monitor have no core.
 ACTORS    = coordinator trainer witness checkpointer data-provider
-CORE_DIRS = $(ACTORS:%=actors/%) common/member common/pace/rounds
+CORE_DIRS = $(ACTORS:%=actors/%) common/member common/pace common/pace/rounds
 CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach d,$(CORE_DIRS),$(wildcard $(d)/*.c)))
 SHELL_C  := $(foreach d,$(CORE_DIRS),$(wildcard $(d)/*_shell.c)) \
             $(filter-out %_main.c broker/post_office.c, $(wildcard broker/*.c))
 # What cores may lean on: pure parts of common. The simulator links these, libcrypto and nothing else.
-PURE     := common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c common/pace/*.c) common/net/endpoint.c \
+PURE     := common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c) common/net/endpoint.c \
             $(patsubst %,common/base/%.c,ensure hash hex interval key)
 MAINS    := $(wildcard actors/*/*_main.c) broker/broker_main.c
 bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(subst _,-,$(patsubst %_main.c,%,$(notdir $(1))))))

@@ -6,7 +6,7 @@
 //
 // Part of the coordinator's core: pure.
 
-#include "actors/coordinator/rounds.h"
+#include "common/pace/rounds/rounds.h"
 
 struct holding {
     uint64_t step;

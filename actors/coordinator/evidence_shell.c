@@ -1,6 +1,6 @@
 // evidence_shell -- the far side of evidence.h: the configuration beside a ledger, and Ed25519.
 
-#include "actors/coordinator/evidence.h"
+#include "common/pace/evidence.h"
 #include "actors/coordinator/rules_shell.h"
 #include "common/base/ensure.h"
 #include "common/base/fault.h"

@@ -4,7 +4,7 @@
 #include "common/run/run.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/claims.h"
 #include <string.h>
 
 void run_init(struct run *self, uint32_t snapshot_rounds)

@@ -15,7 +15,7 @@
 // Pure: no I/O, no clock. The arrays lie inside, so a struct run is large (about 16 MiB, most of
 // it never touched): take it zeroed from the system, never from the stack. One thread.
 
-#include "common/run/round.h"
+#include "common/pace/rounds/round.h"
 #include "common/run/table.h"
 
 struct run {

@@ -8,8 +8,8 @@
 
 #include "actors/coordinator/coordinator.h"
 #include "common/base/ensure.h"
-#include "common/run/bloom.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/bloom.h"
+#include "common/pace/rounds/claims.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

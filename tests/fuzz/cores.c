@@ -12,7 +12,7 @@
 #include "actors/trainer/trainer.h"
 #include "actors/witness/witness_actor.h"
 #include "common/base/ensure.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/claims.h"
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/events.h"
 #include "tests/fuzz/fuzz.h"

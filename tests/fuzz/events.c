@@ -5,7 +5,7 @@
 #include "tests/fuzz/events.h"
 #include "common/actor/msg.h"
 #include "common/crypto/identity.h"
-#include "common/run/bloom.h"
+#include "common/pace/rounds/bloom.h"
 #include "common/base/ensure.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -3,8 +3,8 @@
 // state of the core itself.
 
 #include "tests/fuzz/honest.h"
-#include "common/run/bloom.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/bloom.h"
+#include "common/pace/rounds/claims.h"
 
 #include <stdio.h>
 #include <stdlib.h>

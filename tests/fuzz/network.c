@@ -2,11 +2,11 @@
 // pack to the same bytes again, and a proof is believed only if it is the true one.
 
 #include "tests/fuzz/network.h"
-#include "actors/coordinator/tally.h"
+#include "common/pace/rounds/tally.h"
 #include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
 #include "common/optimizer/payload.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/claims.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/wire_fill.h"
 

@@ -2,9 +2,9 @@
 // checkpoints.
 
 #include "tests/live/ledger_check.h"
-#include "actors/coordinator/evidence.h"
+#include "common/pace/evidence.h"
 #include "common/ledger/ledger.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/claims.h"
 #include "common/wire/wire.h"
 #include <stdarg.h>
 #include <stdio.h>

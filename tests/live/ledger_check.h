@@ -10,7 +10,7 @@
 //
 // The reader is the test's own: it shares the records and the chain with the product, not the
 // rules. But for one: that all draws follow from the records, and that what the auditors said is
-// signed, is what shoal status --ledger shows as well (actors/coordinator/evidence.h).
+// signed, is what shoal status --ledger shows as well (common/pace/evidence.h).
 
 #include "common/base/hash.h"
 #include <stdbool.h>

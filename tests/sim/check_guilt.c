@@ -1,7 +1,7 @@
 // check_guilt -- see check_guilt.h. The ghost counts debts and verdicts on its own.
 
 #include "tests/sim/check_guilt.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/claims.h"
 #include <string.h>
 
 enum {

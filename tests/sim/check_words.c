@@ -3,7 +3,7 @@
 
 #include "common/base/ensure.h"
 #include "common/run/table.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/claims.h"
 #include "tests/sim/check_guilt.h"
 #include <string.h>
 #include <sysexits.h>

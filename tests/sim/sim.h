@@ -72,7 +72,7 @@
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/coordinator/coordinator.h"
-#include "actors/coordinator/evidence.h"
+#include "common/pace/evidence.h"
 #include "actors/data-provider/data_provider.h"
 #include "actors/trainer/trainer.h"
 #include "actors/witness/witness_actor.h"

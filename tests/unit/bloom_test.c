@@ -1,7 +1,7 @@
 // bloom_test -- a Bloom filter has Psyche's bits, the stated rate of false positives, and refuses
 // what cannot be one.
 
-#include "common/run/bloom.h"
+#include "common/pace/rounds/bloom.h"
 #include "tests/test.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 // place, does not.
 
 #include "actors/coordinator/coordinator.h"
-#include "actors/coordinator/evidence.h"
+#include "common/pace/evidence.h"
 #include "common/crypto/identity.h"
 #include "common/net/signed_frame.h"
 #include "tests/test.h"

@@ -1,7 +1,7 @@
 // When witnesses contradict each other, enough of them are asked for the claims that one is honest:
 // none of them twice, and none where all say the same.
 
-#include "actors/coordinator/tally.h"
+#include "common/pace/rounds/tally.h"
 #include "tests/test.h"
 #include <stdlib.h>
 #include <string.h>

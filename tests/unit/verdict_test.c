@@ -1,7 +1,7 @@
 // Verdicts from the findings of a case's judges: liars alone never make one, in a run of any size,
 // and a trainer that shows its result to one judge and hides it from another does not escape.
 
-#include "common/run/verdict.h"
+#include "common/pace/rounds/verdict.h"
 #include "common/run/quorum.h"
 #include "tests/test.h"
 #include <stdlib.h>

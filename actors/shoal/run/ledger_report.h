@@ -3,7 +3,7 @@
 // ledger proves it. Works beside a running coordinator, after its end, or on a copy. The ledger
 // is only read.
 
-#include "actors/coordinator/evidence.h"
+#include "common/pace/evidence.h"
 #include "common/actor/msg.h"
 #include "common/base/fault.h"
 

@@ -7,7 +7,7 @@
 //     if (heard & VIEW_COMMIT && run_view_accepts(view, &key)) ...
 
 #include "common/actor/msg.h"
-#include "common/run/round.h"
+#include "common/pace/rounds/round.h"
 
 enum view_heard {
     VIEW_RUN = 1,

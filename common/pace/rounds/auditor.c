@@ -3,7 +3,7 @@
 // anything. The finding is then sent until the coordinator acknowledges it.
 
 #include "common/pace/rounds/auditor.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/claims.h"
 #include <stdio.h>
 
 void auditor_begin(struct auditor *self, const struct round_view *view, const struct turn *turn)

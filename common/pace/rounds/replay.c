@@ -5,7 +5,7 @@
 
 #include "common/pace/rounds/replay.h"
 #include "common/base/ensure.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/claims.h"
 #include <string.h>
 #include <sysexits.h>
 

@@ -9,7 +9,7 @@
 
 #include "common/member/parts.h"
 #include "common/run/assignment.h"
-#include "common/run/round.h"
+#include "common/pace/rounds/round.h"
 
 struct round_view {
     struct round round; // The newest ROUND. Its field `last` stays empty: replay keeps the commits

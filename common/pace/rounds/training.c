@@ -3,7 +3,7 @@
 // acknowledges it.
 
 #include "common/pace/rounds/training.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/claims.h"
 #include <string.h>
 
 static void train(struct training *self, const struct round_view *view, const struct turn *turn)

@@ -7,7 +7,7 @@
 #include "common/pace/rounds/witness.h"
 #include "common/member/replica.h"
 #include "common/run/phase.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/claims.h"
 #include <string.h>
 
 void witness_begin(struct witness *self, const struct round_view *view, const struct member *member)

@@ -33,8 +33,8 @@
 
 #include "common/member/blobs.h"
 #include "common/pace/rounds/round_view.h"
-#include "common/run/bloom.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/bloom.h"
+#include "common/pace/rounds/claims.h"
 
 enum {
     ANSWERS_MAX = 32,

@@ -1,4 +1,4 @@
-#include "common/run/verdict.h"
+#include "common/pace/rounds/verdict.h"
 #include "common/run/quorum.h"
 
 enum { JUDGES_MIN = 3, JUDGES_FIRST = 21, JUDGES_MAX = 255 };

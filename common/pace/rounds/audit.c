@@ -29,11 +29,11 @@
 // A round waits for its auditors as it waits for its trainers. Two different claims of one round,
 // both signed by their author, eject it at once: that needs no judge.
 
-#include "actors/coordinator/audit.h"
+#include "common/pace/rounds/audit.h"
 #include "common/base/bytes.h"
 #include "common/pace/turn.h"
-#include "common/run/verdict.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/verdict.h"
+#include "common/pace/rounds/claims.h"
 #include <string.h>
 
 enum { PRODUCES_MAX = 512 }; // Of one vote: a liar names what nobody claimed

@@ -4,10 +4,10 @@
 //
 // Part of the coordinator's core: pure.
 
-#include "actors/coordinator/tally.h"
+#include "common/pace/rounds/tally.h"
 #include "common/actor/msg.h"
-#include "common/run/draw.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/draw.h"
+#include "common/pace/rounds/claims.h"
 
 struct turn;
 

@@ -17,7 +17,7 @@
 //
 // Pure; every place is below round->audits_count.
 
-#include "common/run/round.h"
+#include "common/pace/rounds/round.h"
 
 // The judges of a case in a run with so many trainers, if so many can be had, when it is judged for the
 // first time (tries 0) or again. Odd, 3 to 21 or to 255.

@@ -1,4 +1,4 @@
-#include "common/wire/claims.h"
+#include "common/pace/rounds/claims.h"
 #include "common/base/ensure.h"
 
 static void add_hash(struct hasher *hasher, const struct hash *hash)

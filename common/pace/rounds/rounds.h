@@ -7,9 +7,9 @@
 //
 // Part of the coordinator's core: pure.
 
-#include "actors/coordinator/audit.h"
+#include "common/pace/rounds/audit.h"
 #include "common/run/assignment.h"
-#include "common/run/bloom.h"
+#include "common/pace/rounds/bloom.h"
 
 // All of it may be forgotten: it is rebuilt from what members say again.
 struct rounds {

@@ -22,7 +22,7 @@
 // Pure but for what evidence_shell.c has: evidence_open, evidence_verify. One thread.
 
 #include "common/base/fault.h"
-#include "common/run/draw.h"
+#include "common/pace/rounds/draw.h"
 
 enum { EVIDENCE_TEXT_MAX = 400 };
 

@@ -2,9 +2,9 @@
 // (the roster, the newest round, the step), then applied to them. What is not checked here (phases,
 // the table of samples, checkpoints) is not kept here either.
 
-#include "actors/coordinator/evidence.h"
-#include "common/run/verdict.h"
-#include "common/wire/claims.h"
+#include "common/pace/evidence.h"
+#include "common/pace/rounds/verdict.h"
+#include "common/pace/rounds/claims.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

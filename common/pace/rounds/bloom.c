@@ -1,5 +1,5 @@
 #include "common/base/bytes.h"
-#include "common/run/bloom.h"
+#include "common/pace/rounds/bloom.h"
 #include "common/base/ensure.h"
 #include <string.h>
 

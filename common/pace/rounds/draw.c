@@ -3,12 +3,12 @@
 // members that owe audits. A client that is appointed as an auditor does not train. One client trains
 // at least; where the witnesses hold no parameters, so many that not all may lie.
 
-#include "common/run/draw.h"
+#include "common/pace/rounds/draw.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/run/committee.h"
 #include "common/run/quorum.h"
-#include "common/run/verdict.h"
+#include "common/pace/rounds/verdict.h"
 #include <string.h>
 
 struct drawing {

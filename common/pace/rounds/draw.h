@@ -21,7 +21,7 @@
 //
 // Pure: no clock, no allocation, no chance but the seed. One thread.
 
-#include "common/run/round.h"
+#include "common/pace/rounds/round.h"
 #include "common/run/rules.h"
 
 // All that a draw may look at; borrowed for the call.

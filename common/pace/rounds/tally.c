@@ -1,4 +1,4 @@
-#include "actors/coordinator/tally.h"
+#include "common/pace/rounds/tally.h"
 #include "common/base/ensure.h"
 #include "common/run/quorum.h"
 #include <string.h>

@@ -1,10 +1,10 @@
 // round -- keeps the lists of the newest ROUND and COMMIT, looks things up in them, and turns findings
 // into audit debts. What the findings come to is decided in verdict.c.
 
-#include "common/run/round.h"
+#include "common/pace/rounds/round.h"
 #include "common/base/ensure.h"
-#include "common/run/verdict.h"
-#include "common/wire/claims.h"
+#include "common/pace/rounds/verdict.h"
+#include "common/pace/rounds/claims.h"
 #include <string.h>
 
 bool round_is_sound(const struct wire_round *round)

@@ -1,7 +1,7 @@
 // rounds -- opens a round as it was drawn, counts its votes, and settles: from RoundTrain to RoundWitness, from
 // there to the commit, and to the next round unless the epoch is over.
 
-#include "actors/coordinator/rounds.h"
+#include "common/pace/rounds/rounds.h"
 #include "common/base/ensure.h"
 #include "common/pace/turn.h"
 #include "common/run/quorum.h"

@@ -1,7 +1,7 @@
 // audits -- the auditors of a round are read from its record alone. common/run calls these functions
 // for the coordinator, the members and the offline verifier, so they cannot disagree.
 
-#include "common/wire/audits.h"
+#include "common/pace/rounds/audits.h"
 
 uint32_t audits_of(const struct wire_round *round, uint32_t client)
 {

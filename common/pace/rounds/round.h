@@ -10,7 +10,7 @@
 // clock. One thread.
 
 #include "common/run/roster.h"
-#include "common/wire/audits.h"
+#include "common/pace/rounds/audits.h"
 
 struct round {
     bool open;                // No COMMIT has ended it
