@@ -1,6 +1,7 @@
 // wire_table -- frames.def is included twice: for the fields of each record and for the frames by
-// number. The rest answers questions by walking these tables: names, flags, and worst-case sizes,
-// in which an overflow becomes SIZE_MAX.
+// number. A kind that is not there is looked up in wire_more, the frames that a test adds. The rest
+// answers questions by walking these tables: names, flags, and worst-case sizes, in which an
+// overflow becomes SIZE_MAX.
 
 #include "common/wire/wire_table.h"
 
@@ -21,8 +22,8 @@ WIRE_RECORD_DEFINE_AS(interval, struct interval)
 // Indexed by number, so that two frames with the same number do not compile.
 #define WENUM(name, PREFIX)
 #define RECORD(name)
-#define FRAME(number, KIND, record, flags) [number] = { #KIND, &wire_table_##record, flags },
-#define ALSO(number, KIND, record, flags)  [number] = { #KIND, &wire_table_##record, flags },
+#define FRAME(number, KIND, record, flags) WIRE_FRAME_AT(number, KIND, record, flags)
+#define ALSO(number, KIND, record, flags)  WIRE_FRAME_AT(number, KIND, record, flags)
 static const struct wire_frame frames[] = {
 #include "common/wire/frames.def"
 };
@@ -32,10 +33,13 @@ static const struct wire_frame frames[] = {
 #undef ALSO
 
 enum { FRAMES_END = sizeof frames / sizeof *frames, APPENDED_MIN = 64 };
+_Static_assert((int)FRAMES_END <= (int)WIRE_MORE_FIRST, "frames.def leaves these numbers to tests");
 
 const struct wire_frame *wire_table_frame(uint16_t kind)
 {
-    return kind < FRAMES_END && frames[kind].name ? &frames[kind] : NULL;
+    const unsigned more = (unsigned)kind - wire_more.first; // Huge below the first
+    if (kind < FRAMES_END && frames[kind].name) return &frames[kind];
+    return more < wire_more.count && wire_more.frames[more].name ? &wire_more.frames[more] : NULL;
 }
 
 const char *wire_kind_name(uint16_t kind)
@@ -52,15 +56,17 @@ unsigned wire_kind_flags(uint16_t kind)
 
 uint16_t wire_kind_next(uint16_t kind)
 {
-    for (unsigned next = kind + 1u; next < FRAMES_END; next++)
-        if (frames[next].name) return (uint16_t)next;
+    const unsigned more_end = wire_more.first + wire_more.count;
+    const unsigned end = more_end > FRAMES_END ? more_end : FRAMES_END;
+    for (unsigned next = kind + 1u; next < end; next++)
+        if (wire_table_frame((uint16_t)next)) return (uint16_t)next;
     return FRAME_NONE;
 }
 
 uint16_t wire_kind_from_name(const char *name)
 {
     for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind))
-        if (strcmp(frames[kind].name, name) == 0) return kind;
+        if (strcmp(wire_kind_name(kind), name) == 0) return kind;
     return FRAME_NONE;
 }
 

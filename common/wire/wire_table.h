@@ -48,6 +48,17 @@ struct wire_frame {
 // NULL for an unknown kind.
 const struct wire_frame *wire_table_frame(uint16_t kind);
 
+// Frames beside those of frames.def, by number from `first` on; one without a name is no frame.
+// wire_more.c has none, for all programs. A test links an object of its own that defines wire_more
+// (wire_more.h makes it from a .def): wherever the kinds are walked or looked up, those are there
+// too.
+struct wire_more {
+    uint16_t first, count;
+    const struct wire_frame *frames;
+};
+extern const struct wire_more wire_more;
+enum { WIRE_MORE_FIRST = 240, WIRE_MORE_MAX = 16 }; // Kinds that frames.def leaves to tests
+
 // The worst case of a record's packed bytes, and of the lists under it; SIZE_MAX if it overflows.
 size_t wire_table_record_max(const struct wire_record *record);
 size_t wire_table_arena_max(const struct wire_record *record);
@@ -89,8 +100,9 @@ bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t in
 #define WIRE_ENUM_DEFINE(name, PREFIX)                                                             \
     static const char *const wire_names_of_##name[] = { WIRE_ENUM_##name(WIRE_ENUM_TEXT) };        \
     const struct wire_enum wire_enum_##name = { #name, wire_names_of_##name, PREFIX##_COUNT };
-#define WIRE_ENUM_TEXT(NAME, text) text,
-#define WIRE_ONE(...)              +1
+#define WIRE_FRAME_AT(place, KIND, record, flags) [place] = { #KIND, &wire_table_##record, flags },
+#define WIRE_ENUM_TEXT(NAME, text)                text,
+#define WIRE_ONE(...)                             +1
 
 #define WIRE_FIELD(TYPE, ...) WIRE_FIELD_##TYPE(__VA_ARGS__)
 #define WIRE_FIELD_(f, of, low, high)                                                              \

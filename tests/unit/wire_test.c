@@ -1,5 +1,6 @@
-// Every frame of frames.def, generically: made up, packed, unpacked, compared, packed again, read
-// and written by msgpack-c, printed. Then frames as a whole: refused, signed, newer, damaged.
+// Every frame of frames.def and of wire_more.def, generically: made up, packed, unpacked, compared,
+// packed again, read and written by msgpack-c, printed. Then frames as a whole: refused, signed,
+// newer, damaged.
 
 #include "common/wire/wire_table.h"
 #include "tests/fuzz/wire_check.h"
@@ -10,6 +11,10 @@
 #include <jansson.h>
 #include <msgpack.h>
 #include <stdlib.h>
+
+#define WIRE_MORE "tests/unit/wire_more.def"
+#define WIRE_MORE_DEFINE
+#include "common/wire/wire_more.h"
 
 enum { ARENA_MAX = 48 << 20, OUT_MAX = 24 << 20, ROUNDS = 24 };
 
@@ -161,6 +166,26 @@ static void test_the_table_is_sound(void **state)
     assert_string_equal(wire_kind_name(UINT16_MAX), "?");
     assert_int_equal(wire_kind_from_name("NO_SUCH_FRAME"), FRAME_NONE);
     assert_int_equal(wire_kind_flags(0) + wire_size_max(0) + wire_arena_max(0), 0);
+}
+
+// Frames of the test's own are in every walk, behind those of frames.def, which stay as they are.
+static void test_frames_of_ones_own_are_in_the_table(void **state)
+{
+    struct wire_drawing drawing = { .title = "sea" };
+    char line[64];
+    (void)state;
+    assert_int_equal(wire_kind_next(FRAME_RECORD_EJECTION), FRAME_TEST_DRAWING);
+    assert_int_equal(wire_kind_next(FRAME_TEST_DRAWING), FRAME_TEST_SKETCH);
+    assert_int_equal(wire_kind_next(FRAME_TEST_SKETCH), FRAME_NONE);
+    assert_int_equal(wire_kind_from_name("TEST_SKETCH"), FRAME_TEST_SKETCH);
+    assert_int_equal(wire_kind_flags(FRAME_TEST_SKETCH), WIRE_LOCAL);
+    assert_int_equal(wire_record_max(FRAME_TEST_DRAWING), 1 + 2 + 1 + 16 + 1 + 8 * (1 + 1 + 2));
+    assert_null(wire_table_frame(WIRE_MORE_FIRST));
+    assert_null(wire_table_frame(WIRE_MORE_FIRST + WIRE_MORE_MAX));
+    assert_null(wire_table_frame(UINT16_MAX));
+    assert_string_equal(wire_kind_name(FRAME_HELLO), "HELLO");
+    wire_print(FRAME_TEST_DRAWING, &drawing, line, sizeof line);
+    assert_string_equal(line, "TEST_DRAWING title=sea spots=[]");
 }
 
 // ---- frames as a whole ----------------------------------------------------------------------
@@ -443,7 +468,8 @@ static void test_printing(void **state)
 
 TESTS_WITH(setup, teardown, TEST(test_every_frame_survives_the_journey),
            TEST(test_every_record_keeps_its_worst_case), TEST(test_the_table_is_sound),
-           TEST(test_frames_are_refused_by_name), TEST(test_local_kinds_do_not_come_from_outside),
+           TEST(test_frames_of_ones_own_are_in_the_table), TEST(test_frames_are_refused_by_name),
+           TEST(test_local_kinds_do_not_come_from_outside),
            TEST(test_a_signature_covers_all_before_it),
            TEST(test_what_a_newer_peer_appends_is_skipped),
            TEST(test_no_frame_is_longer_than_its_kind), TEST(test_large_counts_are_refused_at_once),
