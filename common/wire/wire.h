@@ -32,6 +32,12 @@
 //     F(LIST, f, record, max)              const struct wire_record *f; uint32_t f_count;
 //     F(INTERVALS, f, max)                 const struct interval *f; uint32_t f_count; each one
 //                                          travels as a record of begin and end, any two U64
+//     F(PART, f)                           struct wire_part: nil, or [kind, body] of a kind that
+//                                          has WIRE_PART
+//
+// A PART lets a common message carry what only one strategy understands: a new strategy brings
+// kinds of its own and changes no frame that is there. Such a kind travels only inside others, and
+// has no PART itself, so the depth stays bounded.
 //
 // A record is a positional msgpack array and append-only: fields that a newer peer appends are
 // skipped, a missing field is refused. A change of meaning needs a new frame number. A frame is one
@@ -65,6 +71,7 @@ enum wire_flag {
     WIRE_LOCAL = 8,   // A port message or a ledger record: never from outside
     WIRE_SIGNED = 16, // Refused without a signature; the receiver verifies it
     WIRE_STATE = 32,  // News whose last value is kept for late subscribers
+    WIRE_PART = 64,   // Only in a PART field of another frame: no receiver accepts it by itself
 };
 
 #define WENUM(name, PREFIX)                WIRE_ENUM_DECLARE(name, PREFIX)
@@ -115,7 +122,8 @@ enum wire_reason {
     WIRE_REFUSED_COUNT,      // `value` elements, allowed [min, max]
     WIRE_REFUSED_CONTROL,    // The text holds the control character `value`
     WIRE_REFUSED_NOT_FINITE, // An infinity or a NaN
-    WIRE_REFUSED_NULL,       // A list or bytes with a count and no address (only when packing)
+    WIRE_REFUSED_NULL,       // A list, bytes or a part that is said to be there and has no address
+                             // (only when packing); `value` is the count, 1 for a part
     WIRE_REFUSED_MISSING,    // The record ends before this field
     WIRE_REFUSED_ARENA,      // `value` more bytes of arena needed, `max` are left
     WIRE_REFUSED_TRAILING,   // `value` bytes after the end
@@ -213,12 +221,13 @@ bool wire_unpack_head(const uint8_t *bytes, size_t count, unsigned allowed,
 bool wire_equal(uint16_t kind, const void *a, const void *b);
 
 // For people, one line: `ROUND round=7 phase=train clients=[{id=0a1b2c3d}, {id=..}, {id=..}, ..8]`:
-// hashes and keys as their first 8 digits, lists cut after 3 and followed by their full count. As
-// snprintf. Control characters in a peer's text are escaped, so that they do not reach a terminal.
+// hashes and keys as their first 8 digits, lists cut after 3 and followed by their full count, a
+// part as `KIND{..}` or `none`. As snprintf. Control characters in a peer's text are escaped, so
+// that they do not reach a terminal.
 size_t wire_print(uint16_t kind, const void *body, char *out, size_t max);
 
 // For programs: {"kind":"ROUND","run":..,"sender":..,"incarnation":..,"seq":..,"body":{..}} on one
 // line, complete, valid UTF-8 (other bytes become U+FFFD); without a head (NULL) kind and body
-// only.
+// only. A part is {"kind":..,"body":{..}} or null.
 size_t wire_print_json(const struct wire_head *head, uint16_t kind, const void *body, char *out,
                        size_t max);

@@ -16,6 +16,12 @@ struct wire_bytes {
     uint32_t count;
 };
 
+// A body of another kind, or none: kind 0. `body` is the struct of the kind.
+struct wire_part {
+    uint16_t kind;
+    const void *body;
+};
+
 // Names of the values 0 .. count-1 of an enum.
 struct wire_enum {
     const char *name;
@@ -54,6 +60,7 @@ struct wire_enum {
 #define WIRE_MEMBER_BIN(f, count)  uint8_t f[count];
 #define WIRE_MEMBER_BYTES(f, max)  struct wire_bytes f;
 #define WIRE_MEMBER_SUB(f, record) struct wire_##record f;
+#define WIRE_MEMBER_PART(f)        struct wire_part f;
 #define WIRE_MEMBER_LIST(f, record, max)                                                           \
     const struct wire_##record *f;                                                                 \
     uint32_t f##_count;

@@ -23,6 +23,11 @@ static bool list_equal(const struct wire_field *field, const uint8_t *a, const u
     return true;
 }
 
+static bool part_equal(const struct wire_part *a, const struct wire_part *b)
+{
+    return a->kind == b->kind && (a->kind == FRAME_NONE || wire_equal(a->kind, a->body, b->body));
+}
+
 static bool field_equal(const struct wire_field *field, const uint8_t *a, const uint8_t *b)
 {
     const void *x = a + field->offset, *y = b + field->offset;
@@ -41,6 +46,7 @@ static bool field_equal(const struct wire_field *field, const uint8_t *a, const 
     case WIRE_TYPE_BYTES: return bytes_equal(x, y);
     case WIRE_TYPE_SUB: return wire_record_equal(field->record, x, y);
     case WIRE_TYPE_LIST: return list_equal(field, a, b);
+    case WIRE_TYPE_PART: return part_equal(x, y);
     }
     return false;
 }

@@ -177,6 +177,19 @@ static void print_view(struct text *text, const struct wire_bytes *view)
     put_char(text, ')');
 }
 
+static void print_part(struct text *text, const struct wire_part *part)
+{
+    const struct wire_frame *frame = wire_table_frame(part->kind);
+    if (part->kind == FRAME_NONE) {
+        put_text(text, "none");
+        return;
+    }
+    put_text(text, wire_kind_name(part->kind));
+    put_char(text, '{');
+    if (frame) print_fields(text, frame->record, part->body);
+    put_char(text, '}');
+}
+
 static void print_value(struct text *text, const struct wire_field *field, const uint8_t *body)
 {
     const void *value = body + field->offset;
@@ -196,6 +209,7 @@ static void print_value(struct text *text, const struct wire_field *field, const
     case WIRE_TYPE_BIN: print_bytes(text, value, field->max); break;
     case WIRE_TYPE_BYTES: print_view(text, value); break;
     case WIRE_TYPE_LIST: print_list(text, field, list_of(field, body)); break;
+    case WIRE_TYPE_PART: print_part(text, value); break;
     case WIRE_TYPE_SUB:
         put_char(text, '{');
         print_fields(text, field->record, value);
@@ -247,6 +261,32 @@ static void json_list(struct text *text, const struct wire_field *field, struct 
     put_char(text, ']');
 }
 
+// A kind and its body: json_kind opens the object, json_body closes it.
+static void json_kind(struct text *text, uint16_t kind)
+{
+    put_text(text, "{\"kind\":");
+    put_quoted(text, wire_kind_name(kind), true);
+}
+
+static void json_body(struct text *text, uint16_t kind, const void *body)
+{
+    const struct wire_frame *frame = wire_table_frame(kind);
+    put_text(text, ",\"body\":");
+    if (frame) json_record(text, frame->record, body);
+    else put_text(text, "null");
+    put_char(text, '}');
+}
+
+static void json_part(struct text *text, const struct wire_part *part)
+{
+    if (part->kind == FRAME_NONE) {
+        put_text(text, "null");
+        return;
+    }
+    json_kind(text, part->kind);
+    json_body(text, part->kind, part->body);
+}
+
 static void json_value(struct text *text, const struct wire_field *field, const uint8_t *body)
 {
     const void *value = body + field->offset;
@@ -268,6 +308,7 @@ static void json_value(struct text *text, const struct wire_field *field, const 
     case WIRE_TYPE_BYTES: json_hex(text, view->data, view->count); break;
     case WIRE_TYPE_SUB: json_record(text, field->record, value); break;
     case WIRE_TYPE_LIST: json_list(text, field, list_of(field, body)); break;
+    case WIRE_TYPE_PART: json_part(text, value); break;
     }
 }
 
@@ -304,14 +345,9 @@ static void json_head(struct text *text, const struct wire_head *head)
 size_t wire_print_json(const struct wire_head *head, uint16_t kind, const void *body, char *out,
                        size_t max)
 {
-    const struct wire_frame *frame = wire_table_frame(kind);
     struct text text = { out, 0, max };
-    put_text(&text, "{\"kind\":");
-    put_quoted(&text, wire_kind_name(kind), true);
+    json_kind(&text, kind);
     if (head) json_head(&text, head);
-    put_text(&text, ",\"body\":");
-    if (frame) json_record(&text, frame->record, body);
-    else put_text(&text, "null");
-    put_char(&text, '}');
+    json_body(&text, kind, body);
     return text_end(&text);
 }

@@ -63,6 +63,13 @@ uint16_t wire_kind_next(uint16_t kind)
     return FRAME_NONE;
 }
 
+uint16_t wire_table_last(void)
+{
+    uint16_t last = FRAME_NONE;
+    for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) last = kind;
+    return last;
+}
+
 uint16_t wire_kind_from_name(const char *name)
 {
     for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind))
@@ -104,6 +111,14 @@ static size_t binary_head(uint64_t count)
     return count <= UINT8_MAX ? 2 : count <= UINT16_MAX ? 3 : 5;
 }
 
+// The largest of the kinds that may be a part; at least `most`. None of them has a part itself.
+static size_t part_max(size_t (*max_of)(uint16_t kind), size_t most)
+{
+    for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind))
+        if (wire_kind_flags(kind) & WIRE_PART && max_of(kind) > most) most = max_of(kind);
+    return most;
+}
+
 static size_t field_max(const struct wire_field *field)
 {
     switch (field->type) {
@@ -124,6 +139,7 @@ static size_t field_max(const struct wire_field *field)
     case WIRE_TYPE_LIST:
         return plus(array_head(field->max),
                     times(field->max, wire_table_record_max(field->record)));
+    case WIRE_TYPE_PART: return part_max(wire_record_max, 1); // nil is one byte
     }
     return 0;
 }
@@ -167,6 +183,7 @@ size_t wire_table_arena_max(const struct wire_record *record)
     size_t sum = 0;
     for (uint32_t i = 0; i < record->field_count; i++) {
         const struct wire_field *field = &record->fields()[i];
+        if (field->type == WIRE_TYPE_PART) sum = plus(sum, part_max(wire_arena_max, 0));
         if (!field->record) continue;
         const size_t below = wire_table_arena_max(field->record);
         sum = plus(sum, field->type == WIRE_TYPE_SUB

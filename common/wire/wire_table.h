@@ -19,7 +19,8 @@ enum wire_type {
     WIRE_TYPE_BIN,
     WIRE_TYPE_BYTES,
     WIRE_TYPE_SUB,
-    WIRE_TYPE_LIST
+    WIRE_TYPE_LIST,
+    WIRE_TYPE_PART
 };
 
 struct wire_record;
@@ -47,6 +48,7 @@ struct wire_frame {
 
 // NULL for an unknown kind.
 const struct wire_frame *wire_table_frame(uint16_t kind);
+uint16_t wire_table_last(void); // The last known kind
 
 // Frames beside those of frames.def, by number from `first` on; one without a name is no frame.
 // wire_more.c has none, for all programs. A test links an object of its own that defines wire_more
@@ -127,6 +129,7 @@ bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t in
 #define WIRE_FIELD_LIST(f, of, high)                                                               \
     { WIRE_FIELD_(f, LIST, 0, high), .record = &wire_table_##of,                                   \
       .count_offset = (uint32_t)offsetof(self, f##_count) },
+#define WIRE_FIELD_PART(f)            { WIRE_FIELD_(f, PART, 0, 0) },
 #define WIRE_FIELD_INTERVALS(f, high) WIRE_FIELD_LIST(f, interval, high)
 #define WIRE_LAST(array)              (sizeof(array) / sizeof *(array)-1)
 

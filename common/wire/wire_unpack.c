@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { ELEMENTS_OF_FRAME = 8, ELEMENTS_OF_RECORD = 2 };
+enum { ELEMENTS_OF_FRAME = 8, ELEMENTS_OF_RECORD = 2, ELEMENTS_OF_PART = 2 };
 
 // ---- one field of each type -----------------------------------------------------------------
 
@@ -157,6 +157,48 @@ static bool unpack_list(struct wire_cursor *cursor, const struct wire_field *fie
     return true;
 }
 
+static bool check_known(struct wire_cursor *cursor, const uint8_t *at, uint16_t kind)
+{
+    return wire_table_frame(kind) ||
+           wire_cursor_refuse(cursor, at, WIRE_REFUSED_KIND, kind, 0, wire_table_last());
+}
+
+static bool unpack_part_kind(struct wire_cursor *cursor, uint16_t *ret_kind)
+{
+    const uint8_t *at = cursor->at;
+    uint32_t elements;
+    uint64_t kind;
+    if (!wire_cursor_array(cursor, &elements)) return false;
+    if (elements != ELEMENTS_OF_PART)
+        return wire_cursor_refuse(cursor, at, WIRE_REFUSED_COUNT, elements, ELEMENTS_OF_PART,
+                                  ELEMENTS_OF_PART);
+    at = cursor->at;
+    if (!unpack_unsigned(cursor, 1, UINT16_MAX, &kind))
+        return wire_refuse_in(cursor->refusal, "kind", WIRE_NO_INDEX);
+    *ret_kind = (uint16_t)kind;
+    if (!check_known(cursor, at, *ret_kind)) return false;
+    return (wire_kind_flags(*ret_kind) & WIRE_PART) ||
+           wire_cursor_refuse(cursor, at, WIRE_REFUSED_FLAGS, kind, 0, 0);
+}
+
+// The only reader that accepts a kind with WIRE_PART. Never called within itself: no such kind has
+// a PART field.
+static bool unpack_part(struct wire_cursor *cursor, struct wire_part *ret_part)
+{
+    const uint8_t *at = cursor->at;
+    uint16_t kind = FRAME_NONE;
+    if (wire_cursor_left(cursor) && *at == 0xc0) {
+        cursor->at++; // The struct was zeroed: none
+        return true;
+    }
+    if (!unpack_part_kind(cursor, &kind)) return false;
+    const struct wire_record *record = wire_table_frame(kind)->record;
+    void *body = arena_take(cursor, at, record->size);
+    if (!body || !wire_cursor_record(cursor, record, body)) return false;
+    *ret_part = (struct wire_part){ kind, body };
+    return true;
+}
+
 static bool unpack_number(struct wire_cursor *cursor, const struct wire_field *field, void *out)
 {
     uint64_t value;
@@ -189,6 +231,7 @@ static bool unpack_field(struct wire_cursor *cursor, const struct wire_field *fi
     case WIRE_TYPE_BYTES: return unpack_bytes(cursor, field, out);
     case WIRE_TYPE_SUB: return wire_cursor_record(cursor, field->record, out);
     case WIRE_TYPE_LIST: return unpack_list(cursor, field, body, ret_index);
+    case WIRE_TYPE_PART: return unpack_part(cursor, out);
     }
     return false;
 }
@@ -250,11 +293,7 @@ static bool check_end(struct wire_cursor *cursor)
 static bool check_kind(struct wire_cursor *cursor, const uint8_t *at, uint16_t kind,
                        unsigned allowed)
 {
-    if (!wire_table_frame(kind)) {
-        uint16_t last = 0;
-        for (uint16_t next = wire_kind_next(0); next; next = wire_kind_next(next)) last = next;
-        return wire_cursor_refuse(cursor, at, WIRE_REFUSED_KIND, kind, 0, last);
-    }
+    if (!check_known(cursor, at, kind)) return false;
     cursor->frame = wire_kind_name(kind);
     return (wire_kind_flags(kind) & allowed) ||
            wire_cursor_refuse(cursor, at, WIRE_REFUSED_FLAGS, kind, 0, 0);

@@ -146,6 +146,9 @@ static void keep_record(struct event_memory *self, const struct wire_record *rec
             memcpy(&count, (const uint8_t *)body + field->count_offset, sizeof count);
             for (uint32_t j = 0; j < count && j < EVENT_LIST_MAX; j++)
                 keep_record(self, field->record, items + (size_t)j * field->record->size);
+        } else if (field->type == WIRE_TYPE_PART) {
+            const struct wire_part *part = (const struct wire_part *)at;
+            if (part->kind) keep_record(self, wire_table_frame(part->kind)->record, part->body);
         } else if (is_hash(field)) {
             memcpy(&self->names[number].hashes[age], at, HASH_BYTES);
             self->names[number].used++;
@@ -378,6 +381,31 @@ static void make_list(struct maker *self, const struct wire_field *field, uint8_
     memcpy(body + field->count_offset, &count, sizeof count);
 }
 
+uint16_t event_part_kind(uint8_t choice)
+{
+    uint16_t kind = FRAME_NONE;
+    while (choice > 0 && (kind = wire_kind_next(kind)) != FRAME_NONE)
+        if (wire_kind_flags(kind) & WIRE_PART) choice--;
+    return kind;
+}
+
+// The part of an honest sender, borrowed whole; or one whose kind the choice names.
+static void make_part(struct maker *self, const struct wire_field *field, uint8_t *out)
+{
+    const uint8_t choice = choose(self);
+    const struct wire_part *honest = honest_at(self, field);
+    struct wire_part part = { .kind = event_part_kind(choice) };
+    if (choice == 0 && honest) part = *honest;
+    else if (part.kind) {
+        const struct wire_record *record = wire_table_frame(part.kind)->record;
+        uint8_t *body = take(self, record->size);
+        memset(body, 0, record->size);
+        make_record(self, record, honest && honest->kind == part.kind ? honest->body : NULL, body);
+        part.body = body;
+    }
+    memcpy(out, &part, sizeof part);
+}
+
 static void make_bytes(struct maker *self, const struct wire_field *field, uint8_t *out)
 {
     const uint8_t choice = choose(self);
@@ -435,6 +463,7 @@ static void make_record(struct maker *self, const struct wire_record *record, co
         case WIRE_TYPE_BYTES: make_bytes(self, field, out); break;
         case WIRE_TYPE_SUB: make_record(self, field->record, honest_at(self, field), out); break;
         case WIRE_TYPE_LIST: make_list(self, field, body); break;
+        case WIRE_TYPE_PART: make_part(self, field, out); break;
         case WIRE_TYPE_BIN:
             if (is_hash(field)) {
                 const struct hash hash = make_hash(self, field);

@@ -35,13 +35,29 @@ static inline void assert_dropped(const struct wire_refusal *refusal, const char
     assert_sentence(refusal, sentence);
 }
 
+static inline unsigned record_depth(const struct wire_record *record);
+
+// Of the deepest kind that may be a part.
+static inline unsigned part_depth(void)
+{
+    unsigned deepest = 1; // The kind's number
+    for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) {
+        if (!(wire_kind_flags(kind) & WIRE_PART)) continue;
+        const unsigned depth = record_depth(wire_table_frame(kind)->record);
+        if (depth > deepest) deepest = depth;
+    }
+    return deepest;
+}
+
 // 1 for a flat record.
 static inline unsigned record_depth(const struct wire_record *record)
 {
     unsigned deepest = 0;
     for (uint32_t i = 0; i < record->field_count; i++) {
         const struct wire_field *field = &record->fields()[i];
-        const unsigned depth = field->record ? record_depth(field->record) : 0;
+        const unsigned depth = field->record                   ? record_depth(field->record)
+                               : field->type == WIRE_TYPE_PART ? part_depth()
+                                                               : 0;
         if (depth > deepest) deepest = depth;
     }
     return deepest + 1;

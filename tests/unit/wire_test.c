@@ -154,6 +154,29 @@ static void test_every_record_keeps_its_worst_case(void **state)
     }
 }
 
+static bool has_part(const struct wire_record *record)
+{
+    for (uint32_t i = 0; i < record->field_count; i++) {
+        const struct wire_field *field = &record->fields()[i];
+        if (field->type == WIRE_TYPE_PART) return true;
+        if (field->record && has_part(field->record)) return true;
+    }
+    return false;
+}
+
+// The depth is bounded, and sizes can be counted, because no part has a part.
+static void test_parts_have_no_parts(void **state)
+{
+    (void)state;
+    for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) {
+        if (!(wire_kind_flags(kind) & WIRE_PART)) continue;
+        assert_int_equal(wire_kind_flags(kind), WIRE_PART); // Never a frame by itself
+        if (has_part(wire_table_frame(kind)->record))
+            fail_msg("%s has a part: only a frame may", wire_kind_name(kind));
+    }
+    assert_true(has_part(&wire_table_drawing));
+}
+
 static void test_the_table_is_sound(void **state)
 {
     (void)state;
@@ -161,7 +184,8 @@ static void test_the_table_is_sound(void **state)
         assert_int_equal(wire_kind_from_name(wire_kind_name(kind)), kind); // So names differ
         assert_true(record_depth(wire_table_frame(kind)->record) <= WIRE_DEPTH_MAX);
         const unsigned outside = WIRE_MAIL | WIRE_NEWS | WIRE_BULK, flags = wire_kind_flags(kind);
-        assert_true(!(flags & outside) == !!(flags & WIRE_LOCAL)); // One or the other
+        // One of the three
+        assert_int_equal(!!(flags & outside) + !!(flags & WIRE_LOCAL) + !!(flags & WIRE_PART), 1);
     }
     assert_string_equal(wire_kind_name(UINT16_MAX), "?");
     assert_int_equal(wire_kind_from_name("NO_SUCH_FRAME"), FRAME_NONE);
@@ -172,20 +196,22 @@ static void test_the_table_is_sound(void **state)
 static void test_frames_of_ones_own_are_in_the_table(void **state)
 {
     struct wire_drawing drawing = { .title = "sea" };
-    char line[64];
+    char line[128];
     (void)state;
-    assert_int_equal(wire_kind_next(FRAME_RECORD_EJECTION), FRAME_TEST_DRAWING);
+    assert_int_equal(wire_kind_next(FRAME_RECORD_EJECTION), FRAME_TEST_PAINT);
+    assert_int_equal(wire_kind_next(FRAME_TEST_SPOT), FRAME_TEST_DRAWING);
     assert_int_equal(wire_kind_next(FRAME_TEST_DRAWING), FRAME_TEST_SKETCH);
     assert_int_equal(wire_kind_next(FRAME_TEST_SKETCH), FRAME_NONE);
     assert_int_equal(wire_kind_from_name("TEST_SKETCH"), FRAME_TEST_SKETCH);
     assert_int_equal(wire_kind_flags(FRAME_TEST_SKETCH), WIRE_LOCAL);
-    assert_int_equal(wire_record_max(FRAME_TEST_DRAWING), 1 + 2 + 1 + 16 + 1 + 8 * (1 + 1 + 2));
-    assert_null(wire_table_frame(WIRE_MORE_FIRST));
+    assert_int_equal(wire_kind_flags(FRAME_TEST_PAINT), WIRE_PART);
+    assert_null(wire_table_frame(FRAME_TEST_SPOT + 1));
     assert_null(wire_table_frame(WIRE_MORE_FIRST + WIRE_MORE_MAX));
     assert_null(wire_table_frame(UINT16_MAX));
     assert_string_equal(wire_kind_name(FRAME_HELLO), "HELLO");
     wire_print(FRAME_TEST_DRAWING, &drawing, line, sizeof line);
-    assert_string_equal(line, "TEST_DRAWING title=sea spots=[]");
+    assert_string_equal(line,
+                        "TEST_DRAWING title=sea pages=[] cover=none last={ink=none number=0}");
 }
 
 // ---- frames as a whole ----------------------------------------------------------------------
@@ -261,7 +287,7 @@ static void test_local_kinds_do_not_come_from_outside(void **state)
         const void *body = wire_fill_frame(&fill, kind, &head);
         const size_t count = wire_pack(&head, body, packed, OUT_MAX);
         const unsigned flags = wire_kind_flags(kind);
-        const bool local = flags & WIRE_LOCAL;
+        const bool local = flags & (WIRE_LOCAL | WIRE_PART);
         assert_int_equal(wire_unpack_head(packed, count, outside, &came, &refusal), !local);
         assert_int_equal(unpack(packed, count, outside, &refusal),
                          !local && !(flags & WIRE_SIGNED));
@@ -466,11 +492,33 @@ static void test_printing(void **state)
     assert_string_equal(line, "{\"kind\":\"LEAVE\",\"body\":{\"instance\":18446744073709551615}}");
 }
 
-TESTS_WITH(setup, teardown, TEST(test_every_frame_survives_the_journey),
+static void test_parts_are_printed_with_their_kind(void **state)
+{
+    const struct wire_spot spot = { .x = -3, .shade = 7 };
+    const struct wire_page page = { .ink = { FRAME_TEST_SPOT, &spot }, .number = 1 };
+    const struct wire_drawing drawing = {
+        .title = "sea", .pages = &page, .pages_count = 1, .cover = { FRAME_TEST_SPOT, &spot }
+    };
+    char line[512];
+    (void)state;
+    wire_print(FRAME_TEST_DRAWING, &drawing, line, sizeof line);
+    assert_string_equal(line, "TEST_DRAWING title=sea pages=[{ink=TEST_SPOT{x=-3 shade=7} "
+                              "number=1}] cover=TEST_SPOT{x=-3 shade=7} last={ink=none number=0}");
+    wire_print_json(NULL, FRAME_TEST_DRAWING, &drawing, line, sizeof line);
+    assert_string_equal(
+        line, "{\"kind\":\"TEST_DRAWING\",\"body\":{\"title\":\"sea\",\"pages\":[{\"ink\":"
+              "{\"kind\":\"TEST_SPOT\",\"body\":{\"x\":-3,\"shade\":7}},\"number\":1}],\"cover\":"
+              "{\"kind\":\"TEST_SPOT\",\"body\":{\"x\":-3,\"shade\":7}},"
+              "\"last\":{\"ink\":null,\"number\":0}}}");
+}
+
+TESTS_WITH(setup, teardown, TEST(test_parts_have_no_parts),
+           TEST(test_every_frame_survives_the_journey),
            TEST(test_every_record_keeps_its_worst_case), TEST(test_the_table_is_sound),
            TEST(test_frames_of_ones_own_are_in_the_table), TEST(test_frames_are_refused_by_name),
            TEST(test_local_kinds_do_not_come_from_outside),
            TEST(test_a_signature_covers_all_before_it),
            TEST(test_what_a_newer_peer_appends_is_skipped),
            TEST(test_no_frame_is_longer_than_its_kind), TEST(test_large_counts_are_refused_at_once),
-           TEST(test_damaged_frames_are_refused_or_valid), TEST(test_printing))
+           TEST(test_damaged_frames_are_refused_or_valid), TEST(test_printing),
+           TEST(test_parts_are_printed_with_their_kind))

@@ -1,5 +1,6 @@
 // One record with every type of field: byte by byte as it travels, and word by word as it is
-// refused, by the unpacker and by the packer alike.
+// refused, by the unpacker and by the packer alike. Then parts, in a record of their own: what they
+// may be is decided by the table of kinds.
 
 #include "common/wire/wire_table.h"
 #include "tests/fuzz/wire_fill.h"
@@ -8,6 +9,10 @@
 
 #include <math.h>
 #include <stdlib.h>
+
+#define WIRE_MORE "tests/unit/wire_more.def"
+#define WIRE_MORE_DEFINE
+#include "common/wire/wire_more.h"
 
 // clang-format off
 #define WIRE_ENUM_fruit(E) E(APPLE, "apple") E(PEAR, "pear") E(PLUM, "plum")
@@ -358,9 +363,203 @@ static void test_what_breaks_the_table_is_not_packed(void **state)
     assert_not_packed(&bad, ".o[0].y: not a finite number");
 }
 
+// ---- parts ----------------------------------------------------------------------------------
+
+// A drawing of one page: the page has ink of one kind, the cover is of the other, the last page has
+// none. Where the fields begin: title 1, pages 5, pages[0].ink 7, .number 25, cover 26, last 33.
+static const char drawing_hex[] = "94 a3736561 91"
+                                  "92 92 ccf0 93 02 92 92 f7 07 92 05 cc80 c403 aabbcc 63"
+                                  "92 ccf1 92 09 ccff"
+                                  "92 c0 01";
+
+static const struct wire_spot drawing_spots[2] = { { -9, 7 }, { 5, 128 } }, cover_spot = { 9, 255 };
+static const struct wire_paint drawing_paint = {
+    .layers = 2,
+    .spots = drawing_spots,
+    .spots_count = 2,
+    .mix = { (const uint8_t *)"\xaa\xbb\xcc", 3 },
+};
+static const struct wire_page drawing_page = {
+    .ink = { FRAME_TEST_PAINT, &drawing_paint },
+    .number = 99,
+};
+static const struct wire_drawing good_drawing = {
+    .title = "sea",
+    .pages = &drawing_page,
+    .pages_count = 1,
+    .cover = { FRAME_TEST_SPOT, &cover_spot },
+    .last = { .number = 1 },
+};
+
+static bool unpack_drawing(const uint8_t *bytes, size_t count, size_t arena_max,
+                           const struct wire_drawing **ret_drawing,
+                           struct wire_refusal *ret_refusal)
+{
+    struct wire_arena arena = { arena_bytes, 0, arena_max };
+    const void *body;
+    const bool whole =
+        wire_unpack_body(bytes, count, FRAME_TEST_DRAWING, &arena, &body, ret_refusal);
+    assert_true(whole || arena.used == 0);
+    if (whole) *ret_drawing = body;
+    return whole;
+}
+
+static void test_parts_have_their_bytes(void **state)
+{
+    uint8_t expected[256], bytes[256];
+    const struct wire_drawing *got;
+    struct wire_refusal refusal;
+    const size_t count = from_hex(drawing_hex, expected);
+    (void)state;
+    assert_int_equal(wire_pack_body(FRAME_TEST_DRAWING, &good_drawing, bytes, sizeof bytes), count);
+    assert_memory_equal(bytes, expected, count);
+    assert_true(unpack_drawing(expected, count, ARENA_MAX, &got, &refusal));
+    assert_true(wire_equal(FRAME_TEST_DRAWING, &good_drawing, got));
+    assert_int_equal(got->cover.kind, FRAME_TEST_SPOT);
+    assert_int_equal(((const struct wire_spot *)got->cover.body)->shade, 255);
+    assert_int_equal(got->last.ink.kind, FRAME_NONE);
+    assert_null(got->last.ink.body);
+    for (size_t cut = 0; cut < count; cut++) {
+        uint8_t *exact = malloc(cut + !cut); // Its own block: a byte beyond it would be seen
+        memcpy(exact, expected, cut);
+        assert_false(unpack_drawing(exact, cut, ARENA_MAX, &got, &refusal));
+        assert_int_equal(refusal.reason, WIRE_REFUSED_CUT);
+        free(exact);
+    }
+}
+
+static void test_parts_that_differ_are_not_equal(void **state)
+{
+    const struct wire_spot spot = { 9, 254 };
+    struct wire_drawing other = good_drawing;
+    (void)state;
+    other.cover.body = &spot;
+    assert_false(wire_equal(FRAME_TEST_DRAWING, &good_drawing, &other));
+    other.cover = (struct wire_part){ FRAME_TEST_PAINT, &drawing_paint };
+    assert_false(wire_equal(FRAME_TEST_DRAWING, &good_drawing, &other));
+    other.cover = (struct wire_part){ FRAME_NONE, NULL };
+    assert_false(wire_equal(FRAME_TEST_DRAWING, &good_drawing, &other));
+    assert_true(wire_equal(FRAME_TEST_DRAWING, &other, &other));
+}
+
+// The drawing with `count` bytes at `offset` replaced by those of `hex`.
+static void assert_drawing_refused(size_t offset, size_t count, const char *hex, const char *why,
+                                   size_t at)
+{
+    uint8_t whole[256], bytes[512];
+    char sentence[2 * WIRE_REFUSAL_TEXT_MAX];
+    const struct wire_drawing *got;
+    struct wire_refusal refusal;
+    const size_t all = from_hex(drawing_hex, whole);
+    memcpy(bytes, whole, offset);
+    const size_t replaced = from_hex(hex, bytes + offset);
+    memcpy(bytes + offset + replaced, whole + offset + count, all - offset - count);
+    assert_false(unpack_drawing(bytes, all - count + replaced, ARENA_MAX, &got, &refusal));
+    snprintf(sentence, sizeof sentence, "TEST_DRAWING%s, at byte %zu: body refused", why, at);
+    assert_sentence(&refusal, sentence);
+}
+
+static void test_parts_are_refused_by_name(void **state)
+{
+    (void)state;
+    assert_drawing_refused(26, 7, "01", ".cover: an integer, should be an array", 26);
+    assert_drawing_refused(26, 1, "91", ".cover: 1 elements, allowed 2..2", 26);
+    assert_drawing_refused(26, 7, "93 ccf1 92 09 ccff c0", ".cover: 3 elements, allowed 2..2", 26);
+    assert_drawing_refused(27, 2, "c0", ".cover.kind: nil, should be an integer", 27);
+    assert_drawing_refused(27, 2, "00", ".cover.kind: 0, allowed 1..65535", 27);
+    assert_drawing_refused(27, 2, "ce00010000", ".cover.kind: 65536, allowed 1..65535", 27);
+    assert_drawing_refused(27, 2, "ccf2",
+                           ".cover: kind 242 is not known, the last known is 245: upgrade", 27);
+    // LEAVE is mail; TEST_DRAWING would nest without end
+    assert_drawing_refused(27, 2, "10", ".cover: this kind is not accepted here", 27);
+    assert_drawing_refused(27, 2, "ccf4", ".cover: this kind is not accepted here", 27);
+    assert_drawing_refused(29, 1, "91",
+                           ".cover.shade: missing: 1 fields came, at least 2 are needed", 29);
+    assert_drawing_refused(30, 1, "0a", ".cover.x: 10, allowed -9..9", 30);
+    assert_drawing_refused(11, 1, "04", ".pages[0].ink.layers: 4, allowed 1..3", 11);
+    assert_drawing_refused(17, 1, "0a", ".pages[0].ink.spots[1].x: 10, allowed -9..9", 17);
+    assert_drawing_refused(
+        8, 2, "cd0100", ".pages[0].ink: kind 256 is not known, the last known is 245: upgrade", 8);
+}
+
+// What a newer peer appends to a part is skipped, as in every record.
+static void test_parts_may_grow(void **state)
+{
+    uint8_t bytes[64];
+    const struct wire_drawing *got;
+    struct wire_refusal refusal;
+    const size_t count = from_hex("94 a0 90 92 ccf1 93 09 07 92c0c0 92 c0 01", bytes);
+    (void)state;
+    assert_true(unpack_drawing(bytes, count, ARENA_MAX, &got, &refusal));
+    assert_int_equal(((const struct wire_spot *)got->cover.body)->shade, 7);
+}
+
+static void test_parts_stay_within_the_arena(void **state)
+{
+    uint8_t bytes[256];
+    char room[128];
+    const struct wire_drawing *got;
+    struct wire_refusal refusal;
+    const size_t count = from_hex(drawing_hex, bytes);
+    size_t max = 0;
+    (void)state;
+    while (!unpack_drawing(bytes, count, max, &got, &refusal)) {
+        assert_int_equal(refusal.reason, WIRE_REFUSED_ARENA);
+        max++;
+    }
+    assert_true(max <= wire_arena_max(FRAME_TEST_DRAWING));
+    assert_false(unpack_drawing(bytes, count, max - 1, &got, &refusal)); // The last is the cover
+    snprintf(
+        room, sizeof room,
+        "TEST_DRAWING.cover: needs %zu bytes of memory, %zu are left, at byte 26: body refused",
+        (size_t)refusal.value, (size_t)refusal.max);
+    assert_sentence(&refusal, room);
+    assert_int_equal(refusal.max + 1, refusal.value);
+}
+
+static void test_parts_keep_their_worst_case(void **state)
+{
+    const size_t paint = 1 + 2 + (1 + 1 + (1 + 4 * (1 + 1 + 2)) + (2 + 5)); // [kind, body]
+    (void)state;
+    assert_int_equal(wire_record_max(FRAME_TEST_PAINT), paint);
+    assert_int_equal(wire_table_record_max(&wire_table_page), 1 + paint + 1);
+    assert_true(wire_table_arena_max(&wire_table_page) == wire_arena_max(FRAME_TEST_PAINT));
+    assert_int_equal(record_depth(&wire_table_drawing), 4); // drawing, page, paint, spot
+}
+
+static void assert_drawing_not_packed(const struct wire_drawing *drawing, const char *why)
+{
+    uint8_t bytes[256];
+    char sentence[2 * WIRE_REFUSAL_TEXT_MAX];
+    struct wire_refusal refusal;
+    assert_int_equal(wire_pack_body(FRAME_TEST_DRAWING, drawing, bytes, sizeof bytes), 0);
+    assert_false(wire_valid(FRAME_TEST_DRAWING, drawing, &refusal));
+    snprintf(sentence, sizeof sentence, "TEST_DRAWING%s: not packed", why);
+    assert_sentence(&refusal, sentence);
+}
+
+static void test_parts_that_break_the_table_are_not_packed(void **state)
+{
+    const struct wire_spot spot = { 10, 0 };
+    struct wire_drawing bad = good_drawing;
+    (void)state;
+    bad.cover.kind = 242;
+    assert_drawing_not_packed(&bad,
+                              ".cover: kind 242 is not known, the last known is 245: upgrade");
+    bad.cover.kind = FRAME_TEST_DRAWING;
+    assert_drawing_not_packed(&bad, ".cover: this kind is not accepted here");
+    bad.cover = (struct wire_part){ FRAME_TEST_SPOT, NULL };
+    assert_drawing_not_packed(&bad, ".cover: count is 1, but the pointer is NULL");
+    bad.cover.body = &spot;
+    assert_drawing_not_packed(&bad, ".cover.x: 10, allowed -9..9");
+}
+
 TESTS(TEST(test_every_type_has_its_bytes),
       TEST(test_records_that_differ_in_one_field_are_not_equal), TEST(test_worst_cases_are_exact),
       TEST(test_longer_forms_of_integers_are_read), TEST(test_enums_have_names),
       TEST(test_fields_are_refused_by_name), TEST(test_lists_stay_within_the_arena),
       TEST(test_any_byte_anywhere_is_refused_or_valid),
-      TEST(test_what_breaks_the_table_is_not_packed))
+      TEST(test_what_breaks_the_table_is_not_packed), TEST(test_parts_have_their_bytes),
+      TEST(test_parts_that_differ_are_not_equal), TEST(test_parts_are_refused_by_name),
+      TEST(test_parts_may_grow), TEST(test_parts_stay_within_the_arena),
+      TEST(test_parts_keep_their_worst_case), TEST(test_parts_that_break_the_table_are_not_packed))
