@@ -124,7 +124,7 @@ static void hear_ack(struct checkpointer *self, const struct wire_ack *ack)
     if (ack->kind == FRAME_CHECKPOINT && ack->round == self->saved.step) self->registering = false;
 }
 
-static void hear(void *state, const struct turn *turn)
+static void hear(void *state, const struct member_turn *turn)
 {
     struct checkpointer *self = state;
     const struct msg *in = turn->in;
@@ -140,7 +140,7 @@ static void hear(void *state, const struct turn *turn)
 }
 
 // Runs before the replica and the replay look, because the next commit changes the parameters.
-static void save(void *state, const struct turn *turn)
+static void save(void *state, const struct member_turn *turn)
 {
     struct checkpointer *self = state;
     const struct replica *replica = &self->replica;
@@ -155,7 +155,7 @@ static void save(void *state, const struct turn *turn)
 }
 
 // Runs after them, because a missed EPOCH_END shows only by the step that the replica holds.
-static void register_saved(void *state, const struct turn *turn)
+static void register_saved(void *state, const struct member_turn *turn)
 {
     struct checkpointer *self = state;
     const uint64_t now_ms = turn->in->now_ms;
@@ -166,7 +166,7 @@ static void register_saved(void *state, const struct turn *turn)
 }
 
 // The last step is in a checkpoint that is on record.
-static bool is_done(void *state, const struct turn *turn)
+static bool is_done(void *state, const struct member_turn *turn)
 {
     const struct checkpointer *self = state;
     if (self->saving || self->registering || self->saved.step != self->member.now.step)
@@ -186,10 +186,10 @@ void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
                                   { self, NULL, register_saved, is_done },
                                   { &self->blobs, blobs_hear, blobs_look, NULL },
                                   { 0 } };
-    parts_step(&(struct turn){ .member = &self->member,
-                               .blobs = &self->blobs,
-                               .replica = &self->replica,
-                               .in = in,
-                               .out = out },
+    parts_step(&(struct member_turn){ .member = &self->member,
+                                      .blobs = &self->blobs,
+                                      .replica = &self->replica,
+                                      .in = in,
+                                      .out = out },
                parts);
 }

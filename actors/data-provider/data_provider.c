@@ -9,5 +9,5 @@ void data_provider_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct data_provider *self = state;
     const struct part parts[] = { { &self->view, round_view_hear, NULL, NULL }, { 0 } };
-    parts_step(&(struct turn){ .member = &self->member, .in = in, .out = out }, parts);
+    parts_step(&(struct member_turn){ .member = &self->member, .in = in, .out = out }, parts);
 }

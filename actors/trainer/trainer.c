@@ -6,7 +6,7 @@
 void trainer_init(struct trainer *self) { self->member.role = ACTOR_TRAINER; }
 
 // The final report of a finished run: the digest of this replica, once it holds the last step.
-static bool is_done(void *state, const struct turn *turn)
+static bool is_done(void *state, const struct member_turn *turn)
 {
     const struct trainer *self = state;
     const struct member *member = &self->member;
@@ -30,10 +30,10 @@ void trainer_step(void *state, const struct msg *in, struct outbox *out)
                                   { &self->blobs, blobs_hear, blobs_look, NULL },
                                   { self, NULL, NULL, is_done },
                                   { 0 } };
-    parts_step(&(struct turn){ .member = &self->member,
-                               .blobs = &self->blobs,
-                               .replica = &self->replica,
-                               .in = in,
-                               .out = out },
+    parts_step(&(struct member_turn){ .member = &self->member,
+                                      .blobs = &self->blobs,
+                                      .replica = &self->replica,
+                                      .in = in,
+                                      .out = out },
                parts);
 }

@@ -11,6 +11,7 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
                                   { &self->blobs, blobs_hear, blobs_look, NULL },
                                   { 0 } };
     parts_step(
-        &(struct turn){ .member = &self->member, .blobs = &self->blobs, .in = in, .out = out },
+        &(struct member_turn){
+            .member = &self->member, .blobs = &self->blobs, .in = in, .out = out },
         parts);
 }

@@ -270,7 +270,7 @@ static void hear_fetched(struct blobs *self, const struct wire_fetched *fetched,
     if (entry->retry_ms < self->due_ms) self->due_ms = entry->retry_ms;
 }
 
-void blobs_hear(void *state, const struct turn *turn)
+void blobs_hear(void *state, const struct member_turn *turn)
 {
     struct blobs *self = state;
     if (turn->in->kind == FRAME_INHERITED) blobs_inherit(self, turn->in->body);
@@ -279,7 +279,7 @@ void blobs_hear(void *state, const struct turn *turn)
     if (turn->heard & HEARD_RUN) blobs_date(self, turn->member->now.step);
 }
 
-void blobs_look(void *state, const struct turn *turn)
+void blobs_look(void *state, const struct member_turn *turn)
 {
     blobs_fetch(state, turn->member, turn->in->now_ms, turn->out);
 }

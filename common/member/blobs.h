@@ -100,5 +100,5 @@ void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out);
 void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out);
 
 // As a part of a role: takes INHERITED, FETCHED and the run's step; then blobs_fetch.
-void blobs_hear(void *self, const struct turn *turn);
-void blobs_look(void *self, const struct turn *turn);
+void blobs_hear(void *self, const struct member_turn *turn);
+void blobs_look(void *self, const struct member_turn *turn);

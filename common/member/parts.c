@@ -5,7 +5,7 @@
 #include "common/member/parts.h"
 #include <sysexits.h>
 
-static void finish(const struct turn *turn, const struct part *parts)
+static void finish(const struct member_turn *turn, const struct part *parts)
 {
     bool stays = false;
     for (const struct part *part = parts; part->self; part++) {
@@ -18,7 +18,7 @@ static void finish(const struct turn *turn, const struct part *parts)
     if (!stays) outbox_quit(turn->out, EX_OK, "the run is finished");
 }
 
-void parts_step(struct turn *turn, const struct part *parts)
+void parts_step(struct member_turn *turn, const struct part *parts)
 {
     struct member *member = turn->member;
     turn->heard = member_hear(member, turn->in, turn->out);

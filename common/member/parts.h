@@ -20,7 +20,7 @@ struct blobs;
 struct replica;
 
 // One message, and everything that parts work on. Valid for one step.
-struct turn {
+struct member_turn {
     struct member *member;
     struct blobs *blobs;     // NULL: the role fetches nothing
     struct replica *replica; // NULL: the role holds no parameters
@@ -32,14 +32,15 @@ struct turn {
 // Each of the three functions is given `self`, and may be NULL. A list ends with a `self` of NULL.
 struct part {
     void *self;
-    void (*hear)(void *self, const struct turn *turn); // Takes what concerns it from the message
-    void (*look)(void *self, const struct turn *turn); // Then does what is due
+    // Takes what concerns it from the message; then, once all parts have heard it, does what is due.
+    void (*hear)(void *self, const struct member_turn *turn);
+    void (*look)(void *self, const struct member_turn *turn);
     // Called in each turn once the run is finished, until it returns true: the role's work is done
     // and its final report is sent. At most one part of a list has it.
-    bool (*done)(void *self, const struct turn *turn);
+    bool (*done)(void *self, const struct member_turn *turn);
 };
 
 // Takes one message through the list. When the run is finished, a role without a `done` ends the
 // process. A role with one stays, because peers may need what it holds; after that QUIT ends it at
 // once, without LEAVE's answer.
-void parts_step(struct turn *turn, const struct part *parts);
+void parts_step(struct member_turn *turn, const struct part *parts);

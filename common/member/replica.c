@@ -237,7 +237,7 @@ static void hear_refused(struct replica *self, const struct wire_refused *refuse
         replica_repair(self, out);
 }
 
-void replica_hear(void *state, const struct turn *turn)
+void replica_hear(void *state, const struct member_turn *turn)
 {
     struct replica *self = state;
     struct member *member = turn->member;
@@ -289,7 +289,7 @@ static bool is_left_behind(const struct replica *self, const struct member *memb
     return member->now.pin_step > self->step + (stuck ? 0 : 2 * member->config.snapshot_rounds);
 }
 
-void replica_look(void *state, const struct turn *turn)
+void replica_look(void *state, const struct member_turn *turn)
 {
     struct replica *self = state;
     const struct member *member = turn->member;

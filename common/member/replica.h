@@ -66,5 +66,5 @@ void replica_tell(struct replica *self, const struct member *member, uint64_t no
                   struct outbox *out);
 
 // As a part of a role: hears epoch ends, learner and fetcher; then loads or fetches what it lacks.
-void replica_hear(void *self, const struct turn *turn);
-void replica_look(void *self, const struct turn *turn);
+void replica_hear(void *self, const struct member_turn *turn);
+void replica_look(void *self, const struct member_turn *turn);

@@ -61,7 +61,7 @@ static void follow_on(struct data_provider *self, struct honest *honest, const s
     };
     if (event->signer == 0)
         honest_note_heard(honest, &self->member, &self->view, in->kind, in->body);
-    struct turn turn = { .member = &self->member, .in = in, .out = &out };
+    struct member_turn turn = { .member = &self->member, .in = in, .out = &out };
     turn.heard = member_hear(&self->member, in, &out);
     round_view_hear(&self->view, &turn);
 }

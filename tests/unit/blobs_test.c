@@ -169,7 +169,7 @@ static void hear_fetched(blob_store_t *store, const struct hash *hash, uint64_t 
                             .kind = FRAME_FETCHED,
                             .body =
                                 &(struct wire_fetched){ .hash = *hash, .ok = true, .turn = turn } };
-    blobs_hear(&blobs, &(struct turn){ .in = &in, .out = &out });
+    blobs_hear(&blobs, &(struct member_turn){ .in = &in, .out = &out });
     perform(store, &out);
 }
 

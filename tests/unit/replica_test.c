@@ -39,7 +39,7 @@ static struct outbox turn(uint16_t kind, const void *body, unsigned heard)
 {
     const struct msg in = { .now_ms = 1000, .kind = kind, .run = "", .from = "", .body = body };
     struct outbox out = outbox();
-    const struct turn turn = { &member, &blobs, &replica, &in, &out, heard };
+    const struct member_turn turn = { &member, &blobs, &replica, &in, &out, heard };
     replica_hear(&replica, &turn);
     replay_hear(&replay, &turn);
     replica_look(&replica, &turn);

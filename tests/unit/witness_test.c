@@ -156,7 +156,7 @@ static uint32_t hear_claim(const char *payload, uint32_t payload_bytes, uint32_t
     member.key = key_named("key 0");
     witness_hear_claim(
         &witness, &view,
-        &(struct turn){ .member = &member, .blobs = &blobs, .in = &in, .out = &out });
+        &(struct member_turn){ .member = &member, .blobs = &blobs, .in = &in, .out = &out });
     return out.count;
 }
 

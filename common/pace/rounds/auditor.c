@@ -6,7 +6,8 @@
 #include "common/pace/rounds/claims.h"
 #include <stdio.h>
 
-void auditor_begin(struct auditor *self, const struct round_view *view, const struct turn *turn)
+void auditor_begin(struct auditor *self, const struct round_view *view,
+                   const struct member_turn *turn)
 {
     const struct member *member = turn->member;
     if (self->revealed && !hash_is_none(&self->reveal.residual.hash))
@@ -34,7 +35,7 @@ static bool is_meant(const struct wire_audit *audit, const struct wire_claim *cl
 }
 
 void auditor_hear_reveal(struct auditor *self, const struct round_view *view,
-                         const struct turn *turn)
+                         const struct member_turn *turn)
 {
     const struct member *member = turn->member;
     const struct wire_reveal *reveal = turn->in->body;
@@ -73,7 +74,8 @@ void auditor_say_again(struct auditor *self)
     self->resend_ms = 0;
 }
 
-static void recompute(struct auditor *self, const struct round_view *view, const struct turn *turn)
+static void recompute(struct auditor *self, const struct round_view *view,
+                      const struct member_turn *turn)
 {
     const struct member *member = turn->member;
     const struct wire_audit *audit = &view->round.audits[self->place];
@@ -100,7 +102,8 @@ static bool is_gone(struct auditor *self, const struct round_view *view,
     return author && (author->state == MEMBER_WITHDRAWN || author->instance != self->instance);
 }
 
-void auditor_advance(struct auditor *self, const struct round_view *view, const struct turn *turn)
+void auditor_advance(struct auditor *self, const struct round_view *view,
+                     const struct member_turn *turn)
 {
     const struct member *member = turn->member;
     const struct replica *replica = turn->replica;

@@ -22,11 +22,13 @@ struct auditor {
 };
 
 // A round was opened: drops the audit of the last one, and takes ours if there is one.
-void auditor_begin(struct auditor *self, const struct round_view *view, const struct turn *turn);
+void auditor_begin(struct auditor *self, const struct round_view *view,
+                   const struct member_turn *turn);
 void auditor_hear_reveal(struct auditor *self, const struct round_view *view,
-                         const struct turn *turn);
+                         const struct member_turn *turn);
 void auditor_hear_recomputed(struct auditor *self, const struct wire_finding *finding);
 void auditor_hear_ack(struct auditor *self, const struct wire_ack *ack);
 // The coordinator restarted and may have lost the finding: sends it again.
 void auditor_say_again(struct auditor *self);
-void auditor_advance(struct auditor *self, const struct round_view *view, const struct turn *turn);
+void auditor_advance(struct auditor *self, const struct round_view *view,
+                     const struct member_turn *turn);

@@ -33,7 +33,7 @@ static void take(struct challenges *self, struct blobs *blobs, const struct wire
 
 void challenge_begin(struct challenges *self, const struct round_view *view,
                      const struct wire_claim *claim, const struct hash *claim_name,
-                     const struct turn *turn)
+                     const struct member_turn *turn)
 {
     for (uint32_t i = 0; i < CHALLENGES_MAX; i++)
         if (self->all[i].reveal.claim.round + CHALLENGES_MAX < view->round.opened.round)
@@ -66,7 +66,8 @@ void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
     if (!shown->ok || !awaited) blobs_spare(blobs, &shown->blob.hash, out);
 }
 
-void challenge_send(struct challenges *self, const struct round_view *view, const struct turn *turn)
+void challenge_send(struct challenges *self, const struct round_view *view,
+                    const struct member_turn *turn)
 {
     const struct member *member = turn->member;
     const uint64_t now_ms = turn->in->now_ms;

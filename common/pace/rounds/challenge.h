@@ -30,8 +30,8 @@ struct challenges {
 // A round was opened. `claim` is our newest result and `claim_name` its hash.
 void challenge_begin(struct challenges *self, const struct round_view *view,
                      const struct wire_claim *claim, const struct hash *claim_name,
-                     const struct turn *turn);
+                     const struct member_turn *turn);
 void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
                           const struct wire_shown *shown, struct outbox *out);
 void challenge_send(struct challenges *self, const struct round_view *view,
-                    const struct turn *turn);
+                    const struct member_turn *turn);

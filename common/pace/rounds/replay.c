@@ -61,7 +61,7 @@ static void want_all(struct blobs *blobs, const struct wire_commit *commit)
     }
 }
 
-static void hear_commit(struct replay *self, const struct turn *turn)
+static void hear_commit(struct replay *self, const struct member_turn *turn)
 {
     const struct wire_commit *commit = turn->in->body;
     const struct replica *replica = turn->replica;
@@ -84,7 +84,7 @@ static void hear_commit(struct replay *self, const struct turn *turn)
     want_all(turn->blobs, &kept->commit);
 }
 
-static void hear_applied(struct replay *self, const struct turn *turn)
+static void hear_applied(struct replay *self, const struct member_turn *turn)
 {
     const struct wire_applied *applied = turn->in->body;
     struct replica *replica = turn->replica;
@@ -111,7 +111,7 @@ static void begin_with(struct replay *self, const struct replica *replica)
     forget_commits(self);
 }
 
-void replay_hear(void *state, const struct turn *turn)
+void replay_hear(void *state, const struct member_turn *turn)
 {
     struct replay *self = state;
     begin_with(self, turn->replica);
@@ -131,7 +131,8 @@ static bool all_here(const struct blobs *blobs, const struct wire_commit *commit
     return true;
 }
 
-static void apply(struct replay *self, const struct turn *turn, const struct wire_commit *commit)
+static void apply(struct replay *self, const struct member_turn *turn,
+                  const struct wire_commit *commit)
 {
     struct replica *replica = turn->replica;
     struct wire_apply job = { .step = commit->step,
@@ -153,7 +154,7 @@ static void apply(struct replay *self, const struct turn *turn, const struct wir
 }
 
 // The commit that continues from the replica's step. NULL: none is kept, or a restore gave it up.
-static const struct replay_commit *next_commit(struct replay *self, const struct turn *turn)
+static const struct replay_commit *next_commit(struct replay *self, const struct member_turn *turn)
 {
     const uint64_t step = turn->replica->step;
     const struct replay_commit *next = commit_of(self, step);
@@ -163,7 +164,7 @@ static const struct replay_commit *next_commit(struct replay *self, const struct
     return NULL;
 }
 
-void replay_look(void *state, const struct turn *turn)
+void replay_look(void *state, const struct member_turn *turn)
 {
     struct replay *self = state;
     struct replica *replica = turn->replica;

@@ -34,5 +34,5 @@ bool replay_knows_commit(const struct replay *self, const struct replica *replic
 
 // As a part of a role, right behind the replica; zeroed memory is its start. When nothing more can
 // be applied, it makes the replica tell the coordinator what it holds.
-void replay_hear(void *self, const struct turn *turn);
-void replay_look(void *self, const struct turn *turn);
+void replay_hear(void *self, const struct member_turn *turn);
+void replay_look(void *self, const struct member_turn *turn);

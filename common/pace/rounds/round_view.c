@@ -4,7 +4,7 @@
 #include "common/pace/rounds/round_view.h"
 #include "common/run/phase.h"
 
-void round_view_hear(void *state, const struct turn *turn)
+void round_view_hear(void *state, const struct member_turn *turn)
 {
     struct round_view *self = state;
     struct member *member = turn->member;

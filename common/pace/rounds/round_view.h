@@ -20,7 +20,7 @@ struct round_view {
 };
 
 // As a part of a role, before the parts that use it: takes a ROUND.
-void round_view_hear(void *self, const struct turn *turn);
+void round_view_hear(void *self, const struct member_turn *turn);
 
 // True if the newest round is open: RUN names it, and RUN's phase makes steps.
 bool round_view_is_open(const struct round_view *self, const struct member *member);

@@ -7,7 +7,7 @@
 // A role without a replica serves the payloads of this many steps, if they fit.
 enum { KEPT_STEPS = 64 };
 
-static void hear_round(struct rounds_member *self, const struct turn *turn)
+static void hear_round(struct rounds_member *self, const struct member_turn *turn)
 {
     struct training *training = &self->training;
     training_hear_round(training, &self->view);
@@ -16,7 +16,7 @@ static void hear_round(struct rounds_member *self, const struct turn *turn)
 }
 
 // The replica holds another step: forgets the payloads of old steps.
-static void forget_payloads(const struct round_view *view, const struct turn *turn)
+static void forget_payloads(const struct round_view *view, const struct member_turn *turn)
 {
     const struct member *member = turn->member;
     const uint64_t keep = blobs_steps_kept(2 * (uint64_t)member->config.snapshot_rounds + 2,
@@ -27,7 +27,7 @@ static void forget_payloads(const struct round_view *view, const struct turn *tu
 
 // A round has opened: forgets what earlier rounds had for the same step, unless the commit of that
 // step is known.
-static void forget_void(const struct rounds_member *self, const struct turn *turn)
+static void forget_void(const struct rounds_member *self, const struct member_turn *turn)
 {
     const struct round *round = &self->view.round;
     const uint64_t step = round->opened.step;
@@ -38,7 +38,7 @@ static void forget_void(const struct rounds_member *self, const struct turn *tur
 }
 
 // An elected trainer is the first witness of its own result.
-static void hear_own_claim(struct rounds_member *self, const struct turn *turn)
+static void hear_own_claim(struct rounds_member *self, const struct member_turn *turn)
 {
     const struct msg own = { .now_ms = turn->in->now_ms,
                              .kind = FRAME_CLAIM,
@@ -47,12 +47,12 @@ static void hear_own_claim(struct rounds_member *self, const struct turn *turn)
                              .sender = turn->member->key,
                              .body = &self->training.claim };
     self->replay.own_result = self->training.claim_name;
-    struct turn first = *turn;
+    struct member_turn first = *turn;
     first.in = &own;
     witness_hear_claim(&self->witness, &self->view, &first);
 }
 
-static void hear_as_trainer(struct rounds_member *self, const struct turn *turn)
+static void hear_as_trainer(struct rounds_member *self, const struct member_turn *turn)
 {
     const struct msg *in = turn->in;
     if (self->view.opened) hear_round(self, turn);
@@ -74,7 +74,7 @@ static void hear_as_trainer(struct rounds_member *self, const struct turn *turn)
 }
 
 // mutant: a residual is adopted before its commit (2)
-void rounds_member_hear(void *state, const struct turn *turn)
+void rounds_member_hear(void *state, const struct member_turn *turn)
 {
     struct rounds_member *self = state;
     round_view_hear(&self->view, turn);
@@ -86,7 +86,7 @@ void rounds_member_hear(void *state, const struct turn *turn)
     if (self->view.opened) forget_void(self, turn);
 }
 
-void rounds_member_look(void *state, const struct turn *turn)
+void rounds_member_look(void *state, const struct member_turn *turn)
 {
     struct rounds_member *self = state;
     if (turn->replica) {

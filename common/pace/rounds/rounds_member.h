@@ -28,5 +28,5 @@ struct rounds_member {
 
 // As a part of a role; zeroed memory is its start. It stands behind the replica and before the
 // blobs. In a role without a replica it only witnesses.
-void rounds_member_hear(void *self, const struct turn *turn);
-void rounds_member_look(void *self, const struct turn *turn);
+void rounds_member_hear(void *self, const struct member_turn *turn);
+void rounds_member_look(void *self, const struct member_turn *turn);

@@ -6,7 +6,8 @@
 #include "common/pace/rounds/claims.h"
 #include <string.h>
 
-static void train(struct training *self, const struct round_view *view, const struct turn *turn)
+static void train(struct training *self, const struct round_view *view,
+                  const struct member_turn *turn)
 {
     const struct member *member = turn->member;
     const struct replica *replica = turn->replica;
@@ -52,7 +53,7 @@ static void train(struct training *self, const struct round_view *view, const st
 
 // Claims the result. False if the round no longer deals us a share.
 static bool publish(struct training *self, const struct round_view *view,
-                    const struct wire_trained *trained, const struct turn *turn)
+                    const struct wire_trained *trained, const struct member_turn *turn)
 {
     struct member *member = turn->member;
     uint32_t client = round_view_own_place(view, member);
@@ -91,7 +92,7 @@ static bool publish(struct training *self, const struct round_view *view,
 
 // Sends the claim again to each elected witness that has not acknowledged it.
 static void send_claim(struct training *self, const struct round_view *view,
-                       const struct turn *turn)
+                       const struct member_turn *turn)
 {
     const struct member *member = turn->member;
     const uint64_t now_ms = turn->in->now_ms;
@@ -107,7 +108,7 @@ static void send_claim(struct training *self, const struct round_view *view,
 }
 
 bool training_hear_trained(struct training *self, const struct round_view *view,
-                           const struct turn *turn)
+                           const struct member_turn *turn)
 {
     const struct wire_trained *trained = turn->in->body;
     const struct replica *replica = turn->replica;
@@ -150,7 +151,7 @@ bool training_hear_trained(struct training *self, const struct round_view *view,
 }
 
 void training_hear_ack(struct training *self, const struct round_view *view,
-                       const struct turn *turn)
+                       const struct member_turn *turn)
 {
     const struct member *member = turn->member;
     const struct wire_ack *ack = turn->in->body;
@@ -166,7 +167,8 @@ void training_hear_round(struct training *self, const struct round_view *view)
     self->made_anew |= self->training_round == view->round.opened.round;
 }
 
-void training_advance(struct training *self, const struct round_view *view, const struct turn *turn)
+void training_advance(struct training *self, const struct round_view *view,
+                      const struct member_turn *turn)
 {
     train(self, view, turn);
     send_claim(self, view, turn);

@@ -30,12 +30,12 @@ void training_hear_round(struct training *self, const struct round_view *view);
 
 // The learner has trained. True if the result is claimed: the journal has it, and sending begins.
 bool training_hear_trained(struct training *self, const struct round_view *view,
-                           const struct turn *turn);
+                           const struct member_turn *turn);
 
 // An ACK by mail, by any sender: it counts if an elected witness signed it and it names our claim.
 void training_hear_ack(struct training *self, const struct round_view *view,
-                       const struct turn *turn);
+                       const struct member_turn *turn);
 
 // Trains if everything for that is ready; sends the claim again if a retry is due.
 void training_advance(struct training *self, const struct round_view *view,
-                      const struct turn *turn);
+                      const struct member_turn *turn);

@@ -105,7 +105,7 @@ void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
 }
 
 void witness_hear_claim(struct witness *self, const struct round_view *view,
-                        const struct turn *turn)
+                        const struct member_turn *turn)
 {
     const struct member *member = turn->member;
     const struct msg *in = turn->in;
@@ -262,7 +262,8 @@ static void hear_ack(struct witness *self, const struct wire_ack *ack)
     if (ack->kind == FRAME_VOTE && ack->round == self->round) self->acknowledged = true;
 }
 
-void witness_hear(struct witness *self, const struct round_view *view, const struct turn *turn)
+void witness_hear(struct witness *self, const struct round_view *view,
+                  const struct member_turn *turn)
 {
     const struct msg *in = turn->in;
     if (view->opened) witness_begin(self, view, turn->member);
@@ -277,7 +278,8 @@ void witness_hear(struct witness *self, const struct round_view *view, const str
         witness_hear_produce(self, in->body, turn->out);
 }
 
-void witness_look(struct witness *self, const struct round_view *view, const struct turn *turn)
+void witness_look(struct witness *self, const struct round_view *view,
+                  const struct member_turn *turn)
 {
     struct member *member = turn->member;
     const struct replica *replica = turn->replica;

@@ -75,7 +75,7 @@ void witness_begin(struct witness *self, const struct round_view *view,
 // Takes a CLAIM, by mail or as news, from any sender. Acknowledges it if it came by mail and is the
 // claim that counts, also when it comes again.
 void witness_hear_claim(struct witness *self, const struct round_view *view,
-                        const struct turn *turn);
+                        const struct member_turn *turn);
 
 // True if it is time to vote. witness_cast makes the vote and returns its hash, for the journal.
 bool witness_is_due(const struct witness *self, const struct round_view *view,
@@ -94,5 +94,7 @@ void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
 
 // witness_hear follows rounds and claims. witness_look votes when due, and sends the vote until it
 // is acknowledged.
-void witness_hear(struct witness *self, const struct round_view *view, const struct turn *turn);
-void witness_look(struct witness *self, const struct round_view *view, const struct turn *turn);
+void witness_hear(struct witness *self, const struct round_view *view,
+                  const struct member_turn *turn);
+void witness_look(struct witness *self, const struct round_view *view,
+                  const struct member_turn *turn);
