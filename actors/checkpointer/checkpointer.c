@@ -41,16 +41,14 @@ static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_en
     self->wanted = save;
 }
 
-static void hear_round(struct checkpointer *self)
+// Takes the position of a step that the run pins, once the pace knows it.
+static void take_position(struct checkpointer *self)
 {
-    const struct member *member = &self->member;
-    const struct wire_round *round = &self->view.round.opened;
-    if (!member->has_config || round->step % member->config.snapshot_rounds != 0 ||
-        (round->step == self->position.step && round->epoch == self->position.epoch))
+    struct wire_save save;
+    if (!pace_part_position(&self->pace, &self->member, &save) ||
+        (save.step == self->position.step && save.epoch == self->position.epoch))
         return;
-    struct wire_save save = { .epoch = round->epoch, .step = round->step, .cursor = round->cursor };
-    if (keep_position(&save, self->position_returned, self->view.round.returned,
-                      self->view.round.returned_count))
+    if (keep_position(&save, self->position_returned, save.returned, save.returned_count))
         self->position = save;
 }
 
@@ -128,7 +126,7 @@ static void hear(void *state, const struct member_turn *turn)
 {
     struct checkpointer *self = state;
     const struct msg *in = turn->in;
-    if (self->view.opened) hear_round(self);
+    take_position(self);
     if (turn->heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body);
     if (turn->heard & HEARD_ACK) hear_ack(self, in->body);
     if (in->kind == FRAME_SAVED) hear_saved(self, in->body, turn->out);
@@ -139,7 +137,7 @@ static void hear(void *state, const struct member_turn *turn)
     give_up(self);
 }
 
-// Runs before the replica and the replay look, because the next commit changes the parameters.
+// Runs before the replica and the pace look, because the next commit changes the parameters.
 static void save(void *state, const struct member_turn *turn)
 {
     struct checkpointer *self = state;
@@ -179,11 +177,10 @@ static bool is_done(void *state, const struct member_turn *turn)
 void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct checkpointer *self = state;
-    const struct part parts[] = { { &self->view, round_view_hear, NULL, NULL },
-                                  { self, hear, save, NULL },
+    const struct part parts[] = { { self, NULL, save, NULL },
                                   { &self->replica, replica_hear, replica_look, NULL },
-                                  { &self->replay, replay_hear, replay_look, NULL },
-                                  { self, NULL, register_saved, is_done },
+                                  { &self->pace, pace_part_hear, pace_part_look, NULL },
+                                  { self, hear, register_saved, is_done },
                                   { &self->blobs, blobs_hear, blobs_look, NULL },
                                   { 0 } };
     parts_step(&(struct member_turn){ .member = &self->member,

@@ -7,8 +7,8 @@
 // It keeps on disk the payloads of every commit since its newest checkpoint. So even after all
 // processes were killed at once, checkpoint and payloads lead back to the committed digest. Pure.
 
-#include "common/pace/rounds/replay.h"
-#include "common/pace/rounds/round_view.h"
+#include "common/member/pace_part.h"
+#include "common/member/replica.h"
 
 enum { CHECKPOINT_RETURNED_MAX = 4096 };
 
@@ -16,10 +16,9 @@ struct checkpointer {
     struct member member;
     struct blobs blobs;
     struct replica replica;
-    struct round_view view;
-    struct replay replay;
+    struct pace_part pace;
     struct wire_save wanted;   // What is to be saved next; step UINT64_MAX: nothing
-    struct wire_save position; // Data position of the pinned step, as its ROUND told it
+    struct wire_save position; // Data position of the pinned step, as the pace told it
     struct interval wanted_returned[CHECKPOINT_RETURNED_MAX];
     struct interval position_returned[CHECKPOINT_RETURNED_MAX];
     bool requested, saving, registering;

@@ -7,11 +7,11 @@
 // their number, their manifest and their order. The coordinator records that of the first data
 // provider. A provider with another dataset is refused and ends. Pure.
 
-#include "common/pace/rounds/round_view.h"
+#include "common/member/pace_part.h"
 
 struct data_provider {
     struct member member; // Its `samples` and `data` are filled in by the shell
-    struct round_view view;
+    struct pace_part pace;
 };
 
 // Zeroed memory, the member's "given by the shell" fields filled in.

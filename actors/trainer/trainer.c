@@ -1,5 +1,4 @@
-// The role's list of parts: replica, rounds, blobs, and the final report. What happens in a round
-// is decided in common/pace/rounds.
+// The role's list of parts: replica, pace, blobs, and the final report.
 
 #include "actors/trainer/trainer.h"
 
@@ -26,7 +25,7 @@ void trainer_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct trainer *self = state;
     const struct part parts[] = { { &self->replica, replica_hear, replica_look, NULL },
-                                  { &self->rounds, rounds_member_hear, rounds_member_look, NULL },
+                                  { &self->pace, pace_part_hear, pace_part_look, NULL },
                                   { &self->blobs, blobs_hear, blobs_look, NULL },
                                   { self, NULL, NULL, is_done },
                                   { 0 } };

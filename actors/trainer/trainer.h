@@ -1,18 +1,19 @@
 #pragma once
-// trainer -- holds a replica of the parameters and takes part in the rounds that move it on.
+// trainer -- holds a replica of the parameters and takes part in what moves it on.
 //
-//     replica: the newest committed step ─▶ rounds: what leads to the next ─▶ COMMIT ─▶ replica ...
+//     replica: the newest committed step ─▶ pace: what leads to the next ─▶ replica ...
 //
-// What it computes, claims and signs is decided in common/pace/rounds/rounds_member.h. Pure; the learner,
-// the bulk store and the sockets are the shell's (trainer_main.c).
+// What it computes and signs is decided by the run's pace (common/pace). Pure; the learner, the bulk
+// store and the sockets are the shell's (trainer_main.c).
 
-#include "common/pace/rounds/rounds_member.h"
+#include "common/member/pace_part.h"
+#include "common/member/replica.h"
 
 struct trainer {
     struct member member; // First: what all members share
     struct blobs blobs;
     struct replica replica;
-    struct rounds_member rounds;
+    struct pace_part pace;
 };
 
 // Zeroed memory, the member's "given by the shell" fields filled in.

@@ -1,4 +1,4 @@
-// The role's list of parts: rounds and blobs. Without a replica the rounds part only witnesses.
+// The role's list of parts: pace and blobs.
 
 #include "actors/witness/witness_actor.h"
 
@@ -7,7 +7,7 @@ void witness_actor_init(struct witness_actor *self) { self->member.role = ACTOR_
 void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct witness_actor *self = state;
-    const struct part parts[] = { { &self->rounds, rounds_member_hear, rounds_member_look, NULL },
+    const struct part parts[] = { { &self->pace, pace_part_hear, pace_part_look, NULL },
                                   { &self->blobs, blobs_hear, blobs_look, NULL },
                                   { 0 } };
     parts_step(

@@ -1,13 +1,14 @@
 #pragma once
 // witness_actor -- a standalone witness: a member without parameters, in runs that elect such
-// witnesses. What it sends in a round is decided in common/pace/rounds/rounds_member.h. Pure.
+// witnesses. What it sends is decided by the run's pace (common/pace). Pure.
 
-#include "common/pace/rounds/rounds_member.h"
+#include "common/member/blobs.h"
+#include "common/member/pace_part.h"
 
 struct witness_actor {
     struct member member; // First: what all members share
     struct blobs blobs;
-    struct rounds_member rounds;
+    struct pace_part pace;
 };
 
 // Zeroed memory, the member's "given by the shell" fields filled in.

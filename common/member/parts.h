@@ -4,10 +4,10 @@
 //
 //     message ─▶ member_hear ─▶ each part hears ─▶ position kept ─▶ each part looks ─▶ finished?
 //
-//     trainer        replica, rounds, blobs, the final report
-//     checkpointer   the newest round, saving, replica, replay, registering, blobs
-//     witness        rounds, blobs
-//     data provider  the newest round; its shell serves the samples
+//     trainer        replica, pace, blobs, the final report
+//     checkpointer   saving, replica, pace, registering, blobs
+//     witness        pace, blobs
+//     data provider  pace; its shell serves the samples
 //
 // The life of a process is the same in every role and is handled here and in member.c: JOURNAL,
 // START, QUIT, LEAVE, and the end of the run. Parts send their frames in the order of the list.

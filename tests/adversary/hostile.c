@@ -13,6 +13,7 @@
 #include "common/optimizer/distro.h"
 #include "common/crypto/merkle.h"
 #include "common/optimizer/result.h"
+#include "common/pace/rounds/rounds_member.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -283,7 +284,7 @@ static void remove_effect(struct outbox *out, uint32_t index)
 // Witnesses in odd places hear of another payload.
 static bool hears_twin(const struct trainer *self, const char *name)
 {
-    const struct round *round = &self->rounds.view.round;
+    const struct round *round = &rounds_of(&self->pace)->view.round;
     for (uint32_t i = 1; i < round->witnesses_count; i += 2) {
         const struct wire_member *witness = member_at(&self->member, round->witnesses[i].member);
         if (witness && strcmp(witness->name, name) == 0) return true;
@@ -293,7 +294,7 @@ static bool hears_twin(const struct trainer *self, const char *name)
 
 static void say_another(const struct trainer *self, struct outbox *out, struct effect *effect)
 {
-    struct wire_claim claim = self->rounds.training.claim;
+    struct wire_claim claim = rounds_of(&self->pace)->training.claim;
     pthread_mutex_lock(&lock);
     claim.payload = twin;
     pthread_mutex_unlock(&lock);
@@ -306,7 +307,7 @@ static void say_another(const struct trainer *self, struct outbox *out, struct e
 
 static void speak(const struct trainer *self, struct outbox *out)
 {
-    const uint64_t round = self->rounds.training.claim.round;
+    const uint64_t round = rounds_of(&self->pace)->training.claim.round;
     for (uint32_t i = 0; i < out->count; i++) {
         struct effect *effect = &out->effects[i];
         if (effect->kind == FRAME_REVEAL && kind() == SILENT && begun(self->member.round)) {
@@ -349,8 +350,8 @@ WRAP(void, trainer_step, void *state, const struct msg *in, struct outbox *out)
         outbox_note(out, "hostile.finding round=%llu", (unsigned long long)finding.round);
     }
     __real_trainer_step(state, &heard, out);
-    atomic_store(&training, self->rounds.training.training_round
-                                ? self->rounds.training.training_round
+    atomic_store(&training, rounds_of(&self->pace)->training.training_round
+                                ? rounds_of(&self->pace)->training.training_round
                                 : atomic_load(&training));
     speak(self, out);
 }

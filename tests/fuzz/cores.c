@@ -13,6 +13,7 @@
 #include "actors/witness/witness_actor.h"
 #include "common/base/ensure.h"
 #include "common/pace/rounds/claims.h"
+#include "common/pace/rounds/rounds_member.h"
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/events.h"
 #include "tests/fuzz/fuzz.h"
@@ -170,11 +171,11 @@ static const struct core cores[] = {
 static const struct round_view *view_of(const struct talk *talk)
 {
     const void *state = talk->state;
-    if (talk->core->init == init_trainer) return &((const struct trainer *)state)->rounds.view;
-    if (talk->core->init == init_witness)
-        return &((const struct witness_actor *)state)->rounds.view;
-    if (talk->core->init == init_checkpointer) return &((const struct checkpointer *)state)->view;
-    return &((const struct data_provider *)state)->view;
+    const struct pace_part *pace = &((const struct data_provider *)state)->pace;
+    if (talk->core->init == init_trainer) pace = &((const struct trainer *)state)->pace;
+    if (talk->core->init == init_witness) pace = &((const struct witness_actor *)state)->pace;
+    if (talk->core->init == init_checkpointer) pace = &((const struct checkpointer *)state)->pace;
+    return &rounds_of(pace)->view;
 }
 
 struct core_counts *core_counted(const char *name)

@@ -1,6 +1,5 @@
 // The view that an observer makes of a run's news, from any senders: a conversation (events.h).
 
-#include "actors/data-provider/data_provider.h"
 #include "actors/shoal/run/run_view.h"
 #include "common/base/ensure.h"
 #include "tests/fuzz/cores.h"
@@ -38,9 +37,14 @@ static void check_view(const struct run_view *self, const struct run_view *befor
 }
 
 // A member that hears the same news: the honest senders derive their messages from its state.
-static struct data_provider *follow(void)
+struct follower {
+    struct member member;
+    struct round_view view;
+};
+
+static struct follower *follow(void)
 {
-    static struct data_provider *self;
+    static struct follower *self;
     if (!self) self = take_memory(sizeof *self);
     ensure(madvise(self, sizeof *self, MADV_DONTNEED) == 0);
     struct member *member = &self->member;
@@ -51,7 +55,7 @@ static struct data_provider *follow(void)
     return self;
 }
 
-static void follow_on(struct data_provider *self, struct honest *honest, const struct event *event,
+static void follow_on(struct follower *self, struct honest *honest, const struct event *event,
                       const struct msg *in)
 {
     static struct effect effects[EFFECTS_MAX];
@@ -80,7 +84,7 @@ bool core_check_view(const uint8_t *bytes, size_t count)
         view = take_memory(sizeof *view);
         arena = (struct wire_arena){ .bytes = take_memory(ARENA_BYTES), .max = ARENA_BYTES };
     }
-    struct data_provider *follower = follow();
+    struct follower *follower = follow();
     struct honest honest = { 0 };
     ensure(madvise(view, sizeof *view, MADV_DONTNEED) == 0);
     memset(&memory, 0, sizeof memory);

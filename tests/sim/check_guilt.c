@@ -398,10 +398,11 @@ static uint8_t trainer_of_key(const struct sim *sim, const struct key *key)
     return NOBODY;
 }
 
-static const struct rounds_member *rounds_of(const struct node *node)
+static const struct rounds_member *rounds_at(const struct node *node)
 {
-    return node->role == ACTOR_TRAINER ? &((const struct trainer *)node->state)->rounds
-                                       : &((const struct witness_actor *)node->state)->rounds;
+    return rounds_of(node->role == ACTOR_TRAINER
+                         ? &((const struct trainer *)node->state)->pace
+                         : &((const struct witness_actor *)node->state)->pace);
 }
 
 // It has the round, the author's line of the roster and the size of a result. Who lacks one of them
@@ -409,7 +410,7 @@ static const struct rounds_member *rounds_of(const struct node *node)
 static bool can_tell(const struct node *node, const struct wire_claim *claim)
 {
     const struct member *member = node->state;
-    const struct round_view *view = &rounds_of(node)->view;
+    const struct round_view *view = &rounds_at(node)->view;
     const struct wire_member *author = round_view_client(view, member, claim->client);
     return member->has_config && member->has_round && claim->round == member->round && author &&
            key_equal(&author->key, &claim->author);
@@ -460,7 +461,7 @@ static const struct ghost_accepted *accepted_of(const struct ghost *ghost, uint3
 static void check_rivals(struct sim *sim, uint8_t id, const struct wire_commit *commit)
 {
     const struct node *node = &sim->nodes[id];
-    const struct witness *witness = &rounds_of(node)->witness;
+    const struct witness *witness = &rounds_at(node)->witness;
     if (commit->round != witness->round && commit->round != witness->round_before) return;
     for (uint8_t author = 0; author < sim->nodes_count; author++) {
         const struct ghost_heard *heard = &sim->ghost.heard[id][author];

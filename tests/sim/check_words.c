@@ -295,9 +295,10 @@ static const struct replica *replica_of(const struct node *node)
 
 static const struct replay *replay_of(const struct node *node)
 {
-    if (node->role == ACTOR_TRAINER) return &((const struct trainer *)node->state)->rounds.replay;
+    if (node->role == ACTOR_TRAINER)
+        return &rounds_of(&((const struct trainer *)node->state)->pace)->replay;
     if (node->role == ACTOR_CHECKPOINTER)
-        return &((const struct checkpointer *)node->state)->replay;
+        return &rounds_of(&((const struct checkpointer *)node->state)->pace)->replay;
     return NULL;
 }
 

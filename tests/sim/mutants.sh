@@ -181,10 +181,10 @@ mutant 'own view is applied instead of the commit' instead '(void)blobs, (void)p
 mutant 'a residual is adopted before its commit' before '
     extern const struct hash *pending_payload;
     if (!hash_is_none(&self->own_result) && pending_payload) job.own_payload = *pending_payload;' \
-    'void rounds_member_hear(void *state, const struct member_turn *turn) {
+    'static void hear(void *state, const struct member_turn *turn) {
         struct rounds_member *self = state;' \
     'const struct hash *pending_payload;
-    void rounds_member_hear(void *state, const struct member_turn *turn) {
+    static void hear(void *state, const struct member_turn *turn) {
         struct rounds_member *self = state;
         pending_payload = &self->training.claim.payload;'
 mutant 'a residual is never adopted' 'job.own_payload = accepted->payload;' '(void)accepted;'

@@ -3,6 +3,7 @@
 // number.
 
 #include "actors/trainer/trainer.h"
+#include "common/pace/rounds/rounds_member.h"
 #include "tests/test.h"
 #include <string.h>
 
@@ -118,9 +119,10 @@ static void of_a_round_is_claimed_once(void **state)
     assert_int_equal(hear_round(4), 1);
     assert_true(claims_of_result() >= 1);
     trainer.member.has_round = false;
-    trainer.rounds.training.tried_round = 0;
+    ((struct rounds_member *)(void *)trainer.pace.state)->training.tried_round = 0;
     assert_int_equal(hear_round(6), 0);
-    assert_int_equal(trainer.rounds.training.tried_round, 5); // It was tried, and skipped
+    assert_int_equal(rounds_of(&trainer.pace)->training.tried_round,
+                     5); // It was tried, and skipped
 }
 
 TESTS(TEST_WITH(a_result_is_claimed, set_up, NULL),

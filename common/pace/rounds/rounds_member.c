@@ -73,27 +73,51 @@ static void hear_as_trainer(struct rounds_member *self, const struct member_turn
     }
 }
 
+static bool is_witness(const struct member *member)
+{
+    return member->role == ACTOR_TRAINER || member->role == ACTOR_WITNESS;
+}
+
 // mutant: a residual is adopted before its commit (2)
-void rounds_member_hear(void *state, const struct member_turn *turn)
+static void hear(void *state, const struct member_turn *turn)
 {
     struct rounds_member *self = state;
     round_view_hear(&self->view, turn);
-    if (turn->replica) {
-        replay_hear(&self->replay, turn);
-        hear_as_trainer(self, turn);
-    }
+    if (turn->replica) replay_hear(&self->replay, turn);
+    if (turn->member->role == ACTOR_TRAINER) hear_as_trainer(self, turn);
+    if (!is_witness(turn->member)) return;
     witness_hear(&self->witness, &self->view, turn);
     if (self->view.opened) forget_void(self, turn);
 }
 
-void rounds_member_look(void *state, const struct member_turn *turn)
+static void look(void *state, const struct member_turn *turn)
 {
     struct rounds_member *self = state;
-    if (turn->replica) {
-        replay_look(&self->replay, turn);
+    if (turn->replica) replay_look(&self->replay, turn);
+    if (turn->member->role == ACTOR_TRAINER) {
         training_advance(&self->training, &self->view, turn);
         challenge_send(&self->challenges, &self->view, turn);
         auditor_advance(&self->auditor, &self->view, turn);
     }
-    witness_look(&self->witness, &self->view, turn);
+    if (is_witness(turn->member)) witness_look(&self->witness, &self->view, turn);
 }
+
+// ROUND tells the position before its deal: that of the step at which it was opened.
+static bool position(const void *state, const struct member *member, struct wire_save *ret_save)
+{
+    const struct round_view *view = &((const struct rounds_member *)state)->view;
+    const struct round *round = &view->round;
+    const struct wire_round *opened = &round->opened;
+    if (!view->opened || !member->has_config || opened->step % member->config.snapshot_rounds != 0)
+        return false;
+    *ret_save = (struct wire_save){ .epoch = opened->epoch,
+                                    .step = opened->step,
+                                    .cursor = opened->cursor,
+                                    .returned = round->returned,
+                                    .returned_count = round->returned_count };
+    return true;
+}
+
+_Static_assert(sizeof(struct rounds_member) <= PACE_PART_BYTES, "a role has room for its pace");
+
+const struct member_pace member_pace_rounds = { "rounds", hear, look, position };

@@ -8,8 +8,16 @@
 //             a later ROUND names the result ─▶ challenge: REVEAL ─▶ another's auditor: FINDING
 //
 // While the learner trains, the payloads of other members are already fetched. The residual after a
-// result is adopted when a commit accepts the result, and dropped otherwise. Part of a core: pure.
+// result is adopted when a commit accepts the result, and dropped otherwise.
+//
+//     trainer        all of it
+//     checkpointer   follows rounds and commits: replay
+//     witness        witnesses
+//     data provider  follows rounds
+//
+// Part of a core: pure.
 
+#include "common/member/pace_part.h"
 #include "common/pace/rounds/auditor.h"
 #include "common/pace/rounds/challenge.h"
 #include "common/pace/rounds/replay.h"
@@ -26,7 +34,10 @@ struct rounds_member {
     struct witness witness;
 };
 
-// As a part of a role; zeroed memory is its start. It stands behind the replica and before the
-// blobs. In a role without a replica it only witnesses.
-void rounds_member_hear(void *self, const struct member_turn *turn);
-void rounds_member_look(void *self, const struct member_turn *turn);
+extern const struct member_pace member_pace_rounds;
+
+// For tests: the state of rounds in a role whose pace it is.
+static inline const struct rounds_member *rounds_of(const struct pace_part *part)
+{
+    return (const void *)part->state;
+}
