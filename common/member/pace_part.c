@@ -1,8 +1,10 @@
-// Chooses the pace once, then passes everything on to it.
+// Chooses the pace once, when CONFIG has arrived, and passes everything on to it. Before that the
+// frames of a pace are ignored: the member cannot tell whose they are. It asks for them again when
+// a BEAT names what it lacks.
 
 #include "common/member/pace_part.h"
 
-// The pace of the run. CONFIG does not name one yet.
+// 1 + the index in member_paces of the run's pace. CONFIG does not name one yet.
 static uint32_t pace_of(const struct wire_config *config)
 {
     (void)config;
@@ -17,7 +19,8 @@ static const struct member_pace *chosen(const struct pace_part *self)
 void pace_part_hear(void *state, const struct member_turn *turn)
 {
     struct pace_part *self = state;
-    if (self->chosen == 0) self->chosen = pace_of(&turn->member->config);
+    const struct member *member = turn->member;
+    if (self->chosen == 0 && member->has_config) self->chosen = pace_of(&member->config);
     const struct member_pace *pace = chosen(self);
     if (pace) pace->hear(self->state, turn);
 }

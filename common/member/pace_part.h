@@ -6,8 +6,8 @@
 // A pace is known to the roles by the functions below and by nothing else. What it does in each
 // role, it decides itself: by the member's role, and by whether the turn has blobs and a replica.
 // It moves the replica from one committed step to the next (replica.h, "for the pace"), and sets
-// the member's `round`. All paces are in one table, which common/pace/paces.def lists. A run keeps
-// its pace.
+// the member's `round`. All paces are in one table, which common/pace/paces.def lists. CONFIG tells
+// which one a run has; a run keeps it.
 //
 // Part of a core: pure. A struct pace_part is a value without pointers to the outside, most of it
 // never touched: use zeroed memory.
@@ -31,7 +31,7 @@ extern const struct member_pace *const member_paces[]; // Ends with NULL; member
 enum { PACE_PART_BYTES = 64 << 20 };
 
 struct pace_part {
-    uint32_t chosen;                             // 1 + the index in member_paces; 0: none yet
+    uint32_t chosen; // 1 + the index in member_paces; 0: CONFIG has not arrived yet
     _Alignas(16) uint8_t state[PACE_PART_BYTES]; // The pace's own
 };
 

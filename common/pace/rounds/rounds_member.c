@@ -105,11 +105,9 @@ static void look(void *state, const struct member_turn *turn)
 // ROUND tells the position before its deal: that of the step at which it was opened.
 static bool position(const void *state, const struct member *member, struct wire_save *ret_save)
 {
-    const struct round_view *view = &((const struct rounds_member *)state)->view;
-    const struct round *round = &view->round;
+    const struct round *round = &((const struct rounds_member *)state)->view.round;
     const struct wire_round *opened = &round->opened;
-    if (!view->opened || !member->has_config || opened->step % member->config.snapshot_rounds != 0)
-        return false;
+    if (!member->has_round || opened->step % member->config.snapshot_rounds != 0) return false;
     *ret_save = (struct wire_save){ .epoch = opened->epoch,
                                     .step = opened->step,
                                     .cursor = opened->cursor,
