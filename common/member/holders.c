@@ -12,8 +12,8 @@ static void add_holder(struct wire_holder *holder, const struct wire_member *mem
 
 enum { HOLDS_ALL, MAY_HOLD, HOLDS_NOTHING };
 
-// A pending member has no parameters, or those of an earlier epoch. A standalone witness has only
-// payloads.
+// A pending member has no parameters, or those of an earlier epoch. A standalone witness has blobs
+// but no parameters.
 static int holds(const struct wire_member *member)
 {
     const bool replica = member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER;
@@ -48,7 +48,8 @@ static bool provides(const struct member *self, uint32_t index)
     return member->role == ACTOR_PROVIDER && member->state == MEMBER_HEALTHY && member->endpoint[0];
 }
 
-uint32_t member_providers(const struct member *self, struct wire_holder *ret_list, uint32_t max)
+uint32_t member_providers(const struct member *self, uint64_t number, struct wire_holder *ret_list,
+                          uint32_t max)
 {
     uint32_t all = 0, count = 0, nth = 0;
     for (uint32_t i = 0; i < self->roster.count; i++) all += provides(self, i);
@@ -56,7 +57,7 @@ uint32_t member_providers(const struct member *self, struct wire_holder *ret_lis
         for (uint32_t i = 0; i < self->roster.count && count < max; i++) {
             if (!provides(self, i)) continue;
             // mutant: data: some providers are never asked
-            const bool later = nth++ >= (self->index + self->round) % all; // From ours on
+            const bool later = nth++ >= (self->index + number) % all; // From ours on
             if (later == (turn == 0)) add_holder(&ret_list[count++], &self->roster.members[i]);
         }
     return count;

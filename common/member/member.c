@@ -255,7 +255,6 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
     case FRAME_RUN: return reborn | hear_run(self, in, out);
     case FRAME_ROSTER: return reborn | hear_roster(self, in);
     case FRAME_BEAT: return reborn | hear_beat(self, in, out);
-    case FRAME_COMMIT: return reborn | HEARD_COMMIT;
     case FRAME_EPOCH_END: return reborn | HEARD_EPOCH_END;
     case FRAME_ACK: return reborn | hear_ack(in, out);
     default: return reborn | HEARD_PACE;

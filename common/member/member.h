@@ -63,10 +63,9 @@ enum heard {
     HEARD_REBORN = 16,     // The coordinator restarted: send again what it may have lost
     HEARD_ADMITTED = 32,   // Admitted (again)
     HEARD_TICK = 64,       // MEMBER_TICK_MS or more have passed: check the retries
-    HEARD_COMMIT = 128,    // in->body is a COMMIT by the coordinator, for the role to take
-    HEARD_EPOCH_END = 256, // in->body is an EPOCH_END by the coordinator
-    HEARD_ACK = 512,       // in->body is an ACK
-    HEARD_REFUSED = 1024,  // in->body is a REFUSED that the role must deal with
+    HEARD_EPOCH_END = 128, // in->body is an EPOCH_END by the coordinator
+    HEARD_ACK = 256,       // in->body is an ACK
+    HEARD_REFUSED = 512,   // in->body is a REFUSED that the role must deal with
 };
 
 // Takes the message if it concerns every member. JOURNAL, QUIT and the answer to LEAVE are handled
@@ -106,6 +105,8 @@ const struct wire_member *member_at(const struct member *self, uint32_t index); 
 uint32_t member_holders(const struct member *self, uint32_t first_member, uint32_t tries,
                         struct wire_holder *ret_list, uint32_t max);
 
-// Endpoints of healthy data providers, at most `max`. Each member starts at another one in each
-// round, so that all are used where there are more than `max`.
-uint32_t member_providers(const struct member *self, struct wire_holder *ret_list, uint32_t max);
+// Endpoints of healthy data providers, at most `max`. Each member starts at another one, and for
+// each number (of the round or step that needs samples) one further on, so that all are used where
+// there are more than `max`.
+uint32_t member_providers(const struct member *self, uint64_t number, struct wire_holder *ret_list,
+                          uint32_t max);

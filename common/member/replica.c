@@ -109,21 +109,13 @@ static void failed(struct replica *self, bool was_folder, const char *reason, st
                 reason);
 }
 
-static void hear_built(struct replica *self, const struct member *member,
-                       const struct wire_built *built, struct outbox *out)
+static void hear_built(struct replica *self, const struct wire_built *built, struct outbox *out)
 {
-    const uint32_t bytes = member->config.payload_bytes;
-    // mutant: a model of any size is trained
-    self->built = built->ok && built->payload_bytes == bytes;
+    self->built = built->ok;
     self->floats = built->floats;
     if (!built->ok) // A lack of memory may pass; a wrong shape does not
         outbox_quit(out, built->may_pass ? EX_TEMPFAIL : EX_CONFIG,
                     "the run's model cannot be built: %s", built->reason);
-    else if (!self->built)
-        outbox_quit(out, EX_CONFIG,
-                    "the results of the model built here have %u bytes, those of the run %u; take "
-                    "the version of this program that the coordinator is of",
-                    built->payload_bytes, bytes);
 }
 
 static void hear_loaded(struct replica *self, struct member *member,
@@ -256,7 +248,7 @@ void replica_hear(void *state, const struct member_turn *turn)
     if (turn->heard & HEARD_ACK) hear_ack(self, body);
     switch (turn->in->kind) {
     case FRAME_RESUME: self->resume = *(const struct wire_load *)body; break;
-    case FRAME_BUILT: hear_built(self, member, body, out); break;
+    case FRAME_BUILT: hear_built(self, body, out); break;
     case FRAME_LOADED: hear_loaded(self, member, body, out); break;
     case FRAME_FETCHED_MODEL: hear_fetched_model(self, body, out); break;
     }

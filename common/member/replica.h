@@ -26,7 +26,8 @@ bool replica_is_given_up(const struct wire_run *run, uint64_t step, uint64_t epo
 bool replica_is_newer(uint64_t step, uint64_t epoch, uint64_t than_step, uint64_t than_epoch);
 
 struct replica {
-    bool built, loading, fetching, holding;
+    bool built; // The learner has the run's model; the pace may find that it is not the run's
+    bool loading, fetching, holding;
     bool applying;       // The learner applies a commit; set by the pace
     bool ready;          // It holds the recorded parameters, and the learner is free
     uint64_t beginnings; // How often it dropped its parameters or loaded others

@@ -157,13 +157,13 @@ by_unit 'data: a silent provider costs the full patience each time' bulk_server_
 by_unit 'fetch: the first holders take all credit' bulk_slow_test 'self->bytes + peer->bytes' 'self->bytes'
 by_unit 'fetch: nobody is slow' bulk_slow_test 'is_late(want, now_ms)' 'false'
 by_unit 'fetch: a slow peer keeps its connection' bulk_slow_test 'true' 'false'
-by_unit 'data: some providers are never asked' member_test '(self->index + self->round)' 'self->index'
+by_unit 'data: some providers are never asked' member_test '(self->index + number)' '(self->index + 0 * number)'
 
 # ---- replicas -----------------------------------------------------------------------------------------
 by_unit 'a commit of any size is fetched' replica_test \
     '!is_of_size(commit, turn->member->config.payload_bytes)' \
     '(false && !is_of_size(commit, turn->member->config.payload_bytes))'
-by_unit 'a model of any size is trained' replica_test '&& built->payload_bytes == bytes' ''
+by_unit 'a model of any size is trained' replica_test '|| built->payload_bytes == bytes' '|| bytes > 0'
 by_unit 'a checkpoint of an earlier run is taken for one of this' replica_test \
     'own_step < member->config' 'own_step < 0 * member->config'
 mutant 'only a run from step 1 has its parameters in a folder' \

@@ -138,11 +138,11 @@ static void every_provider_has_its_turn(void **state)
                  "tcp://127.0.0.1:%u", 10000 + i);
     }
     self->index = 7;
-    for (self->round = 1; self->round <= PROVIDERS; self->round++) {
-        assert_int_equal(member_providers(self, list, LIST), LIST);
+    for (uint64_t number = 1; number <= PROVIDERS; number++) {
+        assert_int_equal(member_providers(self, number, list, LIST), LIST);
         for (uint32_t i = 0; i < LIST; i++) {
             const uint32_t provider = (uint32_t)atoi(strrchr(list[i].endpoint, ':') + 1) - 10000;
-            assert_int_equal(provider, (7 + self->round + i) % PROVIDERS);
+            assert_int_equal(provider, (7 + number + i) % PROVIDERS);
             met[provider] = true;
         }
     }

@@ -59,7 +59,7 @@ static bool takes_commit(uint32_t payload_bytes)
         FRAME_COMMIT,
         &(struct wire_commit){
             .step = STEP, .outcome = OUTCOME_COMMITTED, .accepted = accepted, .accepted_count = 2 },
-        HEARD_COMMIT);
+        HEARD_PACE);
     assert_int_equal(blobs.wanted, replay_knows_commit(&replay, &replica, STEP) ? 2 : 0);
     assert_int_equal(out.count, replay_knows_commit(&replay, &replica, STEP) ? 0 : 1); // A note
     return replay_knows_commit(&replay, &replica, STEP);

@@ -87,7 +87,8 @@ static void recompute(struct auditor *self, const struct round_view *view,
                                          .samples = round_audit_samples(&view->round, self->place),
                                          .samples_count = audit->intervals,
                                          .providers = providers,
-                                         .providers_count = member_providers(member, providers, 16),
+                                         .providers_count =
+                                             member_providers(member, self->round, providers, 16),
                                          .residual = self->reveal.residual.hash,
                                          .data = member->now.data,
                                          .order = member->now.order });

@@ -111,11 +111,26 @@ static void begin_with(struct replay *self, const struct replica *replica)
     forget_commits(self);
 }
 
+// The learner has built the model. Another version of the program may make results of another size.
+static void hear_built(const struct member_turn *turn)
+{
+    const struct wire_built *built = turn->in->body;
+    const uint32_t bytes = turn->member->config.payload_bytes;
+    // mutant: a model of any size is trained
+    if (!built->ok || built->payload_bytes == bytes) return;
+    turn->replica->built = false;
+    outbox_quit(turn->out, EX_CONFIG,
+                "the results of the model built here have %u bytes, those of the run %u; take "
+                "the version of this program that the coordinator is of",
+                built->payload_bytes, bytes);
+}
+
 void replay_hear(void *state, const struct member_turn *turn)
 {
     struct replay *self = state;
     begin_with(self, turn->replica);
-    if (turn->heard & HEARD_COMMIT) hear_commit(self, turn);
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_COMMIT) hear_commit(self, turn);
+    if (turn->in->kind == FRAME_BUILT) hear_built(turn);
     if (turn->in->kind == FRAME_APPLIED) hear_applied(self, turn);
 }
 

@@ -6,7 +6,8 @@
 //      └─ ASK, if the run is ahead of the replica
 //
 // It applies exactly the results that a commit lists, in order, each once. A missing payload is
-// fetched from any holder; a missed commit is asked for. Trainers and checkpointers use it. Part of
+// fetched from any holder; a missed commit is asked for. A model whose results have another size
+// than the run's ends the process. Trainers and checkpointers use it. Part of
 // a core: pure.
 
 #include "common/member/replica.h"

@@ -37,18 +37,19 @@ static void train(struct training *self, const struct round_view *view,
     blobs_mark(turn->blobs);
     struct wire_holder providers[16];
     // mutant: a trainer trains the samples beside its own
-    outbox_job(turn->out, PORT_LEARNER, FRAME_TRAIN,
-               &(struct wire_train){ .round = round->round,
-                                     .step = round->step,
-                                     .lr_bits = round->lr_bits,
-                                     .samples = self->samples,
-                                     .samples_count = round_samples_at(&view->round, share.begin,
-                                                                       share.end, self->samples),
-                                     .data = member->now.data,
-                                     .order = member->now.order,
-                                     .providers = providers,
-                                     .providers_count = member_providers(member, providers, 16),
-                                     .from_zero = own->owed > 0 && view->round.clients_count > 1 });
+    outbox_job(
+        turn->out, PORT_LEARNER, FRAME_TRAIN,
+        &(struct wire_train){
+            .round = round->round,
+            .step = round->step,
+            .lr_bits = round->lr_bits,
+            .samples = self->samples,
+            .samples_count = round_samples_at(&view->round, share.begin, share.end, self->samples),
+            .data = member->now.data,
+            .order = member->now.order,
+            .providers = providers,
+            .providers_count = member_providers(member, round->round, providers, 16),
+            .from_zero = own->owed > 0 && view->round.clients_count > 1 });
 }
 
 // Claims the result. False if the round no longer deals us a share.

@@ -271,7 +271,8 @@ void witness_hear(struct witness *self, const struct round_view *view,
         self->acknowledged = false;
         self->resend_ms = 0;
     }
-    if (turn->heard & HEARD_COMMIT) witness_hear_commit(self, in->body, turn->out);
+    if (turn->heard & HEARD_PACE && in->kind == FRAME_COMMIT)
+        witness_hear_commit(self, in->body, turn->out);
     if (turn->heard & HEARD_ACK) hear_ack(self, in->body);
     if (in->kind == FRAME_CLAIM) witness_hear_claim(self, view, turn);
     if (in->kind == FRAME_PRODUCE && member_is_coordinator(turn->member, in))
