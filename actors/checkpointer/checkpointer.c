@@ -12,7 +12,7 @@ static const uint64_t NOTHING = UINT64_MAX;
 void checkpointer_init(struct checkpointer *self)
 {
     self->member.role = ACTOR_CHECKPOINTER;
-    self->replica.keeps_payloads = true;
+    self->replica.can_replay = true;
     self->wanted.step = self->position.step = NOTHING;
 }
 
@@ -86,7 +86,7 @@ static void hear_saved(struct checkpointer *self, const struct wire_saved *saved
     self->replica.resume.step = saved->step;
     self->registering = true;
     self->resend_ms = 0;
-    blobs_forget(&self->blobs, saved->step, out); // The checkpoint contains these payloads
+    blobs_forget(&self->blobs, saved->step, out); // The checkpoint has what they led to
 }
 
 // EPOCH_END is news and may be lost, and without it there is no checkpoint. So a checkpointer that

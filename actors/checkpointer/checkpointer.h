@@ -4,8 +4,8 @@
 //   EPOCH_END step s ─▶ replica at s, same digest ─▶ SAVE ─▶ SAVED ─▶ CHECKPOINT, until its ACK
 //   CONTROL checkpoint ─▶ the newest pinned step, as soon as it is committed ─▶ SAVE ...
 //
-// It keeps on disk the payloads of every commit since its newest checkpoint. So even after all
-// processes were killed at once, checkpoint and payloads lead back to the committed digest. Pure.
+// It keeps on disk the blobs of every commit since its newest checkpoint. So even after all
+// processes were killed at once, checkpoint and blobs lead back to the committed digest. Pure.
 
 #include "common/member/pace_part.h"
 #include "common/member/replica.h"

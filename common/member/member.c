@@ -177,7 +177,7 @@ static unsigned hear_beat(struct member *self, const struct msg *in, struct outb
          beat->step != self->now.step))
         ask(self, TOPIC_RUN, 0, out);
     else if (beat->round > self->round && phase_makes_steps(beat->phase))
-        ask(self, TOPIC_RUN, 0, out); // RUN arrived, but the frame of the round was lost
+        ask(self, TOPIC_RUN, 0, out); // RUN arrived, but a frame of the pace was lost
     if (beat->roster_version > self->roster.version) ask(self, TOPIC_ROSTER, 0, out);
     return 0;
 }

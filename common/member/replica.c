@@ -63,10 +63,10 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                                                        : run->pin_step;
     // mutant: a checkpoint of an earlier run is taken for one of this
     if (own_step < member->config.genesis_step) own_step = 0; // Of another run
-    // Before the run's first checkpoint a member that keeps every payload can replay the run from
-    // genesis, if no peer serves the pinned step.
+    // Before the run's first checkpoint a member that can replay begins with genesis, if no peer
+    // serves the pinned step.
     bool replays =
-        self->keeps_payloads && own_step == 0 && run->checkpoint_step == 0 && self->failures > 0;
+        self->can_replay && own_step == 0 && run->checkpoint_step == 0 && self->failures > 0;
     char hex[HASH_HEX];
     if (self->sought_epoch != run->restored_epoch) { // A restore changed the model that we look for
         self->sought_epoch = run->restored_epoch;
@@ -273,11 +273,11 @@ void replica_tell(struct replica *self, const struct member *member, uint64_t no
 }
 
 // True if the replica can only continue from the pinned step: it is so far behind that peers have
-// dropped the payloads in between, or one of them is not available.
+// dropped the blobs in between, or one of them is not available.
 static bool is_left_behind(const struct replica *self, const struct member *member, uint64_t now_ms)
 {
     bool stuck = self->stuck_ms && now_ms - self->stuck_ms > REPLICA_STUCK_MS;
-    if (self->keeps_payloads && !stuck) return false;
+    if (self->can_replay && !stuck) return false;
     return member->now.pin_step > self->step + (stuck ? 0 : 2 * member->config.snapshot_rounds);
 }
 

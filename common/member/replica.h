@@ -39,7 +39,7 @@ struct replica {
     uint64_t fetched_epoch; // The run's epoch when the pinned step was last fetched
     uint64_t sought_epoch;  // The newest restore's epoch when parameters were last looked for
     uint64_t retry_ms;
-    uint64_t stuck_ms; // When the wait for missing payloads began; set by the pace
+    uint64_t stuck_ms; // When the wait for blobs of the next step began; set by the pace
     uint64_t told_seq; // The RUN that `told` belongs to
     bool told;
     uint64_t tell_ms, pin_step;
@@ -48,7 +48,7 @@ struct replica {
     uint32_t failures;       // Failures to obtain the model, in a row
     bool peers_turn;         // The next attempt asks peers; else it reads a folder, if there is one
     struct wire_load resume; // Our newest checkpoint and the folder of all; step 0: none yet
-    bool keeps_payloads;     // All payloads since `resume` are kept: it can replay
+    bool can_replay;         // All blobs since `resume` are kept: the pace can start from there
 };
 
 // ---- for the pace -------------------------------------------------------------------------------
