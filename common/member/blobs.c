@@ -107,13 +107,13 @@ void blobs_inherit(struct blobs *self, const struct wire_inherited *inherited)
     for (uint32_t i = 0; i < inherited->blobs_count && self->count < BLOBS_INHERITED_MAX; i++) {
         const struct wire_blob *blob = &inherited->blobs[i];
         if (known(self, blob)) continue;
-        arrived(self, add(self, blob, UNDATED))->is_result = true;
+        arrived(self, add(self, blob, UNDATED))->has_step = true;
         self->undated = true;
     }
 }
 
 // Inherited blobs get the step after the run's, so that they are kept as long as the newest ones.
-// Their first_step is 0, because they may belong to an old commit: blobs_forget_void must not
+// Their first_step is 0, because they may belong to an old commit: blobs_forget_step must not
 // remove them.
 void blobs_date(struct blobs *self, uint64_t run_step)
 {
@@ -125,20 +125,20 @@ void blobs_date(struct blobs *self, uint64_t run_step)
     self->undated = false;
 }
 
-static void count_use(struct blob_entry *entry, bool revealed)
+static void count_use(struct blob_entry *entry, bool kept)
 {
-    if (revealed) entry->reveals++;
-    else entry->is_result = true;
+    if (kept) entry->users++;
+    else entry->has_step = true;
 }
 
-static void have(struct blobs *self, const struct wire_blob *name, uint64_t step, bool revealed)
+static void have(struct blobs *self, const struct wire_blob *name, uint64_t step, bool kept)
 {
     struct blob_entry *entry = known(self, name);
     if (!entry) entry = add(self, name, step);
     if (!entry) return;
     if (entry->state != BLOB_HERE) entry = arrived(self, entry);
     if (step > entry->step) entry->step = step;
-    count_use(entry, revealed);
+    count_use(entry, kept);
 }
 
 void blobs_have(struct blobs *self, const struct wire_blob *name, uint64_t step)
@@ -146,25 +146,25 @@ void blobs_have(struct blobs *self, const struct wire_blob *name, uint64_t step)
     have(self, name, step, false);
 }
 
-void blobs_have_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step)
+void blobs_have_kept(struct blobs *self, const struct wire_blob *name, uint64_t step)
 {
     have(self, name, step, true);
 }
 
 static void want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author,
-                 bool revealed)
+                 bool kept)
 {
     struct blob_entry *entry = known(self, name);
     if (entry) {
         if (step > entry->step) entry->step = step;
         if (step < entry->first_step) entry->first_step = step; // An older commit, heard later
-        count_use(entry, revealed);
+        count_use(entry, kept);
         return;
     }
     entry = add(self, name, step);
     if (!entry) return;
     entry->author = author;
-    count_use(entry, revealed);
+    count_use(entry, kept);
     self->due_ms = 0;
 }
 
@@ -173,8 +173,8 @@ void blobs_want(struct blobs *self, const struct wire_blob *name, uint64_t step,
     want(self, name, step, author, false);
 }
 
-void blobs_want_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step,
-                         uint32_t author)
+void blobs_want_kept(struct blobs *self, const struct wire_blob *name, uint64_t step,
+                     uint32_t author)
 {
     want(self, name, step, author, true);
 }
@@ -291,9 +291,9 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
     for (uint32_t i = self->count;
          i-- > 0;) { // Backwards: an entry that fills a gap has been checked already
         const struct blob_entry *entry = &self->entries[i];
-        // mutant: blobs: what an audit needs goes with its step
-        // mutant: guilt: a result announced again is forgotten with its round
-        if (entry->first_step < from_step || entry->step >= before_step || entry->reveals) continue;
+        // mutant: blobs: what is kept goes with its step
+        // mutant: blobs: what is named again is forgotten with the first attempt
+        if (entry->first_step < from_step || entry->step >= before_step || entry->users) continue;
         const struct wire_blob blob = { entry->hash, entry->bytes };
         take_out(self, i);
         if (!is_known_hash(self, &blob.hash)) gone[count++] = blob;
@@ -304,19 +304,19 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
     if (count) send_forget(gone, count, out);
 }
 
-void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct outbox *out)
+void blobs_release(struct blobs *self, const struct wire_blob *name, struct outbox *out)
 {
     struct blob_entry *entry = known(self, name);
-    // mutant: blobs: what was revealed goes, though others need it
-    if (!entry || entry->reveals == 0 || --entry->reveals > 0 || entry->is_result) return;
+    // mutant: blobs: what is kept goes, though others need it
+    if (!entry || entry->users == 0 || --entry->users > 0 || entry->has_step) return;
     take_out(self, (uint32_t)(entry - self->entries));
     if (!is_known_hash(self, &name->hash)) send_forget(name, 1, out);
 }
 
-// Half of the table is left for coming steps, for void rounds, and for audits.
-uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results)
+// Half of the table is left for coming steps, for attempts that fail, and for what is kept.
+uint64_t blobs_steps_kept(uint64_t wanted, uint32_t each)
 {
-    const uint64_t fit = BLOBS_MAX / 2 / (results ? results : 1);
+    const uint64_t fit = BLOBS_MAX / 2 / (each ? each : 1);
     // mutant: blobs: as many steps are kept in the largest run
     return fit < wanted ? fit : wanted;
 }
@@ -326,7 +326,7 @@ void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)
     forget(self, 0, before_step, out);
 }
 
-void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out)
+void blobs_forget_step(struct blobs *self, uint64_t step, struct outbox *out)
 {
     forget(self, step, step + 1, out);
 }

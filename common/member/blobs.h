@@ -1,5 +1,6 @@
 #pragma once
-// blobs -- which payloads lie in this process's store, which are coming, which members to ask.
+// blobs -- which blobs lie in this process's store, which are coming, which members to ask. What a
+// blob contains is the pace's business: the result of a member, for example.
 //
 //     unknown ──blobs_want──▶ wanted ──FETCH──▶ coming ──FETCHED ok──▶ here ─blobs_forget─▶ unknown
 //                               ▲                  │
@@ -8,6 +9,10 @@
 // Blobs that an earlier process left in the store are here from the start. Their steps are not
 // known. They cannot be newer than the run's present step, so they are treated as if they were of
 // that step.
+//
+// A blob is of a step, and goes with it (blobs_forget); or it is kept for a use that may outlast any
+// step, and goes when the last such use ends (blobs_release); or both, and stays as long as either
+// needs it.
 //
 // A name is a hash and a size, because a liar may announce a wrong size for a hash. Such a blob
 // never arrives, and does not affect other entries of that hash.
@@ -31,13 +36,13 @@ enum blob_state { BLOB_UNKNOWN, BLOB_WANTED, BLOB_COMING, BLOB_HERE };
 struct blob_entry {
     struct hash hash;
     uint64_t step;       // The latest step that referenced it: decides when it may go
-    uint64_t first_step; // The earliest such step: a result may be announced again
+    uint64_t first_step; // The earliest such step: a blob may be named again
     uint64_t retry_ms;
     uint64_t turn;          // Number of its FETCH: an answer with another number is stale
     uint32_t bytes, author; // Author: the member to ask first
     uint8_t state;          // enum blob_state
-    bool is_result;         // A result: it stays when the audits that need it are over
-    uint32_t reveals;       // Audits that need it
+    bool has_step;          // It is of a step: it stays when its last use ends
+    uint32_t users;         // Uses that keep it
     uint32_t tries;         // FETCHes that were sent for it
 };
 
@@ -67,12 +72,12 @@ void blobs_have(struct blobs *self, const struct wire_blob *name, uint64_t step)
 // again.
 void blobs_want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author);
 
-// The same two for a residual that an audit reveals. It is removed when the last audit that needs
-// it ends, unless it is also a result. Each call of these two is matched by one blobs_end_revealed.
-void blobs_have_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step);
-void blobs_want_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step,
-                         uint32_t author);
-void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct outbox *out);
+// The same two for a blob that is kept for a use, whatever happens to the step. Each call of these
+// two is matched by one blobs_release.
+void blobs_have_kept(struct blobs *self, const struct wire_blob *name, uint64_t step);
+void blobs_want_kept(struct blobs *self, const struct wire_blob *name, uint64_t step,
+                     uint32_t author);
+void blobs_release(struct blobs *self, const struct wire_blob *name, struct outbox *out);
 
 // Sends FETCH for what is wanted and due, BLOBS_FETCH_MAX at most.
 void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms,
@@ -88,16 +93,15 @@ void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out
 void blobs_mark(struct blobs *self);
 bool blobs_spared_since(const struct blobs *self, const struct hash *hash);
 
-// The number of steps whose blobs fit into the table at `results` results a step; at most `wanted`.
-uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results);
+// The number of steps whose blobs fit into the table if each step has `each`; at most `wanted`.
+uint64_t blobs_steps_kept(uint64_t wanted, uint32_t each);
 
-// Forgets all blobs of commits before this step, here and in the store, except those that an audit
-// needs.
+// Forgets all blobs of steps before this one, here and in the store, except those that are kept.
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out);
 
-// A new round of this step begins: forgets the blobs that earlier, void rounds had for the same
-// step.
-void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out);
+// The step is tried once more: forgets the blobs that earlier attempts had for the same step, except
+// those that are kept.
+void blobs_forget_step(struct blobs *self, uint64_t step, struct outbox *out);
 
 // As a part of a role: takes INHERITED, FETCHED and the run's step; then blobs_fetch.
 void blobs_hear(void *self, const struct member_turn *turn);

@@ -126,10 +126,10 @@ static int open_bulk(struct running *self, struct why *why)
     const struct member_process *process = self->process;
     struct member *member = self->member;
     char endpoint[128];
-    // A vote is a promise to serve the bytes, also after a restart of the process. Only the
+    // A member may have promised to serve the bytes, also after a restart of the process. Only the
     // checkpointer's blobs are fsynced, and so survive a power cut. There is no bytes_max, because
-    // the store is opened before the run tells the size of a result. The core wants only results,
-    // one for each client of a round, and residuals.
+    // the store is opened before the run tells how large a blob is. The core wants only blobs that
+    // its pace needs.
     struct blob_store_options store = { .dir = process->keeps_blobs ? self->blobs : NULL,
                                         .lazy = member->role != ACTOR_CHECKPOINTER };
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);

@@ -280,7 +280,7 @@ mutant 'audit: debts do not grow' 'AUDIT_OWED_FIRST << unshown' 'AUDIT_OWED_FIRS
 mutant 'audit: to have shown nothing is never forgiven' 'answered ? 0 :' 'answered ? member->unshown :'
 mutant 'audit: what nobody has verified is a beginning' \
     '(turn->run->roster.members[member].owed == 0 || turn->run->round.clients_count == 1)' '1'
-by_unit 'blobs: what an audit needs goes with its step' blobs_test '|| entry->reveals' ''
+by_unit 'blobs: what is kept goes with its step' blobs_test '|| entry->users' ''
 mutant 'audit: a member that nobody judges owes nothing' \
     'roster_set_debts(roster, audit->member, member->unshown, 1);' '(void)member;'
 mutant 'audit: a member that goes away owes nothing' 'AUDIT_OWED_FIRST << unshown' '0'
@@ -357,14 +357,14 @@ by_unit 'a member fills the ledger' coordinator_test drop
 mutant 'guilt: two claims prove nothing' '!hash_equal(&known->name, &name)' 'known->round == 0'
 mutant 'guilt: a witness keeps one of two claims to itself' drop
 mutant 'guilt: one liar names the parameters of the run' instead 'return turn ? 1 : 1;'
-mutant 'guilt: a result announced again is forgotten with its round' 'entry->first_step' 'entry->step'
+mutant 'blobs: what is named again is forgotten with the first attempt' 'entry->first_step' 'entry->step'
 by_unit 'blobs: an answer to an earlier question will do' blobs_test \
     'entry->turn == turn' '(turn || 1)'
 by_unit 'blobs: what comes late stays' blobs_test 'hash_is_none(hash) || is_known_hash(self, hash)' 'self'
 mutant 'blobs: a hash alone is a name' \
     'self->entries[self->places[at] - 1].bytes != bytes' 'bytes == UINT32_MAX'
-by_unit 'blobs: what was revealed goes, though others need it' blobs_test \
-    '--entry->reveals > 0 || entry->is_result' '(--entry->reveals, false)'
+by_unit 'blobs: what is kept goes, though others need it' blobs_test \
+    '--entry->users > 0 || entry->has_step' '(--entry->users, false)'
 by_unit 'blobs: as many steps are kept in the largest run' blobs_test 'fit < wanted' 'fit < 1'
 by_unit 'the same neighbours are asked again and again' member_test '(uint64_t)tries * max' '0 * tries'
 mutant 'blobs: what was forgotten meanwhile is published' \

@@ -106,8 +106,8 @@ static void what_a_life_leaves_goes_with_its_step(void **state)
     blobs_date(&blobs, RUN_STEP);
     blobs_date(&blobs, RUN_STEP + 100); // Only the first time counts
     struct outbox out = outbox();
-    blobs_forget_void(&blobs, RUN_STEP, &out); // The round goes on that it was in; another begins
-    blobs_forget_void(&blobs, RUN_STEP + 1, &out);
+    blobs_forget_step(&blobs, RUN_STEP, &out); // The round goes on that it was in; another begins
+    blobs_forget_step(&blobs, RUN_STEP + 1, &out);
     assert_int_equal(out.count, 0);
     forget(store, RUN_STEP + 1);
     assert_int_equal(count_files(), LEFT);
@@ -225,13 +225,13 @@ static void what_is_said_of_another_size_is_another_blob(void **state)
     struct outbox out = outbox();
     memset(&blobs, 0, sizeof blobs);
     blobs_want(&blobs, &lie, RUN_STEP, UINT32_MAX);
-    blobs_have_revealed(&blobs, &residual, RUN_STEP);
+    blobs_have_kept(&blobs, &residual, RUN_STEP);
     assert_int_equal(blobs_state(&blobs, &residual), BLOB_HERE);
     assert_int_equal(blobs_state(&blobs, &lie), BLOB_WANTED);
-    blobs_end_revealed(&blobs, &residual, &out);
+    blobs_release(&blobs, &residual, &out);
     assert_int_equal(blobs_state(&blobs, &residual), BLOB_UNKNOWN);
     assert_int_equal(blobs_state(&blobs, &lie), BLOB_WANTED);
-    blobs_end_revealed(&blobs, &lie, &out);
+    blobs_release(&blobs, &lie, &out);
     assert_int_equal(blobs_state(&blobs, &lie), BLOB_WANTED);
     assert_int_equal(out.count, 0); // While either is of use, the store keeps it
     blobs_forget(&blobs, RUN_STEP + 1, &out);
@@ -246,14 +246,14 @@ static void what_a_result_is_does_not_go_with_the_audit(void **state)
     const struct wire_blob both = { hash_of("both", 4), 4000 }, late = { hash_of("late", 4), 4000 };
     struct outbox out = outbox();
     memset(&blobs, 0, sizeof blobs);
-    blobs_want_revealed(&blobs, &both, RUN_STEP, UINT32_MAX);
+    blobs_want_kept(&blobs, &both, RUN_STEP, UINT32_MAX);
     blobs_want(&blobs, &both, RUN_STEP, UINT32_MAX); // As a commit, or whose claim comes later
     blobs_have(&blobs, &late, RUN_STEP);
-    blobs_have_revealed(&blobs, &late, RUN_STEP);
-    blobs_want_revealed(&blobs, &late, RUN_STEP, UINT32_MAX);
-    blobs_end_revealed(&blobs, &both, &out);
-    blobs_end_revealed(&blobs, &late, &out);
-    blobs_end_revealed(&blobs, &late, &out);
+    blobs_have_kept(&blobs, &late, RUN_STEP);
+    blobs_want_kept(&blobs, &late, RUN_STEP, UINT32_MAX);
+    blobs_release(&blobs, &both, &out);
+    blobs_release(&blobs, &late, &out);
+    blobs_release(&blobs, &late, &out);
     assert_int_equal(blobs_state(&blobs, &both), BLOB_WANTED);
     assert_int_equal(blobs_state(&blobs, &late), BLOB_HERE);
     assert_int_equal(out.count, 0);
@@ -267,13 +267,13 @@ static void what_two_audits_reveal_goes_with_the_last(void **state)
     const struct wire_blob own = { hash_of("own", 3), 4000 };
     struct outbox out = outbox();
     memset(&blobs, 0, sizeof blobs);
-    blobs_have_revealed(&blobs, &own, RUN_STEP);
-    blobs_want_revealed(&blobs, &own, RUN_STEP, UINT32_MAX);
-    blobs_end_revealed(&blobs, &own, &out);
+    blobs_have_kept(&blobs, &own, RUN_STEP);
+    blobs_want_kept(&blobs, &own, RUN_STEP, UINT32_MAX);
+    blobs_release(&blobs, &own, &out);
     blobs_forget(&blobs, RUN_STEP + 9, &out); // However long it takes
     assert_int_equal(blobs_state(&blobs, &own), BLOB_HERE);
     assert_int_equal(out.count, 0);
-    blobs_end_revealed(&blobs, &own, &out);
+    blobs_release(&blobs, &own, &out);
     assert_int_equal(blobs_state(&blobs, &own), BLOB_UNKNOWN);
     assert_int_equal(out.count, 2);
 }

@@ -11,7 +11,7 @@ void auditor_begin(struct auditor *self, const struct round_view *view,
 {
     const struct member *member = turn->member;
     if (self->revealed && !hash_is_none(&self->reveal.residual.hash))
-        blobs_end_revealed(turn->blobs, &self->reveal.residual, turn->out);
+        blobs_release(turn->blobs, &self->reveal.residual, turn->out);
     const uint32_t client = round_view_own_place(view, member);
     const uint32_t place =
         client == NO_MEMBER ? UINT32_MAX : round_audit_place(&view->round, client);
@@ -52,7 +52,7 @@ void auditor_hear_reveal(struct auditor *self, const struct round_view *view,
     if (zero)
         self->reveal.residual =
             (struct wire_blob){ .bytes = 0 }; // The start was zero: nothing is fetched
-    if (!zero) blobs_want_revealed(turn->blobs, &reveal->residual, audit->step, audit->member);
+    if (!zero) blobs_want_kept(turn->blobs, &reveal->residual, audit->step, audit->member);
 }
 
 void auditor_hear_recomputed(struct auditor *self, const struct wire_finding *finding)

@@ -15,7 +15,7 @@ static struct challenge *known(struct challenges *self, const struct hash *resul
 static void forget(struct challenge *challenge, struct blobs *blobs, struct outbox *out)
 {
     if (!hash_is_none(&challenge->reveal.residual.hash))
-        blobs_end_revealed(blobs, &challenge->reveal.residual, out);
+        blobs_release(blobs, &challenge->reveal.residual, out);
     *challenge = (struct challenge){ 0 };
 }
 
@@ -58,7 +58,7 @@ void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
         awaited = true;
         challenge->ready = shown->ok;
         if (shown->ok) challenge->reveal.residual = shown->blob;
-        if (shown->ok) blobs_have_revealed(blobs, &shown->blob, challenge->reveal.claim.step);
+        if (shown->ok) blobs_have_kept(blobs, &shown->blob, challenge->reveal.claim.step);
         else
             outbox_note(out, "audit.cannot_show round=%llu reason=\"%s\"",
                         (unsigned long long)shown->round, shown->reason);

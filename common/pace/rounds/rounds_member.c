@@ -33,7 +33,7 @@ static void forget_void(const struct rounds_member *self, const struct member_tu
     const uint64_t step = round->opened.step;
     const uint64_t keep = blobs_steps_kept(KEPT_STEPS, round->clients_count);
     if (!turn->replica || !replay_knows_commit(&self->replay, turn->replica, step))
-        blobs_forget_void(turn->blobs, step, turn->out);
+        blobs_forget_step(turn->blobs, step, turn->out);
     if (!turn->replica && step > keep) blobs_forget(turn->blobs, step - keep, turn->out);
 }
 
