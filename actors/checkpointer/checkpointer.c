@@ -16,15 +16,18 @@ void checkpointer_init(struct checkpointer *self)
     self->wanted.step = self->position.step = NOTHING;
 }
 
-// Copies the list of returned intervals into the save. False: the list is too long for a manifest,
-// and this step is not saved; a later one may have a shorter list.
-static bool keep_position(struct wire_save *save, struct interval *list,
-                          const struct interval *returned, uint32_t count)
+// Copies the lists into the save. False: they are too long for a manifest, and this step is not saved; a
+// later one may have shorter lists.
+static bool keep_position(struct wire_save *save, struct position_lists *lists,
+                          const struct wire_undone *undone)
 {
-    if (count > CHECKPOINT_RETURNED_MAX) return false;
-    if (count) memcpy(list, returned, count * sizeof *list);
-    save->returned = list;
-    save->returned_count = count;
+    const uint32_t returned = undone->returned_count, failed = undone->failed_count;
+    if (returned + failed > CHECKPOINT_UNDONE_MAX) return false;
+    if (returned) memcpy(lists->returned, undone->returned, returned * sizeof *lists->returned);
+    if (failed) memcpy(lists->failed, undone->failed, failed * sizeof *lists->failed);
+    save->undone = *undone;
+    save->undone.returned = lists->returned;
+    save->undone.failed = lists->failed;
     return true;
 }
 
@@ -34,11 +37,8 @@ static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_en
         self->registering = true; // It is saved already, but the coordinator has no record of it
         return;
     }
-    struct wire_save save = {
-        .epoch = end->epoch, .step = end->step, .digest = end->digest, .cursor = end->cursor
-    };
-    if (!keep_position(&save, self->wanted_returned, end->returned, end->returned_count)) return;
-    self->wanted = save;
+    struct wire_save save = { .epoch = end->epoch, .step = end->step, .digest = end->digest };
+    if (keep_position(&save, &self->wanted_lists, &end->undone)) self->wanted = save;
 }
 
 // Takes the position of a step that the run pins, once the pace knows it.
@@ -48,8 +48,7 @@ static void take_position(struct checkpointer *self)
     if (!pace_part_position(&self->pace, &self->member, &save) ||
         (save.step == self->position.step && save.epoch == self->position.epoch))
         return;
-    if (keep_position(&save, self->position_returned, save.returned, save.returned_count))
-        self->position = save;
+    if (keep_position(&save, &self->position_lists, &save.undone)) self->position = save;
 }
 
 // Takes up a request: the newest pinned step, once its digest is committed and its data position is
@@ -63,8 +62,7 @@ static void take_request(struct checkpointer *self)
     self->requested = false;
     self->wanted = self->position;
     self->wanted.digest = run->pin_digest;
-    keep_position(&self->wanted, self->wanted_returned, self->position.returned,
-                  self->position.returned_count);
+    keep_position(&self->wanted, &self->wanted_lists, &self->position.undone);
 }
 
 static void hear_saved(struct checkpointer *self, const struct wire_saved *saved,

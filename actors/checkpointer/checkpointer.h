@@ -10,7 +10,11 @@
 #include "common/member/pace_part.h"
 #include "common/member/replica.h"
 
-enum { CHECKPOINT_RETURNED_MAX = 4096 };
+enum { CHECKPOINT_UNDONE_MAX = 4096 };
+
+struct position_lists {
+    struct interval returned[CHECKPOINT_UNDONE_MAX], failed[CHECKPOINT_UNDONE_MAX];
+};
 
 struct checkpointer {
     struct member member;
@@ -19,8 +23,7 @@ struct checkpointer {
     struct pace_part pace;
     struct wire_save wanted;   // What is to be saved next; step UINT64_MAX: nothing
     struct wire_save position; // Data position of the pinned step, as the pace told it
-    struct interval wanted_returned[CHECKPOINT_RETURNED_MAX];
-    struct interval position_returned[CHECKPOINT_RETURNED_MAX];
+    struct position_lists wanted_lists, position_lists;
     bool requested, saving, registering;
     struct wire_checkpoint saved; // The newest on disk
     uint64_t resend_ms, ask_ms;

@@ -1,13 +1,16 @@
 #include "actors/coordinator/coordinator.h"
 #include "actors/coordinator/members.h"
 #include "actors/coordinator/news.h"
+#include "common/base/ensure.h"
 #include "common/pace/turn.h"
 #include <string.h>
 
 void coordinator_init(struct coordinator *self, const struct rules *rules)
 {
     self->rules = *rules;
-    run_init(&self->run, rules->snapshot_rounds);
+    self->pace = pace_of(rules);
+    ensure(self->pace && self->pace->live_bytes <= sizeof self->live);
+    run_init(&self->run, &self->pace->run, rules->snapshot_rounds);
 }
 
 static void begin_run(const struct turn *turn)
@@ -48,11 +51,7 @@ static void start(struct coordinator *self, const struct turn *turn, const struc
         turn->now_ms - self->run.epoch_elapsed_ms; // Modulo 2^64: before this boot, perhaps
     turn_arm(turn);
     self->beat_ms = turn->now_ms + self->rules.heartbeat_ms;
-    if (!self->run.round.open) return;
-    // mutant: a deadline is kept over a reboot (2)
-    rounds_resume(&self->rounds, turn);
-    // mutant: audit: a verdict that a crash cut off is forgotten
-    audit_resume(turn);
+    self->pace->resume(self->live, turn);
 }
 
 static void wake(struct coordinator *self, const struct turn *turn)
@@ -75,7 +74,7 @@ static void hear_join(struct coordinator *self, const struct turn *turn, const s
     if (arrival == ARRIVAL_NONE) return;
     epoch_hear_arrival(&self->epoch, member);
     if (arrival != ARRIVAL_STAYS)
-        rounds_hear_arrival(&self->rounds, member, arrival == ARRIVAL_TAKES_PLACE);
+        self->pace->hear_arrival(self->live, member, arrival == ARRIVAL_TAKES_PLACE);
 }
 
 // The far side of the disk holds it against the ledger and ends the process if that does not have
@@ -92,15 +91,13 @@ static void hear_position(const struct turn *turn, const struct msg *in)
 
 static void hear(struct coordinator *self, const struct turn *turn, const struct msg *in)
 {
+    if (self->pace->hear(self->live, turn, in)) return;
     switch (in->kind) {
     case FRAME_JOIN: hear_join(self, turn, in); break;
     case FRAME_PING: members_hear_ping(turn, in); break;
     case FRAME_LEAVE: members_hear_leave(turn, in); break;
     case FRAME_ASK: news_hear_ask(turn, in, epoch_lacks(turn)); break;
     case FRAME_HOLDS: epoch_hear_holds(&self->epoch, turn, in); break;
-    case FRAME_VOTE: rounds_hear_vote(&self->rounds, turn, in); break;
-    case FRAME_FINDING: audit_hear_finding(&self->rounds.audit, turn, in); break;
-    case FRAME_TESTIMONY: audit_hear_testimony(&self->rounds.audit, turn, in); break;
     case FRAME_CHECKPOINT: epoch_hear_checkpoint(turn, in); break;
     case FRAME_POSITION: hear_position(turn, in); break;
     case FRAME_CONTROL: epoch_hear_control(&self->epoch, turn, in); break;
@@ -118,9 +115,10 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
     struct coordinator *self = state;
     struct presence *presence = &self->presence;
     const struct turn turn = { .run = &self->run,
+                               .pace = self->pace,
                                .rules = &self->rules,
                                .presence = presence,
-                               .scratch = self->scratch,
+                               .lists = &self->lists,
                                .out = out,
                                .now_ms = in->now_ms };
     if (in->kind == FRAME_START) start(self, &turn, in);
@@ -134,9 +132,9 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
         return;
     } else hear(self, &turn, in);
     uint8_t phase;
-    do { // One thing may ripen another, as a vote the next round. Each phase is told, however short it is
+    do { // One thing may ripen another, as a commit the next step. Each phase is told, however short it is
         phase = self->run.phase;
-        epoch_settle(&self->epoch, &self->rounds, &turn);
+        epoch_settle(&self->epoch, self->live, &turn);
         news_settle(&self->news, &turn, epoch_lacks(&turn));
     } while (phase != self->run.phase);
     uint64_t next_ms = self->beat_ms;
@@ -144,6 +142,8 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
     // mutant: the clock is asked for a deadline that has passed
     if (presence->deadline_ms > turn.now_ms && presence->deadline_ms < next_ms)
         next_ms = presence->deadline_ms;
+    const uint64_t due_ms = self->pace->due_ms ? self->pace->due_ms(self->live, &turn) : 0;
+    if (due_ms > turn.now_ms && due_ms < next_ms) next_ms = due_ms;
     if (presence->roster_changed && presence->roster_ms < next_ms) next_ms = presence->roster_ms;
     outbox_wake(out, next_ms);
 }

@@ -4,28 +4,21 @@
 //     message ─▶ one part hears: records what it says ─▶ settle: does what has ripened, until nothing has
 //
 //   coordinator.c   hears everything and passes it on; the clock, the heartbeat
-//   epoch.[hc]      phases around the rounds: waiting, warm-up, cooldown, pause; settles
-//   rounds.[hc]     a round: opened as it was drawn, proved by its witnesses, committed
-//   audit.[hc]      results recomputed by chance, and liars ejected
-//   tally.[hc]      the votes of one round
+//   epoch.[hc]      phases around the steps: waiting, warm-up, cooldown, pause; settles
 //   members.[hc]    who comes, stays and goes
 //   news.[hc]       what everybody is told
-//   evidence.[hc]   what the records of a run prove to others
+//   common/pace     how steps come to be committed, by the run's pace (pace.h)
 //
 // Each uses those below it alone, and all of them the turn (common/pace/turn.h): none but coordinator.c
-// sees struct coordinator.
-//
-// What it keeps are values of common/run: run.h (the durable state and its records), roster.h, round.h;
-// draw.h draws a round, verdict.h says what judges come to.
+// sees struct coordinator. The durable state and its records are in common/run/run.h.
 //
 // The transitions (every row has a conversation in tests/golden/coordinator):
 //
 //   WaitingForMembers → Warmup      init_min_clients pending and the extra time has passed
 //   Warmup → RoundTrain             all hold the model, or the time is up and min_clients do
 //   Warmup → WaitingForMembers      fewer than min_clients remain (or hold it, when the time is up)
-//   RoundTrain → RoundWitness       a quorum of votes lacks nothing, or the time is up
-//   RoundWitness → commit           a quorum of votes and nothing left to wait for, or the time is up
-//   commit → RoundTrain | Cooldown  Cooldown: epoch over, too few members or votes, all steps done, pause
+//   RoundTrain ⇄ RoundWitness       as the pace goes (common/pace/rounds/rounds.h)
+//   either → Cooldown               the epoch is over, too few members, all steps done, a pause
 //   Cooldown → next                 the digest is pinned and checkpointed, or the time is up; Finished only
 //                                   while somebody keeps the last parameters
 //
@@ -33,6 +26,7 @@
 
 #include "actors/coordinator/epoch.h"
 #include "actors/coordinator/news.h"
+#include "common/pace/pace.h"
 #include "common/pace/presence.h"
 #include "common/run/rules.h"
 #include "common/run/run.h"
@@ -46,9 +40,10 @@ struct coordinator {
     uint64_t beat_ms; // The next heartbeat
     struct presence presence;
     struct epoch epoch;
-    struct rounds rounds;
     struct news news;
-    struct interval scratch[TABLE_INTERVALS_MAX];
+    struct run_lists lists;
+    const struct pace *pace; // The run's, as its rules say
+    _Alignas(16) uint8_t live[PACE_LIVE_BYTES];
 };
 
 // Prepares zeroed memory. To be followed by `rules`, by the replay of the ledger into `run`, and by

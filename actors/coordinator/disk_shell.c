@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/ledger/stored.h"
 #include "common/net/signed_frame.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +17,8 @@ enum {
     RECORD_MAX = 8 << 20,
     SNAPSHOT_BYTES_MAX = 32 << 20,
     ARENA_BYTES = 64 << 20,
-    ROOM_WARN_PERCENT = 80
+    ROOM_WARN_PERCENT = 80,
+    STEPS_OF_RECORD_MAX = 4096 // That one record commits
 };
 
 // ---- records ------------------------------------------------------------------------------------
@@ -35,13 +37,12 @@ static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t coun
     ensure(wire_unpack_body(body, count, kind, &self->arena, &record, &refusal));
     size_t bytes = wire_pack_record(kind, record, self->buffer, RECORD_MAX);
     ensure(bytes > 0);
-    const uint64_t *step = NULL;
-    if (kind == FRAME_RECORD_COMMIT) {
-        const struct wire_commit *commit = record;
-        if (commit->outcome == OUTCOME_COMMITTED) step = &commit->step;
-    }
+    // A commit is found by the last of the steps that it commits.
+    const struct interval steps = self->core->pace->commits(kind, record);
+    const uint64_t last = steps.end - 1;
     uint64_t seq;
-    return ledger_append(self->ledger, self->buffer, bytes, step, why, &seq);
+    return ledger_append(self->ledger, self->buffer, bytes,
+                         interval_length(steps) > 0 ? &last : NULL, why, &seq);
 }
 
 // While there is time to make room: once a percent, from 80 on.
@@ -64,7 +65,8 @@ static int disk_commit(void *arg, struct why *why)
     struct disk_shell *self = arg;
     struct run *run = &self->core->run;
     if (run->log_seq >= self->snapshot_seq + SNAPSHOT_EVERY) {
-        struct wire_snapshot snapshot = run_to_snapshot(run, self->core->scratch);
+        _Alignas(max_align_t) uint8_t part[RUN_PART_BYTES];
+        struct wire_snapshot snapshot = run_to_snapshot(run, part);
         size_t bytes =
             wire_pack_record(FRAME_SNAPSHOT, &snapshot, self->buffer, SNAPSHOT_BYTES_MAX);
         ensure(bytes > 0);
@@ -118,22 +120,34 @@ static int hear_position(struct disk_shell *self, const struct wire_position *sa
         (unsigned long long)beat->log_seq, folder->path);
 }
 
-// One COMMIT a mail, signed now, from a step on.
+// The records that commit these steps, one a mail, signed now. A record of several steps is in the index
+// under the last of them.
 static int recite(struct disk_shell *self, const struct wire_recite *asked, struct why *why)
 {
     const struct wire_recite recite = *asked;
+    const struct pace *pace = self->core->pace;
+    uint32_t missed = 0;
     failpoint("recite");
-    for (uint64_t step = recite.from_step; step < recite.from_step + recite.count; step++) {
+    for (uint64_t step = recite.from_step;
+         step < recite.from_step + recite.count + missed && missed < STEPS_OF_RECORD_MAX; step++) {
         uint64_t seq;
         struct record record;
-        const void *commit;
+        uint16_t kind;
+        const void *body;
         int rc = ledger_find(self->ledger, step, why, &seq);
+        if (rc == FAULT_NOT_FOUND) {
+            missed++;
+            continue;
+        }
         if (rc == 0) rc = ledger_read(self->ledger, seq, why, &record);
-        if (rc < 0) return rc == FAULT_NOT_FOUND ? 0 : rc;
-        rc = stored_unpack_kind("ledger record", seq, record.bytes, record.count,
-                                FRAME_RECORD_COMMIT, &self->arena, why, &commit);
+        if (rc == 0)
+            rc = stored_unpack("ledger record", seq, record.bytes, record.count, &self->arena, why,
+                               &kind, &body);
+        if (rc == 0 && interval_length(pace->commits(kind, body)) == 0)
+            rc = why_set(why, FAULT_CORRUPT, "ledger record %llu, a %s, commits no step",
+                         (unsigned long long)seq, wire_kind_name(kind));
         if (rc < 0) return rc;
-        shell_mail(self->shell, recite.to, FRAME_COMMIT, commit);
+        shell_mail(self->shell, recite.to, pace->commit_frame, body);
     }
     return 0;
 }
@@ -181,7 +195,11 @@ static int recover(struct disk_shell *self, struct why *why)
         rc = stored_unpack_kind("the snapshot after ledger record", snapshot.seq, snapshot.bytes,
                                 snapshot.count, FRAME_SNAPSHOT, &self->arena, why, &body);
         if (rc < 0) return rc;
-        run_from_snapshot(&self->core->run, body);
+        if (!run_from_snapshot(&self->core->run, body))
+            return why_set(why, FAULT_CORRUPT,
+                           "the snapshot after ledger record %llu is of another strategy than "
+                           "the configuration, \"%s\"",
+                           (unsigned long long)snapshot.seq, self->core->pace->name);
         self->snapshot_seq = snapshot.seq;
     }
     uint64_t head;

@@ -1,5 +1,5 @@
 // epoch -- one function enters a phase: it records, arms the alarm and tells. One function, epoch_settle, looks
-// whether the present phase is over: the rounds decide that of their own phases, and only say why.
+// whether the present phase is over: the pace decides that of its own phases, and only says why.
 
 #include "actors/coordinator/epoch.h"
 #include "actors/coordinator/members.h"
@@ -8,14 +8,10 @@
 #include "common/run/quorum.h"
 #include <string.h>
 
-// A joiner's model comes from its peers if one who took part in the last round is here again.
+// A joiner's model comes from its peers if one who took part in the newest step is here again.
 static uint8_t model_source(const struct turn *turn)
 {
-    const struct run *run = turn->run;
-    for (uint32_t i = 0; i < run->round.clients_count; i++)
-        if (run->roster.members[run->round.clients[i].member].state == MEMBER_PENDING)
-            return SOURCE_P2P;
-    return SOURCE_HUB;
+    return turn->pace->peer_waits(turn->run) ? SOURCE_P2P : SOURCE_HUB;
 }
 
 static void enter(struct epoch *self, const struct turn *turn, uint8_t phase, const char *cause)
@@ -85,8 +81,7 @@ static uint32_t count_holders(const struct epoch *self, const struct turn *turn,
     return count;
 }
 
-// The digest that most of those trainers report for the present step, or NULL: Boyer and Moore's
-// vote.
+// The digest that most of those trainers report for the present step, or NULL (Boyer, Moore 1981).
 static const struct hash *candidate_digest(const struct epoch *self, const struct turn *turn)
 {
     const struct hash *candidate = NULL;
@@ -140,7 +135,9 @@ void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct 
         return;
     }
     // mutant: restore: what was held before it counts
-    if (said->step > run->step) { // Said before a restore: the run may come there again, otherwise
+    if (said->step >
+        run->step +
+            pace_ahead(turn)) { // Said before a restore: the run may come there again, otherwise
         turn_refuse(turn, in, REFUSAL_STALE, said->step, "the run is at step %llu",
                     (unsigned long long)run->step);
         return;
@@ -160,8 +157,8 @@ const char *epoch_lacks(const struct turn *turn)
     switch (turn->run->phase) {
     case PHASE_WAITING:
         return pending < turn->rules->init_min_clients ? "too few trainers are in the run"
-                                                       : rounds_lacks(turn);
-    case PHASE_WARMUP: return rounds_lacks(turn);
+                                                       : turn->pace->lacks(turn);
+    case PHASE_WARMUP: return turn->pace->lacks(turn);
     default: return NULL;
     }
 }
@@ -172,7 +169,7 @@ static void look_waiting(struct epoch *self, const struct turn *turn)
         enter(self, turn, PHASE_WARMUP, "enough members");
 }
 
-static void look_warmup(struct epoch *self, struct rounds *rounds, const struct turn *turn)
+static void look_warmup(struct epoch *self, void *pace_live, const struct turn *turn)
 {
     struct run *run = turn->run;
     uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
@@ -183,9 +180,9 @@ static void look_warmup(struct epoch *self, struct rounds *rounds, const struct 
     }
     if (!late && self->holding < live) return;
     uint32_t ready = pin(self, turn) ? count_holders(self, turn, &run->digest, 0) : 0;
-    const char *lacks = rounds_lacks(turn);
+    const char *lacks = turn->pace->lacks(turn);
     if (!lacks && ready == live) {
-        rounds_open(rounds, turn);
+        turn->pace->begin(pace_live, turn);
     } else if (late && (ready < turn->rules->min_clients || lacks)) {
         enter(self, turn, PHASE_WAITING, lacks ? lacks : "too few hold the model");
     } else if (late) {
@@ -194,7 +191,7 @@ static void look_warmup(struct epoch *self, struct rounds *rounds, const struct 
             if (run->roster.members[i].role == ACTOR_TRAINER && turn_is_live(turn, i) &&
                 !holds(self, turn, i, &run->digest))
                 turn_set_state(turn, i, MEMBER_PENDING);
-        rounds_open(rounds, turn);
+        turn->pace->begin(pace_live, turn);
     }
 }
 
@@ -210,9 +207,9 @@ static bool somebody_holds(const struct turn *turn)
     const struct run *run = turn->run;
     uint32_t holders = 0;
     for (uint32_t i = 0; i < run->roster.count; i++)
-        holders += members_keeps_parameters(&run->roster.members[i]) &&
-                   turn->presence->step_held[i] >= run->step;
-    return holders > quorum_liars(roster_trainers(&run->roster, run->round.opened.round));
+        holders +=
+            interval_length(pace_held_by(turn, i)) > 0 && turn->presence->step_held[i] >= run->step;
+    return holders > quorum_liars(roster_trainers(&run->roster, run->number));
 }
 
 // The pinned step: there is a checkpoint, or more of those who speak hold it than may lie. A lease that
@@ -271,19 +268,18 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
     enter(self, turn, next, cause);
 }
 
-void epoch_settle(struct epoch *self, struct rounds *rounds, const struct turn *turn)
+void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
 {
     const char *cause;
     switch (turn->run->phase) {
+    case PHASE_FINISHED:
+    case PHASE_PAUSED: break;
     case PHASE_WAITING: look_waiting(self, turn); break;
-    case PHASE_WARMUP: look_warmup(self, rounds, turn); break;
+    case PHASE_WARMUP: look_warmup(self, live, turn); break;
     case PHASE_COOLDOWN: look_cooldown(self, turn); break;
-    case PHASE_TRAIN:
-    case PHASE_WITNESS:
-        cause = rounds_settle(rounds, turn);
+    default: // Those that make steps
+        cause = turn->pace->settle(live, turn);
         if (cause) enter(self, turn, PHASE_COOLDOWN, cause);
-        break;
-    default: break;
     }
 }
 

@@ -1,12 +1,12 @@
 #pragma once
-// epoch -- the phases around the rounds: waiting, warm-up, cooldown, pause; who holds which parameters;
+// epoch -- the phases around the steps: waiting, warm-up, cooldown, pause; who holds which parameters;
 // checkpoints, and the owner's orders.
 //
 // Hearing only records what a message says. epoch_settle alone decides which phase follows.
 //
 // Part of the coordinator's core: pure.
 
-#include "common/pace/rounds/rounds.h"
+#include "common/pace/pace.h"
 
 struct holding {
     uint64_t step;
@@ -30,5 +30,5 @@ void epoch_hear_arrival(struct epoch *self, uint32_t member); // Another process
 // What the run waits for, in plain words, or NULL.
 const char *epoch_lacks(const struct turn *turn);
 
-// Does what has ripened, in whichever phase.
-void epoch_settle(struct epoch *self, struct rounds *rounds, const struct turn *turn);
+// Does what has ripened, in whichever phase. `live`: the live half of the pace.
+void epoch_settle(struct epoch *self, void *live, const struct turn *turn);

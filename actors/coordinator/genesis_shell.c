@@ -8,6 +8,7 @@
 #include "common/data/source.h"
 #include "common/model/model_config.h"
 #include "common/optimizer/payload.h"
+#include "common/pace/rounds/rounds_config.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,16 +38,18 @@ static int read_model(const char *folder, struct why *why, char **ret_model, siz
 }
 
 // Every result of the run is so long, by the model's shape and the compression alone.
-static int size_payloads(struct why *why, struct wire_config *frame)
+static int size_payloads(struct why *why, struct rules *rules)
 {
+    const struct wire_config *frame = &rules->frame;
+    struct wire_rounds_config strategy = *rounds_config(rules);
     struct model_shape shape;
     chunks_t *chunks;
     payload_form_t *form;
     int rc = model_shape_from_config_json((const char *)frame->model.data, frame->model.count, why,
                                           &shape);
     if (rc == 0)
-        rc = payload_form_of_model(&shape, frame->chunk, frame->topk, frame->one_bit, why, &chunks,
-                                   &form);
+        rc = payload_form_of_model(&shape, strategy.chunk, strategy.topk, strategy.one_bit, why,
+                                   &chunks, &form);
     if (rc < 0) return rc;
     const size_t bytes = payload_bytes(form);
     payload_form_destroy(&form);
@@ -56,7 +59,8 @@ static int size_payloads(struct why *why, struct wire_config *frame)
                        "a result of this model has %zu bytes, allowed 1..%d; a smaller "
                        "compression_topk makes it smaller",
                        bytes, BLOB_BYTES_MAX);
-    frame->payload_bytes = (uint32_t)bytes;
+    strategy.payload_bytes = (uint32_t)bytes;
+    rules_set_strategy(rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     return 0;
 }
 
@@ -78,7 +82,7 @@ int genesis_rules(const struct run_config *config, const struct identity *identi
     size_t model_bytes = 0;
     if (rc == 0) rc = read_model(frame->genesis, why, &model, &model_bytes);
     frame->model = (struct wire_bytes){ (const uint8_t *)model, (uint32_t)model_bytes };
-    if (rc == 0) rc = size_payloads(why, frame);
+    if (rc == 0) rc = size_payloads(why, &rules);
     if (rc == 0) rc = source_of_config(config, why, &frame->data);
     if (rc < 0) {
         free(model);

@@ -1,8 +1,8 @@
-// members -- who comes, stays and goes. A trainer waits, pending, for the next epoch; witnesses,
-// checkpointers and data providers serve at once. Who is silent longer than its lease is dropped.
+// members -- who comes, stays and goes. A trainer waits, pending, for the next epoch, unless the pace
+// admits it at once; all other roles serve at once. Who is silent longer than its lease is dropped.
 
 #include "actors/coordinator/members.h"
-#include "common/pace/turn.h"
+#include "common/pace/pace.h"
 #include "common/net/endpoint.h"
 #include "common/run/dataset.h"
 #include <string.h>
@@ -23,7 +23,7 @@ static bool is_bound(const struct run *run, uint32_t joiner)
     if (joiner != NO_MEMBER && run->roster.members[joiner].state == MEMBER_HEALTHY) others--;
     // mutant: data: the first to join binds the run for ever
     // mutant: data: what was trained on becomes other data
-    return run->pass_samples && (run->round.opened.round > 0 || others > 0);
+    return run->pass_samples && (run->number > 0 || others > 0);
 }
 
 static struct wire_record_data data_of(const struct wire_join *join)
@@ -142,25 +142,17 @@ enum arrival members_hear_join(const struct turn *turn, const struct msg *in, ui
                     MEMBERS_MAX);
         return ARRIVAL_NONE;
     }
-    uint8_t fresh = join->role == ACTOR_TRAINER ? MEMBER_PENDING : MEMBER_HEALTHY;
-    struct wire_member member = { .index = index,
-                                  .key = in->sender,
-                                  .role = join->role,
-                                  .state = fresh,
-                                  .instance = join->instance };
+    struct wire_member member = { 0 };
+    // mutant: guilt: a member that joins again has shown all
+    if (known) member = run->roster.members[index]; // What is held against it stays
+    if (!known || member.instance != join->instance) member.joined_round = run->number;
+    const bool stays = known && member.state == MEMBER_HEALTHY;
+    const bool waits = join->role == ACTOR_TRAINER && !stays && !pace_admits(turn);
+    member.index = index, member.key = in->sender, member.role = join->role;
+    member.state = waits ? MEMBER_PENDING : MEMBER_HEALTHY;
+    member.instance = join->instance;
     memcpy(member.name, join->name, sizeof member.name);
     memcpy(member.endpoint, join->endpoint, sizeof member.endpoint);
-    const bool stays = known && run->roster.members[index].state == MEMBER_HEALTHY;
-    if (known) {
-        // mutant: guilt: a member that joins again has shown all
-        member.unshown = run->roster.members[index].unshown;
-        member.owed = run->roster.members[index].owed;
-        member.dropped_round = run->roster.members[index].dropped_round;
-    }
-    member.joined_round = known && run->roster.members[index].instance == join->instance
-                              ? run->roster.members[index].joined_round
-                              : run->round.opened.round;
-    if (stays) member.state = MEMBER_HEALTHY;
     turn->presence->heard_ms[index] = turn->now_ms;
     const struct wire_record_data data = data_of(join);
     const bool binds = join->role == ACTOR_PROVIDER &&
@@ -206,35 +198,12 @@ void members_hear_ping(const struct turn *turn, const struct msg *in)
     turn->presence->tokens_per_s[index] = ping->tokens_per_s;
     turn->presence->loss[index] = ping->loss;
     turn->presence->step_held[index] =
-        ping->step <= turn->run->step ? ping->step : 0; // Of before a restore
+        ping->step <= turn->run->step + pace_ahead(turn) ? ping->step : 0; // Of before a restore
 }
 
 static bool is_here(const struct wire_member *member)
 {
     return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
-}
-
-bool members_keeps_parameters(const struct wire_member *member)
-{
-    return is_here(member) && (member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER);
-}
-
-// The newest commit had one voter, who alone may have its payloads, and nobody else says that it holds
-// the step after it: what was committed would go with this member (seed 63409).
-static bool is_needed(const struct turn *turn, uint32_t leaver)
-{
-    const struct run *run = turn->run;
-    bool others = false;
-    if (run->step == turn->rules->first_step || run->round.last.elected > 1 ||
-        round_witness_place(&run->round, leaver) == NO_MEMBER)
-        return false;
-    for (uint32_t i = 0; i < run->roster.count; i++) {
-        const struct wire_member *member = &run->roster.members[i];
-        if (i == leaver || !members_keeps_parameters(member)) continue;
-        if (turn->presence->step_held[i] >= run->step) return false;
-        others = true;
-    }
-    return others;
 }
 
 void members_hear_leave(const struct turn *turn, const struct msg *in)
@@ -244,7 +213,7 @@ void members_hear_leave(const struct turn *turn, const struct msg *in)
     const bool takes_part = index != NO_MEMBER && is_here(&turn->run->roster.members[index]) &&
                             leave->instance >= turn->run->roster.members[index].instance;
     // mutant: the only holder may go
-    if (takes_part && is_needed(turn, index)) {
+    if (takes_part && turn->pace->needs(turn, index)) {
         turn_refuse(turn, in, REFUSAL_NOT_NOW, 0,
                     "nobody else holds step %llu yet; stay and serve it a moment longer",
                     (unsigned long long)turn->run->step);

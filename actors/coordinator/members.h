@@ -21,6 +21,3 @@ enum arrival members_hear_join(const struct turn *turn, const struct msg *in, ui
 void members_hear_ping(const struct turn *turn, const struct msg *in);
 void members_hear_leave(const struct turn *turn, const struct msg *in);
 void members_check_leases(const struct turn *turn);
-
-bool members_keeps_parameters(
-    const struct wire_member *member); // It is here, and of a role that does

@@ -1,9 +1,9 @@
-// news -- packs what is on record and who is present into RUN, ROSTER, ROUND and BEAT. At the end of a turn
-// each is held against what was told last, and told if it differs. COMMIT and EPOCH_END are told by those
-// who record them: each is an event, not a state.
+// news -- packs what is on record and who is present into RUN, ROSTER and BEAT; what is open, the pace tells.
+// At the end of a turn each is held against what was told last, and told if it differs. A commit and EPOCH_END
+// are told by those who record them: each is an event, not a state.
 
 #include "actors/coordinator/news.h"
-#include "common/pace/turn.h"
+#include "common/pace/pace.h"
 #include <float.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
     struct wire_run state = {
         .phase = run->phase,
         .epoch = run->epoch,
-        .round = run->round.opened.round,
+        .round = run->number,
         .step = run->step,
         .total_steps = turn->rules->total_steps,
         .log_seq = run->log_seq,
@@ -74,7 +74,7 @@ static struct wire_beat beat(const struct run *run)
 {
     return (struct wire_beat){ .log_seq = run->log_seq,
                                .phase = run->phase,
-                               .round = run->round.opened.round,
+                               .round = run->number,
                                .step = run->step,
                                .roster_version = run->roster.version,
                                .chain = run->chain,
@@ -103,18 +103,17 @@ void news_settle(struct news *self, const struct turn *turn, const char *lacks)
     const bool urgent = !self->told || is_urgent(&self->run, &now);
     const bool roster_due = !self->told || ((urgent || self->beat_due || self->roster_due) &&
                                             self->roster_version != run->roster.version);
-    const bool round_due =
-        run->round.open && (!self->told || self->round != run->round.opened.round);
+    const uint64_t open = turn->pace->open(run);
+    const bool open_due = open > 0 && (!self->told || self->open != open);
     if (roster_due || self->roster_due) turn->presence->roster_changed = false;
     if (roster_due) { // First, or all would ask for it
         const struct wire_roster all = roster(turn);
         outbox_news(turn->out, FRAME_ROSTER, &all);
         self->roster_version = run->roster.version;
     }
-    if (round_due) {
-        const struct wire_round round = round_frame(&run->round);
-        outbox_news(turn->out, FRAME_ROUND, &round);
-        self->round = run->round.opened.round;
+    if (open_due) {
+        turn->pace->tell(turn, NULL);
+        self->open = open;
     }
     if (urgent && now.lacks[0] && strcmp(now.lacks, self->run.lacks) != 0)
         outbox_note(turn->out, "run.waits because=\"%s\"", now.lacks);
@@ -137,14 +136,13 @@ void news_settle(struct news *self, const struct turn *turn, const char *lacks)
 struct wire_epoch_end news_epoch_end(const struct turn *turn, uint64_t epoch,
                                      const struct hash *digest)
 {
-    struct run *run = turn->run;
-    return (struct wire_epoch_end){ .epoch = epoch,
-                                    .step = run->step,
-                                    .digest = *digest,
-                                    .cursor = run->table.cursor,
-                                    .returned = turn->scratch,
-                                    .returned_count = run_returned(run, turn->scratch),
-                                    .samples_done = run->samples_done };
+    const struct run *run = turn->run;
+    struct wire_epoch_end end = { .epoch = epoch,
+                                  .step = run->step,
+                                  .digest = *digest,
+                                  .undone = run_undone(run, turn->lists),
+                                  .samples_done = run->samples_done };
+    return end;
 }
 
 static void tell_end(const struct turn *turn, const char *to)
@@ -167,9 +165,7 @@ void news_hear_ask(const struct turn *turn, const struct msg *in, const char *la
         add_progress(turn, &state);
         outbox_mail(turn->out, in->from, FRAME_RUN, &state);
         tell_end(turn, in->from);
-        if (!turn->run->round.open) break;
-        struct wire_round round = round_frame(&turn->run->round);
-        outbox_mail(turn->out, in->from, FRAME_ROUND, &round);
+        if (turn->pace->open(turn->run)) turn->pace->tell(turn, in->from);
         break;
     }
     case TOPIC_ROSTER: {
@@ -177,7 +173,11 @@ void news_hear_ask(const struct turn *turn, const struct msg *in, const char *la
         outbox_mail(turn->out, in->from, FRAME_ROSTER, &all);
         break;
     }
-    case TOPIC_CONFIG: outbox_mail(turn->out, in->from, FRAME_CONFIG, &turn->rules->frame); break;
+    case TOPIC_CONFIG: {
+        const struct wire_config config = rules_frame(turn->rules);
+        outbox_mail(turn->out, in->from, FRAME_CONFIG, &config);
+        break;
+    }
     case TOPIC_COMMITS: { // Answered by the ledger's keeper, COMMIT by COMMIT
         // No further than the run has come: beyond lie those that a restore gave up.
         uint64_t count = ask->from < turn->run->step ? turn->run->step - ask->from : 0;

@@ -21,8 +21,6 @@ void rules_of_config(const struct run_config *config, struct rules *ret_rules)
         .total_steps = config->total_steps,
         .min_clients = (uint32_t)config->min_clients,
         .init_min_clients = (uint32_t)config->init_min_clients,
-        .draw.witness_nodes = (uint32_t)config->witness_nodes,
-        .draw.witness_standalone = config->witness_standalone,
         .batch_start = (uint32_t)config->batch_start,
         .batch_end = (uint32_t)config->batch_end,
         .batch_warmup_tokens = config->batch_warmup_tokens,
@@ -39,7 +37,6 @@ void rules_of_config(const struct run_config *config, struct rules *ret_rules)
         .first_step = config->progress_step - 1,
         .first_position = config->progress_data_index,
         .start_paused = config->run_state == CONFIG_RUN_STATE_PAUSED,
-        .draw.verification_percent = (uint32_t)config->verification_percent,
     };
     snprintf(rules.run_id, sizeof rules.run_id, "%.*s", WIRE_RUN_MAX, config->run_id);
     rules.frame = (struct wire_config){
@@ -47,23 +44,26 @@ void rules_of_config(const struct run_config *config, struct rules *ret_rules)
         .genesis_step = rules.first_step,
         .genesis_digest = rules.genesis_digest,
         .seq_len = rules.seq_len,
-        .compression_decay = (float)config->compression_decay,
-        .topk = (uint32_t)config->compression_topk,
-        .chunk = (uint32_t)config->compression_chunk,
-        .one_bit = config->quantize_1bit,
         .clip_norm = (float)config->clip_grad_norm,
         .weight_decay = (float)config->weight_decay,
-        .witness_nodes = rules.draw.witness_nodes,
-        .witness_standalone = rules.draw.witness_standalone,
         .heartbeat_ms = rules.heartbeat_ms,
         .lease_ms = rules.lease_ms,
         .snapshot_rounds = rules.snapshot_rounds,
         .total_steps = rules.total_steps,
         .data_digest = config->manifest_digest,
-        .verification_percent = rules.draw.verification_percent,
         .micro_batch = (uint32_t)config->micro_batch,
         .products = config->products == CONFIG_PRODUCTS_FLOAT32 ? PRODUCTS_FLOAT32 : PRODUCTS_BF16,
     };
+    const struct wire_rounds_config strategy = {
+        .compression_decay = (float)config->compression_decay,
+        .topk = (uint32_t)config->compression_topk,
+        .chunk = (uint32_t)config->compression_chunk,
+        .one_bit = config->quantize_1bit,
+        .witness_nodes = (uint32_t)config->witness_nodes,
+        .witness_standalone = config->witness_standalone,
+        .verification_percent = (uint32_t)config->verification_percent,
+    };
+    rules_set_strategy(&rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     snprintf(rules.frame.run, sizeof rules.frame.run, "%s", rules.run_id);
     *ret_rules = rules;
 }

@@ -13,6 +13,7 @@
 #include "common/crypto/merkle.h"
 #include "common/kernel/gemm.h"
 #include "common/learner/learner_inside.h"
+#include "common/pace/rounds/rounds_config.h"
 #include "common/learner/state.h"
 #include "common/model/model_tensors.h"
 #include <stdlib.h>
@@ -47,7 +48,7 @@ static int fill_layout(struct learner *self, struct why *why)
 // value; in any other run each uses its own.
 static uint32_t micro_batch(const struct learner *self)
 {
-    return self->config.verification_percent ? self->config.micro_batch
+    return self->rounds.verification_percent ? self->config.micro_batch
                                              : self->options->micro_batch;
 }
 
@@ -60,10 +61,10 @@ static int open_optimizer(struct learner *self, struct why *why)
                                            .at = { 0, self->floats },
                                            .pool = self->pool };
     const struct optimizer_settings settings = { .weight_decay = (double)config->weight_decay,
-                                                 .decay = config->compression_decay,
-                                                 .chunk = config->chunk,
-                                                 .topk = config->topk,
-                                                 .one_bit = config->one_bit };
+                                                 .decay = self->rounds.compression_decay,
+                                                 .chunk = self->rounds.chunk,
+                                                 .topk = self->rounds.topk,
+                                                 .one_bit = self->rounds.one_bit };
     const int rc = optimizer_new(&optimizer_distro, &place, &settings, why, &self->optimizer);
     if (rc == 0) self->form = result_form(self->optimizer);
     return rc;
@@ -101,7 +102,7 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
     log_line(LOG_INFO, "learner.compute products=%s threads=%u",
              wire_enum_name(&wire_enum_products, self->config.products), options->threads);
     const char *library = gemm_library(config->float32 ? GEMM_FLOAT32 : GEMM_BF16);
-    if (library && options->trains && self->config.verification_percent)
+    if (library && options->trains && self->rounds.verification_percent)
         return why_set(
             why, FAULT_CONFIG,
             "the run recomputes results, and the float32 products of this build are those "
@@ -141,14 +142,18 @@ static int take_memory(struct learner *self, struct why *why)
 static int build(struct learner *self, const struct wire_config *config, struct why *why)
 {
     drop_model(self);
+    if (config->strategy.kind != FRAME_ROUNDS_CONFIG)
+        return why_set(why, FAULT_UNSUPPORTED, "the run has a strategy that this version does not");
     self->config = *config;
-    if (config->verification_percent && self->options->trains &&
+    self->rounds = *rounds_config_of(config);
+    self->config.strategy.body = &self->rounds;
+    if (self->rounds.verification_percent && self->options->trains &&
         self->options->device.kind != COMPUTE_CPU)
         return why_set(why, FAULT_CONFIG,
                        "the run recomputes results (verification_percent %u), and the results "
                        "of a GPU cannot be recomputed to the bit; use --device cpu",
-                       config->verification_percent);
-    if (config->verification_percent && config->micro_batch != self->options->micro_batch)
+                       self->rounds.verification_percent);
+    if (self->rounds.verification_percent && config->micro_batch != self->options->micro_batch)
         log_line(LOG_INFO, "learner.micro_batch size=%u; the run's, since it recomputes results",
                  config->micro_batch);
     if (config->model.count > MODEL_CONFIG_BYTES_MAX)
@@ -162,7 +167,7 @@ static int build(struct learner *self, const struct wire_config *config, struct 
         return why_set(why, FAULT_RANGE, "max_seq_len %u, the model's config.json allows 1..%u",
                        config->seq_len, self->shape.seq_len_max);
     self->floats = model_parameter_count(&self->shape);
-    if (config->verification_percent && self->floats > BLOB_BYTES_MAX / sizeof(float))
+    if (self->rounds.verification_percent && self->floats > BLOB_BYTES_MAX / sizeof(float))
         return why_set(why, FAULT_LIMIT,
                        "a model of %llu parameters; the run recomputes results, "
                        "and a residual of more than %zu cannot be revealed",

@@ -23,6 +23,7 @@ struct learner {
     struct worker *worker;
     bool built, holding;
     struct wire_config config;
+    struct wire_rounds_config rounds; // Where it points to: what the strategy says
     char config_json[MODEL_CONFIG_BYTES_MAX + 1];
     struct model_shape shape;
     struct layout layout;

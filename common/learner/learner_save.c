@@ -15,16 +15,22 @@
 #include <string.h>
 #include <unistd.h>
 
-// The samples that are done, as the manifest lists them: all below the cursor that were not
-// returned.
-static size_t done_list(const struct wire_save *job, struct interval *ret_list)
+// The samples that are done, as the manifest lists them: all below the cursor, except those to be trained
+// again and those given up.
+static size_t done_list(const struct wire_undone *undone, struct interval *ret_list)
 {
+    const struct interval *returned = undone->returned, *failed = undone->failed;
+    const struct interval *returned_end = returned + undone->returned_count;
+    const struct interval *failed_end = failed + undone->failed_count;
     size_t count = 0;
     uint64_t at = 0;
-    for (uint32_t i = 0; i <= job->returned_count; i++) {
-        uint64_t end = i < job->returned_count ? job->returned[i].begin : job->cursor;
-        if (at < end) ret_list[count++] = (struct interval){ at, end };
-        if (i < job->returned_count) at = job->returned[i].end;
+    while (at < undone->cursor) {
+        struct interval next = { undone->cursor, undone->cursor };
+        if (returned < returned_end && (failed == failed_end || returned->begin < failed->begin))
+            next = *returned++;
+        else if (failed < failed_end) next = *failed++;
+        if (at < next.begin) ret_list[count++] = (struct interval){ at, next.begin };
+        at = next.end;
     }
     return count;
 }
@@ -53,7 +59,8 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
                   : past_gather(options->store, &job->digest, self->floats, why, self->spare);
     if (rc < 0) return rc;
     const float *params = held ? self->params : self->spare;
-    struct interval *done = calloc((size_t)job->returned_count + 1, sizeof *done);
+    struct interval *done =
+        calloc((size_t)job->undone.returned_count + job->undone.failed_count + 1, sizeof *done);
     ensure(done);
     struct checkpoint_info info = { .epoch = job->epoch,
                                     .step = job->step,
@@ -61,9 +68,9 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
                                     .protocol = WIRE_PROTOCOL,
                                     .created_unix_s = clock_unix_ms() / 1000,
                                     .pass_length = CHECKPOINT_NUMBER_MAX,
-                                    .cursor = job->cursor,
+                                    .cursor = job->undone.cursor,
                                     .done = done,
-                                    .done_count = done_list(job, done) };
+                                    .done_count = done_list(&job->undone, done) };
     snprintf(info.run, sizeof info.run, "%s", options->run_id);
     // The optimizer's state that all members share
     struct state state;

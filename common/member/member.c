@@ -134,6 +134,8 @@ static unsigned hear_config(struct member *self, const struct msg *in)
     self->config = *config;
     if (config->model.count) memcpy(self->model_json, config->model.data, config->model.count);
     self->config.model.data = self->model_json;
+    self->config.strategy =
+        wire_part_copy(&config->strategy, self->strategy, sizeof self->strategy);
     bool fresh = !self->has_config;
     self->has_config = true;
     return fresh ? HEARD_CONFIG : 0;

@@ -36,7 +36,8 @@ struct member {
     uint32_t index;        // Ours in the roster
     uint64_t ping_ms, join_ms, ask_ms, tick_ms; // The next time for each
     struct wire_config config;
-    uint8_t model_json[MODEL_JSON_MAX];
+    uint8_t model_json[MODEL_JSON_MAX]; // Where `config` points to
+    _Alignas(8) uint8_t strategy[STRATEGY_BYTES];
     struct wire_run now;  // The newest RUN
     struct roster roster; // Version 0: none yet
 

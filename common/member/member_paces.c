@@ -3,6 +3,11 @@
 
 #include "common/member/pace_part.h"
 
+#define WENUM(name, PREFIX)
+#define RECORD(name)
+#define FRAME(number, KIND, record, flags)
+#define ALSO(number, KIND, record, flags)
+
 #define PACE(name) extern const struct member_pace member_pace_##name;
 #include "common/pace/paces.def"
 #undef PACE

@@ -16,6 +16,7 @@
 
 struct member_pace {
     const char *name;
+    uint16_t config; // The kind of its part of CONFIG; a run has the pace whose part it has
     // As a part of a role, behind the replica and before the blobs. `self` is given zeroed, is
     // aligned to 16 bytes and has PACE_PART_BYTES bytes: a pace asserts that its state fits.
     void (*hear)(void *self, const struct member_turn *turn);

@@ -2,18 +2,12 @@
 // evidence -- what a run's records prove to anyone who has them all and the run's configuration.
 // Nobody need believe the coordinator that wrote them:
 //
-//     every ROUND     its seed, clients, witnesses, auditors and judges follow from the records
-//                     before it: draw_round draws again, and the record must say the same
-//     every COMMIT    the key that it reveals is that of the lock its round was opened under
-//     every FINDING   was said by the auditor that was drawn, and bears its signature
-//     every MEMBER    owes as many audits as the findings on record leave, and its life began in
-//                     the round that was open
-//     every EJECTION  of an equivocation: two claims of one round, both signed by the member that is ejected;
-//                     else the judges' findings on record come to that verdict
+//     the GENESIS     is that of the configuration
+//     every MEMBER    owes as many audits as the findings on record leave, and its life began under the
+//                     number that was the newest
+//     what the pace records follows from the records before it (common/pace/rounds/rounds_evidence.h)
 //
-// A draw that used more than the ledger has would be found out here, in every simulated and every
-// live run. Not shown: that a vote was cast (commits count votes, which are not kept); that the
-// chain is the one that members saw (their signed BEATs say so, see ledger_covers).
+// Not shown: that the chain is the one that members saw (their signed BEATs say so, see ledger_covers).
 //
 //     struct evidence *evidence;
 //     rc = evidence_open("coordinator-state", &why, &evidence);
@@ -22,7 +16,7 @@
 // Pure but for what evidence_shell.c has: evidence_open, evidence_verify. One thread.
 
 #include "common/base/fault.h"
-#include "common/pace/rounds/draw.h"
+#include "common/pace/pace.h"
 
 enum { EVIDENCE_TEXT_MAX = 400 };
 
@@ -31,24 +25,19 @@ typedef bool evidence_verify_fn(const struct key *key, const uint8_t *bytes, siz
                                 const uint8_t signature[WIRE_SIGNATURE_BYTES]);
 
 struct evidence {
-    struct evidence_found {
-        uint64_t rounds, keys, audits;    // Drawn again; that fit; auditors and judges among them
-        uint64_t findings, equivocations; // Whose signatures verify
-        uint64_t ejections;               // All that were justified
-    } found;
-    char text[EVIDENCE_TEXT_MAX]; // What does not hold, and what would; "": nothing does not
+    uint64_t counts[PACE_COUNTS_MAX]; // What was borne out, as pace->evidence_counts names them
+    char text[EVIDENCE_TEXT_MAX];     // What does not hold, and what would; "": nothing does not
 
     evidence_verify_fn *verify;
     struct rules rules;
-    uint64_t run_seed, step, born_unix_ms; // As the records have them so far
+    const struct pace *pace;
+    uint64_t run_seed, step, number, born_unix_ms; // As the records have them so far
     struct roster roster;
-    struct round round;
-    struct draw draw;
     _Alignas(8) uint8_t frames[2][4096];
+    _Alignas(16) uint8_t pace_state[PACE_EVIDENCE_BYTES];
 };
 
-// Prepares zeroed memory (about 10 MiB, most of it never touched). Of the rules it goes by those that the
-// GENESIS must name, and by `draw`.
+// Prepares zeroed memory (about 13 MiB, most of it never touched).
 void evidence_init(struct evidence *self, const struct rules *rules, evidence_verify_fn *verify);
 
 // Hears the next record, from the GENESIS on; `body` is what wire_unpack made of it. False, and why
@@ -60,3 +49,14 @@ bool evidence_hear(struct evidence *self, uint64_t seq, uint16_t kind, const voi
 int evidence_open(const char *dir, struct why *why, struct evidence **ret_evidence);
 evidence_verify_fn evidence_verify;            // Ed25519
 void evidence_close(struct evidence **self_p); // NULL is allowed
+
+// ---- for paces ----------------------------------------------------------------------------------
+
+// Says what does not hold. Returns false.
+bool evidence_bad(struct evidence *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// The body of a frame of this kind and run that the key's owner signed, until the next in this place
+// (0 or 1); NULL: it is no such frame.
+const void *evidence_signed(struct evidence *self, unsigned place, const struct wire_bytes *frame,
+                            uint16_t kind, const struct key *key);

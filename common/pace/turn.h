@@ -14,11 +14,14 @@
 #include "common/run/rules.h"
 #include "common/run/run.h"
 
+struct pace;
+
 struct turn {
-    struct run *run; // Durable: changed by turn_put alone
+    struct run *run;         // Durable: changed by turn_put alone
+    const struct pace *pace; // The run's
     const struct rules *rules;
     struct presence *presence;
-    struct interval *scratch; // Room for TABLE_INTERVALS_MAX; nothing in it outlives a call
+    struct run_lists *lists; // Scratch: nothing in it outlives a call
     struct outbox *out;
     uint64_t now_ms;
 };

@@ -5,21 +5,9 @@
 //
 // Durations in ms; 0 where the limit does not apply. Pure.
 
+#include "common/run/limits.h"
 #include "common/run/schedule.h"
 #include "common/wire/wire.h"
-
-// Every rule that a round's draw follows from: draw.h sees no others. A rule that is added here is
-// checked by the verifier, and its test asks for it (evidence_test.c).
-#define DRAW_RULES(R)                                                                              \
-    R(uint32_t, witness_nodes)  /* Witnesses of a round; 0: all, but at most WITNESSES_OPEN */     \
-    R(bool, witness_standalone) /* Elect among witness actors, not among trainers */               \
-    R(uint32_t, verification_percent) /* Of a round's clients that recompute instead of training */
-
-struct draw_rules {
-#define DRAW_RULE(type, name) type name;
-    DRAW_RULES(DRAW_RULE)
-#undef DRAW_RULE
-};
 
 struct rules {
     char run_id[WIRE_RUN_MAX + 1];
@@ -31,7 +19,6 @@ struct rules {
     uint32_t epoch_rounds;
     uint64_t total_steps;
     uint32_t min_clients, init_min_clients;
-    struct draw_rules draw;
     uint32_t batch_start, batch_end; // Samples of a round, rising over `batch_warmup_tokens`
     uint64_t batch_warmup_tokens;
     uint32_t seq_len;
@@ -43,8 +30,20 @@ struct rules {
     uint64_t first_epoch, first_step, first_position; // [progress]
     bool start_paused;
     struct hash audit_secret; // That the draws' keys follow from; nobody else knows it
-    struct wire_config frame; // What members are sent; its bytes are the shell's
+    // What members are sent. Its bytes are the shell's. Of its strategy, `frame` has the kind, and
+    // `strategy` the body, a struct without pointers.
+    struct wire_config frame;
+    _Alignas(8) uint8_t strategy[STRATEGY_BYTES];
 };
+
+// The body of the strategy's part of CONFIG; its kind is rules->frame.strategy.kind.
+static inline const void *rules_strategy(const struct rules *rules) { return rules->strategy; }
+
+// Of at most STRATEGY_BYTES, without pointers.
+void rules_set_strategy(struct rules *rules, uint16_t kind, const void *body, size_t bytes);
+
+// What members are sent, its strategy in place, borrowed.
+struct wire_config rules_frame(const struct rules *rules);
 
 // The seed of all draws of a run: two runs of one name draw alike.
 uint64_t rules_run_seed(const char *run_id);

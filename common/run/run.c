@@ -1,14 +1,17 @@
-// run -- applies each kind of record in a function of its own. Members and rounds change in roster.c and
-// round.c; here stand the phases, the table of samples, pins, checkpoints, the way back, and snapshots.
+// run -- applies each kind of record in a function of its own. The pace hears each record first, and
+// takes those that are its own. Members change in roster.c; here stand the phases, the table of samples,
+// pins, checkpoints, the way back, and snapshots.
 
 #include "common/run/run.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
-#include "common/pace/rounds/claims.h"
+#include <stddef.h>
 #include <string.h>
 
-void run_init(struct run *self, uint32_t snapshot_rounds)
+void run_init(struct run *self, const struct run_pace *pace, uint32_t snapshot_rounds)
 {
+    ensure(pace->bytes <= sizeof self->pace_state);
+    self->pace = pace;
     self->snapshot_rounds = snapshot_rounds;
     table_init(&self->table, self->table_memory, TABLE_INTERVALS_MAX, 1, 0);
 }
@@ -24,27 +27,8 @@ uint32_t run_free_place(const struct run *self)
 {
     if (self->roster.count < MEMBERS_MAX) return self->roster.count;
     for (uint32_t i = 0; i < self->roster.count; i++)
-        if (is_gone(self->roster.members[i].state) &&
-            round_client_place(&self->round, i) == NO_MEMBER && !round_is_party(&self->round, i))
-            return i;
+        if (is_gone(self->roster.members[i].state) && !self->pace->needs_place(self, i)) return i;
     return NO_MEMBER;
-}
-
-static void apply_member(struct run *self, const struct wire_member *member)
-{
-    const struct roster *roster = &self->roster;
-    if (member->index < roster->count &&
-        !key_equal(&roster->members[member->index].key, &member->key)) { // A place handed on
-        self->residuals[member->index] = (struct wire_residual){ { { 0 } } };
-        self->way_back_residuals[member->index] = (struct wire_residual){ { { 0 } } };
-    }
-    roster_put(&self->roster, member);
-}
-
-static void apply_ejection(struct run *self, const struct wire_record_ejection *record)
-{
-    ensure(self->roster.members[record->member].state != MEMBER_EJECTED);
-    roster_set_state(&self->roster, record->member, MEMBER_EJECTED);
 }
 
 // ---- phases -------------------------------------------------------------------------------------
@@ -52,15 +36,14 @@ static void apply_ejection(struct run *self, const struct wire_record_ejection *
 static const unsigned becomes[PHASE_COUNT] = {
     [PHASE_WAITING] = 1 << PHASE_WARMUP | 1 << PHASE_PAUSED,
     [PHASE_WARMUP] = 1 << PHASE_TRAIN | 1 << PHASE_WAITING | 1 << PHASE_PAUSED,
-    [PHASE_TRAIN] = 1 << PHASE_WITNESS,
+    [PHASE_TRAIN] = 1 << PHASE_WITNESS | 1 << PHASE_COOLDOWN,
     [PHASE_WITNESS] = 1 << PHASE_TRAIN | 1 << PHASE_COOLDOWN,
     [PHASE_COOLDOWN] = 1 << PHASE_WAITING | 1 << PHASE_FINISHED | 1 << PHASE_PAUSED,
     [PHASE_PAUSED] = 1 << PHASE_WAITING,
     [PHASE_FINISHED] = 0,
 };
 
-// The only writer of `phase`.
-static void enter(struct run *self, uint8_t phase)
+void run_enter(struct run *self, uint8_t phase)
 {
     ensure(phase < PHASE_COUNT && becomes[self->phase] & 1u << phase);
     self->phase = phase;
@@ -68,13 +51,13 @@ static void enter(struct run *self, uint8_t phase)
 
 static void apply_phase(struct run *self, const struct wire_record_phase *record)
 {
-    enter(self, record->phase);
+    run_enter(self, record->phase);
     self->epoch = record->epoch;
     self->cold_start = record->cold_start;
     self->source = record->source;
     self->epoch_start_step = record->epoch_start_step;
     if (record->phase == PHASE_WARMUP) {
-        self->epoch_start_round = self->round.opened.round + 1;
+        self->epoch_start_number = self->number + 1;
         self->epoch_elapsed_ms = 0;
         roster_move_trainers(&self->roster, MEMBER_PENDING, MEMBER_HEALTHY);
     }
@@ -83,56 +66,21 @@ static void apply_phase(struct run *self, const struct wire_record_phase *record
         roster_move_trainers(&self->roster, MEMBER_HEALTHY, MEMBER_PENDING);
 }
 
-// ---- rounds -------------------------------------------------------------------------------------
+// ---- steps --------------------------------------------------------------------------------------
 
-// An empty list may have no address.
-static void copy_list(void *to, const void *from, size_t bytes)
+void run_know_digest(struct run *self, uint64_t step, const struct hash *digest)
 {
-    if (bytes) memmove(to, from, bytes);
+    self->digest_step = step;
+    self->digest = *digest;
+    if (step % self->snapshot_rounds != 0) return;
+    self->pin_step = step;
+    self->pin_digest = *digest;
 }
 
-static void apply_round(struct run *self, const struct wire_round *round)
+void run_advance(struct run *self, uint64_t steps, uint64_t samples)
 {
-    ensure(round->round == self->round.opened.round + 1 && !self->round.open);
-    if (self->phase != PHASE_TRAIN) enter(self, PHASE_TRAIN);
-    ensure(table_deal_again(&self->table, round->round, round->dealt, round->dealt_count) ==
-           TABLE_OK);
-    round_leave_cases(&self->round, round, &self->roster);
-    round_open(&self->round, round);
-    self->epoch_elapsed_ms = round->epoch_elapsed_ms;
-}
-
-// A commit ends its round: what it accepted is done, all else goes back to the table.
-static void apply_commit(struct run *self, const struct wire_commit *commit)
-{
-    ensure(self->round.open && commit->round == self->round.opened.round &&
-           commit->step == self->step);
-    ensure(hash_equal(&commit->previous, &self->round.last_commit) && commit_is_sound(commit));
-    struct interval_walk walk = { 0 };
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < commit->accepted_count; i++)
-        count += (uint32_t)interval_list_slice(self->round.dealt, self->round.dealt_count,
-                                               commit->accepted[i].begin, commit->accepted[i].end,
-                                               &walk, self->scratch + count);
-    // mutant: a batch is dealt twice
-    ensure(table_done(&self->table, commit->round, self->scratch, count) == TABLE_OK);
-    // mutant: a batch is lost: what was not accepted is done
-    ensure(table_return_rest(&self->table, commit->round) == TABLE_OK);
-    round_close(&self->round, commit);
-    for (uint32_t i = 0; i < commit->accepted_count; i++) {
-        const struct wire_accepted *accepted = &commit->accepted[i];
-        self->residuals[self->round.clients[accepted->client].member].hash = accepted->residual_to;
-    }
-    if (self->phase == PHASE_TRAIN) enter(self, PHASE_WITNESS);
-    if (commit->outcome == OUTCOME_VOID) return;
-    self->digest_step = commit->step;
-    self->digest = commit->base;
-    if (commit->step % self->snapshot_rounds == 0) {
-        self->pin_step = commit->step;
-        self->pin_digest = commit->base;
-    }
-    self->samples_done += commit->samples;
-    self->step++;
+    self->step += steps;
+    self->samples_done += samples;
 }
 
 static void apply_epoch_end(struct run *self, const struct wire_epoch_end *end)
@@ -144,12 +92,14 @@ static void apply_epoch_end(struct run *self, const struct wire_epoch_end *end)
 
 // ---- the beginning, and the way back ------------------------------------------------------------
 
-static void set_table(struct run *self, uint64_t cursor, const struct interval *returned,
-                      uint32_t count)
+static void set_table(struct run *self, const struct wire_undone *undone)
 {
     table_init(&self->table, self->table_memory, TABLE_INTERVALS_MAX,
-               self->pass_samples ? self->pass_samples : 1, cursor);
-    ensure(table_put(&self->table, TABLE_TODO, 0, returned, count) == TABLE_OK);
+               self->pass_samples ? self->pass_samples : 1, undone->cursor);
+    ensure(table_put(&self->table, TABLE_TODO, 0, undone->returned, undone->returned_count) ==
+           TABLE_OK);
+    ensure(table_put(&self->table, TABLE_FAILED, 0, undone->failed, undone->failed_count) ==
+           TABLE_OK);
 }
 
 static void apply_genesis(struct run *self, const struct wire_record_genesis *genesis)
@@ -163,7 +113,7 @@ static void apply_genesis(struct run *self, const struct wire_record_genesis *ge
     self->digest = self->pin_digest = genesis->digest;
     self->source = SOURCE_HUB;
     self->cold_start = true;
-    set_table(self, genesis->cursor, NULL, 0);
+    set_table(self, &(struct wire_undone){ .cursor = genesis->cursor });
 }
 
 static void apply_data(struct run *self, const struct wire_record_data *data)
@@ -183,25 +133,13 @@ static void apply_checkpoint(struct run *self, const struct wire_checkpoint *che
     *way_back = (struct wire_record_restore){ .epoch = self->epoch,
                                               .step = self->step,
                                               .digest = checkpoint->digest,
-                                              .cursor = self->table.cursor,
-                                              .samples_done = self->samples_done,
-                                              .residuals_count = self->roster.count };
-    copy_list(self->way_back_residuals, self->residuals,
-              self->roster.count * sizeof *self->residuals);
-    if (self->round.open) { // What is dealt now had not been, at this step
-        // mutant: restore: what is dealt now is forgotten
-        way_back->cursor = self->round.opened.cursor;
-        way_back->returned_count = self->round.returned_count;
-        copy_list(self->way_back_returned, self->round.returned,
-                  self->round.returned_count * sizeof *self->round.returned);
-    } else {
-        way_back->returned_count = run_returned(self, self->way_back_returned);
-    }
+                                              .samples_done = self->samples_done };
+    way_back->undone = run_undone(self, &self->way_back_lists);
 }
 
 static void apply_restore(struct run *self, const struct wire_record_restore *restore)
 {
-    ensure(restore->step <= self->step && !self->round.open);
+    ensure(restore->step <= self->step);
     self->epoch = self->restored_epoch = restore->epoch;
     self->restored_step = restore->step;
     self->step = self->epoch_start_step = restore->step;
@@ -215,16 +153,8 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
                                                      .step = restore->step,
                                                      .digest = restore->digest };
     self->cold_start = true;
-    round_give_up(&self->round);
-    // A member that was further loads, and begins at zero; one that was not goes on from where it stands.
-    // mutant: restore: residuals stay
-    memset(self->residuals, 0, sizeof self->residuals);
-    // mutant: restore: residuals are forgotten
-    // mutant: restore: residuals stay (2)
-    copy_list(self->residuals, restore->residuals,
-              restore->residuals_count * sizeof *restore->residuals);
     // mutant: restore: what was trained since stays done
-    set_table(self, restore->cursor, restore->returned, restore->returned_count);
+    set_table(self, &restore->undone);
 }
 
 struct hash run_chain(const struct hash *previous, uint64_t seq, uint16_t kind, const uint8_t *body,
@@ -246,18 +176,16 @@ struct hash run_chain(const struct hash *previous, uint64_t seq, uint16_t kind, 
 void run_apply(struct run *self, uint16_t kind, const void *record)
 {
     self->log_seq++;
+    if (self->pace->apply(self, kind, record)) return;
     switch (kind) {
     case FRAME_RECORD_GENESIS: apply_genesis(self, record); break;
     case FRAME_RECORD_START:
         self->incarnation = ((const struct wire_record_start *)record)->incarnation;
-        round_forget(&self->round);
         if (!self->born_unix_ms)
             self->born_unix_ms = ((const struct wire_record_start *)record)->unix_ms;
         break;
-    case FRAME_RECORD_MEMBER: apply_member(self, record); break;
+    case FRAME_RECORD_MEMBER: roster_put(&self->roster, record); break;
     case FRAME_RECORD_PHASE: apply_phase(self, record); break;
-    case FRAME_RECORD_ROUND: apply_round(self, record); break;
-    case FRAME_RECORD_COMMIT: apply_commit(self, record); break;
     case FRAME_RECORD_EPOCH_END: apply_epoch_end(self, record); break;
     case FRAME_RECORD_CHECKPOINT: apply_checkpoint(self, record); break;
     case FRAME_RECORD_PAUSE:
@@ -265,8 +193,6 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
         break;
     case FRAME_RECORD_DATA: apply_data(self, record); break;
     case FRAME_RECORD_RESTORE: apply_restore(self, record); break;
-    case FRAME_RECORD_FINDING: round_hear_finding(&self->round, record, &self->roster); break;
-    case FRAME_RECORD_EJECTION: apply_ejection(self, record); break;
     default: ensure_failed("a record that is none", __FILE__, __LINE__);
     }
 }
@@ -278,108 +204,66 @@ bool run_is_pinned(const struct run *self)
 
 // ---- snapshots ----------------------------------------------------------------------------------
 
-uint32_t run_returned(struct run *self, struct interval *ret_list)
+struct wire_undone run_undone(const struct run *self, struct run_lists *lists)
 {
-    uint32_t count = 0;
-    ensure(table_list(&self->table, TABLE_TODO, 0, ret_list, TABLE_INTERVALS_MAX, &count) ==
-           TABLE_OK);
-    return count;
+    struct wire_undone undone = { .returned = lists->returned, .failed = lists->failed };
+    // mutant: restore: what is dealt now is forgotten
+    ensure(table_undealt(&self->table, &undone.cursor, lists->returned, TABLE_INTERVALS_MAX,
+                         &undone.returned_count) == TABLE_OK);
+    ensure(table_list(&self->table, TABLE_FAILED, 0, lists->failed, TABLE_INTERVALS_MAX,
+                      &undone.failed_count) == TABLE_OK);
+    return undone;
 }
 
 struct wire_record_restore run_way_back(const struct run *self)
 {
     struct wire_record_restore way_back = self->way_back;
-    way_back.returned = self->way_back_returned;
-    way_back.residuals = self->way_back_residuals;
+    way_back.undone.returned = self->way_back_lists.returned;
+    way_back.undone.failed = self->way_back_lists.failed;
     return way_back;
 }
 
-struct wire_snapshot run_to_snapshot(struct run *self, struct interval *returned)
+// The scalars are the first members of struct run, in the same order and places.
+enum { DURABLE_BYTES = offsetof(struct run, restored_epoch) + sizeof(uint64_t) };
+_Static_assert(sizeof(struct wire_durable) == DURABLE_BYTES &&
+                   offsetof(struct wire_durable, restored_epoch) ==
+                       offsetof(struct run, restored_epoch),
+               "what is stored is how a run begins");
+
+struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
 {
     struct wire_snapshot snapshot = {
-        .config = self->config,
-        .run_seed = self->run_seed,
-        .incarnation = self->incarnation,
-        .log_seq = self->log_seq,
-        .phase = self->phase,
-        .epoch = self->epoch,
-        .epoch_start_step = self->epoch_start_step,
-        .epoch_start_round = self->epoch_start_round,
-        .epoch_elapsed_ms = self->epoch_elapsed_ms,
-        .step = self->step,
-        .samples_done = self->samples_done,
-        .cold_start = self->cold_start,
-        .pausing = self->pausing,
-        .source = self->source,
-        .round = round_frame(&self->round),
-        .round_open = self->round.open,
-        .digest_step = self->digest_step,
-        .digest = self->digest,
-        .pin_step = self->pin_step,
-        .pin_digest = self->pin_digest,
-        .checkpoint = self->checkpoint,
-        .last_commit = self->round.last_commit,
-        .pass_samples = self->pass_samples,
-        .data = self->data,
+        .way_back = run_way_back(self),
         .cursor = self->table.cursor,
-        .returned = returned,
-        .returned_count = run_returned(self, returned),
+        .table = self->table.entries,
+        .table_count = self->table.count,
         .roster_version = self->roster.version,
         .members = self->roster.members,
         .members_count = self->roster.count,
-        .way_back = run_way_back(self),
-        .born_unix_ms = self->born_unix_ms,
-        .audit_key = self->round.audit_key,
-        .order = self->order,
-        .findings = self->round.findings,
-        .findings_count = self->round.audits_count,
-        .residuals = self->residuals,
-        .residuals_count = self->roster.count,
-        .restored_step = self->restored_step,
-        .restored_epoch = self->restored_epoch,
+        .pace = self->pace->store(self, memory),
     };
-    memcpy(snapshot.run, self->run_id, sizeof snapshot.run);
-    if (snapshot.round.round == 0) snapshot.round.round = snapshot.round.batch_size = 1; // None yet
+    memcpy(&snapshot.durable, self, DURABLE_BYTES);
     return snapshot;
 }
 
-void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
+// An empty list may have no address.
+static void copy_list(struct interval *to, const struct interval *from, uint32_t count)
 {
-    memcpy(self->run_id, from->run, sizeof self->run_id);
-    self->config = from->config, self->run_seed = from->run_seed;
-    self->incarnation = from->incarnation, self->log_seq = from->log_seq;
-    self->phase = from->phase, self->epoch = from->epoch;
-    self->epoch_start_step = from->epoch_start_step;
-    self->epoch_start_round = from->epoch_start_round;
-    self->epoch_elapsed_ms = from->epoch_elapsed_ms;
-    self->step = from->step, self->samples_done = from->samples_done;
-    self->cold_start = from->cold_start, self->pausing = from->pausing, self->source = from->source;
-    self->digest_step = from->digest_step, self->digest = from->digest;
-    self->pin_step = from->pin_step, self->pin_digest = from->pin_digest;
-    // mutant: a snapshot forgets the chain of commits
-    self->checkpoint = from->checkpoint, self->round.last_commit = from->last_commit;
-    self->pass_samples = from->pass_samples, self->data = from->data;
-    self->order = from->order;
-    self->restored_step = from->restored_step, self->restored_epoch = from->restored_epoch;
+    if (count) memcpy(to, from, count * sizeof *to);
+}
+
+bool run_from_snapshot(struct run *self, const struct wire_snapshot *from)
+{
+    const struct wire_undone *back = &from->way_back.undone;
+    memcpy(self, &from->durable, DURABLE_BYTES);
     ensure(roster_load(&self->roster, from->roster_version, from->members, from->members_count));
-    self->born_unix_ms = from->born_unix_ms;
-    self->round.audit_key = from->audit_key;
-    // mutant: guilt: a snapshot forgets where residuals led
-    copy_list(self->residuals, from->residuals, from->residuals_count * sizeof *from->residuals);
     // mutant: restore: a snapshot forgets the way back
     self->way_back = from->way_back;
-    self->way_back.returned = NULL, self->way_back.residuals = NULL;
-    copy_list(self->way_back_returned, from->way_back.returned,
-              from->way_back.returned_count * sizeof *from->way_back.returned);
-    copy_list(self->way_back_residuals, from->way_back.residuals,
-              from->way_back.residuals_count * sizeof *from->way_back.residuals);
-    set_table(self, from->cursor, from->returned, from->returned_count);
-    if (from->round.clients_count == 0) return; // Before the first round
-    round_open(&self->round, &from->round);
-    copy_list(self->round.findings, from->findings, from->findings_count * sizeof *from->findings);
-    self->round.open = from->round_open;
-    if (!self->round.open) return;
+    self->way_back.undone.returned = self->way_back.undone.failed = NULL;
+    copy_list(self->way_back_lists.returned, back->returned, back->returned_count);
+    copy_list(self->way_back_lists.failed, back->failed, back->failed_count);
+    set_table(self, &(struct wire_undone){ .cursor = from->cursor });
     // mutant: a snapshot forgets what is pending
-    ensure(table_put(&self->table, TABLE_PENDING, from->round.round, from->round.dealt,
-                     from->round.dealt_count) == TABLE_OK);
+    ensure(table_load(&self->table, from->table, from->table_count));
+    return self->pace->load(self, &from->pace);
 }

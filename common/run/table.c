@@ -3,7 +3,7 @@
 
 static const uint64_t END = UINT64_MAX;
 
-void table_init(struct table *self, struct table_entry *memory, uint32_t capacity,
+void table_init(struct table *self, struct wire_table_entry *memory, uint32_t capacity,
                 uint64_t pass_length, uint64_t cursor)
 {
     ensure(pass_length > 0);
@@ -23,17 +23,18 @@ struct walk {
     uint64_t at;
 };
 
-static bool walk_on(struct walk *walk, const struct table *table, struct table_entry *ret_run)
+static bool walk_on(struct walk *walk, const struct table *table, struct wire_table_entry *ret_run)
 {
     if (walk->at == END) return false;
     const bool listed = walk->next < table->count;
     const uint64_t begin = listed ? table->entries[walk->next].begin : table->cursor;
     if (walk->at < begin) {
-        *ret_run = (struct table_entry){ .begin = walk->at, .end = begin, .state = TABLE_DONE };
+        *ret_run =
+            (struct wire_table_entry){ .begin = walk->at, .end = begin, .state = TABLE_DONE };
     } else if (listed) {
         *ret_run = table->entries[walk->next++];
     } else {
-        *ret_run = (struct table_entry){ .begin = walk->at, .end = END, .state = TABLE_TODO };
+        *ret_run = (struct wire_table_entry){ .begin = walk->at, .end = END, .state = TABLE_TODO };
     }
     walk->at = ret_run->end;
     return true;
@@ -43,8 +44,8 @@ static bool walk_on(struct walk *walk, const struct table *table, struct table_e
 
 struct build {
     const struct table *table;
-    uint32_t count;          // Entries so far, also those that found no room
-    struct table_entry last; // Not written yet: the next run may continue it
+    uint32_t count;               // Entries so far, also those that found no room
+    struct wire_table_entry last; // Not written yet: the next run may continue it
 };
 
 static void build_flush(struct build *build)
@@ -54,16 +55,16 @@ static void build_flush(struct build *build)
     build->count++;
 }
 
-static void build_add(struct build *build, uint64_t begin, uint64_t end, uint64_t state,
-                      uint64_t round)
+static void build_add(struct build *build, uint64_t begin, uint64_t end, uint8_t state,
+                      uint64_t number)
 {
     if (begin == end) return;
-    if (build->last.end == begin && build->last.state == state && build->last.round == round) {
+    if (build->last.end == begin && build->last.state == state && build->last.number == number) {
         build->last.end = end;
         return;
     }
     build_flush(build);
-    build->last = (struct table_entry){ begin, end, state, round };
+    build->last = (struct wire_table_entry){ begin, end, state, number };
 }
 
 // The only writer of a table. All or nothing: the halves change places when all of it had room.
@@ -73,7 +74,7 @@ static enum table_answer build_end(struct build *build, struct table *self)
     const uint64_t cursor = tail ? build->last.begin : END;
     if (!tail) build_flush(build);
     if (build->count > self->capacity) return TABLE_FULL;
-    struct table_entry *entries = self->spare;
+    struct wire_table_entry *entries = self->spare;
     self->spare = self->entries;
     self->entries = entries;
     self->count = build->count;
@@ -83,11 +84,11 @@ static enum table_answer build_end(struct build *build, struct table *self)
 
 // ---- The operations ----
 
-enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
+enum table_answer table_deal(struct table *self, uint64_t number, uint64_t count,
                              struct interval *ret_list, uint32_t list_max, uint32_t *ret_count)
 {
     struct build build = { .table = self };
-    struct table_entry run;
+    struct wire_table_entry run;
     uint32_t listed = 0;
     uint64_t left = count;
     for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
@@ -95,11 +96,11 @@ enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
             const uint64_t length = run.end - run.begin, take = length < left ? length : left;
             if (listed == list_max) return TABLE_LIST_FULL;
             ret_list[listed++] = (struct interval){ run.begin, run.begin + take };
-            build_add(&build, run.begin, run.begin + take, TABLE_PENDING, round);
+            build_add(&build, run.begin, run.begin + take, TABLE_PENDING, number);
             run.begin += take;
             left -= take;
         }
-        build_add(&build, run.begin, run.end, run.state, run.round);
+        build_add(&build, run.begin, run.end, run.state, run.number);
     }
     if (left > 0) return TABLE_EXHAUSTED;
     const enum table_answer answer = build_end(&build, self);
@@ -108,7 +109,8 @@ enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
 }
 
 struct mark {
-    uint64_t state, round;
+    uint8_t state;
+    uint64_t number;
 };
 
 // Moves the listed samples, all of which must be marked `from`, to `to`. Runs are as long as they
@@ -117,71 +119,71 @@ static enum table_answer mark(struct table *self, struct mark from, struct mark 
                               const struct interval *list, uint32_t count)
 {
     struct build build = { .table = self };
-    struct table_entry run;
+    struct wire_table_entry run;
     uint32_t next = 0;
     if (!interval_list_tidy(list, count)) return TABLE_UNTIDY;
     for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
         for (; next < count && list[next].begin < run.end; next++) {
             const struct interval *at = &list[next];
-            if (run.state != from.state || run.round != from.round) return TABLE_STATE;
+            if (run.state != from.state || run.number != from.number) return TABLE_STATE;
             if (at->end > run.end) return TABLE_STATE;
-            build_add(&build, run.begin, at->begin, run.state, run.round);
-            build_add(&build, at->begin, at->end, to.state, to.round);
+            build_add(&build, run.begin, at->begin, run.state, run.number);
+            build_add(&build, at->begin, at->end, to.state, to.number);
             run.begin = at->end;
         }
-        build_add(&build, run.begin, run.end, run.state, run.round);
+        build_add(&build, run.begin, run.end, run.state, run.number);
     }
     return build_end(&build, self);
 }
 
-enum table_answer table_deal_again(struct table *self, uint64_t round, const struct interval *list,
+enum table_answer table_deal_again(struct table *self, uint64_t number, const struct interval *list,
                                    uint32_t count)
 {
-    const struct mark from = { TABLE_TODO, 0 }, to = { TABLE_PENDING, round };
+    const struct mark from = { TABLE_TODO, 0 }, to = { TABLE_PENDING, number };
     return mark(self, from, to, list, count);
 }
 
-enum table_answer table_done(struct table *self, uint64_t round, const struct interval *list,
+enum table_answer table_done(struct table *self, uint64_t number, const struct interval *list,
                              uint32_t count)
 {
-    const struct mark from = { TABLE_PENDING, round }, to = { TABLE_DONE, 0 };
+    const struct mark from = { TABLE_PENDING, number }, to = { TABLE_DONE, 0 };
     return mark(self, from, to, list, count);
 }
 
-enum table_answer table_fail(struct table *self, uint64_t round, const struct interval *list,
+enum table_answer table_fail(struct table *self, uint64_t number, const struct interval *list,
                              uint32_t count)
 {
-    const struct mark from = { TABLE_PENDING, round }, to = { TABLE_FAILED, 0 };
+    const struct mark from = { TABLE_PENDING, number }, to = { TABLE_FAILED, 0 };
     return mark(self, from, to, list, count);
 }
 
-enum table_answer table_return_rest(struct table *self, uint64_t round)
+enum table_answer table_return_rest(struct table *self, uint64_t number)
 {
     struct build build = { .table = self };
-    struct table_entry run;
+    struct wire_table_entry run;
     for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
-        const bool rest = run.state == TABLE_PENDING && run.round == round;
-        build_add(&build, run.begin, run.end, rest ? TABLE_TODO : run.state, rest ? 0 : run.round);
+        const bool rest = run.state == TABLE_PENDING && run.number == number;
+        build_add(&build, run.begin, run.end, rest ? TABLE_TODO : run.state, rest ? 0 : run.number);
     }
     return build_end(&build, self);
 }
 
-enum table_answer table_put(struct table *self, enum table_state state, uint64_t round,
+enum table_answer table_put(struct table *self, uint8_t state, uint64_t number,
                             const struct interval *list, uint32_t count)
 {
-    ensure(state == TABLE_PENDING || round == 0);
-    const struct mark from = { TABLE_DONE, 0 }, to = { state, round };
+    ensure(state == TABLE_PENDING || number == 0);
+    const struct mark from = { TABLE_DONE, 0 }, to = { state, number };
     return mark(self, from, to, list, count);
 }
 
-enum table_answer table_list(const struct table *self, enum table_state state, uint64_t round,
+enum table_answer table_list(const struct table *self, uint8_t state, uint64_t number,
                              struct interval *ret_list, uint32_t list_max, uint32_t *ret_count)
 {
     uint32_t listed = 0;
-    ensure(state != TABLE_DONE && (state == TABLE_PENDING || round == 0));
+    ensure(state != TABLE_DONE && (state == TABLE_PENDING || number == 0));
     for (uint32_t i = 0; i < self->count; i++) {
-        const struct table_entry *entry = &self->entries[i];
-        if (entry->state != state || entry->round != round) continue;
+        const struct wire_table_entry *entry = &self->entries[i];
+        if (entry->state != state || entry->number != number) continue;
         if (listed == list_max) return TABLE_LIST_FULL;
         ret_list[listed++] = (struct interval){ entry->begin, entry->end };
     }
@@ -189,7 +191,33 @@ enum table_answer table_list(const struct table *self, enum table_state state, u
     return TABLE_OK;
 }
 
+bool table_load(struct table *self, const struct wire_table_entry *entries, uint32_t count)
+{
+    if (count > self->capacity) return false;
+    for (uint32_t i = 0; i < count; i++) self->entries[i] = entries[i];
+    self->count = count;
+    return table_check(self);
+}
+
 // ---- Questions ----
+
+enum table_answer table_undealt(const struct table *self, uint64_t *ret_cursor,
+                                struct interval *ret_list, uint32_t list_max, uint32_t *ret_count)
+{
+    struct wire_table_entry run;
+    uint32_t listed = 0;
+    *ret_cursor = END;
+    for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
+        if (run.state != TABLE_TODO && run.state != TABLE_PENDING) continue;
+        const bool goes_on = listed > 0 && ret_list[listed - 1].end == run.begin;
+        if (run.end == END) *ret_cursor = goes_on ? ret_list[--listed].begin : run.begin;
+        else if (goes_on) ret_list[listed - 1].end = run.end;
+        else if (listed == list_max) return TABLE_LIST_FULL;
+        else ret_list[listed++] = (struct interval){ run.begin, run.end };
+    }
+    *ret_count = listed;
+    return TABLE_OK;
+}
 
 uint64_t table_frontier(const struct table *self)
 {
@@ -198,7 +226,7 @@ uint64_t table_frontier(const struct table *self)
     return self->cursor;
 }
 
-enum table_state table_state_at(const struct table *self, uint64_t position)
+uint8_t table_state_at(const struct table *self, uint64_t position)
 {
     uint32_t low = 0, high = self->count;
     if (position >= self->cursor) return TABLE_TODO;
@@ -208,7 +236,7 @@ enum table_state table_state_at(const struct table *self, uint64_t position)
         else high = middle;
     }
     if (low == self->count || self->entries[low].begin > position) return TABLE_DONE;
-    return (enum table_state)self->entries[low].state;
+    return self->entries[low].state;
 }
 
 bool table_equal(const struct table *a, const struct table *b)
@@ -216,30 +244,31 @@ bool table_equal(const struct table *a, const struct table *b)
     if (a->pass_length != b->pass_length || a->cursor != b->cursor) return false;
     if (a->count != b->count) return false;
     for (uint32_t i = 0; i < a->count; i++) {
-        const struct table_entry *x = &a->entries[i], *y = &b->entries[i];
+        const struct wire_table_entry *x = &a->entries[i], *y = &b->entries[i];
         if (x->begin != y->begin || x->end != y->end) return false;
-        if (x->state != y->state || x->round != y->round) return false;
+        if (x->state != y->state || x->number != y->number) return false;
     }
     return true;
 }
 
-static bool entry_is_sound(const struct table_entry *entry)
+static bool entry_is_sound(const struct wire_table_entry *entry)
 {
     if (entry->begin >= entry->end) return false;
     if (entry->state != TABLE_TODO && entry->state != TABLE_PENDING && entry->state != TABLE_FAILED)
         return false;
-    return entry->state == TABLE_PENDING || entry->round == 0;
+    return entry->state == TABLE_PENDING || entry->number == 0;
 }
 
 bool table_check(const struct table *self)
 {
     if (self->pass_length == 0 || self->count > self->capacity) return false;
     for (uint32_t i = 0; i < self->count; i++) {
-        const struct table_entry *entry = &self->entries[i], *next = entry + 1;
+        const struct wire_table_entry *entry = &self->entries[i], *next = entry + 1;
         if (!entry_is_sound(entry) || entry->end > self->cursor) return false;
         if (i + 1 == self->count) return entry->end < self->cursor || entry->state != TABLE_TODO;
         if (entry->end > next->begin) return false;
-        if (entry->end == next->begin && entry->state == next->state && entry->round == next->round)
+        if (entry->end == next->begin && entry->state == next->state &&
+            entry->number == next->number)
             return false;
     }
     return true;

@@ -20,15 +20,14 @@
 //
 // Memory is the caller's: 2 · capacity entries (one half is read while the other is written, so an
 // operation that is refused has changed nothing). Todo and pending samples below the cursor are
-// never more than the largest batch while one round is open at a time, because what was returned is
+// never more than the largest batch while one number is open at a time, because what was returned is
 // dealt first; so a capacity of the largest batch plus the failed intervals is never full.
 //
 // Pure; one thread at a time. Each operation reads the entries once: O(entries + list).
 // Lists are tidy lists of intervals of positions (common/base/interval.h).
 
 #include "common/base/interval.h"
-
-enum table_state { TABLE_DONE, TABLE_TODO, TABLE_PENDING, TABLE_FAILED };
+#include "common/wire/wire.h"
 
 enum table_answer {
     TABLE_OK,
@@ -39,57 +38,58 @@ enum table_answer {
     TABLE_EXHAUSTED, // Fewer positions are left than asked for, 2^64 being near
 };
 
-struct table_entry {
-    uint64_t begin, end;
-    uint64_t state; // enum table_state, but never done: that is what is not listed
-    uint64_t round; // Of a pending interval, to whom it was dealt; else 0
-};
-
 struct table {
-    uint64_t pass_length;        // Samples in one pass, at least 1
-    uint64_t cursor;             // From here on all is todo
-    uint32_t count, capacity;    // Entries in use; entries at most
-    struct table_entry *entries; // [capacity] below the cursor, rising
-    struct table_entry *spare;   // [capacity] where the next operation writes
+    uint64_t pass_length;             // Samples in one pass, at least 1
+    uint64_t cursor;                  // From here on all is todo
+    uint32_t count, capacity;         // Entries in use; entries at most
+    struct wire_table_entry *entries; // [capacity] below the cursor, rising; never a done one
+    struct wire_table_entry *spare;   // [capacity] where the next operation writes
 };
 
 // Everything below `cursor` is done, the rest todo. Borrows memory[2 · capacity] for its life.
-void table_init(struct table *self, struct table_entry *memory, uint32_t capacity,
+void table_init(struct table *self, struct wire_table_entry *memory, uint32_t capacity,
                 uint64_t pass_length, uint64_t cursor);
 
-// Deals the lowest `count` todo samples to `round`: first those that were returned, then from the
+// Deals the lowest `count` todo samples to `number`: first those that were returned, then from the
 // cursor. They become a tidy list; `list_max` = count always suffices.
-enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
+enum table_answer table_deal(struct table *self, uint64_t number, uint64_t count,
                              struct interval *ret_list, uint32_t list_max, uint32_t *ret_count);
 
 // The same for a list that was dealt before: todo becomes pending when a record is played again.
-enum table_answer table_deal_again(struct table *self, uint64_t round, const struct interval *list,
+enum table_answer table_deal_again(struct table *self, uint64_t number, const struct interval *list,
                                    uint32_t count);
 
-// What becomes of the listed samples, all of which must be pending in `round`. For table_fail, no
+// What becomes of the listed samples, all of which must be pending under `number`. For table_fail, no
 // caller yet: a pace of leases gives up a task that failed too often.
-enum table_answer table_done(struct table *self, uint64_t round, const struct interval *list,
+enum table_answer table_done(struct table *self, uint64_t number, const struct interval *list,
                              uint32_t count);
-enum table_answer table_fail(struct table *self, uint64_t round, const struct interval *list,
+enum table_answer table_fail(struct table *self, uint64_t number, const struct interval *list,
                              uint32_t count);
 
-// Returns whatever is still pending in `round`. Only TABLE_FULL is possible.
-enum table_answer table_return_rest(struct table *self, uint64_t round);
+// Returns whatever is still pending under `number`. Only TABLE_FULL is possible.
+enum table_answer table_return_rest(struct table *self, uint64_t number);
 
-// To store and to load: writes the intervals in a state (pending: of that round) as a tidy list;
-// and declares that the listed samples, done until now, are in that state. A table loaded this way
-// onto table_init with the stored cursor equals the stored one. `round` is 0 unless the state is
-// pending.
-enum table_answer table_list(const struct table *self, enum table_state state, uint64_t round,
+// Takes entries that were stored, onto table_init with their cursor. False: they are not what a table
+// can have (table_check), and it must not be used.
+bool table_load(struct table *self, const struct wire_table_entry *entries, uint32_t count);
+
+// Writes the intervals in a state (pending: of that number) as a tidy list; and declares that the
+// listed samples, done until now, are in that state. `number` is 0 unless the state is pending.
+enum table_answer table_list(const struct table *self, uint8_t state, uint64_t number,
                              struct interval *ret_list, uint32_t list_max, uint32_t *ret_count);
-enum table_answer table_put(struct table *self, enum table_state state, uint64_t round,
+enum table_answer table_put(struct table *self, uint8_t state, uint64_t number,
                             const struct interval *list, uint32_t count);
+
+// What will be trained if nothing that is pending gets done: all from *ret_cursor on, and the list
+// below it. So a checkpoint says where the data stood before the open round.
+enum table_answer table_undealt(const struct table *self, uint64_t *ret_cursor,
+                                struct interval *ret_list, uint32_t list_max, uint32_t *ret_count);
 
 // Below it all is done or failed; divided by pass_length, how many passes are complete.
 uint64_t table_frontier(const struct table *self);
 
 // ---- For the simulator's checker; the product calls none of these ----
 
-enum table_state table_state_at(const struct table *self, uint64_t position); // O(log entries)
-bool table_equal(const struct table *a, const struct table *b); // Capacities may differ
+uint8_t table_state_at(const struct table *self, uint64_t position); // O(log entries)
+bool table_equal(const struct table *a, const struct table *b);      // Capacities may differ
 bool table_check(const struct table *self); // Whether it keeps all that is promised above

@@ -32,12 +32,13 @@
 //     F(LIST, f, record, max)              const struct wire_record *f; uint32_t f_count;
 //     F(INTERVALS, f, max)                 const struct interval *f; uint32_t f_count; each one
 //                                          travels as a record of begin and end, any two U64
-//     F(PART, f)                           struct wire_part: nil, or [kind, body] of a kind that
-//                                          has WIRE_PART
+//     F(PART, f, flag)                     struct wire_part: nil, or [kind, body] of a kind that
+//                                          has this flag, one of WIRE_PART
 //
 // A PART lets a common message carry what only one strategy understands: a new strategy brings
 // kinds of its own and changes no frame that is there. Such a kind travels only inside others, and
-// has no PART itself, so the depth stays bounded.
+// has no PART itself, so the depth stays bounded. Each field takes the kinds of its own flag alone,
+// so that no small frame grows by the largest part of another.
 //
 // A record is a positional msgpack array and append-only: fields that a newer peer appends are
 // skipped, a missing field is refused. A change of meaning needs a new frame number. A frame is one
@@ -65,25 +66,31 @@ enum {
 // The ways that a kind may take. A receiver names the flags it accepts; a kind is accepted if it
 // has one of them.
 enum wire_flag {
-    WIRE_MAIL = 1,    // Directed, by actor name
-    WIRE_NEWS = 2,    // Broadcast, may be lost
-    WIRE_BULK = 4,    // From peer to peer
-    WIRE_LOCAL = 8,   // A port message or a ledger record: never from outside
-    WIRE_SIGNED = 16, // Refused without a signature; the receiver verifies it
-    WIRE_STATE = 32,  // News whose last value is kept for late subscribers
-    WIRE_PART = 64,   // Only in a PART field of another frame: no receiver accepts it by itself
+    WIRE_MAIL = 1,            // Directed, by actor name
+    WIRE_NEWS = 2,            // Broadcast, may be lost
+    WIRE_BULK = 4,            // From peer to peer
+    WIRE_LOCAL = 8,           // A port message or a ledger record: never from outside
+    WIRE_SIGNED = 16,         // Refused without a signature; the receiver verifies it
+    WIRE_STATE = 32,          // News whose last value is kept for late subscribers
+    WIRE_PART_CONFIG = 64,    // Only in the PART field of CONFIG: no receiver accepts it by itself
+    WIRE_PART_SNAPSHOT = 128, // .. of SNAPSHOT
+    WIRE_PART_TEST = 256,     // .. of a test's frame
+    WIRE_PART = WIRE_PART_CONFIG | WIRE_PART_SNAPSHOT | WIRE_PART_TEST,
 };
 
+#define PACE(name)
 #define WENUM(name, PREFIX)                WIRE_ENUM_DECLARE(name, PREFIX)
 #define RECORD(name)                       WIRE_RECORD_STRUCT(name)
 #define FRAME(number, KIND, record, flags) WIRE_RECORD_STRUCT(record)
 #define ALSO(number, KIND, record, flags)
 #include "common/wire/frames.def"
+#undef PACE
 #undef WENUM
 #undef RECORD
 #undef FRAME
 #undef ALSO
 
+#define PACE(name)
 #define WENUM(name, PREFIX)
 #define RECORD(name)
 #define FRAME(number, KIND, record, flags) FRAME_##KIND = number,
@@ -92,6 +99,7 @@ enum wire_kind {
     FRAME_NONE = 0,
 #include "common/wire/frames.def"
 };
+#undef PACE
 #undef WENUM
 #undef RECORD
 #undef FRAME
@@ -216,6 +224,10 @@ bool wire_unpack_record(const uint8_t *bytes, size_t count, unsigned allowed,
 // allowed and that the frame is not too long for its kind; the rest is not read.
 bool wire_unpack_head(const uint8_t *bytes, size_t count, unsigned allowed,
                       struct wire_head *ret_head, struct wire_refusal *ret_refusal);
+
+// Copies the body of a part to `memory`, aligned to 8 bytes, and returns the part that has it there. Its kind
+// is none if the body is longer than `max`, or has lists or bytes, which lie elsewhere.
+struct wire_part wire_part_copy(const struct wire_part *part, void *memory, size_t max);
 
 // True if both bodies pack to the same bytes.
 bool wire_equal(uint16_t kind, const void *a, const void *b);

@@ -60,7 +60,7 @@ struct wire_enum {
 #define WIRE_MEMBER_BIN(f, count)  uint8_t f[count];
 #define WIRE_MEMBER_BYTES(f, max)  struct wire_bytes f;
 #define WIRE_MEMBER_SUB(f, record) struct wire_##record f;
-#define WIRE_MEMBER_PART(f)        struct wire_part f;
+#define WIRE_MEMBER_PART(f, flag)  struct wire_part f;
 #define WIRE_MEMBER_LIST(f, record, max)                                                           \
     const struct wire_##record *f;                                                                 \
     uint32_t f##_count;

@@ -11,6 +11,7 @@
 
 #include "common/wire/wire_table.h"
 
+#define PACE(name)
 #define WENUM(name, PREFIX) WIRE_ENUM_DECLARE(name, PREFIX)
 #define RECORD(name)        WIRE_RECORD_STRUCT(name) WIRE_RECORD_EXTERN(name)
 #define FRAME(number, KIND, record, flags)                                                         \
@@ -18,22 +19,26 @@
     RECORD(record)
 #define ALSO(number, KIND, record, flags) enum { FRAME_##KIND = number };
 #include WIRE_MORE
+#undef PACE
 #undef WENUM
 #undef RECORD
 #undef FRAME
 #undef ALSO
 
 #ifdef WIRE_MORE_DEFINE
+#define PACE(name)
 #define WENUM(name, PREFIX)                WIRE_ENUM_DEFINE(name, PREFIX)
 #define RECORD(name)                       WIRE_RECORD_DEFINE(name)
 #define FRAME(number, KIND, record, flags) WIRE_RECORD_DEFINE(record)
 #define ALSO(number, KIND, record, flags)
 #include WIRE_MORE
+#undef PACE
 #undef WENUM
 #undef RECORD
 #undef FRAME
 #undef ALSO
 
+#define PACE(name)
 #define WENUM(name, PREFIX)
 #define RECORD(name)
 #define FRAME(number, KIND, record, flags)                                                         \
@@ -43,6 +48,7 @@
 static const struct wire_frame wire_more_frames[WIRE_MORE_MAX] = {
 #include WIRE_MORE
 };
+#undef PACE
 #undef WENUM
 #undef RECORD
 #undef FRAME

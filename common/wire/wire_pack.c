@@ -158,7 +158,8 @@ static bool pack_list(struct wire_sink *sink, const struct wire_field *field, co
     return true;
 }
 
-static bool pack_part(struct wire_sink *sink, const struct wire_part *part)
+static bool pack_part(struct wire_sink *sink, const struct wire_field *field,
+                      const struct wire_part *part)
 {
     const struct wire_frame *frame = wire_table_frame(part->kind);
     if (part->kind == FRAME_NONE) {
@@ -167,7 +168,7 @@ static bool pack_part(struct wire_sink *sink, const struct wire_part *part)
     }
     if (!frame)
         return wire_refuse(sink->refusal, WIRE_REFUSED_KIND, part->kind, 0, wire_table_last());
-    if (!(frame->flags & WIRE_PART))
+    if (!(frame->flags & field->max))
         return wire_refuse(sink->refusal, WIRE_REFUSED_FLAGS, part->kind, 0, 0);
     if (!part->body) return wire_refuse(sink->refusal, WIRE_REFUSED_NULL, 1, 0, 0);
     put_array(sink, 2);
@@ -194,7 +195,7 @@ static bool pack_field(struct wire_sink *sink, const struct wire_field *field, c
     case WIRE_TYPE_BYTES: return pack_bytes(sink, field, value);
     case WIRE_TYPE_SUB: return wire_sink_record(sink, field->record, value);
     case WIRE_TYPE_LIST: return pack_list(sink, field, body, ret_index);
-    case WIRE_TYPE_PART: return pack_part(sink, value);
+    case WIRE_TYPE_PART: return pack_part(sink, field, value);
     }
     return false;
 }

@@ -7,11 +7,13 @@
 
 #include <string.h>
 
+#define PACE(name)
 #define WENUM(name, PREFIX)                WIRE_ENUM_DEFINE(name, PREFIX)
 #define RECORD(name)                       WIRE_RECORD_DEFINE(name)
 #define FRAME(number, KIND, record, flags) WIRE_RECORD_DEFINE(record)
 #define ALSO(number, KIND, record, flags)
 #include "common/wire/frames.def"
+#undef PACE
 #undef WENUM
 #undef RECORD
 #undef FRAME
@@ -20,6 +22,7 @@ WIRE_RECORD_DEFINE(head)
 WIRE_RECORD_DEFINE_AS(interval, struct interval)
 
 // Indexed by number, so that two frames with the same number do not compile.
+#define PACE(name)
 #define WENUM(name, PREFIX)
 #define RECORD(name)
 #define FRAME(number, KIND, record, flags) WIRE_FRAME_AT(number, KIND, record, flags)
@@ -27,6 +30,7 @@ WIRE_RECORD_DEFINE_AS(interval, struct interval)
 static const struct wire_frame frames[] = {
 #include "common/wire/frames.def"
 };
+#undef PACE
 #undef WENUM
 #undef RECORD
 #undef FRAME
@@ -82,6 +86,28 @@ const char *wire_enum_name(const struct wire_enum *of, unsigned value)
     return value < of->count ? of->names[value] : "?";
 }
 
+// ---- parts ----------------------------------------------------------------------------------
+
+static bool is_flat(const struct wire_record *record)
+{
+    for (uint32_t i = 0; i < record->field_count; i++) {
+        const struct wire_field *field = &record->fields()[i];
+        if (field->type == WIRE_TYPE_LIST || field->type == WIRE_TYPE_BYTES ||
+            field->type == WIRE_TYPE_PART || (field->record && !is_flat(field->record)))
+            return false;
+    }
+    return true;
+}
+
+struct wire_part wire_part_copy(const struct wire_part *part, void *memory, size_t max)
+{
+    const struct wire_frame *frame = wire_table_frame(part->kind);
+    if (!frame || frame->record->size > max || !is_flat(frame->record))
+        return (struct wire_part){ FRAME_NONE, NULL };
+    memcpy(memory, part->body, frame->record->size);
+    return (struct wire_part){ part->kind, memory };
+}
+
 // ---- worst cases ----------------------------------------------------------------------------
 
 static size_t plus(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
@@ -111,11 +137,11 @@ static size_t binary_head(uint64_t count)
     return count <= UINT8_MAX ? 2 : count <= UINT16_MAX ? 3 : 5;
 }
 
-// The largest of the kinds that may be a part; at least `most`. None of them has a part itself.
-static size_t part_max(size_t (*max_of)(uint16_t kind), size_t most)
+// The largest of the kinds that this part may be; at least `most`. None of them has a part itself.
+static size_t part_max(const struct wire_field *field, size_t (*max_of)(uint16_t kind), size_t most)
 {
     for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind))
-        if (wire_kind_flags(kind) & WIRE_PART && max_of(kind) > most) most = max_of(kind);
+        if (wire_kind_flags(kind) & field->max && max_of(kind) > most) most = max_of(kind);
     return most;
 }
 
@@ -139,7 +165,7 @@ static size_t field_max(const struct wire_field *field)
     case WIRE_TYPE_LIST:
         return plus(array_head(field->max),
                     times(field->max, wire_table_record_max(field->record)));
-    case WIRE_TYPE_PART: return part_max(wire_record_max, 1); // nil is one byte
+    case WIRE_TYPE_PART: return part_max(field, wire_record_max, 1); // nil is one byte
     }
     return 0;
 }
@@ -183,7 +209,7 @@ size_t wire_table_arena_max(const struct wire_record *record)
     size_t sum = 0;
     for (uint32_t i = 0; i < record->field_count; i++) {
         const struct wire_field *field = &record->fields()[i];
-        if (field->type == WIRE_TYPE_PART) sum = plus(sum, part_max(wire_arena_max, 0));
+        if (field->type == WIRE_TYPE_PART) sum = plus(sum, part_max(field, wire_arena_max, 0));
         if (!field->record) continue;
         const size_t below = wire_table_arena_max(field->record);
         sum = plus(sum, field->type == WIRE_TYPE_SUB

@@ -29,7 +29,8 @@ struct wire_field {
     const char *name;
     enum wire_type type;              // HASH and KEY are a BIN of 32; INTERVALS is a LIST
     uint32_t offset, count_offset;    // In the struct; the second only of a list
-    uint64_t min, max;                // Value (I64: int64_t), bytes, or elements of a list
+    uint64_t min, max;                // Value (I64: int64_t), bytes, elements of a list; of a part
+                                      // both are the flag of its kinds
     const struct wire_record *record; // SUB, LIST
     const struct wire_enum *names;    // ENUM
 };
@@ -129,15 +130,17 @@ bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t in
 #define WIRE_FIELD_LIST(f, of, high)                                                               \
     { WIRE_FIELD_(f, LIST, 0, high), .record = &wire_table_##of,                                   \
       .count_offset = (uint32_t)offsetof(self, f##_count) },
-#define WIRE_FIELD_PART(f)            { WIRE_FIELD_(f, PART, 0, 0) },
+#define WIRE_FIELD_PART(f, flag)      { WIRE_FIELD_(f, PART, flag, flag) },
 #define WIRE_FIELD_INTERVALS(f, high) WIRE_FIELD_LIST(f, interval, high)
 #define WIRE_LAST(array)              (sizeof(array) / sizeof *(array)-1)
 
+#define PACE(name)
 #define WENUM(name, PREFIX)
 #define RECORD(name)                       WIRE_RECORD_EXTERN(name)
 #define FRAME(number, KIND, record, flags) WIRE_RECORD_EXTERN(record)
 #define ALSO(number, KIND, record, flags)
 #include "common/wire/frames.def"
+#undef PACE
 #undef WENUM
 #undef RECORD
 #undef FRAME

@@ -163,7 +163,8 @@ static bool check_known(struct wire_cursor *cursor, const uint8_t *at, uint16_t 
            wire_cursor_refuse(cursor, at, WIRE_REFUSED_KIND, kind, 0, wire_table_last());
 }
 
-static bool unpack_part_kind(struct wire_cursor *cursor, uint16_t *ret_kind)
+static bool unpack_part_kind(struct wire_cursor *cursor, const struct wire_field *field,
+                             uint16_t *ret_kind)
 {
     const uint8_t *at = cursor->at;
     uint32_t elements;
@@ -177,13 +178,14 @@ static bool unpack_part_kind(struct wire_cursor *cursor, uint16_t *ret_kind)
         return wire_refuse_in(cursor->refusal, "kind", WIRE_NO_INDEX);
     *ret_kind = (uint16_t)kind;
     if (!check_known(cursor, at, *ret_kind)) return false;
-    return (wire_kind_flags(*ret_kind) & WIRE_PART) ||
+    return (wire_kind_flags(*ret_kind) & field->max) ||
            wire_cursor_refuse(cursor, at, WIRE_REFUSED_FLAGS, kind, 0, 0);
 }
 
 // The only reader that accepts a kind with WIRE_PART. Never called within itself: no such kind has
 // a PART field.
-static bool unpack_part(struct wire_cursor *cursor, struct wire_part *ret_part)
+static bool unpack_part(struct wire_cursor *cursor, const struct wire_field *field,
+                        struct wire_part *ret_part)
 {
     const uint8_t *at = cursor->at;
     uint16_t kind = FRAME_NONE;
@@ -191,7 +193,7 @@ static bool unpack_part(struct wire_cursor *cursor, struct wire_part *ret_part)
         cursor->at++; // The struct was zeroed: none
         return true;
     }
-    if (!unpack_part_kind(cursor, &kind)) return false;
+    if (!unpack_part_kind(cursor, field, &kind)) return false;
     const struct wire_record *record = wire_table_frame(kind)->record;
     void *body = arena_take(cursor, at, record->size);
     if (!body || !wire_cursor_record(cursor, record, body)) return false;
@@ -231,7 +233,7 @@ static bool unpack_field(struct wire_cursor *cursor, const struct wire_field *fi
     case WIRE_TYPE_BYTES: return unpack_bytes(cursor, field, out);
     case WIRE_TYPE_SUB: return wire_cursor_record(cursor, field->record, out);
     case WIRE_TYPE_LIST: return unpack_list(cursor, field, body, ret_index);
-    case WIRE_TYPE_PART: return unpack_part(cursor, out);
+    case WIRE_TYPE_PART: return unpack_part(cursor, field, out);
     }
     return false;
 }

@@ -10,6 +10,7 @@
 #include "common/base/ensure.h"
 #include "common/pace/rounds/bloom.h"
 #include "common/pace/rounds/claims.h"
+#include "common/pace/rounds/rounds.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,16 +85,16 @@ static void join_all(struct bench *self)
 static double time_round(struct bench *self)
 {
     struct run *run = &self->core->run;
-    uint32_t clients = run->round.clients_count, count = 0;
+    uint32_t clients = round_of(run)->clients_count, count = 0;
     struct bloom bloom;
-    bloom_init(&bloom, clients, run->round.opened.seed, self->words);
+    bloom_init(&bloom, clients, round_of(run)->opened.seed, self->words);
     for (uint32_t c = 0; c < clients; c++) {
         struct share share;
         struct hash item =
-            hash_of(run->roster.members[run->round.clients[c].member].key.bytes, HASH_BYTES);
+            hash_of(run->roster.members[round_of(run)->clients[c].member].key.bytes, HASH_BYTES);
         bloom_add(&bloom, &item);
-        if (!deal_of_trainer(&self->core->rounds.deal, c, &share)) continue;
-        uint64_t what[2] = { run->round.opened.round, c };
+        if (!deal_of_trainer(&rounds_live(self->core->live)->deal, c, &share)) continue;
+        uint64_t what[2] = { round_of(run)->opened.round, c };
         self->seen[count++] = (struct wire_seen){ .client = c,
                                                   .result = hash_of(what, sizeof what),
                                                   .payload = hash_of_two(what, sizeof what, "p", 1),
@@ -102,23 +103,23 @@ static double time_round(struct bench *self)
         if (run->digest_step == run->step) self->seen[count - 1].base = run->digest;
     }
     bloom_store(&bloom, self->participants);
-    struct wire_vote vote = { .round = run->round.opened.round,
+    struct wire_vote vote = { .round = round_of(run)->opened.round,
                               .complete = true,
                               .seen = self->seen,
                               .seen_count = count,
                               .participants = { self->participants,
                                                 (uint32_t)bloom_bytes(clients) } };
-    uint32_t witnesses[WITNESSES_MAX], elected = run->round.witnesses_count;
-    for (uint32_t i = 0; i < elected; i++) witnesses[i] = run->round.witnesses[i].member;
-    uint64_t before = run->round.opened.round;
+    uint32_t witnesses[WITNESSES_MAX], elected = round_of(run)->witnesses_count;
+    for (uint32_t i = 0; i < elected; i++) witnesses[i] = round_of(run)->witnesses[i].member;
+    uint64_t before = round_of(run)->opened.round;
     self->clock_ms += 500;
     double began = now_ms();
     for (uint32_t i = 0; i < self->members; i++)
         tell(self, i, FRAME_PING, &(struct wire_ping){ .instance = 1, .round = before });
-    for (uint32_t i = 0; i < elected && run->round.opened.round == before; i++)
+    for (uint32_t i = 0; i < elected && round_of(run)->opened.round == before; i++)
         tell(self, witnesses[i], FRAME_VOTE, &vote);
     double took = now_ms() - began;
-    ensure(run->round.opened.round == before + 1 && run->step == before);
+    ensure(round_of(run)->opened.round == before + 1 && run->step == before);
     return took;
 }
 
@@ -143,7 +144,9 @@ static double measure(uint32_t members)
                            .lease_ms = 10000000,
                            .unhealthy_rounds = 3,
                            .snapshot_rounds = 16,
-                           .frame = { .data.kind = DATA_LOCAL, .payload_bytes = 5000 } };
+                           .frame = { .data.kind = DATA_LOCAL } };
+    const struct wire_rounds_config strategy = { .payload_bytes = 5000 };
+    rules_set_strategy(&rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     struct bench self = { .core = calloc(1, sizeof *self.core),
                           .members = members,
                           .clock_ms = 1000,

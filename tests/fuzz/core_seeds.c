@@ -40,8 +40,8 @@ static void add_choices(struct seed *seed, const struct wire_record *record,
             continue;
         }
         seed->bytes[seed->used++] = choice;
-        if (field->type == WIRE_TYPE_PART && event_part_kind(choice))
-            add_choices(seed, wire_table_frame(event_part_kind(choice))->record, choices);
+        const uint16_t part = field->type == WIRE_TYPE_PART ? event_part_kind(field, choice) : 0;
+        if (part) add_choices(seed, wire_table_frame(part)->record, choices);
         const uint32_t items = choice ? choice - 1u : 3;
         for (uint32_t j = 0; field->type == WIRE_TYPE_LIST && j < items; j++)
             add_choices(seed, field->record, choices);

@@ -13,12 +13,14 @@
 #include "actors/witness/witness_actor.h"
 #include "common/base/ensure.h"
 #include "common/pace/rounds/claims.h"
+#include "common/pace/rounds/rounds_config.h"
 #include "common/pace/rounds/rounds_member.h"
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/events.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/honest.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,8 +114,6 @@ static void init_coordinator(struct talk *talk)
                            .start_paused = bits & PAUSED,
                            .min_clients = 2,
                            .init_min_clients = 2,
-                           .draw.witness_nodes = 2,
-                           .draw.witness_standalone = bits & STANDALONE,
                            .batch_start = 3,
                            .batch_end = 5,
                            .batch_warmup_tokens = 100,
@@ -123,7 +123,6 @@ static void init_coordinator(struct talk *talk)
                            .lease_ms = 4000,
                            .unhealthy_rounds = bits & STRICT ? 1 : 6,
                            .snapshot_rounds = 2,
-                           .draw.verification_percent = bits & AUDITS ? 40 : 0,
                            .audit_secret = hash_of("secret", 6) };
     if (bits & GENESIS) rules.genesis_digest = hash_of("genesis", 7);
     rules.owner = event_people()[0].key;
@@ -133,16 +132,19 @@ static void init_coordinator(struct talk *talk)
                                         .config = rules.config,
                                         .genesis = "genesis",
                                         .seq_len = 16,
-                                        .topk = 1,
-                                        .chunk = 1,
-                                        .witness_nodes = 2,
                                         .heartbeat_ms = 500,
                                         .lease_ms = 4000,
                                         .snapshot_rounds = 2,
                                         .total_steps = 6,
                                         .data = { .kind = bits & DATA ? DATA_SERVER : DATA_LOCAL,
-                                                  .token_bytes = 2 },
-                                        .payload_bytes = EVENT_PAYLOAD_BYTES };
+                                                  .token_bytes = 2 } };
+    const struct wire_rounds_config strategy = { .topk = 1,
+                                                 .chunk = 1,
+                                                 .witness_nodes = 2,
+                                                 .witness_standalone = bits & STANDALONE,
+                                                 .verification_percent = bits & AUDITS ? 40 : 0,
+                                                 .payload_bytes = EVENT_PAYLOAD_BYTES };
+    rules_set_strategy(&rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     if (bits & DATA) rules.frame.data_digest = hash_of("data", 4);
     coordinator_init(talk->state, &rules);
 }
@@ -255,7 +257,8 @@ static void forget_jobs(struct talk *talk)
 static size_t pack_snapshot(struct talk *talk, uint8_t *bytes, size_t max)
 {
     struct coordinator *core = talk->state;
-    const struct wire_snapshot snapshot = run_to_snapshot(&core->run, core->scratch);
+    _Alignas(max_align_t) uint8_t part[RUN_PART_BYTES];
+    const struct wire_snapshot snapshot = run_to_snapshot(&core->run, part);
     const size_t count = wire_pack_body(FRAME_SNAPSHOT, &snapshot, bytes, max);
     ensure(count > 0);
     return count;
@@ -455,19 +458,20 @@ static void answer_train(struct talk *talk, const struct wire_train *train, bool
     const struct hash payload = honest_payload(train->round, talk->core->person);
     const struct member *member = talk->state;
     if (ok) {
-        keep_blob(talk, &payload, member->config.payload_bytes);
+        keep_blob(talk, &payload, rounds_config_of(&member->config)->payload_bytes);
         talk->candidate = honest_residual(train->round, talk->core->person);
         talk->candidate_payload = payload;
     }
-    hear_local(talk, FRAME_TRAINED,
-               &(struct wire_trained){ .round = train->round,
-                                       .ok = ok,
-                                       .base = honest_digest(train->step),
-                                       .residual_from = talk->residual,
-                                       .residual_to = talk->candidate,
-                                       .payload = payload,
-                                       .payload_bytes = member->config.payload_bytes,
-                                       .loss = 2 });
+    hear_local(
+        talk, FRAME_TRAINED,
+        &(struct wire_trained){ .round = train->round,
+                                .ok = ok,
+                                .base = honest_digest(train->step),
+                                .residual_from = talk->residual,
+                                .residual_to = talk->candidate,
+                                .payload = payload,
+                                .payload_bytes = rounds_config_of(&member->config)->payload_bytes,
+                                .loss = 2 });
 }
 
 static void answer_apply(struct talk *talk, const struct wire_apply *apply, bool ok)
@@ -520,8 +524,7 @@ static void answer_learner(struct talk *talk, uint16_t kind, const void *body, b
                    &(struct wire_built){ .ok = ok,
                                          .floats = HONEST_FLOATS,
                                          .may_pass = true,
-                                         .payload_bytes =
-                                             ((const struct wire_config *)body)->payload_bytes });
+                                         .payload_bytes = rounds_config_of(body)->payload_bytes });
         break;
     case FRAME_LOAD: {
         const struct wire_load *load = body;
@@ -640,17 +643,14 @@ static void take_event(struct talk *talk, const struct event *event)
 static void check_replay(struct talk *talk)
 {
     static struct run *other;
-    static struct interval *lists[2];
+    _Alignas(max_align_t) uint8_t parts[2][RUN_PART_BYTES];
     struct coordinator *self = talk->state;
-    if (!other) {
-        other = take_memory(sizeof *other);
-        for (int i = 0; i < 2; i++) lists[i] = take_memory(TABLE_INTERVALS_MAX * sizeof **lists);
-    }
+    if (!other) other = take_memory(sizeof *other);
     ensure(madvise(other, sizeof *other, MADV_DONTNEED) == 0);
-    run_init(other, self->rules.snapshot_rounds);
+    run_init(other, &self->pace->run, self->rules.snapshot_rounds);
     replay(talk, other);
-    const struct wire_snapshot ours = run_to_snapshot(&self->run, lists[0]);
-    const struct wire_snapshot theirs = run_to_snapshot(other, lists[1]);
+    const struct wire_snapshot ours = run_to_snapshot(&self->run, parts[0]);
+    const struct wire_snapshot theirs = run_to_snapshot(other, parts[1]);
     ensure(wire_equal(FRAME_SNAPSHOT, &ours, &theirs));
 }
 

@@ -381,11 +381,11 @@ static void make_list(struct maker *self, const struct wire_field *field, uint8_
     memcpy(body + field->count_offset, &count, sizeof count);
 }
 
-uint16_t event_part_kind(uint8_t choice)
+uint16_t event_part_kind(const struct wire_field *field, uint8_t choice)
 {
     uint16_t kind = FRAME_NONE;
     while (choice > 0 && (kind = wire_kind_next(kind)) != FRAME_NONE)
-        if (wire_kind_flags(kind) & WIRE_PART) choice--;
+        if (wire_kind_flags(kind) & field->max) choice--;
     return kind;
 }
 
@@ -394,7 +394,7 @@ static void make_part(struct maker *self, const struct wire_field *field, uint8_
 {
     const uint8_t choice = choose(self);
     const struct wire_part *honest = honest_at(self, field);
-    struct wire_part part = { .kind = event_part_kind(choice) };
+    struct wire_part part = { .kind = event_part_kind(field, choice) };
     if (choice == 0 && honest) part = *honest;
     else if (part.kind) {
         const struct wire_record *record = wire_table_frame(part.kind)->record;

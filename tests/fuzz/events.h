@@ -70,9 +70,9 @@ struct event_memory {
 };
 void event_memory_keep(struct event_memory *self, uint16_t kind, const void *body);
 
-// The kind of a PART field: the first with WIRE_PART for a choice of 1, and so on. FRAME_NONE for 0
+// The kind of a PART field: the first that it may be for a choice of 1, and so on. FRAME_NONE for 0
 // and behind the last; a choice of 0 becomes the honest sender's part where that is known.
-uint16_t event_part_kind(uint8_t choice);
+uint16_t event_part_kind(const struct wire_field *field, uint8_t choice);
 
 // The body of a frame of this kind, in the arena, within all that the table declares. `honest` is
 // the body that an honest sender would say, borrowed as long as the result; NULL: unknown.

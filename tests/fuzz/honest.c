@@ -86,22 +86,23 @@ static const struct wire_roster *roster(const struct member *member)
 static const struct wire_config *config(void)
 {
     static const char model[] = "{}";
+    static const struct wire_rounds_config strategy = { .topk = 1,
+                                                        .chunk = 1,
+                                                        .witness_nodes = 3,
+                                                        .verification_percent = 30,
+                                                        .payload_bytes = EVENT_PAYLOAD_BYTES };
     said.config = (struct wire_config){ .run = "fuzz",
                                         .config = hash_of("config", 6),
                                         .genesis = "genesis",
                                         .seq_len = 16,
                                         .model = { (const uint8_t *)model, 2 },
-                                        .topk = 1,
-                                        .chunk = 1,
-                                        .witness_nodes = 3,
                                         .heartbeat_ms = 500,
                                         .lease_ms = 4000,
                                         .snapshot_rounds = SNAPSHOT_ROUNDS,
                                         .total_steps = TOTAL_STEPS,
                                         .data = { .token_bytes = 2 },
                                         .data_digest = hash_of("data", 4),
-                                        .verification_percent = 30,
-                                        .payload_bytes = EVENT_PAYLOAD_BYTES };
+                                        .strategy = { FRAME_ROUNDS_CONFIG, &strategy } };
     return &said.config;
 }
 
@@ -298,7 +299,7 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
         said.epoch_end = (struct wire_epoch_end){ .epoch = self->run.epoch,
                                                   .step = self->step,
                                                   .digest = honest_digest(self->step),
-                                                  .cursor = BATCH * self->step,
+                                                  .undone.cursor = BATCH * self->step,
                                                   .samples_done = BATCH * self->step };
         return &said.epoch_end;
     case FRAME_BEAT:
@@ -395,8 +396,8 @@ void honest_note_said(struct honest *self, uint16_t kind, const void *body)
 static struct wire_claim claim_in(const struct coordinator *core, uint32_t client, uint64_t other)
 {
     const struct run *run = &core->run;
-    const uint32_t member = run->round.clients[client].member;
-    const uint64_t round = run->round.opened.round;
+    const uint32_t member = round_of(run)->clients[client].member;
+    const uint64_t round = round_of(run)->opened.round;
     struct wire_claim claim = { .run = "fuzz",
                                 .epoch = run->epoch,
                                 .step = run->step,
@@ -405,14 +406,14 @@ static struct wire_claim claim_in(const struct coordinator *core, uint32_t clien
                                 .end = 1,
                                 .author = run->roster.members[member].key,
                                 .base = honest_digest(run->step),
-                                .residual_from = run->residuals[member].hash,
+                                .residual_from = rounds_run_of(run)->residuals[member].hash,
                                 .residual_to = made("residual", round, (uint8_t)member),
                                 .payload = made("payload", round + other, (uint8_t)member),
                                 .payload_bytes = EVENT_PAYLOAD_BYTES,
                                 .loss = 2,
                                 .born_unix_ms = run->born_unix_ms };
     struct share share;
-    if (deal_of_trainer(&core->rounds.deal, client, &share))
+    if (deal_of_trainer(&rounds_live(core->live)->deal, client, &share))
         claim.begin = share.begin, claim.end = share.end;
     return claim;
 }
@@ -424,13 +425,14 @@ static struct wire_bytes participants(const struct coordinator *core)
     static uint64_t words[BLOOM_WORDS(MEMBERS_MAX)];
     struct bloom bloom;
     const struct run *run = &core->run;
-    if (run->round.clients_count == 0 || bloom_bytes(run->round.clients_count) > sizeof bytes)
+    if (round_of(run)->clients_count == 0 ||
+        bloom_bytes(round_of(run)->clients_count) > sizeof bytes)
         return (struct wire_bytes){ 0 };
-    bloom_init(&bloom, run->round.clients_count, run->round.opened.seed, words);
-    for (uint32_t c = 0; c < run->round.clients_count; c++)
-        bloom_add(&bloom, &core->rounds.items[c]);
+    bloom_init(&bloom, round_of(run)->clients_count, round_of(run)->opened.seed, words);
+    for (uint32_t c = 0; c < round_of(run)->clients_count; c++)
+        bloom_add(&bloom, &rounds_live(core->live)->items[c]);
     bloom_store(&bloom, bytes);
-    return (struct wire_bytes){ bytes, (uint32_t)bloom_bytes(run->round.clients_count) };
+    return (struct wire_bytes){ bytes, (uint32_t)bloom_bytes(round_of(run)->clients_count) };
 }
 
 static int by_client(const void *a, const void *b)
@@ -444,9 +446,11 @@ static const struct wire_vote *vote(const struct coordinator *core)
     static struct wire_seen seen[PLACES_MAX];
     const struct run *run = &core->run;
     uint32_t count = 0;
-    for (uint32_t i = 0; run->round.open && i < core->rounds.deal.count && count < PLACES_MAX;
+    for (uint32_t i = 0;
+         round_of(run)->open && i < rounds_live(core->live)->deal.count && count < PLACES_MAX;
          i++) {
-        const struct wire_claim claim = claim_in(core, core->rounds.deal.shares[i].trainer, 0);
+        const struct wire_claim claim =
+            claim_in(core, rounds_live(core->live)->deal.shares[i].trainer, 0);
         seen[count++] = (struct wire_seen){ .client = claim.client,
                                             .result = claim_hash(&claim),
                                             .payload = claim.payload,
@@ -456,11 +460,12 @@ static const struct wire_vote *vote(const struct coordinator *core)
                                             .residual_to = claim.residual_to };
     }
     qsort(seen, count, sizeof *seen, by_client);
-    said.vote = (struct wire_vote){ .round = run->round.opened.round ? run->round.opened.round : 1,
-                                    .complete = true,
-                                    .seen = seen,
-                                    .seen_count = count,
-                                    .participants = participants(core) };
+    said.vote =
+        (struct wire_vote){ .round = round_of(run)->opened.round ? round_of(run)->opened.round : 1,
+                            .complete = true,
+                            .seen = seen,
+                            .seen_count = count,
+                            .participants = participants(core) };
     return &said.vote;
 }
 
@@ -469,12 +474,13 @@ static const struct wire_finding *finding(const struct coordinator *core, uint32
 {
     const struct run *run = &core->run;
     uint32_t place = 0;
-    if (run->round.audits_count == 0) return NULL;
-    for (uint32_t i = 0; i < run->round.audits_count; i++)
-        if (run->round.clients[run->round.audits[i].auditor].member == member) place = i;
-    const struct wire_audit *audit = &run->round.audits[place];
+    if (round_of(run)->audits_count == 0) return NULL;
+    for (uint32_t i = 0; i < round_of(run)->audits_count; i++)
+        if (round_of(run)->clients[round_of(run)->audits[i].auditor].member == member) place = i;
+    const struct wire_audit *audit = &round_of(run)->audits[place];
     said.finding =
-        (struct wire_finding){ .round = run->round.opened.round ? run->round.opened.round : 1,
+        (struct wire_finding){ .round =
+                                   round_of(run)->opened.round ? round_of(run)->opened.round : 1,
                                .result = audit->result,
                                .finding = FINDING_SAME,
                                .payload = audit->payload,
@@ -488,8 +494,9 @@ static const struct wire_testimony *testimony(const struct coordinator *core, ui
 {
     static uint8_t frame[CLAIM_FRAME_MAX];
     static const uint8_t signature[WIRE_SIGNATURE_BYTES]; // The shell has looked at it
-    if (!core->run.round.open || core->rounds.deal.count == 0) return NULL;
-    const struct wire_claim claim = claim_in(core, core->rounds.deal.shares[0].trainer, signer & 1);
+    if (!round_of(&core->run)->open || rounds_live(core->live)->deal.count == 0) return NULL;
+    const struct wire_claim claim =
+        claim_in(core, rounds_live(core->live)->deal.shares[0].trainer, signer & 1);
     struct wire_head head = { .kind = FRAME_CLAIM, .run = "fuzz", .incarnation = 1, .seq = 1 };
     head.sender = claim.author;
     size_t count = wire_pack(&head, &claim, frame, sizeof frame);
@@ -513,7 +520,7 @@ const void *honest_to_coordinator(const struct coordinator *core, uint16_t kind,
         return &said.join;
     case FRAME_PING:
         said.ping = (struct wire_ping){ .instance = person->instance,
-                                        .round = run->round.opened.round,
+                                        .round = run->number,
                                         .step = run->step,
                                         .tokens_per_s = 1,
                                         .loss = 2 };

@@ -9,6 +9,7 @@
 
 #include "actors/coordinator/coordinator.h"
 #include "common/pace/rounds/round_view.h"
+#include "common/pace/rounds/rounds.h"
 #include "tests/fuzz/events.h"
 
 enum { HONEST_FLOATS = 4096 };

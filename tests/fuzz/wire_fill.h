@@ -88,13 +88,13 @@ static inline void wire_fill_view(struct wire_fill *fill, const struct wire_fiel
     *view = (struct wire_bytes){ bytes, count };
 }
 
-// Any kind with WIRE_PART, or none; the one whose record is the longest.
-static inline uint16_t wire_fill_part_kind(struct wire_fill *fill)
+// Any kind that this part may be, or none; or the one whose record is the longest.
+static inline uint16_t wire_fill_part_kind(struct wire_fill *fill, const struct wire_field *field)
 {
     uint16_t kinds[256] = { FRAME_NONE }, longest = FRAME_NONE;
     uint32_t count = 1;
     for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) {
-        if (!(wire_kind_flags(kind) & WIRE_PART)) continue;
+        if (!(wire_kind_flags(kind) & field->max)) continue;
         if (wire_record_max(kind) > wire_record_max(longest)) longest = kind;
         ensure(count < sizeof kinds / sizeof *kinds);
         kinds[count++] = kind;
@@ -102,9 +102,10 @@ static inline uint16_t wire_fill_part_kind(struct wire_fill *fill)
     return fill->largest ? longest : kinds[wire_fill_next(fill) % count];
 }
 
-static inline void wire_fill_part(struct wire_fill *fill, struct wire_part *part)
+static inline void wire_fill_part(struct wire_fill *fill, const struct wire_field *field,
+                                  struct wire_part *part)
 {
-    const uint16_t kind = wire_fill_part_kind(fill);
+    const uint16_t kind = wire_fill_part_kind(fill, field);
     if (kind == FRAME_NONE) return;
     const struct wire_record *record = wire_table_frame(kind)->record;
     void *body = wire_fill_take(fill, record->size);
@@ -153,7 +154,7 @@ static inline void wire_fill_record(struct wire_fill *fill, const struct wire_re
         case WIRE_TYPE_BYTES: wire_fill_view(fill, field, (struct wire_bytes *)out); break;
         case WIRE_TYPE_SUB: wire_fill_record(fill, field->record, out); break;
         case WIRE_TYPE_LIST: wire_fill_list(fill, field, ret_body); break;
-        case WIRE_TYPE_PART: wire_fill_part(fill, (struct wire_part *)out); break;
+        case WIRE_TYPE_PART: wire_fill_part(fill, field, (struct wire_part *)out); break;
         default: wire_fill_number(fill, field, out);
         }
     }

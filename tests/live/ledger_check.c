@@ -163,11 +163,11 @@ static int look_epoch_end(struct check *self, const struct wire_epoch_end *end)
     if (end->step != self->report->commits)
         return bad(self, "digest pinned for step %llu after %llu commits",
                    (unsigned long long)end->step, (unsigned long long)self->report->commits);
-    if (end->cursor > POSITIONS_MAX)
-        return bad(self, "cursor %llu", (unsigned long long)end->cursor);
-    for (uint64_t p = self->report->first_sample; p < end->cursor; p++) {
-        while (next < end->returned_count && p >= end->returned[next].end) next++;
-        bool returned = next < end->returned_count && p >= end->returned[next].begin;
+    if (end->undone.cursor > POSITIONS_MAX)
+        return bad(self, "cursor %llu", (unsigned long long)end->undone.cursor);
+    for (uint64_t p = self->report->first_sample; p < end->undone.cursor; p++) {
+        while (next < end->undone.returned_count && p >= end->undone.returned[next].end) next++;
+        bool returned = next < end->undone.returned_count && p >= end->undone.returned[next].begin;
         if (returned == !!self->done[p])
             return bad(self, "at step %llu sample %llu is %s", (unsigned long long)end->step,
                        (unsigned long long)p,

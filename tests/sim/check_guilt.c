@@ -84,9 +84,10 @@ static void check_drawn(struct sim *sim, const struct wire_round *round)
     const uint32_t most = round->clients_count < 8 ? 1 : round->clients_count / 4,
                    besides = owed < most ? owed : most;
     hold(100 * (auditors - besides) <
-             round->clients_count * sim->plan.rules.draw.verification_percent + 100,
+             round->clients_count * rounds_config(&sim->plan.rules)->verification_percent + 100,
          "no more audit than the rules say", "%u of %u", auditors, round->clients_count);
-    hold(hash_is_none(&round->audit_lock) == (sim->plan.rules.draw.verification_percent == 0),
+    hold(hash_is_none(&round->audit_lock) ==
+             (rounds_config(&sim->plan.rules)->verification_percent == 0),
          "draws are locked before results are made", "round %llu",
          (unsigned long long)round->round);
 }
@@ -335,7 +336,7 @@ void check_ejection(struct sim *sim, const struct wire_record_ejection *record)
 static bool is_wanted(const struct sim *sim, uint8_t id)
 {
     return sim->plan.stubborn && sim->plan.lies == LIES_IN_RESULTS && is_liar(sim, id) &&
-           sim->plan.rules.draw.verification_percent == 100 && !faulty(sim) &&
+           rounds_config(&sim->plan.rules)->verification_percent == 100 && !faulty(sim) &&
            sim->nodes[id].role == ACTOR_TRAINER;
 }
 

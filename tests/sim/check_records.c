@@ -143,10 +143,10 @@ static void check_witnesses(struct sim *sim, const struct wire_round *round)
 {
     const struct rules *rules = &sim->plan.rules;
     const struct ghost *ghost = &sim->ghost;
-    uint8_t role = rules->draw.witness_standalone ? ACTOR_WITNESS : ACTOR_TRAINER;
+    uint8_t role = rounds_config(rules)->witness_standalone ? ACTOR_WITNESS : ACTOR_TRAINER;
     uint32_t able = count_members(ghost, role, MEMBER_HEALTHY);
-    uint32_t due = rules->draw.witness_nodes && rules->draw.witness_nodes < able
-                       ? rules->draw.witness_nodes
+    uint32_t due = rounds_config(rules)->witness_nodes && rounds_config(rules)->witness_nodes < able
+                       ? rounds_config(rules)->witness_nodes
                        : able;
     hold(round->witnesses_count == due, "as many are elected as the rules say", "%u of %u",
          round->witnesses_count, able);
@@ -204,7 +204,7 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
          "round %llu", (unsigned long long)round->round);
     ghost->audit_lock = round->audit_lock;
     ghost->trainers = round->trainers;
-    hold(sim->plan.rules.draw.verification_percent == 0 ||
+    hold(rounds_config(&sim->plan.rules)->verification_percent == 0 ||
              round->trainers == count_members(ghost, ACTOR_TRAINER, MEMBER_HEALTHY) +
                                     count_members(ghost, ACTOR_TRAINER, MEMBER_PENDING) +
                                     count_cut_off(ghost, point->round),
@@ -290,7 +290,7 @@ static void check_accepted(struct sim *sim, const struct wire_commit *commit,
     hold(votes > 0 && 3 * votes >= 2 * ghost->witnesses_count,
          "a result needs two thirds of the elected", "round %llu client %u: %u of %u",
          (unsigned long long)commit->round, accepted->client, votes, ghost->witnesses_count);
-    hold(accepted->payload_bytes == sim->plan.rules.frame.payload_bytes,
+    hold(accepted->payload_bytes == rounds_config(&sim->plan.rules)->payload_bytes,
          "every result of the run has one size", "round %llu client %u: %u bytes",
          (unsigned long long)commit->round, accepted->client, accepted->payload_bytes);
     const struct ghost_claim *claim = claim_named(ghost, &accepted->result);
@@ -307,7 +307,7 @@ static void check_accepted(struct sim *sim, const struct wire_commit *commit,
     hold(ghost->members[ghost->clients[accepted->client]].state != MEMBER_EJECTED,
          "nothing of an ejected member is accepted", "round %llu client %u",
          (unsigned long long)commit->round, accepted->client);
-    hold(sim->plan.rules.draw.verification_percent == 0 ||
+    hold(rounds_config(&sim->plan.rules)->verification_percent == 0 ||
              ghost->members[ghost->clients[accepted->client]].state == MEMBER_HEALTHY,
          "who could not be audited is not believed", "round %llu client %u",
          (unsigned long long)commit->round, accepted->client);
@@ -434,8 +434,8 @@ static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
          "%llu", (unsigned long long)end->step);
     hold(hash_equal(&end->digest, &ghost->digest[end->step]),
          "the pinned digest is that of the commits", "step %llu", (unsigned long long)end->step);
-    check_position(sim, "an epoch end has the data position", end->cursor, end->returned,
-                   end->returned_count);
+    check_position(sim, "an epoch end has the data position", end->undone.cursor,
+                   end->undone.returned, end->undone.returned_count);
     ghost->pin_step = end->step;
     ghost->epoch_end_record = ghost->records;
 }

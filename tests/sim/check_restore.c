@@ -129,14 +129,14 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     keep_past(sim);
     ghost->restores++;
     ghost->done = return_later(ghost, record->step);
-    check_position(sim, "a way back has the data position", record->cursor, record->returned,
-                   record->returned_count);
-    for (uint64_t p = record->cursor; p < ghost->cursor; p++)
+    check_position(sim, "a way back has the data position", record->undone.cursor,
+                   record->undone.returned, record->undone.returned_count);
+    for (uint64_t p = record->undone.cursor; p < ghost->cursor; p++)
         hold(ghost->samples[p] == TABLE_TODO, "a way back has the data position", "sample %llu",
              (unsigned long long)p);
     hold(record->samples_done == ghost->done, "a way back has the data position",
          "%llu samples done", (unsigned long long)record->samples_done);
-    ghost->cursor = record->cursor;
+    ghost->cursor = record->undone.cursor;
     point->epoch = record->epoch;
     point->step = record->step;
     point->samples_done = record->samples_done;

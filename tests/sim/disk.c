@@ -9,6 +9,7 @@
 #include "common/base/ensure.h"
 #include "tests/sim/sim.h"
 #include <stdlib.h>
+#include <stddef.h>
 #include <string.h>
 
 static void clear_ledger(struct disk *self)
@@ -184,10 +185,11 @@ void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite)
     }
 }
 
-static uint32_t pack_snapshot(struct sim *self, struct run *run, struct interval *returned,
-                              uint8_t *bytes, size_t bytes_max)
+static uint32_t pack_snapshot(struct sim *self, const struct run *run, uint8_t *bytes,
+                              size_t bytes_max)
 {
-    struct wire_snapshot snapshot = run_to_snapshot(run, returned);
+    _Alignas(max_align_t) uint8_t part[RUN_PART_BYTES];
+    struct wire_snapshot snapshot = run_to_snapshot(run, part);
     size_t count = wire_pack_record(FRAME_SNAPSHOT, &snapshot, bytes, bytes_max);
     if (count == 0)
         broken(self, "a state packs", "snapshot after record %llu",
@@ -206,7 +208,7 @@ static struct kept_snapshot *write_snapshot(struct sim *self)
     struct disk *disk = &self->disk;
     struct coordinator *core = self->nodes[COORDINATOR].state;
     struct kept_snapshot *kept = &disk->snapshots[newest(disk) == disk->snapshots];
-    uint32_t bytes = pack_snapshot(self, &core->run, core->scratch, self->bytes, SCRATCH_BYTES);
+    uint32_t bytes = pack_snapshot(self, &core->run, self->bytes, SCRATCH_BYTES);
     uint8_t *body = realloc(kept->body, bytes);
     ensure(body);
     memcpy(body, self->bytes, bytes);
@@ -300,8 +302,10 @@ void disk_recover(struct sim *self, struct coordinator *core)
                                 &body, &refusal))
             broken(self, "a snapshot can be read", "after record %llu",
                    (unsigned long long)snapshot->seq);
-        run_from_snapshot(run, body);
-        uint32_t bytes = pack_snapshot(self, run, core->scratch, self->bytes, SCRATCH_BYTES);
+        if (!run_from_snapshot(run, body))
+            broken(self, "a snapshot is of the run's pace", "after record %llu",
+                   (unsigned long long)snapshot->seq);
+        uint32_t bytes = pack_snapshot(self, run, self->bytes, SCRATCH_BYTES);
         if (bytes != snapshot->bytes || memcmp(self->bytes, snapshot->body, bytes) != 0)
             broken(self, "a snapshot comes back as it went", "after record %llu",
                    (unsigned long long)snapshot->seq);
@@ -309,11 +313,11 @@ void disk_recover(struct sim *self, struct coordinator *core)
     replay(self, run, snapshot->seq);
     if (disk->count) run->chain = disk->log[disk->count - 1].chain;
     memory_forget(whole, sizeof *whole);
-    run_init(whole, self->plan.rules.snapshot_rounds);
+    run_init(whole, &core->pace->run, self->plan.rules.snapshot_rounds);
     replay(self, whole, 0);
     size_t half = SCRATCH_BYTES / 2;
-    uint32_t bytes = pack_snapshot(self, run, core->scratch, self->bytes, half);
-    uint32_t again = pack_snapshot(self, whole, core->scratch, self->bytes + half, half);
+    uint32_t bytes = pack_snapshot(self, run, self->bytes, half);
+    uint32_t again = pack_snapshot(self, whole, self->bytes + half, half);
     if (bytes != again || memcmp(self->bytes, self->bytes + half, bytes) != 0 ||
         !table_equal(&run->table, &whole->table))
         broken(self, "recovery is the log", "%llu records, snapshot after %llu",

@@ -350,7 +350,7 @@ static void train(struct sim *self, uint8_t id, const struct wire_train *job)
         trained.base = learner->digest;
         trained.residual_from = learner->residual;
         trained.payload = work;
-        trained.payload_bytes = self->plan.rules.frame.payload_bytes;
+        trained.payload_bytes = rounds_config(&self->plan.rules)->payload_bytes;
         trained.residual_to = residual_after(&learner->residual, &work);
         learner->has_previous = false;
         learner->has_candidate = true;
@@ -378,7 +378,8 @@ static void apply(struct sim *self, uint8_t id, const struct wire_apply *job)
                                           job->payloads_count <= NODES_MAX };
     for (uint32_t i = 0; applied.ok && i < job->payloads_count; i++) {
         payloads[i] = job->payloads[i].hash;
-        applied.ok = store_holds(&node->store, &payloads[i], self->plan.rules.frame.payload_bytes);
+        applied.ok = store_holds(&node->store, &payloads[i],
+                                 rounds_config(&self->plan.rules)->payload_bytes);
     }
     if (applied.ok) {
         learner->digest =
@@ -431,7 +432,8 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
         worker_says(self, id, LEARNER, FRAME_BUILT,
                     &(struct wire_built){ .ok = true,
                                           .floats = FLOATS,
-                                          .payload_bytes = self->plan.rules.frame.payload_bytes });
+                                          .payload_bytes =
+                                              rounds_config(&self->plan.rules)->payload_bytes });
         break;
     case FRAME_LOAD: load(self, id, body); break;
     case FRAME_TRAIN: train(self, id, body); break;
@@ -481,7 +483,7 @@ static uint8_t holder_of(struct sim *self, uint8_t id, const struct wire_holder 
 // Whoever claims, votes or reveals: nobody is made to fetch anything else.
 static void check_fetched_size(struct sim *self, uint8_t id, uint32_t bytes)
 {
-    if (bytes != self->plan.rules.frame.payload_bytes && bytes != RESIDUAL_BYTES)
+    if (bytes != rounds_config(&self->plan.rules)->payload_bytes && bytes != RESIDUAL_BYTES)
         broken(self, "what is fetched has the size of a result or a residual", "%s: %u bytes",
                self->nodes[id].name, bytes);
 }

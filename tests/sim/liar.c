@@ -51,7 +51,7 @@ static bool is_no_result(const struct sim *self, const struct hash *payload)
     for (uint8_t id = 0; id < self->nodes_count; id++) {
         const struct store *store = &self->nodes[id].store;
         if (store_has(store, payload) &&
-            !store_holds(store, payload, self->plan.rules.frame.payload_bytes))
+            !store_holds(store, payload, rounds_config(&self->plan.rules)->payload_bytes))
             return true;
     }
     return false;
@@ -136,7 +136,8 @@ static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct eff
     if (hears_other(self, id, effect)) {
         claim.payload = hash_of_two("other", 5, claim.payload.bytes, HASH_BYTES);
         claim.residual_to = claim.payload;
-        store_add(self, &node->store, &claim.payload, self->plan.rules.frame.payload_bytes);
+        store_add(self, &node->store, &claim.payload,
+                  rounds_config(&self->plan.rules)->payload_bytes);
         bent = true;
     }
     if (!bent) return NULL;

@@ -120,9 +120,9 @@ by_unit 'a witness forgets the claims of the round before' witness_test \
 by_unit 'a member that is behind votes for any base' witness_test \
     '(!hash_is_none(&self->base) &&' '(hash_is_none(&self->base) ||'
 mutant 'a witness takes a claim of any size' \
-    'claim->payload_bytes == member->config.payload_bytes' 'claim->payload_bytes > 1'
+    'claim->payload_bytes == rounds_config_of(&member->config)->payload_bytes' 'claim->payload_bytes > 1'
 by_unit 'a vote for a result of any size is counted' coordinator_test \
-    '|| vote->seen[i].payload_bytes != turn->rules->frame.payload_bytes' ''
+    '|| vote->seen[i].payload_bytes != rounds_config(turn->rules)->payload_bytes' ''
 by_unit 'the only holder may go' coordinator_test 'takes_part &&' 'takes_part && !takes_part &&'
 mutant 'a vote names what is only on its way' \
     'blobs_state(blobs, &payload) == BLOB_HERE' 'blobs && payload.bytes'
@@ -140,7 +140,7 @@ by_unit 'data: any order of the pinned files is let in' coordinator_test \
     '!hash_equal(&digest, pin)' 'join->samples == 0'
 by_unit 'data: the first to join binds the run for ever' coordinator_test \
     'others > 0' 'others < MEMBERS_MAX'
-by_unit 'data: what was trained on becomes other data' coordinator_test 'run->round.opened.round > 0 ||' ''
+by_unit 'data: what was trained on becomes other data' coordinator_test 'run->number > 0 ||' ''
 by_unit 'data: a round opens before anybody has the data' coordinator_test '!data' 'data && !data'
 by_unit 'data: nobody is told what the run is bound to' coordinator_test \
     before 'before.data = now->data, before.order = now->order;'
@@ -161,8 +161,8 @@ by_unit 'data: some providers are never asked' member_test '(self->index + numbe
 
 # ---- replicas -----------------------------------------------------------------------------------------
 by_unit 'a commit of any size is fetched' replica_test \
-    '!is_of_size(commit, turn->member->config.payload_bytes)' \
-    '(false && !is_of_size(commit, turn->member->config.payload_bytes))'
+    '!is_of_size(commit, rounds_config_of(&turn->member->config)->payload_bytes)' \
+    '(false && !is_of_size(commit, rounds_config_of(&turn->member->config)->payload_bytes))'
 by_unit 'a model of any size is trained' replica_test '|| built->payload_bytes == bytes' '|| bytes > 0'
 by_unit 'a checkpoint of an earlier run is taken for one of this' replica_test \
     'own_step < member->config' 'own_step < 0 * member->config'
@@ -208,7 +208,7 @@ mutant 'another run of the name is taken for the same' \
 mutant 'what was promised to another run binds in this one' \
     'self->journal.born_unix_ms != self->born_unix_ms' 'false'
 mutant 'a snapshot forgets what is pending' instead 'return;'
-mutant 'a snapshot forgets the chain of commits' ', self->round.last_commit = from->last_commit' ''
+mutant 'a snapshot forgets the chain of commits' drop
 mutant 'a torn record is taken for whole' instead '(void)body, (void)bytes;'
 by_unit 'the chain of the ledger is not checked' ledger_damage_test '&record.chain' '&chain'
 mutant 'a member that asks for commits is not answered' drop
@@ -217,8 +217,9 @@ by_unit 'what the owner gave up is kept' member_test 'beat->log_seq < known->log
 
 # ---- restores -----------------------------------------------------------------------------------------
 mutant 'restore: what was trained since stays done' drop
-by_unit 'restore: residuals are forgotten' restore_test drop
-by_unit 'restore: residuals stay' restore_test drop drop
+by_unit 'restore: residuals are forgotten' restore_test \
+    instead 'memset(self->residuals, 0, sizeof self->residuals);'
+by_unit 'restore: residuals stay' restore_test drop
 mutant 'restore: a snapshot forgets the way back' drop
 mutant 'restore: the way back is that of any checkpoint' drop
 mutant 'restore: what is dealt now is forgotten' drop
@@ -279,7 +280,7 @@ mutant 'audit: what began with zero can be withheld' 'finding->finding == FINDIN
 mutant 'audit: debts do not grow' 'AUDIT_OWED_FIRST << unshown' 'AUDIT_OWED_FIRST'
 mutant 'audit: to have shown nothing is never forgiven' 'answered ? 0 :' 'answered ? member->unshown :'
 mutant 'audit: what nobody has verified is a beginning' \
-    '(turn->run->roster.members[member].owed == 0 || turn->run->round.clients_count == 1)' '1'
+    '(turn->run->roster.members[member].owed == 0 || round->clients_count == 1)' '1'
 by_unit 'blobs: what is kept goes with its step' blobs_test '|| entry->users' ''
 mutant 'audit: a member that nobody judges owes nothing' \
     'roster_set_debts(roster, audit->member, member->unshown, 1);' '(void)member;'
@@ -294,10 +295,10 @@ mutant 'audit: a finding is stored after it is acted upon' \
     instead 'run_apply(turn->run, FRAME_RECORD_FINDING, &record);' \
     after 'outbox_store(turn->out, FRAME_RECORD_FINDING, &record);'
 mutant 'audit: a finding of a member that was not asked counts' \
-    'run->round.clients[run->round.audits[place].auditor].member != member' \
-    '!hash_equal(&finding->result, &run->round.audits[place].result)'
+    'round->clients[round->audits[place].auditor].member != member' \
+    '!hash_equal(&finding->result, &round->audits[place].result)'
 mutant 'audit: a finding of another result counts' \
-    '|| !hash_equal(&finding->result, &run->round.audits[place].result)' '' \
+    '|| !hash_equal(&finding->result, &round->audits[place].result)' '' \
     after 'if (finding->round % 5 == 0) self->finding.result = (struct hash){ { 1 } };'
 mutant 'audit: a member audits itself' instead '(void)client;'
 mutant 'audit: nobody is left to train' '- 1' '' \
@@ -314,17 +315,17 @@ mutant 'round: the witnesses follow from what no record says' \
     struct draw *draw = &self->audit.draw;
     draw->witnesses[0] = draw->clients[turn->presence->heard_ms[0] % round.clients_count];'
 mutant 'audit: the key is not that of the lock' \
-    'audit_key(turn, turn->run->round.opened.round)' 'audit_key(turn, turn->run->round.opened.round + 1)'
+    'audit_key(turn, round->opened.round)' 'audit_key(turn, round->opened.round + 1)'
 mutant 'audit: more are drawn than the rules say' '(number % 100 < hundredths % 100)' '1'
 mutant 'audit: a verdict that a crash cut off is forgotten' drop
 mutant 'guilt: a residual may be anything' \
-    'hash_equal(&seen->residual_from, &turn->run->residuals[member].hash)' 'seen'
+    'hash_equal(&seen->residual_from, &rounds_run_of(turn->run)->residuals[member].hash)' 'seen'
 mutant 'guilt: a snapshot forgets where residuals led' drop
 mutant 'guilt: what an ejected member did is accepted' \
-    'turn->rules->draw.verification_percent ? turn_is_live(turn, member)
+    'rounds_config(turn->rules)->verification_percent ? turn_is_live(turn, member)
         : turn->run->roster.members[member].state != MEMBER_EJECTED' 'true'
 mutant 'guilt: a member that left before the commit is believed' \
-    'turn->rules->draw.verification_percent ? turn_is_live(turn, member) :' ''
+    'rounds_config(turn->rules)->verification_percent ? turn_is_live(turn, member) :' ''
 mutant 'guilt: a judge against the verdict stays' instead '
     eject_false_judges(turn, place, FINDING_PENDING);
     (void)word;'

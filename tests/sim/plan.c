@@ -106,10 +106,11 @@ static struct schedule draw_schedule(struct sim *self)
     return schedule;
 }
 
-static void draw_rules(struct sim *self)
+static void draw_the_rules(struct sim *self)
 {
     struct plan *plan = &self->plan;
     struct rules *rules = &plan->rules;
+    struct wire_rounds_config strategy = { .topk = 1, .chunk = 1, .payload_bytes = 1000 };
     *rules = (struct rules){
         .run_id = "sim",
         .config = hash_number("config", self->seed),
@@ -123,9 +124,7 @@ static void draw_rules(struct sim *self)
         .epoch_rounds = pick(self, 3, 16),
         .total_steps = roll(self, 3) ? 1000000 : pick(self, 60, 90),
         .min_clients = pick(self, 1, 3),
-        .draw.witness_nodes = pick(self, 0, 5),
-        .draw.witness_standalone = plan->witnesses > 0,
-        .batch_start = pick(self, 3, 9),
+        .batch_start = (strategy.witness_nodes = pick(self, 0, 5), pick(self, 3, 9)),
         .batch_warmup_tokens = roll(self, 2) ? 0 : 4000,
         .seq_len = 16,
         .lr = draw_schedule(self),
@@ -138,7 +137,8 @@ static void draw_rules(struct sim *self)
         .audit_secret = hash_number("secret", self->seed),
     };
     static const uint32_t percents[] = { 0, 0, 10, 25, 50, 100 };
-    rules->draw.verification_percent = percents[roll(self, 6)];
+    strategy.witness_standalone = plan->witnesses > 0;
+    strategy.verification_percent = percents[roll(self, 6)];
     if (roll(self, 3) == 0) rules->epoch_ms = between(self, 5000, 30000), rules->epoch_rounds = 0;
     if (roll(self, 2)) rules->genesis_digest = hash_number("genesis", 0);
     // One run in eight goes on from what an earlier one left.
@@ -155,18 +155,13 @@ static void draw_rules(struct sim *self)
         .seq_len = rules->seq_len,
         .genesis_step = rules->first_step,
         .genesis_digest = rules->genesis_digest,
-        .topk = 1,
-        .chunk = 1,
-        .witness_nodes = rules->draw.witness_nodes,
-        .witness_standalone = rules->draw.witness_standalone,
         .heartbeat_ms = rules->heartbeat_ms,
         .lease_ms = rules->lease_ms,
         .snapshot_rounds = rules->snapshot_rounds,
         .total_steps = rules->total_steps,
         .data = { .token_bytes = 2 },
-        .verification_percent = rules->draw.verification_percent,
-        .payload_bytes = 1000,
     };
+    rules_set_strategy(rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
 }
 
 // Fewer than a third lie, of those who train and of those who are asked to witness; and where they
@@ -176,6 +171,7 @@ static void draw_liars(struct sim *self)
 {
     struct plan *plan = &self->plan;
     struct rules *rules = &plan->rules;
+    struct wire_rounds_config strategy = *rounds_config(rules);
     const uint32_t most = (plan->trainers - 1) / 3;
     if (roll(self, 5) < 2) return;
     plan->lies = (uint32_t)between(self, 1, LIES_ALL);
@@ -185,7 +181,7 @@ static void draw_liars(struct sim *self)
     if (roll(self, 10) == 0) { // Wrong results for ever, all audited
         plan->lies = LIES_IN_RESULTS;
         plan->stubborn = true;
-        rules->draw.verification_percent = rules->frame.verification_percent = 100;
+        strategy.verification_percent = 100;
     }
     for (uint32_t count = pick(self, 1, most), i = 0; i < count;) {
         const uint32_t bit = 1u << pick(self, 1, plan->trainers);
@@ -197,13 +193,12 @@ static void draw_liars(struct sim *self)
         if (plan->witnesses < 3) plan->witnesses = 3;
         if (roll(self, 2)) plan->liars |= 1u << (plan->trainers + pick(self, 1, plan->witnesses));
     }
-    if (rules->draw.witness_nodes == 1 || rules->draw.witness_nodes == 2)
-        rules->draw.witness_nodes = 3;
-    if (most > 1) rules->draw.witness_nodes = 0;
+    if (strategy.witness_nodes == 1 || strategy.witness_nodes == 2) strategy.witness_nodes = 3;
+    if (most > 1) strategy.witness_nodes = 0;
     const uint32_t least = most > 1 ? 4 : plan->witnesses ? 3 : 2;
     if (rules->min_clients < least) rules->min_clients = least;
     rules->init_min_clients = pick(self, rules->min_clients, plan->trainers - most);
-    rules->frame.witness_nodes = rules->draw.witness_nodes;
+    rules_set_strategy(rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     // Witnesses without parameters believe what more than a third of a round's trainers say that they
     // began with, and of four in a round two may lie.
     if (plan->witnesses && most > 1) plan->lies &= (uint32_t)~LIES_IN_BASES;
@@ -253,9 +248,11 @@ static void draw_canary(struct plan *plan)
     plan->trainers = 4, plan->witnesses = 0, plan->liars = 0xe;
     plan->lies = LIES_IN_FINDINGS;
     plan->collude = plan->stubborn = true;
-    plan->rules.draw.verification_percent = plan->rules.frame.verification_percent = 50;
+    struct wire_rounds_config strategy = *rounds_config(&plan->rules);
+    strategy.verification_percent = 50;
+    strategy.witness_standalone = false;
+    rules_set_strategy(&plan->rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     plan->rules.min_clients = plan->rules.init_min_clients = 3;
-    plan->rules.draw.witness_standalone = plan->rules.frame.witness_standalone = false;
 }
 
 void plan_draw(struct sim *self)
@@ -266,7 +263,7 @@ void plan_draw(struct sim *self)
     plan->witnesses = roll(self, 4) == 0 ? pick(self, 2, 3) : 0;
     plan->checkpointer = roll(self, 4) != 0;
     draw_faults(self);
-    draw_rules(self);
+    draw_the_rules(self);
     draw_liars(self);
     draw_losses(self);
     draw_false_keeper(self);

@@ -77,6 +77,7 @@
 #include "actors/trainer/trainer.h"
 #include "actors/witness/witness_actor.h"
 #include "broker/post_office.h"
+#include "common/pace/rounds/rounds.h"
 #include "common/pace/rounds/rounds_member.h"
 #include <setjmp.h>
 

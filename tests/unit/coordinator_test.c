@@ -16,6 +16,7 @@
 // GOLDEN=write puts what was said into the files; then read the difference.
 
 #include "actors/coordinator/coordinator.h"
+#include "common/pace/rounds/rounds.h"
 #include "common/run/dataset.h"
 #include "common/wire/wire_table.h"
 #include "tests/test.h"
@@ -73,19 +74,17 @@ static const struct rules usual = {
     .snapshot_rounds = 2,
     .lr = { .kind = SCHEDULE_CONSTANT, .base_lr = 0.001 },
     .frame = { .seq_len = 16,
-               .topk = 1,
-               .chunk = 1,
                .heartbeat_ms = 1,
                .lease_ms = 1,
                .snapshot_rounds = 2,
                .total_steps = 100,
-               .payload_bytes = 100,
                .data = { .kind = DATA_LOCAL, .token_bytes = 2 } },
 };
 
 // clang-format off
 #define RULE(name) { #name, offsetof(struct rules, name), sizeof(((struct rules *)0)->name) }
-#define RULE_OF_DRAW(type, name) { #name, offsetof(struct rules, draw.name), sizeof(type) },
+#define RULE_OF_DRAW(type, name) \
+    { #name, offsetof(struct rules, strategy) + offsetof(struct wire_rounds_config, name), sizeof(type) },
 static const struct { const char *name; size_t offset, size;
 } rule_names[] = {
     RULE(waiting_ms),  RULE(warmup_ms),        RULE(train_ms),         RULE(witness_ms),
@@ -281,7 +280,7 @@ static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts
     uint64_t words[BLOOM_WORDS(16)] = { 0 };
     struct bloom bloom;
     char *save;
-    bloom_init(&bloom, self->core->run.round.clients_count, 1, words);
+    bloom_init(&bloom, round_of(&self->core->run)->clients_count, 1, words);
     for (char *item = strtok_r(value, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
         struct key key = key_named(self, item);
         struct hash member = hash_of(key.bytes, KEY_BYTES);
@@ -290,7 +289,7 @@ static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts
     bloom_store(&bloom, parts->bloom);
     vote->participants =
         (struct wire_bytes){ parts->bloom,
-                             (uint32_t)bloom_bytes(self->core->run.round.clients_count) };
+                             (uint32_t)bloom_bytes(round_of(&self->core->run)->clients_count) };
 }
 
 // claim=t4:2:a
@@ -495,7 +494,9 @@ static void conversation(void **state)
     fclose(file);
     struct talk *self = calloc(1, sizeof *self);
     self->core = calloc(1, sizeof *self->core);
+    const struct wire_rounds_config strategy = { .payload_bytes = 100 };
     self->rules = usual;
+    rules_set_strategy(&self->rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     self->rules.config = hash_named(self, "config");
     self->rules.owner = key_named(self, "owner");
     self->said = malloc(TEXT_MAX);

@@ -5,6 +5,8 @@
 #include "actors/coordinator/coordinator.h"
 #include "common/pace/evidence.h"
 #include "common/crypto/identity.h"
+#include "common/pace/rounds/rounds.h"
+#include "common/pace/rounds/rounds_evidence.h"
 #include "common/net/signed_frame.h"
 #include "tests/test.h"
 #include "common/wire/wire_table.h"
@@ -95,13 +97,13 @@ static void say_locally(uint16_t kind, const void *body)
     step(&(struct msg){ .now_ms = run.now_ms, .kind = kind, .run = "", .from = "", .body = body });
 }
 
-static uint32_t who(uint32_t client) { return run.core->run.round.clients[client].member; }
+static uint32_t who(uint32_t client) { return round_of(&run.core->run)->clients[client].member; }
 
 // Every auditor says what is so: a result of the liar is another one than it claimed. The liar
 // cannot say.
 static void audit(void)
 {
-    const struct wire_round round = round_frame(&run.core->run.round);
+    const struct wire_round round = round_frame(round_of(&run.core->run));
     for (uint32_t i = 0; i < round.audits_count; i++) {
         const uint32_t auditor = who(round.audits[i].auditor);
         say(auditor, FRAME_FINDING,
@@ -116,18 +118,19 @@ static void audit(void)
 static void vote(void)
 {
     const struct run *now = &run.core->run;
-    const uint64_t round = now->round.opened.round;
+    const uint64_t round = round_of(now)->opened.round;
     struct wire_seen seen[MEMBERS];
     struct wire_vote vote = { .round = round, .complete = true, .seen = seen };
     struct share share;
-    for (uint32_t c = 0; c < now->round.clients_count; c++)
-        if (deal_of_trainer(&run.core->rounds.deal, c, &share))
+    for (uint32_t c = 0; c < round_of(now)->clients_count; c++)
+        if (deal_of_trainer(&rounds_live(run.core->live)->deal, c, &share))
             seen[vote.seen_count++] = (struct wire_seen){ .client = c,
                                                           .result = hash_number(round, c),
                                                           .payload = hash_number(round, 100 + c),
                                                           .payload_bytes = 100,
                                                           .base = hash_number(now->step, 0) };
-    for (uint32_t c = 0; c < now->round.clients_count && now->round.opened.round == round; c++)
+    for (uint32_t c = 0; c < round_of(now)->clients_count && round_of(now)->opened.round == round;
+         c++)
         if (now->roster.members[who(c)].state == MEMBER_HEALTHY) say(who(c), FRAME_VOTE, &vote);
 }
 
@@ -135,7 +138,7 @@ static void testify(uint64_t payload)
 {
     uint8_t frame[FRAME_MAX];
     struct wire_claim claim = { .run = "evidence",
-                                .round = run.core->run.round.opened.round,
+                                .round = round_of(&run.core->run)->opened.round,
                                 .end = 1,
                                 .author = run.keys[TWICE],
                                 .payload = hash_number(payload, 7),
@@ -215,9 +218,10 @@ static int set_up(void **state)
                                 .lease_ms = 60000,
                                 .unhealthy_rounds = 200,
                                 .snapshot_rounds = 2,
-                                .draw.verification_percent = 50,
                                 .lr = { .kind = SCHEDULE_CONSTANT, .base_lr = 0.001 },
-                                .frame = { .data.kind = DATA_LOCAL, .payload_bytes = 100 } };
+                                .frame = { .data.kind = DATA_LOCAL } };
+    const struct wire_rounds_config strategy = { .verification_percent = 50, .payload_bytes = 100 };
+    rules_set_strategy(&run.rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     arena = (struct wire_arena){ .bytes = malloc(OUT_MAX), .max = OUT_MAX };
     run.out = (struct outbox){ .effects = calloc(256, sizeof(struct effect)),
                                .count_max = 256,
@@ -424,12 +428,13 @@ static void the_records_of_a_run_hold(void **state)
     (void)state;
     struct evidence *evidence = take_evidence();
     if (!hear_all(evidence, WHOLE, NULL, 0)) fail_msg("%s", evidence->text);
-    const struct evidence_found *found = &evidence->found;
-    assert_in_range(found->rounds, 4, 20);
-    assert_true(found->keys == found->rounds - 1); // The last round is open
-    assert_true(found->findings > 2 && found->audits >= found->findings);
-    assert_int_equal(found->equivocations, 1);
-    assert_int_equal(found->ejections, 2);
+    const uint64_t *counts = evidence->counts;
+    assert_in_range(counts[ROUNDS_COUNT_DRAWS], 4, 20);
+    assert_true(counts[ROUNDS_COUNT_KEYS] == counts[ROUNDS_COUNT_DRAWS] - 1); // The last is open
+    assert_true(counts[ROUNDS_COUNT_FINDINGS] > 2 &&
+                counts[ROUNDS_COUNT_AUDITS] >= counts[ROUNDS_COUNT_FINDINGS]);
+    assert_int_equal(counts[ROUNDS_COUNT_EQUIVOCATIONS], 1);
+    assert_int_equal(counts[ROUNDS_COUNT_EJECTIONS], 2);
     give_evidence(evidence);
 }
 
@@ -490,7 +495,9 @@ static void every_rule_of_the_draw_is_checked(void **state)
 #define HOLD_ONE_RULE_OTHERWISE(type, name)                                                        \
     {                                                                                              \
         struct rules other = run.rules;                                                            \
-        other.draw.name = (type)(other.draw.name ? 0 : 1);                                         \
+        struct wire_rounds_config strategy = *rounds_config(&other);                               \
+        strategy.name = (type)(strategy.name ? 0 : 1);                                             \
+        rules_set_strategy(&other, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);               \
         struct evidence *evidence = take_evidence();                                               \
         evidence_init(evidence, &other, evidence_verify);                                          \
         if (hear_records(evidence, WHOLE, NULL, 0)) fail_msg("any " #name " is believed");         \
@@ -520,7 +527,7 @@ static void ejections_without_a_reason_are_found_out(void **state)
     assert_found_out(FRAME_RECORD_EJECTION, bend_guilt, 1, "no verdict");
     assert_found_out(FRAME_RECORD_MEMBER, eject_in_passing, 1, "without an ejection");
     assert_found_out(FRAME_RECORD_MEMBER, owe_in_passing, 1, "owes");
-    assert_found_out(FRAME_RECORD_MEMBER, join_in_passing, 1, "joined in round");
+    assert_found_out(FRAME_RECORD_MEMBER, join_in_passing, 1, "joined in number");
 }
 
 TESTS_WITH(set_up, tear_down, TEST(the_records_of_a_run_hold),

@@ -28,7 +28,7 @@ static bool position(const void *state, const struct member *member, struct wire
     return true;
 }
 
-static const struct member_pace counting = { "counting", hear, look, position };
+static const struct member_pace counting = { "counting", FRAME_NONE, hear, look, position };
 const struct member_pace *const member_paces[] = { &counting, NULL };
 
 static struct member member;

@@ -21,6 +21,8 @@ static struct outbox outbox(void)
     return (struct outbox){ effects, 0, 16, out_bytes, 0, sizeof out_bytes };
 }
 
+static struct wire_rounds_config strategy;
+
 static int set_up(void **state)
 {
     (void)state;
@@ -28,7 +30,8 @@ static int set_up(void **state)
     memset(&replica, 0, sizeof replica);
     memset(&replay, 0, sizeof replay);
     memset(&blobs, 0, sizeof blobs);
-    member.config.payload_bytes = SIZE;
+    strategy.payload_bytes = SIZE;
+    member.config.strategy = (struct wire_part){ FRAME_ROUNDS_CONFIG, &strategy };
     replica.step = STEP;
     replica.holding = true;
     return 0;

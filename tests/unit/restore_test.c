@@ -2,7 +2,7 @@
 // up. The simulator shows what it does to replicas and to a whole run (tests/sim/check_restore.c).
 
 #include "actors/checkpointer/checkpointer.h"
-#include "common/run/run.h"
+#include "common/pace/rounds/rounds.h"
 #include "tests/test.h"
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static struct run *new_run(void)
 {
     struct run *run = calloc(1, sizeof *run);
     assert_non_null(run);
-    run_init(run, 1);
+    run_init(run, &pace_rounds.run, 1);
     return run;
 }
 
@@ -32,7 +32,7 @@ static void admit(struct run *run, uint32_t index)
 static void assert_residual(const struct run *run, uint32_t member, uint8_t first)
 {
     const struct wire_residual wanted = { hash(first) };
-    assert_memory_equal(&run->residuals[member], &wanted, sizeof wanted);
+    assert_memory_equal(&rounds_run_of(run)->residuals[member], &wanted, sizeof wanted);
 }
 
 // A checkpoint of WAY_BACK with two members' residuals; then one trained on, and a third one came.
@@ -43,13 +43,13 @@ static struct run *far_run(void)
               &(struct wire_record_genesis){ .run = "r", .step = WAY_BACK });
     run_apply(run, FRAME_RECORD_DATA, &(struct wire_record_data){ .samples = 1000 });
     admit(run, 0), admit(run, 1);
-    run->residuals[0].hash = hash(10),
-    run->residuals[1].hash = hash(11); // As commits before would have it
+    struct wire_residual *residuals = ((struct rounds_run *)(void *)run->pace_state)->residuals;
+    residuals[0].hash = hash(10), residuals[1].hash = hash(11); // As commits before would have it
     run_apply(
         run, FRAME_RECORD_CHECKPOINT,
         &(struct wire_checkpoint){ .step = WAY_BACK, .digest = hash(20), .name = "step-00000007" });
     admit(run, 2);
-    run->residuals[0].hash = hash(12), run->residuals[2].hash = hash(13);
+    residuals[0].hash = hash(12), residuals[2].hash = hash(13);
     run->step = STEP;
     return run;
 }

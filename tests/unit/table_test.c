@@ -8,7 +8,7 @@
 
 enum { SAMPLES = 512, CAPACITY = SAMPLES, ROUNDS = 4 };
 
-static struct table_entry memory[2 * CAPACITY], other_memory[2 * CAPACITY];
+static struct wire_table_entry memory[2 * CAPACITY], other_memory[2 * CAPACITY];
 static struct interval list[SAMPLES], other_list[SAMPLES];
 static uint64_t prng;
 
@@ -21,7 +21,7 @@ static uint64_t roll(uint64_t below)
 }
 
 static struct {
-    enum table_state states[SAMPLES];
+    uint8_t states[SAMPLES];
     uint64_t rounds[SAMPLES];
     uint32_t times_done[SAMPLES];
 } model;
@@ -32,8 +32,7 @@ static void model_init(void)
     for (int i = 0; i < SAMPLES; i++) model.states[i] = TABLE_TODO;
 }
 
-static void model_move(const struct interval *moved, uint32_t count, enum table_state to,
-                       uint64_t round)
+static void model_move(const struct interval *moved, uint32_t count, uint8_t to, uint64_t round)
 {
     for (uint32_t i = 0; i < count; i++)
         for (uint64_t p = moved[i].begin; p < moved[i].end; p++) {
@@ -50,7 +49,7 @@ static void assert_same_as_model(const struct table *table)
     uint64_t frontier = SAMPLES, cursor = 0;
     assert_true(table_check(table));
     for (uint64_t p = 0; p < SAMPLES; p++) {
-        const enum table_state state = model.states[p];
+        const uint8_t state = model.states[p];
         assert_int_equal(table_state_at(table, p), state);
         if (state != TABLE_TODO) cursor = p + 1;
         if (frontier == SAMPLES && (state == TABLE_TODO || state == TABLE_PENDING)) frontier = p;
@@ -252,8 +251,7 @@ static void the_last_positions_can_be_dealt(void **state)
     assert_int_equal(table.count, 0);
 }
 
-static void copy_state(const struct table *from, struct table *to, enum table_state state,
-                       uint64_t round)
+static void copy_state(const struct table *from, struct table *to, uint8_t state, uint64_t round)
 {
     uint32_t count, short_count = 42;
     assert_int_equal(table_list(from, state, round, list, SAMPLES, &count), TABLE_OK);
@@ -295,7 +293,7 @@ static void a_damaged_table_is_noticed(void **state)
 {
     (void)state;
     static const struct {
-        struct table_entry entries[2];
+        struct wire_table_entry entries[2];
         uint32_t count;
         bool sound;
     } tables[] = {

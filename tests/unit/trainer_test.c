@@ -82,7 +82,8 @@ static int set_up(void **state)
     member->incarnation = 1;
     member->instance = 9;
     member->now = (struct wire_run){ .phase = PHASE_TRAIN, .round = 5, .step = 3 };
-    member->config.payload_bytes = 1;
+    static const struct wire_rounds_config strategy = { .payload_bytes = 1 };
+    member->config.strategy = (struct wire_part){ FRAME_ROUNDS_CONFIG, &strategy };
     member->roster.count = 2;
     for (uint32_t i = 0; i < 2; i++)
         member->roster.members[i] = (struct wire_member){

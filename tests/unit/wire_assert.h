@@ -37,12 +37,12 @@ static inline void assert_dropped(const struct wire_refusal *refusal, const char
 
 static inline unsigned record_depth(const struct wire_record *record);
 
-// Of the deepest kind that may be a part.
-static inline unsigned part_depth(void)
+// Of the deepest kind that this part may be.
+static inline unsigned part_depth(const struct wire_field *part)
 {
     unsigned deepest = 1; // The kind's number
     for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) {
-        if (!(wire_kind_flags(kind) & WIRE_PART)) continue;
+        if (!(wire_kind_flags(kind) & part->max)) continue;
         const unsigned depth = record_depth(wire_table_frame(kind)->record);
         if (depth > deepest) deepest = depth;
     }
@@ -56,7 +56,7 @@ static inline unsigned record_depth(const struct wire_record *record)
     for (uint32_t i = 0; i < record->field_count; i++) {
         const struct wire_field *field = &record->fields()[i];
         const unsigned depth = field->record                   ? record_depth(field->record)
-                               : field->type == WIRE_TYPE_PART ? part_depth()
+                               : field->type == WIRE_TYPE_PART ? part_depth(field)
                                                                : 0;
         if (depth > deepest) deepest = depth;
     }

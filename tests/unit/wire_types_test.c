@@ -470,8 +470,9 @@ static void test_parts_are_refused_by_name(void **state)
     assert_drawing_refused(27, 2, "ce00010000", ".cover.kind: 65536, allowed 1..65535", 27);
     assert_drawing_refused(27, 2, "ccf2",
                            ".cover: kind 242 is not known, the last known is 245: upgrade", 27);
-    // LEAVE is mail; TEST_DRAWING would nest without end
+    // LEAVE is mail; ROUNDS_CONFIG is a part, but of CONFIG; TEST_DRAWING would nest without end
     assert_drawing_refused(27, 2, "10", ".cover: this kind is not accepted here", 27);
+    assert_drawing_refused(27, 2, "50", ".cover: this kind is not accepted here", 27);
     assert_drawing_refused(27, 2, "ccf4", ".cover: this kind is not accepted here", 27);
     assert_drawing_refused(29, 1, "91",
                            ".cover.shade: missing: 1 fields came, at least 2 are needed", 29);

@@ -21,6 +21,8 @@ static struct key key_named(const char *name)
 }
 
 // Two trainers, of which the first is elected; both have claimed, on different parameters.
+static struct wire_rounds_config strategy;
+
 static int set_up(void **state)
 {
     (void)state;
@@ -36,7 +38,8 @@ static int set_up(void **state)
     view.round.opened.round = 5;
     view.round.clients_count = 2, view.round.witnesses_count = 1;
     view.round.clients[1].member = 1;
-    member.config.payload_bytes = 1;
+    strategy.payload_bytes = 1;
+    member.config.strategy = (struct wire_part){ FRAME_ROUNDS_CONFIG, &strategy };
     member.roster.count = 2;
     for (uint32_t i = 0; i < 2; i++) {
         member.roster.members[i] =
@@ -229,10 +232,10 @@ static bool takes(uint32_t payload_bytes)
 static void a_claim_of_another_size_is_refused(void **state)
 {
     (void)state;
-    member.config.payload_bytes = 0; // The run's CONFIG is not here yet
+    strategy.payload_bytes = 0; // The run's CONFIG is not here yet
     assert_false(takes(1));
     assert_false(takes(0));
-    member.config.payload_bytes = 100;
+    strategy.payload_bytes = 100;
     assert_true(takes(100));
     assert_false(takes(99));
     assert_false(takes(1u << 30));

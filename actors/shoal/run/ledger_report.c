@@ -139,9 +139,9 @@ static void see_restore(struct reader *self, const struct wire_record_restore *r
 {
     self->report->restores++;
     self->next_step = self->report->last_step = restore->step;
-    unmark(self, restore->cursor, self->trained_bytes * 8);
-    for (uint32_t i = 0; i < restore->returned_count; i++)
-        unmark(self, restore->returned[i].begin, restore->returned[i].end);
+    unmark(self, restore->undone.cursor, self->trained_bytes * 8);
+    for (uint32_t i = 0; i < restore->undone.returned_count; i++)
+        unmark(self, restore->undone.returned[i].begin, restore->undone.returned[i].end);
 }
 
 static int see(struct reader *self, uint16_t kind, const void *body, uint64_t seq)
@@ -167,8 +167,7 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
     case FRAME_RECORD_EPOCH_END:
         report->epoch_ends++;
         report->end = *(const struct wire_epoch_end *)body;
-        report->end.returned = NULL;
-        report->end.returned_count = 0;
+        report->end.undone = (struct wire_undone){ 0 };
         return 0;
     case FRAME_RECORD_CHECKPOINT:
         report->checkpoints++;
@@ -191,7 +190,8 @@ static void begin_evidence(struct reader *self, const char *dir)
 static void end_evidence(struct reader *self)
 {
     if (!self->evidence) return;
-    self->report->proved = self->evidence->found;
+    self->report->proved_names = self->evidence->pace->evidence_counts;
+    memcpy(self->report->proved, self->evidence->counts, sizeof self->report->proved);
     memcpy(self->report->unproved, self->evidence->text, sizeof self->report->unproved);
     evidence_close(&self->evidence);
 }

@@ -28,7 +28,8 @@ struct ledger_report {
     uint8_t phase;
     struct wire_epoch_end end;         // The newest: step and digest; its list is empty
     struct wire_checkpoint checkpoint; // The newest
-    struct evidence_found proved;      // What the records prove so far, and
+    const char *const *proved_names;   // What the records prove so far, NULL at the end,
+    uint64_t proved[PACE_COUNTS_MAX];  // how often, and
     char unproved[EVIDENCE_TEXT_MAX];  // what does not hold; "": all does
     struct report_member *members;
     uint32_t members_count;

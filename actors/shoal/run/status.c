@@ -205,12 +205,12 @@ static json_t *shares_to_json(const struct ledger_report *report)
 
 static json_t *evidence_to_json(const struct ledger_report *report)
 {
-    const struct evidence_found *proved = &report->proved;
-    return json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "holds", !report->unproved[0],
-                     "reason", report->unproved, "draws", (json_int_t)proved->rounds, "keys",
-                     (json_int_t)proved->keys, "audits", (json_int_t)proved->audits, "findings",
-                     (json_int_t)proved->findings, "equivocations",
-                     (json_int_t)proved->equivocations, "ejections", (json_int_t)proved->ejections);
+    json_t *object =
+        json_pack("{s:b, s:s}", "holds", !report->unproved[0], "reason", report->unproved);
+    for (int i = 0; report->proved_names && i < PACE_COUNTS_MAX && report->proved_names[i]; i++)
+        json_object_set_new(object, report->proved_names[i],
+                            json_integer((json_int_t)report->proved[i]));
+    return object;
 }
 
 static json_t *report_to_json(const struct ledger_report *report)
@@ -246,13 +246,11 @@ static json_t *report_to_json(const struct ledger_report *report)
 
 static void print_evidence(const struct ledger_report *report)
 {
-    const struct evidence_found *proved = &report->proved;
-    printf(
-        "  evidence %llu rounds drawn again, %llu audits among them; %llu keys fit, %llu findings "
-        "and %llu equivocations signed; %llu ejections justified\n",
-        (unsigned long long)proved->rounds, (unsigned long long)proved->audits,
-        (unsigned long long)proved->keys, (unsigned long long)proved->findings,
-        (unsigned long long)proved->equivocations, (unsigned long long)proved->ejections);
+    printf("  evidence borne out:");
+    for (int i = 0; report->proved_names && i < PACE_COUNTS_MAX && report->proved_names[i]; i++)
+        printf("%s %llu %s", i ? "," : "", (unsigned long long)report->proved[i],
+               report->proved_names[i]);
+    printf("\n");
     if (report->unproved[0]) printf("           DOES NOT HOLD: %s\n", report->unproved);
 }
 

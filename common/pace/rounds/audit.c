@@ -31,6 +31,7 @@
 
 #include "common/pace/rounds/audit.h"
 #include "common/base/bytes.h"
+#include "common/pace/rounds/rounds_run.h"
 #include "common/pace/turn.h"
 #include "common/pace/rounds/verdict.h"
 #include "common/pace/rounds/claims.h"
@@ -57,18 +58,17 @@ static struct hash audit_key(const struct turn *turn, uint64_t round)
 struct hash audit_lock(const struct turn *turn, uint64_t round)
 {
     static const struct hash none;
-    if (turn->rules->draw.verification_percent == 0) return none;
+    if (rounds_config(turn->rules)->verification_percent == 0) return none;
     const struct hash key = audit_key(turn, round);
     return hash_of(key.bytes, HASH_BYTES);
 }
 
 struct hash audit_reveal(const struct turn *turn)
 {
+    const struct round *round = round_of(turn->run);
     static const struct hash none;
     // mutant: audit: the key is not that of the lock
-    return hash_is_none(&turn->run->round.opened.audit_lock)
-               ? none
-               : audit_key(turn, turn->run->round.opened.round);
+    return hash_is_none(&round->opened.audit_lock) ? none : audit_key(turn, round->opened.round);
 }
 
 // One of the two hid something from the other, or says so falsely, and nobody knows which. Once is never
@@ -129,20 +129,21 @@ static void eject(const struct turn *turn, const struct wire_record_ejection *re
 static void eject_false_judges(const struct turn *turn, uint32_t place, uint8_t word)
 {
     const struct run *run = turn->run;
-    for (uint32_t i = 0; i < run->round.audits_count; i++)
-        if (verdict_same_case(&run->round, i, place) &&
-            verdict_contradicts(word, run->round.findings[i].finding))
+    const struct round *round = round_of(run);
+    for (uint32_t i = 0; i < round->audits_count; i++)
+        if (verdict_same_case(round, i, place) &&
+            verdict_contradicts(word, round->findings[i].finding))
             eject(turn, &(struct wire_record_ejection){
-                            .member = run->round.clients[run->round.audits[i].auditor].member,
+                            .member = round->clients[round->audits[i].auditor].member,
                             .guilt = GUILT_FALSE_FINDING,
-                            .round = run->round.audits[i].round,
-                            .result = run->round.audits[i].result });
+                            .round = round->audits[i].round,
+                            .result = round->audits[i].result });
 }
 
 // Carries out the verdict on the case at `place`, whatever of it was done before.
 static void conclude(const struct turn *turn, uint32_t place, uint8_t word)
 {
-    const struct wire_audit *audit = &turn->run->round.audits[place];
+    const struct wire_audit *audit = &round_of(turn->run)->audits[place];
     struct wire_record_ejection ejection = { .member = audit->member,
                                              .guilt = GUILT_WRONG_RESULT,
                                              .round = audit->round,
@@ -165,9 +166,10 @@ static void conclude(const struct turn *turn, uint32_t place, uint8_t word)
 void audit_resume(const struct turn *turn)
 {
     const struct run *run = turn->run;
-    for (uint32_t i = 0; i < run->round.audits_count; i++) {
-        const uint8_t word = verdict_of(&run->round, i);
-        if (verdict_is_first(&run->round, i) && word != FINDING_PENDING) conclude(turn, i, word);
+    const struct round *round = round_of(run);
+    for (uint32_t i = 0; i < round->audits_count; i++) {
+        const uint8_t word = verdict_of(round, i);
+        if (verdict_is_first(round, i) && word != FINDING_PENDING) conclude(turn, i, word);
     }
 }
 
@@ -176,9 +178,9 @@ static void take_finding(struct audit *self, const struct turn *turn, const stru
 {
     const struct wire_finding *finding = in->body;
     const struct run *run = turn->run;
-    const struct wire_audit *audit = &run->round.audits[place];
+    const struct wire_audit *audit = &round_of(run)->audits[place];
     const uint64_t version = run->roster.version;
-    const uint8_t before = verdict_of(&run->round, place);
+    const uint8_t before = verdict_of(round_of(run), place);
     struct wire_record_finding record = { .round = finding->round,
                                           .place = place,
                                           .finding = finding->finding };
@@ -188,9 +190,9 @@ static void take_finding(struct audit *self, const struct turn *turn, const stru
     outbox_note(turn->out, "audit.%s round=%llu of=%llu member=%u by=%u%s reason=\"%s\"",
                 wire_enum_name(&wire_enum_finding, finding->finding),
                 (unsigned long long)finding->round, (unsigned long long)audit->round, audit->member,
-                run->round.clients[audit->auditor].member, audit->judges ? " judge" : "",
+                round_of(run)->clients[audit->auditor].member, audit->judges ? " judge" : "",
                 finding->reason);
-    const uint8_t word = verdict_of(&run->round, place);
+    const uint8_t word = verdict_of(round_of(run), place);
     if (before == FINDING_PENDING && word != FINDING_PENDING)
         outbox_note(turn->out, "audit.judged round=%llu accused=%u accuser=%u verdict=%s",
                     (unsigned long long)audit->round, audit->member, audit->accuser,
@@ -207,9 +209,10 @@ void audit_hear_finding(struct audit *self, const struct turn *turn, const struc
 {
     const struct wire_finding *finding = in->body;
     const struct run *run = turn->run;
+    const struct round *round = round_of(run);
     uint32_t member = turn_member(turn, in), place = 0;
     if (member == NO_MEMBER) return;
-    if (!run->round.open || finding->round != run->round.opened.round) {
+    if (!round->open || finding->round != round->opened.round) {
         turn_refuse(turn, in, REFUSAL_STALE, finding->round, "round %llu is not open",
                     (unsigned long long)finding->round);
         return;
@@ -221,48 +224,48 @@ void audit_hear_finding(struct audit *self, const struct turn *turn, const struc
         return;
     }
     // mutant: audit: a finding of a member that was not asked counts
-    while (place < run->round.audits_count &&
-           run->round.clients[run->round.audits[place].auditor].member != member)
+    while (place < round->audits_count &&
+           round->clients[round->audits[place].auditor].member != member)
         place++;
     // mutant: audit: a finding of another result counts
-    if (place == run->round.audits_count || finding->finding == FINDING_PENDING ||
-        !hash_equal(&finding->result, &run->round.audits[place].result)) {
+    if (place == round->audits_count || finding->finding == FINDING_PENDING ||
+        !hash_equal(&finding->result, &round->audits[place].result)) {
         turn_refuse(turn, in, REFUSAL_NOT_ELECTED, finding->round,
                     "no auditor of that result in round %llu", (unsigned long long)finding->round);
         return;
     }
     // mutant: audit: what began with zero can be withheld
-    if (finding->finding == FINDING_WITHHELD &&
-        hash_is_none(&run->round.audits[place].residual_from)) {
+    if (finding->finding == FINDING_WITHHELD && hash_is_none(&round->audits[place].residual_from)) {
         turn_refuse(turn, in, REFUSAL_MALFORMED, finding->round,
                     "that result began with zero: nothing of it can be withheld");
         return;
     }
-    if (run->round.findings[place].finding == FINDING_PENDING) take_finding(self, turn, in, place);
+    if (round->findings[place].finding == FINDING_PENDING) take_finding(self, turn, in, place);
     turn_ack(turn, in, finding->round, &finding->result);
 }
 
 bool audit_is_over(const struct turn *turn)
 {
     const struct run *run = turn->run;
-    for (uint32_t i = 0; i < run->round.audits_count; i++)
-        if (run->round.findings[i].finding == FINDING_PENDING &&
-            turn_is_live(turn, run->round.clients[run->round.audits[i].auditor].member))
+    const struct round *round = round_of(run);
+    for (uint32_t i = 0; i < round->audits_count; i++)
+        if (round->findings[i].finding == FINDING_PENDING &&
+            turn_is_live(turn, round->clients[round->audits[i].auditor].member))
             return false;
     return true;
 }
 
 void audit_tell_missing(const struct turn *turn)
 {
-    const struct run *run = turn->run;
-    for (uint32_t i = 0; i < run->round.audits_count; i++)
-        if (run->round.findings[i].finding == FINDING_PENDING)
+    const struct round *round = round_of(turn->run);
+    for (uint32_t i = 0; i < round->audits_count; i++)
+        if (round->findings[i].finding == FINDING_PENDING)
             outbox_note(turn->out,
                         "audit.missing round=%llu of=%llu member=%u by=%u; round_witness_time "
                         "may be too short",
-                        (unsigned long long)run->round.opened.round,
-                        (unsigned long long)run->round.audits[i].round, run->round.audits[i].member,
-                        run->round.clients[run->round.audits[i].auditor].member);
+                        (unsigned long long)round->opened.round,
+                        (unsigned long long)round->audits[i].round, round->audits[i].member,
+                        round->clients[round->audits[i].auditor].member);
 }
 
 // ---- two claims of one round ----------------------------------------------------------------------
@@ -272,6 +275,7 @@ static uint32_t claimant(const struct turn *turn, const struct wire_bytes *frame
                          struct wire_arena *arena, const struct wire_claim **ret_claim)
 {
     const struct run *run = turn->run;
+    const struct round *round = round_of(run);
     struct wire_head head;
     struct wire_refusal refusal;
     struct key author;
@@ -285,8 +289,8 @@ static uint32_t claimant(const struct turn *turn, const struct wire_bytes *frame
     // mutant: guilt: a claim of another run counts
     bool ours = strcmp(claim->run, turn->rules->run_id) == 0 &&
                 claim->born_unix_ms == run->born_unix_ms && key_equal(&claim->author, &author);
-    bool recent = claim->round <= run->round.opened.round &&
-                  claim->round + CLAIM_AGE_MAX >= run->round.opened.round;
+    bool recent =
+        claim->round <= round->opened.round && claim->round + CLAIM_AGE_MAX >= round->opened.round;
     return ours && recent ? roster_find(&run->roster, &author) : NO_MEMBER;
 }
 
@@ -296,16 +300,16 @@ static void ask_for_accepted(struct audit *self, const struct turn *turn, uint32
                              struct testimony *shown)
 {
     const struct run *run = turn->run;
+    const struct round *round = round_of(run);
     uint32_t i = 0;
-    if (shown->asked || shown->round != run->round.last.round || is_ejected(run, member)) return;
-    while (i < run->round.accepted_count && self->accepted_of[i] != member) i++;
-    if (i == run->round.accepted_count || hash_equal(&run->round.accepted[i].result, &shown->name))
-        return;
+    if (shown->asked || shown->round != round->last.round || is_ejected(run, member)) return;
+    while (i < round->accepted_count && self->accepted_of[i] != member) i++;
+    if (i == round->accepted_count || hash_equal(&round->accepted[i].result, &shown->name)) return;
     for (uint32_t w = 0; w < self->accepted_by_count; w++) {
         const struct wire_member *witness = &run->roster.members[self->accepted_by[w].member];
         if (witness->state != MEMBER_HEALTHY && witness->state != MEMBER_PENDING) continue;
         outbox_mail(turn->out, witness->name, FRAME_PRODUCE,
-                    &(struct wire_produce){ shown->round, run->round.accepted[i].client });
+                    &(struct wire_produce){ shown->round, round->accepted[i].client });
         shown->asked = true;
     }
 }
@@ -348,16 +352,17 @@ void audit_ask_rivals(struct tally *tally, const struct turn *turn, uint32_t pla
                       const struct wire_vote *vote)
 {
     const struct run *run = turn->run;
+    const struct round *round = round_of(run);
     const uint32_t count = vote->seen_count;
-    const uint32_t first = (uint32_t)((uint64_t)count * place / run->round.witnesses_count);
+    const uint32_t first = (uint32_t)((uint64_t)count * place / round->witnesses_count);
     uint32_t witness, asked = 0;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t client = vote->seen[(first + i) % count].client;
-        if (is_ejected(run, run->round.clients[client].member)) continue;
+        if (is_ejected(run, round->clients[client].member)) continue;
         while (asked < PRODUCES_MAX && tally_ask(tally, client, &witness)) {
             asked++;
-            outbox_mail(turn->out, run->roster.members[run->round.witnesses[witness].member].name,
-                        FRAME_PRODUCE, &(struct wire_produce){ run->round.opened.round, client });
+            outbox_mail(turn->out, run->roster.members[round->witnesses[witness].member].name,
+                        FRAME_PRODUCE, &(struct wire_produce){ round->opened.round, client });
         }
     }
 }

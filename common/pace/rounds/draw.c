@@ -281,6 +281,14 @@ static void draw_audits(struct drawing *at)
     draw_owed(at);
 }
 
+struct draw_rules draw_rules(const struct rules *rules)
+{
+    const struct wire_rounds_config *config = rules_strategy(rules);
+#define DRAW_RULE(type, name) .name = config->name,
+    return (struct draw_rules){ DRAW_RULES(DRAW_RULE) };
+#undef DRAW_RULE
+}
+
 void draw_round(struct draw *self, const struct draw_from *from, struct wire_round *ret_round)
 {
     struct drawing at = { .self = self, .from = from, .round = ret_round };

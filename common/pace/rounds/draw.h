@@ -24,6 +24,21 @@
 #include "common/pace/rounds/round.h"
 #include "common/run/rules.h"
 
+// Every rule that a draw follows from: it sees no others. They are told in the pace's part of CONFIG. A
+// rule that is added here is checked by the verifier, and its test asks for it (evidence_test.c).
+#define DRAW_RULES(R)                                                                              \
+    R(uint32_t, witness_nodes)  /* Witnesses of a round; 0: all, but at most WITNESSES_OPEN */     \
+    R(bool, witness_standalone) /* Elect among witness actors, not among trainers */               \
+    R(uint32_t, verification_percent) /* Of a round's clients that recompute instead of training */
+
+struct draw_rules {
+#define DRAW_RULE(type, name) type name;
+    DRAW_RULES(DRAW_RULE)
+#undef DRAW_RULE
+};
+
+struct draw_rules draw_rules(const struct rules *rules);
+
 // All that a draw may look at; borrowed for the call.
 struct draw_from {
     const struct draw_rules *rules;

@@ -6,6 +6,7 @@
 #include "common/pace/rounds/replay.h"
 #include "common/base/ensure.h"
 #include "common/pace/rounds/claims.h"
+#include "common/pace/rounds/rounds_config.h"
 #include <string.h>
 #include <sysexits.h>
 
@@ -67,7 +68,8 @@ static void hear_commit(struct replay *self, const struct member_turn *turn)
     const struct replica *replica = turn->replica;
     if (commit->outcome != OUTCOME_COMMITTED) return;
     // mutant: a commit of any size is fetched
-    if (!commit_is_sound(commit) || !is_of_size(commit, turn->member->config.payload_bytes)) {
+    if (!commit_is_sound(commit) ||
+        !is_of_size(commit, rounds_config_of(&turn->member->config)->payload_bytes)) {
         outbox_note(turn->out, "commit.unsound step=%llu; ignored",
                     (unsigned long long)commit->step);
         return;
@@ -115,7 +117,7 @@ static void begin_with(struct replay *self, const struct replica *replica)
 static void hear_built(const struct member_turn *turn)
 {
     const struct wire_built *built = turn->in->body;
-    const uint32_t bytes = turn->member->config.payload_bytes;
+    const uint32_t bytes = rounds_config_of(&turn->member->config)->payload_bytes;
     // mutant: a model of any size is trained
     if (!built->ok || built->payload_bytes == bytes) return;
     turn->replica->built = false;

@@ -1,15 +1,28 @@
 #pragma once
-// rounds -- one round of training: opened as it was drawn, proved by its witnesses, committed.
+// rounds -- a pace for strangers, the coordinator's half: each round is opened as it was drawn, proved by its
+// witnesses, and committed.
 //
-//     rounds_open ─▶ votes, findings ─▶ RoundWitness ─▶ commit ─▶ the next, or the epoch is over
+//     open ─▶ votes, findings ─▶ RoundWitness ─▶ commit ─▶ the next, or the epoch is over
 //
-// Hearing only records what a message says. rounds_settle alone decides what has ripened.
+//   rounds.[hc]            counts votes, settles; the table of functions that pace.h asks for
+//   rounds_run.[hc]        the durable half
+//   round, draw, verdict   the newest round; the next one as chance has it; what judges come to
+//   tally, audit           the votes of one round; results recomputed, and liars ejected
+//   rounds_evidence.[hc]   what its records prove
+//   rounds_member.[hc]     the member's half, and all below it
 //
-// Part of the coordinator's core: pure.
+//   RoundTrain → RoundWitness       a quorum of votes lacks nothing, or the time is up
+//   RoundWitness → commit           a quorum of votes and nothing left to wait for, or the time is up
+//   commit → RoundTrain | Cooldown  Cooldown: epoch over, too few members or votes, all steps done, pause
+//
+// Hearing only records what a message says; settle alone decides what has ripened. Part of the coordinator's
+// core: pure.
 
+#include "common/pace/pace.h"
 #include "common/pace/rounds/audit.h"
-#include "common/run/assignment.h"
 #include "common/pace/rounds/bloom.h"
+#include "common/pace/rounds/rounds_run.h"
+#include "common/run/assignment.h"
 
 // All of it may be forgotten: it is rebuilt from what members say again.
 struct rounds {
@@ -17,7 +30,6 @@ struct rounds {
     bool unproved; // The newest round had no quorum of votes
     struct tally tally;
     struct wire_accepted accepted[MEMBERS_MAX]; // Of the commit being made
-    struct interval returned[TABLE_INTERVALS_MAX];
     struct hash items[MEMBERS_MAX]; // SHA-256 of each client's key: what participants' blooms hold
     uint64_t bloom_words[BLOOM_WORDS(MEMBERS_MAX)];
     uint32_t trainers[MEMBERS_MAX];
@@ -27,17 +39,7 @@ struct rounds {
     struct audit audit;
 };
 
-void rounds_open(struct rounds *self, const struct turn *turn);
-void rounds_resume(struct rounds *self,
-                   const struct turn *turn); // After a restart, from the record
+extern const struct pace pace_rounds;
 
-void rounds_hear_vote(struct rounds *self, const struct turn *turn, const struct msg *in);
-
-// A member has come back, or another one has taken its place.
-void rounds_hear_arrival(struct rounds *self, uint32_t member, bool takes_place);
-
-// Why no round can open, in plain words, or NULL: a witness or the data is missing.
-const char *rounds_lacks(const struct turn *turn);
-
-// Does what has ripened in RoundTrain and RoundWitness. Returns why the epoch is over, or NULL.
-const char *rounds_settle(struct rounds *self, const struct turn *turn);
+// The live half, of memory that a coordinator keeps for its pace.
+static inline const struct rounds *rounds_live(const void *live) { return live; }

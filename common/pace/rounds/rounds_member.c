@@ -110,12 +110,13 @@ static bool position(const void *state, const struct member *member, struct wire
     if (!member->has_round || opened->step % member->config.snapshot_rounds != 0) return false;
     *ret_save = (struct wire_save){ .epoch = opened->epoch,
                                     .step = opened->step,
-                                    .cursor = opened->cursor,
-                                    .returned = round->returned,
-                                    .returned_count = round->returned_count };
+                                    .undone = { .cursor = opened->cursor,
+                                                .returned = round->returned,
+                                                .returned_count = round->returned_count } };
     return true;
 }
 
 _Static_assert(sizeof(struct rounds_member) <= PACE_PART_BYTES, "a role has room for its pace");
 
-const struct member_pace member_pace_rounds = { "rounds", hear, look, position };
+const struct member_pace member_pace_rounds = { "rounds", FRAME_ROUNDS_CONFIG, hear, look,
+                                                position };

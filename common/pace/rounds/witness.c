@@ -8,6 +8,7 @@
 #include "common/member/replica.h"
 #include "common/run/phase.h"
 #include "common/pace/rounds/claims.h"
+#include "common/pace/rounds/rounds_config.h"
 #include <string.h>
 
 void witness_begin(struct witness *self, const struct round_view *view, const struct member *member)
@@ -50,7 +51,7 @@ static bool is_sound(const struct round_view *view, const struct member *member,
            deal_of_trainer(&view->deal, claim->client, &share) && share.begin == claim->begin &&
            share.end == claim->end && claim->payload_bytes > 0 &&
            claim->born_unix_ms == member->born_unix_ms &&
-           claim->payload_bytes == member->config.payload_bytes &&
+           claim->payload_bytes == rounds_config_of(&member->config)->payload_bytes &&
            (hash_is_none(&view->round.opened.base) ||
             hash_equal(&view->round.opened.base, &claim->base));
 }

@@ -1,0 +1,29 @@
+#include "common/pace/pace.h"
+
+const struct pace *pace_of(const struct rules *rules)
+{
+    for (uint32_t i = 0; paces[i]; i++)
+        if (paces[i]->config == rules->frame.strategy.kind) return paces[i];
+    return NULL;
+}
+
+bool pace_admits(const struct turn *turn) { return turn->pace->admits && turn->pace->admits(turn); }
+
+uint64_t pace_ahead(const struct turn *turn)
+{
+    return turn->pace->ahead ? turn->pace->ahead(turn->run) : 0;
+}
+
+static bool is_here(const struct wire_member *member)
+{
+    return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
+}
+
+struct interval pace_held_by(const struct turn *turn, uint32_t member)
+{
+    const struct wire_member *place = &turn->run->roster.members[member];
+    if (!is_here(place)) return (struct interval){ 0, 0 };
+    if (turn->pace->held_by) return turn->pace->held_by(turn->run, member);
+    const bool keeps = place->role == ACTOR_TRAINER || place->role == ACTOR_CHECKPOINTER;
+    return (struct interval){ 0, keeps ? PACE_WHOLE : 0 };
+}
