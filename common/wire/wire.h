@@ -56,7 +56,7 @@
 #include "common/wire/wire_declare.h"
 
 enum {
-    WIRE_PROTOCOL = 1,
+    WIRE_PROTOCOL = 2,
     WIRE_FRAME_MAX = 4 << 20,
     WIRE_DEPTH_MAX = 8,
     WIRE_RUN_MAX = 32,

@@ -93,7 +93,7 @@ static void a_member_of_another_run_is_refused(void **state)
     expect(bed, "trainer0", EX_CONFIG, "keeps run \"live\", not \"other\"");
 }
 
-// Sends a frame of protocol 2 without a HELLO; the answer names the protocol that we speak.
+// Sends a frame of another protocol without a HELLO; the answer names the protocol that we speak.
 static void another_protocol_is_refused_by_name(void **state)
 {
     struct testbed *bed = make(state);

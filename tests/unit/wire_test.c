@@ -217,7 +217,7 @@ static void test_frames_of_ones_own_are_in_the_table(void **state)
 // ---- frames as a whole ----------------------------------------------------------------------
 
 #define HEAD_HEX(kind)                                                                             \
-    "98 01" kind "a3 72756e c420 00000000000000000000000000000000"                                 \
+    "98 02" kind "a3 72756e c420 00000000000000000000000000000000"                                 \
     "00000000000000000000000000000000 01 02 "
 
 static bool unpack(const uint8_t *bytes, size_t count, unsigned allowed,
@@ -246,11 +246,11 @@ static void test_frames_are_refused_by_name(void **state)
     (void)state;
     assert_frame_refused("", ~0u, "frame: needs 1 bytes, 0 are left", 0);
     assert_frame_refused("90", ~0u, "frame: 0 elements, allowed 8..8", 0);
-    assert_frame_refused("93 02 0203", ~0u, "frame: protocol 2, this build speaks 1: upgrade", 1);
+    assert_frame_refused("93 01 0203", ~0u, "frame: protocol 1, this build speaks 2: upgrade", 1);
     assert_frame_refused("93 a0 0203", ~0u, "frame.protocol: a string, should be an integer", 1);
-    assert_frame_refused("97 01 02", ~0u, "frame: 7 elements, allowed 8..8", 0);
-    assert_frame_refused("98 01 00", ~0u, "frame.kind: 0, allowed 1..65535", 2);
-    assert_frame_refused("98 01 02 d921 61", ~0u, "frame.run: needs 33 bytes, 1 are left", 5);
+    assert_frame_refused("97 02 02", ~0u, "frame: 7 elements, allowed 8..8", 0);
+    assert_frame_refused("98 02 00", ~0u, "frame.kind: 0, allowed 1..65535", 2);
+    assert_frame_refused("98 02 02 d921 61", ~0u, "frame.run: needs 33 bytes, 1 are left", 5);
     char unknown[128];
     uint16_t last = 0;
     for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) last = kind;
@@ -418,7 +418,7 @@ static void test_no_frame_is_longer_than_its_kind(void **state)
 static void test_large_counts_are_refused_at_once(void **state)
 {
     (void)state;
-    assert_frame_refused("ddffffffff 01", ~0u, "frame: 4294967295 elements, allowed 8..8", 0);
+    assert_frame_refused("ddffffffff 02", ~0u, "frame: 4294967295 elements, allowed 8..8", 0);
     assert_frame_refused(HEAD_HEX("02") "ddffffffff", ~0u,
                          "WELCOME: needs 4294967295 bytes, 0 are left", 48);
     assert_frame_refused(HEAD_HEX("02") "93 05 a0 ddffffffff", ~0u,
