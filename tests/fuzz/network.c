@@ -149,10 +149,11 @@ static bool check_commit(const struct wire_commit *commit)
 // A vote counts whole or not at all, and once.
 static bool check_vote(const struct wire_vote *vote)
 {
+    static const struct hash secret;
     static struct tally *tally;
     if (!tally) tally = calloc(1, sizeof *tally);
     ensure(tally);
-    tally_init(tally, 12, 3);
+    tally_init(tally, 12, 3, &secret);
     const enum tally_verdict verdict = tally_count(tally, 1, vote);
     ensure(tally->voted == (verdict == TALLY_COUNTED));
     ensure(verdict != TALLY_COUNTED || tally_count(tally, 1, vote) == TALLY_TWICE);

@@ -31,7 +31,8 @@ static void prepare(struct rounds *self, const struct turn *turn)
                                 .by_trainer = self->by_trainer };
     assignment_deal(round->opened.seed, self->trainers, trainers, round->opened.batch_size,
                     &self->deal);
-    tally_init(&self->tally, round->clients_count, round->witnesses_count);
+    tally_init(&self->tally, round->clients_count, round->witnesses_count,
+               &turn->rules->audit_secret);
 }
 
 static void resume_round(struct rounds *self, const struct turn *turn)

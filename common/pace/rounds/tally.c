@@ -1,17 +1,23 @@
+// tally -- a vote is held against the result that leads, which it names nearly always. Only another result
+// costs a hash: that of its name, which finds it among the rivals.
+
 #include "common/pace/rounds/tally.h"
+#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/run/quorum.h"
 #include <string.h>
 
-void tally_init(struct tally *self, uint32_t clients, uint32_t elected)
+void tally_init(struct tally *self, uint32_t clients, uint32_t elected, const struct hash *secret)
 {
     ensure(clients <= MEMBERS_MAX && elected <= WITNESSES_MAX);
     self->clients = clients;
     self->elected = elected;
     self->voted = self->complete = 0;
+    self->secret = *secret;
     // mutant: votes of the last round count in the next
     memset(self->has_voted, 0, sizeof self->has_voted);
     memset(self->rivals_count, 0, clients);
+    memset(self->choices, RIVAL_NONE, clients * sizeof *self->choices);
     memset(self->asked, 0, clients * sizeof *self->asked);
     memset(self->health, 0, clients);
 }
@@ -35,18 +41,65 @@ static bool same(const struct wire_seen *a, const struct wire_seen *b)
            hash_equal(&a->residual_to, &b->residual_to);
 }
 
-static void count_one(struct tally *self, uint32_t witness, const struct wire_seen *seen)
+static struct rival rival_of(const struct tally *self, const struct wire_seen *seen)
 {
+    static const char domain[] = "shoal rival 1";
+    const struct hash *hashes[] = { &self->secret, &seen->result,        &seen->payload,
+                                    &seen->base,   &seen->residual_from, &seen->residual_to };
+    enum { HASHES = sizeof hashes / sizeof *hashes };
+    uint8_t bytes[sizeof domain + HASHES * HASH_BYTES + 4], *at = bytes + sizeof domain;
+    struct rival rival;
+    memcpy(bytes, domain, sizeof domain);
+    for (size_t i = 0; i < HASHES; i++, at += HASH_BYTES) memcpy(at, hashes[i], HASH_BYTES);
+    le_put(at, seen->payload_bytes, 4);
+    const struct hash hash = hash_of(bytes, sizeof bytes);
+    memcpy(rival.name, hash.bytes, sizeof rival.name);
+    return rival;
+}
+
+// The number of this result among those named for its client; a new one if there is room, or RIVAL_NONE.
+static uint8_t find_rival(struct tally *self, const struct wire_seen *seen)
+{
+    const struct wire_seen *leading = &self->leading[seen->client];
     struct rival *rivals = self->rivals[seen->client];
     uint8_t *count = &self->rivals_count[seen->client];
+    if (same(leading, seen)) return self->leader[seen->client];
+    if (*count == 1) rivals[0] = rival_of(self, leading);
+    const struct rival rival = rival_of(self, seen);
     for (uint8_t i = 0; i < *count; i++)
-        if (same(&rivals[i].seen, seen)) {
-            rivals[i].votes++;
-            rivals[i].voters |= (uint64_t)1 << witness;
-            return;
-        }
-    if (*count < TALLY_RIVALS_MAX)
-        rivals[(*count)++] = (struct rival){ *seen, (uint64_t)1 << witness, 1 };
+        if (memcmp(rivals[i].name, rival.name, sizeof rival.name) == 0) return i;
+    if (*count == TALLY_RIVALS_MAX) return RIVAL_NONE;
+    rivals[*count] = rival;
+    return (*count)++;
+}
+
+static uint8_t votes_for(const struct tally *self, uint32_t client, uint8_t rival)
+{
+    uint32_t votes = 0;
+    for (uint32_t w = 0; w < WITNESSES_MAX; w++) votes += self->choices[client][w] == rival;
+    return (uint8_t)votes;
+}
+
+static void count_one(struct tally *self, uint32_t witness, const struct wire_seen *seen)
+{
+    const uint32_t client = seen->client;
+    if (self->rivals_count[client] == 0) {
+        self->leading[client] = *seen;
+        self->leader[client] = self->leader_votes[client] = 0;
+        self->rivals_count[client] = 1;
+    }
+    const uint8_t rival = find_rival(self, seen);
+    if (rival == RIVAL_NONE) return;
+    self->choices[client][witness] = rival;
+    if (rival == self->leader[client]) {
+        self->leader_votes[client]++;
+        return;
+    }
+    const uint8_t votes = votes_for(self, client, rival);
+    if (votes <= self->leader_votes[client]) return;
+    self->leader[client] = rival;
+    self->leader_votes[client] = votes;
+    self->leading[client] = *seen;
 }
 
 enum tally_verdict tally_count(struct tally *self, uint32_t witness, const struct wire_vote *vote)
@@ -64,13 +117,15 @@ enum tally_verdict tally_count(struct tally *self, uint32_t witness, const struc
 
 bool tally_ask(struct tally *self, uint32_t client, uint32_t *ret_witness)
 {
-    uint64_t *asked = &self->asked[client];
+    const int enough = (int)quorum_liars(self->elected) + 1;
+    const uint8_t *choices = self->choices[client];
+    uint64_t *asked = &self->asked[client], voters[TALLY_RIVALS_MAX] = { 0 }; // A bit each
     if (self->rivals_count[client] < 2) return false;
+    for (uint32_t w = 0; w < self->elected; w++)
+        if (choices[w] != RIVAL_NONE) voters[choices[w]] |= (uint64_t)1 << w;
     for (uint8_t i = 0; i < self->rivals_count[client]; i++) {
-        const uint64_t voters = self->rivals[client][i].voters;
-        const int enough = (int)quorum_liars(self->elected) + 1;
-        if (__builtin_popcountll(voters & *asked) >= enough || !(voters & ~*asked)) continue;
-        *ret_witness = (uint32_t)__builtin_ctzll(voters & ~*asked);
+        if (__builtin_popcountll(voters[i] & *asked) >= enough || !(voters[i] & ~*asked)) continue;
+        *ret_witness = (uint32_t)__builtin_ctzll(voters[i] & ~*asked);
         // mutant: a witness is asked again and again
         *asked |= (uint64_t)1 << *ret_witness;
         return true;
@@ -78,12 +133,12 @@ bool tally_ask(struct tally *self, uint32_t client, uint32_t *ret_witness)
     return false;
 }
 
+// A result with a quorum leads: no two have one.
 const struct wire_seen *tally_accepted(const struct tally *self, uint32_t client)
 {
-    for (uint8_t i = 0; i < self->rivals_count[client]; i++)
-        if (quorum_reached(self->rivals[client][i].votes, self->elected))
-            return &self->rivals[client][i].seen;
-    return NULL;
+    return self->rivals_count[client] && quorum_reached(self->leader_votes[client], self->elected)
+               ? &self->leading[client]
+               : NULL;
 }
 
 bool tally_base(const struct tally *self, const struct hash *only, uint32_t least,

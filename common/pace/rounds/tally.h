@@ -7,7 +7,7 @@
 // them.
 //
 // Volatile: a coordinator that restarts forgets its tally and the witnesses send their votes again.
-// Pure, no pointers: a struct tally is a value. Cost of a vote: linear in what it names.
+// Pure, no pointers: a struct tally is a value of about 9 MiB. Cost of a vote: linear in what it names.
 
 #include "common/run/limits.h"
 #include "common/wire/wire.h"
@@ -15,27 +15,36 @@
 // Different results named for one batch that are remembered: fewer than a third of the witnesses
 // lie, so with one place more than they are the honest result always finds one.
 enum { TALLY_RIVALS_MAX = WITNESSES_MAX / 3 + 1 };
-
-struct rival {
-    struct wire_seen seen;
-    uint64_t voters;
-    uint8_t votes;
-}; // Voters: a bit by place
 _Static_assert(WITNESSES_MAX <= 64, "a witness has a bit");
 
+// The short name of a result among its rivals: a hash that begins with a secret. Who does not know the
+// secret cannot search for two results with one name, so 16 bytes are enough.
+struct rival {
+    uint8_t name[16];
+};
+enum { RIVAL_NONE = UINT8_MAX }; // The number of no rival
+
+// All results named for one client are its rivals, numbered in the order in which they came up. Of the one
+// that leads, the first to have that many votes, everything is kept; of the others the name.
 struct tally {
-    uint32_t clients;                  // Length of the round's list
-    uint32_t elected;                  // K
-    uint32_t voted, complete;          // Votes counted; those that lacked nothing they waited for
-    uint8_t has_voted[WITNESSES_MAX];  // By place in the round's list of witnesses
-    uint8_t rivals_count[MEMBERS_MAX]; // By client
-    uint64_t asked[MEMBERS_MAX];       // By client: who was asked to show the claim it named
-    struct rival rivals[MEMBERS_MAX][TALLY_RIVALS_MAX];
-    uint8_t health[MEMBERS_MAX]; // By client: witnesses whose participants hold it
+    uint32_t clients;                 // Length of the round's list
+    uint32_t elected;                 // K
+    uint32_t voted, complete;         // Votes counted; those that lacked nothing they waited for
+    struct hash secret;               // Of the rivals' names
+    uint8_t has_voted[WITNESSES_MAX]; // By place in the round's list of witnesses
+
+    // By client.
+    uint8_t rivals_count[MEMBERS_MAX];
+    uint8_t leader[MEMBERS_MAX], leader_votes[MEMBERS_MAX];
+    struct wire_seen leading[MEMBERS_MAX];
+    uint8_t choices[MEMBERS_MAX][WITNESSES_MAX]; // The rival that each witness named, or RIVAL_NONE
+    struct rival rivals[MEMBERS_MAX][TALLY_RIVALS_MAX]; // Names, from when there are two
+    uint64_t asked[MEMBERS_MAX]; // Who was asked to show the claim it named, a bit each
+    uint8_t health[MEMBERS_MAX]; // Witnesses whose participants hold it
 };
 
-// Empties it for a round of `clients` with `elected` witnesses.
-void tally_init(struct tally *self, uint32_t clients, uint32_t elected);
+// Empties it for a round of `clients` with `elected` witnesses. `secret`: nobody else knows it.
+void tally_init(struct tally *self, uint32_t clients, uint32_t elected, const struct hash *secret);
 
 enum tally_verdict { TALLY_COUNTED, TALLY_TWICE, TALLY_MALFORMED };
 
