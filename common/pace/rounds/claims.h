@@ -5,7 +5,8 @@
 
 #include "common/wire/wire.h"
 
-enum { CLAIM_FRAME_MAX = 640 }; // The longest CLAIM, as a signed frame
+// The longest CLAIM that is unpacked, as a signed frame: wire_frame_max of it.
+enum { CLAIM_FRAME_MAX = 516 };
 
 // The name of a result: SHA-256 over a domain tag and the packed CLAIM. It binds run, epoch, step,
 // round, batch, author, the parameters and the residual it started from, and the payload.
