@@ -339,12 +339,14 @@ mutant 'guilt: the holder of the committed claim is not asked' instead '(void)as
 mutant 'guilt: a liar that shows its other claim itself is not asked about' '.name = name,' \
     '.name = name, .asked = claim->round == turn->run->round.opened.round && turn->run->round.open,'
 mutant 'guilt: claims of two rounds are called equivocation' \
-    'if (known->round != claim->round)' 'if (known->round == 0)'
+    'at->round == round &&' ''
 mutant 'guilt: a claim of before the run was born counts' \
     'claim->born_unix_ms == run->born_unix_ms &&' ''
 mutant 'guilt: a claim of another run counts' 'strcmp(claim->run, turn->rules->run_id) == 0' 'claim'
 by_unit 'guilt: one claim puts another out of the way' coordinator_test \
-    '[claim->round % (CLAIM_AGE_MAX + 1)]' '[0]'
+    '!is_of_use(turn, &all[i])' '!is_of_use(turn, &all[i]) || all[i].author == shower'
+by_unit 'guilt: a flood of claims puts another out of the way' testimony_test \
+    instead 'memset(held, 0, sizeof self->held);'
 by_unit 'guilt: few judges decide for many' verdict_test '(few)' '(few && judges == 0)'
 mutant 'guilt: a liar that shows it to some goes free' '!still_open' '!still_open && judges == 0'
 by_unit 'guilt: a bloom alone says that a trainer took part' coordinator_test \

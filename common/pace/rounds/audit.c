@@ -314,37 +314,93 @@ static void ask_for_accepted(struct audit *self, const struct turn *turn, uint32
     }
 }
 
+// The first claim of the author and round that was shown by `shower`, or by anybody if that is NO_MEMBER;
+// NULL: none is kept.
+static struct testimony *find_shown(struct audit *self, uint32_t author, uint64_t round,
+                                    uint32_t shower)
+{
+    struct testimony *first = NULL;
+    for (uint32_t i = 0; i < self->testimonies_count; i++) {
+        struct testimony *at = &self->testimonies[i];
+        if (!at->number || (shower != NO_MEMBER && at->shower != shower)) continue;
+        // mutant: guilt: claims of two rounds are called equivocation
+        if (at->author == author && at->round == round && (!first || at->number < first->number))
+            first = at;
+    }
+    return first;
+}
+
+static bool is_of_use(const struct turn *turn, const struct testimony *testimony)
+{
+    return testimony->number && testimony->round + CLAIM_AGE_MAX >= turn->run->number &&
+           !is_ejected(turn->run, testimony->author);
+}
+
+// Where a testimony of `shower` may be put.
+static struct testimony *make_room(struct audit *self, const struct turn *turn, uint32_t shower)
+{
+    struct testimony *all = self->testimonies, *victim = all;
+    for (uint32_t i = 0; i < self->testimonies_count; i++)
+        // mutant: guilt: one claim puts another out of the way
+        if (!is_of_use(turn, &all[i])) return &all[i];
+    if (self->testimonies_count < TESTIMONIES_MAX) return &all[self->testimonies_count++];
+    uint16_t *held = self->held;
+    memset(held, 0, sizeof self->held);
+    for (uint32_t i = 0; i < TESTIMONIES_MAX; i++) held[all[i].shower]++;
+    // mutant: guilt: a flood of claims puts another out of the way
+    held[shower]++; // The one that it is about to show
+    for (uint32_t i = 1; i < TESTIMONIES_MAX; i++) {
+        const uint16_t most = held[victim->shower], its = held[all[i].shower];
+        if (its > most || (its == most && all[i].number < victim->number)) victim = &all[i];
+    }
+    return victim;
+}
+
+void audit_forget(struct audit *self, uint32_t author)
+{
+    for (uint32_t i = 0; i < self->testimonies_count; i++)
+        if (self->testimonies[i].author == author) self->testimonies[i].number = 0;
+}
+
 void audit_hear_testimony(struct audit *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_testimony *testimony = in->body;
     const struct wire_claim *claim;
     _Alignas(8) uint8_t bytes[2048];
     struct wire_arena arena = { .bytes = bytes, .max = sizeof bytes };
-    if (turn_member(turn, in) == NO_MEMBER) return;
-    uint32_t member = claimant(turn, &testimony->claim, &arena, &claim);
-    if (member == NO_MEMBER || testimony->claim.count > CLAIM_FRAME_MAX) return;
-    // mutant: guilt: one claim puts another out of the way
-    struct testimony *known = &self->testimonies[member][claim->round % (CLAIM_AGE_MAX + 1)];
-    struct hash name = claim_hash(claim);
-    // mutant: guilt: claims of two rounds are called equivocation
+    const uint32_t shower = turn_member(turn, in);
+    if (shower == NO_MEMBER) return;
+    const uint32_t author = claimant(turn, &testimony->claim, &arena, &claim);
+    if (author == NO_MEMBER || testimony->claim.count > CLAIM_FRAME_MAX ||
+        is_ejected(turn->run, author))
+        return;
+    struct testimony *known = find_shown(self, author, claim->round, NO_MEMBER);
+    const struct hash name = claim_hash(claim);
     // mutant: guilt: two claims prove nothing
-    if (known->round != claim->round) {
-        // mutant: guilt: a liar that shows its other claim itself is not asked about
-        *known = (struct testimony){ .round = claim->round,
-                                     .name = name,
-                                     .bytes = testimony->claim.count };
-        memcpy(known->frame, testimony->claim.data, testimony->claim.count);
-    } else if (!hash_equal(&known->name, &name)) {
-        eject(turn, &(struct wire_record_ejection){ .member = member,
+    if (known && !hash_equal(&known->name, &name)) {
+        const struct wire_bytes first = { self->frames[known - self->testimonies], known->bytes };
+        eject(turn, &(struct wire_record_ejection){ .member = author,
                                                     .guilt = GUILT_EQUIVOCATION,
                                                     .round = claim->round,
                                                     .result = name,
-                                                    .first = { known->frame, known->bytes },
+                                                    .first = first,
                                                     .second = testimony->claim });
         return;
     }
+    if (!known || !find_shown(self, author, claim->round, shower)) {
+        struct testimony *kept = make_room(self, turn, shower);
+        // mutant: guilt: a liar that shows its other claim itself is not asked about
+        *kept = (struct testimony){ .number = ++self->shown,
+                                    .round = claim->round,
+                                    .author = author,
+                                    .shower = shower,
+                                    .name = name,
+                                    .bytes = (uint16_t)testimony->claim.count };
+        memcpy(self->frames[kept - self->testimonies], testimony->claim.data, kept->bytes);
+        if (!known) known = kept;
+    }
     // mutant: guilt: the holder of the committed claim is not asked
-    ask_for_accepted(self, turn, member,
+    ask_for_accepted(self, turn, author,
                      known); // Also if it was shown before anything was accepted
 }
 

@@ -11,17 +11,25 @@
 
 struct turn;
 
-enum { CLAIM_AGE_MAX = 2 }; // Rounds: two claims of an older one prove nothing any more
+enum {
+    CLAIM_AGE_MAX = 2,                 // Rounds: two claims of an older one prove nothing any more
+    TESTIMONIES_MAX = MEMBERS_MAX / 2, // More than the third of the members that may lie
+};
 
 // What a member does amiss adds up, and each round in which it takes part takes one away: unhealthy_rounds
 // missed in a row are too much, and so is one in five for long.
 enum { AMISS_ROUND = 4 };
+
+// A claim that was shown. The first of each author and round is kept for each member that shows one. When
+// there is no more room, the member that has shown the most gives up its oldest. So nobody pushes out what
+// others show, or takes their room, by showing much: each member keeps at least an equal share.
 struct testimony {
+    uint64_t number; // In the order in which they were shown; 0: nothing is kept here
     uint64_t round;
+    uint32_t author, shower;
     struct hash name;
-    bool asked; // For the claim that was accepted in its place
-    uint32_t bytes;
-    uint8_t frame[CLAIM_FRAME_MAX];
+    uint16_t bytes; // Of its frame
+    bool asked;     // For the claim that was accepted in its place
 };
 
 struct audit {
@@ -30,9 +38,11 @@ struct audit {
     uint32_t accepted_of[MEMBERS_MAX];             // Members, as the newest commit's results
     struct wire_client accepted_by[WITNESSES_MAX]; // Who could vote for them
     uint32_t accepted_by_count;
-    // The first claim that was shown of each member and round, by round modulo: whoever shows its own
-    // of another round meanwhile puts none out of the way.
-    struct testimony testimonies[MEMBERS_MAX][CLAIM_AGE_MAX + 1];
+    uint64_t shown;             // Testimonies kept so far
+    uint32_t testimonies_count; // Places that were ever used
+    struct testimony testimonies[TESTIMONIES_MAX];
+    uint8_t frames[TESTIMONIES_MAX][CLAIM_FRAME_MAX]; // Of the claims, as their authors signed them
+    uint16_t held[MEMBERS_MAX];                       // Scratch: testimonies kept for each member
 };
 
 // What a draw made of disputes is told, and what was left undecided counts against both parties.
@@ -43,7 +53,8 @@ struct hash audit_reveal(const struct turn *turn);               // The key of t
 void audit_resume(const struct turn *turn);
 void audit_hear_finding(struct audit *self, const struct turn *turn, const struct msg *in);
 void audit_hear_testimony(struct audit *self, const struct turn *turn, const struct msg *in);
-bool audit_is_over(const struct turn *turn); // No live auditor is waited for
+void audit_forget(struct audit *self, uint32_t author); // Its claims: another has taken its place
+bool audit_is_over(const struct turn *turn);            // No live auditor is waited for
 void audit_tell_missing(const struct turn *turn);
 // Two results of one client are named: some who voted are asked for the claims. `place`: the voter's.
 void audit_ask_rivals(struct tally *tally, const struct turn *turn, uint32_t place,

@@ -482,7 +482,7 @@ static bool needs(const struct turn *turn, uint32_t member)
 static void hear_arrival(void *state, uint32_t member, bool takes_place)
 {
     struct audit *audit = &((struct rounds *)state)->audit;
-    if (takes_place) memset(audit->testimonies[member], 0, sizeof audit->testimonies[member]);
+    if (takes_place) audit_forget(audit, member);
     audit->amiss[member] = 0;
 }
 

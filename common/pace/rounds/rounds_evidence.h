@@ -17,7 +17,8 @@
 // Drawn again; that fit; auditors and judges among them; whose signatures verify; that were justified.
 #define ROUNDS_COUNTS(C)                                                                           \
     C(DRAWS, "draws")                                                                              \
-    C(KEYS, "keys") C(AUDITS, "audits") C(FINDINGS, "findings") C(EQUIVOCATIONS, "equivocations")  \
+    C(KEYS, "keys")                                                                                \
+    C(AUDITS, "audits") C(FINDINGS, "findings") C(EQUIVOCATIONS, "equivocations")                  \
         C(EJECTIONS, "ejections")
 #define ROUNDS_COUNT(NAME, text) ROUNDS_COUNT_##NAME,
 enum rounds_count { ROUNDS_COUNTS(ROUNDS_COUNT) };
