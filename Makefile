@@ -160,6 +160,7 @@ endif
 $(B)/flags:
 	@mkdir -p $(@D) && printf '%s\n' '$(subst ','\'',$(FLAGS))' > $@
 
--include $(shell find $(B) -name '*.d' -type f 2>/dev/null)
+# Not those of the builds inside this one (asan, clang ...), which may be under way.
+-include $(shell find $(addprefix $(B)/,actors broker common tests nvcc pic emulated) -name '*.d' -type f 2>/dev/null)
 .SECONDARY:
 .PHONY: all always cuda no-cuda demo deps deps-test format pure help clean install uninstall

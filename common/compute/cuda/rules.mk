@@ -1,6 +1,8 @@
 # The library for GPUs: built where there is an nvcc, make CUDA=0 leaves it out, CUDA=1 insists. A trainer loads
 # it at run time (plugin.h); no program links a GPU library.
-NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+ifeq ($(origin NVCC),undefined)
+NVCC      := $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+endif
 CUDA      ?= $(if $(NVCC),1,0)
 CUDA_ARCH ?= 80 90
 CUDA_FLAGS ?=
@@ -22,7 +24,7 @@ no-cuda:
 	@echo "  cuda: left out, $(if $(NVCC),CUDA=$(CUDA),no nvcc found); trainers use the CPU"
 
 $(CUDA_LIB): $(CUDA_SRC:%.cu=$(B)/nvcc/%.o) $(CUDA_C:%.c=$(B)/pic/%.o)
-	@mkdir -p $(@D) && echo "  LD  $@" && $(NVCC) -shared -Xlinker --no-undefined $^ $(CUDA_LINK) -o $@
+	@mkdir -p $(@D) && echo "  LD  $@" && $(NVCC) -shared -Xlinker --no-undefined $^ $(CUDA_LINK) -o $@.new && mv $@.new $@
 # To the bit as on the CPU: no contraction of what is written apart.
 $(B)/nvcc/common/compute/cuda/distro%.o $(B)/nvcc/common/compute/cuda/vector.o: NVCCFLAGS += -fmad=false
 $(B)/nvcc/%.o: %.cu $(B)/flags
