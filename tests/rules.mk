@@ -36,10 +36,12 @@ asked     = $(addprefix $(B)/$(1)/,$(or $(T),$(2)))
 # ---- goals ----------------------------------------------------------------------------------------
 
 test: deps-test                                 ## Run all tests; ends with "N passed, N failed"
-	@$(MAKE) --no-print-directory -s -j$$(nproc) test-build
+	@$(MAKE) --no-print-directory -s -j$$(nproc) test-programs
 	@tests/all.sh $(B)
 
-test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) \
+test-build: all test-programs
+# The library for GPUs takes nvcc a minute and no test needs it: make test builds it beside tests that wait.
+test-programs: $(BINS) $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) \
             $(LIVE_PRE:%=$(B)/live/%.so) $(B)/storage $(B)/live/adversary_test \
             $(B)/live/hostile-trainer $(B)/numeric/honest_audits $(B)/bench/cost_test $(B)/tests/peers/logits \
             $(B)/bench/tokenizer_bench
@@ -223,5 +225,5 @@ $(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DE
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
-.PHONY: test test-build unit asan asan-build tsan tsan-build clang-build sim mutants storage live adversaries chaos soak test-peers \
+.PHONY: test test-build test-programs unit asan asan-build tsan tsan-build clang-build sim mutants storage live adversaries chaos soak test-peers \
         fuzz fuzz-build fuzz-keep bench bench-train blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
