@@ -143,9 +143,8 @@ enum arrival members_hear_join(const struct turn *turn, const struct msg *in, ui
         return ARRIVAL_NONE;
     }
     struct wire_member member = { 0 };
-    // mutant: guilt: a member that joins again has shown all
-    if (known) member = run->roster.members[index]; // What is held against it stays
-    if (!known || member.instance != join->instance) member.joined_round = run->number;
+    if (known) member = run->roster.members[index];
+    if (!known || member.instance != join->instance) member.joined_number = run->number;
     const bool stays = known && member.state == MEMBER_HEALTHY;
     const bool waits = join->role == ACTOR_TRAINER && !stays && !pace_admits(turn);
     member.index = index, member.key = in->sender, member.role = join->role;

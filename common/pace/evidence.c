@@ -88,13 +88,10 @@ static bool hear_member(struct evidence *self, const struct wire_member *member)
                             member->index, wire_enum_name(&wire_enum_member_state, member->state));
     static const struct wire_member newcomer;
     const struct wire_member *was = known == NO_MEMBER ? &newcomer : &self->roster.members[known];
-    if (member->unshown != was->unshown || member->owed != was->owed)
-        return evidence_bad(self, "%s owes %u audits; from what was found of it follow %u",
-                            member->name, member->owed, was->owed);
     const bool lives_on = known != NO_MEMBER && member->instance == was->instance;
-    if (member->joined_round != (lives_on ? was->joined_round : self->number))
+    if (member->joined_number != (lives_on ? was->joined_number : self->number))
         return evidence_bad(self, "%s joined in number %llu; the newest is %llu", member->name,
-                            (unsigned long long)member->joined_round,
+                            (unsigned long long)member->joined_number,
                             (unsigned long long)self->number);
     roster_put(&self->roster, member);
     return true;

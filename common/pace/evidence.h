@@ -3,8 +3,8 @@
 // Nobody need believe the coordinator that wrote them:
 //
 //     the GENESIS     is that of the configuration
-//     every MEMBER    owes as many audits as the findings on record leave, and its life began under the
-//                     number that was the newest
+//     every MEMBER    has a place and a key of its own, and its life began under the number that was the
+//                     newest
 //     what the pace records follows from the records before it (common/pace/rounds/rounds_evidence.h)
 //
 // Not shown: that the chain is the one that members saw (their signed BEATs say so, see ledger_covers).

@@ -78,7 +78,7 @@ void turn_set_state(const struct turn *turn, uint32_t index, uint8_t state)
 {
     struct wire_member member = turn->run->roster.members[index];
     member.state = state;
-    if (state == MEMBER_DROPPED) member.dropped_round = turn->run->number;
+    if (state == MEMBER_DROPPED) member.dropped_number = turn->run->number;
     turn_put(turn, FRAME_RECORD_MEMBER, &member);
     turn_tell_roster(turn); // Somebody must stop waiting for it
     outbox_note(turn->out, "member.%s name=%s index=%u",

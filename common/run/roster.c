@@ -91,14 +91,6 @@ void roster_move_trainers(struct roster *self, uint8_t from, uint8_t to)
     self->version++;
 }
 
-void roster_set_debts(struct roster *self, uint32_t index, uint32_t unshown, uint32_t owed)
-{
-    struct wire_member *member = &self->members[index];
-    if (member->unshown != unshown || member->owed != owed) self->version++;
-    member->unshown = (uint8_t)unshown;
-    member->owed = (uint8_t)owed;
-}
-
 uint32_t roster_count(const struct roster *self, uint8_t role, uint8_t state)
 {
     return self->counts[role][state];
@@ -111,7 +103,7 @@ uint32_t roster_trainers(const struct roster *self, uint64_t round)
     for (uint32_t i = 0; i < self->count; i++) {
         const struct wire_member *member = &self->members[i];
         count += member->role == ACTOR_TRAINER && member->state == MEMBER_DROPPED &&
-                 member->dropped_round + ROSTER_DROPPED_ROUNDS > round;
+                 member->dropped_number + ROSTER_DROPPED_ROUNDS > round;
     }
     return count;
 }

@@ -37,9 +37,6 @@ void roster_set_state(struct roster *self, uint32_t index, uint8_t state);
 // All trainers of one state change to another: at the borders of an epoch.
 void roster_move_trainers(struct roster *self, uint8_t from, uint8_t to);
 
-// The audit debt of a member: results not shown in a row, and audits still due.
-void roster_set_debts(struct roster *self, uint32_t index, uint32_t unshown, uint32_t owed);
-
 // Index of the member with this key, or NO_MEMBER. O(log count).
 uint32_t roster_find(const struct roster *self, const struct key *key);
 

@@ -25,7 +25,7 @@ static void make_roster(void)
                                            .role = ACTOR_TRAINER,
                                            .state = MEMBER_HEALTHY,
                                            .instance = 1700000000000 + i,
-                                           .joined_round = 1 + i / 8 };
+                                           .joined_number = 1 + i / 8 };
         const struct hash hash = hash_of(&i, sizeof i);
         memcpy(members[i].key.bytes, hash.bytes, KEY_BYTES);
         snprintf(members[i].name, sizeof members[i].name, "trainer.%016x", i);
@@ -63,7 +63,7 @@ static void msgpack_packs(void)
     msgpack_pack_uint64(&packer, roster.version);
     msgpack_pack_array(&packer, MEMBERS);
     for (const struct wire_member *member = members; member < members + MEMBERS; member++) {
-        msgpack_pack_array(&packer, 11);
+        msgpack_pack_array(&packer, 9);
         msgpack_pack_uint32(&packer, member->index);
         msgpack_pack_bin(&packer, HASH_BYTES);
         msgpack_pack_bin_body(&packer, member->key.bytes, HASH_BYTES);
@@ -72,10 +72,8 @@ static void msgpack_packs(void)
         pack_text(&packer, member->name);
         pack_text(&packer, member->endpoint);
         msgpack_pack_uint64(&packer, member->instance);
-        msgpack_pack_uint64(&packer, member->joined_round);
-        msgpack_pack_uint8(&packer, member->unshown);
-        msgpack_pack_uint64(&packer, member->dropped_round);
-        msgpack_pack_uint8(&packer, member->owed);
+        msgpack_pack_uint64(&packer, member->joined_number);
+        msgpack_pack_uint64(&packer, member->dropped_number);
     }
 }
 
@@ -104,10 +102,8 @@ static void msgpack_unpacks(void)
         copy_text(copied[i].name, sizeof copied[i].name, &field[4]);
         copy_text(copied[i].endpoint, sizeof copied[i].endpoint, &field[5]);
         copied[i].instance = field[6].via.u64;
-        copied[i].joined_round = field[7].via.u64;
-        copied[i].unshown = (uint8_t)field[8].via.u64;
-        copied[i].dropped_round = field[9].via.u64;
-        copied[i].owed = (uint8_t)field[10].via.u64;
+        copied[i].joined_number = field[7].via.u64;
+        copied[i].dropped_number = field[8].via.u64;
     }
     msgpack_unpacked_destroy(&result);
 }

@@ -161,8 +161,12 @@ static void add_audit(const struct honest *self, struct wire_round *round, uint8
 // own result is recomputed by the second, if the commit before has one.
 static const struct wire_round *open_round(const struct honest *self, const struct member *member)
 {
-    static const struct wire_client clients[] = { { 1 }, { 2 }, { 3 } };
-    static const struct wire_client witnesses[] = { { 1 }, { 2 }, { 4 } };
+    static const struct wire_client clients[] = { { .member = 1 },
+                                                  { .member = 2 },
+                                                  { .member = 3 } };
+    static const struct wire_client witnesses[] = { { .member = 1 },
+                                                    { .member = 2 },
+                                                    { .member = 4 } };
     static struct interval dealt;
     const uint64_t number = self->round + 1;
     dealt = (struct interval){ BATCH * number, BATCH * number + BATCH };

@@ -130,6 +130,12 @@ void check_audits(struct sim *sim, const struct wire_round *round)
     check_punished(sim, round->round);
     leave_cases(ghost, round);
     check_drawn(sim, round);
+    for (uint32_t i = 0; i < round->clients_count; i++) {
+        const struct wire_client *client = &round->clients[i];
+        const uint32_t owed = ghost->members[client->member].owed;
+        hold(client->debt == owed, "an audit debt is not forgotten", "member %u: %u, it was %u",
+             client->member, client->debt, owed);
+    }
     ghost->audits_count = round->audits_count;
     if (round->audits_count)
         memcpy(ghost->audits, round->audits, round->audits_count * sizeof *round->audits);

@@ -38,7 +38,7 @@ static uint32_t count_cut_off(const struct ghost *ghost, uint64_t round)
     for (uint32_t i = 0; i < ghost->members_count; i++)
         count += ghost->members[i].role == ACTOR_TRAINER &&
                  ghost->members[i].state == MEMBER_DROPPED &&
-                 round - ghost->members[i].dropped_round < ROSTER_DROPPED_ROUNDS;
+                 round - ghost->members[i].dropped_number < ROSTER_DROPPED_ROUNDS;
     return count;
 }
 
@@ -70,21 +70,19 @@ static void hear_member(struct sim *sim, const struct wire_member *record)
     bool enters = record->role == ACTOR_TRAINER && record->state == MEMBER_HEALTHY;
     hold(!enters || member->state == MEMBER_HEALTHY, "a trainer enters at an epoch's border",
          "%s in %s", record->name, run_phase_name(phase));
-    const uint64_t joined_round = member->known && member->instance == record->instance
-                                      ? member->joined_round
-                                      : check_round(sim);
-    hold(record->joined_round == joined_round, "a member's life began when it joined", "%s",
+    const uint64_t joined_number = member->known && member->instance == record->instance
+                                       ? member->joined_number
+                                       : check_round(sim);
+    hold(record->joined_number == joined_number, "a member's life began when it joined", "%s",
          record->name);
-    hold(record->owed == member->owed, "what is owed is not forgotten", "%s: %u, it was %u",
-         record->name, record->owed, member->owed);
     *member = (struct ghost_member){ true,
                                      record->role,
                                      record->state,
                                      record->key,
                                      record->instance,
-                                     joined_round,
+                                     joined_number,
                                      record->state == MEMBER_DROPPED ? check_round(sim)
-                                                                     : member->dropped_round,
+                                                                     : member->dropped_number,
                                      member->owed };
 }
 

@@ -202,7 +202,7 @@ mutant 'a deadline is kept over a reboot' \
     after 'turn->presence->deadline_ms = self->run.epoch_elapsed_ms;'
 mutant 'a coordinator whose disk fell behind is followed' drop
 mutant 'what members saw is not held against the ledger' drop
-mutant 'a trainer that lost its journal claims once more' '|| round->round <= own->joined_round' ''
+mutant 'a trainer that lost its journal claims once more' '|| round->round <= own->joined_number' ''
 mutant 'another run of the name is taken for the same' \
     'self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms' 'self == NULL'
 mutant 'what was promised to another run binds in this one' \
@@ -273,18 +273,18 @@ mutant 'audit: an accusation alone ejects' instead \
 mutant 'audit: a trainer that revealed something else is called wrong' \
     'FINDING_WITHHELD' 'FINDING_DIFFERENT'
 mutant 'audit: silence ejects the third time' '} else if (turn_is_live(turn, audit->member)) {' \
-    '} else if (turn->run->roster.members[audit->member].unshown == AUDIT_UNSHOWN_MAX) {
+    '} else if (rounds_run_of(turn->run)->debts[audit->member].withheld == AUDIT_UNSHOWN_MAX) {
         eject(turn, &ejection);
      } else if (turn_is_live(turn, audit->member)) {'
 mutant 'audit: what began with zero can be withheld' 'finding->finding == FINDING_WITHHELD &&' 'false &&'
-mutant 'audit: debts do not grow' 'AUDIT_OWED_FIRST << unshown' 'AUDIT_OWED_FIRST'
-mutant 'audit: to have shown nothing is never forgiven' 'answered ? 0 :' 'answered ? member->unshown :'
+mutant 'audit: debts do not grow' 'AUDIT_OWED_FIRST << debt->withheld' 'AUDIT_OWED_FIRST'
+mutant 'audit: to have shown nothing is never forgiven' 'answered' 'answered && false'
 mutant 'audit: what nobody has verified is a beginning' \
-    '(turn->run->roster.members[member].owed == 0 || round->clients_count == 1)' '1'
+    '(rounds_run_of(turn->run)->debts[member].audits == 0 || round->clients_count == 1)' '1'
 by_unit 'blobs: what is kept goes with its step' blobs_test '|| entry->users' ''
 mutant 'audit: a member that nobody judges owes nothing' \
-    'roster_set_debts(roster, audit->member, member->unshown, 1);' '(void)member;'
-mutant 'audit: a member that goes away owes nothing' 'AUDIT_OWED_FIRST << unshown' '0'
+    'debt->audits = 1;' '(void)debt;'
+mutant 'audit: a member that goes away owes nothing' 'AUDIT_OWED_FIRST << debt->withheld' '0'
 by_unit 'audit: a member that owes is drawn like the others' coordinator_test instead '(void)draw_owed;'
 by_unit 'audit: a quarrel costs neither party anything' coordinator_test drop
 by_unit 'audit: to say nothing costs an auditor nothing' coordinator_test \
@@ -331,7 +331,8 @@ mutant 'guilt: a judge against the verdict stays' instead '
     (void)word;'
 mutant 'guilt: a judge that was shown nothing is a liar' 'finding == FINDING_SAME)' \
     'finding != FINDING_DIFFERENT && finding != FINDING_PENDING)'
-mutant 'guilt: a member that joins again has shown all' drop
+mutant 'guilt: a member that joins again has shown all' \
+    before 'self->debts[member->index] = (struct wire_debt){ 0 };'
 mutant 'guilt: an ejected member is heard' drop
 mutant 'guilt: an ejected member may join again' drop
 mutant 'guilt: a witness keeps to itself what was not committed' before 'if (commit) return;'

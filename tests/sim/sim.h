@@ -305,7 +305,7 @@ struct ghost_member {
     bool known;
     uint8_t role, state;
     struct key key;
-    uint64_t instance, joined_round, dropped_round;
+    uint64_t instance, joined_number, dropped_number;
     uint32_t owed; // Audits, see frames.def
 };
 

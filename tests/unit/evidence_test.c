@@ -367,16 +367,9 @@ static bool eject_in_passing(void *body, uint32_t bit)
     return bit == 0;
 }
 
-static bool owe_in_passing(void *body, uint32_t bit)
-{
-    struct wire_member *member = body;
-    if (bit) member->unshown = 3;
-    else member->owed++;
-    return bit < 2;
-}
 static bool join_in_passing(void *body, uint32_t bit)
 {
-    ((struct wire_member *)body)->joined_round += 1;
+    ((struct wire_member *)body)->joined_number += 1;
     return bit == 0;
 }
 
@@ -526,7 +519,6 @@ static void ejections_without_a_reason_are_found_out(void **state)
     assert_found_out(FRAME_RECORD_EJECTION, eject_another, 1, "is ejected");
     assert_found_out(FRAME_RECORD_EJECTION, bend_guilt, 1, "no verdict");
     assert_found_out(FRAME_RECORD_MEMBER, eject_in_passing, 1, "without an ejection");
-    assert_found_out(FRAME_RECORD_MEMBER, owe_in_passing, 1, "owes");
     assert_found_out(FRAME_RECORD_MEMBER, join_in_passing, 1, "joined in number");
 }
 

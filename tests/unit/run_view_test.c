@@ -27,7 +27,8 @@ static unsigned hear_roster_of_two(struct run_view *view)
 
 static unsigned open_round(struct run_view *view, uint64_t incarnation, uint64_t round)
 {
-    static const struct wire_client clients[] = { { 1 }, { 0 } }; // Bob is client 0
+    static const struct wire_client clients[] = { { .member = 1 },
+                                                  { .member = 0 } }; // Bob is client 0
     static const struct interval dealt = { 0, 8 };
     return hear(view, FRAME_ROUND, incarnation,
                 &(struct wire_round){ .round = round,
@@ -97,7 +98,7 @@ static void test_what_cannot_be_is_not_kept(void **state)
 {
     (void)state;
     struct run_view *view = started();
-    const struct wire_client clients[] = { { 1 } };
+    const struct wire_client clients[] = { { .member = 1 } };
     const struct wire_member members[] = { { .index = 1, .key = alice } };
     const struct interval dealt[] = { { 4, 8 }, { 8, 8 } };
     struct wire_round round = { .round = 1,

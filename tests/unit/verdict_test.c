@@ -133,7 +133,7 @@ static void a_member_that_left_long_ago_does_not_count(void **state)
                                             .key.bytes = { (uint8_t)(i + 1) },
                                             .role = ACTOR_TRAINER,
                                             .state = i < PRESENT ? MEMBER_HEALTHY : MEMBER_DROPPED,
-                                            .dropped_round = 10 };
+                                            .dropped_number = 10 };
         roster_put(&run->roster, &member);
     }
     run->round.opened.round = 10 + 63;

@@ -460,7 +460,9 @@ static void test_damaged_frames_are_refused_or_valid(void **state)
 
 static void test_printing(void **state)
 {
-    static const struct wire_client clients[5] = { { 1 }, { 2 }, { 3 }, { 4 }, { 5 } };
+    static const struct wire_client clients[5] = {
+        { .member = 1 }, { .member = 2 }, { .member = 3 }, { .member = 4 }, { .member = 5 }
+    };
     struct wire_leave leave = { .instance = UINT64_MAX };
     struct wire_head head = { .kind = FRAME_UNDELIVERABLE, .run = "demo", .seq = 9 };
     struct wire_undeliverable lost = {
@@ -475,7 +477,8 @@ static void test_printing(void **state)
     wire_print(FRAME_LEAVE, &leave, line, sizeof line);
     assert_string_equal(line, "LEAVE instance=18446744073709551615");
     wire_print(FRAME_ROUND, &round, line, sizeof line);
-    assert_non_null(strstr(line, " clients=[{member=1}, {member=2}, {member=3}, ..5] "));
+    assert_non_null(
+        strstr(line, " clients=[{member=1 debt=0}, {member=2 debt=0}, {member=3 debt=0}, ..5] "));
     assert_non_null(strstr(line, " base=00000000 "));
     assert_non_null(strstr(line, " witnesses=[] "));
     wire_print(FRAME_UNDELIVERABLE, &lost, line, sizeof line);

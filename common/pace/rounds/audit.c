@@ -179,7 +179,6 @@ static void take_finding(struct audit *self, const struct turn *turn, const stru
     const struct wire_finding *finding = in->body;
     const struct run *run = turn->run;
     const struct wire_audit *audit = &round_of(run)->audits[place];
-    const uint64_t version = run->roster.version;
     const uint8_t before = verdict_of(round_of(run), place);
     struct wire_record_finding record = { .round = finding->round,
                                           .place = place,
@@ -202,7 +201,6 @@ static void take_finding(struct audit *self, const struct turn *turn, const stru
     // mutant: audit: an accusation alone ejects
     // mutant: audit: a finding is stored after it is acted upon (2)
     if (word != FINDING_PENDING) conclude(turn, place, word);
-    if (run->roster.version != version) turn_tell_roster(turn);
 }
 
 void audit_hear_finding(struct audit *self, const struct turn *turn, const struct msg *in)

@@ -39,7 +39,7 @@ static uint32_t live(const struct roster *roster, uint8_t role, struct wire_clie
     for (uint32_t i = 0; i < roster->count; i++) {
         const uint32_t index = roster->by_key[i];
         if (roster->members[index].role == role && roster->members[index].state == MEMBER_HEALTHY)
-            ret_list[count++] = (struct wire_client){ index };
+            ret_list[count++] = (struct wire_client){ .member = index };
     }
     return count;
 }
@@ -254,7 +254,7 @@ static void draw_owed(struct drawing *at)
     for (uint32_t t = 0; t < results && given < most; t++) {
         const struct wire_accepted *accepted = &before->accepted[(first + t) % results];
         const uint32_t member = before->clients[accepted->client].member;
-        if (!at->from->roster->members[member].owed) continue;
+        if (!at->from->debts[member].audits) continue;
         for (uint32_t i = 0; i < round->clients_count && has_room(at); i++)
             if (!at->self->taken[at->self->order[i]] && give(at, at->self->order[i], accepted)) {
                 given++;
@@ -300,4 +300,8 @@ void draw_round(struct draw *self, const struct draw_from *from, struct wire_rou
     ret_round->trainers = ret_round->audits_count = ret_round->audited_count = 0;
     ret_round->audits = self->audits, ret_round->audited = self->audited;
     if (from->rules->verification_percent) draw_audits(&at);
+    memcpy(self->debts, from->debts, sizeof self->debts);
+    round_leave_cases(from->round, ret_round, self->debts);
+    for (uint32_t c = 0; c < ret_round->clients_count; c++)
+        self->clients[c].debt = self->debts[self->clients[c].member].audits;
 }

@@ -42,9 +42,10 @@ struct draw_rules draw_rules(const struct rules *rules);
 // All that a draw may look at; borrowed for the call.
 struct draw_from {
     const struct draw_rules *rules;
-    uint64_t run_seed, step;     // Step: commits so far
-    const struct roster *roster; // Not empty of healthy trainers
-    const struct round *round;   // The newest, closed
+    uint64_t run_seed, step;       // Step: commits so far
+    const struct roster *roster;   // Not empty of healthy trainers
+    const struct round *round;     // The newest, closed
+    const struct wire_debt *debts; // By member
 };
 
 // A dispute of the round before, and what was made of it.
@@ -67,6 +68,7 @@ struct draw {
     uint32_t positions[MEMBERS_MAX], order[MEMBERS_MAX];
     bool taken[MEMBERS_MAX];
     struct interval samples[TABLE_INTERVALS_MAX];
+    struct wire_debt debts[MEMBERS_MAX]; // At the opening
 };
 
 // Writes number, seed, clients, witnesses, trainers and audits of the next round; nothing else of

@@ -151,16 +151,15 @@ uint32_t round_samples_at(const struct round *self, uint32_t begin, uint32_t end
 
 // ---- audit debts --------------------------------------------------------------------------------
 
-_Static_assert(AUDIT_OWED_FIRST << AUDIT_UNSHOWN_MAX == 64, "the range of owed in frames.def");
+_Static_assert(AUDIT_OWED_FIRST << AUDIT_UNSHOWN_MAX == 64, "the range of debt in rounds.def");
 
 // Each time twice as much, so that a member that can never show anything is hardly ever believed unaudited.
-static void owe(struct roster *roster, uint32_t member)
+static void owe(struct wire_debt *debt)
 {
-    const uint32_t unshown = roster->members[member].unshown;
     // mutant: audit: debts do not grow
     // mutant: audit: a member that goes away owes nothing
-    roster_set_debts(roster, member, unshown < AUDIT_UNSHOWN_MAX ? unshown + 1 : unshown,
-                     (uint32_t)AUDIT_OWED_FIRST << unshown);
+    debt->audits = (uint8_t)(AUDIT_OWED_FIRST << debt->withheld);
+    if (debt->withheld < AUDIT_UNSHOWN_MAX) debt->withheld++;
 }
 
 static bool has_judges(const struct wire_round *round, const struct wire_audit *audit)
@@ -172,23 +171,22 @@ static bool has_judges(const struct wire_round *round, const struct wire_audit *
 }
 
 void round_leave_cases(const struct round *self, const struct wire_round *next,
-                       struct roster *roster)
+                       struct wire_debt *debts)
 {
     for (uint32_t i = 0; i < self->audits_count; i++) {
         const struct wire_audit *audit = &self->audits[i];
-        const struct wire_member *member = &roster->members[audit->member];
+        struct wire_debt *debt = &debts[audit->member];
         const bool open = audit->judges ? audit->accusation == FINDING_WITHHELD &&
                                               verdict_is_first(self, i) &&
                                               verdict_of(self, i) == FINDING_PENDING
                                         : self->findings[i].finding == FINDING_WITHHELD;
         // mutant: audit: a member that nobody judges owes nothing
-        if (open && member->owed == 0 && !has_judges(next, audit))
-            roster_set_debts(roster, audit->member, member->unshown, 1);
+        if (open && debt->audits == 0 && !has_judges(next, audit)) debt->audits = 1;
     }
 }
 
 void round_hear_finding(struct round *self, const struct wire_record_finding *record,
-                        struct roster *roster)
+                        struct wire_debt *debts)
 {
     ensure(record->round == self->opened.round && record->place < self->audits_count);
     ensure(self->findings[record->place].finding == FINDING_PENDING);
@@ -199,11 +197,10 @@ void round_hear_finding(struct round *self, const struct wire_record_finding *re
     const bool judged = before == FINDING_PENDING && word != FINDING_PENDING;
     const bool cleared =
         audit->judges ? judged && word == FINDING_SAME : record->finding == FINDING_SAME;
-    const struct wire_member *member = &roster->members[audit->member];
+    struct wire_debt *debt = &debts[audit->member];
     const bool answered = !hash_is_none(&audit->residual_from); // Else it had nothing to show
+    if (cleared && debt->audits > 0) debt->audits--;
     // mutant: audit: to have shown nothing is never forgiven
-    if (cleared)
-        roster_set_debts(roster, audit->member, answered ? 0 : member->unshown,
-                         member->owed ? member->owed - 1u : 0);
-    else if (judged && word == FINDING_WITHHELD) owe(roster, audit->member);
+    if (cleared && answered) debt->withheld = 0;
+    if (!cleared && judged && word == FINDING_WITHHELD) owe(debt);
 }

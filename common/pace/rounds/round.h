@@ -76,11 +76,11 @@ uint32_t round_samples_at(const struct round *self, uint32_t begin, uint32_t end
 // ---- audit debts: what the findings of the newest round leave -----------------------------------
 
 // To be called with the next ROUND before it is opened: a member whose result was not shown to its
-// auditor, and that has no judges in the next round, owes an audit.
+// auditor, and that has no judges in the next round, owes an audit. `debts`: by member.
 void round_leave_cases(const struct round *self, const struct wire_round *next,
-                       struct roster *roster);
+                       struct wire_debt *debts);
 
 // Takes a finding, the first at its place: whether its audit is paid, and whether judges have found
 // that a result was withheld, so that its trainer owes audits: 8, and each time twice as many.
 void round_hear_finding(struct round *self, const struct wire_record_finding *record,
-                        struct roster *roster);
+                        struct wire_debt *debts);

@@ -65,12 +65,12 @@ static void open_round(struct rounds *self, const struct turn *turn)
                                     .run_seed = run->run_seed,
                                     .step = run->step,
                                     .roster = &run->roster,
-                                    .round = round_of(run) };
+                                    .round = round_of(run),
+                                    .debts = rounds_run_of(run)->debts };
     // mutant: round: the witnesses follow from what no record says
     draw_round(&self->audit.draw, &from, &round);
     round.audit_lock = audit_lock(turn, round.round);
     audit_hear_draw(&self->audit, turn, &round);
-    const uint64_t version = run->roster.version;
 
     const struct wire_undone undone = run_undone(run, turn->lists);
     round.cursor = undone.cursor;
@@ -84,7 +84,6 @@ static void open_round(struct rounds *self, const struct turn *turn)
     round.dealt = run->scratch, round.dealt_count = dealt;
 
     turn_put(turn, FRAME_RECORD_ROUND, &round);
-    if (run->roster.version != version) turn_tell_roster(turn); // Whom nobody judges owes an audit
     resume_round(self, turn);
 }
 
@@ -198,7 +197,7 @@ static bool may_count(const struct turn *turn, uint32_t client, const struct wir
     // mutant: guilt: a residual may be anything
     return there &&
            (hash_is_none(&seen->residual_from) ||
-            ((turn->run->roster.members[member].owed == 0 || round->clients_count == 1) &&
+            ((rounds_run_of(turn->run)->debts[member].audits == 0 || round->clients_count == 1) &&
              hash_equal(&seen->residual_from, &rounds_run_of(turn->run)->residuals[member].hash)));
 }
 

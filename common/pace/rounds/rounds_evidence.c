@@ -71,11 +71,12 @@ static bool hear_round(struct evidence *evidence, const struct wire_round *round
                                     .run_seed = evidence->run_seed,
                                     .step = evidence->step,
                                     .roster = &evidence->roster,
-                                    .round = &self->round };
+                                    .round = &self->round,
+                                    .debts = self->debts };
     struct wire_round drawn = { 0 };
     draw_round(&self->draw, &from, &drawn);
     if (!is_as_drawn(evidence, round, &drawn)) return false;
-    round_leave_cases(&self->round, round, &evidence->roster);
+    round_leave_cases(&self->round, round, self->debts);
     round_open(&self->round, round);
     evidence->number = round->round;
     evidence->counts[ROUNDS_COUNT_DRAWS]++;
@@ -133,7 +134,7 @@ static bool hear_finding(struct evidence *evidence, const struct wire_record_fin
         return evidence_bad(
             evidence, "the finding at place %u of round %llu is not what %s said of that result",
             record->place, number, auditor->name);
-    round_hear_finding(&self->round, record, &evidence->roster);
+    round_hear_finding(&self->round, record, self->debts);
     evidence->counts[ROUNDS_COUNT_FINDINGS]++;
     return true;
 }
@@ -200,6 +201,16 @@ static bool hear_ejection(struct evidence *evidence, const struct wire_record_ej
     return true;
 }
 
+// A place that is handed on has no debts.
+static bool hear_member(struct evidence *evidence, const struct wire_member *member)
+{
+    const struct roster *roster = &evidence->roster;
+    if (member->index < roster->count &&
+        !key_equal(&roster->members[member->index].key, &member->key))
+        own(evidence)->debts[member->index] = (struct wire_debt){ 0 };
+    return true;
+}
+
 // A restore: what the audits are about is given up.
 static bool hear_restore(struct evidence *evidence)
 {
@@ -218,6 +229,7 @@ bool rounds_bears_out(struct evidence *evidence, uint16_t kind, const void *reco
     case FRAME_RECORD_COMMIT: return hear_commit(evidence, record);
     case FRAME_RECORD_FINDING: return hear_finding(evidence, record);
     case FRAME_RECORD_EJECTION: return hear_ejection(evidence, record);
+    case FRAME_RECORD_MEMBER: return hear_member(evidence, record);
     case FRAME_RECORD_RESTORE: return hear_restore(evidence);
     case FRAME_RECORD_START: // A new life has forgotten what the last commit accepted: nobody audits it
         round_forget(&own(evidence)->round);

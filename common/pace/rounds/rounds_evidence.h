@@ -18,8 +18,8 @@
 #define ROUNDS_COUNTS(C)                                                                           \
     C(DRAWS, "draws")                                                                              \
     C(KEYS, "keys")                                                                                \
-    C(AUDITS, "audits") C(FINDINGS, "findings") C(EQUIVOCATIONS, "equivocations")                  \
-        C(EJECTIONS, "ejections")
+    C(AUDITS, "audits")                                                                            \
+    C(FINDINGS, "findings") C(EQUIVOCATIONS, "equivocations") C(EJECTIONS, "ejections")
 #define ROUNDS_COUNT(NAME, text) ROUNDS_COUNT_##NAME,
 enum rounds_count { ROUNDS_COUNTS(ROUNDS_COUNT) };
 #undef ROUNDS_COUNT
@@ -27,6 +27,7 @@ enum rounds_count { ROUNDS_COUNTS(ROUNDS_COUNT) };
 struct rounds_evidence {
     struct round round;
     struct draw draw;
+    struct wire_debt debts[MEMBERS_MAX]; // As the findings on record leave them
 };
 
 bool rounds_bears_out(struct evidence *evidence, uint16_t kind, const void *record);

@@ -29,7 +29,7 @@ static void apply_round(struct run *run, const struct wire_round *round)
     if (run->phase != PHASE_TRAIN) run_enter(run, PHASE_TRAIN);
     ensure(table_deal_again(&run->table, round->round, round->dealt, round->dealt_count) ==
            TABLE_OK);
-    round_leave_cases(&self->round, round, &run->roster);
+    round_leave_cases(&self->round, round, self->debts);
     round_open(&self->round, round);
     run->number = round->round;
     run->epoch_elapsed_ms = round->epoch_elapsed_ms;
@@ -75,11 +75,13 @@ static void hear_member(struct run *run, const struct wire_member *member)
 {
     struct rounds_run *self = own(run);
     const struct roster *roster = &run->roster;
+    // mutant: guilt: a member that joins again has shown all
     if (member->index >= roster->count ||
         key_equal(&roster->members[member->index].key, &member->key))
         return;
     self->residuals[member->index] = (struct wire_residual){ { { 0 } } }; // A place handed on
     self->way_back[member->index] = (struct wire_residual){ { { 0 } } };
+    self->debts[member->index] = (struct wire_debt){ 0 };
 }
 
 // A member that was further loads, and begins at zero; one that was not goes on from where it stands.
@@ -99,7 +101,7 @@ bool rounds_run_apply(struct run *run, uint16_t kind, const void *record)
     switch (kind) {
     case FRAME_RECORD_ROUND: apply_round(run, record); return true;
     case FRAME_RECORD_COMMIT: apply_commit(run, record); return true;
-    case FRAME_RECORD_FINDING: round_hear_finding(&self->round, record, &run->roster); return true;
+    case FRAME_RECORD_FINDING: round_hear_finding(&self->round, record, self->debts); return true;
     case FRAME_RECORD_EJECTION: apply_ejection(run, record); return true;
     case FRAME_RECORD_START: round_forget(&self->round); return false;
     case FRAME_RECORD_MEMBER: hear_member(run, record); return false;
@@ -129,6 +131,8 @@ struct wire_part rounds_run_store(const struct run *run, void *memory)
         .residuals_count = run->roster.count,
         .way_back = self->way_back,
         .way_back_count = run->roster.count,
+        .debts = self->debts,
+        .debts_count = run->roster.count,
     };
     struct wire_round *round = &snapshot->round;
     if (round->round == 0) round->round = round->batch_size = 1; // None yet
@@ -146,6 +150,7 @@ bool rounds_run_load(struct run *run, const struct wire_part *part)
     // mutant: guilt: a snapshot forgets where residuals led
     copy_list(self->residuals, from->residuals, from->residuals_count * sizeof *from->residuals);
     copy_list(self->way_back, from->way_back, from->way_back_count * sizeof *from->way_back);
+    copy_list(self->debts, from->debts, from->debts_count * sizeof *from->debts);
     if (from->round.clients_count == 0) return true; // Before the first round
     round_open(&self->round, &from->round);
     copy_list(self->round.findings, from->findings, from->findings_count * sizeof *from->findings);

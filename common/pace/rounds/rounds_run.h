@@ -16,6 +16,7 @@ struct rounds_run {
     // That the newest accepted result of each member led to: its next one starts there, or at zero.
     struct wire_residual residuals[MEMBERS_MAX];
     struct wire_residual way_back[MEMBERS_MAX]; // As of the run's way back
+    struct wire_debt debts[MEMBERS_MAX];        // What the findings have left
 };
 
 // The functions of struct run_pace.

@@ -24,7 +24,7 @@ static void train(struct training *self, const struct round_view *view,
     const struct wire_member *own = member_at(member, member->index);
     // An earlier process of this member, whose journal may be lost, may have claimed another result
     // mutant: a trainer that lost its journal claims once more
-    if (!own || own->instance != member->instance || round->round <= own->joined_round) return;
+    if (!own || own->instance != member->instance || round->round <= own->joined_number) return;
     self->tried_round = round->round;
     // mutant: what was claimed is forgotten
     if (member->journal.claim_round >= round->round) {
@@ -49,7 +49,7 @@ static void train(struct training *self, const struct round_view *view,
             .order = member->now.order,
             .providers = providers,
             .providers_count = member_providers(member, round->round, providers, 16),
-            .from_zero = own->owed > 0 && view->round.clients_count > 1 });
+            .from_zero = view->round.clients[client].debt > 0 && view->round.clients_count > 1 });
 }
 
 // Claims the result. False if the round no longer deals us a share.

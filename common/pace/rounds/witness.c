@@ -183,7 +183,7 @@ static bool is_complete(const struct witness *self, const struct round_view *vie
         const struct wire_member *author = round_view_client(view, member, client);
         uint64_t instance = self->sightings[client].instance;
         bool awaited =
-            !author || (author->state == MEMBER_HEALTHY && author->joined_round < self->round &&
+            !author || (author->state == MEMBER_HEALTHY && author->joined_number < self->round &&
                         (instance == 0 || author->instance == instance));
         if (!awaited || is_false(self, client)) continue;
         if (!is_seen(self, blobs, client) || !is_of_base(self, client)) return false;
