@@ -33,7 +33,7 @@
 enum {
     CHECKPOINT_STEP_MAX = 99999999,
     CHECKPOINT_RUN_MAX = 63,                // Bytes of a run's id: A-Z a-z 0-9 . _ -
-    CHECKPOINT_DONE_MAX = 65536,            // Intervals of the position in the data
+    CHECKPOINT_DONE_MAX = 65536,            // Intervals of each list of samples
     CHECKPOINT_FILES_MAX = 64,              // Files in one checkpoint, the manifest aside
     CHECKPOINT_ITEMS_MAX = 32,              // State items
     CHECKPOINT_LIST_MAX = 4096,             // Checkpoints in one root
@@ -55,11 +55,12 @@ struct checkpoint_info {
     uint64_t created_unix_s;
     uint64_t protocol; // WIRE_PROTOCOL when it was written
     // Position in the data: in this pass of pass_length samples, those below `cursor` were dealt
-    // out; `done` lists, in order and without overlap, the samples that commits have trained. All
-    // others are still to be trained.
+    // out. Two tidy lists of samples, with none in common: `done` were trained by commits; `failed`
+    // lie below the cursor and were given up, so nobody is to train them. All others are still to
+    // be trained.
     uint64_t pass, pass_length, cursor;
-    const struct interval *done;
-    size_t done_count;
+    const struct interval *done, *failed;
+    size_t done_count, failed_count;
 };
 
 struct checkpoint_file {

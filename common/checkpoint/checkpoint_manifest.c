@@ -25,6 +25,34 @@ static int out_of_range(const char *field, uint64_t value, uint64_t max, struct 
                    field, value, max);
 }
 
+static int check_list(const char *key, const struct interval *list, size_t count, uint64_t end_max,
+                      struct why *why)
+{
+    char field[64];
+    if (!interval_list_tidy(list, count))
+        return why_set(why, FAULT_RANGE,
+                       "checkpoint: the intervals in '%s' are empty, overlap or are "
+                       "out of order; refused",
+                       key);
+    if (count == 0 || list[count - 1].end <= end_max) return 0;
+    snprintf(field, sizeof field, "the end of the last interval in '%s'", key);
+    return out_of_range(field, list[count - 1].end, end_max, why);
+}
+
+// The first sample that is in both tidy lists. False: none is.
+static bool find_common(const struct checkpoint_info *info, uint64_t *ret_sample)
+{
+    for (size_t d = 0, f = 0; d < info->done_count && f < info->failed_count;) {
+        const struct interval done = info->done[d], failed = info->failed[f];
+        const struct interval common = interval_meet(done, failed);
+        *ret_sample = common.begin;
+        if (!interval_empty(common)) return true;
+        if (done.end <= failed.begin) d++;
+        else f++;
+    }
+    return false;
+}
+
 int checkpoint_manifest_check(const struct checkpoint_info *info, struct why *why)
 {
     const struct {
@@ -38,8 +66,10 @@ int checkpoint_manifest_check(const struct checkpoint_info *info, struct why *wh
         { "pass", info->pass, CHECKPOINT_NUMBER_MAX },
         { "pass_length", info->pass_length, CHECKPOINT_NUMBER_MAX },
         { "cursor", info->cursor, info->pass_length },
-        { "the number of intervals done", info->done_count, CHECKPOINT_DONE_MAX },
+        { "the number of intervals in 'done'", info->done_count, CHECKPOINT_DONE_MAX },
+        { "the number of intervals in 'failed'", info->failed_count, CHECKPOINT_DONE_MAX },
     };
+    uint64_t common;
     if (!memchr(info->run, 0, sizeof info->run) || !run_valid(info->run))
         return why_set(why, FAULT_RANGE,
                        "checkpoint: a run's id is 1 to %d of A-Z a-z 0-9 . _ - "
@@ -49,14 +79,14 @@ int checkpoint_manifest_check(const struct checkpoint_info *info, struct why *wh
         if (fields[i].value > fields[i].max)
             return out_of_range(fields[i].name, fields[i].value, fields[i].max, why);
     }
-    if (!interval_list_tidy(info->done, info->done_count))
-        return why_set(why, FAULT_RANGE,
-                       "checkpoint: the intervals done are empty, overlap or are "
-                       "out of order; refused");
-    if (info->done_count && info->done[info->done_count - 1].end > info->pass_length)
-        return out_of_range("the end of the last interval done",
-                            info->done[info->done_count - 1].end, info->pass_length, why);
-    return 0;
+    int rc = check_list("done", info->done, info->done_count, info->pass_length, why);
+    if (rc == 0) rc = check_list("failed", info->failed, info->failed_count, info->cursor, why);
+    if (rc == 0 && find_common(info, &common))
+        rc = why_set(why, FAULT_RANGE,
+                     "checkpoint: sample %" PRIu64 " is in 'done' and in 'failed'; "
+                     "refused",
+                     common);
+    return rc;
 }
 
 const struct checkpoint_record *checkpoint_manifest_find(const struct checkpoint_manifest *self,
@@ -78,14 +108,25 @@ static json_t *hex(const struct hash *hash)
     return json_string(hash_to_hex(hash, text));
 }
 
+static json_t *pack_list(const struct interval *list, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(array,
+                              json_pack("[o, o]", number(list[i].begin), number(list[i].end)));
+    return array;
+}
+
 static json_t *pack_data(const struct checkpoint_info *info)
 {
-    json_t *done = json_array();
-    for (size_t i = 0; i < info->done_count; i++)
-        json_array_append_new(
-            done, json_pack("[o, o]", number(info->done[i].begin), number(info->done[i].end)));
-    return json_pack("{s: o, s: o, s: o, s: o}", "pass", number(info->pass), "pass_length",
-                     number(info->pass_length), "cursor", number(info->cursor), "done", done);
+    json_t *data = json_pack("{s: o, s: o, s: o, s: o}", "pass", number(info->pass), "pass_length",
+                             number(info->pass_length), "cursor", number(info->cursor), "done",
+                             pack_list(info->done, info->done_count));
+    if (info->failed_count == 0) return data;
+    json_t *failed = pack_list(info->failed, info->failed_count);
+    if (json_object_set_new(data, "failed", failed) == 0) return data;
+    json_decref(data);
+    return NULL;
 }
 
 static json_t *pack_state(const struct checkpoint_manifest *self)
@@ -173,27 +214,28 @@ static int get_hash(const json_t *object, const char *place, const char *key, st
     return 0;
 }
 
-static int get_done(const json_t *data, const char *place, struct why *why,
-                    struct checkpoint_info *info)
+// After a fault, too, the list that it leaves is to be freed.
+static int get_list(const json_t *data, const char *place, const char *key, struct why *why,
+                    const struct interval **ret_list, size_t *ret_count)
 {
     const json_t *array;
-    const int rc = strict_json_array(data, place, "done", CHECKPOINT_DONE_MAX, why, &array);
+    const int rc = strict_json_array(data, place, key, CHECKPOINT_DONE_MAX, why, &array);
     if (rc < 0) return rc;
     const size_t count = json_array_size(array);
-    struct interval *done = calloc(count + 1, sizeof *done);
-    if (!done) return why_set(why, FAULT_MEMORY, "%s: %zu intervals; not read", place, count);
-    info->done = done;
-    info->done_count = count;
+    struct interval *list = calloc(count + 1, sizeof *list);
+    if (!list) return why_set(why, FAULT_MEMORY, "%s: %zu intervals; not read", place, count);
+    *ret_list = list;
+    *ret_count = count;
     for (size_t i = 0; i < count; i++) {
         const json_t *pair = json_array_get(array, i);
         const json_t *begin = json_array_get(pair, 0), *end = json_array_get(pair, 1);
         if (json_array_size(pair) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
             json_integer_value(begin) < 0 || json_integer_value(end) < 0)
             return why_set(why, FAULT_FORMAT,
-                           "%s: interval %zu done is not a pair of numbers; "
+                           "%s: interval %zu in '%s' is not a pair of numbers; "
                            "refused",
-                           place, i);
-        done[i] = (struct interval){ (uint64_t)json_integer_value(begin),
+                           place, i, key);
+        list[i] = (struct interval){ (uint64_t)json_integer_value(begin),
                                      (uint64_t)json_integer_value(end) };
     }
     return 0;
@@ -222,7 +264,9 @@ static int get_info(const json_t *root, const char *place, struct why *why,
                                 why, numbers[i].ret);
     if (rc == 0) rc = get_hash(root, place, "digest", why, &info->digest);
     if (rc == 0) rc = get_hash(root, place, "layout", why, &info->layout);
-    if (rc == 0) rc = get_done(data, place, why, info);
+    if (rc == 0) rc = get_list(data, place, "done", why, &info->done, &info->done_count);
+    if (rc == 0 && json_object_get(data, "failed"))
+        rc = get_list(data, place, "failed", why, &info->failed, &info->failed_count);
     return rc < 0 ? rc : checkpoint_manifest_check(info, why);
 }
 
@@ -313,9 +357,14 @@ int checkpoint_manifest_unpack(const char *place, const char *text, size_t count
     if (rc == 0) rc = get_state(root, place, why, ret_manifest);
     if (rc == 0) rc = get_files(root, place, why, ret_manifest);
     json_decref(root);
-    if (rc < 0) {
-        free((void *)(uintptr_t)ret_manifest->info.done);
-        ret_manifest->info.done = NULL;
-    }
+    if (rc < 0) checkpoint_manifest_clear(ret_manifest);
     return rc;
+}
+
+void checkpoint_manifest_clear(struct checkpoint_manifest *self)
+{
+    free((void *)(uintptr_t)self->info.done);
+    free((void *)(uintptr_t)self->info.failed);
+    self->info.done = self->info.failed = NULL;
+    self->info.done_count = self->info.failed_count = 0;
 }

@@ -7,11 +7,17 @@
 //
 //     {"format": "shoal checkpoint", "version": 1, "protocol": 1, "run": "a", "epoch": 3,
 //      "step": 120, "digest": "<64 hex>", "layout": "<64 hex>", "created_unix_s": 1700000000,
-//      "data": {"pass": 0, "pass_length": 1000, "cursor": 640, "done": [[0, 512], [544, 640]]},
+//      "data": {"pass": 0, "pass_length": 1000, "cursor": 640, "done": [[0, 512], [544, 640]],
+//               "failed": [[520, 530]]},
 //      "state": [{"name": "m", "tag": "reshard", "elements": 100, "element_bytes": 4,
 //                 "saved": true}],
 //      "files": [{"name": "config.json", "bytes": 540, "sha256": "<64 hex>"}, ...],
 //      "sha256": "<64 hex>"}
+//
+// Samples are numbered from the start of the pass, [begin, end). "failed" is left out if it is empty,
+// and a text without it has none: so the manifest of a run that gave up no sample is what it was
+// before there was this key, and the version is the same. A program that does not know the key
+// takes such samples for samples still to be trained.
 
 #include "common/checkpoint/checkpoint.h"
 
@@ -24,7 +30,7 @@ struct checkpoint_record {
 };
 
 struct checkpoint_manifest {
-    struct checkpoint_info info; // info.done is owned (malloc) if the manifest was unpacked
+    struct checkpoint_info info; // Its lists are owned (malloc) if the manifest was unpacked
     struct checkpoint_record files[CHECKPOINT_FILES_MAX];
     size_t file_count;
     struct tags_item items[CHECKPOINT_ITEMS_MAX];
@@ -40,9 +46,12 @@ int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why 
                              char **ret_text, size_t *ret_count);
 
 // Total: any bytes give a manifest whose fields are in range, or a refusal with its reason. The
-// caller frees info.done.
+// caller clears it.
 int checkpoint_manifest_unpack(const char *place, const char *text, size_t count, struct why *why,
                                struct checkpoint_manifest *ret_manifest);
+
+// Frees the lists of a manifest that was unpacked.
+void checkpoint_manifest_clear(struct checkpoint_manifest *self);
 
 const struct checkpoint_record *checkpoint_manifest_find(const struct checkpoint_manifest *self,
                                                          const char *name);

@@ -219,7 +219,7 @@ void checkpoint_close(checkpoint_t **self)
 {
     if (!*self) return;
     if ((*self)->dir >= 0) close((*self)->dir);
-    free((void *)(uintptr_t)(*self)->manifest.info.done);
+    checkpoint_manifest_clear(&(*self)->manifest);
     free(*self);
     *self = NULL;
 }

@@ -70,7 +70,9 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
                                     .pass_length = CHECKPOINT_NUMBER_MAX,
                                     .cursor = job->undone.cursor,
                                     .done = done,
-                                    .done_count = done_list(&job->undone, done) };
+                                    .done_count = done_list(&job->undone, done),
+                                    .failed = job->undone.failed,
+                                    .failed_count = job->undone.failed_count };
     snprintf(info.run, sizeof info.run, "%s", options->run_id);
     // The optimizer's state that all members share
     struct state state;

@@ -55,8 +55,9 @@ static bool check_manifest(const char *text, size_t count)
     ensure(again && checkpoint_manifest_unpack("it", packed, packed_count, &why, again) == 0);
     ensure(again->file_count == manifest.file_count && again->item_count == manifest.item_count);
     ensure(again->info.step == manifest.info.step && again->info.cursor == manifest.info.cursor);
-    free((void *)(uintptr_t)again->info.done);
-    free((void *)(uintptr_t)manifest.info.done);
+    ensure(again->info.failed_count == manifest.info.failed_count);
+    checkpoint_manifest_clear(again);
+    checkpoint_manifest_clear(&manifest);
     free(again);
     free(packed);
     return true;
@@ -75,7 +76,7 @@ bool checkpoint_fuzz_check(const uint8_t *bytes, size_t count)
 
 void checkpoint_fuzz_write_seeds(const char *folder)
 {
-    static const struct interval done[] = { { 0, 512 }, { 544, 640 } };
+    static const struct interval done[] = { { 0, 512 }, { 544, 640 } }, failed[] = { { 520, 530 } };
     static struct checkpoint_manifest manifest = {
         .info = { .run = "demo",
                   .epoch = 3,
@@ -85,7 +86,9 @@ void checkpoint_fuzz_write_seeds(const char *folder)
                   .pass_length = 1000,
                   .cursor = 640,
                   .done = done,
-                  .done_count = 2 },
+                  .done_count = 2,
+                  .failed = failed,
+                  .failed_count = 1 },
         .files = { { .name = "config.json", .bytes = 540 }, { .name = "model.safetensors" } },
         .file_count = 2
     };

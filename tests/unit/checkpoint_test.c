@@ -74,6 +74,75 @@ static void everything_comes_back(void **unused)
     assert_int_equal(access(file_path("step-00000120", "secrets.txt"), F_OK), -1);
 }
 
+// Returns the text of the manifest of step 5, to be freed.
+static char *manifest_text(void)
+{
+    char *text;
+    size_t count;
+    assert_rc(dirfile_slurp(AT_FDCWD, file_path("step-00000005", "shoal.json"), false, 1 << 20,
+                            &why, &text, &count),
+              0);
+    return text;
+}
+
+static void what_failed_comes_back(void **unused)
+{
+    (void)unused;
+    static const struct interval failed[] = { { 512, 513 }, { 520, 544 } };
+    struct checkpoint_info info = info_of(5);
+    const struct checkpoint_parts parts = parts_of(1);
+    checkpoint_t *checkpoint;
+    info.failed = failed, info.failed_count = 2; // Between the two that are done, one touches each
+    assert_rc(checkpoint_write(root, &info, &parts, &layout, params, &why), 0);
+    assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
+    const struct checkpoint_info *back = checkpoint_info(checkpoint);
+    assert_int_equal(back->done_count, 2);
+    assert_memory_equal(back->done, done, sizeof done);
+    assert_int_equal(back->failed_count, 2);
+    assert_memory_equal(back->failed, failed, sizeof failed);
+    checkpoint_close(&checkpoint);
+
+    assert_rc(write_step(5, 1), 0); // None: no such key, as before there was one
+    char *text = manifest_text();
+    assert_null(strstr(text, "failed"));
+    free(text);
+    assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
+    assert_int_equal(checkpoint_info(checkpoint)->failed_count, 0);
+    checkpoint_close(&checkpoint);
+}
+
+// Both lists as long as they may be, of numbers as long as they may be.
+static void the_longest_manifest_comes_back(void **unused)
+{
+    (void)unused;
+    static struct interval odd[CHECKPOINT_DONE_MAX], even[CHECKPOINT_DONE_MAX];
+    static struct checkpoint_manifest back;
+    struct checkpoint_manifest *manifest = calloc(1, sizeof *manifest);
+    const uint64_t first = CHECKPOINT_NUMBER_MAX - 2 * CHECKPOINT_DONE_MAX;
+    char *text;
+    size_t count;
+    assert_non_null(manifest);
+    for (uint64_t i = 0; i < CHECKPOINT_DONE_MAX; i++) {
+        even[i] = (struct interval){ first + 2 * i, first + 2 * i + 1 };
+        odd[i] = (struct interval){ first + 2 * i + 1, first + 2 * i + 2 };
+    }
+    manifest->info = info_of(5);
+    manifest->info.layout = layout_hash(&layout);
+    manifest->info.pass_length = manifest->info.cursor = CHECKPOINT_NUMBER_MAX;
+    manifest->info.done = even, manifest->info.failed = odd;
+    manifest->info.done_count = manifest->info.failed_count = CHECKPOINT_DONE_MAX;
+    assert_rc(checkpoint_manifest_pack(manifest, &why, &text, &count), 0);
+    assert_true(count < CHECKPOINT_MANIFEST_BYTES_MAX);
+    assert_rc(checkpoint_manifest_unpack("shoal.json", text, count, &why, &back), 0);
+    assert_int_equal(back.info.done_count, CHECKPOINT_DONE_MAX);
+    assert_memory_equal(back.info.done, even, sizeof even);
+    assert_int_equal(back.info.failed_count, CHECKPOINT_DONE_MAX);
+    assert_memory_equal(back.info.failed, odd, sizeof odd);
+    checkpoint_manifest_clear(&back);
+    free(manifest);
+    free(text);
+}
+
 static void state_comes_back_by_interval_and_only_as_registered(void **unused)
 {
     (void)unused;
@@ -136,10 +205,22 @@ static void wrong_facts_are_not_written(void **unused)
     not_written(&info, &parts, FAULT_RANGE, "cursor is 1001, allowed is 0 to 1000");
     info = info_of(1);
     info.pass_length = info.cursor = 639;
-    not_written(&info, &parts, FAULT_RANGE, "the last interval done is 640");
+    not_written(&info, &parts, FAULT_RANGE, "the last interval in 'done' is 640");
     info = info_of(1);
     info.done = untidy;
-    not_written(&info, &parts, FAULT_RANGE, "intervals done");
+    not_written(&info, &parts, FAULT_RANGE, "the intervals in 'done' are");
+    info = info_of(1);
+    info.failed = untidy, info.failed_count = 2;
+    not_written(&info, &parts, FAULT_RANGE, "the intervals in 'failed' are");
+    info.failed = (struct interval[]){ { 530, 531 }, { 639, 641 } };
+    not_written(&info, &parts, FAULT_RANGE,
+                "the last interval in 'failed' is 641, allowed is 0 to 640");
+    info.failed = (struct interval[]){ { 530, 531 }, { 543, 545 } };
+    not_written(&info, &parts, FAULT_RANGE, "sample 544 is in 'done' and in 'failed'");
+    info.failed = (struct interval[]){ { 0, 1 }, { 530, 531 } };
+    not_written(&info, &parts, FAULT_RANGE, "sample 0 is in 'done' and in 'failed'");
+    info.failed_count = CHECKPOINT_DONE_MAX + 1;
+    not_written(&info, &parts, FAULT_RANGE, "the number of intervals in 'failed' is 65537");
     info = info_of(1);
     info.epoch = UINT64_MAX;
     not_written(&info, &parts, FAULT_RANGE, "epoch is 18446744073709551615");
@@ -312,18 +393,16 @@ static void what_is_not_ours_is_refused(void **unused)
 static void forge(void (*change)(struct checkpoint_manifest *))
 {
     static struct checkpoint_manifest manifest;
-    const char *path = file_path("step-00000005", "shoal.json");
-    char *text;
+    char *text = manifest_text();
     size_t count;
-    assert_rc(dirfile_slurp(AT_FDCWD, path, false, 1 << 20, &why, &text, &count), 0);
-    assert_rc(checkpoint_manifest_unpack("shoal.json", text, count, &why, &manifest), 0);
+    assert_rc(checkpoint_manifest_unpack("shoal.json", text, strlen(text), &why, &manifest), 0);
     free(text);
-    struct interval *kept = (void *)(uintptr_t)manifest.info.done;
-    change(&manifest);
-    assert_rc(checkpoint_manifest_pack(&manifest, &why, &text, &count), 0);
-    write_text(path, text);
+    struct checkpoint_manifest forged = manifest;
+    change(&forged);
+    assert_rc(checkpoint_manifest_pack(&forged, &why, &text, &count), 0);
+    write_text(file_path("step-00000005", "shoal.json"), text);
     free(text);
-    free(kept);
+    checkpoint_manifest_clear(&manifest);
 }
 
 static void climb(struct checkpoint_manifest *m) { strcpy(m->files[0].name, "../../etc/passwd"); }
@@ -332,6 +411,10 @@ static void no_params(struct checkpoint_manifest *m) { m->files[1] = m->files[--
 static void without_state(struct checkpoint_manifest *m) { m->file_count = 2; }
 static void another_digest(struct checkpoint_manifest *m) { m->info.digest.bytes[0] ^= 1; }
 static void cursor_outside(struct checkpoint_manifest *m) { m->info.cursor = 1001; }
+static void trained_and_failed(struct checkpoint_manifest *m)
+{
+    m->info.failed = m->info.done, m->info.failed_count = 1;
+}
 static void huge_item(struct checkpoint_manifest *m) { m->items[0].elements = (uint64_t)1 << 47; }
 static void same_item(struct checkpoint_manifest *m) { strcpy(m->items[1].name, m->items[0].name); }
 
@@ -348,6 +431,7 @@ static void forged_manifests_lead_nowhere(void **unused)
         { no_params, FAULT_CORRUPT, "does not list model.safetensors" },
         { without_state, FAULT_CORRUPT, "does not list state-moment.bin" },
         { cursor_outside, FAULT_RANGE, "cursor is 1001" },
+        { trained_and_failed, FAULT_RANGE, "sample 0 is in 'done' and in 'failed'" },
         { huge_item, FAULT_CORRUPT,
           "does not list state-moment.bin with the 562949953421312 "
           "bytes" },
@@ -480,7 +564,8 @@ static void a_hugging_face_folder_is_loaded(void **unused)
     assert_rc(hf_folder_load("/no/such/folder", &layout, loaded, &why), FAULT_NOT_FOUND);
 }
 
-TESTS(CHECKPOINT_TEST(everything_comes_back),
+TESTS(CHECKPOINT_TEST(everything_comes_back), CHECKPOINT_TEST(what_failed_comes_back),
+      CHECKPOINT_TEST(the_longest_manifest_comes_back),
       CHECKPOINT_TEST(state_comes_back_by_interval_and_only_as_registered),
       CHECKPOINT_TEST(wrong_facts_are_not_written), CHECKPOINT_TEST(hostile_names_are_not_written),
       CHECKPOINT_TEST(any_flipped_byte_is_refused_by_name),
