@@ -81,7 +81,8 @@ enum table_answer table_put(struct table *self, uint8_t state, uint64_t number,
                             const struct interval *list, uint32_t count);
 
 // What will be trained if nothing that is pending gets done: all from *ret_cursor on, and the list
-// below it. So a checkpoint says where the data stood before the open round.
+// below it. So a checkpoint says where the data stood before the open round. Room for as many
+// intervals as the table has entries always suffices.
 enum table_answer table_undealt(const struct table *self, uint64_t *ret_cursor,
                                 struct interval *ret_list, uint32_t list_max, uint32_t *ret_count);
 

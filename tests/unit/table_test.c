@@ -109,6 +109,18 @@ static void answer_some(struct table *table, uint64_t round)
     model_move(list, count, what == 1 ? TABLE_FAILED : TABLE_DONE, 0);
 }
 
+// A table and its model after some deals of all numbers and their answers.
+static void make_some_table(struct table *ret_table)
+{
+    model_init();
+    table_init(ret_table, memory, CAPACITY, 100, 0);
+    for (int step = 0; step < 40; step++) {
+        const uint64_t round = 1 + roll(ROUNDS);
+        if (roll(2)) deal_some(ret_table, round);
+        else answer_some(ret_table, round);
+    }
+}
+
 static void nothing_is_lost_and_nothing_done_twice(void **state)
 {
     (void)state;
@@ -289,6 +301,137 @@ static void a_stored_table_loads(void **state)
     }
 }
 
+// Any table, whoever its numbers belong to, from the entries that a snapshot has of it.
+static void a_table_loads_from_its_entries(void **state)
+{
+    (void)state;
+    uint32_t pending = 0, failed = 0;
+    for (uint64_t seed = 200; seed < 240; seed++) {
+        struct table table, loaded;
+        prng = seed;
+        make_some_table(&table);
+        table_init(&loaded, other_memory, CAPACITY, 100, table.cursor);
+        assert_true(table_load(&loaded, table.entries, table.count));
+        assert_true(table_equal(&table, &loaded));
+        assert_same_as_model(&loaded);
+        for (uint32_t i = 0; i < table.count; i++) {
+            pending |= table.entries[i].state == TABLE_PENDING ? 1u << table.entries[i].number : 0;
+            failed += table.entries[i].state == TABLE_FAILED;
+        }
+        // One entry too many, and a cursor that is not theirs
+        if (table.count == 0) continue;
+        table_init(&loaded, other_memory, table.count - 1, 100, table.cursor);
+        assert_false(table_load(&loaded, table.entries, table.count));
+        table_init(&loaded, other_memory, CAPACITY, 100, table.entries[table.count - 1].end - 1);
+        assert_false(table_load(&loaded, table.entries, table.count));
+    }
+    assert_int_equal(pending, 0x1e); // All four numbers were among them
+    assert_true(failed > 40);
+}
+
+// It says what a copy says in which nothing is pending any more.
+static void what_is_undealt_is_what_returning_all_would_leave(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 300; seed < 400; seed++) {
+        struct table table, copy;
+        uint64_t cursor = 42;
+        uint32_t count = 42, other_count;
+        prng = seed;
+        make_some_table(&table);
+        table_init(&copy, other_memory, CAPACITY, 100, table.cursor);
+        assert_true(table_load(&copy, table.entries, table.count));
+        for (uint64_t round = 1; round <= ROUNDS; round++)
+            assert_int_equal(table_return_rest(&copy, round), TABLE_OK);
+        assert_int_equal(table_list(&copy, TABLE_TODO, 0, other_list, SAMPLES, &other_count),
+                         TABLE_OK);
+        assert_int_equal(table_undealt(&table, &cursor, list, table.count, &count), TABLE_OK);
+        assert_int_equal(cursor, copy.cursor);
+        assert_int_equal(count, other_count);
+        assert_memory_equal(list, other_list, count * sizeof *list);
+        if (count == 0) continue;
+        other_count = 42;
+        assert_int_equal(table_undealt(&table, &cursor, list, count - 1, &other_count),
+                         TABLE_LIST_FULL);
+        assert_int_equal(other_count, 42);
+    }
+}
+
+static void what_is_undealt_at_the_edges(void **state)
+{
+    (void)state;
+    const uint64_t end = UINT64_MAX;
+    const struct {
+        uint64_t cursor;
+        struct wire_table_entry entries[4];
+        uint32_t entry_count;
+        uint64_t undealt_cursor;
+        struct interval undealt[2];
+        uint32_t undealt_count;
+    } cases[] = {
+        { 9, { { 0 } }, 0, 9, { { 0 } }, 0 }, // All is done
+        // Two numbers side by side are one interval; a third is apart
+        { 20,
+          { { 2, 4, TABLE_PENDING, 1 }, { 4, 7, TABLE_PENDING, 2 }, { 9, 11, TABLE_PENDING, 1 } },
+          3,
+          20,
+          { { 2, 7 }, { 9, 11 } },
+          2 },
+        // What was returned joins what is pending on both sides
+        { 20,
+          { { 2, 4, TABLE_PENDING, 1 }, { 4, 6, TABLE_TODO, 0 }, { 6, 7, TABLE_PENDING, 2 } },
+          3,
+          20,
+          { { 2, 7 } },
+          1 },
+        // Pending at the cursor draws it back, through two numbers, as far as to what failed
+        { 20,
+          { { 2, 4, TABLE_PENDING, 3 },
+            { 4, 6, TABLE_FAILED, 0 },
+            { 6, 9, TABLE_PENDING, 1 },
+            { 9, 20, TABLE_PENDING, 2 } },
+          4,
+          6,
+          { { 2, 4 } },
+          1 },
+        // What failed at the cursor holds it
+        { 20,
+          { { 5, 19, TABLE_PENDING, 1 }, { 19, 20, TABLE_FAILED, 0 } },
+          2,
+          20,
+          { { 5, 19 } },
+          1 },
+        { 20, { { 0, 20, TABLE_FAILED, 0 } }, 1, 20, { { 0 } }, 0 },
+        // No sample is left behind the cursor
+        { end, { { 0 } }, 0, end, { { 0 } }, 0 },
+        { end, { { 7, 9, TABLE_TODO, 0 } }, 1, end, { { 7, 9 } }, 1 },
+        { end, { { end - 9, end, TABLE_FAILED, 0 } }, 1, end, { { 0 } }, 0 },
+        { end,
+          { { end - 9, end - 2, TABLE_TODO, 0 }, { end - 2, end, TABLE_PENDING, end } },
+          2,
+          end - 9,
+          { { 0 } },
+          0 },
+        { end,
+          { { end - 9, end - 2, TABLE_PENDING, 1 }, { end - 2, end, TABLE_FAILED, 0 } },
+          2,
+          end,
+          { { end - 9, end - 2 } },
+          1 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct table table;
+        uint64_t cursor;
+        uint32_t count;
+        table_init(&table, memory, 4, 100, cases[i].cursor);
+        assert_true(table_load(&table, cases[i].entries, cases[i].entry_count));
+        assert_int_equal(table_undealt(&table, &cursor, list, 4, &count), TABLE_OK);
+        assert_int_equal(cursor, cases[i].undealt_cursor);
+        assert_int_equal(count, cases[i].undealt_count);
+        assert_memory_equal(list, cases[i].undealt, count * sizeof *list);
+    }
+}
+
 static void a_damaged_table_is_noticed(void **state)
 {
     (void)state;
@@ -312,8 +455,7 @@ static void a_damaged_table_is_noticed(void **state)
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         struct table table;
         table_init(&table, memory, 4, 100, 20);
-        memcpy(table.entries, tables[i].entries, sizeof tables[i].entries);
-        table.count = tables[i].count;
+        assert_int_equal(table_load(&table, tables[i].entries, tables[i].count), tables[i].sound);
         assert_int_equal(table_check(&table), tables[i].sound);
     }
 }
@@ -360,4 +502,6 @@ TESTS(TEST(nothing_is_lost_and_nothing_done_twice),
       TEST(a_round_returned_whole_leaves_no_trace),
       TEST(a_deal_crosses_passes_and_takes_returned_first), TEST(what_is_refused_changes_nothing),
       TEST(the_last_positions_can_be_dealt), TEST(a_stored_table_loads),
-      TEST(a_damaged_table_is_noticed), TEST(slices_of_a_deal_tile_its_list))
+      TEST(a_table_loads_from_its_entries), TEST(what_is_undealt_is_what_returning_all_would_leave),
+      TEST(what_is_undealt_at_the_edges), TEST(a_damaged_table_is_noticed),
+      TEST(slices_of_a_deal_tile_its_list))
