@@ -1,0 +1,154 @@
+// learner_save_test -- SAVE goes through the learner's thread to a checkpoint on disk, and that is
+// read back. Each sample below the cursor is trained, still to be trained, or given up, as the job
+// says.
+
+#include "common/checkpoint/checkpoint.h"
+#include "common/crypto/merkle.h"
+#include "common/learner/learner_inside.h"
+#include "common/model/genesis.h"
+#include "common/model/model_tensors.h"
+#include "tests/unit/folder_fixture.h"
+
+#include <czmq.h>
+#include <string.h>
+
+enum { SAMPLES = 32, STEP = 9, TENSORS_MAX = 64, WAIT_MS = 60000 };
+
+static const struct model_shape shape = { .vocab = 16,
+                                          .dim = 8,
+                                          .layers = 1,
+                                          .heads = 2,
+                                          .kv_heads = 1,
+                                          .head_dim = 4,
+                                          .ffn = 8,
+                                          .seq_len_max = 8,
+                                          .rope_theta = 10000,
+                                          .rms_eps = 1e-5 };
+
+static struct layout_tensor tensors[TENSORS_MAX];
+static struct learner_options options;
+static struct learner learner; // What LOAD leaves, without a genesis folder
+
+static void serve(struct worker *worker, void *arg)
+{
+    struct learner *self = arg;
+    struct job job;
+    self->worker = worker;
+    while (worker_next(worker, -1, &job) != WORKER_END) learner_save(self, job.body);
+}
+
+static void make_learner(void)
+{
+    struct compute_device device;
+    const struct optimizer_settings settings = { .decay = 0.9f, .chunk = 4, .topk = 2 };
+    struct compute_config config = { .shape = shape, .micro_batch = 1, .seq = 8 };
+    assert_int_equal(compute_find("cpu", NULL, &device), 0);
+    assert_true(model_tensor_count(&shape) <= TENSORS_MAX);
+    assert_int_equal(model_tensors_layout(&shape, tensors, NULL, &learner.layout), 0);
+    const struct optimizer_place place = {
+        &shape, &learner.layout, { 0, learner.layout.total }, NULL
+    };
+    assert_int_equal(optimizer_new(&optimizer_distro, &place, &settings, NULL, &learner.optimizer),
+                     0);
+    optimizer_ask(learner.optimizer, &config);
+    assert_int_equal(compute_new(&device, &config, NULL, &learner.compute), 0);
+    assert_int_equal(optimizer_begin(learner.optimizer, learner.compute, NULL), 0);
+    learner.params = compute_host(learner.compute);
+    genesis_fill(&shape, 5, learner.params);
+    assert_int_equal(compute_push(learner.compute, NULL), 0);
+    learner.digest = digest_of(learner.params, learner.layout.total);
+    learner.step = STEP;
+    learner.holding = true;
+    strcpy(learner.config_json, "{\"torch_dtype\": \"float32\"}");
+    put("tokenizer.json", "{}", 2);
+    options = (struct learner_options){
+        .run_id = "r", .checkpoint_root = folder, .tokenizer_dir = folder, .keep = 1
+    };
+    learner.options = &options;
+}
+
+static void free_learner(void)
+{
+    compute_destroy(&learner.compute);
+    optimizer_destroy(&learner.optimizer);
+}
+
+// One job, as the checkpointer's core sends it.
+static void save(const struct wire_undone *undone)
+{
+    _Alignas(8) static uint8_t packed[1 << 16], room[1 << 16];
+    const struct wire_save job = {
+        .epoch = 3, .step = STEP, .digest = learner.digest, .undone = *undone
+    };
+    struct wire_arena arena = { .bytes = room, .max = sizeof room };
+    struct worker *worker = worker_new(PORT_LEARNER, serve, &learner);
+    const size_t count = wire_pack_body(FRAME_SAVE, &job, packed, sizeof packed);
+    zmq_pollitem_t item = { .socket = worker_socket(worker), .events = ZMQ_POLLIN };
+    const void *body;
+    uint16_t kind;
+    assert_true(count > 0);
+    worker_send(worker, FRAME_SAVE, packed, count);
+    assert_int_equal(zmq_poll(&item, 1, WAIT_MS), 1);
+    assert_true(worker_take(worker, &arena, &kind, &body));
+    worker_destroy(&worker);
+    assert_int_equal(kind, FRAME_SAVED);
+    const struct wire_saved *saved = body;
+    assert_string_equal(saved->reason, "");
+    assert_true(saved->ok && saved->step == STEP);
+}
+
+static bool has(const struct interval *list, size_t count, uint64_t sample)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].begin <= sample && sample < list[i].end) return true;
+    return false;
+}
+
+static void assert_saved_as(const struct wire_undone *undone)
+{
+    checkpoint_t *checkpoint;
+    struct why why = { 0 };
+    if (checkpoint_open(folder, STEP, "r", &why, &checkpoint) < 0) fail_msg("%s", why.text);
+    const struct checkpoint_info *info = checkpoint_info(checkpoint);
+    assert_int_equal(info->cursor, undone->cursor);
+    for (uint64_t i = 0; i < SAMPLES; i++) {
+        const bool failed = has(undone->failed, undone->failed_count, i);
+        const bool todo = i >= undone->cursor || has(undone->returned, undone->returned_count, i);
+        assert_int_equal(has(info->failed, info->failed_count, i), failed);
+        assert_int_equal(has(info->done, info->done_count, i), !failed && !todo);
+    }
+    checkpoint_close(&checkpoint);
+}
+
+static void what_was_given_up_is_neither_done_nor_to_be_trained(void **state)
+{
+    (void)state;
+    static struct {
+        uint64_t cursor;
+        struct interval returned[3], failed[3];
+        uint32_t returned_count, failed_count;
+    } cases[] = {
+        { .cursor = 0 },
+        { .cursor = 20 },
+        { 20, { { 3, 5 } }, { { 8, 9 } }, 1, 1 },
+        { 20, { { 3, 5 } }, { { 5, 9 } }, 1, 1 }, // They touch
+        { 20, { { 5, 9 }, { 11, 12 } }, { { 3, 5 }, { 9, 11 }, { 12, 13 } }, 2, 3 },
+        { 20, { { 0, 1 } }, { { 19, 20 } }, 1, 1 }, // At both ends
+        { 20, { { 18, 19 } }, { { 0, 2 }, { 19, 20 } }, 1, 2 },
+        { 20, { { 0, 0 } }, { { 0, 20 } }, 0, 1 }, // All of it
+        { 20, { { 4, 19 } }, { { 0, 4 }, { 19, 20 } }, 1, 2 },
+    };
+    make_learner();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct wire_undone undone = { .cursor = cases[i].cursor,
+                                            .returned = cases[i].returned,
+                                            .returned_count = cases[i].returned_count,
+                                            .failed = cases[i].failed,
+                                            .failed_count = cases[i].failed_count };
+        save(&undone);
+        assert_saved_as(&undone);
+    }
+    free_learner();
+}
+
+TESTS(FOLDER_TEST(what_was_given_up_is_neither_done_nor_to_be_trained))
