@@ -92,6 +92,102 @@ static void a_snapshot_knows_the_restore_and_the_way_back(void **state)
     free(run), free(again), free(after);
 }
 
+// ---- samples that failed ------------------------------------------------------------------------
+
+_Alignas(16) static uint8_t packed[1 << 16], room[1 << 20], part[RUN_PART_BYTES];
+
+// A body as it comes back from the disk. Good until the next call.
+static const void *stored(uint16_t kind, const void *body)
+{
+    struct wire_arena arena = { .bytes = room, .max = sizeof room };
+    struct wire_refusal refusal;
+    const void *back;
+    const size_t count = wire_pack_body(kind, body, packed, sizeof packed);
+    assert_true(count > 0);
+    assert_true(wire_unpack_body(packed, count, kind, &arena, &back, &refusal));
+    return back;
+}
+
+static void deal_to(struct run *run, uint64_t number, uint64_t count)
+{
+    struct interval list[8];
+    uint32_t listed;
+    assert_int_equal(table_deal(&run->table, number, count, list, 8, &listed), TABLE_OK);
+}
+
+// No round gives up a sample, so the tests do.
+static void give_up(struct run *run, uint64_t number, uint64_t sample)
+{
+    const struct interval list = { sample, sample + 1 };
+    assert_int_equal(table_fail(&run->table, number, &list, 1), TABLE_OK);
+}
+
+// One letter a sample from 0 on: done, todo, pending, failed. Those behind the last are todo.
+static void assert_table(const struct run *run, const char *wanted)
+{
+    static const char letters[] = {
+        [TABLE_DONE] = 'd', [TABLE_TODO] = 't', [TABLE_PENDING] = 'p', [TABLE_FAILED] = 'f'
+    };
+    char is[32] = { 0 };
+    for (uint64_t i = 0; i < strlen(wanted); i++) is[i] = letters[table_state_at(&run->table, i)];
+    assert_string_equal(is, wanted);
+    assert_true(table_check(&run->table));
+    assert_true(run->table.cursor <= strlen(wanted));
+}
+
+// A checkpoint of WAY_BACK, with samples in every state, and one trained on.
+static struct run *run_with_failed(void)
+{
+    struct run *run = new_run();
+    const struct interval done[] = { { 0, 2 }, { 4, 5 } }, later[] = { { 2, 3 }, { 5, 6 } };
+    run_apply(run, FRAME_RECORD_GENESIS,
+              &(struct wire_record_genesis){ .run = "r", .step = WAY_BACK });
+    run_apply(run, FRAME_RECORD_DATA, &(struct wire_record_data){ .samples = 1000 });
+    deal_to(run, 1, 6);
+    deal_to(run, 2, 6);
+    assert_int_equal(table_done(&run->table, 1, done, 2), TABLE_OK);
+    give_up(run, 1, 3), give_up(run, 2, 8), give_up(run, 2, 11); // The last one at the cursor
+    assert_table(run, "ddpfdpppfppf");
+    run_apply(run, FRAME_RECORD_CHECKPOINT,
+              &(struct wire_checkpoint){ .step = WAY_BACK, .digest = hash(20), .name = "it" });
+    assert_int_equal(table_done(&run->table, 1, later, 2), TABLE_OK);
+    give_up(run, 2, 6);
+    deal_to(run, 3, 2);
+    run->step = STEP;
+    assert_table(run, "dddfddfpfppfpp");
+    return run;
+}
+
+static const char way_back_table[] = "ddtfdtttfttf";
+
+static void a_restore_keeps_what_had_failed(void **state)
+{
+    (void)state;
+    struct run *run = run_with_failed();
+    struct wire_record_restore back = run_way_back(run);
+    back.epoch = EPOCH;
+    run_apply(run, FRAME_RECORD_RESTORE, stored(FRAME_RECORD_RESTORE, &back));
+    assert_int_equal(run->step, WAY_BACK);
+    assert_table(run, way_back_table); // What failed later is tried again
+    // It is never dealt again
+    deal_to(run, 4, 8);
+    assert_table(run, "ddpfdpppfppfpp");
+    free(run);
+}
+
+static void a_snapshot_keeps_what_failed(void **state)
+{
+    (void)state;
+    struct run *run = run_with_failed(), *again = new_run();
+    const struct wire_snapshot snapshot = run_to_snapshot(run, part);
+    assert_true(run_from_snapshot(again, stored(FRAME_SNAPSHOT, &snapshot)));
+    assert_table(again, "dddfddfpfppfpp");
+    assert_true(table_equal(&again->table, &run->table)); // The numbers, too
+    take_back(again);
+    assert_table(again, way_back_table);
+    free(run), free(again);
+}
+
 static void what_is_given_up_is_beyond_and_before(void **state)
 {
     (void)state;
@@ -117,21 +213,51 @@ static void the_newest_is_of_the_latest_epoch(void **state)
 }
 
 static struct checkpointer checkpointer;
-static uint8_t out_bytes[1 << 16];
+static uint8_t out_bytes[1 << 18];
 static struct effect effects[64];
 
-static struct outbox hear_run(const struct wire_run *run)
+static struct outbox hear(uint16_t kind, const void *body)
 {
     struct outbox out = { effects, 0, 64, out_bytes, 0, sizeof out_bytes };
     struct member *member = &checkpointer.member;
     const struct msg in = { .now_ms = 1000,
-                            .kind = FRAME_RUN,
+                            .kind = kind,
                             .run = "r",
                             .from = "coordinator",
                             .sender = member->coordinator,
-                            .body = run };
+                            .body = body };
     checkpointer_step(&checkpointer, &in, &out);
     return out;
+}
+
+static struct outbox hear_run(const struct wire_run *run) { return hear(FRAME_RUN, run); }
+
+// The only SAVE among the effects. NULL: there is none.
+static const struct wire_save *find_save(const struct outbox *out)
+{
+    const struct wire_save *save = NULL;
+    for (uint32_t i = 0; i < out->count; i++) {
+        struct wire_arena arena = { .bytes = room, .max = sizeof room };
+        struct wire_refusal refusal;
+        const void *body;
+        if (effects[i].kind != FRAME_SAVE) continue;
+        assert_true(wire_unpack_body(effects[i].body, effects[i].bytes, FRAME_SAVE, &arena, &body,
+                                     &refusal));
+        assert_null(save);
+        save = body;
+    }
+    return save;
+}
+
+// A checkpointer that holds STEP.
+static void make_checkpointer(void)
+{
+    checkpointer = (struct checkpointer){ 0 };
+    checkpointer_init(&checkpointer);
+    checkpointer.member.admitted = true;
+    checkpointer.member.coordinator = key(1);
+    checkpointer.replica.holding = checkpointer.replica.built = true;
+    checkpointer.replica.step = STEP;
 }
 
 // A checkpoint that a restore gave up is none, also where the news come when the run is as far
@@ -161,30 +287,63 @@ static void a_checkpoint_given_up_is_none(void **state)
 static void the_way_back_is_spared(void **state)
 {
     (void)state;
-    checkpointer = (struct checkpointer){ 0 };
-    checkpointer_init(&checkpointer);
-    checkpointer.member.admitted = true;
-    checkpointer.member.coordinator = key(1);
-    checkpointer.replica.holding = checkpointer.replica.built = true;
-    checkpointer.replica.step = checkpointer.wanted.step = STEP;
+    make_checkpointer();
+    checkpointer.wanted.step = STEP;
     const struct outbox out = hear_run(&(struct wire_run){
         .step = STEP, .epoch = EPOCH, .log_seq = 1, .way_back_step = WAY_BACK });
-    uint32_t saves = 0;
-    for (uint32_t i = 0; i < out.count; i++) {
-        _Alignas(8) static uint8_t bytes[4096];
-        struct wire_arena arena = { .bytes = bytes, .max = sizeof bytes };
-        struct wire_refusal refusal;
-        const void *body;
-        if (effects[i].kind != FRAME_SAVE) continue;
-        assert_true(wire_unpack_body(effects[i].body, effects[i].bytes, FRAME_SAVE, &arena, &body,
-                                     &refusal));
-        assert_int_equal(((const struct wire_save *)body)->spare, WAY_BACK);
-        saves++;
-    }
-    assert_int_equal(saves, 1);
+    const struct wire_save *save = find_save(&out);
+    assert_non_null(save);
+    assert_int_equal(save->spare, WAY_BACK);
+}
+
+// From the coordinator's run through the news of an epoch's end to the job of the learner.
+static void a_save_says_what_failed(void **state)
+{
+    (void)state;
+    static struct run_lists lists;
+    struct run *run = run_with_failed();
+    struct wire_epoch_end end = { .epoch = EPOCH, .step = STEP, .digest = hash(21) };
+    end.undone = run_undone(run, &lists);
+    make_checkpointer();
+    hear_run(&(struct wire_run){ .step = STEP, .epoch = EPOCH, .log_seq = 1 });
+    const struct outbox out = hear(FRAME_EPOCH_END, stored(FRAME_EPOCH_END, &end));
+    const struct wire_save *save = find_save(&out);
+    assert_non_null(save);
+    const struct interval returned[] = { { 7, 8 }, { 9, 11 } };
+    const struct interval failed[] = { { 3, 4 }, { 6, 7 }, { 8, 9 }, { 11, 12 } };
+    assert_int_equal(save->undone.cursor, 12);
+    assert_int_equal(save->undone.returned_count, 2);
+    assert_memory_equal(save->undone.returned, returned, sizeof returned);
+    assert_int_equal(save->undone.failed_count, 4);
+    assert_memory_equal(save->undone.failed, failed, sizeof failed);
+    free(run);
+}
+
+// Lists that are longer than a SAVE may have: this step is not saved.
+static void a_position_that_is_too_long_is_not_saved(void **state)
+{
+    (void)state;
+    static struct interval list[CHECKPOINT_UNDONE_MAX];
+    struct wire_epoch_end end = { .epoch = EPOCH, .step = STEP, .digest = hash(21) };
+    for (uint64_t i = 0; i < CHECKPOINT_UNDONE_MAX; i++)
+        list[i] = (struct interval){ 2 * i, 2 * i + 1 };
+    end.undone = (struct wire_undone){ .cursor = 2 * CHECKPOINT_UNDONE_MAX + 1,
+                                       .returned = (struct interval[]){ { 1, 2 } },
+                                       .returned_count = 1,
+                                       .failed = list,
+                                       .failed_count = CHECKPOINT_UNDONE_MAX };
+    make_checkpointer();
+    struct outbox out = hear(FRAME_EPOCH_END, &end);
+    assert_null(find_save(&out));
+    end.undone.failed_count--;
+    out = hear(FRAME_EPOCH_END, &end);
+    assert_non_null(find_save(&out));
+    assert_int_equal(find_save(&out)->undone.failed_count, CHECKPOINT_UNDONE_MAX - 1);
 }
 
 TESTS(TEST(residuals_are_those_of_the_checkpoint),
       TEST(a_snapshot_knows_the_restore_and_the_way_back),
       TEST(what_is_given_up_is_beyond_and_before), TEST(a_checkpoint_given_up_is_none),
-      TEST(the_newest_is_of_the_latest_epoch), TEST(the_way_back_is_spared))
+      TEST(the_newest_is_of_the_latest_epoch), TEST(the_way_back_is_spared),
+      TEST(a_restore_keeps_what_had_failed), TEST(a_snapshot_keeps_what_failed),
+      TEST(a_save_says_what_failed), TEST(a_position_that_is_too_long_is_not_saved))
