@@ -102,7 +102,8 @@ static void look(void *state, const struct member_turn *turn)
     if (is_witness(turn->member)) witness_look(&self->witness, &self->view, turn);
 }
 
-// ROUND tells the position before its deal: that of the step at which it was opened.
+// ROUND tells the position before its deal: that of the step at which it was opened. It has no list of
+// failed samples, because a round gives up none: what is not committed is dealt again.
 static bool position(const void *state, const struct member *member, struct wire_save *ret_save)
 {
     const struct round *round = &((const struct rounds_member *)state)->view.round;
