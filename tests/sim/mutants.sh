@@ -207,7 +207,7 @@ mutant 'another run of the name is taken for the same' \
     'self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms' 'self == NULL'
 mutant 'what was promised to another run binds in this one' \
     'self->journal.born_unix_ms != self->born_unix_ms' 'false'
-mutant 'a snapshot forgets what is pending' instead 'return;'
+mutant 'a snapshot forgets what is pending' drop
 mutant 'a snapshot forgets the chain of commits' drop
 mutant 'a torn record is taken for whole' instead '(void)body, (void)bytes;'
 by_unit 'the chain of the ledger is not checked' ledger_damage_test '&record.chain' '&chain'
