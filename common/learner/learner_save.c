@@ -21,6 +21,7 @@ static size_t done_list(const struct wire_undone *undone, struct interval *ret_l
 {
     const struct interval *returned = undone->returned, *failed = undone->failed;
     const struct interval *returned_end = returned + undone->returned_count;
+    // mutant: a checkpoint counts what failed as trained
     const struct interval *failed_end = failed + undone->failed_count;
     size_t count = 0;
     uint64_t at = 0;

@@ -98,6 +98,7 @@ static void set_table(struct run *self, const struct wire_undone *undone)
                self->pass_samples ? self->pass_samples : 1, undone->cursor);
     ensure(table_put(&self->table, TABLE_TODO, 0, undone->returned, undone->returned_count) ==
            TABLE_OK);
+    // mutant: restore: what failed is trained again
     ensure(table_put(&self->table, TABLE_FAILED, 0, undone->failed, undone->failed_count) ==
            TABLE_OK);
 }
@@ -264,6 +265,7 @@ bool run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     copy_list(self->way_back_lists.failed, back->failed, back->failed_count);
     set_table(self, &(struct wire_undone){ .cursor = from->cursor });
     // mutant: a snapshot forgets what is pending
+    // mutant: a snapshot forgets what failed
     ensure(table_load(&self->table, from->table, from->table_count));
     return self->pace->load(self, &from->pace);
 }

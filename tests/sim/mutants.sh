@@ -208,6 +208,12 @@ mutant 'another run of the name is taken for the same' \
 mutant 'what was promised to another run binds in this one' \
     'self->journal.born_unix_ms != self->born_unix_ms' 'false'
 mutant 'a snapshot forgets what is pending' drop
+by_unit 'a snapshot forgets what failed' restore_test after '
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < self->table.count; i++)
+        if (self->table.entries[i].state != TABLE_FAILED)
+            self->table.entries[kept++] = self->table.entries[i];
+    self->table.count = kept;'
 mutant 'a snapshot forgets the chain of commits' drop
 mutant 'a torn record is taken for whole' instead '(void)body, (void)bytes;'
 by_unit 'the chain of the ledger is not checked' ledger_damage_test '&record.chain' '&chain'
@@ -223,6 +229,8 @@ by_unit 'restore: residuals stay' restore_test drop
 mutant 'restore: a snapshot forgets the way back' drop
 mutant 'restore: the way back is that of any checkpoint' drop
 mutant 'restore: what is dealt now is forgotten' drop
+by_unit 'restore: what failed is trained again' restore_test 'TABLE_FAILED' 'TABLE_TODO'
+by_unit 'a checkpoint counts what failed as trained' learner_save_test 'failed + undone->failed_count' 'failed'
 mutant 'restore: no new epoch' '+ 1' ''
 mutant 'restore: a trainer answers for a result that was given up' drop
 mutant 'restore: disputes go on' drop
