@@ -10,7 +10,7 @@
 #include "common/member/pace_part.h"
 #include "common/member/replica.h"
 
-enum { CHECKPOINT_UNDONE_MAX = 4096 };
+enum { CHECKPOINT_UNDONE_MAX = 4096 }; // Intervals of a position, returned and failed together
 
 struct position_lists {
     struct interval returned[CHECKPOINT_UNDONE_MAX], failed[CHECKPOINT_UNDONE_MAX];
