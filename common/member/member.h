@@ -41,7 +41,7 @@ struct member {
     struct wire_run now;  // The newest RUN
     struct roster roster; // Version 0: none yet
 
-    struct wire_journal journal;   // Our promises. A restart finds them once they are stored
+    struct wire_journal journal;   // The promises of the pace. A restart finds them once stored
     struct wire_position position; // The newest BEAT, as evidence; log_seq 0: none (position.c)
     uint64_t proved_incarnation;   // The coordinator process that is followed
     uint64_t doubt_ms;             // No POSITION before this

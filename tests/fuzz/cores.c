@@ -366,15 +366,15 @@ static void check_promise(struct talk *talk, const struct effect *effect, const 
     if (effect->kind == FRAME_CLAIM) {
         const struct wire_claim *claim = body;
         const struct hash name = claim_hash(claim);
-        ensure(talk->has_journal && talk->journal.claim_round == claim->round);
-        ensure(hash_equal(&talk->journal.claim, &name));
+        ensure(talk->has_journal && talk->journal.first.number == claim->round);
+        ensure(hash_equal(&talk->journal.first.what, &name));
         ensure(talk->claimed_round != claim->round || hash_equal(&talk->claimed, &name));
         talk->claimed_round = claim->round;
         talk->claimed = name;
     } else if (effect->kind == FRAME_VOTE) {
         const struct wire_vote *vote = body;
         const struct hash said = hash_of(effect->body, effect->bytes);
-        ensure(talk->has_journal && talk->journal.vote_round == vote->round);
+        ensure(talk->has_journal && talk->journal.second.number == vote->round);
         ensure(talk->voted_round != vote->round || hash_equal(&talk->voted, &said));
         talk->voted_round = vote->round;
         talk->voted = said;

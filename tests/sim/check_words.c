@@ -181,7 +181,8 @@ static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *cl
     const struct node *node = &sim->nodes[id];
     struct hash name = claim_hash(claim);
     hold(claim->round < ROUNDS_MAX && node->has_journal &&
-             node->journal.claim_round == claim->round && hash_equal(&node->journal.claim, &name),
+             node->journal.first.number == claim->round &&
+             hash_equal(&node->journal.first.what, &name),
          "a claim is journalled before it is sent", "round %llu", (unsigned long long)claim->round);
     if (!once(sim, &ghost->claimed[id][claim->round], &name, "one claim for each member and round",
               claim->round))
@@ -200,7 +201,8 @@ static void check_vote(struct sim *sim, uint8_t id, const struct effect *effect)
     const struct wire_vote *vote =
         unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
     struct hash name = hash_of(effect->body, effect->bytes);
-    hold(vote->round < ROUNDS_MAX && node->has_journal && node->journal.vote_round == vote->round,
+    hold(vote->round < ROUNDS_MAX && node->has_journal &&
+             node->journal.second.number == vote->round,
          "a vote is journalled before it is sent", "round %llu", (unsigned long long)vote->round);
     if (vote->round <= node->promised_round) return;
     once(sim, &ghost->voted[id][vote->round], &name, "one vote for each member and round",

@@ -106,9 +106,9 @@ mutant 'a member is admitted before it is stored' \
 mutant 'a claim is sent before it is journalled' swap
 mutant 'a vote is sent before it is journalled' \
     before 'send(self, member, turn->in->now_ms, turn->out);'
-mutant 'a restart forgets that it has voted' 'member->journal.vote_round >= self->round ||' ''
+mutant 'a restart forgets that it has voted' 'member->journal.second.number >= self->round ||' ''
 by_unit 'what was claimed is forgotten' trainer_test \
-    'member->journal.claim_round >= round->round' 'false'
+    'member->journal.first.number >= round->round' 'false'
 
 # ---- votes --------------------------------------------------------------------------------------------
 mutant 'an unelected vote is counted' after 'if (place == NO_MEMBER) place = 0;'

@@ -188,12 +188,12 @@ static void promises_are_of_one_run(void **state)
     for (int i = 0; i < ROLES; i++)
         for (int other = 0; other < 2; other++) {
             begin(&roles[i]);
-            hear(FRAME_JOURNAL,
-                 &(struct wire_journal){ .claim_round = 8, .vote_round = 9, .born_unix_ms = BORN });
+            hear(FRAME_JOURNAL, &(struct wire_journal){
+                                    .first.number = 8, .second.number = 9, .born_unix_ms = BORN });
             start();
             be_admitted(BORN + (uint64_t)other);
-            assert_int_equal(member->journal.claim_round, other ? 0 : 8);
-            assert_int_equal(member->journal.vote_round, other ? 0 : 9);
+            assert_int_equal(member->journal.first.number, other ? 0 : 8);
+            assert_int_equal(member->journal.second.number, other ? 0 : 9);
         }
 }
 

@@ -27,7 +27,7 @@ static void train(struct training *self, const struct round_view *view,
     if (!own || own->instance != member->instance || round->round <= own->joined_number) return;
     self->tried_round = round->round;
     // mutant: what was claimed is forgotten
-    if (member->journal.claim_round >= round->round) {
+    if (member->journal.first.number >= round->round) {
         outbox_note(turn->out, "round.sat_out round=%llu a result of it is in the journal",
                     (unsigned long long)round->round);
         return;
@@ -81,8 +81,8 @@ static bool publish(struct training *self, const struct round_view *view,
     self->claim_name = claim_hash(&self->claim);
     memset(self->acknowledged, 0, sizeof self->acknowledged);
     self->resend_ms = 0;
-    member->journal.claim_round = trained->round;
-    member->journal.claim = self->claim_name;
+    member->journal.first.number = trained->round;
+    member->journal.first.what = self->claim_name;
     // mutant: a claim is sent before it is journalled
     member_promise(member, turn->out);
     outbox_news(turn->out, FRAME_CLAIM, &self->claim);

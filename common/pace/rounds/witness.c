@@ -198,7 +198,8 @@ bool witness_is_due(const struct witness *self, const struct round_view *view,
         self->voted)
         return false;
     // mutant: a restart forgets that it has voted
-    if (member->journal.vote_round >= self->round || member->now.round != self->round) return false;
+    if (member->journal.second.number >= self->round || member->now.round != self->round)
+        return false;
     if (member->now.phase == PHASE_WITNESS) return true;
     return member->now.phase == PHASE_TRAIN && is_complete(self, view, blobs, member);
 }
@@ -289,8 +290,8 @@ void witness_look(struct witness *self, const struct round_view *view,
     self->has_replica = replica;
     self->base = there ? replica->digest : (struct hash){ { 0 } };
     if (witness_is_due(self, view, turn->blobs, member)) {
-        member->journal.vote = witness_cast(self, view, turn->blobs, member);
-        member->journal.vote_round = self->round;
+        member->journal.second.what = witness_cast(self, view, turn->blobs, member);
+        member->journal.second.number = self->round;
         // mutant: a vote is sent before it is journalled
         member_promise(member, turn->out);
     }
