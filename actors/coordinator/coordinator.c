@@ -1,3 +1,12 @@
+// coordinator -- passes each message to one part, then settles.
+//
+// 1. coordinator_step refuses a message for another run. START and WAKE are handled here.
+// 2. The pace sees each other message first and takes those that are its own (hear). The rest goes
+//    to members, epoch or news, by kind.
+// 3. epoch_settle decides the next phase, and news_settle tells what has changed, until no phase
+//    changes.
+// 4. The alarm is set to the earliest instant at which something is due.
+
 #include "actors/coordinator/coordinator.h"
 #include "actors/coordinator/members.h"
 #include "actors/coordinator/news.h"
@@ -36,8 +45,9 @@ static void begin_run(const struct turn *turn)
     turn_put(turn, FRAME_RECORD_PHASE, &paused);
 }
 
-// The first message of a life: what was durable has been replayed. Instants are set anew, and everybody
-// gets a full lease again. A move that the crash cut in two is finished when the turn settles.
+// The first message of a life: the ledger has been replayed. Deadlines are set again, because the
+// old ones belong to another clock, and every member gets a full lease. If a crash stopped a
+// transition half-way, epoch_settle finishes it at the end of this turn.
 static void start(struct coordinator *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_start *start = in->body;
@@ -48,7 +58,7 @@ static void start(struct coordinator *self, const struct turn *turn, const struc
     self->started = true;
     for (uint32_t i = 0; i < self->run.roster.count; i++) self->presence.heard_ms[i] = turn->now_ms;
     self->presence.epoch_began_ms =
-        turn->now_ms - self->run.epoch_elapsed_ms; // Modulo 2^64: before this boot, perhaps
+        turn->now_ms - self->run.epoch_elapsed_ms; // May be before this boot: modulo 2^64
     turn_arm(turn);
     self->beat_ms = turn->now_ms + self->rules.heartbeat_ms;
     self->pace->resume(self->live, turn);
@@ -61,12 +71,13 @@ static void wake(struct coordinator *self, const struct turn *turn)
     if (turn->now_ms < self->beat_ms) return;
     bool late = turn->now_ms > self->beat_ms + self->rules.heartbeat_ms;
     self->beat_ms = turn->now_ms + self->rules.heartbeat_ms;
-    // If it was we who were held up, pings wait unread: nobody is judged before the next beat.
+    // If this process itself was held up, pings wait unread: check no lease before the next beat.
     if (!late) members_check_leases(turn);
     self->news.beat_due = true;
 }
 
-// Whatever else is known of the process or the member that was at this place is forgotten.
+// A joiner may be a new process, or may take the place of another member. So the other parts forget
+// what they know of that place.
 static void hear_join(struct coordinator *self, const struct turn *turn, const struct msg *in)
 {
     uint32_t member;
@@ -77,8 +88,9 @@ static void hear_join(struct coordinator *self, const struct turn *turn, const s
         self->pace->hear_arrival(self->live, member, arrival == ARRIVAL_TAKES_PLACE);
 }
 
-// The far side of the disk holds it against the ledger and ends the process if that does not have
-// it: so the acknowledgement, which comes later in the outbox, is the proof.
+// disk_shell.c compares the position with the ledger, and ends the process if the ledger does not
+// contain it. The acknowledgement stands later in the outbox: a member that receives it knows that
+// the comparison succeeded.
 static void hear_position(const struct turn *turn, const struct msg *in)
 {
     const struct wire_position *said = in->body;
@@ -101,12 +113,12 @@ static void hear(struct coordinator *self, const struct turn *turn, const struct
     case FRAME_CHECKPOINT: epoch_hear_checkpoint(turn, in); break;
     case FRAME_POSITION: hear_position(turn, in); break;
     case FRAME_CONTROL: epoch_hear_control(&self->epoch, turn, in); break;
-    case FRAME_WELCOME: self->news.told = false; break; // A broker that has forgotten it
+    case FRAME_WELCOME: self->news.told = false; break; // A broker that restarted has lost the news
     case FRAME_REFUSED:
     case FRAME_UNDELIVERABLE: break; // A refusal is never refused
     default:
-        turn_refuse(turn, in, REFUSAL_NOT_ALLOWED, 0,
-                    "%s is nothing a coordinator is sent; ignored", wire_kind_name(in->kind));
+        turn_refuse(turn, in, REFUSAL_NOT_ALLOWED, 0, "a coordinator does not accept %s; ignored",
+                    wire_kind_name(in->kind));
     }
 }
 
@@ -132,13 +144,13 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
         return;
     } else hear(self, &turn, in);
     uint8_t phase;
-    do { // One thing may ripen another, as a commit the next step. Each phase is told, however short it is
+    do { // One decision may allow the next, as a commit the next step. Each phase is told
         phase = self->run.phase;
         epoch_settle(&self->epoch, self->live, &turn);
         news_settle(&self->news, &turn, epoch_lacks(&turn));
     } while (phase != self->run.phase);
     uint64_t next_ms = self->beat_ms;
-    // A deadline that has passed without effect waits for a message, not for the clock.
+    // After a deadline that passed without effect, only a message can change something.
     // mutant: the clock is asked for a deadline that has passed
     if (presence->deadline_ms > turn.now_ms && presence->deadline_ms < next_ms)
         next_ms = presence->deadline_ms;

@@ -1,28 +1,31 @@
 #pragma once
 // coordinator -- one run's source of truth: who takes part, which phase it is, what was trained.
 //
-//     message ─▶ one part hears: records what it says ─▶ settle: does what has ripened, until nothing has
+//     message ─▶ one part hears it: records what it says ─▶ settle: decides, until no phase changes
 //
-//   coordinator.c   hears everything and passes it on; the clock, the heartbeat
-//   epoch.[hc]      phases around the steps: waiting, warm-up, cooldown, pause; settles
-//   members.[hc]    who comes, stays and goes
+//   coordinator.c   receives every message and passes it to one part; the clock, the heartbeat
+//   epoch.[hc]      phases around the steps: waiting, warm-up, cooldown, pause; decides the next
+//   members.[hc]    members that join, stay, leave or lose their lease
 //   news.[hc]       what everybody is told
 //   common/pace     how steps come to be committed, by the run's pace (pace.h)
 //
-// Each uses those below it alone, and all of them the turn (common/pace/turn.h): none but coordinator.c
-// sees struct coordinator. The durable state and its records are in common/run/run.h.
+// Each part uses only the parts below it in this list. All of them use the turn
+// (common/pace/turn.h). Only coordinator.c sees struct coordinator. common/run/run.h has the
+// durable state and its records.
 //
 // The transitions (every row has a conversation in tests/golden/coordinator):
 //
 //   WaitingForMembers → Warmup      init_min_clients pending and the extra time has passed
 //   Warmup → RoundTrain             all hold the model, or the time is up and min_clients do
 //   Warmup → WaitingForMembers      fewer than min_clients remain (or hold it, when the time is up)
-//   RoundTrain ⇄ RoundWitness       as the pace goes (common/pace/rounds/rounds.h)
+//   RoundTrain ⇄ RoundWitness       the pace decides (common/pace/rounds/rounds.h)
 //   either → Cooldown               the epoch is over, too few members, all steps done, a pause
-//   Cooldown → next                 the digest is pinned and checkpointed, or the time is up; Finished only
-//                                   while somebody keeps the last parameters
+//   Cooldown → next                 the digest is pinned and checkpointed, or the time is up
+//                                   Finished: only if a checkpoint or enough members have the
+//                                   last parameters
 //
-// Pure. Everything it says follows, in the outbox, the store of the record that justifies it.
+// Pure: no I/O, no clock; one thread. In the outbox, the store of a record stands before every
+// message that rests on it, so no peer learns of a record that is not on disk.
 
 #include "actors/coordinator/epoch.h"
 #include "actors/coordinator/news.h"
@@ -35,20 +38,21 @@ struct coordinator {
     struct rules rules; // Filled by the shell before the first message
     struct run run;     // Durable: filled by replay before the first message
 
-    // All below may be forgotten: it is rebuilt from what members say again.
-    bool started;
-    uint64_t beat_ms; // The next heartbeat
+    // A crash may lose everything below: members send it again.
+    bool started;     // START has arrived
+    uint64_t beat_ms; // When the next heartbeat is due
     struct presence presence;
     struct epoch epoch;
     struct news news;
     struct run_lists lists;
-    const struct pace *pace; // The run's, as its rules say
-    _Alignas(16) uint8_t live[PACE_LIVE_BYTES];
+    const struct pace *pace;                    // The pace that the rules name
+    _Alignas(16) uint8_t live[PACE_LIVE_BYTES]; // State of that pace that a crash may lose
 };
 
-// Prepares zeroed memory. To be followed by `rules`, by the replay of the ledger into `run`, and by
-// a START message with the incarnation of this life.
+// Prepares zeroed memory and copies `rules`. The caller then replays the ledger into `run`, and
+// sends a START message with the incarnation of this life.
 void coordinator_init(struct coordinator *self, const struct rules *rules);
 
-// Hears one message. Never fails: what does not fit is answered REFUSED and changes nothing.
+// Processes one message: `self` is a struct coordinator. Never fails. A message that does not fit
+// is answered with REFUSED and changes nothing. Messages before START are ignored.
 void coordinator_step(void *self, const struct msg *in, struct outbox *out);

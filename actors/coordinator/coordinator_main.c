@@ -1,5 +1,8 @@
-// shoal-coordinator -- keeps one run. Here: its flags, and its start in the order of what must be known for
-// the next thing: configuration, key, rules, the ledger, whose run it is, and then the shell with the core.
+// shoal-coordinator -- keeps one run. This file has its flags and its start.
+//
+// The start goes in the order in which one thing needs the other: the configuration, the key, the
+// rules, the ledger, the check that the run belongs to this configuration and key, then the shell
+// with the core.
 
 #include "actors/coordinator/disk_shell.h"
 #include "actors/coordinator/genesis_shell.h"
@@ -18,10 +21,10 @@ struct keeper {
     struct run_config config;
     struct identity *identity;
     struct coordinator *core;
-    char *model; // What the core's rules point into
+    char *model; // config.json of the model: the core's rules point into it
     struct run_folder folder;
     struct disk_shell disk;
-    uint64_t instance; // Of this life, for the broker
+    uint64_t instance; // The number of this process, for the broker
 };
 
 static int open_run(struct keeper *self, struct why *why)
@@ -55,7 +58,7 @@ static void step(void *state, const struct msg *in, struct outbox *out)
 
 static int run(struct keeper *self, struct why *why)
 {
-    // Higher than ever before, also if the ledger is an older copy that does not know of all lives.
+    // Greater than every earlier one, even if the ledger is an older copy that lacks some starts.
     const uint64_t known = self->core->run.incarnation, now_ms = clock_unix_ms();
     const uint64_t incarnation = now_ms > known ? now_ms : known + 1;
     static const struct actor actor = { sizeof(struct coordinator), step };
@@ -78,10 +81,9 @@ static int run(struct keeper *self, struct why *why)
     if (rc < 0) return rc;
     if (self->config.data_location == CONFIG_DATA_SERVER &&
         hash_is_none(&self->config.dataset_digest))
-        log_line(
-            LOG_WARNING,
-            "data.unpinned [data] dataset_digest is not set, so the first data-provider to "
-            "join decides what is trained on; shoal manifest --data-config data.toml prints it");
+        log_line(LOG_WARNING,
+                 "data.unpinned [data] dataset_digest is not set, so the first data-provider that "
+                 "joins decides the run's data; shoal manifest --data-config data.toml prints it");
     log_line(LOG_INFO, "coordinator.ready run=%s incarnation=%llu", self->config.run_id,
              (unsigned long long)options.incarnation);
     rc = shell_run(self->disk.shell, why);
@@ -105,7 +107,7 @@ static const struct flag flags[] = {
     FLAG("begin-anew", 0, NULL, TO_SWITCH(struct keeper, folder.begin_anew),
          "Give up what members know of other runs or copies"),
     FLAG("server-port", 'p', "PORT", TO_TEXT(struct keeper, server_port),
-         "Of the broker on this machine, instead of --server-addr"),
+         "Port of the broker on this machine, instead of --server-addr"),
     FLAGS_OF(command_flags, struct keeper, command),
     { 0 },
 };

@@ -1,6 +1,8 @@
-// The turn of a shell is one transaction here: begin, a record for each store, a snapshot if one is due,
-// commit. After it the ledger's head must be what the core believes; a difference ends the process before
-// anybody hears of it.
+// disk_shell -- one turn of the shell is one transaction: begin, a record for each store, a
+// snapshot if one is due, commit. Then the ledger head must equal the core's; if it differs, the
+// process dies before a message of that turn leaves.
+//
+// Then come the two jobs of the core (POSITION and RECITE), and recovery at the start.
 
 #include "actors/coordinator/disk_shell.h"
 #include "common/base/ensure.h"
@@ -13,12 +15,12 @@
 #include <string.h>
 
 enum {
-    SNAPSHOT_EVERY = 1000,
-    RECORD_MAX = 8 << 20,
+    SNAPSHOT_EVERY = 1000, // Records
+    RECORD_MAX = 8 << 20,  // Bytes
     SNAPSHOT_BYTES_MAX = 32 << 20,
     ARENA_BYTES = 64 << 20,
     ROOM_WARN_PERCENT = 80,
-    STEPS_OF_RECORD_MAX = 4096 // That one record commits
+    STEPS_OF_RECORD_MAX = 4096 // Steps that one record commits
 };
 
 // ---- records ------------------------------------------------------------------------------------
@@ -37,7 +39,7 @@ static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t coun
     ensure(wire_unpack_body(body, count, kind, &self->arena, &record, &refusal));
     size_t bytes = wire_pack_record(kind, record, self->buffer, RECORD_MAX);
     ensure(bytes > 0);
-    // A commit is found by the last of the steps that it commits.
+    // The ledger's index finds a commit by the last of its steps.
     const struct interval steps = self->core->pace->commits(kind, record);
     const uint64_t last = steps.end - 1;
     uint64_t seq;
@@ -45,7 +47,7 @@ static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t coun
                          interval_length(steps) > 0 ? &last : NULL, why, &seq);
 }
 
-// While there is time to make room: once a percent, from 80 on.
+// Warns before the ledger is full: at 80 percent, then at each further one.
 static void look_at_room(struct disk_shell *self)
 {
     uint64_t bytes, bytes_max;
@@ -80,14 +82,15 @@ static int disk_commit(void *arg, struct why *why)
     uint64_t head;
     struct hash chain;
     ledger_head(self->ledger, &head, &chain);
-    ensure(head == run->log_seq && hash_equal(&chain, &run->chain)); // What is true is on disk
+    ensure(head == run->log_seq && hash_equal(&chain, &run->chain)); // The core's state is on disk
     look_at_room(self);
     return 0;
 }
 
-// What a member says that this coordinator once said. Only what our own key signed for this very run
-// counts: nobody else can say that the ledger fell behind. A life is named by the time of its start, and
-// the owner may have given it up (run_folder).
+// A member sends the newest BEAT that it received, and this ledger must contain the record that it
+// names. Only a BEAT that our own key signed for this run counts, so nobody else can claim that the
+// ledger is too old. A life of the coordinator is known by the time of its start; the owner may
+// have given up what earlier lives said (run_folder).
 static int hear_position(struct disk_shell *self, const struct wire_position *said, struct why *why)
 {
     struct wire_head head;
@@ -114,14 +117,15 @@ static int hear_position(struct disk_shell *self, const struct wire_position *sa
     if (folder->begin_anew) return run_folder_give_up(folder, head.incarnation, why);
     return why_set(
         why, FAULT_CORRUPT,
-        "members know another run of this name and key, as far as record "
+        "members know another run of this name and key, up to record "
         "%llu. Its ledger was lost, or is in another --state-dir than %s. Put it back; or give "
         "that run up and start once with --begin-anew",
         (unsigned long long)beat->log_seq, folder->path);
 }
 
-// The records that commit these steps, one a mail, signed now. A record of several steps is in the index
-// under the last of them.
+// Mails the records that commit these steps, one a mail, and signs them now. A record of several
+// steps is in the index under the last of them, so a step that is not found may belong to a later
+// one.
 static int recite(struct disk_shell *self, const struct wire_recite *asked, struct why *why)
 {
     const struct wire_recite recite = *asked;
@@ -187,8 +191,8 @@ static int recover(struct disk_shell *self, struct why *why)
     if (rc < 0) return rc;
     if (ledger_damaged_snapshots(self->ledger) > 0)
         log_line(LOG_WARNING,
-                 "ledger.damaged_snapshots count=%u; the records tell the same, and were read "
-                 "instead; look at this disk",
+                 "ledger.damaged_snapshots count=%u; recovered from the records instead; "
+                 "check this disk",
                  ledger_damaged_snapshots(self->ledger));
     if (snapshot.seq > 0) {
         const void *body;

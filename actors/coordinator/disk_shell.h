@@ -1,12 +1,13 @@
 #pragma once
 // disk_shell -- the ledger as the coordinator's disk (struct disk of common/actor/shell.h).
 //
-//     a store of the core ──▶ a record; a snapshot after each SNAPSHOT_EVERY of them
-//     RECITE              ──▶ one COMMIT by mail for each step that somebody asks for
-//     POSITION            ──▶ whether what a member once heard from us is in this ledger
+//     a store of the core ──▶ a record; a snapshot after every 1000 of them
+//     RECITE              ──▶ one COMMIT by mail for each step that a member asked for
+//     POSITION            ──▶ checks that this ledger contains what a member saw of the run
 //     the start           ──▶ the newest snapshot and the records after it, into the core's run
 //
-// One thread.
+// An fsync ends each turn before its messages leave. If the ledger differs from the core's state,
+// the process dies. One thread.
 
 #include "actors/coordinator/coordinator.h"
 #include "actors/coordinator/folder_shell.h"
@@ -15,17 +16,18 @@
 
 struct disk_shell {
     struct ledger *ledger;
-    struct coordinator *core;  // Borrowed: its rules name the run, its run follows the records
+    struct coordinator *core;  // Borrowed: its rules name the run, its run takes the records
     struct run_folder *folder; // Borrowed
     struct shell *shell;       // Borrowed: set before it runs
-    uint8_t *buffer;           // For the record or snapshot on its way to the disk
-    struct wire_arena arena;   // For what is read
+    uint8_t *buffer;           // For the record or snapshot that is being written
+    struct wire_arena arena;   // For the record that is being read
     uint64_t snapshot_seq;     // Records that the newest snapshot covers
-    unsigned warned_percent;   // Of the ledger's room
+    unsigned warned_percent;   // How full the ledger was at the last warning
 };
 
-// With core and folder filled in, the core fresh: opens the ledger, which is locked from then on, and
-// brings the core's run to where its records end. To be closed also where that failed.
+// The caller has filled in core and folder, and has just initialised the core. Opens and locks the
+// ledger, and applies its records to the core's run. 0, or a fault of ledger_open; FAULT_CORRUPT if
+// a record or the snapshot cannot be used. The caller closes it in both cases.
 int disk_shell_open(struct disk_shell *self, const struct ledger_options *options, struct why *why);
 void disk_shell_close(struct disk_shell *self);
 

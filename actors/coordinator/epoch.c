@@ -1,5 +1,12 @@
-// epoch -- one function enters a phase: it records, arms the alarm and tells. One function, epoch_settle, looks
-// whether the present phase is over: the pace decides that of its own phases, and only says why.
+// epoch -- decides the phases around the steps.
+//
+// 1. enter is the only function here that changes the phase: it records it, sets the alarm and
+//    tells it.
+// 2. HOLDS says which digest a trainer has for a step. When two thirds of the trainers report one
+//    digest for the present step, pin records it, and the run is bound to it.
+// 3. epoch_settle looks whether the present phase is over, by one look_ function a phase. In the
+//    phases that make steps the pace decides, and only returns the reason.
+// 4. Checkpoints and the owner's orders come last. A restore needs no quorum: the owner orders it.
 
 #include "actors/coordinator/epoch.h"
 #include "actors/coordinator/members.h"
@@ -8,7 +15,7 @@
 #include "common/run/quorum.h"
 #include <string.h>
 
-// A joiner's model comes from its peers if one who took part in the newest step is here again.
+// A joiner fetches the model from peers if a member that took part in the newest step waits here.
 static uint8_t model_source(const struct turn *turn)
 {
     return turn->pace->peer_waits(turn->run) ? SOURCE_P2P : SOURCE_HUB;
@@ -51,8 +58,8 @@ static bool holds(const struct epoch *self, const struct turn *turn, uint32_t me
            hash_equal(&holding->digest, digest);
 }
 
-// In a Cooldown that has too few left, those who came back speak with them: after the last step
-// there is no next epoch that would let them in.
+// In a Cooldown with fewer than min_clients healthy trainers, those that returned and wait count
+// too: after the last step no further epoch would admit them.
 static bool returned_speak(const struct turn *turn)
 {
     return turn->run->phase == PHASE_COOLDOWN &&
@@ -60,6 +67,7 @@ static bool returned_speak(const struct turn *turn)
                turn->rules->min_clients;
 }
 
+// Whether this member's report counts for the digest of the present step.
 static bool speaks(const struct turn *turn, uint32_t member)
 {
     const struct wire_member *place = &turn->run->roster.members[member];
@@ -69,7 +77,7 @@ static bool speaks(const struct turn *turn, uint32_t member)
             (place->state == MEMBER_PENDING && returned_speak(turn)));
 }
 
-// Of those who speak and were heard since then.
+// Members that hold this digest, whose report counts, and that sent something since `since_ms`.
 static uint32_t count_holders(const struct epoch *self, const struct turn *turn,
                               const struct hash *digest, uint64_t since_ms)
 {
@@ -81,7 +89,8 @@ static uint32_t count_holders(const struct epoch *self, const struct turn *turn,
     return count;
 }
 
-// The digest that most of those trainers report for the present step, or NULL (Boyer, Moore 1981).
+// If more than half of the counted reports for the present step name one digest, this is it; NULL
+// without reports. The caller counts its holders (majority vote of Boyer and Moore, 1981).
 static const struct hash *candidate_digest(const struct epoch *self, const struct turn *turn)
 {
     const struct hash *candidate = NULL;
@@ -102,7 +111,7 @@ static bool pin(struct epoch *self, const struct turn *turn)
     if (run_is_pinned(run)) return true;
     uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
     if (returned_speak(turn)) live += roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING);
-    // Whoever is left alone does not speak for the run.
+    // Fewer than min_clients trainers cannot decide for the run.
     // mutant: a trainer that is left alone speaks for the run
     if (live < turn->rules->min_clients || live == 0 ||
         3 * (uint64_t)self->holding < 2 * (uint64_t)live)
@@ -137,7 +146,7 @@ void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct 
     // mutant: restore: what was held before it counts
     if (said->step >
         run->step +
-            pace_ahead(turn)) { // Said before a restore: the run may come there again, otherwise
+            pace_ahead(turn)) { // Stale, of before a restore: the run may get there with other bits
         turn_refuse(turn, in, REFUSAL_STALE, said->step, "the run is at step %llu",
                     (unsigned long long)run->step);
         return;
@@ -187,7 +196,7 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
         enter(self, turn, PHASE_WAITING, lacks ? lacks : "too few hold the model");
     } else if (late) {
         // mutant: a checkpointer speaks for the trainers (2)
-        for (uint32_t i = 0; i < run->roster.count; i++) // They enter with the next epoch
+        for (uint32_t i = 0; i < run->roster.count; i++) // Those without the model wait an epoch
             if (run->roster.members[i].role == ACTOR_TRAINER && turn_is_live(turn, i) &&
                 !holds(self, turn, i, &run->digest))
                 turn_set_state(turn, i, MEMBER_PENDING);
@@ -201,7 +210,8 @@ static bool checkpointed(const struct turn *turn)
     return run->checkpoint.step == run->step && hash_equal(&run->checkpoint.digest, &run->digest);
 }
 
-// The present step, as the newest PINGs say of more of those who keep parameters than may lie.
+// Whether the newest PINGs of members that keep parameters report the present step, and more of
+// them than may lie.
 static bool somebody_holds(const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -212,8 +222,9 @@ static bool somebody_holds(const struct turn *turn)
     return holders > quorum_liars(roster_trainers(&run->roster, run->number));
 }
 
-// The pinned step: there is a checkpoint, or more of those who speak hold it than may lie. A lease that
-// has not run out says nothing of who died just now.
+// Whether the pinned parameters survive: there is a checkpoint, or more members than may lie report
+// them. Only members that sent something within two heartbeats count, as a lease runs on after its
+// member died.
 static bool is_kept(const struct epoch *self, const struct turn *turn)
 {
     const uint64_t recent_ms = 2 * (uint64_t)turn->rules->heartbeat_ms;
@@ -230,7 +241,8 @@ static bool all_done(const struct turn *turn)
     return turn->run->step >= turn->rules->total_steps;
 }
 
-// A Cooldown that nobody is left to end: it has no digest, or was the last one and is kept by nobody.
+// A Cooldown that can never end: nobody holds the present step, and it has no digest, or it is the
+// last one and nobody keeps its parameters.
 static bool is_stuck(const struct epoch *self, const struct turn *turn)
 {
     // mutant: restore: a last cooldown that nobody keeps has no way back
@@ -247,14 +259,14 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
     if (turn->now_ms < turn->presence->deadline_ms && (!pinned || awaited)) return;
     // mutant: a run is finished and nobody has its parameters
     if (all_done(turn) && (!pinned || !is_kept(self, turn))) {
-        // A finished run has a digest, and somebody has its parameters: give it more time
+        // A finished run needs a digest and a copy of its parameters: give it more time
         if (turn->now_ms < turn->presence->deadline_ms) return;
         outbox_note(turn->out,
-                    "run.unfinished step=%llu: too few are here who hold the last parameters and "
-                    "agree on them; if all copies are lost, %s",
+                    "run.unfinished step=%llu: too few members hold the last parameters and "
+                    "agree on them; waiting for more. If all copies are lost, %s",
                     (unsigned long long)run->step,
                     hash_is_none(&run->way_back.digest)
-                        ? "begin another run: of this one there is no checkpoint"
+                        ? "begin another run: this one has no checkpoint"
                         : "shoal restore goes back to the newest checkpoint");
         turn_arm(turn);
         return;
@@ -277,7 +289,7 @@ void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
     case PHASE_WAITING: look_waiting(self, turn); break;
     case PHASE_WARMUP: look_warmup(self, live, turn); break;
     case PHASE_COOLDOWN: look_cooldown(self, turn); break;
-    default: // Those that make steps
+    default: // The phases that make steps belong to the pace
         cause = turn->pace->settle(live, turn);
         if (cause) enter(self, turn, PHASE_COOLDOWN, cause);
     }
@@ -285,7 +297,7 @@ void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
 
 void epoch_hear_arrival(struct epoch *self, uint32_t member)
 {
-    self->holdings[member].known = false; // What the old process held is gone
+    self->holdings[member].known = false; // The old process held it
 }
 
 // ---- checkpoints and control --------------------------------------------------------------------
@@ -320,8 +332,9 @@ static void set_pausing(const struct turn *turn, bool pausing)
     turn_put(turn, FRAME_RECORD_PAUSE, &(struct wire_record_pause){ pausing });
 }
 
-// All copies of what was committed since are lost: the owner gives it up, and every later sample is
-// todo again. What members say they hold is of the time before.
+// The owner orders it when all copies of the newest steps are lost. The run goes back to the newest
+// checkpoint, and the samples of the later steps are todo again. Earlier reports of members are
+// stale.
 static bool restore(struct epoch *self, const struct turn *turn)
 {
     struct wire_record_restore back = run_way_back(turn->run);
@@ -370,19 +383,20 @@ static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
     return false;
 }
 
-// True if this order is new; else it has been answered as it was before.
+// True if this order is new. A duplicate gets the answer of the first one, a stale order is
+// refused.
 static bool is_new_order(struct epoch *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_control *said = in->body;
     if (said->incarnation != turn->run->incarnation || said->number < self->control_number)
         turn_refuse(turn, in, REFUSAL_STALE, 0,
-                    "an order of before: it was given to incarnation %llu, this is %llu; "
+                    "a stale order: it was given to incarnation %llu, this is %llu; "
                     "give it again",
                     (unsigned long long)said->incarnation,
                     (unsigned long long)turn->run->incarnation);
     else if (said->number > self->control_number) return true;
     else if (self->control_done) turn_ack(turn, in, 0, NULL);
-    else turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "as was said before: not now");
+    else turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "a duplicate: the order was refused before");
     return false;
 }
 

@@ -1,34 +1,38 @@
 #pragma once
-// epoch -- the phases around the steps: waiting, warm-up, cooldown, pause; who holds which parameters;
-// checkpoints, and the owner's orders.
+// epoch -- the phases around the steps: waiting, warm-up, cooldown, pause; which member holds which
+// parameters; checkpoints, and the owner's orders.
 //
-// Hearing only records what a message says. epoch_settle alone decides which phase follows.
+// The epoch_hear_ functions record what a message says, and answer it: acknowledged, or refused
+// with a reason. epoch_settle decides which phase follows. An order of the owner is carried out at
+// once.
 //
-// Part of the coordinator's core: pure.
+// Part of the coordinator's core: pure, one thread; it borrows the turn for the call.
 
 #include "common/pace/pace.h"
 
+// The parameters that a member reports to hold.
 struct holding {
     uint64_t step;
     struct hash digest;
-    bool known;
+    bool known; // False: no report yet
 };
 
-// All of it may be forgotten: it is rebuilt from what members say again.
+// A crash may lose all of it: members report again.
 struct epoch {
-    struct holding holdings[MEMBERS_MAX]; // What each says it holds
-    uint32_t holding;                     // How many have said so since the phase began
-    uint64_t control_number;              // Of the newest order of this life, and
-    bool control_done;                    // whether it was carried out
+    struct holding holdings[MEMBERS_MAX]; // By index in the roster
+    uint32_t holding;                     // Members that report the present step
+    uint64_t control_number;              // The newest order that this life of the coordinator took
+    bool control_done;                    // That order was carried out
 };
 
 void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct msg *in);
 void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in);
 void epoch_hear_control(struct epoch *self, const struct turn *turn, const struct msg *in);
-void epoch_hear_arrival(struct epoch *self, uint32_t member); // Another process is at this place
+void epoch_hear_arrival(struct epoch *self, uint32_t member); // A new process has this index
 
-// What the run waits for, in plain words, or NULL.
+// What the run waits for, in plain words, or NULL. A literal: nobody frees it.
 const char *epoch_lacks(const struct turn *turn);
 
-// Does what has ripened, in whichever phase. `live`: the live half of the pace.
+// Enters the next phase if the present one is over. The caller repeats it until the phase stays.
+// `live`: the state of the pace that a crash may lose.
 void epoch_settle(struct epoch *self, void *live, const struct turn *turn);

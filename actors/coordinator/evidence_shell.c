@@ -1,4 +1,5 @@
-// evidence_shell -- the far side of evidence.h: the configuration beside a ledger, and Ed25519.
+// evidence_shell -- the impure part of evidence.h: reads the configuration beside a ledger, and
+// checks Ed25519 signatures.
 
 #include "common/pace/evidence.h"
 #include "actors/coordinator/rules_shell.h"
@@ -28,8 +29,8 @@ int evidence_open(const char *dir, struct why *why, struct evidence **ret_eviden
     int rc = config_load_run(path, config, faults);
     if (rc < 0)
         rc = why_set(why, rc,
-                     "%s, which the draws are held against, cannot be used; shoal validate-config "
-                     "says why",
+                     "cannot verify the draws without %s; shoal validate-config says what is "
+                     "wrong with it",
                      path);
     if (rc == 0) {
         struct rules rules;

@@ -1,3 +1,10 @@
+// folder_shell -- decides whether a ledger may be continued with this configuration and key, and
+// which claims of members about older runs still count.
+//
+// A new run writes both files. A later start first compares the digest of the configuration with
+// that of the GENESIS record. If they differ, it looks for the setting that differs, to name it.
+// Then it compares the key.
+
 #include "actors/coordinator/folder_shell.h"
 #include "common/base/clock.h"
 #include "common/base/dirfile.h"
@@ -41,7 +48,7 @@ int run_folder_begin(const struct run_folder *self, const struct identity *ident
     return rc < 0 ? rc : put(self, "owner", hex, KEY_HEX - 1, "owner_sync", why);
 }
 
-// So a state.toml that makes it another run is refused by the first setting that differs.
+// Always refuses. Names the first setting that makes it another run.
 static int compare_config(const struct run_folder *self, const struct run_config *config,
                           struct why *why)
 {
@@ -92,16 +99,16 @@ int run_folder_compare(const struct run_folder *self, const struct run_config *c
 
 // ---- what the owner gave up ---------------------------------------------------------------------
 
-// The word is said once, and holds as long as the ledger does: a new one in its place is no longer what
-// was meant.
+// One start with --begin-anew is enough: it counts until somebody replaces this ledger by a new
+// one.
 int run_folder_take_anew(struct run_folder *self, uint64_t records, struct why *why)
 {
     int rc = 0;
     if (self->begin_anew)
         log_line(
             LOG_WARNING,
-            "ledger.begun_anew records=%llu: what members know of others until now is given up; "
-            "once is enough, leave --begin-anew out from now on",
+            "ledger.begun_anew records=%llu: what members know of other runs until now is given "
+            "up; one start with --begin-anew is enough, leave it out from now on",
             (unsigned long long)records);
     if (self->begin_anew || records == 0) {
         rc = instance_write(self->path, "begun-anew-after", records, why);

@@ -1,5 +1,6 @@
-// First what needs only the configuration and the key, then what the model's folder says, then how long a
-// result of such a model is, then where the data is. The first that fails is the answer.
+// genesis_shell -- makes the rules in this order: what needs only the configuration and the key,
+// the model's config.json, the size of a result of that model, the place of the data. The first
+// fault ends it.
 
 #include "actors/coordinator/genesis_shell.h"
 #include "actors/coordinator/rules_shell.h"
@@ -15,7 +16,7 @@
 
 enum { MODEL_JSON_MAX = 65535 }; // Bytes; members keep it in memory
 
-// Only this key can make it, and makes it again after every restart.
+// A hash of the key's signature: nobody else can compute it, and each restart computes the same.
 static struct hash audit_secret(const struct run_config *config, const struct identity *identity)
 {
     static const char domain[] = "shoal audit secret 1";
@@ -37,7 +38,7 @@ static int read_model(const char *folder, struct why *why, char **ret_model, siz
                   : 0;
 }
 
-// Every result of the run is so long, by the model's shape and the compression alone.
+// All results of a run have one size, which follows from the model's shape and the compression.
 static int size_payloads(struct why *why, struct rules *rules)
 {
     const struct wire_config *frame = &rules->frame;

@@ -1,13 +1,14 @@
 #pragma once
-// genesis_shell -- all rules of a run, from what its coordinator begins with: the configuration
-// (rules_shell.h), its key, the model's folder and the data's description.
+// genesis_shell -- makes all rules of a run from what its coordinator starts with: the
+// configuration (rules_shell.h), the key, the model's folder and the data's description.
 
 #include "common/config/run_config.h"
 #include "common/crypto/identity.h"
 #include "common/run/rules.h"
 
-// `identity` is the coordinator's, which owns the run. The rules point into *ret_model, the text of the
-// model's config.json: the caller frees it after their last use. FAULT_UNSUPPORTED for a run that
-// exchanges no results, FAULT_LIMIT for a model whose results are too long, and what reading meets.
+// `identity`: the coordinator's key, which owns the run. The rules point into *ret_model, the text
+// of the model's config.json; the caller frees it after their last use. 0, or FAULT_UNSUPPORTED for
+// a run that exchanges no results, FAULT_LIMIT for a model whose results are too large, or a fault
+// of reading.
 int genesis_rules(const struct run_config *config, const struct identity *identity, struct why *why,
                   struct rules *ret_rules, char **ret_model);

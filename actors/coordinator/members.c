@@ -1,5 +1,12 @@
-// members -- who comes, stays and goes. A trainer waits, pending, for the next epoch, unless the pace
-// admits it at once; all other roles serve at once. Who is silent longer than its lease is dropped.
+// members -- decides which members the run has.
+//
+// 1. JOIN: role and name must fit, the key must not be ejected, a data provider must have the run's
+//    data. A known key keeps its index and what is recorded against it; a new one gets a free
+//    place.
+// 2. A trainer is pending until the next epoch, unless the pace admits it at once. All other roles
+//    serve at once.
+// 3. LEAVE withdraws a member, unless the pace still needs it.
+// 4. A member that stays silent longer than its lease is dropped.
 
 #include "actors/coordinator/members.h"
 #include "common/pace/pace.h"
@@ -8,15 +15,15 @@
 #include <string.h>
 
 enum {
-    ROSTER_DELAY_MS = 50, // Many joins, one roster
-    CHANGES_MAX = 20,
-    CHANGES_MS = 60000, // Of a member by its own word: each is a record
+    ROSTER_DELAY_MS = 50, // So that many joins lead to one ROSTER
+    CHANGES_MAX = 20,     // Rate limit: changes that a member may cause in CHANGES_MS,
+    CHANGES_MS = 60000,   // as each of them is a record
 };
 
 // ---- joining ------------------------------------------------------------------------------------
 
-// Nobody has trained on the run's data, and nobody else has it: it may still become other data. Who
-// is here as a provider has what is on record.
+// Whether the run keeps its data: a round was opened on it, or a provider other than the joiner is
+// here and has it. Otherwise the joiner may bind the run to other data.
 static bool is_bound(const struct run *run, uint32_t joiner)
 {
     uint32_t others = roster_count(&run->roster, ACTOR_PROVIDER, MEMBER_HEALTHY);
@@ -47,10 +54,10 @@ static bool may_provide(const struct turn *turn, const struct msg *in)
     const struct hash digest = dataset_digest(&data.data, &data.order);
     const struct hash *pin = &turn->rules->dataset_digest;
     char has[HASH_HEX], wanted[HASH_HEX];
-    if (turn->rules->frame.data.kind != DATA_SERVER) return true; // Nobody will ask it
+    if (turn->rules->frame.data.kind != DATA_SERVER) return true; // No member fetches from it
     if (join->samples == 0) {
         turn_refuse(turn, in, REFUSAL_WRONG_DATA, 0,
-                    "a data provider without samples; allowed: 1 and more");
+                    "this data provider has 0 samples; allowed: 1 and more");
         return false;
     }
     // mutant: data: any order of the pinned files is let in

@@ -1,23 +1,34 @@
 #pragma once
-// members -- who comes, stays and goes: JOIN, PING, LEAVE, and leases that run out.
+// members -- members that join, stay and go: JOIN, PING, LEAVE, and leases that run out.
 //
-// Part of the coordinator's core: pure.
+// A message that does not fit is refused with the reason. What changes a member is a record. A
+// member may cause 20 records a minute by its own messages (members.c), so that it cannot fill the
+// ledger.
+//
+// Part of the coordinator's core: pure, one thread; it borrows the turn for the call.
 
 #include "common/actor/msg.h"
 #include "common/wire/wire.h"
 
 struct turn;
 
-// What a JOIN makes of the member: others may have to forget what they know of that place.
+// What a JOIN changed. Other parts may have to forget what they know of that place.
 enum arrival {
-    ARRIVAL_NONE,       // Refused, or as before
-    ARRIVAL_STAYS,      // Another process, or another address; the member goes on
-    ARRIVAL_RETURNS,    // It had gone, or waits
-    ARRIVAL_TAKES_PLACE // It is new at this place
+    ARRIVAL_NONE,       // Refused, or a duplicate that changes nothing
+    ARRIVAL_STAYS,      // A healthy member has a new process or a new address
+    ARRIVAL_RETURNS,    // A member that was gone or waits is back
+    ARRIVAL_TAKES_PLACE // The place belongs to another key than before, or is new
 };
 
-// `ret_member` is written if an arrival is returned.
+// Admits the sender, or refuses it with the reason. ADMITTED tells it its index and state.
+// `ret_member`, its index in the roster, is written unless the JOIN was refused.
 enum arrival members_hear_join(const struct turn *turn, const struct msg *in, uint32_t *ret_member);
+
+// Keeps the progress that a member reports. Refuses the PING of an older process of that member.
 void members_hear_ping(const struct turn *turn, const struct msg *in);
+
+// Withdraws the member. Refuses it while nobody else holds what it holds.
 void members_hear_leave(const struct turn *turn, const struct msg *in);
+
+// Drops each member that was silent for longer than its lease.
 void members_check_leases(const struct turn *turn);

@@ -1,6 +1,10 @@
-// news -- packs what is on record and who is present into RUN, ROSTER and BEAT; what is open, the pace tells.
-// At the end of a turn each is held against what was told last, and told if it differs. A commit and EPOCH_END
-// are told by those who record them: each is an event, not a state.
+// news -- packs the recorded state and the members' progress into RUN, ROSTER and BEAT. The pace
+// tells what it has open.
+//
+// At the end of a turn, news_settle compares each with what was told last, and tells what differs:
+// first ROSTER, then what is open, RUN, BEAT. RUN is told at once if its change is urgent
+// (is_urgent), otherwise with the next ROSTER or heartbeat. A commit and EPOCH_END are events, not
+// states: the function that records one also tells it.
 
 #include "actors/coordinator/news.h"
 #include "common/pace/pace.h"
@@ -8,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// The mean loss and the sum of rates over the trainers at work, as they report them: any finite
+// The mean loss and the sum of rates that the live trainers report. They may report any finite
 // number.
 static void add_progress(const struct turn *turn, struct wire_run *state)
 {
@@ -81,8 +85,8 @@ static struct wire_beat beat(const struct run *run)
                                .born_unix_ms = run->born_unix_ms };
 }
 
-// What somebody waits for is told at once. Counts go with the roster, and what changes all the time with
-// the heartbeat.
+// A change that a member may wait for is urgent. The counts are told with the roster, and what
+// changes all the time with the heartbeat.
 static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
 {
     struct wire_run before = *told;
@@ -106,7 +110,7 @@ void news_settle(struct news *self, const struct turn *turn, const char *lacks)
     const uint64_t open = turn->pace->open(run);
     const bool open_due = open > 0 && (!self->told || self->open != open);
     if (roster_due || self->roster_due) turn->presence->roster_changed = false;
-    if (roster_due) { // First, or all would ask for it
+    if (roster_due) { // Before RUN: a member asks for a roster version that it lacks
         const struct wire_roster all = roster(turn);
         outbox_news(turn->out, FRAME_ROSTER, &all);
         self->roster_version = run->roster.version;
@@ -178,8 +182,8 @@ void news_hear_ask(const struct turn *turn, const struct msg *in, const char *la
         outbox_mail(turn->out, in->from, FRAME_CONFIG, &config);
         break;
     }
-    case TOPIC_COMMITS: { // Answered by the ledger's keeper, COMMIT by COMMIT
-        // No further than the run has come: beyond lie those that a restore gave up.
+    case TOPIC_COMMITS: { // disk_shell.c answers, with one mail for each COMMIT
+        // Not beyond the present step: a restore gave up the later ones.
         uint64_t count = ask->from < turn->run->step ? turn->run->step - ask->from : 0;
         if (count == 0) break;
         struct wire_recite recite = { .from_step = ask->from,

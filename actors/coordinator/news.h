@@ -1,27 +1,32 @@
 #pragma once
-// news -- what everybody is told, and what is told again to those who missed it.
+// news -- what everybody is told (RUN, ROSTER, BEAT and what the pace has open), and the answers to
+// ASK for a member that missed it.
 //
-// Part of the coordinator's core: pure.
+// News may be lost. Each frame has the newest state whole, so the next one replaces a lost one.
+//
+// Part of the coordinator's core: pure, one thread; it borrows the turn for the call.
 
 #include "common/actor/msg.h"
 #include "common/wire/wire.h"
 
 struct turn;
 
-// What was told, and what is due whether or not it differs.
+// What was told last, and what must be told at the end of this turn.
 struct news {
-    bool told;       // False: nothing, in this life or to this life of the broker
-    bool beat_due;   // The heartbeat: the time left and the trainers' progress are told again
-    bool roster_due; // The delay that gathers changes of it is over
-    uint64_t beat_seq, open, roster_version;
-    struct wire_run run;
+    bool told;       // False: this life of the coordinator, or of the broker, has told nothing yet
+    bool beat_due;   // The heartbeat is due: it repeats the time left and the trainers' progress
+    bool roster_due; // The delay that gathers changes of the roster is over
+    uint64_t beat_seq, open, roster_version; // Of the last BEAT, what was open, the last ROSTER
+    struct wire_run run;                     // The last RUN
 };
 
-// At the end of a turn: tells what differs from what was told, each once at most. `lacks`: what the run waits
-// for, or NULL.
+// At the end of a turn: tells what differs from what was told, each frame at most once. `lacks`:
+// what the run waits for, or NULL.
 void news_settle(struct news *self, const struct turn *turn, const char *lacks);
+
+// Answers ASK by mail to its sender.
 void news_hear_ask(const struct turn *turn, const struct msg *in, const char *lacks);
 
-// The end of an epoch, at the present step. Its lists are turn->lists.
+// EPOCH_END for the present step. Its lists lie in turn->lists, until that memory is used again.
 struct wire_epoch_end news_epoch_end(const struct turn *turn, uint64_t epoch,
                                      const struct hash *digest);

@@ -1,4 +1,5 @@
-// rules_shell -- one long list, in the order of struct rules, then of the frame that members are sent.
+// rules_shell -- one long list: struct rules in its order, then CONFIG as members get it, then the
+// part of CONFIG that belongs to the strategy.
 
 #include "actors/coordinator/rules_shell.h"
 #include "common/model/recipe.h"
