@@ -1,13 +1,16 @@
+// assignment -- shuffles the trainers, cuts the batch in that order, and keeps an index by trainer,
+// so that deal_of_trainer is a binary search.
+
 #include "common/run/assignment.h"
 #include "common/base/ensure.h"
 
-// Knuth's constants for 64 bits.
+// Knuth's constants for 64 bits (MMIX), as in Psyche.
 static uint64_t lcg_next(uint64_t *state)
 {
     return *state = *state * 6364136223846793005u + 1442695040888963407u;
 }
 
-// Leaves in shares[place].trainer the rank of the trainer that is dealt to at that place.
+// Writes to shares[place].trainer the rank of the trainer that gets that share.
 static void shuffle(uint64_t seed, struct share *shares, uint32_t trainers)
 {
     for (uint32_t rank = 0; rank < trainers; rank++) shares[rank].trainer = rank;

@@ -1,3 +1,6 @@
+// committee -- swap-or-not shuffles one index at a time; here it shuffles all n at once, round by
+// round, so that each block of 256 random bits is hashed once and not once an index.
+
 #include "common/base/bytes.h"
 #include "common/run/committee.h"
 #include "common/base/ensure.h"
@@ -17,8 +20,8 @@ static struct hash key_of(uint64_t seed, enum committee_salt salt)
     return hash_of_two(base.bytes, HASH_BYTES, salts[salt], strlen(salts[salt]));
 }
 
-// key ‖ round ‖ block, the block as 32 bits little-endian. A round's pivot is drawn from the first
-// 33 bytes, 256 of its bits from all 37.
+// key ‖ round ‖ block, the block as 32 bits little-endian. The pivot of a round is the hash of the
+// first 33 bytes, a block of 256 bits is the hash of all 37.
 struct source {
     uint8_t bytes[HASH_BYTES + 1 + 4];
 };
@@ -41,8 +44,8 @@ static uint32_t bit_at(const struct hash *bits, uint32_t place)
     return (uint32_t)bits->bytes[place % BLOCK_BITS / 8] >> place % 8 & 1;
 }
 
-// Each place and its mirror (their sum is `sum`) are exchanged, or not: the bit of the larger
-// decides. The larger ones are (sum/2, last], so each block of bits is hashed once, and only where
+// Swaps each index with its mirror (the two add up to `sum`) if the bit of the larger one is set.
+// The larger ones are (sum/2, last], so each block of bits is hashed once, and only if it is
 // needed.
 static void swap_or_not(struct source *source, uint32_t sum, uint32_t last, uint32_t *at)
 {
@@ -56,8 +59,8 @@ static void swap_or_not(struct source *source, uint32_t sum, uint32_t last, uint
     }
 }
 
-// Every round is its own inverse, and exchanging the entries of an array composes from the right:
-// with the rounds taken from the last to the first, the array ends as the shuffle itself.
+// Each round is its own inverse, and swapping the entries of an array composes from the right. So
+// the rounds run from the last to the first, and the array ends as the shuffle itself.
 static void shuffle(const struct hash *key, uint32_t n, uint32_t *ret_positions)
 {
     struct source source;

@@ -1,3 +1,5 @@
+// dataset -- two hashes, each with a domain tag of its own.
+
 #include "common/run/dataset.h"
 
 struct hash dataset_order(const struct hash *positions, uint64_t samples)

@@ -1,11 +1,11 @@
 #pragma once
-// limits -- how large one run may be. Every count that comes from outside is held against these
-// before memory is taken for it; inside, a larger one is a mistake of ours.
+// limits -- how large one run may be. Every count that comes from outside is checked against these
+// before memory is allocated for it. Inside a core, a larger count is our own bug (ensure).
 
 enum {
-    MEMBERS_MAX = 16384,         // Of a run: what one committee, one deal and one bloom can hold
-    WITNESSES_MAX = 64,          // Elected per round at most: the largest witness_nodes
-    WITNESSES_OPEN = 32,         // When witness_nodes is 0: everybody up to this many (Psyche's)
-    STRATEGY_BYTES = 64,         // Room for the part of CONFIG of any strategy: no pointers in it
-    TABLE_INTERVALS_MAX = 65536, // Of a table, and of what a round deals: what one ROUND can list
+    MEMBERS_MAX = 16384,         // Of a run, so also of one committee, one deal and one bloom
+    WITNESSES_MAX = 64,          // Of a round: the largest witness_nodes
+    WITNESSES_OPEN = 32,         // Of a round if witness_nodes is 0, as in Psyche
+    STRATEGY_BYTES = 64,         // Of the strategy's part of CONFIG; it has no pointers
+    TABLE_INTERVALS_MAX = 65536, // Of a table, and of the samples that one ROUND lists
 };

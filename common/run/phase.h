@@ -1,9 +1,9 @@
 #pragma once
-// phase -- what every member may say of a phase, whatever the run's pace.
+// phase -- what is true of a phase under every pace. Pure; any thread.
 
 #include "common/wire/wire.h"
 
-// Steps are made: RoundTrain, and where results are voted on RoundWitness between two of them.
+// Whether steps are made in this phase: RoundTrain, and RoundWitness under a pace that votes.
 static inline bool phase_makes_steps(uint8_t phase)
 {
     return phase == PHASE_TRAIN || phase == PHASE_WITNESS;

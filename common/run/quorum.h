@@ -4,22 +4,23 @@
 //     K       1  2  3  4  5  6  7  9  16  32  64
 //     quorum  1  2  2  3  4  4  5  6  11  22  43
 //
-// Any two quorums share at least a third of K: if fewer than a third lie, an honest witness is in
-// both. And a third may be silent.
+// Any two quorums share at least a third of K. So if fewer than a third of the witnesses lie, an
+// honest one is in both. A third of the witnesses may be silent.
 //
-// K is how many were elected, never how many spoke: a single voice is no quorum of many. (Psyche
-// rounds down, and counts those who spoke when witness_nodes is 0.) Without witnesses there is no
-// quorum.
+// K counts the elected witnesses, not those that voted: otherwise a single vote could be a quorum.
+// (Psyche rounds down, and counts the voters when witness_nodes is 0.) With K = 0 there is no
+// quorum. Pure; any thread.
 
 #include "common/run/limits.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { QUORUM_NONE = INT32_MAX }; // The quorum of no witnesses: more than there can be
+enum { QUORUM_NONE = INT32_MAX }; // The quorum for K = 0: more votes than there can be
 
 uint32_t quorum_of(uint32_t elected); // elected ≤ WITNESSES_MAX
 
-// How many of `members` may lie, at most: a third, rounded down. One more of the same word, and
-// somebody honest has said it.
+// How many of `members` may lie at most: a third, rounded down. If more members than this say the
+// same, an honest one is among them.
 uint32_t quorum_liars(uint32_t members);
+
 bool quorum_reached(uint32_t votes, uint32_t elected);

@@ -1,11 +1,11 @@
-// roster -- members by place and by key. Both orders and the counts change together, in roster_put and
-// roster_load alone; the other functions change a member that stays where it is.
+// roster -- members by index and by key. roster_put changes both orders and the counts together.
+// The other functions change a member that keeps its index and its key.
 
 #include "common/run/roster.h"
 #include "common/base/ensure.h"
 #include <string.h>
 
-// Where the key stands in the order of identity, or would stand.
+// The place in by_key where this key is, or would be inserted.
 static uint32_t key_place(const struct roster *self, const struct key *key)
 {
     uint32_t low = 0, high = self->count;

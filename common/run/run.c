@@ -1,6 +1,7 @@
-// run -- applies each kind of record in a function of its own. The pace hears each record first, and
-// takes those that are its own. Members change in roster.c; here stand the phases, the table of samples,
-// pins, checkpoints, the way back, and snapshots.
+// run -- run_apply gives each record to the pace first. If the record is not the pace's own, one
+// function a kind applies it. roster.c changes the members; this file changes the phase, the table
+// of samples, the pins, the checkpoint and the state that a restore goes back to. Snapshots come
+// last.
 
 #include "common/run/run.h"
 #include "common/base/bytes.h"
@@ -22,7 +23,7 @@ const char *run_phase_name(uint8_t phase) { return wire_enum_name(&wire_enum_pha
 
 static bool is_gone(uint8_t state) { return state == MEMBER_DROPPED || state == MEMBER_WITHDRAWN; }
 
-// Nobody inherits what is said against another.
+// A newcomer must not inherit what is recorded against the member before it: hence needs_place.
 uint32_t run_free_place(const struct run *self)
 {
     if (self->roster.count < MEMBERS_MAX) return self->roster.count;
@@ -90,7 +91,7 @@ static void apply_epoch_end(struct run *self, const struct wire_epoch_end *end)
     self->digest = self->pin_digest = end->digest;
 }
 
-// ---- the beginning, and the way back ------------------------------------------------------------
+// ---- the beginning, checkpoints, restore --------------------------------------------------------
 
 static void set_table(struct run *self, const struct wire_undone *undone)
 {
@@ -124,7 +125,8 @@ static void apply_data(struct run *self, const struct wire_record_data *data)
     self->order = data->order;
 }
 
-// A checkpoint of the present step is a way back: its data position is known here, and only here.
+// A restore can go back to a checkpoint only if its data position is known, and that is known only
+// of the present step.
 static void apply_checkpoint(struct run *self, const struct wire_checkpoint *checkpoint)
 {
     self->checkpoint = *checkpoint;
@@ -149,7 +151,7 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
     // mutant: restore: the pinned step stays (2)
     self->digest = self->pin_digest = restore->digest;
     self->samples_done = restore->samples_done;
-    if (self->checkpoint.step > restore->step) // One without a data position: given up as well
+    if (self->checkpoint.step > restore->step) // A later one without a data position: unusable
         self->checkpoint = (struct wire_checkpoint){ .epoch = restore->epoch,
                                                      .step = restore->step,
                                                      .digest = restore->digest };
@@ -194,7 +196,7 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
         break;
     case FRAME_RECORD_DATA: apply_data(self, record); break;
     case FRAME_RECORD_RESTORE: apply_restore(self, record); break;
-    default: ensure_failed("a record that is none", __FILE__, __LINE__);
+    default: ensure_failed("not a kind of record", __FILE__, __LINE__);
     }
 }
 
@@ -229,7 +231,7 @@ enum { DURABLE_BYTES = offsetof(struct run, restored_epoch) + sizeof(uint64_t) }
 _Static_assert(sizeof(struct wire_durable) == DURABLE_BYTES &&
                    offsetof(struct wire_durable, restored_epoch) ==
                        offsetof(struct run, restored_epoch),
-               "what is stored is how a run begins");
+               "struct run begins with the members of struct wire_durable");
 
 struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
 {
@@ -247,7 +249,7 @@ struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
     return snapshot;
 }
 
-// An empty list may have no address.
+// The address of an empty list may be NULL, which memcpy does not allow.
 static void copy_list(struct interval *to, const struct interval *from, uint32_t count)
 {
     if (count) memcpy(to, from, count * sizeof *to);

@@ -1,9 +1,13 @@
+// schedule -- first sine and cosine by Taylor's series, then the two curves between two rates, then
+// the kinds, then the cold start as a factor.
+
 #include "common/run/schedule.h"
 #include "common/base/ensure.h"
 
 __extension__ typedef unsigned __int128 u128; // 2 · 2^32 · 2^64 must fit
 
-// Taylor's series for |t| ≤ π/4, by Horner from the smallest term; what is left out is below 2^-60.
+// Taylor's series for |t| ≤ π/4, by Horner's scheme from the smallest term; the error is below
+// 2^-60.
 static double sine(double t)
 {
     double sum = 1;
@@ -18,7 +22,7 @@ static double cosine(double t)
     return sum;
 }
 
-// cos πx for x in [0, 1]. The subtractions are exact, so are the values at 0, ½ and 1.
+// cos πx for x in [0, 1]. The subtractions are exact, and so are the values at 0, ½ and 1.
 static double cosine_of_pi(double x)
 {
     const double pi = 3.14159265358979323846;
@@ -26,7 +30,7 @@ static double cosine_of_pi(double x)
     return x > 0.25 ? sine(pi * (0.5 - x)) : cosine(pi * x);
 }
 
-// From `from` to `to` along half a cosine, and along a line.
+// From `from` to `to` along half a cosine; `progress` in [0, 1].
 static double cosine_between(double from, double to, double progress)
 {
     return to + (from - to) * (0.5 * (1 + cosine_of_pi(progress)));

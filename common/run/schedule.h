@@ -8,12 +8,12 @@
 //           │ init ╱                ╲____      fall to final_lr at total_steps and stay there
 //           └───────────────────────────▶ step
 //
-// Differs from Psyche in one place: its Cosine is not clamped, so the rate rises again after
+// One difference from Psyche: its Cosine is not clamped, so there the rate rises again after
 // total_steps.
 //
-// The rate is a float that the coordinator computes and ships as bits; nobody else needs to.
-// Anybody may all the same, and gets the same bits: doubles, one written order, a cosine of our
-// own, no libm. Pure; any thread.
+// The coordinator computes the rate and sends the bits of the float. Any machine that computes it
+// gets the same bits: doubles, one written order of operations, a cosine of our own, no libm. Pure;
+// any thread.
 
 #include <stdint.h>
 
@@ -29,16 +29,16 @@ struct schedule {
     uint32_t warmup_steps;
     double warmup_init_lr, base_lr;
     // Linear and Cosine
-    uint32_t total_steps; // Not above warmup_steps: straight to final_lr
+    uint32_t total_steps; // At most warmup_steps: final_lr follows the warm-up at once
     double final_lr;
-    // WarmupStableDecay, each part as long as its steps, and none if 0
+    // WarmupStableDecay: the length of each part in steps; 0: no such part
     uint32_t stable_steps, cosine_decay_steps, linear_decay_steps;
     double cosine_decay_final_lr; // At most base_lr
     double linear_decay_final_lr; // At most cosine_decay_final_lr
 };
 
-// Where a run starts cold, its first rates are multiplied by (step − start) / steps, once more
-// rising from 0 at `start` to 1 at start + steps. steps = 0: no cold start.
+// After a cold start, the rates are multiplied by (step − start) / steps, which rises from 0 at
+// `start` to 1 at start + steps. steps = 0: no cold start.
 struct cold_start {
     uint32_t start, steps;
 };
@@ -46,7 +46,8 @@ struct cold_start {
 // The rate of any step. `cold` may be NULL.
 float schedule_rate(const struct schedule *self, uint32_t step, const struct cold_start *cold);
 
-// round(start + (end − start) · tokens / warmup_tokens), halves up, in exact arithmetic; `end` from
-// warmup_tokens on. Needs start ≤ end. `tokens` were trained before this round. Psyche's doubles
-// miss an exact half now and then and are one lower (once in 200,000 random cases).
+// Samples of a round: round(start + (end − start) · tokens / warmup_tokens) in exact arithmetic,
+// halves upward; `end` from warmup_tokens on. `tokens`: trained before this round. Needs start ≤
+// end. Psyche computes with doubles, misses an exact half now and then, and is then one lower (once
+// in 200,000 random cases).
 uint32_t schedule_batch_size(uint32_t start, uint32_t end, uint64_t warmup_tokens, uint64_t tokens);

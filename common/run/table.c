@@ -1,3 +1,7 @@
+// table -- every operation reads the map as runs without gaps (walk), and writes the changed runs
+// into the spare half (build), which keeps them canonical. At the end the halves change places,
+// unless the capacity is exceeded. The operations differ only in which runs they change.
+
 #include "common/run/table.h"
 #include "common/base/ensure.h"
 
@@ -16,7 +20,7 @@ void table_init(struct table *self, struct wire_table_entry *memory, uint32_t ca
     };
 }
 
-// ---- Reading: the map as runs from 0 to END without gaps, done ones and the tail included ----
+// ---- Reading: the map as runs from 0 to END without gaps, with done runs and the tail ----
 
 struct walk {
     uint32_t next;
@@ -44,7 +48,7 @@ static bool walk_on(struct walk *walk, const struct table *table, struct wire_ta
 
 struct build {
     const struct table *table;
-    uint32_t count;               // Entries so far, also those that found no room
+    uint32_t count;               // Entries so far, those beyond the capacity included
     struct wire_table_entry last; // Not written yet: the next run may continue it
 };
 
@@ -67,7 +71,7 @@ static void build_add(struct build *build, uint64_t begin, uint64_t end, uint8_t
     build->last = (struct wire_table_entry){ begin, end, state, number };
 }
 
-// The only writer of a table. All or nothing: the halves change places when all of it had room.
+// The only writer of a table. The halves change places only if all entries had room.
 static enum table_answer build_end(struct build *build, struct table *self)
 {
     const bool tail = build->last.state == TABLE_TODO; // The last run ends at END
@@ -113,8 +117,8 @@ struct mark {
     uint64_t number;
 };
 
-// Moves the listed samples, all of which must be marked `from`, to `to`. Runs are as long as they
-// can be, so an interval that is marked alike throughout lies within one run.
+// Changes the listed samples from `from` to `to`; all of them must be in `from`. Runs are as long
+// as possible, so an interval with one mark lies within one run.
 static enum table_answer mark(struct table *self, struct mark from, struct mark to,
                               const struct interval *list, uint32_t count)
 {
