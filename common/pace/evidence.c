@@ -1,6 +1,7 @@
-// evidence -- takes the records one by one. Each is first held against what the records before it leave
-// (the roster, the newest number, the step), then applied to them. What a record of the pace proves, the
-// pace says. What is not checked here (phases, the table of samples, checkpoints) is not kept here either.
+// evidence -- takes the records one by one. It checks each against the state that the records
+// before it lead to (the roster, the newest number, the step), then applies it to that state. The
+// pace checks every record first. Phases, the table of samples and checkpoints are not checked, and
+// so not kept.
 
 #include "common/pace/evidence.h"
 #include "common/base/ensure.h"
@@ -50,7 +51,7 @@ static bool hear_genesis(struct evidence *self, const struct wire_record_genesis
         return evidence_bad(self,
                             "the run was begun with another configuration than the one beside it");
     if (genesis->seed != rules->run_seed)
-        return evidence_bad(self, "the run's seed is %llu; from its name follows %llu",
+        return evidence_bad(self, "the run's seed is %llu; its name leads to %llu",
                             (unsigned long long)genesis->seed, (unsigned long long)rules->run_seed);
     if (genesis->epoch != rules->first_epoch || genesis->step != rules->first_step ||
         genesis->cursor != rules->first_position ||
@@ -76,11 +77,11 @@ static bool hear_start(struct evidence *self, const struct wire_record_start *st
 static bool hear_member(struct evidence *self, const struct wire_member *member)
 {
     if (member->index > self->roster.count || member->index >= MEMBERS_MAX)
-        return evidence_bad(self, "place %u is taken before place %u", member->index,
-                            self->roster.count);
+        return evidence_bad(self, "a member has index %u, but the next free one is %u",
+                            member->index, self->roster.count);
     const uint32_t known = roster_find(&self->roster, &member->key);
     if (known != NO_MEMBER && known != member->index)
-        return evidence_bad(self, "a key has the places %u and %u", known, member->index);
+        return evidence_bad(self, "one key has the indices %u and %u", known, member->index);
     if (member->state == MEMBER_EJECTED ||
         (member->index < self->roster.count &&
          self->roster.members[member->index].state == MEMBER_EJECTED))
@@ -109,7 +110,7 @@ static bool hear_phase(struct evidence *self, const struct wire_record_phase *re
 static bool hear_restore(struct evidence *self, const struct wire_record_restore *restore)
 {
     if (restore->step > self->step)
-        return evidence_bad(self, "step %llu is restored in step %llu",
+        return evidence_bad(self, "a restore to step %llu at step %llu",
                             (unsigned long long)restore->step, (unsigned long long)self->step);
     self->step = restore->step;
     return true;
@@ -125,14 +126,14 @@ static bool hear(struct evidence *self, uint16_t kind, const void *body)
     case FRAME_RECORD_MEMBER: return hear_member(self, body);
     case FRAME_RECORD_PHASE: return hear_phase(self, body);
     case FRAME_RECORD_RESTORE: return hear_restore(self, body);
-    default: return true; // Proves nothing
+    default: return true; // Nothing to check
     }
 }
 
 bool evidence_hear(struct evidence *self, uint64_t seq, uint16_t kind, const void *body)
 {
     if ((kind == FRAME_RECORD_GENESIS) != (seq == 1))
-        return evidence_bad(self, "record %llu is a %s: a run begins with its GENESIS, and once",
+        return evidence_bad(self, "record %llu is a %s: record 1, and no other, is a GENESIS",
                             (unsigned long long)seq, wire_kind_name(kind));
     if (self->pace->bears_out(self, kind, body) && hear(self, kind, body)) return true;
     char text[EVIDENCE_TEXT_MAX];

@@ -1,9 +1,10 @@
 #pragma once
-// presence -- what a coordinator knows of the present moment, and may forget: who was heard when, what
-// the newest PINGs say, how long the phase lasts. What is on record is in run.h.
+// presence -- what a coordinator knows of the present moment, and may lose in a crash: when each
+// member was last heard, what the newest PINGs say, when the phase ends. run.h has what is on
+// record.
 //
-// A restart gives everybody a full lease and sets the deadline anew. A struct presence is a value of about
-// 600 KiB.
+// A restart gives every member a full lease and sets the deadline again. A struct presence is a
+// value of about 600 KiB. Times are ms of the coordinator's monotonic clock (turn->now_ms).
 
 #include "common/run/limits.h"
 #include <stdbool.h>
@@ -11,15 +12,15 @@
 
 struct presence {
     uint64_t deadline_ms;    // End of the present phase; UINT64_MAX: none
-    uint64_t epoch_began_ms; // Modulo 2^64: before this boot, perhaps
+    uint64_t epoch_began_ms; // May be before this boot: modulo 2^64
 
-    bool roster_changed; // Since it was told, which is due
-    uint64_t roster_ms;  // at this time
+    bool roster_changed; // The roster has changed since it was told
+    uint64_t roster_ms;  // Then it is due at this time
 
-    // By member.
-    uint64_t heard_ms[MEMBERS_MAX];                     // When it was last heard
-    uint64_t step_held[MEMBERS_MAX];                    // As its newest PING says
-    float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX]; // The same
-    uint64_t changes_ms[MEMBERS_MAX];                   // Start of the rate-limit window,
-    uint32_t changes[MEMBERS_MAX];                      // changes of itself in that window
+    // By index in the roster.
+    uint64_t heard_ms[MEMBERS_MAX];                     // When its last message came
+    uint64_t step_held[MEMBERS_MAX];                    // The step in its newest PING
+    float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX]; // From its newest PING
+    uint64_t changes_ms[MEMBERS_MAX];                   // Start of the rate-limit window
+    uint32_t changes[MEMBERS_MAX];                      // Records that it caused in that window
 };

@@ -1,4 +1,6 @@
-// turn -- first the record, then what is said because of it; a change of a member's state is a record too.
+// turn -- every change of the run is a record, and every message that follows from it comes later
+// in the outbox. So no peer learns of a change that is not on disk. First records and phases, then
+// members, then answers.
 
 #include "common/pace/turn.h"
 #include <stdarg.h>
@@ -59,8 +61,7 @@ uint32_t turn_member(const struct turn *turn, const struct msg *in)
         turn_refuse(turn, in, REFUSAL_EJECTED, 0, "this identity was ejected; give up");
         return NO_MEMBER;
     }
-    // A member's incarnation is its instance: a late word of the process before this one counts no
-    // more.
+    // A member's incarnation is its instance: refuse a late message of its earlier process.
     if (in->incarnation != 0 && in->incarnation < roster->members[index].instance) {
         turn_refuse_older(turn, in, in->incarnation);
         return NO_MEMBER;
@@ -80,7 +81,7 @@ void turn_set_state(const struct turn *turn, uint32_t index, uint8_t state)
     member.state = state;
     if (state == MEMBER_DROPPED) member.dropped_number = turn->run->number;
     turn_put(turn, FRAME_RECORD_MEMBER, &member);
-    turn_tell_roster(turn); // Somebody must stop waiting for it
+    turn_tell_roster(turn); // Other members may be waiting for it
     outbox_note(turn->out, "member.%s name=%s index=%u",
                 wire_enum_name(&wire_enum_member_state, state), member.name, index);
 }
@@ -118,7 +119,7 @@ void turn_refuse(const struct turn *turn, const struct msg *in, uint8_t reason, 
     if (in->from[0]) outbox_mail(turn->out, in->from, FRAME_REFUSED, &refused);
 }
 
-// Mail to the name reaches the newer process, so the refusal says which one is meant.
+// Mail to this name reaches the newer process, so the refusal names the instance that is refused.
 void turn_refuse_older(const struct turn *turn, const struct msg *in, uint64_t instance)
 {
     turn_refuse(turn, in, REFUSAL_REPLACED, instance,

@@ -1,6 +1,6 @@
-// What a run's records prove: a run of the coordinator's own core, with identities that sign, in
-// which a liar is ejected by judges and another for two claims. Its records hold; each, bent in one
-// place, does not.
+// The verifier of a run's records (evidence.h). The coordinator's own core makes a run whose
+// members sign. In it, judges eject one liar, and two claims of one round eject another. The
+// verifier accepts its records, and refuses each kind of record when one thing in it is changed.
 
 #include "actors/coordinator/coordinator.h"
 #include "common/pace/evidence.h"
@@ -99,8 +99,8 @@ static void say_locally(uint16_t kind, const void *body)
 
 static uint32_t who(uint32_t client) { return round_of(&run.core->run)->clients[client].member; }
 
-// Every auditor says what is so: a result of the liar is another one than it claimed. The liar
-// cannot say.
+// Every auditor tells the truth: the liar's results differ from its claims. The liar itself answers
+// "unable".
 static void audit(void)
 {
     const struct wire_round round = round_frame(round_of(&run.core->run));
@@ -247,7 +247,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-// ---- its records, and others --------------------------------------------------------------------
+// ---- the records, and changed ones --------------------------------------------------------------
 
 static uint8_t bent_frame[2048];
 
@@ -259,7 +259,7 @@ static struct wire_bytes flip(const struct wire_bytes *frame, uint32_t bit)
     return (struct wire_bytes){ bent_frame, frame->count };
 }
 
-// Each bends a record of its kind, of which the body is a copy; false: not this one.
+// Each function changes the copy of a record of its kind; false: this record has nothing to change.
 typedef bool bend_fn(void *body, uint32_t bit);
 
 static bool bend_seed(void *body, uint32_t bit)
@@ -345,7 +345,7 @@ static bool show_one_claim_twice(void *body, uint32_t bit)
 {
     struct wire_record_ejection *ejection = body;
     if (ejection->guilt != GUILT_EQUIVOCATION) return false;
-    ejection->first = ejection->second; // Which is the one that the record names
+    ejection->first = ejection->second; // The record names the hash of the second claim
     return bit == 0;
 }
 static bool eject_another(void *body, uint32_t bit)
@@ -373,7 +373,7 @@ static bool join_in_passing(void *body, uint32_t bit)
     return bit == 0;
 }
 
-// Straight from the system: large, hardly touched, and taken often.
+// From mmap: it is large, the test hardly touches it, and allocates it often.
 static struct evidence *take_evidence(void)
 {
     struct evidence *evidence =
@@ -384,7 +384,7 @@ static struct evidence *take_evidence(void)
 
 static void give_evidence(struct evidence *evidence) { munmap(evidence, sizeof *evidence); }
 
-// Hears all, the record at `at` bent, if it is not WHOLE.
+// Verifies all records. The record at index `at` is changed first, unless `at` is WHOLE.
 static bool hear_records(struct evidence *evidence, int at, bend_fn *bend, uint32_t bit)
 {
     union {
@@ -423,7 +423,7 @@ static void the_records_of_a_run_hold(void **state)
     if (!hear_all(evidence, WHOLE, NULL, 0)) fail_msg("%s", evidence->text);
     const uint64_t *counts = evidence->counts;
     assert_in_range(counts[ROUNDS_COUNT_DRAWS], 4, 20);
-    assert_true(counts[ROUNDS_COUNT_KEYS] == counts[ROUNDS_COUNT_DRAWS] - 1); // The last is open
+    assert_true(counts[ROUNDS_COUNT_KEYS] == counts[ROUNDS_COUNT_DRAWS] - 1); // One is still open
     assert_true(counts[ROUNDS_COUNT_FINDINGS] > 2 &&
                 counts[ROUNDS_COUNT_AUDITS] >= counts[ROUNDS_COUNT_FINDINGS]);
     assert_int_equal(counts[ROUNDS_COUNT_EQUIVOCATIONS], 1);
@@ -431,8 +431,8 @@ static void the_records_of_a_run_hold(void **state)
     give_evidence(evidence);
 }
 
-// Every record of the kind that can be, bent at each `stride`th bit of what it bends; fewer than a
-// signature has, so that no signature is left whole.
+// Changes every record of the kind that has something to change, at each `stride`th bit. `stride`
+// is less than the bits of a signature, so that every signature is hit.
 static unsigned assert_found_out(uint16_t kind, bend_fn *bend, uint32_t stride, const char *word)
 {
     unsigned tried = 0;
@@ -480,8 +480,8 @@ static void draws_that_do_not_follow_are_found_out(void **state)
     assert_found_out(FRAME_RECORD_COMMIT, bend_key, 1, "does not fit its lock");
 }
 
-// The draw is shown no other rules than these (struct draw_from), so if each is checked, all are. One that
-// is added and decides nothing in this run fails here, until the run above makes it decide something.
+// A draw depends on these rules alone (struct draw_from), so this checks all of them. A new rule
+// that changes no draw of this run fails here, until the run above is made to depend on it.
 static void every_rule_of_the_draw_is_checked(void **state)
 {
     (void)state;

@@ -1,3 +1,6 @@
+// bloom -- first the size in fixed-point integers, then the bits of an item, then the filter as
+// bytes.
+
 #include "common/base/bytes.h"
 #include "common/pace/rounds/bloom.h"
 #include "common/base/ensure.h"
@@ -35,7 +38,7 @@ void bloom_init(struct bloom *self, uint32_t n, uint64_t seed, uint64_t *words)
     memset(words, 0, self->bits / 8);
 }
 
-// SplitMix64 (Steele, Lea, Flood 2014): the i-th number after the seed, at once.
+// SplitMix64 (Steele, Lea, Flood 2014): computes the i-th number after the seed directly.
 static uint64_t key_at(uint64_t seed, uint32_t i)
 {
     uint64_t z = seed + (i + 1) * 0x9E3779B97F4A7C15u;

@@ -1,7 +1,8 @@
-// draw -- a round is drawn in this order: the seed; clients and witnesses; then, where results are
-// audited, judges for disputes ("different" before "withheld"), verifiers by chance, auditors for
-// members that owe audits. A client that is appointed as an auditor does not train. One client trains
-// at least; where the witnesses hold no parameters, so many that not all may lie.
+// draw -- draws a round in this order: the seed; clients and witnesses; then, in a run with audits,
+// judges for disputes ("different" before "withheld"), verifiers by chance, auditors for members
+// with audit debt. A client that is appointed as an auditor does not train. At least one client
+// trains. If the witnesses hold no parameters (witness_standalone), more clients train than may
+// lie.
 
 #include "common/pace/rounds/draw.h"
 #include "common/base/bytes.h"
@@ -14,8 +15,8 @@
 struct drawing {
     struct draw *self;
     const struct draw_from *from;
-    struct wire_round *round; // What has been drawn of it so far
-    uint32_t free;            // Clients that may still be taken from training
+    struct wire_round *round; // The part that has been drawn so far
+    uint32_t free;            // Clients that may still become auditors
 };
 
 // ---- seed, clients, witnesses -------------------------------------------------------------------
@@ -29,10 +30,10 @@ static uint64_t draw_seed(const struct draw_from *from, uint64_t round)
     le_put(bytes + 16, from->step, 8);
     struct hash hash = hash_of_two(bytes, sizeof bytes, commit->bytes, HASH_BYTES);
     if (!hash_is_none(key)) hash = hash_of_two(hash.bytes, HASH_BYTES, key->bytes, HASH_BYTES);
-    return hash_to_number(&hash) >> 1; // Some JSON readers stop at 2^63
+    return hash_to_number(&hash) >> 1; // Some JSON readers cannot read 2^63 and above
 }
 
-// Live members of a role, in order of identity.
+// Healthy members of a role, in order of their keys.
 static uint32_t live(const struct roster *roster, uint8_t role, struct wire_client *ret_list)
 {
     uint32_t count = 0;
@@ -44,7 +45,7 @@ static uint32_t live(const struct roster *roster, uint8_t role, struct wire_clie
     return count;
 }
 
-// Elects among the candidates, in their order. Returns how many.
+// Elects witnesses among the candidates, keeping their order. Returns how many.
 static uint32_t elect(struct drawing *at, const struct wire_client *candidates, uint32_t count)
 {
     struct draw *self = at->self;
@@ -56,7 +57,8 @@ static uint32_t elect(struct drawing *at, const struct wire_client *candidates, 
     return elected;
 }
 
-// The list of clients holds the candidates first, where they are others.
+// Witness actors are candidates if witness_standalone is set, else the clients are. In the first
+// case the list of clients is scratch memory for the candidates before it is filled.
 static void draw_members(struct drawing *at)
 {
     const struct roster *roster = at->from->roster;
@@ -77,7 +79,7 @@ static bool has_room(const struct drawing *at)
     return at->free > 0 && at->round->audits_count < AUDITS_MAX;
 }
 
-// Takes the client as an auditor; its samples come behind those of the others.
+// Appoints the client as an auditor, and appends the samples of its audit to the list.
 static void appoint(struct drawing *at, const struct wire_audit *audit, uint32_t client,
                     const struct interval *samples)
 {
@@ -106,8 +108,8 @@ static bool may_judge(const struct drawing *at, uint32_t client, const struct wi
     return !at->self->taken[client] && member != audit->member && member != audit->accuser;
 }
 
-// The first of the committee that are neither party. One judge alone would be one word against
-// another; but with three members there is no other.
+// Appoints the first clients of the committee that are not a party. One judge alone would decide
+// between two members, but a run of three members has no more.
 static void appoint_judges(struct drawing *at, struct draw_case *dispute,
                            const struct interval *samples)
 {
@@ -124,7 +126,8 @@ static void appoint_judges(struct drawing *at, struct draw_case *dispute,
     dispute->needed = verdict_needed(audit, trainers, dispute->judges, audit->accusation);
 }
 
-// The case that the audit at `place` of the round before leaves to judges; false: it leaves none.
+// The case for judges that follows from the audit at this index of the round before; false: none
+// does.
 static bool case_at(const struct drawing *at, uint32_t place, struct wire_audit *ret_audit)
 {
     const struct round *before = at->from->round;
@@ -145,8 +148,8 @@ static bool case_at(const struct drawing *at, uint32_t place, struct wire_audit 
     return !is_ejected(at, audit->member) && !is_ejected(at, audit->accuser);
 }
 
-// Disputes of the round before that are not decided: those with this accusation. "Withheld" costs
-// the accuser nothing, so such cases have half of the clients at most.
+// Draws judges for the undecided disputes of the round before that have this accusation. An accuser
+// risks nothing by "withheld", so such cases may take at most half of the clients.
 static void draw_judges(struct drawing *at, uint8_t accusation)
 {
     const struct wire_round before = round_frame(at->from->round);
@@ -175,7 +178,7 @@ static uint64_t chance(const struct wire_round *round)
     return hash_to_number(&hash);
 }
 
-// The audit of an accepted result, its samples in self->samples. False: it cannot be audited.
+// The audit of an accepted result, its samples in self->samples. False: nobody can audit it.
 static bool audit_of(struct drawing *at, const struct wire_accepted *accepted,
                      struct wire_audit *ret_audit)
 {
@@ -202,7 +205,8 @@ static bool audit_of(struct drawing *at, const struct wire_accepted *accepted,
     return true;
 }
 
-// Has the client recompute this result, unless it is its own, or another does.
+// Appoints the client to recompute this result. False: the result is its own, another client
+// recomputes it, or nobody can.
 static bool give(struct drawing *at, uint32_t client, const struct wire_accepted *accepted)
 {
     const struct wire_round *round = at->round;
@@ -224,7 +228,7 @@ static void draw_verifiers(struct drawing *at)
     const uint32_t train = at->round->clients_count - at->round->audits_count;
     const uint64_t number = chance(at->round),
                    hundredths = (uint64_t)train * at->from->rules->verification_percent;
-    // In the mean exactly the share that was asked for, also where it is less than one of them.
+    // On average exactly verification_percent of them, even if that is less than one client.
     // mutant: audit: more are drawn than the rules say
     const uint64_t verifiers = hundredths / 100 + (number % 100 < hundredths % 100);
     const uint64_t first = number / 100;
@@ -241,8 +245,9 @@ static void draw_verifiers(struct drawing *at)
     }
 }
 
-// Besides those drawn by chance: nobody can make that there are fewer of these, or know which are
-// left out where more owe than can be audited.
+// Draws auditors for members with audit debt, in addition to the verifiers: so debts do not lower
+// the number of results that are audited by chance. If more members have debt than can be audited,
+// chance decides.
 static void draw_owed(struct drawing *at)
 {
     const struct round *before = at->from->round;

@@ -1,5 +1,6 @@
-// round -- keeps the lists of the newest ROUND and COMMIT, looks things up in them, and turns findings
-// into audit debts. What the findings come to is decided in verdict.c.
+// round -- copies the lists of the newest ROUND and COMMIT, looks things up in them, and changes
+// audit debts when a finding comes or a case is left without judges. verdict.c decides what the
+// findings amount to.
 
 #include "common/pace/rounds/round.h"
 #include "common/base/ensure.h"
@@ -22,7 +23,7 @@ bool round_is_sound(const struct wire_round *round)
     return samples == round->batch_size && audits_are_sound(round);
 }
 
-// An empty list may have no address.
+// The address of an empty list may be NULL, which memmove does not allow.
 static void copy_list(void *to, const void *from, size_t bytes)
 {
     if (bytes) memmove(to, from, bytes);
@@ -50,7 +51,7 @@ void round_open(struct round *self, const struct wire_round *round)
     self->opened.audits = NULL;
     self->opened.dealt_count = self->opened.returned_count = self->opened.audited_count = 0;
     self->opened.clients_count = self->opened.witnesses_count = self->opened.audits_count = 0;
-    self->open = round->round > self->last.round; // Else heard after its COMMIT, by an observer
+    self->open = round->round > self->last.round; // An observer may have got its COMMIT first
 }
 
 void round_close(struct round *self, const struct wire_commit *commit)
@@ -153,7 +154,8 @@ uint32_t round_samples_at(const struct round *self, uint32_t begin, uint32_t end
 
 _Static_assert(AUDIT_OWED_FIRST << AUDIT_UNSHOWN_MAX == 64, "the range of debt in rounds.def");
 
-// Each time twice as much, so that a member that can never show anything is hardly ever believed unaudited.
+// The debt doubles each time, so that the results of a member that never produces its starting
+// residual are audited nearly always.
 static void owe(struct wire_debt *debt)
 {
     // mutant: audit: debts do not grow
@@ -198,7 +200,7 @@ void round_hear_finding(struct round *self, const struct wire_record_finding *re
     const bool cleared =
         audit->judges ? judged && word == FINDING_SAME : record->finding == FINDING_SAME;
     struct wire_debt *debt = &debts[audit->member];
-    const bool answered = !hash_is_none(&audit->residual_from); // Else it had nothing to show
+    const bool answered = !hash_is_none(&audit->residual_from); // Zero needs no answer
     if (cleared && debt->audits > 0) debt->audits--;
     // mutant: audit: to have shown nothing is never forgiven
     if (cleared && answered) debt->withheld = 0;

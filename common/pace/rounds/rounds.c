@@ -1,5 +1,13 @@
-// rounds -- opens a round as it was drawn, counts its votes, and settles: from RoundTrain to RoundWitness, from
-// there to the commit, and to the next round unless the epoch is over.
+// rounds -- decides when a round opens, when it ends, and what its commit accepts.
+//
+// 1. open_round draws the round (draw.h), deals its samples and puts the record. prepare then
+//    computes from the record which client trains what; a restart calls it as well.
+// 2. hear_vote counts the votes of elected witnesses (tally.h). Findings and equivocation evidence
+//    go to audit.h.
+// 3. settle moves from RoundTrain to RoundWitness, then commits, then opens the next round unless
+//    the epoch is over.
+// 4. commit accepts a result if a quorum of witnesses saw it, it started from the committed
+//    parameters, and may_count allows it. Clients that miss too many rounds are dropped.
 
 #include "common/pace/rounds/rounds.h"
 #include "common/base/ensure.h"
@@ -16,7 +24,7 @@ static float learning_rate(const struct turn *turn)
     return schedule_rate(&turn->rules->lr, (uint32_t)run->step, run->cold_start ? &cold : NULL);
 }
 
-// What the record says about who trains what; also how a restart finds it again.
+// Computes from the open round's record which client trains which samples.
 static void prepare(struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -76,7 +84,7 @@ static void open_round(struct rounds *self, const struct turn *turn)
     round.cursor = undone.cursor;
     round.returned = undone.returned, round.returned_count = undone.returned_count;
 
-    // The table is asked and put back: only the record, applied, changes it.
+    // Deal to learn the samples, then return them: only applying the record may change the table.
     uint32_t dealt = 0;
     ensure(table_deal(&run->table, round.round, round.batch_size, run->scratch, TABLE_INTERVALS_MAX,
                       &dealt) == TABLE_OK);
@@ -103,7 +111,8 @@ static bool names_only_dealt(const struct rounds *self, const struct turn *turn,
     return true;
 }
 
-// trainer_healthy_score_by_witnesses: one point for everybody whom this witness saw take part.
+// Psyche's trainer_healthy_score_by_witnesses: one point for each client that this witness saw take
+// part.
 static void score_health(struct rounds *self, const struct turn *turn, const struct wire_vote *vote)
 {
     const struct run *run = turn->run;
@@ -156,7 +165,7 @@ static void hear_vote(struct rounds *self, const struct turn *turn, const struct
 
 // ---- the end of a round -------------------------------------------------------------------------
 
-// Nobody waits for those who left.
+// Whether every witness that is still healthy has voted.
 static bool all_live_voted(const struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -167,6 +176,7 @@ static bool all_live_voted(const struct rounds *self, const struct turn *turn)
     return true;
 }
 
+// Whether enough votes name a result of every healthy client that was dealt samples.
 static bool all_live_accepted(const struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -179,11 +189,15 @@ static bool all_live_accepted(const struct rounds *self, const struct turn *turn
     return true;
 }
 
-// Nobody who was ejected meanwhile; where results are audited, nobody who has left and so could not
-// be; and a residual is the one that the member's newest accepted result led to, or the declared
-// zero: nobody invents one that explains a wrong result. Who owes audits may have got an invented one
-// accepted, by not showing what it came from: it begins with zero until these are made. Alone it cannot
-// pay, and there is nobody to deceive.
+// Whether the commit may accept this result.
+//
+// - An ejected member's result is not accepted. In a run with audits, neither is that of a member
+//   that has left: it could not be audited.
+// - The starting residual must be the one that the member's newest accepted result led to, or zero.
+//   Otherwise a member could invent a residual that explains a wrong result.
+// - A member with audit debt must start from zero. It did not produce a starting residual, so it
+//   may have invented the one that it has now. A client that is alone in the round is exempt:
+//   nobody can audit it, and there is nobody to deceive.
 static bool may_count(const struct turn *turn, uint32_t client, const struct wire_seen *seen)
 {
     const struct round *round = round_of(turn->run);
@@ -201,8 +215,9 @@ static bool may_count(const struct turn *turn, uint32_t client, const struct wir
              hash_equal(&seen->residual_from, &rounds_run_of(turn->run)->residuals[member].hash)));
 }
 
-// Witnesses without a replica cannot tell a base that nobody else has; the others name none but
-// their own.
+// How many results must name one base. Witness actors hold no parameters, so they cannot tell
+// whether a base is right: more trainers must name it than may lie. Elected trainers vote only for
+// results on the base that they hold themselves.
 static uint32_t bases_needed(const struct turn *turn)
 {
     // mutant: guilt: one liar names the parameters of the run
@@ -211,7 +226,7 @@ static uint32_t bases_needed(const struct turn *turn)
                : 1;
 }
 
-// Fills self->accepted, in order of position. Returns how many; 0 is a void.
+// Fills self->accepted, in order of `begin`. Returns how many; with 0 the round is void.
 static uint32_t collect(struct rounds *self, const struct turn *turn, struct hash *ret_base,
                         uint64_t *ret_samples)
 {
@@ -242,15 +257,17 @@ static uint32_t collect(struct rounds *self, const struct turn *turn, struct has
     return count;
 }
 
+// Raises the fault score of a member that missed a round, or lowers it by a quarter of that.
 static void count_round(struct rounds *self, uint32_t member, bool took_part)
 {
     if (!took_part) self->audit.amiss[member] += AMISS_ROUND;
     else if (self->audit.amiss[member]) self->audit.amiss[member]--;
 }
 
-// Who misses too many rounds does not take part, whatever its pings say: unhealthy_rounds in a row, or one
-// in five for long. Whose result was accepted took part, whatever one witness leaves out of its bloom: two
-// thirds have seen it. An auditor takes part by its finding. Who was dealt nothing could not be seen.
+// Drops each client that missed too many rounds, even if it still sends pings: unhealthy_rounds in
+// a row, or more than one in five for long. A client took part if its result was accepted, even if
+// a witness left it out of its bloom, or if a quorum of blooms has it. An auditor took part if it
+// sent its finding. A client that was dealt no samples is not counted.
 static void judge_health(struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -312,8 +329,8 @@ static void commit(struct rounds *self, const struct turn *turn)
     if (commit.outcome == OUTCOME_VOID && self->deal.count < bases_needed(turn))
         outbox_note(
             turn->out,
-            "round.too_few_results %u are dealt, and with witnesses of their own at least %u "
-            "must agree on the parameters, or all might lie; raise global_batch_size",
+            "round.too_few_results %u clients are dealt samples, and with witness_standalone at "
+            "least %u must agree on the parameters; raise global_batch_size",
             self->deal.count, bases_needed(turn));
     if (proved) judge_health(self, turn);
     self->unproved = !proved;
@@ -324,14 +341,14 @@ static const char *lacks(const struct turn *turn)
     const struct roster *roster = &turn->run->roster;
     const bool witness = !rounds_config(turn->rules)->witness_standalone ||
                          roster_count(roster, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
-    // Each that was let in has the data of the run.
+    // Every data provider that was admitted has the data of the run.
     const bool data = turn->rules->frame.data.kind != DATA_SERVER ||
                       roster_count(roster, ACTOR_PROVIDER, MEMBER_HEALTHY) > 0;
     // mutant: data: a round opens before anybody has the data
     return !witness ? "no witness is in the run" : !data ? "no data-provider is in the run" : NULL;
 }
 
-// A round is committed, and the next one not open.
+// Why the epoch is over, after a commit; NULL: the next round may open.
 static const char *why_over(const struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -353,9 +370,10 @@ static const char *why_over(const struct rounds *self, const struct turn *turn)
     return cause;
 }
 
-// An auditor answers within its lease if nothing was revealed; else it has, at the end of its lease, as much
-// to do as who trains. However short the round: who reveals nothing, or as late as can be, would never be
-// found out.
+// Whether the commit still waits for findings. An auditor that gets no starting residual says so
+// within its lease. If it gets one at the end of its lease, it then needs as much time as training
+// takes. The wait does not depend on the length of the round: otherwise a trainer that reveals late
+// would never be found out.
 static bool awaits_audits(const struct rounds *self, const struct turn *turn)
 {
     const uint64_t lease_ms = turn->rules->lease_ms, train_ms = turn->rules->train_ms;
@@ -387,7 +405,7 @@ static void settle_open(struct rounds *self, const struct turn *turn)
                       late       ? "the time is up"
                       : complete ? "all results are there"
                                  : "all witnesses have voted");
-        return; // The phase is told first; whether it is over at once is looked at next
+        return; // The new phase is told first; the next call looks whether it is over at once
     }
     bool enough = quorum_reached(tally->voted, tally->elected);
     const bool decided = enough && (all_live_voted(self, turn) || all_live_accepted(self, turn));
@@ -460,8 +478,9 @@ static bool peer_waits(const struct run *run)
     return false;
 }
 
-// The newest commit had one voter, who alone may have its payloads, and nobody else says that it holds
-// the step after it: what was committed would go with this member (seed 63409).
+// Whether this member must stay: it was the only witness of the newest commit, so it may be the
+// only one that holds its payloads; and other members keep parameters, but none of them reports the
+// present step. Seed 63409 of the simulator lost a committed step that way.
 static bool needs(const struct turn *turn, uint32_t member)
 {
     const struct run *run = turn->run;
@@ -485,7 +504,8 @@ static void hear_arrival(void *state, uint32_t member, bool takes_place)
     audit->amiss[member] = 0;
 }
 
-_Static_assert(sizeof(struct rounds) <= PACE_LIVE_BYTES, "the live half has room in a coordinator");
+_Static_assert(sizeof(struct rounds) <= PACE_LIVE_BYTES,
+               "a coordinator has room for struct rounds");
 
 const struct pace pace_rounds = {
     .name = "rounds",

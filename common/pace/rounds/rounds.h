@@ -1,22 +1,23 @@
 #pragma once
-// rounds -- a pace for strangers, the coordinator's half: each round is opened as it was drawn, proved by its
-// witnesses, and committed.
+// rounds -- a pace for strangers, the coordinator's half: it opens each round as drawn, counts the
+// votes of its witnesses, and commits the results that a quorum of them has seen.
 //
-//     open ─▶ votes, findings ─▶ RoundWitness ─▶ commit ─▶ the next, or the epoch is over
+//     open ─▶ votes, findings ─▶ RoundWitness ─▶ commit ─▶ the next round, or the epoch is over
 //
 //   rounds.[hc]            counts votes, settles; the table of functions that pace.h asks for
-//   rounds_run.[hc]        the durable half
-//   round, draw, verdict   the newest round; the next one as chance has it; what judges come to
-//   tally, audit           the votes of one round; results recomputed, and liars ejected
-//   rounds_evidence.[hc]   what its records prove
-//   rounds_member.[hc]     the member's half, and all below it
+//   rounds_run.[hc]        the durable state
+//   round, draw, verdict   the newest round; the draw of the next one; verdicts of the judges
+//   tally, audit           the votes of one round; recomputed results and ejections
+//   rounds_evidence.[hc]   verifies the records of rounds
+//   rounds_member.[hc]     the member's half, and all parts of it
 //
-//   RoundTrain → RoundWitness       a quorum of votes lacks nothing, or the time is up
-//   RoundWitness → commit           a quorum of votes and nothing left to wait for, or the time is up
-//   commit → RoundTrain | Cooldown  Cooldown: epoch over, too few members or votes, all steps done, pause
+//   RoundTrain → RoundWitness   a quorum of votes is complete, or the time is up
+//   RoundWitness → commit       a quorum of votes and nothing left to wait for, or the time is up
+//   commit → RoundTrain         the next round
+//   commit → Cooldown           epoch over, too few members or votes, all steps done, a pause
 //
-// Hearing only records what a message says; settle alone decides what has ripened. Part of the coordinator's
-// core: pure.
+// The functions that hear a message only record what it says; settle decides what follows. Part of
+// the coordinator's core: pure, one thread.
 
 #include "common/pace/pace.h"
 #include "common/pace/rounds/audit.h"
@@ -24,22 +25,23 @@
 #include "common/pace/rounds/rounds_run.h"
 #include "common/run/assignment.h"
 
-// All of it may be forgotten: it is rebuilt from what members say again.
+// A crash may lose all of it: members send their votes and claims again.
 struct rounds {
-    uint64_t round_began_ms, trained_ms;
-    bool unproved; // The newest round had no quorum of votes
+    uint64_t round_began_ms, trained_ms; // When RoundTrain began, and when it ended
+    bool unproved;                       // The newest round had no quorum of votes
     struct tally tally;
-    struct wire_accepted accepted[MEMBERS_MAX]; // Of the commit being made
-    struct hash items[MEMBERS_MAX]; // SHA-256 of each client's key: what participants' blooms hold
+    struct wire_accepted accepted[MEMBERS_MAX]; // Of the commit that is being made
+    struct hash items[MEMBERS_MAX]; // SHA-256 of each client's key: the items of the votes' blooms
     uint64_t bloom_words[BLOOM_WORDS(MEMBERS_MAX)];
     uint32_t trainers[MEMBERS_MAX];
     struct share shares[MEMBERS_MAX];
     uint32_t by_trainer[MEMBERS_MAX];
-    struct deal deal; // Who trains what in the open round
+    struct deal deal; // Which client trains which samples of the open round
     struct audit audit;
 };
 
 extern const struct pace pace_rounds;
 
-// The live half, of memory that a coordinator keeps for its pace.
+// The state of this pace in the memory that the coordinator keeps for it (struct coordinator,
+// `live`).
 static inline const struct rounds *rounds_live(const void *live) { return live; }

@@ -1,5 +1,6 @@
-// rounds_evidence -- each record of a round is first held against what the records before it leave (the
-// roster, the newest round, the step), then applied to them.
+// rounds_evidence -- checks each record of a round against the state that the records before it
+// lead to (the roster, the newest round, the step), then applies it to that state. One function a
+// kind of record; the counts say what was verified.
 
 #include "common/pace/rounds/rounds_evidence.h"
 #include "common/pace/rounds/claims.h"
@@ -14,7 +15,7 @@ static struct rounds_evidence *own(struct evidence *evidence)
 
 // ---- draws --------------------------------------------------------------------------------------
 
-// One after the other, so that the text can say which is not as drawn.
+// Compares one part after the other, so that the text can name the part that differs.
 static bool is_as_drawn(struct evidence *evidence, const struct wire_round *round,
                         const struct wire_round *drawn)
 {
@@ -23,8 +24,8 @@ static bool is_as_drawn(struct evidence *evidence, const struct wire_round *roun
     if (round->seed != drawn->seed)
         return evidence_bad(
             evidence,
-            "the seed of round %llu is %llu; from run, round, step, the commit and the key "
-            "before it follows %llu",
+            "the seed of round %llu is %llu; run, round, step, the commit and the key before it "
+            "lead to %llu",
             number, (unsigned long long)round->seed, (unsigned long long)drawn->seed);
     mixed.clients = drawn->clients, mixed.clients_count = drawn->clients_count;
     if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
@@ -117,7 +118,7 @@ static bool hear_finding(struct evidence *evidence, const struct wire_record_fin
     if (!self->round.open || record->round != self->round.opened.round ||
         record->place >= self->round.audits_count || record->finding == FINDING_PENDING ||
         self->round.findings[record->place].finding != FINDING_PENDING)
-        return evidence_bad(evidence, "a finding at place %u of round %llu, where none is awaited",
+        return evidence_bad(evidence, "finding %u of round %llu answers no open audit",
                             record->place, number);
     const struct wire_audit *audit = &self->round.audits[record->place];
     const struct wire_member *auditor =
@@ -125,15 +126,14 @@ static bool hear_finding(struct evidence *evidence, const struct wire_record_fin
     const struct wire_finding *said =
         evidence_signed(evidence, 0, &record->frame, FRAME_FINDING, &auditor->key);
     if (!said)
-        return evidence_bad(
-            evidence, "the finding at place %u of round %llu is not signed by its auditor, %s",
-            record->place, number, auditor->name);
+        return evidence_bad(evidence, "finding %u of round %llu is not signed by its auditor, %s",
+                            record->place, number, auditor->name);
     if (said->round != record->round || said->finding != record->finding ||
         !hash_equal(&said->result, &audit->result) || auditor->state == MEMBER_EJECTED ||
         (said->finding == FINDING_WITHHELD && hash_is_none(&audit->residual_from)))
-        return evidence_bad(
-            evidence, "the finding at place %u of round %llu is not what %s said of that result",
-            record->place, number, auditor->name);
+        return evidence_bad(evidence,
+                            "finding %u of round %llu is not what %s signed about that result",
+                            record->place, number, auditor->name);
     round_hear_finding(&self->round, record, self->debts);
     evidence->counts[ROUNDS_COUNT_FINDINGS]++;
     return true;
@@ -155,7 +155,7 @@ static bool is_equivocation(struct evidence *evidence, const struct wire_record_
            other->born_unix_ms == evidence->born_unix_ms;
 }
 
-// Whether the judges at this place have come to what the ejection says.
+// Whether the verdict on the audit at this index justifies the ejection.
 static bool justifies(const struct round *round, uint32_t place,
                       const struct wire_record_ejection *record)
 {
@@ -183,7 +183,7 @@ static bool hear_ejection(struct evidence *evidence, const struct wire_record_ej
     const bool twice = record->guilt == GUILT_EQUIVOCATION;
     if (record->member >= evidence->roster.count ||
         evidence->roster.members[record->member].state == MEMBER_EJECTED)
-        return evidence_bad(evidence, "member %u of %u is ejected, or ejected again",
+        return evidence_bad(evidence, "an ejection of member %u of %u, or a second one of it",
                             record->member, evidence->roster.count);
     const struct wire_member *member = &evidence->roster.members[record->member];
     bool justified = twice && is_equivocation(evidence, record, &member->key);
@@ -193,7 +193,7 @@ static bool hear_ejection(struct evidence *evidence, const struct wire_record_ej
         return evidence_bad(evidence, "%s is ejected for %s in round %llu, and %s", member->name,
                             wire_enum_name(&wire_enum_guilt, record->guilt),
                             (unsigned long long)record->round,
-                            twice ? "there are no two claims of it that it signed"
+                            twice ? "it did not sign two claims of it that differ"
                                   : "no verdict of the judges says so");
     roster_set_state(&evidence->roster, record->member, MEMBER_EJECTED);
     evidence->counts[ROUNDS_COUNT_EJECTIONS]++;
@@ -211,7 +211,7 @@ static bool hear_member(struct evidence *evidence, const struct wire_member *mem
     return true;
 }
 
-// A restore: what the audits are about is given up.
+// A restore gives up the results that the audits are about.
 static bool hear_restore(struct evidence *evidence)
 {
     struct rounds_evidence *self = own(evidence);
@@ -231,9 +231,9 @@ bool rounds_bears_out(struct evidence *evidence, uint16_t kind, const void *reco
     case FRAME_RECORD_EJECTION: return hear_ejection(evidence, record);
     case FRAME_RECORD_MEMBER: return hear_member(evidence, record);
     case FRAME_RECORD_RESTORE: return hear_restore(evidence);
-    case FRAME_RECORD_START: // A new life has forgotten what the last commit accepted: nobody audits it
+    case FRAME_RECORD_START: // A restart forgets what the last commit accepted: nobody audits it
         round_forget(&own(evidence)->round);
         return true;
-    default: return true; // Draws nothing, accuses nobody
+    default: return true; // Nothing to check
     }
 }

@@ -1,20 +1,24 @@
 #pragma once
-// rounds_evidence -- what the records of rounds prove to anyone who has them all and the run's configuration:
+// rounds_evidence -- verifies the records of rounds, for anyone who has all of them and the run's
+// configuration:
 //
-//     every ROUND     its seed, clients, witnesses, auditors and judges follow from the records
-//                     before it: draw_round draws again, and the record must say the same
-//     every COMMIT    the key that it reveals is that of the lock its round was opened under
-//     every FINDING   was said by the auditor that was drawn, and bears its signature
-//     every EJECTION  of an equivocation: two claims of one round, both signed by the member that is ejected;
-//                     else the judges' findings on record come to that verdict
+//     each ROUND      its seed, clients, witnesses, auditors and judges follow from the records
+//                     before it: draw_round draws them again, and the record must say the same
+//     each COMMIT     the hash of the key that it reveals is the lock of its round
+//     each FINDING    the auditor that was drawn has signed it
+//     each EJECTION   for equivocation: the ejected member signed two different claims of a round;
+//                     otherwise: the recorded findings of the judges lead to that verdict
 //
-// A draw that used more than the ledger has would be found out here, in every simulated and every
-// live run. Not shown: that a vote was cast (commits count votes, which are not kept). Pure.
+// The simulator and the live tests verify every run, so a draw that uses anything beside the ledger
+// fails there. It does not verify votes: a commit counts them, but they are not recorded. Pure; one
+// thread.
 
 #include "common/pace/evidence.h"
 #include "common/pace/rounds/draw.h"
 
-// Drawn again; that fit; auditors and judges among them; whose signatures verify; that were justified.
+// What was verified: rounds drawn again, keys of commits, audits in these rounds, signed findings,
+// ejections for equivocation, all ejections.
+// clang-format off
 #define ROUNDS_COUNTS(C)                                                                           \
     C(DRAWS, "draws")                                                                              \
     C(KEYS, "keys")                                                                                \
@@ -30,4 +34,5 @@ struct rounds_evidence {
     struct wire_debt debts[MEMBERS_MAX]; // As the findings on record leave them
 };
 
+// The function `bears_out` of struct pace.
 bool rounds_bears_out(struct evidence *evidence, uint16_t kind, const void *record);

@@ -1,5 +1,7 @@
-// rounds_run -- applies the records of a round: what it deals becomes pending, what its commit accepts is done,
-// all else goes back to the table. Where a member's next result starts goes with the way back of the run.
+// rounds_run -- applies the records of a round. ROUND makes its samples pending. COMMIT makes the
+// accepted ones done and the others todo again, and keeps the residual that each accepted result
+// led to. A checkpoint of the present step copies these residuals, and a restore goes back to the
+// copy. Snapshots come last.
 
 #include "common/pace/rounds/rounds_run.h"
 #include "common/base/ensure.h"
@@ -14,7 +16,7 @@ static struct rounds_run *own(struct run *run)
     return (struct rounds_run *)(void *)run->pace_state;
 }
 
-// An empty list may have no address.
+// The address of an empty list may be NULL, which memmove does not allow.
 static void copy_list(void *to, const void *from, size_t bytes)
 {
     if (bytes) memmove(to, from, bytes);
@@ -35,7 +37,6 @@ static void apply_round(struct run *run, const struct wire_round *round)
     run->epoch_elapsed_ms = round->epoch_elapsed_ms;
 }
 
-// A commit ends its round: what it accepted is done, all else goes back to the table.
 static void apply_commit(struct run *run, const struct wire_commit *commit)
 {
     struct rounds_run *self = own(run);
@@ -79,12 +80,13 @@ static void hear_member(struct run *run, const struct wire_member *member)
     if (member->index >= roster->count ||
         key_equal(&roster->members[member->index].key, &member->key))
         return;
-    self->residuals[member->index] = (struct wire_residual){ { { 0 } } }; // A place handed on
+    self->residuals[member->index] = (struct wire_residual){ { { 0 } } }; // The index changes hands
     self->way_back[member->index] = (struct wire_residual){ { { 0 } } };
     self->debts[member->index] = (struct wire_debt){ 0 };
 }
 
-// A member that was further loads, and begins at zero; one that was not goes on from where it stands.
+// A member that holds a later step loads the older parameters and starts from zero; one that does
+// not continues with its residual.
 static void hear_restore(struct run *run)
 {
     struct rounds_run *self = own(run);
@@ -105,7 +107,7 @@ bool rounds_run_apply(struct run *run, uint16_t kind, const void *record)
     case FRAME_RECORD_EJECTION: apply_ejection(run, record); return true;
     case FRAME_RECORD_START: round_forget(&self->round); return false;
     case FRAME_RECORD_MEMBER: hear_member(run, record); return false;
-    case FRAME_RECORD_CHECKPOINT: // Of the present step: that is the run's way back from now on
+    case FRAME_RECORD_CHECKPOINT: // If of the present step, a restore now goes back to it
         if (((const struct wire_checkpoint *)record)->step == run->step)
             memcpy(self->way_back, self->residuals, sizeof self->way_back);
         return false;
@@ -135,7 +137,7 @@ struct wire_part rounds_run_store(const struct run *run, void *memory)
         .debts_count = run->roster.count,
     };
     struct wire_round *round = &snapshot->round;
-    if (round->round == 0) round->round = round->batch_size = 1; // None yet
+    if (round->round == 0) round->round = round->batch_size = 1; // No round yet; 0 is out of range
     return (struct wire_part){ FRAME_ROUNDS_SNAPSHOT, snapshot };
 }
 
@@ -160,7 +162,7 @@ bool rounds_run_load(struct run *run, const struct wire_part *part)
 
 bool rounds_run_needs_place(const struct run *run, uint32_t member)
 {
-    // Nobody inherits what is said against another.
+    // A newcomer must not inherit what is recorded against the member before it.
     return round_client_place(round_of(run), member) != NO_MEMBER ||
            round_is_party(round_of(run), member);
 }

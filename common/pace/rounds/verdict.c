@@ -1,10 +1,14 @@
+// verdict -- first the number of judges and the number that must agree, then the verdict: the first
+// finding that enough judges share, else "withheld" if that and "different" together are enough and
+// "different" alone cannot be enough any more.
+
 #include "common/pace/rounds/verdict.h"
 #include "common/run/quorum.h"
 
 enum { JUDGES_MIN = 3, JUDGES_FIRST = 21, JUDGES_MAX = 255 };
 _Static_assert((int)JUDGES_MAX <= (int)AUDITS_MAX, "one round has room for all judges of a case");
 
-// Of whom most are honest, however the trainers that may lie are spread.
+// The number of judges of which most are honest even if every trainer that may lie is a judge.
 static uint32_t safe_judges(uint32_t trainers, uint8_t accusation)
 {
     const uint32_t liars = quorum_liars(trainers) + (accusation == FINDING_WITHHELD);

@@ -1,42 +1,46 @@
 #pragma once
-// verdict -- what the findings on record for the open round's audits come to.
+// verdict -- decides cases: what the findings of a case's judges amount to.
 //
-// Judges of one case stand side by side among the round's audits, and name the same result and
-// accuser. A verdict is the word of most of them, and of at least as many as trainers may lie, present
-// or not: where one party calls the other's result wrong, one of the two lies, so an honest judge has said
-// it. Where the accuser was only shown nothing, both may be honest: there "different" needs one more
-// (seed 867).
+// The judges of one case are those audits of the open round that name the same result and accuser.
 //
-// So many judges are dear in a large run, and all but always one is as good as all. So at first there are
-// at most 21, and where that is fewer than they should be, all but one must agree: where almost a third of
-// all trainers lie, they are that many of 21 once in 200 million draws at most. Else all are asked, at
-// most 255: of these they are most once in 60 million.
+// How many must agree. A verdict is a finding that most judges of the case share. They must also be
+// at least as many as trainers may lie, whether or not these are judges. If the accuser says
+// "different", one of the two parties lies, and parties do not judge; so among that many judges one
+// is honest. If the accuser says "withheld", both parties may be honest; so there "different" needs
+// one judge more. (Seed 867 of the simulator found that case.)
 //
-// Who shows one judge what it hides from another is not let go for their disagreeing: as many as decide,
-// of whom some found "different" and the others were shown nothing, have been shown nothing.
+// How many judges. So many judges cost much in a large run, and a few are nearly always right. So
+// at first there are at most 21. If that is fewer than the rule above needs, all but one must
+// agree: when almost a third of all trainers lie, 20 of 21 judges are liars at most once in 200
+// million draws. If they do not agree, the next round appoints as many as the rule needs, at most
+// 255; liars are most of 255 at most once in 60 million draws.
 //
-// Pure; every place is below round->audits_count.
+// A trainer that reveals its starting residual to some judges only does not escape: if the judges
+// that found "different" and those that found "withheld" are together enough for a verdict, it is
+// "withheld".
+//
+// Pure; any thread. Every `place` is an index into round->audits, below round->audits_count.
 
 #include "common/pace/rounds/round.h"
 
-// The judges of a case in a run with so many trainers, if so many can be had, when it is judged for the
-// first time (tries 0) or again. Odd, 3 to 21 or to 255.
+// How many judges a case should have in a run with this many trainers: odd, 3 to 21 at the first
+// try (`tries` 0), 3 to 255 later. The round may have fewer clients.
 uint32_t verdict_judges(uint32_t trainers, uint8_t accusation, uint32_t tries);
 
-// How many of so many judges must say the same of a case; it may be more than there are.
+// How many of the case's `judges` must share this finding. It may be more than there are.
 uint32_t verdict_needed(const struct wire_audit *audit, uint32_t trainers, uint32_t judges,
                         uint8_t finding);
 
-// SAME, DIFFERENT or WITHHELD, what the judges say of the case at `place`; PENDING: no verdict, or no
-// judge stands there.
+// The verdict on the case at `place`: SAME, DIFFERENT or WITHHELD. PENDING: there is no verdict
+// yet, or the audit at `place` is not that of a judge.
 uint8_t verdict_of(const struct round *round, uint32_t place);
 
-// Whether judges stand at `place`, and none of the same case before.
+// Whether the audit at `place` is the first of a judge of its case.
 bool verdict_is_first(const struct round *round, uint32_t place);
 
-// Whether judges of one case stand at both.
+// Whether both audits are of judges of one case.
 bool verdict_same_case(const struct round *round, uint32_t a, uint32_t b);
 
-// Whether a member that recomputed cannot honestly have said `finding`, given the verdict. Not to have been
-// shown something, or not to have been able, contradicts nothing.
+// Whether no honest judge can have `finding`, given the verdict. "Withheld" and "unable" contradict
+// no verdict.
 bool verdict_contradicts(uint8_t verdict, uint8_t finding);
