@@ -1,19 +1,19 @@
-// Golden conversations with the coordinator's core: tests/golden/coordinator, a file for each row
-// of the table in coordinator.h. A file is its own expectation: comments and what is said to the
-// core stand at the margin, what the core does about it is indented, and the whole must come out
-// word for word.
+// Golden conversations with the coordinator's core: tests/golden/coordinator has at least one file
+// for each row of the table in coordinator.h. Comments and messages to the core begin at the
+// margin; the effects of the core are indented. The test plays the messages, and what it prints
+// must equal the file.
 //
-//     # why this conversation
-//     set min_clients=2                        a rule, where the usual one will not do
+//     # what this conversation shows
+//     set min_clients=2                        a rule that differs from the test's default
 //     @ 1000 t1 > JOIN                         at 1000 ms; t: trainer, w: witness, c: checkpointer,
 //         disk  RECORD_MEMBER key=t1 ..        d: data provider, owner; fields as in frames.def
-//         t1    ADMITTED ..                    mail to t1; fields that are zero or empty go unsaid
+//         t1    ADMITTED ..                    mail to t1; zero and empty fields are left out
 //
 // Hashes are words: digest=x is the hash that reads x. In a VOTE, seen=0:a,1:b names results a and
 // b of clients 0 and 1, and who=t1,t2 is its bloom. In a TESTIMONY, claim=t4:2:a is the CLAIM of
 // t4, which is client 3, in round 2 with payload a. pin=m:p:8 pins the dataset of manifest m,
 // positions p and 8 samples. A second START is a restart: the core is made anew from the records.
-// GOLDEN=write puts what was said into the files; then read the difference.
+// GOLDEN=write rewrites the files; then read the difference.
 
 #include "actors/coordinator/coordinator.h"
 #include "common/pace/rounds/rounds.h"
@@ -47,7 +47,7 @@ struct talk {
     uint32_t log_count;
     struct outbox out;
     struct wire_arena arena;
-    struct hash words[64]; // Those that the file has used, to be read back from what is printed
+    struct hash words[64]; // Hashes that the file has used as words, to print them as words again
     char texts[64][16];
     uint32_t words_count;
     char *said;
@@ -154,8 +154,7 @@ static void replace(char *text, const char *old, const char *new)
     }
 }
 
-// Names of actors and the digits of hashes become the words of the file again; words are never
-// longer.
+// Replaces names of actors and digits of hashes by the words of the file, which are never longer.
 static void to_words(const struct talk *self, char *text)
 {
     for (uint32_t i = 0; i < self->words_count; i++) {
@@ -164,7 +163,7 @@ static void to_words(const struct talk *self, char *text)
         actor_name(role_named(self->texts[i]), &key, name);
         replace(text, name, self->texts[i]);
         hash_to_hex(&self->words[i], hex);
-        static const int lengths[] = { 2 * HASH_BYTES, 16, 8 }; // As messages and notes cut them
+        static const int lengths[] = { 2 * HASH_BYTES, 16, 8 }; // Digits in messages and notes
         for (int n = 0; n < 3; n++) {
             hex[lengths[n]] = 0;
             replace(text, hex, self->texts[i]);
@@ -173,7 +172,7 @@ static void to_words(const struct talk *self, char *text)
     replace(text, " residual_from=00000000 residual_to=00000000", ""); // The declared zero
 }
 
-// Top-level fields that are zero, false or empty say nothing.
+// Removes top-level fields that are zero, false or empty.
 static void drop_empty(char *text)
 {
     char *to = text, *from = text;
@@ -199,7 +198,7 @@ static void drop_empty(char *text)
     *to = 0;
 }
 
-// ---- what is said to the core -------------------------------------------------------------------
+// ---- messages to the core -----------------------------------------------------------------------
 
 static void set_number(void *field, size_t size, uint64_t value)
 {
@@ -245,8 +244,8 @@ struct vote_parts {
     uint8_t bloom[256];
 };
 
-// seen=0:a,1:b or, on other parameters than g, seen=0:a@s1; a result of 7 bytes: seen=0:a/7; one that led
-// from residual q to r: seen=0:a<q>r
+// seen=0:a,1:b names results a and b of clients 0 and 1. On other parameters than g: seen=0:a@s1.
+// With 7 bytes: seen=0:a/7. From residual q to r: seen=0:a<q>r.
 static void set_seen(struct talk *self, struct wire_vote *vote, struct vote_parts *parts,
                      char *value)
 {
@@ -295,7 +294,7 @@ static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts
 // claim=t4:2:a
 static void set_claim(struct talk *self, struct wire_testimony *testimony, char *value)
 {
-    static const uint8_t signature[WIRE_SIGNATURE_BYTES] = { 1 }; // The shell's to check
+    static const uint8_t signature[WIRE_SIGNATURE_BYTES] = { 1 }; // The shell would check it
     static uint8_t frame[CLAIM_FRAME_MAX];
     struct wire_head head = { .kind = FRAME_CLAIM, .run = "talk" };
     char *round = strchr(value, ':'), *payload = round ? strchr(round + 1, ':') : NULL;
@@ -338,7 +337,7 @@ static void fill(struct talk *self, uint16_t kind, const char *from, char *field
     }
 }
 
-// ---- what the core does about it ----------------------------------------------------------------
+// ---- effects of the core ------------------------------------------------------------------------
 
 static const void *unpack(struct talk *self, uint16_t kind, const uint8_t *body, uint32_t bytes)
 {
@@ -457,7 +456,7 @@ static void converse(struct talk *self, const char *text)
         end = strchr(text, '\n');
         assert_non_null(end);
         snprintf(line, sizeof line, "%.*s", (int)(end - text), text);
-        if (line[0] == ' ') continue; // What was expected: said anew below
+        if (line[0] == ' ') continue; // An expected effect: the test prints its own
         say(self, "%s\n", line);
         if (line[0] == '@') hear(self, line);
         else if (strncmp(line, "set ", 4) == 0) set_rule(self, line);

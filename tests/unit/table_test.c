@@ -58,7 +58,7 @@ static void assert_same_as_model(const struct table *table)
     assert_int_equal(table_frontier(table), frontier);
 }
 
-// A random part of what is pending in a round, cut into random slices.
+// Picks a random part of the samples that are pending in a round, cut into random slices.
 static uint32_t some_pending(uint64_t round, struct interval *ret_list)
 {
     uint32_t count = 0;
@@ -76,7 +76,7 @@ static void deal_some(struct table *table, uint64_t round)
     uint32_t listed;
     uint64_t at = 0, todo = 0, dealt = 0;
     for (uint64_t p = 0; p < SAMPLES; p++) todo += model.states[p] == TABLE_TODO;
-    if (count > todo) return; // The model ends here; the table does not
+    if (count > todo) return; // The model has an end; the table has none
     assert_int_equal(table_deal(table, round, count, list, SAMPLES, &listed), TABLE_OK);
     assert_true(interval_list_tidy(list, listed));
     for (uint32_t i = 0; i < listed; i++)
@@ -139,7 +139,7 @@ static void nothing_is_lost_and_nothing_done_twice(void **state)
     }
 }
 
-// One round at a time, as in a run, until all is done; the capacity is the batch and not one more.
+// One round at a time, as in a run, until all samples are done. The capacity is exactly the batch.
 static void a_table_as_large_as_the_batch_is_never_full(void **state)
 {
     (void)state;
@@ -241,7 +241,7 @@ static void what_is_refused_changes_nothing(void **state)
     assert_int_equal(table_put(&table, TABLE_FAILED, 0, &pending, 1), TABLE_STATE);
     assert_true(table_equal(&table, &before));
     assert_int_equal(count, 42);
-    // Twice is refused: what is done is no longer pending.
+    // A second time is refused: a done sample is no longer pending.
     const struct interval once = { 0, 4 };
     assert_int_equal(table_done(&table, 1, &once, 1), TABLE_OK);
     assert_int_equal(table_done(&table, 1, &once, 1), TABLE_STATE);
@@ -294,7 +294,7 @@ static void a_stored_table_loads(void **state)
         copy_state(&table, &loaded, TABLE_TODO, 0);
         copy_state(&table, &loaded, TABLE_FAILED, 0);
         assert_true(table_equal(&table, &loaded));
-        // And a record played again does what it did.
+        // The replay of a record has the same effect.
         assert_int_equal(table_deal(&table, 9, 50, list, SAMPLES, &count), TABLE_OK);
         assert_int_equal(table_deal_again(&loaded, 9, list, count), TABLE_OK);
         assert_true(table_equal(&table, &loaded));
@@ -460,7 +460,7 @@ static void a_damaged_table_is_noticed(void **state)
     }
 }
 
-// A round's list cut by its deal: every sample of the list in exactly one share, in order.
+// Cuts a round's list by its deal: every sample of the list is in exactly one share, in order.
 static void slices_of_a_deal_tile_its_list(void **state)
 {
     (void)state;
@@ -490,7 +490,7 @@ static void slices_of_a_deal_tile_its_list(void **state)
                 }
         }
         if (count) assert_int_equal(p, list[count - 1].end);
-        // What lies past the end is left out, and nothing lies between an end and a later begin
+        // A slice stops at the end of the list; a slice whose end is below its begin is empty
         const size_t whole = interval_list_slice(list, count, 0, total + 1, NULL, other_list);
         assert_int_equal(interval_list_total(other_list, whole), total);
         assert_int_equal(interval_list_slice(list, count, 1, 0, NULL, other_list), 0);

@@ -20,10 +20,9 @@
 // ejections for equivocation, all ejections.
 // clang-format off
 #define ROUNDS_COUNTS(C)                                                                           \
-    C(DRAWS, "draws")                                                                              \
-    C(KEYS, "keys")                                                                                \
-    C(AUDITS, "audits")                                                                            \
-    C(FINDINGS, "findings") C(EQUIVOCATIONS, "equivocations") C(EJECTIONS, "ejections")
+    C(DRAWS, "draws") C(KEYS, "keys") C(AUDITS, "audits") C(FINDINGS, "findings")                  \
+    C(EQUIVOCATIONS, "equivocations") C(EJECTIONS, "ejections")
+// clang-format on
 #define ROUNDS_COUNT(NAME, text) ROUNDS_COUNT_##NAME,
 enum rounds_count { ROUNDS_COUNTS(ROUNDS_COUNT) };
 #undef ROUNDS_COUNT
