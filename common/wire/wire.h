@@ -75,6 +75,7 @@ enum wire_flag {
     WIRE_PART_CONFIG = 64,    // Only in the PART field of CONFIG: no receiver accepts it by itself
     WIRE_PART_SNAPSHOT = 128, // .. of SNAPSHOT
     WIRE_PART_TEST = 256,     // .. of a test's frame
+    WIRE_ORDER = 512, // Mail of the coordinator alone, to anybody: so the broker lets it pass
     WIRE_PART = WIRE_PART_CONFIG | WIRE_PART_SNAPSHOT | WIRE_PART_TEST,
 };
 
