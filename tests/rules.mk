@@ -2,7 +2,10 @@
 
 # ---- what there is --------------------------------------------------------------------------------
 
-SIM      := $(wildcard tests/sim/*.c)
+# The simulator, and a pace of its own: its tables of paces and frames take the place of the product's.
+SIM      := $(wildcard tests/sim/*.c tests/pace/*.c)
+SIM_OWN   = common/pace/paces.c common/member/member_paces.c common/wire/wire_more.c
+SIM_CORE  = $(filter-out $(SIM_OWN), $(CORE) $(PURE))
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
 FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/model/choices_read.c actors/shoal/local/kill_list.c actors/shoal/run/run_view.c broker/admission.c
@@ -142,7 +145,7 @@ gpu-bench: $(B)/gpu/train_bench                 ## On a machine with a GPU: toke
 # ---- rules ----------------------------------------------------------------------------------------
 
 # The simulator links the cores and nothing else. If a core learns of ZeroMQ, this line breaks.
-$(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(CORE:%.c=$(B)/%.o) $(PURE:%.c=$(B)/%.o)
+$(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(SIM_CORE:%.c=$(B)/%.o)
 	$(link) -lcrypto -o $@
 $(B)/unit/%: $(B)/tests/unit/%.o $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@

@@ -45,7 +45,8 @@
     WIRE_FRAME_AT(number - WIRE_MORE_FIRST, KIND, record, flags)
 #define ALSO(number, KIND, record, flags)                                                          \
     WIRE_FRAME_AT(number - WIRE_MORE_FIRST, KIND, record, flags)
-static const struct wire_frame wire_more_frames[WIRE_MORE_MAX] = {
+static const struct wire_frame wire_more_frames[WIRE_MORE_MAX + 1] = {
+    [WIRE_MORE_MAX] = { 0 }, // A .def may declare no frame
 #include WIRE_MORE
 };
 #undef PACE

@@ -34,10 +34,16 @@ bool check_is_digest(const struct sim *sim, uint64_t step, const struct hash *di
     return step <= check_step(sim) && hash_equal(digest, &sim->ghost.digest[step]);
 }
 
+bool check_is_settled(const struct sim *sim, uint64_t step, const struct hash *digest)
+{
+    return step <= check_step(sim) + sim->ghost.ahead &&
+           hash_equal(digest, &sim->ghost.digest[step]);
+}
+
 static bool was_since(const struct sim *sim, uint32_t first, uint64_t step,
                       const struct hash *digest)
 {
-    bool was = check_is_digest(sim, step, digest);
+    bool was = check_is_settled(sim, step, digest);
     for (uint32_t i = first; i < sim->ghost.pasts; i++) {
         const struct ghost_past *past = &sim->ghost.past[i];
         was |= step <= past->steps && hash_equal(digest, &past->digest[step]);
@@ -72,7 +78,7 @@ static void keep_past(struct sim *sim)
     struct ghost *ghost = &sim->ghost;
     hold(ghost->pasts < PASTS_MAX, "a simulation has few restores", "%u", ghost->pasts);
     struct ghost_past *past = &ghost->past[ghost->pasts++];
-    past->steps = check_step(sim);
+    past->steps = check_step(sim) + ghost->ahead;
     memcpy(past->digest, ghost->digest, (past->steps + 1) * sizeof *past->digest);
     memcpy(past->commits, ghost->commits, past->steps * sizeof *past->commits);
 }

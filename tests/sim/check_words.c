@@ -13,7 +13,7 @@ enum { SAID_MAX = 512 }; // Effects of one step
 // ---- the coordinator's words --------------------------------------------------------------------
 
 // The same bytes as the record of that number, which therefore is on disk.
-static void check_recorded(struct sim *sim, uint64_t record, const struct effect *effect)
+void check_recorded(struct sim *sim, uint64_t record, const struct effect *effect)
 {
     const char *kind = wire_kind_name(effect->kind);
     hold(record > 0 && record <= sim->disk.count, "nothing is published before it is durable", "%s",
@@ -221,6 +221,7 @@ void check_said(struct sim *sim, uint8_t id, const struct effect *effect)
     if (effect->port != PORT_MAIL && effect->port != PORT_NEWS) return;
     if (id == COORDINATOR && sim->disk.behind) return;
     if (check_is_of_before(sim, id)) return; // It speaks to nobody who would listen
+    if (sim->pace->said) sim->pace->said(sim, id, effect);
     if (id == COORDINATOR) check_coordinator(sim, effect);
     else if (effect->kind == FRAME_VOTE) check_vote(sim, id, effect);
     else if (effect->kind == FRAME_CLAIM)
@@ -274,6 +275,7 @@ static void hear_vote(struct sim *sim, const struct msg *in)
 
 void check_heard(struct sim *sim, uint8_t id, const struct msg *in)
 {
+    if (sim->pace->heard) sim->pace->heard(sim, id, in);
     if (id == COORDINATOR && in->kind == FRAME_VOTE && !sim->disk.behind) hear_vote(sim, in);
     if (in->kind == FRAME_CLAIM && in->frame) check_claim_heard(sim, id, in);
     if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony_heard(sim, in);
@@ -287,7 +289,7 @@ void check_heard(struct sim *sim, uint8_t id, const struct msg *in)
 
 // ---- what is held -------------------------------------------------------------------------------
 
-static const struct replica *replica_of(const struct node *node)
+const struct replica *check_replica(const struct node *node)
 {
     if (node->role == ACTOR_TRAINER) return &((const struct trainer *)node->state)->replica;
     if (node->role == ACTOR_CHECKPOINTER)
@@ -361,7 +363,7 @@ static void check_let_go(struct sim *sim, const struct node *node, const struct 
     const bool busy = replica->loading || replica->applying || !replica->built ||
                       !member->admitted || !member->has_run;
     hold(busy || member->now.log_seq < ghost->restore_record || replica->step <= member->now.step ||
-             check_is_digest(sim, replica->step, &replica->digest),
+             check_is_settled(sim, replica->step, &replica->digest),
          "what was given up is let go", "%s at %llu", node->name,
          (unsigned long long)replica->step);
 }
@@ -415,7 +417,7 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
     if (in->kind == FRAME_TRAINED || in->kind == FRAME_FETCHED) check_here(sim, id);
     const struct node *node = &sim->nodes[id];
     const struct member *member = member_of(node);
-    const struct replica *replica = replica_of(node);
+    const struct replica *replica = check_replica(node);
     if (!member) return;
     hold(!sim->hears_forked || (member->now.log_seq == sim->log_seq_before &&
                                 member->incarnation == sim->incarnation_before),
@@ -437,12 +439,15 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
     if (!replica || !replica->holding) return;
     hold(check_was_digest(sim, replica->step, &replica->digest), "equal steps are equal bits",
          "%s at %llu", node->name, (unsigned long long)replica->step);
-    if (!check_is_of_before(sim, id)) check_let_go(sim, node, member, replica);
+    if (check_is_of_before(sim, id)) return;
+    check_let_go(sim, node, member, replica);
+    if (sim->pace->stepped) sim->pace->stepped(sim, id);
 }
 
 void check_rebooted(struct sim *sim, uint8_t id)
 {
     memset(sim->ghost.heard[id], 0, sizeof sim->ghost.heard[id]);
+    if (sim->pace->rebooted) sim->pace->rebooted(sim, id);
     if (id != COORDINATOR) return;
     memset(sim->ghost.votes, 0, sizeof sim->ghost.votes); // It has forgotten them
     memset(sim->ghost.shown, 0, sizeof sim->ghost.shown);
@@ -533,7 +538,7 @@ static bool is_news(const struct sim *sim, uint8_t id, uint64_t step)
 void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
 {
     const struct learner *learner = &sim->nodes[id].learner;
-    const struct replica *replica = replica_of(&sim->nodes[id]);
+    const struct replica *replica = check_replica(&sim->nodes[id]);
     if ((replica && !replica->holding) || check_is_of_before(sim, id)) return;
     if (!check_is_digest(sim, learner->step, &learner->digest)) return; // Given up
     const struct member *member = member_of(&sim->nodes[id]);
@@ -591,7 +596,7 @@ void check_end(struct sim *sim)
     check_checkpoint(sim);
     for (uint8_t i = 0; i < sim->nodes_count; i++) {
         const struct node *node = &sim->nodes[i];
-        const struct replica *replica = replica_of(node);
+        const struct replica *replica = check_replica(node);
         if (!replica || !node->up || is_liar(sim, i)) continue;
         hold(replica->holding && replica->step == check_step(sim) &&
                  check_is_digest(sim, replica->step, &replica->digest),

@@ -171,15 +171,22 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
     if (!self->disk.behind) check_record(self, effect->kind, record, effect->body, effect->bytes);
 }
 
+// A record of several steps is found by the last of them, as in the index of the ledger. Who asks for steps
+// of an earlier run hears nothing here; a coordinator would begin with the first of its own.
 void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite)
 {
+    const uint16_t frame = pace_of(&self->plan.rules)->commit_frame;
+    uint64_t missed = 0;
+    if (recite->from_step < self->plan.rules.first_step) return;
     for (uint64_t step = recite->from_step;
-         step < recite->from_step + recite->count && step < ROUNDS_MAX; step++) {
+         step < recite->from_step + recite->count + missed && step < ROUNDS_MAX; step++) {
         uint64_t seq = self->ghost.commit_of_step[step];
-        if (seq == 0 || seq > self->disk.count) return;
+        if (seq > self->disk.count) return;
+        missed += seq == 0;
+        if (seq == 0) continue;
         const struct stored *stored = &self->disk.log[seq - 1];
         struct parcel *parcel =
-            parcel_new(self, &self->nodes[id], FRAME_COMMIT, stored->body, stored->bytes);
+            parcel_new(self, &self->nodes[id], frame, stored->body, stored->bytes);
         network_mail(self, id, recite->to, parcel);
         parcel_release(parcel);
     }

@@ -110,6 +110,11 @@ static void worker_says(struct sim *self, uint8_t id, enum worker worker, uint16
     parcel_release(answer);
 }
 
+void learner_says(struct sim *self, uint8_t id, uint16_t kind, const void *body)
+{
+    worker_says(self, id, LEARNER, kind, body);
+}
+
 void learner_forget(struct sim *self, uint8_t id, const struct effect *effect)
 {
     const struct wire_forget *job =
@@ -164,7 +169,7 @@ static bool is_held_elsewhere(const struct sim *self, uint8_t id, uint64_t step)
     for (uint8_t i = 0; i < self->nodes_count; i++) {
         const struct learner *learner = &self->nodes[i].learner;
         if (i != id && stays(self, i) && learner->holding && learner->step >= step &&
-            check_is_digest(self, learner->step, &learner->digest))
+            check_is_settled(self, learner->step, &learner->digest))
             return true;
     }
     return check_commits(self) == 0;
@@ -201,7 +206,8 @@ static uint64_t takes_ms(struct sim *self, uint8_t id, uint16_t kind)
     case FRAME_LOAD: return between(self, 20, 200);
     case FRAME_APPLY: return between(self, 5, slow ? 600 : 60);
     case FRAME_SAVE: return between(self, 50, 800);
-    default: return 1;
+    case FRAME_PIN: return 1;
+    default: return self->pace->takes_ms ? self->pace->takes_ms(self, id) : 1;
     }
 }
 
@@ -350,7 +356,7 @@ static void train(struct sim *self, uint8_t id, const struct wire_train *job)
         trained.base = learner->digest;
         trained.residual_from = learner->residual;
         trained.payload = work;
-        trained.payload_bytes = rounds_config(&self->plan.rules)->payload_bytes;
+        trained.payload_bytes = PAYLOAD_BYTES;
         trained.residual_to = residual_after(&learner->residual, &work);
         learner->has_previous = false;
         learner->has_candidate = true;
@@ -378,8 +384,7 @@ static void apply(struct sim *self, uint8_t id, const struct wire_apply *job)
                                           job->payloads_count <= NODES_MAX };
     for (uint32_t i = 0; applied.ok && i < job->payloads_count; i++) {
         payloads[i] = job->payloads[i].hash;
-        applied.ok = store_holds(&node->store, &payloads[i],
-                                 rounds_config(&self->plan.rules)->payload_bytes);
+        applied.ok = store_holds(&node->store, &payloads[i], PAYLOAD_BYTES);
     }
     if (applied.ok) {
         learner->digest =
@@ -420,6 +425,17 @@ static void save(struct sim *self, uint8_t id, const struct wire_save *job)
     worker_says(self, id, LEARNER, FRAME_SAVED, &saved);
 }
 
+bool learner_of_rounds(struct sim *self, uint8_t id, uint16_t kind, const void *job)
+{
+    switch (kind) {
+    case FRAME_TRAIN: train(self, id, job); return true;
+    case FRAME_APPLY: apply(self, id, job); return true;
+    case FRAME_SHOW: show(self, id, job); return true;
+    case FRAME_RECOMPUTE: recompute(self, id, job); return true;
+    default: return false;
+    }
+}
+
 void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
 {
     struct learner *learner = &self->nodes[id].learner;
@@ -429,23 +445,17 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
         *learner = (struct learner){ .built = true,
                                      .busy_until_ms = learner->busy_until_ms,
                                      .generation = learner->generation + 1 };
-        worker_says(self, id, LEARNER, FRAME_BUILT,
-                    &(struct wire_built){ .ok = true,
-                                          .floats = FLOATS,
-                                          .payload_bytes =
-                                              rounds_config(&self->plan.rules)->payload_bytes });
+        worker_says(
+            self, id, LEARNER, FRAME_BUILT,
+            &(struct wire_built){ .ok = true, .floats = FLOATS, .payload_bytes = PAYLOAD_BYTES });
         break;
     case FRAME_LOAD: load(self, id, body); break;
-    case FRAME_TRAIN: train(self, id, body); break;
-    case FRAME_APPLY: apply(self, id, body); break;
     case FRAME_SAVE: save(self, id, body); break;
-    case FRAME_SHOW: show(self, id, body); break;
-    case FRAME_RECOMPUTE: recompute(self, id, body); break;
     case FRAME_PIN:
         if (learner->holding && learner->step == ((const struct wire_pin *)body)->step)
             keep_pin(learner->pins, &learner->pins_count, learner->step, &learner->digest);
         break;
-    default: ensure_failed("a job that a learner does not know", __FILE__, __LINE__);
+    default: ensure(self->pace->learn(self, id, job->kind, body)); // A job that it knows
     }
 }
 
@@ -483,7 +493,7 @@ static uint8_t holder_of(struct sim *self, uint8_t id, const struct wire_holder 
 // Whoever claims, votes or reveals: nobody is made to fetch anything else.
 static void check_fetched_size(struct sim *self, uint8_t id, uint32_t bytes)
 {
-    if (bytes != rounds_config(&self->plan.rules)->payload_bytes && bytes != RESIDUAL_BYTES)
+    if (bytes != PAYLOAD_BYTES && bytes != RESIDUAL_BYTES)
         broken(self, "what is fetched has the size of a result or a residual", "%s: %u bytes",
                self->nodes[id].name, bytes);
 }

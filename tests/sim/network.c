@@ -197,7 +197,7 @@ static void hear_hello(struct sim *self, const struct flight *flight, const stru
 
 static void recall(struct sim *self, const struct flight *flight)
 {
-    for (int kind = 0; kind < 64; kind++)
+    for (int kind = 0; kind < 256; kind++)
         if (self->broker.kept[kind])
             hop(self, TO_NODE_MAIL, flight->node, flight->life, "", self->broker.kept[kind]);
 }
@@ -263,7 +263,7 @@ void broker_hear_news(struct sim *self, const struct flight *flight)
 
 void network_forget(struct sim *self)
 {
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 256; i++) {
         parcel_release(self->broker.kept[i]);
         self->broker.kept[i] = NULL;
     }

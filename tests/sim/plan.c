@@ -110,7 +110,7 @@ static void draw_the_rules(struct sim *self)
 {
     struct plan *plan = &self->plan;
     struct rules *rules = &plan->rules;
-    struct wire_rounds_config strategy = { .topk = 1, .chunk = 1, .payload_bytes = 1000 };
+    struct wire_rounds_config strategy = { .topk = 1, .chunk = 1, .payload_bytes = PAYLOAD_BYTES };
     *rules = (struct rules){
         .run_id = "sim",
         .config = hash_number("config", self->seed),
@@ -206,7 +206,7 @@ static void draw_liars(struct sim *self)
 }
 
 // Drawn beside the rest, so that seeds without it are what they were.
-static uint64_t aside(const struct sim *self, const char *what, uint64_t below)
+uint64_t aside(const struct sim *self, const char *what, uint64_t below)
 {
     const struct hash hash = hash_number(what, self->seed);
     return hash_to_number(&hash) % below;
@@ -255,6 +255,18 @@ static void draw_canary(struct plan *plan)
     plan->rules.min_clients = plan->rules.init_min_clients = 3;
 }
 
+// Rounds, but for the seeds of a pace that wants some.
+static void draw_pace(struct sim *self)
+{
+    for (uint32_t i = 0; paces[i]; i++) {
+        const struct sim_pace *pace = sim_paces[i];
+        if (pace->one_in ? !self->canary && aside(self, paces[i]->name, pace->one_in) == 0
+                         : pace_of(&self->plan.rules) == paces[i])
+            self->pace = pace;
+    }
+    if (self->pace->draw) self->pace->draw(self);
+}
+
 void plan_draw(struct sim *self)
 {
     struct plan *plan = &self->plan;
@@ -269,4 +281,5 @@ void plan_draw(struct sim *self)
     draw_false_keeper(self);
     if (self->canary) draw_canary(plan);
     draw_thin_line(self);
+    draw_pace(self);
 }

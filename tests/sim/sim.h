@@ -18,27 +18,32 @@
 // against this picture. Who checks is checked, too: a run in which
 // most lie (`sim --canary`) must break, and so must each bug of mutants.sh.
 //
+// What only one pace knows, struct sim_pace has: of rounds check_rounds.c, of another pace a file of its
+// own. paces.def registers what is linked beside the paces of the product, and plan.c gives it its seeds.
+//
 // The 25 invariants, and where they are held:
 //
 //    1  record numbers rise          disk.c  "what is true is on disk"; a log is only appended to
 //    2  nothing said before durable  check_words.c  check_recorded, check_run, check_roster, BEAT
 //    3  one content for a number     check_words.c  "what is published is what is on record"
 //    4  epoch, step never go back    check_words.c  "epoch and step never go back", hear_phase in check_records.c
-//    5  each links the one before    check_records.c  "each state links the one before"
-//    6  one owner, accepted once     check_words.c check_alone, check_share; check_records.c finish
-//    7  no sample left out           check_records.c deal, return_rest; check_words.c check_table
+//    5  each links the one before    check_rounds.c   "each state links the one before"
+//    6  one owner, accepted once     check_words.c check_alone, check_share; check_rounds.c  finish
+//    7  no sample left out           check_records.c check_dealt; check_rounds.c return_rest;
+//                                    check_words.c check_table
 //    8  equal steps, equal bits      check_words.c  check_stepped, check_applied
-//    9  replicas are the log         check_records.c keep_step, held against by 8 and epoch ends
-//   10  distinct, elected voters     check_records.c  check_witnesses, check_voters, count_votes
-//   11  two thirds for a result      check_records.c  check_accepted
+//    9  replicas are the log         check_rounds.c  keep_step, held against by 8 and epoch ends
+//   10  distinct, elected voters     check_rounds.c   check_witnesses, check_voters, count_votes
+//   11  two thirds for a result      check_rounds.c   check_accepted
 //   12  two claims eject             check_guilt.c  check_shown, check_testimony, check_punished
 //   13  nobody honest is ejected     check_guilt.c  check_ejection
-//   14  the ejected are not heard    check_guilt.c check_finding; check_records.c hear_member,
-//                                    check_accepted, check_clients, check_witnesses; hear_vote
+//   14  the ejected are not heard    check_guilt.c check_finding; check_records.c hear_member;
+//                                    check_rounds.c check_accepted, check_clients,
+//                                    check_witnesses; hear_vote
 //   15  recovery is a prefix         disk.c  disk_recover
 //   16  ... whenever it is cut       the same; a start is a step like any, and dies within (world.c)
-//   17  no step without a quorum     check_records.c  check_accepted, "a void accepts nothing"
-//   18  phases move as drawn         check_records.c  may_enter, hear_round, hear_commit
+//   17  no step without a quorum     check_rounds.c   check_accepted, "a void accepts nothing"
+//   18  phases move as drawn         check_records.c  may_enter; check_rounds.c may_enter, hear_round, hear_commit
 //   19  checkpoints are committed    check_words.c check_saved; check_records.c hear_checkpoint
 //   20  a commit applies whole       check_words.c  check_applied (no collectives are simulated yet)
 //   21  queues are bounded           network.c push, learner.c store_add, check_words.c check_room
@@ -65,8 +70,8 @@
 //   T12  false samples               outside: unit proof_test, live provider_test, web_data_test
 //   T13  who is not listed           outside: live admission_test
 //   T14  floods                      intruder.c spam; of bytes and connections: live floods_test
-//   T15  seeds chosen by somebody    check_records.c "the key fits the lock"
-//   T16  false count of work         check_records.c "a commit counts its samples"
+//   T15  seeds chosen by somebody    check_rounds.c "the key fits the lock"
+//   T16  false count of work         check_rounds.c "a commit counts its samples"
 //   T17  names that lead elsewhere   outside: unit checkpoint_test, live systemd_test.sh
 //   T18  false accuser, accomplices  liar.c twist_finding, partial; intruder.c find_unasked
 
@@ -99,6 +104,8 @@ enum {
     LATE_PROOF_MS = 8000,
     SIM_PORT = 1000,
     RESIDUAL_BYTES = 400,
+    PAYLOAD_BYTES = 1000, // Of every result
+    GHOST_PACE_BYTES = 64 << 10,
     FLIGHTS_MAX = 20000, // Letters under way, of all nodes
     EFFECTS_MAX = 4096,
     SCRATCH_BYTES = 4 << 20,
@@ -186,6 +193,38 @@ struct plan {
     struct rules rules;
 };
 
+// ---- what only one pace knows (paces.c) ----------------------------------------------------------
+
+struct sim;
+
+struct sim_pace {
+    // In one seed of so many this pace is in the place of rounds; 0: it is rounds.
+    uint32_t one_in;
+    // Sets the rules' strategy, when all else is drawn, and takes out of the plan what it does not have.
+    void (*draw)(struct sim *self);
+
+    // A job of the learner, done after `takes` ms. The kinds of all paces (BUILD, LOAD, SAVE, PIN) are done
+    // elsewhere. False: it is no job of this pace.
+    bool (*learn)(struct sim *self, uint8_t id, uint16_t kind, const void *job);
+    uint64_t (*takes_ms)(struct sim *self, uint8_t id); // (optional: as rounds' jobs do)
+
+    // ---- the checker ----
+
+    // A PHASE record that ends a phase in which steps are made.
+    bool (*may_enter)(const struct sim *sim, uint8_t from, uint8_t to);
+    bool (*admits)(const struct sim *sim); // A trainer may enter in mid-phase (optional: never)
+    // A record that is of this pace, as it becomes durable. It moves the ghost on: the phase, the round, the
+    // step with its digest, the samples. Other kinds are none of its business.
+    void (*hear_record)(struct sim *sim, uint16_t kind, const void *record);
+    // What a node says, before it does; hears, before it acts; is, after a step; and a new life. (optional)
+    void (*said)(struct sim *sim, uint8_t id, const struct effect *effect);
+    void (*heard)(struct sim *sim, uint8_t id, const struct msg *in);
+    void (*stepped)(struct sim *sim, uint8_t id);
+    void (*rebooted)(struct sim *sim, uint8_t id);
+};
+
+extern const struct sim_pace *const sim_paces[]; // In the order of `paces`
+
 // ---- parcels and flights (network.c) ------------------------------------------------------------
 
 // A packed body with its head; counted, since a piece of news goes to many.
@@ -221,7 +260,7 @@ struct flight {
 struct broker {
     bool up;
     uint64_t up_again_ms, instance;
-    struct parcel *kept[64]; // The last of each state topic, by kind
+    struct parcel *kept[256]; // The last of each state topic, by kind
 };
 
 // ---- nodes (world.c) ----------------------------------------------------------------------------
@@ -347,7 +386,7 @@ struct ghost_job {
 
 // What a restore or the loss of the ledger gave up: the run's steps as they were known until then.
 struct ghost_past {
-    uint64_t steps;
+    uint64_t steps; // Those ahead of the commits included
     struct hash digest[ROUNDS_MAX];
     struct ghost_commit commits[ROUNDS_MAX];
 };
@@ -358,6 +397,8 @@ struct ghost {
     struct ghost_member members[NODES_MAX];
     uint32_t members_count;
     bool pausing, round_open, pause_asked;
+    uint64_t ahead; // Steps beyond the newest commit whose digest is settled all the same
+    _Alignas(16) uint8_t pace[GHOST_PACE_BYTES]; // What a pace beside rounds keeps
     struct hash last_commit;
     // The open round.
     struct wire_audit audits[NODES_MAX];
@@ -377,7 +418,7 @@ struct ghost {
     struct hash promised[CLAIMS_MAX]; // Payloads named in votes of the newest round
     uint32_t promised_count;
     struct hash digest[ROUNDS_MAX];      // Of the parameters of each step
-    uint64_t commit_of_step[ROUNDS_MAX]; // Number of the record
+    uint64_t commit_of_step[ROUNDS_MAX]; // Number of the record, by the last step that it commits
     struct hash claimed[NODES_MAX][ROUNDS_MAX], voted[NODES_MAX][ROUNDS_MAX];
     struct ghost_accepted accepted[CLAIMS_MAX];
     uint32_t accepted_count;
@@ -449,6 +490,7 @@ struct sim {
     bool verbose;
     bool canary; // Most lie: the run must break
     struct plan plan;
+    const struct sim_pace *pace;
     struct node nodes[NODES_MAX];
     uint32_t nodes_count, operator_node, provider_node, checkpointer_node;
     struct broker broker;
@@ -503,6 +545,8 @@ _Noreturn void broken(struct sim *self, const char *invariant, const char *forma
 #define hold(what, invariant, ...) ((what) ? (void)0 : broken(sim, invariant, __VA_ARGS__))
 
 void plan_draw(struct sim *self);
+uint64_t aside(const struct sim *self, const char *what,
+               uint64_t below); // Beside all that is drawn
 
 void network_clear(struct sim *self);
 void network_forget(struct sim *self); // The broker's bulletins
@@ -549,6 +593,8 @@ void disk_recover(struct sim *self, struct coordinator *core);
 
 void learner_take(struct sim *self, uint8_t id, const struct effect *effect);
 void learner_finish(struct sim *self, uint8_t id, const struct parcel *job);
+void learner_says(struct sim *self, uint8_t id, uint16_t kind, const void *body);
+bool learner_of_rounds(struct sim *self, uint8_t id, uint16_t kind, const void *job);
 void learner_forget(struct sim *self, uint8_t id, const struct effect *effect); // Judged, then done
 void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect);
 void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job);
@@ -606,6 +652,15 @@ void check_position(struct sim *sim, const char *what, uint64_t cursor,
                     const struct interval *returned, uint32_t count);
 
 void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim *claim);
+uint32_t check_members(const struct ghost *ghost, uint8_t role, uint8_t state); // How many
+// The samples of a record: dealt, the lowest first, that are to do (returns how many); and done, in the step
+// after the ghost's. And the same bytes as the record of that number, which therefore is on disk.
+uint64_t check_dealt(struct sim *sim, const struct interval *list, uint32_t count);
+void check_done(struct sim *sim, uint64_t position);
+void check_recorded(struct sim *sim, uint64_t record, const struct effect *effect);
+const struct replica *check_replica(const struct node *node); // NULL: it has none
+// A replica may hold this: committed, or settled ahead of the commits.
+bool check_is_settled(const struct sim *sim, uint64_t step, const struct hash *digest);
 void check_begin(struct sim *sim);
 void check_record(struct sim *sim, uint16_t kind, const void *record, const uint8_t *body,
                   uint32_t bytes);
