@@ -61,7 +61,7 @@ static void start(struct coordinator *self, const struct turn *turn, const struc
         turn->now_ms - self->run.epoch_elapsed_ms; // May be before this boot: modulo 2^64
     turn_arm(turn);
     self->beat_ms = turn->now_ms + self->rules.heartbeat_ms;
-    self->pace->resume(self->live, turn);
+    if (self->pace->resume) self->pace->resume(self->live, turn);
 }
 
 static void wake(struct coordinator *self, const struct turn *turn)
@@ -84,7 +84,7 @@ static void hear_join(struct coordinator *self, const struct turn *turn, const s
     const enum arrival arrival = members_hear_join(turn, in, &member);
     if (arrival == ARRIVAL_NONE) return;
     epoch_hear_arrival(&self->epoch, member);
-    if (arrival != ARRIVAL_STAYS)
+    if (arrival != ARRIVAL_STAYS && self->pace->hear_arrival)
         self->pace->hear_arrival(self->live, member, arrival == ARRIVAL_TAKES_PLACE);
 }
 
@@ -103,7 +103,7 @@ static void hear_position(const struct turn *turn, const struct msg *in)
 
 static void hear(struct coordinator *self, const struct turn *turn, const struct msg *in)
 {
-    if (self->pace->hear(self->live, turn, in)) return;
+    if (self->pace->hear && self->pace->hear(self->live, turn, in)) return;
     switch (in->kind) {
     case FRAME_JOIN: hear_join(self, turn, in); break;
     case FRAME_PING: members_hear_ping(turn, in); break;

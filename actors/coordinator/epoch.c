@@ -166,8 +166,8 @@ const char *epoch_lacks(const struct turn *turn)
     switch (turn->run->phase) {
     case PHASE_WAITING:
         return pending < turn->rules->init_min_clients ? "too few trainers are in the run"
-                                                       : turn->pace->lacks(turn);
-    case PHASE_WARMUP: return turn->pace->lacks(turn);
+                                                       : pace_lacks(turn);
+    case PHASE_WARMUP: return pace_lacks(turn);
     default: return NULL;
     }
 }
@@ -189,7 +189,7 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
     }
     if (!late && self->holding < live) return;
     uint32_t ready = pin(self, turn) ? count_holders(self, turn, &run->digest, 0) : 0;
-    const char *lacks = turn->pace->lacks(turn);
+    const char *lacks = pace_lacks(turn);
     if (!lacks && ready == live) {
         turn->pace->begin(pace_live, turn);
     } else if (late && (ready < turn->rules->min_clients || lacks)) {

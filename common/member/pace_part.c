@@ -37,5 +37,5 @@ bool pace_part_position(const struct pace_part *self, const struct member *membe
                         struct wire_save *ret_save)
 {
     const struct member_pace *pace = chosen(self);
-    return pace && pace->position(self->state, member, ret_save);
+    return pace && pace->position && pace->position(self->state, member, ret_save);
 }

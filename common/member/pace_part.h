@@ -23,7 +23,7 @@ struct member_pace {
     void (*look)(void *self, const struct member_turn *turn);
     // For the checkpoint of a step that the run pins: epoch, step, and the position in the dataset
     // (cursor, returned). Of the newest such step; false: of none. The list is borrowed until the
-    // pace hears the next message.
+    // pace hears the next message. (optional: only the ends of epochs are saved)
     bool (*position)(const void *self, const struct member *member, struct wire_save *ret_save);
 };
 

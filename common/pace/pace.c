@@ -7,6 +7,11 @@ const struct pace *pace_of(const struct rules *rules)
     return NULL;
 }
 
+const char *pace_lacks(const struct turn *turn)
+{
+    return turn->pace->lacks ? turn->pace->lacks(turn) : NULL;
+}
+
 bool pace_admits(const struct turn *turn) { return turn->pace->admits && turn->pace->admits(turn); }
 
 uint64_t pace_ahead(const struct turn *turn)

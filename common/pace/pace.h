@@ -7,7 +7,7 @@
 // In the phases that make steps it leaves everything to the pace of the run. Rounds (common/pace/rounds) is
 // the pace for strangers. The member's half of the same protocol lies in the same folder.
 //
-// A new pace is a folder of its own and one line in paces.def. tests/pace is an example of 150 lines.
+// A new pace is a folder of its own and one line in paces.def. tests/pace is a small one, an example.
 //
 // What a pace knows has two halves. What must survive is durable: it lies in the run (struct run_pace) and
 // changes by records alone. What members would say again is live: it lies in the memory that the functions
@@ -34,17 +34,17 @@ struct pace {
 
     // ---- the phases that make steps ----
 
-    // Why no step can be made now, in plain words ("no witness is in the run"), or NULL.
+    // Why no step can be made now, in plain words ("no witness is in the run"), or NULL. (optional)
     const char *(*lacks)(const struct turn *turn);
 
     // Warmup is over. It must leave Warmup: run_enter, in the record that it puts.
     void (*begin)(void *self, const struct turn *turn);
 
     // A new life of the coordinator: what was open is taken up again from the record. Only what has no
-    // record is said again. Called in every phase.
+    // record is said again. Called in every phase. (optional)
     void (*resume)(void *self, const struct turn *turn);
 
-    // One message. False: none of its kinds, and nothing was done.
+    // One message. False: none of its kinds, and nothing was done. (optional: PINGs say all that it needs)
     bool (*hear)(void *self, const struct turn *turn, const struct msg *in);
 
     // Does what has ripened, by what was heard, by who is here, or by the clock. Returns why the epoch is
@@ -77,7 +77,7 @@ struct pace {
     // A trainer that joins now takes part at once, and need not wait for the next epoch. (optional: never)
     bool (*admits)(const struct turn *turn);
 
-    // Another process is at this place, or another member.
+    // Another process is at this place, or another member. (optional)
     void (*hear_arrival)(void *self, uint32_t member, bool takes_place);
 
     // How far a member may be ahead of the newest commit, in steps. (optional: 0)
@@ -105,6 +105,7 @@ extern const struct pace *const paces[];
 const struct pace *pace_of(const struct rules *rules);
 
 // What the optional functions say, or what is so without them.
+const char *pace_lacks(const struct turn *turn);
 bool pace_admits(const struct turn *turn);
 uint64_t pace_ahead(const struct turn *turn);
 struct interval pace_held_by(const struct turn *turn, uint32_t member);

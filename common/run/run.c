@@ -21,6 +21,11 @@ const char *run_phase_name(uint8_t phase) { return wire_enum_name(&wire_enum_pha
 
 // ---- members ------------------------------------------------------------------------------------
 
+static bool needs_place(const struct run *self, uint32_t member)
+{
+    return self->pace->needs_place && self->pace->needs_place(self, member);
+}
+
 static bool is_gone(uint8_t state) { return state == MEMBER_DROPPED || state == MEMBER_WITHDRAWN; }
 
 // A newcomer must not inherit what is recorded against the member before it: hence needs_place.
@@ -28,7 +33,7 @@ uint32_t run_free_place(const struct run *self)
 {
     if (self->roster.count < MEMBERS_MAX) return self->roster.count;
     for (uint32_t i = 0; i < self->roster.count; i++)
-        if (is_gone(self->roster.members[i].state) && !self->pace->needs_place(self, i)) return i;
+        if (is_gone(self->roster.members[i].state) && !needs_place(self, i)) return i;
     return NO_MEMBER;
 }
 

@@ -38,7 +38,7 @@ struct run_pace {
     // Loads such a part into zeroed state. False: the part belongs to another pace.
     bool (*load)(struct run *run, const struct wire_part *part);
 
-    // Whether its state refers to this member, so that no newcomer may get its index.
+    // Whether its state refers to this member, so that no newcomer may get its index. (optional: never)
     bool (*needs_place)(const struct run *run, uint32_t member);
 };
 
