@@ -1,6 +1,6 @@
-// Reads the allowlist or the record of invitations, then judges twice: the handshake asks whether a
-// key may connect (admission_lets_in), the HELLO whether it may take its role (admission_hello). In
-// both a ban comes first, then the owner, then the policy.
+// admission -- reads the allowlist or the record of invitations, then decides twice: at the
+// handshake whether a key may connect (admission_lets_in), and at its HELLO whether it may take its
+// role (admission_hello). Both look for a ban first, then for the owner, then at the policy.
 
 #include "broker/admission.h"
 #include "common/base/ensure.h"
@@ -46,8 +46,8 @@ static int line_fault(const char *path, unsigned number, const char *word, const
                       struct why *why)
 {
     return why_set(why, FAULT_FORMAT,
-                   "%s:%u: \"%.70s\" is %s; the file is refused, the list before it "
-                   "stays",
+                   "%s:%u: \"%.70s\" is %s; the file is refused, the list read before "
+                   "stays in use",
                    path, number, word, wanted);
 }
 
@@ -110,7 +110,7 @@ static int read_list(const char *path, struct why *why, struct curve_set *ret_se
         number++;
         size_t length = strlen(line);
         if (length + 1 == sizeof line && line[length - 1] != '\n')
-            rc = line_fault(path, number, line, "the begin of a line of more than 254 bytes", why);
+            rc = line_fault(path, number, line, "the start of a line of more than 254 bytes", why);
         else rc = read_line(line, path, number, why, &set);
     }
     if (rc == 0 && ferror(file)) rc = why_set(why, FAULT_IO, "%s: %s", path, strerror(errno));
@@ -263,9 +263,8 @@ static const char *accept(struct admission *self, const struct key *key, const c
     struct invitation invitation;
     uint32_t used = 0;
     if (count == 0) return "an invitation is needed: ask the run's owner for a ticket of your own";
-    if (!invitation_parse(bytes, count, &invitation))
-        return "the invitation is not made as they are";
-    if (!is_ours(self, &invitation, run)) return "the invitation is not by this run's owner";
+    if (!invitation_parse(bytes, count, &invitation)) return "the invitation is malformed";
+    if (!is_ours(self, &invitation, run)) return "the invitation is not signed by this run's owner";
     if (now_unix_s > invitation.expires_unix_s) return "the invitation has expired";
     if (!key_equal(&invitation.guest, &bearer) && !key_equal(&invitation.guest, key))
         return "the invitation is for another key";
@@ -304,7 +303,7 @@ const char *admission_hello(struct admission *self, const struct key *key, uint8
         if (reason) return reason;
     }
     if (roles_of(self, &curve) & 1 << role) return NULL;
-    return role == ACTOR_COORDINATOR && self->has_owner ? "only the owner's key is coordinator here"
+    return role == ACTOR_COORDINATOR && self->has_owner ? "only the owner's key may be coordinator"
                                                         : "this key may not take that role";
 }
 

@@ -32,13 +32,15 @@ enum { ADMISSION_LIST_MAX = 65536, ADMISSION_LINE_MAX = 256, ADMISSION_RECORDS_M
 
 struct admission_options {
     enum admission_policy policy;
-    const char *list_path;            // ADMIT_ALLOWLIST; kept by the caller
-    const char *record_path;          // ADMIT_INVITE
-    const struct key *server, *owner; // Owner: NULL for none
+    const char *list_path;            // For ADMIT_ALLOWLIST; it must outlive the admission
+    const char *record_path;          // For ADMIT_INVITE
+    const struct key *server, *owner; // The broker's key; the owner's, NULL: there is none
 };
 
 struct admission;
 
+// 0, or FAULT_USAGE for an invalid owner, FAULT_FORMAT for a line of the list, FAULT_CORRUPT for a
+// line of the record, or a fault of the files.
 int admission_new(const struct admission_options *options, struct why *why,
                   struct admission **ret_self);
 void admission_destroy(struct admission **self_p);
@@ -47,10 +49,10 @@ int admission_reload(struct admission *self, struct why *why); // Nothing change
 // For the handshake. `guests`: this socket also accepts unknown keys that may show an invitation.
 bool admission_lets_in(const struct admission *self, const struct curve_key *key, bool guests);
 
-extern const char ADMISSION_LATER[];
 // For the HELLO: NULL if this key may take the role, else the reason. The caller has checked the
 // key, by signature and by connection. Every reason but ADMISSION_LATER is final: a retry would not
 // help.
+extern const char ADMISSION_LATER[];
 const char *admission_hello(struct admission *self, const struct key *key, uint8_t role,
                             const char *run, const uint8_t *invitation, size_t invitation_bytes,
                             uint64_t now_unix_s);

@@ -1,7 +1,7 @@
-// Counts what was given to each receiver and compares it with what the kernel says was
-// acknowledged. Once a sweep it cuts: first the receivers that take nothing and the subscribers
-// that are too far behind, then the largest mail receivers until all mail together is within its
-// limit.
+// backlog -- counts the bytes that were sent to each receiver, and compares them with those that
+// the kernel reports as acknowledged. Once a sweep it cuts: first the receivers that take nothing
+// and the subscribers that are too far behind, then the largest mail receivers until all mail
+// together is within its limit.
 
 #include "broker/backlog.h"
 #include "common/base/ensure.h"

@@ -1,10 +1,11 @@
 #pragma once
-// backlog -- how many bytes wait in our memory for each receiver, and which receivers must be cut
-// for it.
+// backlog -- how many bytes wait in the broker's memory for each receiver, and which receivers must
+// be cut because of that.
 //
-// ZeroMQ limits a queue in frames (SNDHWM) and does not tell its length. So this counts bytes, as
-// common/net/connections.h does for the incoming direction: the wire bytes that were given to the
-// library for a connection, less those that its peer acknowledged (TCP_INFO). The limits:
+// ZeroMQ limits a queue in frames (SNDHWM) and does not report its length. So this file counts
+// bytes, as common/net/connections.h does for the incoming direction: the wire bytes that were
+// given to the library for a connection, less those that its peer acknowledged (TCP_INFO). The
+// limits:
 //
 //     mail of one receiver        BACKLOG_MAX and a frame: a further letter is undeliverable, and
 //                                 its sender is told. The COMMIT, ROUND and ROSTER of 16,384
@@ -19,10 +20,10 @@
 //                                 (On Linux 6.18 the kernel's TCP_USER_TIMEOUT never ends while a
 //                                 peer that does not read goes on sending)
 //
-// So at most 320 MiB in all, and what arrives between two sweeps. A sweep comes every second, or
-// when memory has grown by 16 MiB. Small letters cost up to twice their bytes on the wire.
+// So at most 320 MiB wait in all, plus what arrives between two sweeps. A sweep comes every second,
+// or when memory has grown by 16 MiB. Small letters cost up to twice their bytes on the wire.
 //
-// Only the library knows the subscriptions. So for a subscriber everything counts that was
+// Only the library knows the subscriptions. So for a subscriber, all bytes count that were
 // published since the last measurement that showed nothing waiting for it.
 //
 // Pure: descriptors are numbers. It only names the receivers to cut; the caller cuts them. One

@@ -1,4 +1,4 @@
-// The broker's life: it opens its sockets, runs its loop, and closes them.
+// broker -- opens the sockets, runs the loop, and closes them.
 //
 //     ROUTER  port      mail in and out           [to][frame] from actors, [from][frame] to them;
 //                                                 mail to "news" is published to all subscribers
@@ -24,12 +24,12 @@
 #include <unistd.h>
 
 enum {
-    TURN_MAX = 256,
-    QUEUE_MAX = 4096,
-    DIALING_MAX = 4096,
-    TURN_MS = 100,
-    DESCRIPTORS_OWN = 64,
-    ROOM_MAX = 65536,
+    TURN_MAX = 256,       // Letters
+    QUEUE_MAX = 4096,     // Frames that wait for one receiver (SNDHWM)
+    DIALING_MAX = 4096,   // Connections that the kernel has accepted and we have not
+    TURN_MS = 100,        // At most, if nothing arrives
+    DESCRIPTORS_OWN = 64, // That are not connections
+    ROOM_MAX = 65536,     // Connections at each socket
     SUBSCRIPTIONS_TURN_MAX = 1024
 };
 

@@ -1,12 +1,11 @@
 // shoal-broker -- the post office as a process: mail, news, and the last value of each state topic.
 //
 // Two sockets, for mail and for news (broker.c). Both are CURVE with the broker's own identity, and
-// every connection is judged (admission.h). The sender of a frame is the key of the connection it
-// came by, or the frame goes nowhere. State topics (RUN, ROUND, ...) are taken from the run's
-// coordinator only.
+// admission.h decides about every connection. A frame whose sender is not the key of its connection
+// is refused. Only the run's coordinator may publish state topics (RUN, ROUND, ...).
 //
-// Only the record of invitations is on disk. After a restart every actor says HELLO again within a
-// second and sends again what was not acknowledged.
+// Only the record of invitations is on disk. After a restart of the broker, every actor sends HELLO
+// again within a second, and retries what was not acknowledged.
 
 #include "broker/broker.h"
 #include "common/actor/command.h"
@@ -34,7 +33,7 @@ static int read_policy(const struct choice *self, struct why *why,
     if (ret_options->policy == ADMIT_INVITE && !self->owner_hex)
         return why_set(why, FAULT_USAGE,
                        "--admit invite needs --owner HEX, the public key of the "
-                       "run's coordinator: it alone needs no invitation");
+                       "run's coordinator: only this key needs no invitation");
     return 0;
 }
 
@@ -85,8 +84,8 @@ static const struct flag flags[] = {
          "invite (open; env ADMIT)",
          .env = "ADMIT"),
     FLAG("owner", 'o', "HEX", TO_TEXT(struct choice, owner_hex),
-         "Public key of the run's coordinator: no other key may be coordinator, and invitations "
-         "that it signs count (env OWNER)",
+         "Public key of the run's coordinator: no other key may be coordinator, and it may sign "
+         "invitations (env OWNER)",
          .env = "OWNER"),
     FLAGS_OF(command_flags, struct choice, command),
     { 0 },

@@ -1,7 +1,7 @@
-// Amounts are counted in thousandths, so that a rate per second is a whole number per millisecond.
-// A frame is judged in this order: time refills the bucket and lowers the excess; the frame is paid
-// for if the bucket has enough; else it adds to the excess, and too much excess cuts the
-// connection.
+// budget -- counts amounts in thousandths, so that a rate per second is a whole number per
+// millisecond. For each frame, time first refills the bucket and lowers the excess. If the bucket
+// has enough, the frame takes its cost from it. Otherwise the frame adds to the excess, and too
+// much excess cuts the connection.
 
 #include "broker/budget.h"
 

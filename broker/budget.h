@@ -5,18 +5,18 @@
 //     the bucket has too little         the frame is refused; it takes nothing and counts as excess
 //     excess above 4 bursts             the connection is cut
 //
-// What passes never exceeds the rate and a burst. A connection that sends more than its budget is
-// slowed to the rate, not silenced, since refused frames cost nothing. The bucket fills and the
-// excess shrinks at the same rate, so a connection that sends less than twice its budget is never
-// cut. At ten times the budget, the burst and the allowed excess are used up in 1/9 + 4/8 of the
-// time in which a burst refills: after 2.4 s with a burst of 4 s.
+// The frames that pass never exceed the rate plus one burst. A connection that sends more than its
+// budget is slowed to the rate, not silenced, since refused frames cost nothing. The bucket fills
+// and the excess shrinks at the same rate, so a connection that sends less than twice its budget is
+// never cut. At ten times the budget, the burst and the allowed excess are used up in 1/9 + 4/8 of
+// the time in which a burst refills: after 2.4 s with a burst of 4 s.
 //
-// Pure.
+// Pure; one thread a bucket.
 
 #include <stdint.h>
 
 struct budget {
-    uint32_t frames_s, frames_burst, bytes_s, bytes_burst;
+    uint32_t frames_s, frames_burst, bytes_s, bytes_burst; // Rates a second, and bursts
 };
 struct amount {
     int64_t frames, bytes;
@@ -32,5 +32,7 @@ enum { BUDGET_EXCESS_BURSTS = 4 };
 // Starts a budget, or replaces one by another. It fills only the part by which the bucket has
 // grown, so a connection gains nothing by changing its role back and forth.
 void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_ms);
+
+// Takes the cost of one frame of `bytes` bytes. OVER: ignore the frame. CUT: cut its connection.
 enum budget_verdict bucket_take(struct bucket *self, const struct budget *budget, uint64_t bytes,
                                 uint64_t now_ms);

@@ -1,6 +1,7 @@
-// What the broker refuses and cuts. Once a turn: the events of connections, then the waiting
-// handshakes, then surplus connections. For each letter: the budget of its connection. In a sweep:
-// the connections that hold or cause too much memory.
+// gate -- decides which handshakes, letters and connections the broker refuses. Once a turn it
+// takes the events of connections, then the waiting handshakes, then cuts surplus connections. For
+// each letter it checks the budget of its connection. In a sweep it cuts the connections that use
+// too much memory.
 
 #include "broker/broker.h"
 #include "common/base/clock.h"
@@ -18,12 +19,13 @@ enum {
     LOOK_MS = 100,
     GROWTH_KIB = 16 << 10,
     LOG_MS = 1000,
-    FAREWELL_MS = 500
+    FAREWELL_MS = 500 // So that an ejected member still gets the coordinator's refusal
 };
 
-// An honest actor never reaches these rates. In a run with rounds of a tenth of a second a trainer
-// sends about a hundred frames a second; a witness's vote of 16,384 results has 1.6 MiB. The
-// coordinator answers all of them.
+// Frames a second, frames in a burst, bytes a second, bytes in a burst. An honest actor never
+// reaches these rates. In a run with rounds of a tenth of a second a trainer sends about a hundred
+// frames a second; a witness's vote of 16,384 results has 1.6 MiB. The coordinator answers all
+// members.
 static const struct budget stranger = { 5, 20, 64 << 10, 256 << 10 };
 static const struct budget onlooker = { 50, 500, 64 << 10, 1 << 20 };
 static const struct budget member = { 2000, 8000, 8 << 20, 32 << 20 };

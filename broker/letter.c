@@ -1,5 +1,6 @@
-// Takes all parts of a letter, whatever their number, and remembers whether they are the right
-// ones. Sending first asks whether too many bytes wait for the receiver, then counts what was sent.
+// letter -- takes all parts of a letter, however many they are, and notes whether they have the
+// right form. Sending first asks whether too many bytes wait for the receiver, then counts the
+// bytes that it sent.
 
 #include "broker/letter.h"
 #include "broker/broker.h"
@@ -27,7 +28,7 @@ static bool take_name(struct delivery *in, zmq_msg_t *part)
     memcpy(in->to, zmq_msg_data(part), count);
     in->to[count] = 0;
     for (size_t i = 0; i < count; i++)
-        if ((uint8_t)in->to[i] < 0x20) return false; // Quoted in answers
+        if ((uint8_t)in->to[i] < 0x20) return false; // Answers and logs quote the name
     return true;
 }
 

@@ -14,13 +14,13 @@ struct broker;
 struct delivery {
     struct route sender;
     char to[ACTOR_NAME_MAX + 1];
-    const uint8_t *frame; // In `part`
-    size_t count;
-    struct key user; // The key of the connection
-    int fd;          // Its descriptor
-    uint32_t parts;  // After the routing id: the number of parts, and their bytes
-    uint64_t bytes;
-    bool is_sound; // The parts are [to][frame], and `to` has the form of a name
+    const uint8_t *frame; // It lies in `part`
+    size_t count;         // Bytes of the frame
+    struct key user;      // The key of the connection
+    int fd;               // Its descriptor
+    uint32_t parts;       // The number of parts after the routing id, and
+    uint64_t bytes;       // their bytes
+    bool is_sound;        // The parts are [to][frame], and `to` has the form of a name
     uint64_t now_ms;
     zmq_msg_t part;
 };

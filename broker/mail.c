@@ -1,8 +1,13 @@
-// Judges and routes mail. A letter to "broker" is a HELLO or a RECALL; a letter to "news" is
-// published; any other goes to the actor of that name. The checks, in this order: the frame's head
-// can be read; a HELLO is judged and ends here; the connection is registered; the frame names the
-// registered key; the sender's role may send this kind to that receiver. The first check that fails
-// is the answer to the sender.
+// mail -- checks and routes letters. A letter to "broker" is a HELLO or a RECALL; a letter to
+// "news" is published; any other goes to the actor of that name.
+//
+// 1. The frame's head can be read.
+// 2. A HELLO is decided here, and goes no further.
+// 3. The connection is registered.
+// 4. The frame names the registered key as its sender.
+// 5. The sender's role may send this kind to that receiver.
+//
+// The first check that fails is the answer to the sender.
 
 #include "broker/broker.h"
 #include "common/base/clock.h"

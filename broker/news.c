@@ -1,6 +1,7 @@
-// Publishes news at once. Of each state topic it keeps the newest frame, for actors that connect
-// later and ask for it (RECALL). A state topic is checked first: its signature, then that it is
-// newer than the frame kept. A ROSTER of the coordinator also bans the keys that it ejects.
+// news -- publishes news at once. Of each state topic it keeps the newest frame, for actors that
+// connect later and ask for it (RECALL). A frame of a state topic is checked first: its signature
+// must verify, and it must be newer than the frame kept. A ROSTER of the coordinator also bans the
+// keys that it ejects.
 
 #include "broker/broker.h"
 #include "common/base/ensure.h"
@@ -12,7 +13,7 @@
 
 enum { ROSTER_ARENA_BYTES = 16 << 20 };
 
-// False if the frame is not newer than the one kept: it is a replayed copy.
+// Keeps the frame. False if it is not newer than the one kept: it is a duplicate or a replay.
 static bool keep(struct broker *self, const char *topic, const struct wire_head *head,
                  const void *frame, size_t count)
 {

@@ -1,4 +1,4 @@
-// A ring: a new penalty overwrites the oldest one.
+// penalties -- a ring: a new penalty overwrites the oldest one.
 
 #include "broker/penalties.h"
 #include <string.h>

@@ -2,7 +2,7 @@
 // penalties -- keys that were cut for flooding: their handshakes are refused for PENALTY_MS. Only
 // the newest PENALTIES_MAX are kept.
 //
-// Pure.
+// Pure; one thread.
 
 #include "common/net/curve.h"
 #include <stdbool.h>

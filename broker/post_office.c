@@ -1,7 +1,7 @@
-// Peers lie in a fixed array; two open-addressing tables lead to them, by route and by name. A
-// HELLO is judged by its name first, then by the peer that holds the name; then it replaces what
-// was registered under the name and on the connection. What each role may send is the table
-// `rules`.
+// post_office -- keeps peers in a fixed array with two open-addressing tables, by route and by
+// name. A HELLO must have the right name first; then the peer that holds the name must allow it;
+// then it replaces what was registered under the name and on the connection. The table `rules` says
+// what each role may send.
 
 #include "broker/post_office.h"
 #include "common/base/ensure.h"
@@ -106,7 +106,7 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
     memcpy(peer.name, name, sizeof peer.name);
     if (held) remove_peer(self, held - 1);
     uint32_t here = self->by_route[find_route(self, route)];
-    if (here) remove_peer(self, here - 1); // One name to a connection
+    if (here) remove_peer(self, here - 1); // A connection has one name
     if (self->count == POST_OFFICE_PEERS_MAX) return POST_OFFICE_FULL;
     add_peer(self, &peer);
     return NULL;
@@ -186,17 +186,17 @@ const char *post_office_forbids_mail(uint8_t from, uint16_t kind, uint8_t to)
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].kind == kind && rules[i].from & 1 << from && rules[i].to & 1 << to)
             return NULL;
-    return "not from such an actor, or not to such a one";
+    return "this role may not send this kind to that role";
 }
 
 const char *post_office_forbids_news(uint8_t from, uint16_t kind)
 {
-    if (!(wire_kind_flags(kind) & WIRE_NEWS)) return "no news";
-    if (ONLOOKERS & 1 << from) return "onlookers publish nothing";
+    if (!(wire_kind_flags(kind) & WIRE_NEWS)) return "this kind is not news";
+    if (ONLOOKERS & 1 << from) return "monitors and operators may not publish";
     if (wire_kind_flags(kind) & WIRE_STATE && from != ACTOR_COORDINATOR)
-        return "only the coordinator speaks for the run";
+        return "only the coordinator may publish this";
     if ((kind == FRAME_CLAIM || kind == FRAME_PROGRESS) && from != ACTOR_TRAINER)
-        return "only trainers say that";
+        return "only a trainer may publish this";
     return NULL;
 }
 

@@ -1,15 +1,15 @@
 #pragma once
 // post_office -- which actor is on which connection, and which role may send what to which role.
 //
-// An actor says HELLO on a connection, signed by its key; from then on mail to its name goes there.
-// The name must follow from role and key, so no actor can take another's name. Only the name
-// "coordinator" does not depend on the key: it goes to the first key that says HELLO for it and
-// stays with that key until its lease ends. A later process with the same key takes the name over;
-// an earlier one cannot take it back.
+// An actor sends HELLO on a connection, signed by its key; from then on mail to its name goes
+// there. The name must follow from role and key, so no actor can take another's name. Only the name
+// "coordinator" does not depend on the key: the first key that sends a HELLO for it has it until
+// its lease ends. A later process with the same key takes the name over; an earlier one cannot take
+// it back.
 //
 //     connection ──HELLO──▶ registered ──silent for POST_OFFICE_LEASE_MS──▶ forgotten
 //
-// Pure: the sockets are broker_main's. No pointers; memory is the struct's own (4 MiB, zeroed).
+// Pure: it opens no socket. No pointers: all memory is in the struct (4 MiB, zeroed). One thread.
 
 #include "common/actor/msg.h"
 
@@ -23,7 +23,7 @@ struct route {
 
 struct peer {
     struct route route;
-    char name[ACTOR_NAME_MAX + 1]; // "" where the place is free
+    char name[ACTOR_NAME_MAX + 1]; // "": the entry is free
     struct key key, connection;    // The actor's key, and the CURVE key that follows from it
     uint8_t role;
     uint64_t instance, heard_ms;
@@ -31,7 +31,7 @@ struct peer {
 
 struct post_office {
     uint32_t count;
-    uint32_t by_route[4 * POST_OFFICE_PEERS_MAX]; // Open addressing; place + 1, 0 is empty
+    uint32_t by_route[4 * POST_OFFICE_PEERS_MAX]; // Open addressing; index + 1, 0 is empty
     uint32_t by_name[4 * POST_OFFICE_PEERS_MAX];
     struct peer peers[POST_OFFICE_PEERS_MAX];
     uint32_t free_places[POST_OFFICE_PEERS_MAX], free_count, used_places;

@@ -152,7 +152,7 @@ static void an_invitation_lets_in_so_many_and_no_more(void **state)
     assert_non_null(hello(self, 3, ACTOR_TRAINER));
 
     invitation_sign(&bearer, stranger, &server, "demo", bytes);
-    assert_non_null(strstr(hello_with(self, 3, bytes, 1000), "not by this run's owner"));
+    assert_non_null(strstr(hello_with(self, 3, bytes, 1000), "not signed by this run's owner"));
     invitation_sign(&bearer, owner, &server, "demo", bytes);
     assert_non_null(strstr(hello_with(self, 3, bytes, 2001), "expired"));
     assert_null(hello_with(self, 3, bytes, 1000));
