@@ -14,7 +14,7 @@
 //     3fa2..64 hexadecimal digits..  trainer witness
 //     91c0..                                             # any role but coordinator
 //
-// A connection is judged by its CURVE key (zap.h), which follows from the Ed25519 key. With
+// A connection is known by its CURVE key (zap.h), which follows from the Ed25519 key. With
 // `invite` an unknown key may connect to the mail, where only its HELLO is accepted; the news
 // refuse it. If there is an owner, only the owner's key is coordinator. A banned key (ejected by
 // the coordinator's ROSTER) is refused under every policy.

@@ -50,7 +50,7 @@ static void hear_roster(struct broker *self, const uint8_t *frame, size_t count)
     free(arena.bytes);
 }
 
-// A state topic speaks for the run, so its signature is verified before the frame is kept and
+// Members believe a state topic, so its signature is verified before the frame is kept and
 // published.
 void broker_publish(struct broker *self, const struct peer *from, const struct wire_head *head,
                     const uint8_t *frame, size_t count)

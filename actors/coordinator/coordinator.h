@@ -1,5 +1,5 @@
 #pragma once
-// coordinator -- one run's source of truth: who takes part, which phase it is, what was trained.
+// coordinator -- one run's source of truth: its members, its phase, and what was trained.
 //
 //     message ─▶ one part hears it: records what it says ─▶ settle: decides, until no phase changes
 //

@@ -48,7 +48,7 @@ static void enter(struct epoch *self, const struct turn *turn, uint8_t phase, co
         if (self->holdings[i].known && self->holdings[i].step == run->step) self->holding++;
 }
 
-// ---- who holds what -----------------------------------------------------------------------------
+// ---- which member holds which parameters --------------------------------------------------------
 
 static bool holds(const struct epoch *self, const struct turn *turn, uint32_t member,
                   const struct hash *digest)
@@ -146,7 +146,7 @@ void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct 
     // mutant: restore: what was held before it counts
     if (said->step >
         run->step +
-            pace_ahead(turn)) { // Stale, of before a restore: the run may get there with other bits
+            pace_ahead(turn)) { // From before a restore: the run may get there with other bits
         turn_refuse(turn, in, REFUSAL_STALE, said->step, "the run is at step %llu",
                     (unsigned long long)run->step);
         return;

@@ -64,8 +64,8 @@ static int compare_config(const struct run_folder *self, const struct run_config
                        "put it back, or begin a new run in another --state-dir, with --begin-anew",
                        self->state_path, self->path, difference.path, difference.a, difference.b);
     return why_set(why, FAULT_FOREIGN,
-                   "the run in %s was begun by another version of this program, for which %s meant "
-                   "something else; finish it with that version, or begin a new run in another "
+                   "the run in %s was begun by another version of this program, which reads %s "
+                   "differently; finish it with that version, or begin a new run in another "
                    "--state-dir, with --begin-anew",
                    self->path, self->state_path);
 }

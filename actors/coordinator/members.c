@@ -131,7 +131,7 @@ static bool changes_too_often(const struct turn *turn, const struct msg *in, uin
         return false;
     }
     turn_refuse(turn, in, REFUSAL_NOT_NOW, 0,
-                "%d changes of this member within a minute; again when it is over", CHANGES_MAX);
+                "%d changes of this member within a minute; retry when it is over", CHANGES_MAX);
     return true;
 }
 
@@ -204,7 +204,7 @@ void members_hear_ping(const struct turn *turn, const struct msg *in)
     turn->presence->tokens_per_s[index] = ping->tokens_per_s;
     turn->presence->loss[index] = ping->loss;
     turn->presence->step_held[index] =
-        ping->step <= turn->run->step + pace_ahead(turn) ? ping->step : 0; // Of before a restore
+        ping->step <= turn->run->step + pace_ahead(turn) ? ping->step : 0; // 0: before a restore
 }
 
 static bool is_here(const struct wire_member *member)
@@ -221,7 +221,7 @@ void members_hear_leave(const struct turn *turn, const struct msg *in)
     // mutant: the only holder may go
     if (takes_part && turn->pace->needs(turn, index)) {
         turn_refuse(turn, in, REFUSAL_NOT_NOW, 0,
-                    "nobody else holds step %llu yet; stay and serve it a moment longer",
+                    "no other member holds step %llu yet; serve it until one does, then retry",
                     (unsigned long long)turn->run->step);
         return;
     }

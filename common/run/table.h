@@ -1,5 +1,5 @@
 #pragma once
-// table -- where the run stands in its data: the state of every sample position, as one map over
+// table -- the data position of a run: the state of every sample position, as one map over
 // [0, 2^64 − 1) that is kept as a few intervals.
 //
 //         done           todo        done      pending      failed             todo
