@@ -3,7 +3,7 @@
 // can check the coordinator that wrote them.
 //
 //     GENESIS               it follows from the configuration
-//     each MEMBER           it has a place and a key of its own, and its `joined_number` is the
+//     each MEMBER           it has an index and a key of its own, and its `joined_number` is the
 //                           newest number at that record
 //     records of the pace   they follow from the records before them
 //                           (common/pace/rounds/rounds_evidence.h)
