@@ -39,6 +39,7 @@ static void apply_steps(struct run *run, const struct wire_march *steps)
     ensure(is_open(run) && steps->number == run->number && steps->step == run->step);
     ensure(table_done(&run->table, steps->number, steps->samples, steps->samples_count) ==
            TABLE_OK);
+    // mutant: march: the rest goes back with a commit
     run_advance(run, steps->steps, (uint64_t)steps->steps * steps->batch);
     own(run)->since = steps->epoch;
 }
@@ -73,6 +74,7 @@ static bool load(struct run *run, const struct wire_part *part)
 {
     const struct wire_march_snapshot *from = part->body;
     if (part->kind != FRAME_MARCH_SNAPSHOT) return false;
+    // mutant: march: a snapshot forgets the march
     if (from->march.steps > 0) keep(own(run), &from->march);
     own(run)->since = from->since;
     own(run)->way_back_since = from->way_back_since;
@@ -111,6 +113,8 @@ static void open_march(const struct turn *turn)
 static bool counts(const struct march_live *self, const struct turn *turn, uint32_t member)
 {
     const struct wire_member *place = &turn->run->roster.members[member];
+    // mutant: march: a trainer that is silent since the restart is not waited for
+    // mutant: march: a joiner is never waited for
     return place->role == ACTOR_TRAINER && turn_is_live(turn, member) &&
            (place->joined_number < turn->run->number || self->in_step[member]);
 }
@@ -123,6 +127,7 @@ static uint64_t slowest(struct march_live *self, const struct turn *turn)
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const uint64_t held = turn->presence->step_held[i];
         if (turn_is_live(turn, i) && held >= run->step && held > 0) self->in_step[i] = true;
+        // mutant: march: the fastest says what is committed
         if (counts(self, turn, i) && held < least) least = held;
     }
     return least == UINT64_MAX ? run->step : least;
@@ -136,6 +141,7 @@ static void commit(const struct turn *turn, uint64_t end)
     steps.samples = run->scratch;
     steps.steps = (uint32_t)(end - run->step);
     steps.step = run->step;
+    // mutant: march: a commit is told before it is stored
     turn_put(turn, FRAME_RECORD_STEPS, &steps);
     outbox_news(turn->out, FRAME_STEPS, &steps);
 }
@@ -159,6 +165,7 @@ static const char *settle(void *self, const struct turn *turn)
     const struct run *run = turn->run;
     const uint64_t held = is_open(run) ? slowest(self, turn) : 0;
     if (held > run->step) commit(turn, held);
+    // mutant: march: an epoch ends in the middle of one
     if (is_open(run)) return NULL;
     const char *cause = why_over(turn);
     if (!cause) open_march(turn);
@@ -189,12 +196,14 @@ static struct interval commits(uint16_t kind, const void *record)
     return (struct interval){ steps->step, steps->step + steps->steps };
 }
 
+// mutant: march: nobody may be ahead
 static uint64_t ahead(const struct run *run)
 {
     const struct wire_march *march = &own(run)->march;
     return is_open(run) ? march->step + march->steps - run->step : 0;
 }
 
+// mutant: march: nobody is let in in the middle of one
 static bool admits(const struct turn *turn) { return is_open(turn->run); }
 
 static bool peer_waits(const struct run *run)

@@ -20,6 +20,7 @@ static bool leads_on(const struct wire_march *march, const struct member_turn *t
 {
     const struct replica *replica = turn->replica;
     const struct wire_run *run = &turn->member->now;
+    // mutant: march: what a restore gave up leads on
     return replica->holding && march_has(march, replica->step) && march->epoch <= run->epoch &&
            !replica_is_given_up(run, replica->step + 1, march->epoch);
 }
@@ -33,6 +34,7 @@ static void hear_march(struct march_member *self, const struct member_turn *turn
         member->round = said->number;
     }
     const bool committed = turn->in->kind == FRAME_STEPS;
+    // mutant: march: a checkpointer runs ahead
     if (!turn->replica || (!committed && member->role != ACTOR_TRAINER)) return;
     const bool further = !leads_on(&self->march, turn) ||
                          said->step + said->steps > self->march.step + self->march.steps;

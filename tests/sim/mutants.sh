@@ -383,6 +383,22 @@ mutant 'blobs: what was forgotten meanwhile is published' \
     'blobs_spared_since(turn->blobs, &trained->payload)' 'self == NULL'
 mutant 'guilt: a member that is refused a vote hears nothing' drop
 
+# ---- the pace of tests/pace ---------------------------------------------------------------------------
+mutant 'march: the fastest says what is committed' 'held < least' '(least == UINT64_MAX || held > least)'
+mutant 'march: a trainer that is silent since the restart is not waited for' \
+    'turn_is_live(turn, member) &&' 'turn_is_live(turn, member) && turn->presence->step_held[member] &&'
+mutant 'march: a joiner is never waited for' '|| self->in_step[member]' '|| !self'
+mutant 'march: the rest goes back with a commit' \
+    after 'ensure(table_return_rest(&run->table, steps->number) == TABLE_OK);'
+mutant 'march: a commit is told before it is stored' swap
+mutant 'march: a snapshot forgets the march' drop
+mutant 'march: an epoch ends in the middle of one' drop
+mutant 'march: nobody may be ahead' 'is_open(run) ?' 'run == NULL ?'
+mutant 'march: nobody is let in in the middle of one' 'is_open(turn->run)' 'turn == NULL'
+mutant 'march: a checkpointer runs ahead' 'member->role != ACTOR_TRAINER' 'member->role == ACTOR_PROVIDER'
+mutant 'march: what a restore gave up leads on' \
+    '!replica_is_given_up(run, replica->step + 1, march->epoch)' 'run'
+
 while IFS= read -r mark; do
     echo "$mark: a mark without a mutant, or one mark too many"; broken=$((broken + 1))
 done < <(sed -E 's#^([^:]*:[0-9]*):\s*// mutant: (.*)#\2\t\1: \2#; s# \([0-9]+\)\t#\t#' "$MARKS" |
