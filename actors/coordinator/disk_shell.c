@@ -2,7 +2,7 @@
 // snapshot if one is due, commit. Then the ledger head must equal the core's; if it differs, the
 // process dies before a message of that turn leaves.
 //
-// Then come the two jobs of the core (POSITION and RECITE), and recovery at the start.
+// Then come the two jobs of the core (POSITION and SEND_COMMITS), and recovery at the start.
 
 #include "actors/coordinator/disk_shell.h"
 #include "common/base/ensure.h"
@@ -126,14 +126,17 @@ static int hear_position(struct disk_shell *self, const struct wire_position *sa
 // Mails the records that commit these steps, one a mail, and signs them now. A record of several
 // steps is in the index under the last of them, so a step that is not found may belong to a later
 // one.
-static int recite(struct disk_shell *self, const struct wire_recite *asked, struct why *why)
+static int send_commits(struct disk_shell *self, const struct wire_send_commits *asked,
+                        struct why *why)
 {
-    const struct wire_recite recite = *asked;
+    const struct wire_send_commits send_commits = *asked;
     const struct pace *pace = self->core->pace;
     uint32_t missed = 0;
-    failpoint("recite");
-    for (uint64_t step = recite.from_step;
-         step < recite.from_step + recite.count + missed && missed < STEPS_OF_RECORD_MAX; step++) {
+    failpoint("send_commits");
+    for (uint64_t step = send_commits.from_step;
+         step < send_commits.from_step + send_commits.count + missed &&
+         missed < STEPS_OF_RECORD_MAX;
+         step++) {
         uint64_t seq;
         struct record record;
         uint16_t kind;
@@ -151,7 +154,7 @@ static int recite(struct disk_shell *self, const struct wire_recite *asked, stru
             rc = why_set(why, FAULT_CORRUPT, "ledger record %llu, a %s, commits no step",
                          (unsigned long long)seq, wire_kind_name(kind));
         if (rc < 0) return rc;
-        shell_mail(self->shell, recite.to, pace->commit_frame, body);
+        shell_mail(self->shell, send_commits.to, pace->commit_frame, body);
     }
     return 0;
 }
@@ -159,8 +162,8 @@ static int recite(struct disk_shell *self, const struct wire_recite *asked, stru
 static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
 {
     if (kind == FRAME_POSITION) return hear_position(arg, body, why);
-    ensure(kind == FRAME_RECITE);
-    return recite(arg, body, why);
+    ensure(kind == FRAME_SEND_COMMITS);
+    return send_commits(arg, body, why);
 }
 
 // ---- recovery -----------------------------------------------------------------------------------

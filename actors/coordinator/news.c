@@ -186,11 +186,11 @@ void news_hear_ask(const struct turn *turn, const struct msg *in, const char *la
         // Not beyond the present step: a restore gave up the later ones.
         uint64_t count = ask->from < turn->run->step ? turn->run->step - ask->from : 0;
         if (count == 0) break;
-        struct wire_recite recite = { .from_step = ask->from,
-                                      .count = count < 64 ? (uint32_t)count : 64 };
-        memcpy(recite.to, in->from, strlen(in->from) + 1);
+        struct wire_send_commits send_commits = { .from_step = ask->from,
+                                                  .count = count < 64 ? (uint32_t)count : 64 };
+        memcpy(send_commits.to, in->from, strlen(in->from) + 1);
         // mutant: a member that asks for commits is not answered
-        outbox_job(turn->out, PORT_DISK, FRAME_RECITE, &recite);
+        outbox_job(turn->out, PORT_DISK, FRAME_SEND_COMMITS, &send_commits);
         break;
     }
     }

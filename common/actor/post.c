@@ -359,12 +359,12 @@ static enum post_result bad(struct letter *letter, const char *reason)
 }
 
 // True if the enclosed claim is signed by the author that it names.
-static bool is_true_testimony(const struct wire_testimony *testimony)
+static bool is_true_claim_copy(const struct wire_claim_copy *claim_copy)
 {
     struct wire_head head;
     struct wire_refusal refusal;
-    const uint8_t *bytes = testimony->claim.data;
-    const size_t count = testimony->claim.count;
+    const uint8_t *bytes = claim_copy->claim.data;
+    const size_t count = claim_copy->claim.count;
     return wire_unpack_head(bytes, count, WIRE_MAIL, &head, &refusal) && head.kind == FRAME_CLAIM &&
            signed_frame_verify(bytes, count, &head);
 }
@@ -398,7 +398,7 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
         ret_letter->msg.frame = bytes;
         ret_letter->msg.frame_bytes = (uint32_t)count;
     }
-    if (head.kind == FRAME_TESTIMONY && !is_true_testimony(body))
+    if (head.kind == FRAME_CLAIM_COPY && !is_true_claim_copy(body))
         return bad(ret_letter, "the enclosed claim is not signed by its author; dropped");
     if (strcmp(ret_letter->from, "broker") == 0) {
         if (head.kind == FRAME_UNDELIVERABLE && !((const struct wire_undeliverable *)body)->to[0])

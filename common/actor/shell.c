@@ -183,7 +183,7 @@ static int perform(struct shell *self, const struct effect *effect, struct why *
 
 static bool is_store(const struct effect *effect)
 {
-    return effect->port == PORT_DISK && effect->kind != FRAME_RECITE &&
+    return effect->port == PORT_DISK && effect->kind != FRAME_SEND_COMMITS &&
            effect->kind != FRAME_POSITION && effect->kind != FRAME_FORGET;
 }
 

@@ -35,7 +35,7 @@ struct disk {
     int (*begin)(void *arg, struct why *why);
     int (*store)(void *arg, uint16_t kind, const uint8_t *body, size_t count, struct why *why);
     int (*commit)(void *arg, struct why *why); // Durable when it returns 0
-    // A job for PORT_DISK that is not a store (RECITE, POSITION, FORGET). May be NULL: jobs are
+    // A job for PORT_DISK that is not a store (SEND_COMMITS, POSITION, FORGET). May be NULL: jobs are
     // ignored.
     int (*job)(void *arg, uint16_t kind, const void *body, struct why *why);
 };

@@ -89,7 +89,7 @@ static int open_web(struct learner *self, const struct samples_config *samples, 
                                         .refused = refuse_server };
     if (hash_is_none(&check.manifest_digest))
         log_line(LOG_WARNING,
-                 "data.unproved source=http; [data] manifest_digest is not set, so what the "
+                 "data.lacked_quorum source=http; [data] manifest_digest is not set, so what the "
                  "web server sends is believed");
     return source_open(&self->config.data, samples, &check, why, &self->provider);
 }

@@ -79,7 +79,7 @@ static void doubt(struct member *self, const struct msg *in, struct outbox *out)
     if (++self->doubts != DOUBTS_SAID) return;
     char hex[HASH_HEX];
     outbox_note(out,
-                "coordinator.unproved incarnation=%llu: it has not shown that its ledger has "
+                "coordinator.lacked_quorum incarnation=%llu: it has not shown that its ledger has "
                 "record %llu, chain %.16s; not followed until it does",
                 (unsigned long long)in->incarnation, (unsigned long long)self->position.log_seq,
                 hash_to_hex(&self->position.chain, hex));

@@ -17,7 +17,7 @@ void evidence_init(struct evidence *self, const struct rules *rules, evidence_ve
     ensure(self->pace && self->pace->evidence_bytes <= sizeof self->pace_state);
 }
 
-bool evidence_bad(struct evidence *self, const char *format, ...)
+bool evidence_refuse(struct evidence *self, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -48,15 +48,16 @@ static bool hear_genesis(struct evidence *self, const struct wire_record_genesis
 {
     const struct rules *rules = &self->rules;
     if (strcmp(genesis->run, rules->run_id) != 0 || !hash_equal(&genesis->config, &rules->config))
-        return evidence_bad(self,
-                            "the run was begun with another configuration than the one beside it");
+        return evidence_refuse(
+            self, "the run was begun with another configuration than the one beside it");
     if (genesis->seed != rules->run_seed)
-        return evidence_bad(self, "the run's seed is %llu; its name leads to %llu",
-                            (unsigned long long)genesis->seed, (unsigned long long)rules->run_seed);
+        return evidence_refuse(self, "the run's seed is %llu; its name leads to %llu",
+                               (unsigned long long)genesis->seed,
+                               (unsigned long long)rules->run_seed);
     if (genesis->epoch != rules->first_epoch || genesis->step != rules->first_step ||
         genesis->cursor != rules->first_position ||
         !hash_equal(&genesis->digest, &rules->genesis_digest))
-        return evidence_bad(
+        return evidence_refuse(
             self,
             "the run was begun at epoch %llu, step %llu, sample %llu; the configuration says "
             "%llu, %llu, %llu (or another digest)",
@@ -77,23 +78,24 @@ static bool hear_start(struct evidence *self, const struct wire_record_start *st
 static bool hear_member(struct evidence *self, const struct wire_member *member)
 {
     if (member->index > self->roster.count || member->index >= MEMBERS_MAX)
-        return evidence_bad(self, "a member has index %u, but the next free one is %u",
-                            member->index, self->roster.count);
+        return evidence_refuse(self, "a member has index %u, but the next free one is %u",
+                               member->index, self->roster.count);
     const uint32_t known = roster_find(&self->roster, &member->key);
     if (known != NO_MEMBER && known != member->index)
-        return evidence_bad(self, "one key has the indices %u and %u", known, member->index);
+        return evidence_refuse(self, "one key has the indices %u and %u", known, member->index);
     if (member->state == MEMBER_EJECTED ||
         (member->index < self->roster.count &&
          self->roster.members[member->index].state == MEMBER_EJECTED))
-        return evidence_bad(self, "member %u is %s without an ejection, or in spite of one",
-                            member->index, wire_enum_name(&wire_enum_member_state, member->state));
+        return evidence_refuse(self, "member %u is %s without an ejection, or in spite of one",
+                               member->index,
+                               wire_enum_name(&wire_enum_member_state, member->state));
     static const struct wire_member newcomer;
     const struct wire_member *was = known == NO_MEMBER ? &newcomer : &self->roster.members[known];
     const bool lives_on = known != NO_MEMBER && member->instance == was->instance;
     if (member->joined_number != (lives_on ? was->joined_number : self->number))
-        return evidence_bad(self, "%s joined in number %llu; the newest is %llu", member->name,
-                            (unsigned long long)member->joined_number,
-                            (unsigned long long)self->number);
+        return evidence_refuse(self, "%s joined in number %llu; the newest is %llu", member->name,
+                               (unsigned long long)member->joined_number,
+                               (unsigned long long)self->number);
     roster_put(&self->roster, member);
     return true;
 }
@@ -110,8 +112,8 @@ static bool hear_phase(struct evidence *self, const struct wire_record_phase *re
 static bool hear_restore(struct evidence *self, const struct wire_record_restore *restore)
 {
     if (restore->step > self->step)
-        return evidence_bad(self, "a restore to step %llu at step %llu",
-                            (unsigned long long)restore->step, (unsigned long long)self->step);
+        return evidence_refuse(self, "a restore to step %llu at step %llu",
+                               (unsigned long long)restore->step, (unsigned long long)self->step);
     self->step = restore->step;
     return true;
 }
@@ -133,10 +135,10 @@ static bool hear(struct evidence *self, uint16_t kind, const void *body)
 bool evidence_hear(struct evidence *self, uint64_t seq, uint16_t kind, const void *body)
 {
     if ((kind == FRAME_RECORD_GENESIS) != (seq == 1))
-        return evidence_bad(self, "record %llu is a %s: record 1, and no other, is a GENESIS",
-                            (unsigned long long)seq, wire_kind_name(kind));
-    if (self->pace->bears_out(self, kind, body) && hear(self, kind, body)) return true;
+        return evidence_refuse(self, "record %llu is a %s: record 1, and no other, is a GENESIS",
+                               (unsigned long long)seq, wire_kind_name(kind));
+    if (self->pace->verifies(self, kind, body) && hear(self, kind, body)) return true;
     char text[EVIDENCE_TEXT_MAX];
     memcpy(text, self->text, sizeof text);
-    return evidence_bad(self, "record %llu: %.350s", (unsigned long long)seq, text);
+    return evidence_refuse(self, "record %llu: %.350s", (unsigned long long)seq, text);
 }

@@ -56,7 +56,7 @@ void evidence_close(struct evidence **self_p); // NULL is allowed
 // ---- for paces ----------------------------------------------------------------------------------
 
 // Writes to `text` what is wrong. Returns false.
-bool evidence_bad(struct evidence *self, const char *format, ...)
+bool evidence_refuse(struct evidence *self, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 // The body of `frame`, if it is a frame of this kind and run that the key's owner signed; else

@@ -93,7 +93,7 @@ struct pace {
     size_t evidence_bytes; // Of its state in struct evidence, at most PACE_EVIDENCE_BYTES
     // The next record, after what all paces share was checked, before it is changed. False, and why in
     // evidence->text: it does not follow from the records before it.
-    bool (*bears_out)(struct evidence *evidence, uint16_t kind, const void *record);
+    bool (*verifies)(struct evidence *evidence, uint16_t kind, const void *record);
 };
 
 #define PACE_WHOLE UINT64_MAX

@@ -164,8 +164,8 @@ static void write_equivocation(const char *folder)
     begin_run(seed);
     for (int i = 0; i < TRAINERS; i++)
         SAY(FRAME_VOTE, trainers[i], 0, { "result", i % 2 ? 5 : 13 });
-    SAY(FRAME_TESTIMONY, 2, 0, { NULL, 0 });
-    SAY(FRAME_TESTIMONY, 3, 0, { NULL, 0 });
+    SAY(FRAME_CLAIM_COPY, 2, 0, { NULL, 0 });
+    SAY(FRAME_CLAIM_COPY, 3, 0, { NULL, 0 });
     say_round(seed);
     fuzz_write_seed(folder, "seed-equivocation", room.bytes, room.used);
 }
@@ -250,7 +250,7 @@ static void train_round(struct seed *seed)
     answer(seed);
     SAY(FRAME_ACK, 2, 0, { NULL, 0 });
     SAY(FRAME_PROGRESS, 2, 0, { NULL, 0 });
-    SAY(FRAME_PRODUCE, 0, 0, { NULL, 0 });
+    SAY(FRAME_SEND_CLAIM, 0, 0, { NULL, 0 });
     SAY(FRAME_ACK, 0, 0, { NULL, 0 });
     SAY(FRAME_COMMIT, 0, 9, { NULL, 0 });
     answer(seed);

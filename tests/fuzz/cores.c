@@ -333,7 +333,7 @@ static void keep_record(struct talk *talk, const struct effect *effect)
     } else if (effect->kind == FRAME_FORGET) {
         ensure(!is_coordinator(talk));
         forget_blobs(talk, unpack(&talk->scratch, effect->kind, effect->body, effect->bytes));
-    } else if (effect->kind == FRAME_RECITE || effect->kind == FRAME_POSITION) {
+    } else if (effect->kind == FRAME_SEND_COMMITS || effect->kind == FRAME_POSITION) {
         ensure(is_coordinator(talk)); // Questions: the disk keeps nothing of them
     } else {
         ensure(effect->kind >= 200 && is_coordinator(talk));

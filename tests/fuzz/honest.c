@@ -20,7 +20,7 @@ static union {
     struct wire_ack ack;
     struct wire_refused refused;
     struct wire_config config;
-    struct wire_produce produce;
+    struct wire_send_claim produce;
     struct wire_run run;
     struct wire_roster roster;
     struct wire_round round;
@@ -36,7 +36,7 @@ static union {
     struct wire_vote vote;
     struct wire_checkpoint checkpoint;
     struct wire_finding finding;
-    struct wire_testimony testimony;
+    struct wire_claim_copy claim_copy;
     struct wire_position position;
     struct wire_leave leave;
 } said;
@@ -322,8 +322,8 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
                                               .reason = REFUSAL_WRONG_MODEL,
                                               .round = self->asked.round };
         return &said.refused;
-    case FRAME_PRODUCE:
-        said.produce = (struct wire_produce){ self->round ? self->round : 1, 1 };
+    case FRAME_SEND_CLAIM:
+        said.produce = (struct wire_send_claim){ self->round ? self->round : 1, 1 };
         return &said.produce;
     case FRAME_CONTROL:
         said.control = (struct wire_control){ .action = ACTION_CHECKPOINT };
@@ -494,7 +494,7 @@ static const struct wire_finding *finding(const struct coordinator *core, uint32
 
 // Equivocation evidence: the claim of the first client that was dealt samples. It made one claim to
 // signers with an even number and another to those with an odd one.
-static const struct wire_testimony *testimony(const struct coordinator *core, uint8_t signer)
+static const struct wire_claim_copy *claim_copy(const struct coordinator *core, uint8_t signer)
 {
     static uint8_t frame[CLAIM_FRAME_MAX];
     static const uint8_t signature[WIRE_SIGNATURE_BYTES]; // The shell has looked at it
@@ -505,8 +505,8 @@ static const struct wire_testimony *testimony(const struct coordinator *core, ui
     head.sender = claim.author;
     size_t count = wire_pack(&head, &claim, frame, sizeof frame);
     count = wire_put_signature(frame, count, signature, sizeof frame);
-    said.testimony = (struct wire_testimony){ { frame, (uint32_t)count } };
-    return &said.testimony;
+    said.claim_copy = (struct wire_claim_copy){ { frame, (uint32_t)count } };
+    return &said.claim_copy;
 }
 
 const void *honest_to_coordinator(const struct coordinator *core, uint16_t kind, uint8_t signer)
@@ -534,7 +534,7 @@ const void *honest_to_coordinator(const struct coordinator *core, uint16_t kind,
         return &said.holds;
     case FRAME_VOTE: return vote(core);
     case FRAME_FINDING: return finding(core, roster_find(&run->roster, &person->key));
-    case FRAME_TESTIMONY: return testimony(core, signer);
+    case FRAME_CLAIM_COPY: return claim_copy(core, signer);
     case FRAME_CHECKPOINT:
         said.checkpoint = (struct wire_checkpoint){
             .epoch = run->epoch, .step = run->digest_step, .digest = run->digest, .name = "step"

@@ -115,7 +115,7 @@ static void reach(struct testbed *bed, const struct place *p, uint64_t time, con
         await_back(bed, name);
         kill(testbed_actor(bed, name)->pid, SIGTERM);
     }
-    if (is_any_of(p->name, " recite serve_chunk serve_leaves ")) provoke(bed, name);
+    if (is_any_of(p->name, " send_commits serve_chunk serve_leaves ")) provoke(bed, name);
     snprintf(missing, sizeof missing, "%s at %s", name, what);
     const bool later = is_of_a_long_ledger(p);
     testbed_await(bed, is_reached, name, later ? LONG_LEDGER_MS : BACK_MS, missing);
@@ -269,7 +269,8 @@ static void in_the_midst_of_a_run(void **state)
                 " ledger_recovered ledger_take_over ledger_begin blob_load learner_build "
                 "learner_load "
                 " fetch_model fetch_stage learner_save learner_saved checkpoint_manifest "
-                " checkpoint_rename checkpoint_durable checkpoint_retire recite serve_leaves ";
+                " checkpoint_rename checkpoint_durable checkpoint_retire send_commits "
+                "serve_leaves ";
             const uint64_t time = pass < 3 ? pass : 3 + testbed_draw(&seed) % 4;
             for (unsigned i = 0; i < PLACES; i++)
                 wanted[i] = strcmp(places[i].actor, actors[a]) == 0 &&

@@ -237,7 +237,7 @@ static void hear_arrival(void *self, uint32_t member, bool takes_place)
 
 // ---- evidence: steps follow one another, each with its samples ----------------------------------
 
-static bool bears_out(struct evidence *evidence, uint16_t kind, const void *record)
+static bool verifies(struct evidence *evidence, uint16_t kind, const void *record)
 {
     struct march_run *self = (struct march_run *)(void *)evidence->pace_state;
     const struct wire_march *said = record, *march = &self->march;
@@ -247,13 +247,13 @@ static bool bears_out(struct evidence *evidence, uint16_t kind, const void *reco
     if (said->step != evidence->step || said->steps == 0 || said->batch == 0 ||
         interval_list_total(said->samples, said->samples_count) !=
             (uint64_t)said->steps * said->batch)
-        return evidence_bad(evidence, "steps %llu and after do not follow step %llu",
-                            (unsigned long long)said->step, (unsigned long long)evidence->step);
+        return evidence_refuse(evidence, "steps %llu and after do not follow step %llu",
+                               (unsigned long long)said->step, (unsigned long long)evidence->step);
     if (kind == FRAME_RECORD_MARCH) {
         if (said->number != evidence->number + 1 || march_has(march, evidence->step))
-            return evidence_bad(evidence, "march %llu does not follow march %llu",
-                                (unsigned long long)said->number,
-                                (unsigned long long)evidence->number);
+            return evidence_refuse(evidence, "march %llu does not follow march %llu",
+                                   (unsigned long long)said->number,
+                                   (unsigned long long)evidence->number);
         keep(self, said);
         evidence->number = said->number;
         evidence->counts[0]++;
@@ -263,8 +263,8 @@ static bool bears_out(struct evidence *evidence, uint16_t kind, const void *reco
     if (said->number != evidence->number || !march_has(march, end - 1) ||
         march_samples(march, said->step, end, list) != said->samples_count ||
         memcmp(list, said->samples, said->samples_count * sizeof *list) != 0)
-        return evidence_bad(evidence, "step %llu is not of march %llu",
-                            (unsigned long long)said->step, (unsigned long long)said->number);
+        return evidence_refuse(evidence, "step %llu is not of march %llu",
+                               (unsigned long long)said->step, (unsigned long long)said->number);
     evidence->step = end;
     evidence->counts[1] += said->steps;
     return true;
@@ -290,5 +290,5 @@ const struct pace pace_march = {
     .ahead = ahead,
     .evidence_counts = { "marches", "committed steps" },
     .evidence_bytes = sizeof(struct march_run),
-    .bears_out = bears_out,
+    .verifies = verifies,
 };

@@ -369,7 +369,7 @@ bool check_at_large(const struct sim *sim)
     return false;
 }
 
-// The claim in a testimony, borrowed until the next one is unpacked; NULL: something else.
+// The claim in a claim_copy, borrowed until the next one is unpacked; NULL: something else.
 static const struct wire_claim *claim_shown(struct sim *sim, const struct wire_bytes *frame,
                                             struct wire_head *ret_head)
 {
@@ -493,10 +493,10 @@ void check_shown(struct sim *sim, uint8_t id, const struct msg *in)
     for (uint32_t i = 0; i < sim->out.count; i++) {
         const struct effect *effect = &sim->out.effects[i];
         struct wire_head head;
-        if (effect->kind != FRAME_TESTIMONY) continue;
-        const struct wire_testimony *testimony =
+        if (effect->kind != FRAME_CLAIM_COPY) continue;
+        const struct wire_claim_copy *claim_copy =
             unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
-        const struct wire_claim *claim = claim_shown(sim, &testimony->claim, &head);
+        const struct wire_claim *claim = claim_shown(sim, &claim_copy->claim, &head);
         const uint8_t author = claim ? trainer_of_key(sim, &head.sender) : NOBODY;
         if (author != NOBODY && claim->round == heard[author].round) heard[author].shown++;
     }
@@ -515,14 +515,14 @@ static bool may_answer(const struct ghost_member *member)
     return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
 }
 
-void check_testimony_heard(struct sim *sim, const struct msg *in)
+void check_claim_copy_heard(struct sim *sim, const struct msg *in)
 {
     struct ghost *ghost = &sim->ghost;
     sim->shown_guilty = UINT32_MAX;
     sim->unasked_round = 0;
-    const struct wire_testimony *testimony = in->body;
+    const struct wire_claim_copy *claim_copy = in->body;
     struct wire_head head;
-    const struct wire_claim *claim = claim_shown(sim, &testimony->claim, &head);
+    const struct wire_claim *claim = claim_shown(sim, &claim_copy->claim, &head);
     const uint32_t member = claim ? member_of_key(sim, &head.sender) : UINT32_MAX;
     const uint32_t sender = member_of_key(sim, &in->sender);
     if (sim->disk.behind || member == UINT32_MAX || sender == UINT32_MAX) return;
@@ -533,10 +533,10 @@ void check_testimony_heard(struct sim *sim, const struct msg *in)
         claim->born_unix_ms != ghost->born_unix_ms || claim->round > check_round(sim) ||
         claim->round + CLAIM_AGE_MAX < check_round(sim))
         return;
-    struct ghost_testimony *first = &ghost->shown[member][claim->round % (CLAIM_AGE_MAX + 1)];
+    struct ghost_claim_copy *first = &ghost->shown[member][claim->round % (CLAIM_AGE_MAX + 1)];
     const struct hash name = claim_hash(claim);
     if (first->round != claim->round)
-        *first = (struct ghost_testimony){ claim->round, name, false };
+        *first = (struct ghost_claim_copy){ claim->round, name, false };
     if (!hash_equal(&first->name, &name)) sim->shown_guilty = member;
     const struct ghost_accepted *accepted = accepted_of(ghost, member, ghost->committed_round);
     if (!accepted || ghost->committed_round != claim->round || first->asked ||
@@ -552,8 +552,8 @@ static bool is_asked(struct sim *sim, const struct key *witness)
 {
     for (uint32_t i = 0; i < sim->out.count; i++) {
         const struct effect *effect = &sim->out.effects[i];
-        if (effect->port != PORT_MAIL || effect->kind != FRAME_PRODUCE) continue;
-        const struct wire_produce *asked =
+        if (effect->port != PORT_MAIL || effect->kind != FRAME_SEND_CLAIM) continue;
+        const struct wire_send_claim *asked =
             unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
         const uint32_t to = node_named(sim, effect->to);
         if (to < sim->nodes_count && key_equal(&sim->nodes[to].key, witness) &&
@@ -563,7 +563,7 @@ static bool is_asked(struct sim *sim, const struct key *witness)
     return false;
 }
 
-void check_testimony(struct sim *sim)
+void check_claim_copy(struct sim *sim)
 {
     hold(sim->shown_guilty == UINT32_MAX || is_ejected(sim, sim->shown_guilty),
          "who is shown to have signed two claims is ejected", "member %u", sim->shown_guilty);

@@ -19,5 +19,5 @@ void check_wrong(struct sim *sim, const struct ghost_claim *claim);
 // Letters may be lost between the two: where all is healed they are not, and two rounds are enough.
 void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in);
 void check_shown(struct sim *sim, uint8_t id, const struct msg *in); // After a claim, or a commit
-void check_testimony_heard(struct sim *sim, const struct msg *in);   // By the coordinator
-void check_testimony(struct sim *sim);                               // After it
+void check_claim_copy_heard(struct sim *sim, const struct msg *in);  // By the coordinator
+void check_claim_copy(struct sim *sim);                              // After it

@@ -278,7 +278,7 @@ void check_heard(struct sim *sim, uint8_t id, const struct msg *in)
     if (sim->pace->heard) sim->pace->heard(sim, id, in);
     if (id == COORDINATOR && in->kind == FRAME_VOTE && !sim->disk.behind) hear_vote(sim, in);
     if (in->kind == FRAME_CLAIM && in->frame) check_claim_heard(sim, id, in);
-    if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony_heard(sim, in);
+    if (id == COORDINATOR && in->kind == FRAME_CLAIM_COPY) check_claim_copy_heard(sim, in);
     const struct member *member = member_of(&sim->nodes[id]);
     sim->incarnation_before = member ? member->incarnation : 0;
     sim->log_seq_before = member ? member->now.log_seq : 0;
@@ -328,19 +328,19 @@ static bool asks_too_early(const struct sim *sim, const struct msg *in)
            (ask->from >= check_step(sim) || sim->disk.behind);
 }
 
-// By mail, or by the ledger's keeper, who recites commits to who asks for them.
+// By mail, or by the ledger's keeper, who sends commits to who asks for them.
 static bool is_answer(struct sim *sim, const struct effect *effect, const struct msg *in)
 {
     if (effect->port == PORT_MAIL) return strcmp(effect->to, in->from) == 0;
-    if (effect->kind != FRAME_RECITE || in->kind != FRAME_ASK) return false;
-    const struct wire_recite *recite =
+    if (effect->kind != FRAME_SEND_COMMITS || in->kind != FRAME_ASK) return false;
+    const struct wire_send_commits *send_commits =
         unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
-    return strcmp(recite->to, in->from) == 0 && recite->count > 0 &&
-           recite->from_step == ((const struct wire_ask *)in->body)->from;
+    return strcmp(send_commits->to, in->from) == 0 && send_commits->count > 0 &&
+           send_commits->from_step == ((const struct wire_ask *)in->body)->from;
 }
 
 // Whoever asks the coordinator for something is answered: done, refused, or what it asked for. PING
-// and TESTIMONY ask for nothing.
+// and CLAIM_COPY ask for nothing.
 static void check_answered(struct sim *sim, const struct msg *in)
 {
     static const uint16_t asking[] = { FRAME_JOIN,    FRAME_LEAVE,   FRAME_HOLDS,
@@ -413,7 +413,7 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
     if (id == COORDINATOR) check_answered(sim, in);
     if ((in->kind == FRAME_CLAIM && in->frame) || in->kind == FRAME_COMMIT)
         check_shown(sim, id, in);
-    if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony(sim);
+    if (id == COORDINATOR && in->kind == FRAME_CLAIM_COPY) check_claim_copy(sim);
     if (in->kind == FRAME_TRAINED || in->kind == FRAME_FETCHED) check_here(sim, id);
     const struct node *node = &sim->nodes[id];
     const struct member *member = member_of(node);

@@ -146,9 +146,9 @@ static struct stored *append(struct disk *disk, const struct effect *effect)
 void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
-    if (effect->kind == FRAME_RECITE) {
-        disk_recite(self, id,
-                    unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
+    if (effect->kind == FRAME_SEND_COMMITS) {
+        disk_send_commits(self, id,
+                          unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
         return;
     }
     if (effect->kind == FRAME_FORGET) {
@@ -173,13 +173,14 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
 
 // A record of several steps is found by the last of them, as in the index of the ledger. Who asks for steps
 // of an earlier run hears nothing here; a coordinator would begin with the first of its own.
-void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite)
+void disk_send_commits(struct sim *self, uint8_t id, const struct wire_send_commits *send_commits)
 {
     const uint16_t frame = pace_of(&self->plan.rules)->commit_frame;
     uint64_t missed = 0;
-    if (recite->from_step < self->plan.rules.first_step) return;
-    for (uint64_t step = recite->from_step;
-         step < recite->from_step + recite->count + missed && step < ROUNDS_MAX; step++) {
+    if (send_commits->from_step < self->plan.rules.first_step) return;
+    for (uint64_t step = send_commits->from_step;
+         step < send_commits->from_step + send_commits->count + missed && step < ROUNDS_MAX;
+         step++) {
         uint64_t seq = self->ghost.commit_of_step[step];
         if (seq > self->disk.count) return;
         missed += seq == 0;
@@ -187,7 +188,7 @@ void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite)
         const struct stored *stored = &self->disk.log[seq - 1];
         struct parcel *parcel =
             parcel_new(self, &self->nodes[id], frame, stored->body, stored->bytes);
-        network_mail(self, id, recite->to, parcel);
+        network_mail(self, id, send_commits->to, parcel);
         parcel_release(parcel);
     }
 }
@@ -253,7 +254,7 @@ void disk_tear(struct sim *self, uint8_t id, const struct effect *effect)
     if (!effect && disk->count > newest(disk)->seq) {
         struct kept_snapshot *torn = write_snapshot(self);
         torn->bytes = tear(self, torn->body, torn->bytes);
-    } else if (effect && effect->port == PORT_DISK && effect->kind != FRAME_RECITE &&
+    } else if (effect && effect->port == PORT_DISK && effect->kind != FRAME_SEND_COMMITS &&
                effect->kind != FRAME_POSITION) {
         struct stored *torn = append(disk, effect);
         torn->bytes = tear(self, torn->body, torn->bytes);

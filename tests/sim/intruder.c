@@ -2,7 +2,7 @@
 // findings that nobody elected it to, orders to the run, claims for others' batches, old letters
 // of its own said again, claims of others from another round, another run, or the same run before
 // it was begun anew, and very many letters. The broker passes on nothing under a key other than
-// the sender's (see network.c), so what others signed travels only inside a TESTIMONY.
+// the sender's (see network.c), so what others signed travels only inside a CLAIM_COPY.
 
 #include "common/base/ensure.h"
 #include "tests/sim/sim.h"
@@ -118,10 +118,10 @@ static void act_unbidden(struct sim *self, uint8_t id)
     }
 }
 
-// ---- testimony ----------------------------------------------------------------------------------
+// ---- claim_copy ----------------------------------------------------------------------------------
 
 // The claim as its author signed it, or would have in another life.
-void intruder_testify(struct sim *self, uint8_t id, const struct wire_claim *claim)
+void intruder_send_claim_copy(struct sim *self, uint8_t id, const struct wire_claim *claim)
 {
     static const uint8_t signature[WIRE_SIGNATURE_BYTES] = { 1 };
     uint8_t frame[1024];
@@ -130,8 +130,8 @@ void intruder_testify(struct sim *self, uint8_t id, const struct wire_claim *cla
     size_t count = wire_pack(&head, claim, frame, sizeof frame);
     ensure(count > 0);
     count = wire_put_signature(frame, count, signature, sizeof frame);
-    tell_coordinator(self, id, FRAME_TESTIMONY,
-                     &(struct wire_testimony){ .claim = { frame, (uint32_t)count } });
+    tell_coordinator(self, id, FRAME_CLAIM_COPY,
+                     &(struct wire_claim_copy){ .claim = { frame, (uint32_t)count } });
 }
 
 static void bear_false_witness(struct sim *self, uint8_t id)
@@ -146,9 +146,10 @@ static void bear_false_witness(struct sim *self, uint8_t id)
         elsewhere.born_unix_ms++;
         memcpy(elsewhere.run, "another", 8);
     }
-    intruder_testify(self, id, newest);
-    intruder_testify(self, id, &elsewhere);
-    if (self->ghost.before[other].round) intruder_testify(self, id, &self->ghost.before[other]);
+    intruder_send_claim_copy(self, id, newest);
+    intruder_send_claim_copy(self, id, &elsewhere);
+    if (self->ghost.before[other].round)
+        intruder_send_claim_copy(self, id, &self->ghost.before[other]);
 }
 
 // ---- old letters, many letters ------------------------------------------------------------------

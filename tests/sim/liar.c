@@ -143,7 +143,7 @@ static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct eff
     if (!bent) return NULL;
     check_claimed_falsely(self, id, &claim);
     if (effect->port == PORT_MAIL && liar_keeps_apart(self, id) && roll(self, 4) == 0)
-        intruder_testify(self, id, &claim);
+        intruder_send_claim_copy(self, id, &claim);
     return lie_pack(self, id, FRAME_CLAIM, &claim);
 }
 

@@ -132,7 +132,7 @@ mutant 'votes of the last round count in the next' drop
 mutant 'a batch is lost: what was not accepted is done' before '
     if (count == 0) ensure(table_done(&self->table, commit->round, self->round.dealt, self->round.dealt_count) == TABLE_OK);'
 mutant 'a batch is dealt twice' instead '(void)count;'
-by_unit 'what was trained counts for a round made anew' trainer_test 'self->made_anew ||' ''
+by_unit 'what was trained counts for a round made anew' trainer_test 'self->reopened ||' ''
 mutant 'a trainer trains the samples beside its own' \
     'share.begin, share.end,' 'share.begin + 1, share.end + 1,'
 
@@ -281,7 +281,7 @@ mutant 'audit: an accusation alone ejects' instead \
 mutant 'audit: a trainer that revealed something else is called wrong' \
     'FINDING_WITHHELD' 'FINDING_DIFFERENT'
 mutant 'audit: silence ejects the third time' '} else if (turn_is_live(turn, audit->member)) {' \
-    '} else if (rounds_run_of(turn->run)->debts[audit->member].withheld == AUDIT_UNSHOWN_MAX) {
+    '} else if (rounds_run_of(turn->run)->debts[audit->member].withheld == AUDIT_WITHHELD_MAX) {
         eject(turn, &ejection);
      } else if (turn_is_live(turn, audit->member)) {'
 mutant 'audit: what began with zero can be withheld' 'finding->finding == FINDING_WITHHELD &&' 'false &&'
@@ -293,7 +293,7 @@ by_unit 'blobs: what is kept goes with its step' blobs_test '|| entry->users' ''
 mutant 'audit: a member that nobody judges owes nothing' \
     'debt->audits = 1;' '(void)debt;'
 mutant 'audit: a member that goes away owes nothing' 'AUDIT_OWED_FIRST << debt->withheld' '0'
-by_unit 'audit: a member that owes is drawn like the others' coordinator_test instead '(void)draw_owed;'
+by_unit 'audit: a member that owes is drawn like the others' coordinator_test instead '(void)draw_debtors;'
 by_unit 'audit: a quarrel costs neither party anything' coordinator_test drop
 by_unit 'audit: to say nothing costs an auditor nothing' coordinator_test \
     'finding != FINDING_PENDING' 'finding <= FINDING_UNABLE'
@@ -354,7 +354,7 @@ mutant 'guilt: a claim of before the run was born counts' \
 mutant 'guilt: a claim of another run counts' 'strcmp(claim->run, turn->rules->run_id) == 0' 'claim'
 by_unit 'guilt: one claim puts another out of the way' coordinator_test \
     '!is_of_use(turn, &all[i])' '!is_of_use(turn, &all[i]) || all[i].author == shower'
-by_unit 'guilt: a flood of claims puts another out of the way' testimony_test \
+by_unit 'guilt: a flood of claims puts another out of the way' claim_copy_test \
     instead 'memset(held, 0, sizeof self->held);'
 by_unit 'guilt: few judges decide for many' verdict_test '(few)' '(few && judges == 0)'
 mutant 'guilt: a liar that shows it to some goes free' '!still_open' '!still_open && judges == 0'

@@ -35,7 +35,7 @@
 //    9  replicas are the log         check_rounds.c  keep_step, held against by 8 and epoch ends
 //   10  distinct, elected voters     check_rounds.c   check_witnesses, check_voters, count_votes
 //   11  two thirds for a result      check_rounds.c   check_accepted
-//   12  two claims eject             check_guilt.c  check_shown, check_testimony, check_punished
+//   12  two claims eject             check_guilt.c  check_shown, check_claim_copy, check_punished
 //   13  nobody honest is ejected     check_guilt.c  check_ejection
 //   14  the ejected are not heard    check_guilt.c check_finding; check_records.c hear_member;
 //                                    check_rounds.c check_accepted, check_clients,
@@ -169,7 +169,7 @@ struct plan {
     uint64_t heal_ms;                                       // From then on nothing fails any more
     uint32_t loss, duplicate, delay;                        // Of 1000 letters
     uint32_t delay_ms;                                      // At most, of a delayed one
-    uint32_t late_proofs;                                   // Of 1000 testimonies
+    uint32_t late_proofs;                                   // Of 1000 claim_copies
     uint32_t partition, freeze, leave, broker_crash, pause; // Of 1000 seconds (and nodes)
     uint32_t crash;                                         // Of 1000 seconds and nodes
     uint32_t damage;         // Of 1000 starts of the checkpointer: its newest are unreadable;
@@ -365,7 +365,7 @@ struct ghost_heard {
 };
 
 // The first claim of a round that this life of the coordinator was shown.
-struct ghost_testimony {
+struct ghost_claim_copy {
     uint64_t round;
     struct hash name;
     bool asked;
@@ -431,9 +431,9 @@ struct ghost {
     // Guilt.
     struct hash revealed;           // The newest residual that somebody showed
     struct hash made_up[NODES_MAX]; // The newest payload that a liar's learner made up
-    struct wire_claim newest[NODES_MAX], before[NODES_MAX];     // The two newest true claims
-    struct ghost_heard heard[NODES_MAX][NODES_MAX];             // [Hearer][author]
-    struct ghost_testimony shown[NODES_MAX][CLAIM_AGE_MAX + 1]; // [Member][round modulo]
+    struct wire_claim newest[NODES_MAX], before[NODES_MAX];      // The two newest true claims
+    struct ghost_heard heard[NODES_MAX][NODES_MAX];              // [Hearer][author]
+    struct ghost_claim_copy shown[NODES_MAX][CLAIM_AGE_MAX + 1]; // [Member][round modulo]
     struct wire_claim bent[NODES_MAX]; // The newest lie of who says the same to all
     uint64_t committed_round;          // The newest of this life of the coordinator, and
     uint32_t committed_by[NODES_MAX], committed_by_count; // the members who could vote in it
@@ -514,8 +514,8 @@ struct sim {
     uint64_t incarnation_before, log_seq_before, epoch_before,
         step_before; // Of who is about to hear
     bool had_run;
-    uint32_t shown_guilty;  // Member of whom the testimony in hand is the second; UINT32_MAX
-    uint64_t unasked_round; // Of the claim that the testimony in hand has asked for; 0: none
+    uint32_t shown_guilty;  // Member of whom the claim_copy in hand is the second; UINT32_MAX
+    uint64_t unasked_round; // Of the claim that the claim_copy in hand has asked for; 0: none
     uint8_t frame[1024];    // Of the letter in hand, as its sender signed it
     jmp_buf broken;
     char verdict[512];
@@ -585,7 +585,7 @@ void disk_clear(struct disk *self);
 void disk_store(struct sim *self, uint8_t id, const struct effect *effect);
 void disk_lose(struct sim *self);        // Before the coordinator starts, perhaps
 void disk_fall_behind(struct sim *self); // The same
-void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite);
+void disk_send_commits(struct sim *self, uint8_t id, const struct wire_send_commits *send_commits);
 void disk_snapshot(struct sim *self);
 // A crash falls into the writing of this effect, or into that of a snapshot (NULL).
 void disk_tear(struct sim *self, uint8_t id, const struct effect *effect);
@@ -626,9 +626,9 @@ struct hash invent(struct sim *self);
 struct parcel *lie_pack(struct sim *self, uint8_t id, uint16_t kind, const void *body);
 
 // What no honest core would send at all (intruder.c).
-void intruder_testify(struct sim *self, uint8_t id,
-                      const struct wire_claim *claim); // Says who signed it
-void intruder_act(struct sim *self, uint8_t id);       // Once a second
+void intruder_send_claim_copy(struct sim *self, uint8_t id,
+                              const struct wire_claim *claim); // Says who signed it
+void intruder_act(struct sim *self, uint8_t id);               // Once a second
 void intruder_vote(struct sim *self, uint8_t id, const struct effect *effect);
 void intruder_keep(struct sim *self, uint8_t id, const char *to, struct parcel *parcel);
 void intruder_clear(struct sim *self);

@@ -10,7 +10,7 @@
 //         t1    ADMITTED ..                    mail to t1; zero and empty fields are left out
 //
 // Hashes are words: digest=x is the hash that reads x. In a VOTE, seen=0:a,1:b names results a and
-// b of clients 0 and 1, and who=t1,t2 is its bloom. In a TESTIMONY, claim=t4:2:a is the CLAIM of
+// b of clients 0 and 1, and who=t1,t2 is its bloom. In a CLAIM_COPY, claim=t4:2:a is the CLAIM of
 // t4, which is client 3, in round 2 with payload a. pin=m:p:8 pins the dataset of manifest m,
 // positions p and 8 samples. A second START is a restart: the core is made anew from the records.
 // GOLDEN=write rewrites the files; then read the difference.
@@ -292,7 +292,7 @@ static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts
 }
 
 // claim=t4:2:a
-static void set_claim(struct talk *self, struct wire_testimony *testimony, char *value)
+static void set_claim(struct talk *self, struct wire_claim_copy *claim_copy, char *value)
 {
     static const uint8_t signature[WIRE_SIGNATURE_BYTES] = { 1 }; // The shell would check it
     static uint8_t frame[CLAIM_FRAME_MAX];
@@ -311,7 +311,7 @@ static void set_claim(struct talk *self, struct wire_testimony *testimony, char 
     size_t bytes = wire_pack(&head, &claim, frame, sizeof frame);
     bytes = wire_put_signature(frame, bytes, signature, sizeof frame);
     assert_true(bytes > 0);
-    testimony->claim = (struct wire_bytes){ frame, (uint32_t)bytes };
+    claim_copy->claim = (struct wire_bytes){ frame, (uint32_t)bytes };
 }
 
 static void fill(struct talk *self, uint16_t kind, const char *from, char *fields, void *body,
@@ -353,7 +353,7 @@ static void tell(struct talk *self, const struct effect *effect)
     char line[LINE_MAX_BYTES], to[64] = "";
     const void *body = unpack(self, effect->kind, effect->body, effect->bytes);
     if (effect->port == PORT_CLOCK || effect->kind == FRAME_BEAT) return;
-    if (effect->port == PORT_DISK && effect->kind != FRAME_RECITE) {
+    if (effect->port == PORT_DISK && effect->kind != FRAME_SEND_COMMITS) {
         assert_true(self->log_count < RECORDS_MAX);
         struct stored *stored = &self->log[self->log_count++];
         *stored = (struct stored){ effect->kind, effect->bytes, malloc(effect->bytes) };

@@ -134,7 +134,7 @@ static void vote(void)
         if (now->roster.members[who(c)].state == MEMBER_HEALTHY) say(who(c), FRAME_VOTE, &vote);
 }
 
-static void testify(uint64_t payload)
+static void send_claim_copy(uint64_t payload)
 {
     uint8_t frame[FRAME_MAX];
     struct wire_claim claim = { .run = "evidence",
@@ -145,7 +145,8 @@ static void testify(uint64_t payload)
                                 .payload_bytes = 100,
                                 .born_unix_ms = run.core->run.born_unix_ms };
     const uint32_t bytes = (uint32_t)sign(TWICE, FRAME_CLAIM, &claim, frame);
-    say(TWICE == 0 ? 1 : 0, FRAME_TESTIMONY, &(struct wire_testimony){ .claim = { frame, bytes } });
+    say(TWICE == 0 ? 1 : 0, FRAME_CLAIM_COPY,
+        &(struct wire_claim_copy){ .claim = { frame, bytes } });
 }
 
 static bool is_ejected(uint32_t member)
@@ -189,7 +190,7 @@ static void play(void)
     }
     assert_true(is_ejected(LIAR));
     vote();
-    testify(1), testify(2);
+    send_claim_copy(1), send_claim_copy(2);
     assert_true(is_ejected(TWICE));
     audit(), vote();
     audit(), vote();

@@ -95,14 +95,14 @@ static void without_a_replica_all_bases_are_named(void **state)
     assert_int_equal(witness.vote.seen_count, 2);
 }
 
-// How many TESTIMONYs a PRODUCE brings.
-static uint32_t testimonies(uint64_t round, uint32_t client)
+// How many TESTIMONYs a SEND_CLAIM brings.
+static uint32_t claim_copies(uint64_t round, uint32_t client)
 {
     static struct effect effects[8];
     static uint8_t bytes[8192];
     struct outbox out = { effects, 0, 8, bytes, 0, sizeof bytes };
-    witness_hear_produce(&witness, &(struct wire_produce){ round, client }, &out);
-    for (uint32_t i = 0; i < out.count; i++) assert_int_equal(effects[i].kind, FRAME_TESTIMONY);
+    witness_hear_produce(&witness, &(struct wire_send_claim){ round, client }, &out);
+    for (uint32_t i = 0; i < out.count; i++) assert_int_equal(effects[i].kind, FRAME_CLAIM_COPY);
     return out.count;
 }
 
@@ -123,14 +123,14 @@ static void the_claims_of_the_round_before_can_be_shown(void **state)
 {
     (void)state;
     sign(0);
-    assert_int_equal(testimonies(5, 0), 1);
-    assert_int_equal(testimonies(5, 1), 0); // Its frame was not kept
+    assert_int_equal(claim_copies(5, 0), 1);
+    assert_int_equal(claim_copies(5, 1), 0); // Its frame was not kept
     next_round();
-    assert_int_equal(testimonies(5, 0), 1);
-    assert_int_equal(testimonies(6, 0), 0); // No claim has come yet
+    assert_int_equal(claim_copies(5, 0), 1);
+    assert_int_equal(claim_copies(6, 0), 0); // No claim has come yet
     next_round();
-    assert_int_equal(testimonies(5, 0), 0);
-    assert_int_equal(testimonies(6, 0), 0);
+    assert_int_equal(claim_copies(5, 0), 0);
+    assert_int_equal(claim_copies(6, 0), 0);
 }
 
 // A claim by mail as client 1 of the open round would send it.
@@ -174,7 +174,7 @@ static uint32_t committed(uint64_t round, const char *result)
     witness_hear_commit(
         &witness,
         &(struct wire_commit){ .round = round, .accepted = &accepted, .accepted_count = 1 }, &out);
-    for (uint32_t i = 0; i < out.count; i++) count += effects[i].kind == FRAME_TESTIMONY;
+    for (uint32_t i = 0; i < out.count; i++) count += effects[i].kind == FRAME_CLAIM_COPY;
     return count;
 }
 
@@ -202,8 +202,8 @@ static void what_could_not_be_shown_is_no_claim(void **state)
     assert_false(witness.sightings[1].claimed);
     hear_claim("a", 1, CLAIM_FRAME_MAX);
     assert_true(witness.sightings[1].claimed);
-    assert_int_equal(hear_claim("b", 1, 100), 3); // A note and two testimonies
-    assert_int_equal(testimonies(5, 1), 1);
+    assert_int_equal(hear_claim("b", 1, 100), 3); // A note and two claim_copies
+    assert_int_equal(claim_copies(5, 1), 1);
 }
 
 static void replies_of_a_witness_are_rate_limited(void **state)
@@ -213,7 +213,7 @@ static void replies_of_a_witness_are_rate_limited(void **state)
     witness.sightings[1].claimed = false;
     for (int i = 0; i < 10 * ANSWERS_MAX; i++) answers += hear_claim("a", 1, 100);
     assert_int_equal(answers, ANSWERS_MAX);
-    for (int i = 0; i < 10 * PROOFS_MAX; i++) // Each a note and two testimonies
+    for (int i = 0; i < 10 * PROOFS_MAX; i++) // Each a note and two claim_copies
         assert_int_equal(hear_claim("b", 1, 100), i < PROOFS_MAX ? 3 : 0);
     view.round.opened.round = 6;
     witness_begin(&witness, &view, &member);

@@ -67,7 +67,8 @@ static void judge_ledger(struct demo_report *self)
              ledger->steps_skipped);
     if (ledger->samples_twice)
         fail(self, "%" PRIu64 " samples committed twice", ledger->samples_twice);
-    if (ledger->unproved[0]) fail(self, "the ledger does not prove itself: %s", ledger->unproved);
+    if (ledger->lacked_quorum[0])
+        fail(self, "the ledger does not prove itself: %s", ledger->lacked_quorum);
     for (int i = 0; i < DEMO_TRAINERS; i++)
         if (share_of(self, i) < 0.1)
             fail(self, "trainer-%d supplied %.1f %% of the samples, less than 10 %%", i + 1,

@@ -184,7 +184,8 @@ static void begin_evidence(struct reader *self, const char *dir)
 {
     struct why why = { 0 };
     if (evidence_open(dir, &why, &self->evidence) < 0)
-        snprintf(self->report->unproved, sizeof self->report->unproved, "%.390s", why.text);
+        snprintf(self->report->lacked_quorum, sizeof self->report->lacked_quorum, "%.390s",
+                 why.text);
 }
 
 static void end_evidence(struct reader *self)
@@ -192,7 +193,7 @@ static void end_evidence(struct reader *self)
     if (!self->evidence) return;
     self->report->proved_names = self->evidence->pace->evidence_counts;
     memcpy(self->report->proved, self->evidence->counts, sizeof self->report->proved);
-    memcpy(self->report->unproved, self->evidence->text, sizeof self->report->unproved);
+    memcpy(self->report->lacked_quorum, self->evidence->text, sizeof self->report->lacked_quorum);
     evidence_close(&self->evidence);
 }
 

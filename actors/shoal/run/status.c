@@ -205,8 +205,8 @@ static json_t *shares_to_json(const struct ledger_report *report)
 
 static json_t *evidence_to_json(const struct ledger_report *report)
 {
-    json_t *object =
-        json_pack("{s:b, s:s}", "holds", !report->unproved[0], "reason", report->unproved);
+    json_t *object = json_pack("{s:b, s:s}", "holds", !report->lacked_quorum[0], "reason",
+                               report->lacked_quorum);
     for (int i = 0; report->proved_names && i < PACE_COUNTS_MAX && report->proved_names[i]; i++)
         json_object_set_new(object, report->proved_names[i],
                             json_integer((json_int_t)report->proved[i]));
@@ -251,7 +251,7 @@ static void print_evidence(const struct ledger_report *report)
         printf("%s %llu %s", i ? "," : "", (unsigned long long)report->proved[i],
                report->proved_names[i]);
     printf("\n");
-    if (report->unproved[0]) printf("           DOES NOT HOLD: %s\n", report->unproved);
+    if (report->lacked_quorum[0]) printf("           DOES NOT HOLD: %s\n", report->lacked_quorum);
 }
 
 static void print_report(const struct ledger_report *report)
@@ -293,9 +293,9 @@ static int show_ledger(const struct status *self, struct why *why)
     if (rc < 0) return rc;
     if (self->command.json) rc = shoal_print_json(report_to_json(&report), why);
     else print_report(&report);
-    if (rc == 0 && report.unproved[0])
+    if (rc == 0 && report.lacked_quorum[0])
         rc = why_set(why, FAULT_CORRUPT, "the ledger does not prove what it says: %s",
-                     report.unproved);
+                     report.lacked_quorum);
     ledger_report_free(&report);
     return rc;
 }

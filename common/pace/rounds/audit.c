@@ -75,12 +75,13 @@ struct hash audit_reveal(const struct turn *turn)
 // too much: it may be an honest party's first.
 static void blame_both(struct audit *self, const struct turn *turn, const struct wire_audit *audit)
 {
-    const uint32_t amiss = 2 * AMISS_ROUND * turn->rules->unhealthy_rounds / 3;
+    const uint32_t fault_score = 2 * FAULT_ROUND * turn->rules->unhealthy_rounds / 3;
     if (audit->accusation != FINDING_WITHHELD) return;
     // They do not add up: a few who each quarrel now and then would have all others lose their places.
     const uint32_t parties[] = { audit->member, audit->accuser };
     for (int i = 0; i < 2; i++)
-        if (self->amiss[parties[i]] < amiss) self->amiss[parties[i]] = amiss;
+        if (self->fault_score[parties[i]] < fault_score)
+            self->fault_score[parties[i]] = fault_score;
 }
 
 void audit_hear_draw(struct audit *self, const struct turn *turn, const struct wire_round *drawn)
@@ -295,7 +296,7 @@ static uint32_t claimant(const struct turn *turn, const struct wire_bytes *frame
 // Another claim of this member was accepted than the one shown: who voted for that one has it. Both are
 // signed, so whoever makes us ask is ejected by the answer.
 static void ask_for_accepted(struct audit *self, const struct turn *turn, uint32_t member,
-                             struct testimony *shown)
+                             struct claim_copy *shown)
 {
     const struct run *run = turn->run;
     const struct round *round = round_of(run);
@@ -306,20 +307,20 @@ static void ask_for_accepted(struct audit *self, const struct turn *turn, uint32
     for (uint32_t w = 0; w < self->accepted_by_count; w++) {
         const struct wire_member *witness = &run->roster.members[self->accepted_by[w].member];
         if (witness->state != MEMBER_HEALTHY && witness->state != MEMBER_PENDING) continue;
-        outbox_mail(turn->out, witness->name, FRAME_PRODUCE,
-                    &(struct wire_produce){ shown->round, round->accepted[i].client });
+        outbox_mail(turn->out, witness->name, FRAME_SEND_CLAIM,
+                    &(struct wire_send_claim){ shown->round, round->accepted[i].client });
         shown->asked = true;
     }
 }
 
 // The first claim of the author and round that was shown by `shower`, or by anybody if that is NO_MEMBER;
 // NULL: none is kept.
-static struct testimony *find_shown(struct audit *self, uint32_t author, uint64_t round,
-                                    uint32_t shower)
+static struct claim_copy *find_shown(struct audit *self, uint32_t author, uint64_t round,
+                                     uint32_t shower)
 {
-    struct testimony *first = NULL;
-    for (uint32_t i = 0; i < self->testimonies_count; i++) {
-        struct testimony *at = &self->testimonies[i];
+    struct claim_copy *first = NULL;
+    for (uint32_t i = 0; i < self->claim_copies_count; i++) {
+        struct claim_copy *at = &self->claim_copies[i];
         if (!at->number || (shower != NO_MEMBER && at->shower != shower)) continue;
         // mutant: guilt: claims of two rounds are called equivocation
         if (at->author == author && at->round == round && (!first || at->number < first->number))
@@ -328,26 +329,26 @@ static struct testimony *find_shown(struct audit *self, uint32_t author, uint64_
     return first;
 }
 
-static bool is_of_use(const struct turn *turn, const struct testimony *testimony)
+static bool is_of_use(const struct turn *turn, const struct claim_copy *claim_copy)
 {
-    return testimony->number && testimony->round + CLAIM_AGE_MAX >= turn->run->number &&
-           !is_ejected(turn->run, testimony->author);
+    return claim_copy->number && claim_copy->round + CLAIM_AGE_MAX >= turn->run->number &&
+           !is_ejected(turn->run, claim_copy->author);
 }
 
-// Where a testimony of `shower` may be put.
-static struct testimony *make_room(struct audit *self, const struct turn *turn, uint32_t shower)
+// Where a claim_copy of `shower` may be put.
+static struct claim_copy *make_room(struct audit *self, const struct turn *turn, uint32_t shower)
 {
-    struct testimony *all = self->testimonies, *victim = all;
-    for (uint32_t i = 0; i < self->testimonies_count; i++)
+    struct claim_copy *all = self->claim_copies, *victim = all;
+    for (uint32_t i = 0; i < self->claim_copies_count; i++)
         // mutant: guilt: one claim puts another out of the way
         if (!is_of_use(turn, &all[i])) return &all[i];
-    if (self->testimonies_count < TESTIMONIES_MAX) return &all[self->testimonies_count++];
+    if (self->claim_copies_count < CLAIM_COPIES_MAX) return &all[self->claim_copies_count++];
     uint16_t *held = self->held;
     memset(held, 0, sizeof self->held);
-    for (uint32_t i = 0; i < TESTIMONIES_MAX; i++) held[all[i].shower]++;
+    for (uint32_t i = 0; i < CLAIM_COPIES_MAX; i++) held[all[i].shower]++;
     // mutant: guilt: a flood of claims puts another out of the way
     held[shower]++; // The one that it is about to show
-    for (uint32_t i = 1; i < TESTIMONIES_MAX; i++) {
+    for (uint32_t i = 1; i < CLAIM_COPIES_MAX; i++) {
         const uint16_t most = held[victim->shower], its = held[all[i].shower];
         if (its > most || (its == most && all[i].number < victim->number)) victim = &all[i];
     }
@@ -356,45 +357,45 @@ static struct testimony *make_room(struct audit *self, const struct turn *turn, 
 
 void audit_forget(struct audit *self, uint32_t author)
 {
-    for (uint32_t i = 0; i < self->testimonies_count; i++)
-        if (self->testimonies[i].author == author) self->testimonies[i].number = 0;
+    for (uint32_t i = 0; i < self->claim_copies_count; i++)
+        if (self->claim_copies[i].author == author) self->claim_copies[i].number = 0;
 }
 
-void audit_hear_testimony(struct audit *self, const struct turn *turn, const struct msg *in)
+void audit_hear_claim_copy(struct audit *self, const struct turn *turn, const struct msg *in)
 {
-    const struct wire_testimony *testimony = in->body;
+    const struct wire_claim_copy *claim_copy = in->body;
     const struct wire_claim *claim;
     _Alignas(8) uint8_t bytes[2048];
     struct wire_arena arena = { .bytes = bytes, .max = sizeof bytes };
     const uint32_t shower = turn_member(turn, in);
     if (shower == NO_MEMBER) return;
-    const uint32_t author = claimant(turn, &testimony->claim, &arena, &claim);
-    if (author == NO_MEMBER || testimony->claim.count > CLAIM_FRAME_MAX ||
+    const uint32_t author = claimant(turn, &claim_copy->claim, &arena, &claim);
+    if (author == NO_MEMBER || claim_copy->claim.count > CLAIM_FRAME_MAX ||
         is_ejected(turn->run, author))
         return;
-    struct testimony *known = find_shown(self, author, claim->round, NO_MEMBER);
+    struct claim_copy *known = find_shown(self, author, claim->round, NO_MEMBER);
     const struct hash name = claim_hash(claim);
     // mutant: guilt: two claims prove nothing
     if (known && !hash_equal(&known->name, &name)) {
-        const struct wire_bytes first = { self->frames[known - self->testimonies], known->bytes };
+        const struct wire_bytes first = { self->frames[known - self->claim_copies], known->bytes };
         eject(turn, &(struct wire_record_ejection){ .member = author,
                                                     .guilt = GUILT_EQUIVOCATION,
                                                     .round = claim->round,
                                                     .result = name,
                                                     .first = first,
-                                                    .second = testimony->claim });
+                                                    .second = claim_copy->claim });
         return;
     }
     if (!known || !find_shown(self, author, claim->round, shower)) {
-        struct testimony *kept = make_room(self, turn, shower);
+        struct claim_copy *kept = make_room(self, turn, shower);
         // mutant: guilt: a liar that shows its other claim itself is not asked about
-        *kept = (struct testimony){ .number = ++self->shown,
-                                    .round = claim->round,
-                                    .author = author,
-                                    .shower = shower,
-                                    .name = name,
-                                    .bytes = (uint16_t)testimony->claim.count };
-        memcpy(self->frames[kept - self->testimonies], testimony->claim.data, kept->bytes);
+        *kept = (struct claim_copy){ .number = ++self->shown,
+                                     .round = claim->round,
+                                     .author = author,
+                                     .shower = shower,
+                                     .name = name,
+                                     .bytes = (uint16_t)claim_copy->claim.count };
+        memcpy(self->frames[kept - self->claim_copies], claim_copy->claim.data, kept->bytes);
         if (!known) known = kept;
     }
     // mutant: guilt: the holder of the committed claim is not asked
@@ -416,7 +417,7 @@ void audit_ask_rivals(struct tally *tally, const struct turn *turn, uint32_t pla
         while (asked < PRODUCES_MAX && tally_ask(tally, client, &witness)) {
             asked++;
             outbox_mail(turn->out, run->roster.members[round->witnesses[witness].member].name,
-                        FRAME_PRODUCE, &(struct wire_produce){ round->opened.round, client });
+                        FRAME_SEND_CLAIM, &(struct wire_send_claim){ round->opened.round, client });
         }
     }
 }

@@ -12,18 +12,18 @@
 struct turn;
 
 enum {
-    CLAIM_AGE_MAX = 2,                 // Rounds: two claims of an older one prove nothing any more
-    TESTIMONIES_MAX = MEMBERS_MAX / 2, // More than the third of the members that may lie
+    CLAIM_AGE_MAX = 2,                  // Rounds: two claims of an older one prove nothing any more
+    CLAIM_COPIES_MAX = MEMBERS_MAX / 2, // More than the third of the members that may lie
 };
 
-// What a member does amiss adds up, and each round in which it takes part takes one away: unhealthy_rounds
+// What a member does fault_score adds up, and each round in which it takes part takes one away: unhealthy_rounds
 // missed in a row are too much, and so is one in five for long.
-enum { AMISS_ROUND = 4 };
+enum { FAULT_ROUND = 4 };
 
 // A claim that was shown. The first of each author and round is kept for each member that shows one. When
 // there is no more room, the member that has shown the most gives up its oldest. So nobody pushes out what
 // others show, or takes their room, by showing much: each member keeps at least an equal share.
-struct testimony {
+struct claim_copy {
     uint64_t number; // In the order in which they were shown; 0: nothing is kept here
     uint64_t round;
     uint32_t author, shower;
@@ -34,15 +34,16 @@ struct testimony {
 
 struct audit {
     struct draw draw;                              // The newest
-    uint32_t amiss[MEMBERS_MAX];                   // Of late, in quarters of a round
+    uint32_t fault_score[MEMBERS_MAX];             // Of late, in quarters of a round
     uint32_t accepted_of[MEMBERS_MAX];             // Members, as the newest commit's results
     struct wire_client accepted_by[WITNESSES_MAX]; // Who could vote for them
     uint32_t accepted_by_count;
-    uint64_t shown;             // Testimonies kept so far
-    uint32_t testimonies_count; // Places that were ever used
-    struct testimony testimonies[TESTIMONIES_MAX];
-    uint8_t frames[TESTIMONIES_MAX][CLAIM_FRAME_MAX]; // Of the claims, as their authors signed them
-    uint16_t held[MEMBERS_MAX];                       // Scratch: testimonies kept for each member
+    uint64_t shown;              // Claims kept so far
+    uint32_t claim_copies_count; // Places that were ever used
+    struct claim_copy claim_copies[CLAIM_COPIES_MAX];
+    uint8_t frames[CLAIM_COPIES_MAX]
+                  [CLAIM_FRAME_MAX]; // Of the claims, as their authors signed them
+    uint16_t held[MEMBERS_MAX];      // Scratch: claims kept for each member
 };
 
 // What a draw made of disputes is told, and what was left undecided counts against both parties.
@@ -52,7 +53,7 @@ struct hash audit_reveal(const struct turn *turn);               // The key of t
 // After a restart: a verdict that is on record, its ejection not yet, is carried out.
 void audit_resume(const struct turn *turn);
 void audit_hear_finding(struct audit *self, const struct turn *turn, const struct msg *in);
-void audit_hear_testimony(struct audit *self, const struct turn *turn, const struct msg *in);
+void audit_hear_claim_copy(struct audit *self, const struct turn *turn, const struct msg *in);
 void audit_forget(struct audit *self, uint32_t author); // Its claims: another has taken its place
 bool audit_is_over(const struct turn *turn);            // No live auditor is waited for
 void audit_tell_missing(const struct turn *turn);

@@ -16,7 +16,7 @@ enum {
     AUDITED_MAX = AUDITS_MAX * AUDIT_INTERVALS_MAX,
     AUDIT_TRIES_MAX = 3,
     AUDIT_OWED_FIRST = 8,
-    AUDIT_UNSHOWN_MAX = 3
+    AUDIT_WITHHELD_MAX = 3
 }; // Owed doubles with each that was not shown: to 64
 
 // Whether the audits of a ROUND from outside are consistent: each auditor is a client and has one

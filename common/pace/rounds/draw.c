@@ -248,7 +248,7 @@ static void draw_verifiers(struct drawing *at)
 // Draws auditors for members with audit debt, in addition to the verifiers: so debts do not lower
 // the number of results that are audited by chance. If more members have debt than can be audited,
 // chance decides.
-static void draw_owed(struct drawing *at)
+static void draw_debtors(struct drawing *at)
 {
     const struct round *before = at->from->round;
     const struct wire_round *round = at->round;
@@ -283,7 +283,7 @@ static void draw_audits(struct drawing *at)
     draw_judges(at, FINDING_WITHHELD);
     draw_verifiers(at);
     // mutant: audit: a member that owes is drawn like the others
-    draw_owed(at);
+    draw_debtors(at);
 }
 
 struct draw_rules draw_rules(const struct rules *rules)
@@ -306,7 +306,7 @@ void draw_round(struct draw *self, const struct draw_from *from, struct wire_rou
     ret_round->audits = self->audits, ret_round->audited = self->audited;
     if (from->rules->verification_percent) draw_audits(&at);
     memcpy(self->debts, from->debts, sizeof self->debts);
-    round_leave_cases(from->round, ret_round, self->debts);
+    round_add_debts(from->round, ret_round, self->debts);
     for (uint32_t c = 0; c < ret_round->clients_count; c++)
         self->clients[c].debt = self->debts[self->clients[c].member].audits;
 }

@@ -152,7 +152,7 @@ uint32_t round_samples_at(const struct round *self, uint32_t begin, uint32_t end
 
 // ---- audit debts --------------------------------------------------------------------------------
 
-_Static_assert(AUDIT_OWED_FIRST << AUDIT_UNSHOWN_MAX == 64, "the range of debt in rounds.def");
+_Static_assert(AUDIT_OWED_FIRST << AUDIT_WITHHELD_MAX == 64, "the range of debt in rounds.def");
 
 // The debt doubles each time, so that the results of a member that never produces its starting
 // residual are audited nearly always.
@@ -161,7 +161,7 @@ static void owe(struct wire_debt *debt)
     // mutant: audit: debts do not grow
     // mutant: audit: a member that goes away owes nothing
     debt->audits = (uint8_t)(AUDIT_OWED_FIRST << debt->withheld);
-    if (debt->withheld < AUDIT_UNSHOWN_MAX) debt->withheld++;
+    if (debt->withheld < AUDIT_WITHHELD_MAX) debt->withheld++;
 }
 
 static bool has_judges(const struct wire_round *round, const struct wire_audit *audit)
@@ -172,8 +172,8 @@ static bool has_judges(const struct wire_round *round, const struct wire_audit *
     return false;
 }
 
-void round_leave_cases(const struct round *self, const struct wire_round *next,
-                       struct wire_debt *debts)
+void round_add_debts(const struct round *self, const struct wire_round *next,
+                     struct wire_debt *debts)
 {
     for (uint32_t i = 0; i < self->audits_count; i++) {
         const struct wire_audit *audit = &self->audits[i];

@@ -82,8 +82,8 @@ uint32_t round_samples_at(const struct round *self, uint32_t begin, uint32_t end
 // Call it with the next ROUND before round_open. A member gets an audit debt of 1 if its auditor or
 // its judges found its result withheld, without a verdict, and the next round has no judges for
 // that case. `debts`: by member.
-void round_leave_cases(const struct round *self, const struct wire_round *next,
-                       struct wire_debt *debts);
+void round_add_debts(const struct round *self, const struct wire_round *next,
+                     struct wire_debt *debts);
 
 // Records a finding, the first of its audit. If the result was found to be the same, the author's
 // audit debt shrinks by 1. If the judges' verdict is now "withheld", the author's debt is set to 8,

@@ -260,8 +260,8 @@ static uint32_t collect(struct rounds *self, const struct turn *turn, struct has
 // Raises the fault score of a member that missed a round, or lowers it by a quarter of that.
 static void count_round(struct rounds *self, uint32_t member, bool took_part)
 {
-    if (!took_part) self->audit.amiss[member] += AMISS_ROUND;
-    else if (self->audit.amiss[member]) self->audit.amiss[member]--;
+    if (!took_part) self->audit.fault_score[member] += FAULT_ROUND;
+    else if (self->audit.fault_score[member]) self->audit.fault_score[member]--;
 }
 
 // Drops each client that missed too many rounds, even if it still sends pings: unhealthy_rounds in
@@ -286,10 +286,10 @@ static void judge_health(struct rounds *self, const struct turn *turn)
                     round->findings[i].finding != FINDING_PENDING);
     for (uint32_t c = 0; c < round->clients_count; c++) {
         const uint32_t member = round->clients[c].member;
-        if (self->audit.amiss[member] < AMISS_ROUND * turn->rules->unhealthy_rounds ||
+        if (self->audit.fault_score[member] < FAULT_ROUND * turn->rules->unhealthy_rounds ||
             !turn_is_live(turn, member))
             continue;
-        self->audit.amiss[member] = 0;
+        self->audit.fault_score[member] = 0;
         turn_set_state(turn, member, MEMBER_DROPPED);
     }
 }
@@ -333,7 +333,7 @@ static void commit(struct rounds *self, const struct turn *turn)
             "least %u must agree on the parameters; raise global_batch_size",
             self->deal.count, bases_needed(turn));
     if (proved) judge_health(self, turn);
-    self->unproved = !proved;
+    self->lacked_quorum = !proved;
 }
 
 static const char *lacks(const struct turn *turn)
@@ -364,7 +364,7 @@ static const char *why_over(const struct rounds *self, const struct turn *turn)
         cause = "the epoch's time is up";
     else if (roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY) < rules->min_clients)
         cause = "too few members";
-    else if (self->unproved) cause = "too few votes";
+    else if (self->lacked_quorum) cause = "too few votes";
     else if (lacks(turn)) cause = lacks(turn);
     else if (run->pausing) cause = "a pause was asked for";
     return cause;
@@ -444,7 +444,7 @@ static bool hear(void *state, const struct turn *turn, const struct msg *in)
     switch (in->kind) {
     case FRAME_VOTE: hear_vote(self, turn, in); return true;
     case FRAME_FINDING: audit_hear_finding(&self->audit, turn, in); return true;
-    case FRAME_TESTIMONY: audit_hear_testimony(&self->audit, turn, in); return true;
+    case FRAME_CLAIM_COPY: audit_hear_claim_copy(&self->audit, turn, in); return true;
     default: return false;
     }
 }
@@ -501,7 +501,7 @@ static void hear_arrival(void *state, uint32_t member, bool takes_place)
 {
     struct audit *audit = &((struct rounds *)state)->audit;
     if (takes_place) audit_forget(audit, member);
-    audit->amiss[member] = 0;
+    audit->fault_score[member] = 0;
 }
 
 _Static_assert(sizeof(struct rounds) <= PACE_LIVE_BYTES,
@@ -532,5 +532,5 @@ const struct pace pace_rounds = {
     .evidence_counts = { ROUNDS_COUNTS(ROUNDS_COUNT) },
 #undef ROUNDS_COUNT
     .evidence_bytes = sizeof(struct rounds_evidence),
-    .bears_out = rounds_bears_out,
+    .verifies = rounds_verifies,
 };

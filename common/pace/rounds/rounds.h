@@ -28,7 +28,7 @@
 // A crash may lose all of it: members send their votes and claims again.
 struct rounds {
     uint64_t round_began_ms, trained_ms; // When RoundTrain began, and when it ended
-    bool unproved;                       // The newest round had no quorum of votes
+    bool lacked_quorum;                  // The newest round had no quorum of votes
     struct tally tally;
     struct wire_accepted accepted[MEMBERS_MAX]; // Of the commit that is being made
     struct hash items[MEMBERS_MAX]; // SHA-256 of each client's key: the items of the votes' blooms

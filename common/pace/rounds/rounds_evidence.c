@@ -22,28 +22,28 @@ static bool is_as_drawn(struct evidence *evidence, const struct wire_round *roun
     const unsigned long long number = round->round;
     struct wire_round mixed = *round;
     if (round->seed != drawn->seed)
-        return evidence_bad(
+        return evidence_refuse(
             evidence,
             "the seed of round %llu is %llu; run, round, step, the commit and the key before it "
             "lead to %llu",
             number, (unsigned long long)round->seed, (unsigned long long)drawn->seed);
     mixed.clients = drawn->clients, mixed.clients_count = drawn->clients_count;
     if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
-        return evidence_bad(
+        return evidence_refuse(
             evidence,
             "the clients of round %llu are not the %u healthy trainers in order of identity",
             number, drawn->clients_count);
     mixed.witnesses = drawn->witnesses, mixed.witnesses_count = drawn->witnesses_count;
     if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
-        return evidence_bad(
+        return evidence_refuse(
             evidence, "the witnesses of round %llu are not those that its seed elects", number);
     mixed.trainers = drawn->trainers;
     mixed.audits = drawn->audits, mixed.audits_count = drawn->audits_count;
     mixed.audited = drawn->audited, mixed.audited_count = drawn->audited_count;
     if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
-        return evidence_bad(evidence,
-                            "the %u auditors of round %llu are not the %u that its seed draws",
-                            round->audits_count, number, drawn->audits_count);
+        return evidence_refuse(evidence,
+                               "the %u auditors of round %llu are not the %u that its seed draws",
+                               round->audits_count, number, drawn->audits_count);
     return true;
 }
 
@@ -52,21 +52,21 @@ static bool hear_round(struct evidence *evidence, const struct wire_round *round
     struct rounds_evidence *self = own(evidence);
     if (self->round.open || round->round != self->round.opened.round + 1 ||
         round->step != evidence->step || !hash_equal(&round->previous, &self->round.last_commit))
-        return evidence_bad(
+        return evidence_refuse(
             evidence,
             "round %llu at step %llu does not follow round %llu, step %llu and the commit "
             "before it",
             (unsigned long long)round->round, (unsigned long long)round->step,
             (unsigned long long)self->round.opened.round, (unsigned long long)evidence->step);
     if (roster_count(&evidence->roster, ACTOR_TRAINER, MEMBER_HEALTHY) == 0)
-        return evidence_bad(evidence, "round %llu has no healthy trainer",
-                            (unsigned long long)round->round);
+        return evidence_refuse(evidence, "round %llu has no healthy trainer",
+                               (unsigned long long)round->round);
     if (hash_is_none(&round->audit_lock) !=
         (rounds_config(&evidence->rules)->verification_percent == 0))
-        return evidence_bad(evidence, "round %llu has %s lock, with verification_percent %u",
-                            (unsigned long long)round->round,
-                            hash_is_none(&round->audit_lock) ? "no" : "a",
-                            rounds_config(&evidence->rules)->verification_percent);
+        return evidence_refuse(evidence, "round %llu has %s lock, with verification_percent %u",
+                               (unsigned long long)round->round,
+                               hash_is_none(&round->audit_lock) ? "no" : "a",
+                               rounds_config(&evidence->rules)->verification_percent);
     const struct draw_rules rules = draw_rules(&evidence->rules);
     const struct draw_from from = { .rules = &rules,
                                     .run_seed = evidence->run_seed,
@@ -77,7 +77,7 @@ static bool hear_round(struct evidence *evidence, const struct wire_round *round
     struct wire_round drawn = { 0 };
     draw_round(&self->draw, &from, &drawn);
     if (!is_as_drawn(evidence, round, &drawn)) return false;
-    round_leave_cases(&self->round, round, self->debts);
+    round_add_debts(&self->round, round, self->debts);
     round_open(&self->round, round);
     evidence->number = round->round;
     evidence->counts[ROUNDS_COUNT_DRAWS]++;
@@ -93,16 +93,16 @@ static bool hear_commit(struct evidence *evidence, const struct wire_commit *com
     const bool locked = !hash_is_none(&self->round.opened.audit_lock);
     if (!self->round.open || commit->round != self->round.opened.round ||
         commit->step != evidence->step || !hash_equal(&commit->previous, &self->round.last_commit))
-        return evidence_bad(evidence, "the commit of round %llu does not end the open round",
-                            number);
+        return evidence_refuse(evidence, "the commit of round %llu does not end the open round",
+                               number);
     if (locked ? !hash_equal(&lock, &self->round.opened.audit_lock)
                : !hash_is_none(&commit->audit_key))
-        return evidence_bad(evidence, "the key of round %llu does not fit its lock", number);
+        return evidence_refuse(evidence, "the key of round %llu does not fit its lock", number);
     for (uint32_t i = 0; i < commit->accepted_count; i++)
         if (commit->accepted[i].client >= self->round.clients_count)
-            return evidence_bad(evidence,
-                                "the commit of round %llu accepts a result of client %u of %u",
-                                number, commit->accepted[i].client, self->round.clients_count);
+            return evidence_refuse(evidence,
+                                   "the commit of round %llu accepts a result of client %u of %u",
+                                   number, commit->accepted[i].client, self->round.clients_count);
     round_close(&self->round, commit);
     evidence->step += commit->outcome == OUTCOME_COMMITTED;
     evidence->counts[ROUNDS_COUNT_KEYS] += locked;
@@ -118,22 +118,23 @@ static bool hear_finding(struct evidence *evidence, const struct wire_record_fin
     if (!self->round.open || record->round != self->round.opened.round ||
         record->place >= self->round.audits_count || record->finding == FINDING_PENDING ||
         self->round.findings[record->place].finding != FINDING_PENDING)
-        return evidence_bad(evidence, "finding %u of round %llu answers no open audit",
-                            record->place, number);
+        return evidence_refuse(evidence, "finding %u of round %llu answers no open audit",
+                               record->place, number);
     const struct wire_audit *audit = &self->round.audits[record->place];
     const struct wire_member *auditor =
         &evidence->roster.members[self->round.clients[audit->auditor].member];
     const struct wire_finding *said =
         evidence_signed(evidence, 0, &record->frame, FRAME_FINDING, &auditor->key);
     if (!said)
-        return evidence_bad(evidence, "finding %u of round %llu is not signed by its auditor, %s",
-                            record->place, number, auditor->name);
+        return evidence_refuse(evidence,
+                               "finding %u of round %llu is not signed by its auditor, %s",
+                               record->place, number, auditor->name);
     if (said->round != record->round || said->finding != record->finding ||
         !hash_equal(&said->result, &audit->result) || auditor->state == MEMBER_EJECTED ||
         (said->finding == FINDING_WITHHELD && hash_is_none(&audit->residual_from)))
-        return evidence_bad(evidence,
-                            "finding %u of round %llu is not what %s signed about that result",
-                            record->place, number, auditor->name);
+        return evidence_refuse(evidence,
+                               "finding %u of round %llu is not what %s signed about that result",
+                               record->place, number, auditor->name);
     round_hear_finding(&self->round, record, self->debts);
     evidence->counts[ROUNDS_COUNT_FINDINGS]++;
     return true;
@@ -183,18 +184,18 @@ static bool hear_ejection(struct evidence *evidence, const struct wire_record_ej
     const bool twice = record->guilt == GUILT_EQUIVOCATION;
     if (record->member >= evidence->roster.count ||
         evidence->roster.members[record->member].state == MEMBER_EJECTED)
-        return evidence_bad(evidence, "an ejection of member %u of %u, or a second one of it",
-                            record->member, evidence->roster.count);
+        return evidence_refuse(evidence, "an ejection of member %u of %u, or a second one of it",
+                               record->member, evidence->roster.count);
     const struct wire_member *member = &evidence->roster.members[record->member];
     bool justified = twice && is_equivocation(evidence, record, &member->key);
     for (uint32_t i = 0; !twice && i < self->round.audits_count; i++)
         justified |= justifies(&self->round, i, record);
     if (!justified)
-        return evidence_bad(evidence, "%s is ejected for %s in round %llu, and %s", member->name,
-                            wire_enum_name(&wire_enum_guilt, record->guilt),
-                            (unsigned long long)record->round,
-                            twice ? "it did not sign two claims of it that differ"
-                                  : "no verdict of the judges says so");
+        return evidence_refuse(evidence, "%s is ejected for %s in round %llu, and %s", member->name,
+                               wire_enum_name(&wire_enum_guilt, record->guilt),
+                               (unsigned long long)record->round,
+                               twice ? "it did not sign two claims of it that differ"
+                                     : "no verdict of the judges says so");
     roster_set_state(&evidence->roster, record->member, MEMBER_EJECTED);
     evidence->counts[ROUNDS_COUNT_EJECTIONS]++;
     evidence->counts[ROUNDS_COUNT_EQUIVOCATIONS] += twice;
@@ -216,13 +217,13 @@ static bool hear_restore(struct evidence *evidence)
 {
     struct rounds_evidence *self = own(evidence);
     if (self->round.open)
-        return evidence_bad(evidence, "a restore while round %llu is open",
-                            (unsigned long long)evidence->number);
+        return evidence_refuse(evidence, "a restore while round %llu is open",
+                               (unsigned long long)evidence->number);
     round_give_up(&self->round);
     return true;
 }
 
-bool rounds_bears_out(struct evidence *evidence, uint16_t kind, const void *record)
+bool rounds_verifies(struct evidence *evidence, uint16_t kind, const void *record)
 {
     switch (kind) {
     case FRAME_RECORD_ROUND: return hear_round(evidence, record);

@@ -33,5 +33,5 @@ struct rounds_evidence {
     struct wire_debt debts[MEMBERS_MAX]; // As the findings on record leave them
 };
 
-// The function `bears_out` of struct pace.
-bool rounds_bears_out(struct evidence *evidence, uint16_t kind, const void *record);
+// The function `verifies` of struct pace.
+bool rounds_verifies(struct evidence *evidence, uint16_t kind, const void *record);

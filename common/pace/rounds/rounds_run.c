@@ -31,7 +31,7 @@ static void apply_round(struct run *run, const struct wire_round *round)
     if (run->phase != PHASE_TRAIN) run_enter(run, PHASE_TRAIN);
     ensure(table_deal_again(&run->table, round->round, round->dealt, round->dealt_count) ==
            TABLE_OK);
-    round_leave_cases(&self->round, round, self->debts);
+    round_add_debts(&self->round, round, self->debts);
     round_open(&self->round, round);
     run->number = round->round;
     run->epoch_elapsed_ms = round->epoch_elapsed_ms;

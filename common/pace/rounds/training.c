@@ -33,7 +33,7 @@ static void train(struct training *self, const struct round_view *view,
         return;
     }
     self->training_round = round->round;
-    self->made_anew = false;
+    self->reopened = false;
     blobs_mark(turn->blobs);
     struct wire_holder providers[16];
     // mutant: a trainer trains the samples beside its own
@@ -136,7 +136,7 @@ bool training_hear_trained(struct training *self, const struct round_view *view,
                                          .train_ms = trained->train_ms,
                                          .digest = replica->digest });
     // mutant: what was trained counts for a round made anew
-    if (!member->has_round || trained->round != view->round.opened.round || self->made_anew ||
+    if (!member->has_round || trained->round != view->round.opened.round || self->reopened ||
         !replica->holding || !hash_equal(&trained->base, &replica->digest)) {
         outbox_note(out, "train.late round=%llu; the batch will be dealt again",
                     (unsigned long long)trained->round);
@@ -165,7 +165,7 @@ void training_hear_ack(struct training *self, const struct round_view *view,
 
 void training_hear_round(struct training *self, const struct round_view *view)
 {
-    self->made_anew |= self->training_round == view->round.opened.round;
+    self->reopened |= self->training_round == view->round.opened.round;
 }
 
 void training_advance(struct training *self, const struct round_view *view,

@@ -15,7 +15,7 @@
 
 struct training {
     uint64_t training_round; // The round that the learner trains now; 0: none
-    bool made_anew;          // That round was opened again since: our share may be another
+    bool reopened;           // That round was opened again since: our share may be another
     uint64_t tried_round;    // No second attempt at this round, unless the first one failed
     uint64_t retry_ms;       // After a failure: no attempt before this
     struct wire_claim claim; // Our newest result

@@ -63,11 +63,11 @@ static void keep_frame(struct sighting *sighting, const struct msg *in)
     if (in->frame_bytes) memcpy(sighting->frame, in->frame, in->frame_bytes);
 }
 
-static void testify(const uint8_t *frame, uint32_t bytes, struct outbox *out)
+static void send_claim_copy(const uint8_t *frame, uint32_t bytes, struct outbox *out)
 {
     if (bytes == 0 || bytes > CLAIM_FRAME_MAX) return;
-    outbox_mail(out, "coordinator", FRAME_TESTIMONY,
-                &(struct wire_testimony){ .claim = { frame, bytes } });
+    outbox_mail(out, "coordinator", FRAME_CLAIM_COPY,
+                &(struct wire_claim_copy){ .claim = { frame, bytes } });
 }
 
 // The claim of a client in this round or in the previous one; NULL: none is kept.
@@ -81,11 +81,11 @@ static struct sighting *sighting_of(const struct witness *self, uint64_t round, 
                                                                           : NULL;
 }
 
-void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
+void witness_hear_produce(const struct witness *self, const struct wire_send_claim *produce,
                           struct outbox *out)
 {
     const struct sighting *sighting = sighting_of(self, produce->round, produce->client);
-    if (sighting) testify(sighting->frame, sighting->frame_bytes, out);
+    if (sighting) send_claim_copy(sighting->frame, sighting->frame_bytes, out);
 }
 
 void witness_hear_commit(struct witness *self, const struct wire_commit *commit, struct outbox *out)
@@ -101,7 +101,7 @@ void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
         outbox_note(out, "claim.equivocation round=%llu client=%u; another one is committed",
                     (unsigned long long)commit->round, accepted->client);
         // mutant: guilt: a witness keeps one of two claims to itself
-        testify(sighting->frame, sighting->frame_bytes, out);
+        send_claim_copy(sighting->frame, sighting->frame_bytes, out);
     }
 }
 
@@ -142,8 +142,8 @@ void witness_hear_claim(struct witness *self, const struct round_view *view,
         sighting->shown++;
         outbox_note(out, "claim.equivocation round=%llu client=%u; the first one counts",
                     (unsigned long long)claim->round, claim->client);
-        testify(sighting->frame, sighting->frame_bytes, out);
-        testify(in->frame, in->frame_bytes, out);
+        send_claim_copy(sighting->frame, sighting->frame_bytes, out);
+        send_claim_copy(in->frame, in->frame_bytes, out);
     } else if (in->from[0] && sighting->answers < ANSWERS_MAX) {
         sighting->answers++;
         outbox_mail(out, in->from, FRAME_ACK,
@@ -277,7 +277,7 @@ void witness_hear(struct witness *self, const struct round_view *view,
         witness_hear_commit(self, in->body, turn->out);
     if (turn->heard & HEARD_ACK) hear_ack(self, in->body);
     if (in->kind == FRAME_CLAIM) witness_hear_claim(self, view, turn);
-    if (in->kind == FRAME_PRODUCE && member_is_coordinator(turn->member, in))
+    if (in->kind == FRAME_SEND_CLAIM && member_is_coordinator(turn->member, in))
         witness_hear_produce(self, in->body, turn->out);
 }
 

@@ -16,7 +16,7 @@
 // equivocation evidence in three cases:
 //
 //     a client signs a second claim       both claims are sent
-//     the coordinator asks (PRODUCE)      the claim we have, of this round or the previous one: two
+//     the coordinator asks (SEND_CLAIM)      the claim we have, of this round or the previous one: two
 //                                         witnesses may have named two claims of one client, and
 //                                         the question may come after the round's end
 //     a commit names another claim        the claim we have: a vote that names it may come too late
@@ -84,7 +84,7 @@ struct hash witness_cast(struct witness *self, const struct round_view *view,
                          const struct blobs *blobs, const struct member *member);
 // The coordinator asks for the claim of a client: sends it, if it is kept and signed by another
 // member.
-void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
+void witness_hear_produce(const struct witness *self, const struct wire_send_claim *produce,
                           struct outbox *out);
 // A round is committed, the open one or the previous one. If the commit names another claim of a
 // client than the one that we have, sends ours as evidence. Counts towards PROOFS_MAX of that

@@ -78,11 +78,11 @@ static void show(uint32_t shower, uint32_t author, uint64_t round, uint32_t payl
     size_t count = wire_pack(&head, &claim, frame, sizeof frame);
     count = wire_put_signature(frame, count, signature, sizeof frame);
     assert_true(count > 0);
-    const struct wire_testimony testimony = { .claim = { frame, (uint32_t)count } };
+    const struct wire_claim_copy claim_copy = { .claim = { frame, (uint32_t)count } };
     const struct msg in = {
-        .kind = FRAME_TESTIMONY, .run = "r", .sender = key_of(shower), .body = &testimony
+        .kind = FRAME_CLAIM_COPY, .run = "r", .sender = key_of(shower), .body = &claim_copy
     };
-    audit_hear_testimony(&self->audit, &turn, &in);
+    audit_hear_claim_copy(&self->audit, &turn, &in);
 }
 
 static bool is_ejected(uint32_t member)
@@ -118,7 +118,7 @@ static void one_that_floods_pushes_nothing_out(void **state)
     (void)state;
     show(FIRST_FLOODER, LIAR, ROUND, 1); // First, to make it the oldest that it can give up
     show(ONE, LIAR, ROUND, 1);
-    flood(1, TESTIMONIES_MAX + 1000);
+    flood(1, CLAIM_COPIES_MAX + 1000);
     show(ANOTHER, LIAR, ROUND, 2);
     assert_true(is_ejected(LIAR));
 }
@@ -126,7 +126,7 @@ static void one_that_floods_pushes_nothing_out(void **state)
 static void one_that_floods_takes_no_room(void **state)
 {
     (void)state;
-    flood(1, TESTIMONIES_MAX + 1000);
+    flood(1, CLAIM_COPIES_MAX + 1000);
     for (uint64_t round = ROUND - 2; round <= ROUND; round++) show(ONE, LIAR, round, 1);
     flood(1, 1000);
     show(ANOTHER, LIAR, ROUND - 2, 2);
@@ -146,10 +146,10 @@ static void as_many_as_may_lie_leave_each_member_its_newest(void **state)
 static void what_is_of_no_more_use_makes_room(void **state)
 {
     (void)state;
-    flood(1, TESTIMONIES_MAX);
+    flood(1, CLAIM_COPIES_MAX);
     open_round(ROUND + 3);
     show(ONE, LIAR, ROUND, 1); // Too old
-    assert_int_equal(self->audit.testimonies_count, TESTIMONIES_MAX);
+    assert_int_equal(self->audit.claim_copies_count, CLAIM_COPIES_MAX);
     show(ONE, LIAR, self->run.number, 1);
     show(ONE, LIAR, self->run.number, 2);
     assert_true(is_ejected(LIAR));
