@@ -5,6 +5,7 @@
 #include "broker/admission.h"
 #include "common/base/ensure.h"
 #include "common/wire/wire.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -160,9 +161,9 @@ static int read_records(struct admission *self, struct why *why)
                            NULL) ||
             !key_from_hex(line + NUMBER_HEX + 1, &record.guest) || !remember(self, &record))
             return why_set(why, FAULT_CORRUPT,
-                           "%s: line %lld is not a record of an invitation; repair the "
+                           "%s: line %" PRId64 " is not a record of an invitation; repair the "
                            "file or move it away",
-                           path, (long long)(whole / RECORD_BYTES + 1));
+                           path, (int64_t)(whole / RECORD_BYTES + 1));
         whole += RECORD_BYTES;
     }
     if (ftruncate(self->record_fd, whole) != 0)

@@ -14,6 +14,7 @@
 #include "common/net/descriptors.h"
 #include "common/net/net.h"
 #include "common/net/zap.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -143,13 +144,13 @@ static void keep_house(struct broker *self, uint64_t now_ms)
     post_office_expire(self->office, now_ms);
     sd_notify(0, "WATCHDOG=1");
     sd_notifyf(0,
-               "STATUS=%u actors, %llu letters, %llu news, %u connections, %llu refused, "
-               "%llu cut",
-               self->office->count, (unsigned long long)self->passed,
-               (unsigned long long)self->published,
+               "STATUS=%u actors, %" PRIu64 " letters, %" PRIu64 " news, %u connections, %" PRIu64
+               " refused, "
+               "%" PRIu64 " cut",
+               self->office->count, self->passed, self->published,
                connections_count(self->connections, AT_MAIL) +
                    connections_count(self->connections, AT_NEWS),
-               (unsigned long long)self->refused, (unsigned long long)self->cut);
+               self->refused, self->cut);
 }
 
 void broker_run(struct broker *self)
@@ -176,9 +177,9 @@ void broker_run(struct broker *self)
         keep_house(self, now_ms);
     }
     log_line(LOG_INFO,
-             "broker.ends letters=%llu news=%llu undeliverable=%llu refused=%llu dropped=%llu "
-             "cut=%llu",
-             (unsigned long long)self->passed, (unsigned long long)self->published,
-             (unsigned long long)self->undeliverable, (unsigned long long)self->refused,
-             (unsigned long long)self->dropped, (unsigned long long)self->cut);
+             "broker.ends letters=%" PRIu64 " news=%" PRIu64 " undeliverable=%" PRIu64
+             " refused=%" PRIu64 " dropped=%" PRIu64 " "
+             "cut=%" PRIu64,
+             self->passed, self->published, self->undeliverable, self->refused, self->dropped,
+             self->cut);
 }

@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/net/descriptors.h"
 #include "common/net/zap.h"
+#include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -66,9 +67,9 @@ static void cut_behind(void *arg, int fd)
 
 static uint64_t resident_kib(void)
 {
-    long long pages = 0;
+    int64_t pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
-    if (file && fscanf(file, "%*d %lld", &pages) != 1) pages = 0;
+    if (file && fscanf(file, "%*d %" PRId64, &pages) != 1) pages = 0;
     if (file) fclose(file);
     return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
 }
@@ -76,8 +77,8 @@ static uint64_t resident_kib(void)
 static void log_cut(uint64_t connections, const char *reason, uint64_t kib)
 {
     if (connections == 0) return;
-    log_line(LOG_WARNING, "gate.cut connections=%llu reason=\"%s\" resident_mib=%llu",
-             (unsigned long long)connections, reason, (unsigned long long)kib >> 10);
+    log_line(LOG_WARNING, "gate.cut connections=%" PRIu64 " reason=\"%s\" resident_mib=%" PRIu64,
+             connections, reason, (uint64_t)kib >> 10);
     malloc_trim(0);
 }
 
@@ -139,8 +140,8 @@ static void log_drop(struct broker *self, const struct peer *from, uint64_t now_
     self->dropped++;
     if (now_ms < self->log_ms) return;
     self->log_ms = now_ms + LOG_MS;
-    log_line(LOG_WARNING, "gate.over_budget from=%s dropped=%llu; %s",
-             from ? from->name : "a stranger", (unsigned long long)self->dropped, then);
+    log_line(LOG_WARNING, "gate.over_budget from=%s dropped=%" PRIu64 "; %s",
+             from ? from->name : "a stranger", self->dropped, then);
 }
 
 // A connection's budget, kept in the connection. It is replaced when the peer registers or changes

@@ -4,6 +4,7 @@
 // up.
 
 #include "actors/checkpointer/checkpointer.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -71,10 +72,10 @@ static void hear_saved(struct checkpointer *self, const struct wire_saved *saved
     self->saving = false;
     if (saved->step == self->wanted.step) self->wanted.step = NOTHING;
     if (!saved->ok) {
-        outbox_note(
-            out,
-            "checkpoint.failed step=%llu reason=\"%s\"; the older ones stay, retrying at the next",
-            (unsigned long long)saved->step, saved->reason);
+        outbox_note(out,
+                    "checkpoint.failed step=%" PRIu64
+                    " reason=\"%s\"; the older ones stay, retrying at the next",
+                    saved->step, saved->reason);
         return;
     }
     self->saved = (struct wire_checkpoint){ .epoch = saved->epoch,
@@ -167,8 +168,8 @@ static bool is_done(void *state, const struct member_turn *turn)
     const struct checkpointer *self = state;
     if (self->saving || self->registering || self->saved.step != self->member.now.step)
         return false;
-    outbox_note(turn->out, "run.finished step=%llu checkpoint=%s",
-                (unsigned long long)self->saved.step, self->saved.name);
+    outbox_note(turn->out, "run.finished step=%" PRIu64 " checkpoint=%s", self->saved.step,
+                self->saved.name);
     return true;
 }
 

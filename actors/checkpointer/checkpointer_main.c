@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/member/member_shell.h"
+#include <inttypes.h>
 #include <stdio.h>
 
 static void init(void *state) { checkpointer_init(state); }
@@ -36,13 +37,12 @@ static int find_checkpoint(const struct member_options *options, struct why *why
             newest = i;
         any |= seen[i].fault == 0;
         if (seen[i].fault)
-            log_line(LOG_ERR, "checkpoint.damaged step=%llu dir=%s fault=%s; skipped",
-                     (unsigned long long)seen[i].step, options->checkpoint_dir,
-                     fault_name(seen[i].fault));
+            log_line(LOG_ERR, "checkpoint.damaged step=%" PRIu64 " dir=%s fault=%s; skipped",
+                     seen[i].step, options->checkpoint_dir, fault_name(seen[i].fault));
     }
     if (!any) return 0;
     ret_resume->step = seen[newest].step;
-    log_line(LOG_INFO, "checkpoint.found step=%llu dir=%s", (unsigned long long)seen[newest].step,
+    log_line(LOG_INFO, "checkpoint.found step=%" PRIu64 " dir=%s", seen[newest].step,
              options->checkpoint_dir);
     return 0;
 }

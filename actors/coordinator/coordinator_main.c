@@ -11,6 +11,7 @@
 #include "common/base/ensure.h"
 #include "common/base/instance.h"
 #include "common/base/log.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sysexits.h>
@@ -84,8 +85,8 @@ static int run(struct keeper *self, struct why *why)
         log_line(LOG_WARNING,
                  "data.unpinned [data] dataset_digest is not set, so the first data-provider that "
                  "joins decides the run's data; shoal manifest --data-config data.toml prints it");
-    log_line(LOG_INFO, "coordinator.ready run=%s incarnation=%llu", self->config.run_id,
-             (unsigned long long)options.incarnation);
+    log_line(LOG_INFO, "coordinator.ready run=%s incarnation=%" PRIu64, self->config.run_id,
+             options.incarnation);
     rc = shell_run(self->disk.shell, why);
     shell_destroy(&self->disk.shell);
     return rc;

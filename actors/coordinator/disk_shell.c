@@ -10,6 +10,7 @@
 #include "common/base/log.h"
 #include "common/ledger/stored.h"
 #include "common/net/signed_frame.h"
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,9 +57,9 @@ static void look_at_room(struct disk_shell *self)
     if (percent < ROOM_WARN_PERCENT || percent <= self->warned_percent) return;
     self->warned_percent = percent;
     log_line(LOG_WARNING,
-             "ledger.filling percent=%u mib=%llu; the run halts when it is full: raise "
-             "ledger.map_mib_max, %llu, in %s and start the coordinator again",
-             percent, (unsigned long long)(bytes >> 20), (unsigned long long)(bytes_max >> 20),
+             "ledger.filling percent=%u mib=%" PRIu64 "; the run halts when it is full: raise "
+             "ledger.map_mib_max, %" PRIu64 ", in %s and start the coordinator again",
+             percent, (uint64_t)(bytes >> 20), (uint64_t)(bytes_max >> 20),
              self->folder->state_path);
 }
 
@@ -118,9 +119,10 @@ static int hear_position(struct disk_shell *self, const struct wire_position *sa
     return why_set(
         why, FAULT_CORRUPT,
         "members know another run of this name and key, up to record "
-        "%llu. Its ledger was lost, or is in another --state-dir than %s. Put it back; or give "
+        "%" PRIu64
+        ". Its ledger was lost, or is in another --state-dir than %s. Put it back; or give "
         "that run up and start once with --begin-anew",
-        (unsigned long long)beat->log_seq, folder->path);
+        beat->log_seq, folder->path);
 }
 
 // Mails the records that commit these steps, one a mail, and signs them now. A record of several
@@ -151,8 +153,8 @@ static int send_commits(struct disk_shell *self, const struct wire_send_commits 
             rc = stored_unpack("ledger record", seq, record.bytes, record.count, &self->arena, why,
                                &kind, &body);
         if (rc == 0 && interval_length(pace->commits(kind, body)) == 0)
-            rc = why_set(why, FAULT_CORRUPT, "ledger record %llu, a %s, commits no step",
-                         (unsigned long long)seq, wire_kind_name(kind));
+            rc = why_set(why, FAULT_CORRUPT, "ledger record %" PRIu64 ", a %s, commits no step",
+                         seq, wire_kind_name(kind));
         if (rc < 0) return rc;
         shell_mail(self->shell, send_commits.to, pace->commit_frame, body);
     }
@@ -204,9 +206,10 @@ static int recover(struct disk_shell *self, struct why *why)
         if (rc < 0) return rc;
         if (!run_from_snapshot(&self->core->run, body))
             return why_set(why, FAULT_CORRUPT,
-                           "the snapshot after ledger record %llu is of another strategy than "
+                           "the snapshot after ledger record %" PRIu64
+                           " is of another strategy than "
                            "the configuration, \"%s\"",
-                           (unsigned long long)snapshot.seq, self->core->pace->name);
+                           snapshot.seq, self->core->pace->name);
         self->snapshot_seq = snapshot.seq;
     }
     uint64_t head;
@@ -215,9 +218,10 @@ static int recover(struct disk_shell *self, struct why *why)
     if (head > snapshot.seq)
         rc = ledger_each(self->ledger, snapshot.seq + 1, replay, &replaying, why);
     if (rc == 0 && head > 0)
-        log_line(LOG_INFO, "ledger.recovered records=%llu from_snapshot=%llu step=%llu phase=%s",
-                 (unsigned long long)head, (unsigned long long)snapshot.seq,
-                 (unsigned long long)self->core->run.step, run_phase_name(self->core->run.phase));
+        log_line(LOG_INFO,
+                 "ledger.recovered records=%" PRIu64 " from_snapshot=%" PRIu64 " step=%" PRIu64
+                 " phase=%s",
+                 head, snapshot.seq, self->core->run.step, run_phase_name(self->core->run.phase));
     return rc;
 }
 

@@ -13,6 +13,7 @@
 #include "actors/coordinator/news.h"
 #include "common/pace/turn.h"
 #include "common/run/quorum.h"
+#include <inttypes.h>
 #include <string.h>
 
 // A joiner fetches the model from peers if a member that took part in the newest step waits here.
@@ -123,7 +124,7 @@ static bool pin(struct epoch *self, const struct turn *turn)
     turn_put(turn, FRAME_RECORD_EPOCH_END, &end);
     outbox_news(turn->out, FRAME_EPOCH_END, &end);
     char hex[HASH_HEX];
-    outbox_note(turn->out, "digest.pinned step=%llu digest=%.16s", (unsigned long long)end.step,
+    outbox_note(turn->out, "digest.pinned step=%" PRIu64 " digest=%.16s", end.step,
                 hash_to_hex(&end.digest, hex));
     return true;
 }
@@ -138,17 +139,16 @@ void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct 
         !hash_equal(&said->digest, &run->digest)) {
         char hex[HASH_HEX];
         turn_refuse(turn, in, REFUSAL_WRONG_MODEL, said->step,
-                    "the digest of step %llu is %s; fetch "
+                    "the digest of step %" PRIu64 " is %s; fetch "
                     "the intervals that differ",
-                    (unsigned long long)said->step, hash_to_hex(&run->digest, hex));
+                    said->step, hash_to_hex(&run->digest, hex));
         return;
     }
     // mutant: restore: what was held before it counts
     if (said->step >
         run->step +
             pace_ahead(turn)) { // From before a restore: the run may get there with other bits
-        turn_refuse(turn, in, REFUSAL_STALE, said->step, "the run is at step %llu",
-                    (unsigned long long)run->step);
+        turn_refuse(turn, in, REFUSAL_STALE, said->step, "the run is at step %" PRIu64, run->step);
         return;
     }
     struct holding *holding = &self->holdings[member];
@@ -262,9 +262,9 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
         // A finished run needs a digest and a copy of its parameters: give it more time
         if (turn->now_ms < turn->presence->deadline_ms) return;
         outbox_note(turn->out,
-                    "run.unfinished step=%llu: too few members hold the last parameters and "
+                    "run.unfinished step=%" PRIu64 ": too few members hold the last parameters and "
                     "agree on them; waiting for more. If all copies are lost, %s",
-                    (unsigned long long)run->step,
+                    run->step,
                     hash_is_none(&run->way_back.digest)
                         ? "begin another run: this one has no checkpoint"
                         : "shoal restore goes back to the newest checkpoint");
@@ -316,12 +316,12 @@ void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in)
                     "only a checkpointer registers checkpoints");
     } else if (!committed || hash_is_none(&said->digest)) {
         turn_refuse(turn, in, REFUSAL_WRONG_MODEL, said->step,
-                    "no such digest is on record for step %llu", (unsigned long long)said->step);
+                    "no such digest is on record for step %" PRIu64, said->step);
     } else {
         if (said->step > run->checkpoint.step || hash_is_none(&run->checkpoint.digest)) {
             turn_put(turn, FRAME_RECORD_CHECKPOINT, said);
-            outbox_note(turn->out, "checkpoint.registered step=%llu name=%s",
-                        (unsigned long long)said->step, said->name);
+            outbox_note(turn->out, "checkpoint.registered step=%" PRIu64 " name=%s", said->step,
+                        said->name);
         }
         turn_ack(turn, in, said->step, &said->digest);
     }
@@ -342,8 +342,8 @@ static bool restore(struct epoch *self, const struct turn *turn)
     if (turn->run->phase == PHASE_WARMUP || is_stuck(self, turn))
         enter(self, turn, PHASE_WAITING, "restore");
     else if (turn->run->phase != PHASE_WAITING && turn->run->phase != PHASE_PAUSED) return false;
-    outbox_note(turn->out, "run.restored from_step=%llu to_step=%llu",
-                (unsigned long long)turn->run->step, (unsigned long long)back.step);
+    outbox_note(turn->out, "run.restored from_step=%" PRIu64 " to_step=%" PRIu64, turn->run->step,
+                back.step);
     // mutant: restore: no new epoch
     back.epoch = turn->run->epoch + 1;
     turn_put(turn, FRAME_RECORD_RESTORE, &back);
@@ -390,10 +390,9 @@ static bool is_new_order(struct epoch *self, const struct turn *turn, const stru
     const struct wire_control *said = in->body;
     if (said->incarnation != turn->run->incarnation || said->number < self->control_number)
         turn_refuse(turn, in, REFUSAL_STALE, 0,
-                    "a stale order: it was given to incarnation %llu, this is %llu; "
+                    "a stale order: it was given to incarnation %" PRIu64 ", this is %" PRIu64 "; "
                     "give it again",
-                    (unsigned long long)said->incarnation,
-                    (unsigned long long)turn->run->incarnation);
+                    said->incarnation, turn->run->incarnation);
     else if (said->number > self->control_number) return true;
     else if (self->control_done) turn_ack(turn, in, 0, NULL);
     else turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "a duplicate: the order was refused before");

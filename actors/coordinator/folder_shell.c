@@ -13,6 +13,7 @@
 #include "common/base/instance.h"
 #include "common/base/log.h"
 #include "common/config/toml_shim.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -105,11 +106,11 @@ int run_folder_take_anew(struct run_folder *self, uint64_t records, struct why *
 {
     int rc = 0;
     if (self->begin_anew)
-        log_line(
-            LOG_WARNING,
-            "ledger.begun_anew records=%llu: what members know of other runs until now is given "
-            "up; one start with --begin-anew is enough, leave it out from now on",
-            (unsigned long long)records);
+        log_line(LOG_WARNING,
+                 "ledger.begun_anew records=%" PRIu64
+                 ": what members know of other runs until now is given "
+                 "up; one start with --begin-anew is enough, leave it out from now on",
+                 records);
     if (self->begin_anew || records == 0) {
         rc = instance_write(self->path, "begun-anew-after", records, why);
         if (rc == 0)

@@ -12,6 +12,7 @@
 #include "common/pace/pace.h"
 #include "common/net/endpoint.h"
 #include "common/run/dataset.h"
+#include <inttypes.h>
 #include <string.h>
 
 enum {
@@ -70,10 +71,10 @@ static bool may_provide(const struct turn *turn, const struct msg *in)
     }
     if (is_bound(run, roster_find(&run->roster, &in->sender)) && !is_the_runs(run, &data)) {
         turn_refuse(turn, in, REFUSAL_WRONG_DATA, 0,
-                    "the run trains on %llu samples a pass, this "
-                    "source has %llu, another manifest or another order; give it the run's "
+                    "the run trains on %" PRIu64 " samples a pass, this "
+                    "source has %" PRIu64 ", another manifest or another order; give it the run's "
                     "files and data.toml",
-                    (unsigned long long)run->pass_samples, (unsigned long long)join->samples);
+                    run->pass_samples, join->samples);
         return false;
     }
     return true;
@@ -221,8 +222,9 @@ void members_hear_leave(const struct turn *turn, const struct msg *in)
     // mutant: the only holder may go
     if (takes_part && turn->pace->needs(turn, index)) {
         turn_refuse(turn, in, REFUSAL_NOT_NOW, 0,
-                    "no other member holds step %llu yet; serve it until one does, then retry",
-                    (unsigned long long)turn->run->step);
+                    "no other member holds step %" PRIu64
+                    " yet; serve it until one does, then retry",
+                    turn->run->step);
         return;
     }
     if (takes_part && changes_too_often(turn, in, index)) return;

@@ -1,6 +1,7 @@
 // The role's list of parts: replica, pace, blobs, and the final report.
 
 #include "actors/trainer/trainer.h"
+#include <inttypes.h>
 
 void trainer_init(struct trainer *self) { self->member.role = ACTOR_TRAINER; }
 
@@ -16,8 +17,8 @@ static bool is_done(void *state, const struct member_turn *turn)
                                          .loss = member->loss,
                                          .digest = self->replica.digest });
     char hex[HASH_HEX];
-    outbox_note(turn->out, "run.finished step=%llu digest=%s",
-                (unsigned long long)self->replica.step, hash_to_hex(&self->replica.digest, hex));
+    outbox_note(turn->out, "run.finished step=%" PRIu64 " digest=%s", self->replica.step,
+                hash_to_hex(&self->replica.digest, hex));
     return true;
 }
 

@@ -4,6 +4,7 @@
 #include "actors/zmq-monitor/lines.h"
 #include "common/base/ensure.h"
 #include "common/base/log.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -41,9 +42,8 @@ static void look_for_gap(struct lines *self, const struct letter *letter)
     } else return;
     if (*last && round > *last + 1) {
         self->missing += round - *last - 1;
-        fprintf(stderr, "gap: no %s of the %llu rounds before round %llu\n",
-                wire_kind_name(letter->msg.kind), (unsigned long long)(round - *last - 1),
-                (unsigned long long)round);
+        fprintf(stderr, "gap: no %s of the %" PRIu64 " rounds before round %" PRIu64 "\n",
+                wire_kind_name(letter->msg.kind), (uint64_t)(round - *last - 1), round);
     }
     if (round > *last) *last = round;
 }
@@ -71,7 +71,8 @@ void lines_end(struct lines *self)
 {
     if (self->shows_gaps)
         fprintf(stderr,
-                "gaps: %llu ROUND or COMMIT frames did not arrive, %llu were dropped as bad\n",
-                (unsigned long long)self->missing, (unsigned long long)self->dropped);
+                "gaps: %" PRIu64 " ROUND or COMMIT frames did not arrive, %" PRIu64
+                " were dropped as bad\n",
+                self->missing, self->dropped);
     free(self->line);
 }

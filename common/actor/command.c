@@ -6,6 +6,7 @@
 
 #include "common/actor/command.h"
 #include "common/base/ensure.h"
+#include <inttypes.h>
 #include <argp.h>
 #include <errno.h>
 #include <math.h>
@@ -208,10 +209,10 @@ int command_number(const char *flag, const char *text, uint64_t min, uint64_t ma
 {
     char *end;
     errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
+    uint64_t value = strtoull(text, &end, 10);
     if (errno || end == text || *end || text[0] == '-' || value < min || value > max)
-        return why_set(why, FAULT_USAGE, "%s %s: a whole number from %llu to %llu", flag, text,
-                       (unsigned long long)min, (unsigned long long)max);
+        return why_set(why, FAULT_USAGE, "%s %s: a whole number from %" PRIu64 " to %" PRIu64, flag,
+                       text, min, max);
     *ret_value = value;
     return 0;
 }

@@ -12,6 +12,7 @@
 #include "common/net/net.h"
 #include "common/net/signed_frame.h"
 #include "common/net/zap.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,9 +140,9 @@ static const char *no_descriptor(char text[256])
     struct rlimit limit;
     ensure(getrlimit(RLIMIT_NOFILE, &limit) == 0);
     snprintf(text, 256,
-             "no descriptor is left for a socket to the broker, %llu are allowed: raise "
+             "no descriptor is left for a socket to the broker, %" PRIu64 " are allowed: raise "
              "LimitNOFILE of the unit, or ulimit -n",
-             (unsigned long long)limit.rlim_cur);
+             limit.rlim_cur);
     return text;
 }
 
@@ -278,8 +279,8 @@ void post_tick(struct post *self)
     self->hello_ms = now_ms + HELLO_MS;
     if (now_ms - self->heard_ms > POST_SILENCE_MS) {
         if (!self->options.quiet)
-            log_line(LOG_WARNING, "broker.silent address=%s for_ms=%llu; connecting again",
-                     self->broker.address, (unsigned long long)(now_ms - self->heard_ms));
+            log_line(LOG_WARNING, "broker.silent address=%s for_ms=%" PRIu64 "; connecting again",
+                     self->broker.address, (uint64_t)(now_ms - self->heard_ms));
         const bool is_open = open_sockets(self);
         self->hello_ms = now_ms + HELLO_MS;
         if (!is_open) {

@@ -8,6 +8,7 @@
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -42,8 +43,8 @@ static void drop(struct shell *self, const char *from, const char *reason)
     uint64_t now_ms = clock_ms();
     if (now_ms < self->dropped_log_ms) return;
     self->dropped_log_ms = now_ms + 1000;
-    log_line(LOG_WARNING, "frame.dropped from=%s count=%llu reason=\"%s\"", from[0] ? from : "news",
-             (unsigned long long)self->dropped, reason);
+    log_line(LOG_WARNING, "frame.dropped from=%s count=%" PRIu64 " reason=\"%s\"",
+             from[0] ? from : "news", self->dropped, reason);
 }
 
 // ---- life ---------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 // ends; the first fault is the one that is reported.
 #include "common/base/child_output.h"
 #include "common/base/clock.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -55,8 +56,8 @@ static int drain(int fd, const char *name, const struct child_limits *limits,
         if (got == 0) return 0;
         total += (uint64_t)got;
         if (total > limits->bytes_max)
-            return why_set(why, FAULT_LIMIT, "%s prints more than %llu bytes; it was ended", name,
-                           (unsigned long long)limits->bytes_max);
+            return why_set(why, FAULT_LIMIT, "%s prints more than %" PRIu64 " bytes; it was ended",
+                           name, limits->bytes_max);
         int rc = sink(context, bytes, (size_t)got, why);
         if (rc < 0) return rc;
     }

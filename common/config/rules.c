@@ -4,6 +4,7 @@
 
 #include "common/config/rules.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "common/base/ensure.h"
@@ -151,8 +152,8 @@ static void check_cold_start(struct config_load *load)
     const uint64_t rounds = (uint64_t)(epoch.number - warmup.number) / (uint64_t)round.number;
     char note[CONFIG_FAULT_NOTE];
     struct config_text out = config_text_in(note, sizeof note);
-    config_text_add(&out, "at most %llu = (epoch_time - warmup_time) / max_round_train_time",
-                    (unsigned long long)rounds);
+    config_text_add(&out, "at most %" PRIu64 " = (epoch_time - warmup_time) / max_round_train_time",
+                    rounds);
     if (steps.number > (double)rounds)
         fault_at(load, &steps, "a cold start must fit into an epoch", note);
 }

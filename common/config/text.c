@@ -1,5 +1,6 @@
 #include "common/config/text.h"
 
+#include <inttypes.h>
 #include <locale.h>
 #include <math.h>
 #include <stdarg.h>
@@ -39,8 +40,8 @@ static locale_t point_locale(void)
 void config_text_add_real(struct config_text *self, double value)
 {
     char text[40];
-    if (value > -1e15 && value < 1e15 && value == (double)(long long)value) {
-        config_text_add(self, "%lld", (long long)value);
+    if (value > -1e15 && value < 1e15 && value == (double)(int64_t)value) {
+        config_text_add(self, "%" PRId64, (int64_t)value);
         return;
     }
     const locale_t before = uselocale(point_locale());

@@ -4,6 +4,7 @@
 
 #include "common/config/value.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +96,7 @@ static void describe(const struct toml_node *node, struct config_text *out)
     case TOML_TABLE: config_text_add(out, "table"); break;
     case TOML_ARRAY: config_text_add(out, "array"); break;
     case TOML_DATE: config_text_add(out, "date"); break;
-    case TOML_INTEGER: config_text_add(out, "integer %lld", (long long)node->integer); break;
+    case TOML_INTEGER: config_text_add(out, "integer %" PRId64, (int64_t)node->integer); break;
     case TOML_BOOLEAN: config_text_add(out, "boolean %s", node->integer ? "true" : "false"); break;
     case TOML_FLOAT:
         config_text_add(out, "float ");
@@ -399,7 +400,7 @@ static void print_number(const struct config_key *key, const void *base, struct 
 {
     uint64_t count;
     memcpy(&count, (const char *)base + key->offset, sizeof count);
-    if (key->type == CONFIG_COUNT) config_text_add(out, "%llu", (unsigned long long)count);
+    if (key->type == CONFIG_COUNT) config_text_add(out, "%" PRIu64, count);
     else if (key->type == CONFIG_SECONDS) config_text_add_real(out, (double)count / 1000);
     else config_text_add_real(out, config_value_number(key, base));
 }

@@ -4,6 +4,7 @@
 
 #include "common/base/ensure.h"
 #include "common/crypto/identity.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -63,9 +64,9 @@ static int check_file(int fd, const char *path, struct why *why)
                        path, (unsigned)stat.st_mode & 07777, path);
     if (stat.st_size != SECRET_BYTES)
         return why_set(why, FAULT_FORMAT,
-                       "%s: %lld bytes, a secret has exactly %d: make one with "
+                       "%s: %" PRId64 " bytes, a secret has exactly %d: make one with "
                        "`openssl rand %d > %s`",
-                       path, (long long)stat.st_size, SECRET_BYTES, SECRET_BYTES, path);
+                       path, (int64_t)stat.st_size, SECRET_BYTES, SECRET_BYTES, path);
     return 0;
 }
 

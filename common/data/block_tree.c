@@ -7,6 +7,7 @@
 #include "common/base/ensure.h"
 #include "common/data/block_tree.h"
 #include "common/data/token_dir.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,9 +130,9 @@ int block_tree_take(struct block_tree *self, uint32_t file, uint64_t leaf,
     if (!known) return why_set(why, FAULT_MEMORY, "the block hashes of a MiB of %s", path);
     if (!hash_equal(&root, &of->leaves[leaf]))
         return why_set(why, FAULT_DIGEST,
-                       "%s" MANIFEST_BLOCKS ": the hashes of MiB %llu are not "
+                       "%s" MANIFEST_BLOCKS ": the hashes of MiB %" PRIu64 " are not "
                        "those of " MANIFEST_NAME,
-                       path, (unsigned long long)leaf);
+                       path, leaf);
     memcpy(known->blocks, blocks, count * sizeof *blocks);
     known->file = file;
     known->leaf = leaf + 1;

@@ -4,6 +4,7 @@
 // order: the transfer, the status, the kind of answer, its length.
 
 #include "common/data/http_answer.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,12 @@
 // "Content-Range: bytes 0-99/1234", in exactly this form: no sign, no blank, no leading zero.
 static bool parse_range(const char *text, struct attempt *attempt)
 {
-    unsigned long long first, last, total;
+    uint64_t first, last, total;
     char canonical[80];
-    if (sscanf(text, "bytes %18llu-%18llu/%18llu", &first, &last, &total) != 3) return false;
-    snprintf(canonical, sizeof canonical, "bytes %llu-%llu/%llu", first, last, total);
+    if (sscanf(text, "bytes %18" PRIu64 "-%18" PRIu64 "/%18" PRIu64, &first, &last, &total) != 3)
+        return false;
+    snprintf(canonical, sizeof canonical, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, first, last,
+             total);
     if (strcmp(text, canonical) != 0) return false;
     attempt->first = first;
     attempt->last = last;
@@ -119,9 +122,8 @@ static int judge_transfer(struct attempt *attempt, CURLcode code, struct why *wh
     case CURLE_OUT_OF_MEMORY: return why_set(why, FAULT_MEMORY, "%s: %s", name, text);
     case CURLE_OPERATION_TIMEDOUT:
         attempt->again = true;
-        return why_set(why, FAULT_TIMEOUT, "%s: %llu of %llu bytes after %u ms", name,
-                       (unsigned long long)attempt->got, (unsigned long long)attempt->count,
-                       attempt->config->timeout_ms);
+        return why_set(why, FAULT_TIMEOUT, "%s: %" PRIu64 " of %" PRIu64 " bytes after %u ms", name,
+                       attempt->got, attempt->count, attempt->config->timeout_ms);
     default: attempt->again = true; return why_set(why, FAULT_UNREACHABLE, "%s: %s", name, text);
     }
 }
@@ -137,10 +139,9 @@ static int judge_status(struct attempt *attempt, struct why *why)
         return why_set(why, FAULT_DENIED, "%s: status %ld", name, status);
     if (status == 416)
         return why_set(why, FAULT_CORRUPT,
-                       "%s: status 416: bytes from %llu are no longer there;"
-                       " it had %llu bytes when it was opened, or by its manifest",
-                       name, (unsigned long long)attempt->offset,
-                       (unsigned long long)attempt->size);
+                       "%s: status 416: bytes from %" PRIu64 " are no longer there;"
+                       " it had %" PRIu64 " bytes when it was opened, or by its manifest",
+                       name, attempt->offset, attempt->size);
     if (status >= 300 && status < 400)
         return why_set(why, FAULT_PROTOCOL, "%s: status %ld, a redirect; %u are followed", name,
                        status, attempt->config->redirects);
@@ -161,21 +162,20 @@ static int judge_answer(struct attempt *attempt, struct why *why)
                        name);
     if (attempt->status == 206 && attempt->has_range && attempt->total != attempt->size)
         return why_set(why, FAULT_CORRUPT,
-                       "%s has %llu bytes and had %llu when it was opened,"
+                       "%s has %" PRIu64 " bytes and had %" PRIu64 " when it was opened,"
                        " or by its manifest",
-                       name, (unsigned long long)attempt->total, (unsigned long long)attempt->size);
+                       name, attempt->total, attempt->size);
     if (attempt->status == 206)
         return why_set(why, FAULT_PROTOCOL,
                        "%s: status 206 with another Content-Range than asked,"
-                       " or none (%llu bytes from %llu were asked)",
-                       name, (unsigned long long)attempt->count,
-                       (unsigned long long)attempt->offset);
+                       " or none (%" PRIu64 " bytes from %" PRIu64 " were asked)",
+                       name, attempt->count, attempt->offset);
     if (attempt->status == 200)
         return why_set(why, FAULT_PROTOCOL,
                        "%s: status 200 with the whole file where 206 with"
-                       " %llu bytes from %llu was asked: this server does not serve ranges",
-                       name, (unsigned long long)attempt->count,
-                       (unsigned long long)attempt->offset);
+                       " %" PRIu64 " bytes from %" PRIu64
+                       " was asked: this server does not serve ranges",
+                       name, attempt->count, attempt->offset);
     return why_set(why, FAULT_PROTOCOL, "%s: status %ld", name, attempt->status);
 }
 
@@ -190,15 +190,15 @@ int http_answer_judge(struct attempt *attempt, CURLcode code, struct why *why)
         return why_set(why, FAULT_MEMORY, "%s: more than %zu bytes of it", attempt->name,
                        attempt->room);
     if (attempt->too_long)
-        return why_set(why, FAULT_PROTOCOL, "%s: more than the %llu bytes that were asked",
-                       attempt->name, (unsigned long long)attempt->count);
+        return why_set(why, FAULT_PROTOCOL, "%s: more than the %" PRIu64 " bytes that were asked",
+                       attempt->name, attempt->count);
     if (code != CURLE_OK && !refused) return judge_transfer(attempt, code, why);
     if (attempt->status < 200 || attempt->status >= 300) return judge_status(attempt, why);
     if (attempt->count == 0 && attempt->status == 200 && !attempt->encoded) return 0;
     if (!http_answer_is_wanted(attempt, attempt->status)) return judge_answer(attempt, why);
     if (attempt->whole || attempt->got == attempt->count) return 0;
     attempt->again = true;
-    return why_set(why, FAULT_UNREACHABLE, "%s: the answer ends after %llu of %llu bytes",
-                   attempt->name, (unsigned long long)attempt->got,
-                   (unsigned long long)attempt->count);
+    return why_set(why, FAULT_UNREACHABLE,
+                   "%s: the answer ends after %" PRIu64 " of %" PRIu64 " bytes", attempt->name,
+                   attempt->got, attempt->count);
 }

@@ -5,6 +5,7 @@
 
 #include "common/base/ensure.h"
 #include "common/data/http_answer.h"
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -94,8 +95,8 @@ static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, 
 static void ask(CURL *curl, const struct attempt *attempt)
 {
     char range[64];
-    snprintf(range, sizeof range, "%llu-%llu", (unsigned long long)attempt->offset,
-             (unsigned long long)(attempt->offset + attempt->count - 1));
+    snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, attempt->offset,
+             (uint64_t)(attempt->offset + attempt->count - 1));
     const bool secure = strncasecmp(attempt->url, "https:", 6) == 0;
     curl_easy_setopt(curl, CURLOPT_URL, attempt->url);
     curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");

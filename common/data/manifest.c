@@ -9,6 +9,7 @@
 #include "common/crypto/merkle.h"
 #include "common/data/samples.h"
 #include "common/data/token_dir.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,8 +60,7 @@ static int file_init(struct manifest_file *self, const char *name, uint64_t byte
                                     .leaf_count = leaves_of(bytes) };
     self->leaves = calloc(self->leaf_count ? self->leaf_count : 1, sizeof *self->leaves);
     if (self->name && self->leaves) return 0;
-    return why_set(why, FAULT_MEMORY, "%s: %llu leaf hashes", name,
-                   (unsigned long long)self->leaf_count);
+    return why_set(why, FAULT_MEMORY, "%s: %" PRIu64 " leaf hashes", name, self->leaf_count);
 }
 
 // ---- from files
@@ -155,9 +155,9 @@ int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, const u
     const struct hash hash = hash_leaf(bytes, manifest_leaf_bytes(file, leaf), ret_blocks);
     if (hash_equal(&hash, &file->leaves[leaf])) return 0;
     return why_set(why, FAULT_DIGEST,
-                   "%s: the MiB that begins at byte %llu differs from %s;"
+                   "%s: the MiB that begins at byte %" PRIu64 " differs from %s;"
                    " nothing is read from it",
-                   path, (unsigned long long)(leaf * MANIFEST_LEAF_BYTES), MANIFEST_NAME);
+                   path, (uint64_t)(leaf * MANIFEST_LEAF_BYTES), MANIFEST_NAME);
 }
 
 static int verify_file(const struct manifest_file *file, const char *dir, uint8_t *buffer,
@@ -171,8 +171,8 @@ static int verify_file(const struct manifest_file *file, const char *dir, uint8_
     int rc = token_dir_open(path, why, &fd, &bytes);
     if (rc == 0) {
         if (bytes != file->bytes)
-            rc = why_set(why, FAULT_DIGEST, "%s has %llu bytes and %s says %llu", path,
-                         (unsigned long long)bytes, MANIFEST_NAME, (unsigned long long)file->bytes);
+            rc = why_set(why, FAULT_DIGEST, "%s has %" PRIu64 " bytes and %s says %" PRIu64, path,
+                         bytes, MANIFEST_NAME, file->bytes);
         for (uint64_t leaf = 0; rc == 0 && leaf < file->leaf_count; leaf++) {
             rc = read_leaf(file, leaf, fd, path, buffer, why);
             if (rc == 0) rc = manifest_check_leaf(file, leaf, buffer, path, why, blocks);
@@ -312,9 +312,9 @@ static int parse_file(json_t *json, const char *place, uint32_t index, struct wh
     if (bytes < 1 || !json_is_string(leaves) ||
         json_string_length(leaves) / HEX != leaves_of((uint64_t)bytes))
         return why_set(why, FAULT_FORMAT,
-                       "%s: %s: bytes is %lld, which must be 1 or more and fit"
+                       "%s: %s: bytes is %" PRId64 ", which must be 1 or more and fit"
                        " the leaves",
-                       place, name, (long long)bytes);
+                       place, name, (int64_t)bytes);
     int rc = file_init(file, name, (uint64_t)bytes, why);
     if (rc < 0) return rc;
     if (!hashes_from(root, 1, &file->root) || !hashes_from(leaves, file->leaf_count, file->leaves))
@@ -406,13 +406,13 @@ int manifest_read(const char *dir, struct why *why, struct manifest *ret_manifes
                   : why_set(why, FAULT_MEMORY, "the path of %s", MANIFEST_NAME);
     if (rc < 0) goto out;
     if (bytes > MANIFEST_TEXT_MAX) {
-        rc = why_set(why, FAULT_LIMIT, "%s has %llu bytes; at most %d are read", path,
-                     (unsigned long long)bytes, MANIFEST_TEXT_MAX);
+        rc = why_set(why, FAULT_LIMIT, "%s has %" PRIu64 " bytes; at most %d are read", path, bytes,
+                     MANIFEST_TEXT_MAX);
         goto out;
     }
     text = malloc(bytes ? (size_t)bytes : 1);
     rc = text ? token_dir_read(fd, path, 0, (size_t)bytes, text, why)
-              : why_set(why, FAULT_MEMORY, "%s: %llu bytes", path, (unsigned long long)bytes);
+              : why_set(why, FAULT_MEMORY, "%s: %" PRIu64 " bytes", path, bytes);
     if (rc == 0) rc = manifest_parse(text, (size_t)bytes, path, why, ret_manifest);
 out:
     if (fd >= 0) close(fd);

@@ -4,6 +4,7 @@
 
 #include "common/base/bytes.h"
 #include "common/data/npy.h"
+#include <inttypes.h>
 #include <string.h>
 
 enum { MAGIC_BYTES = 6, DESCR_MAX = 16, KEY_MAX = 16 };
@@ -154,8 +155,9 @@ static int parse_frame(const uint8_t *bytes, size_t count, const char *name, str
     if (count < begin) return why_set(why, FAULT_FORMAT, "%s: ends within its NumPy header", name);
     const uint64_t length = le_get(bytes + 8, begin - 8);
     if (length > NPY_HEADER_MAX - begin)
-        return why_set(why, FAULT_LIMIT, "%s: a NumPy header of %llu bytes; at most %zu are read",
-                       name, (unsigned long long)length, NPY_HEADER_MAX - begin);
+        return why_set(why, FAULT_LIMIT,
+                       "%s: a NumPy header of %" PRIu64 " bytes; at most %zu are read", name,
+                       length, NPY_HEADER_MAX - begin);
     if (length > count - begin)
         return why_set(why, FAULT_FORMAT, "%s: ends within its NumPy header", name);
     *ret_begin = begin;
@@ -202,10 +204,9 @@ int npy_parse(const uint8_t *bytes, size_t count, uint64_t file_bytes, const cha
     if (file_bytes < end || (file_bytes - end) % token_bytes != 0 ||
         (file_bytes - end) / token_bytes != fields.length)
         return why_set(why, FAULT_FORMAT,
-                       "%s: its shape says %llu tokens of %u bytes after %zu"
-                       " bytes of header, and the file has %llu bytes",
-                       name, (unsigned long long)fields.length, token_bytes, end,
-                       (unsigned long long)file_bytes);
+                       "%s: its shape says %" PRIu64 " tokens of %u bytes after %zu"
+                       " bytes of header, and the file has %" PRIu64 " bytes",
+                       name, fields.length, token_bytes, end, file_bytes);
     if (end % token_bytes)
         return why_set(why, FAULT_FORMAT,
                        "%s: its elements of %u bytes begin at byte %zu; it must "

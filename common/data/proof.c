@@ -8,6 +8,7 @@
 #include "common/data/block_tree.h"
 #include "common/data/npy.h"
 #include "common/data/token_dir.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,9 +147,8 @@ static int parse_file(struct cursor *in, struct dataset *self, struct why *why)
     if (!is_begin_of_tokens(name, file->bytes, offset, token_bytes))
         return why_set(why, FAULT_FORMAT,
                        "%s of the description: no tokens of %u bytes from byte "
-                       "%llu to the end of %llu bytes",
-                       name, token_bytes, (unsigned long long)offset,
-                       (unsigned long long)file->bytes);
+                       "%" PRIu64 " to the end of %" PRIu64 " bytes",
+                       name, token_bytes, offset, file->bytes);
     memcpy(&file->root, root, HASH_BYTES);
     if (!(file->name = strdup(name))) return why_set(why, FAULT_MEMORY, "the name of a file");
     self->manifest.file_count++;
@@ -221,8 +221,8 @@ static int check_one(struct dataset *self, uint64_t position, struct cursor *in,
         raw = take(in, (size_t)hashes * HASH_BYTES);
     if (raw) bytes = take(in, blocks.bytes);
     if (!bytes)
-        return why_set(why, FAULT_FORMAT, "the proof of the sample at position %llu is cut off",
-                       (unsigned long long)position);
+        return why_set(why, FAULT_FORMAT,
+                       "the proof of the sample at position %" PRIu64 " is cut off", position);
     memcpy(path, raw, (size_t)hashes * HASH_BYTES);
     for (uint64_t i = 0; i < blocks.end - blocks.first; i++) {
         const size_t rest = blocks.bytes - (size_t)i * MANIFEST_BLOCK_BYTES;
@@ -231,8 +231,8 @@ static int check_one(struct dataset *self, uint64_t position, struct cursor *in,
     }
     if (!merkle_check_range(&file->root, block_count(file->bytes), blocks.first, blocks.end, leaves,
                             path, (size_t)hashes))
-        return why_set(why, FAULT_DIGEST, "the sample at position %llu is not of the dataset",
-                       (unsigned long long)position);
+        return why_set(why, FAULT_DIGEST,
+                       "the sample at position %" PRIu64 " is not of the dataset", position);
     return samples_decode(&self->samples, &place, bytes + blocks.skip, tokens, why);
 }
 

@@ -1,4 +1,5 @@
 #include "common/data/provider.h"
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum kind { LOCAL, HTTP, FETCH };
@@ -112,10 +113,9 @@ static int fetch(provider_t *self, uint64_t position, uint32_t count, uint32_t *
     for (size_t i = 0; i < count * length; i++)
         if (tokens[i] >= vocab)
             return why_set(why, FAULT_RANGE,
-                           "fetched sample at position %llu: token %zu is %u and"
+                           "fetched sample at position %" PRIu64 ": token %zu is %u and"
                            " the vocabulary ends below %u; the samples are refused",
-                           (unsigned long long)(position + i / length), i % length, tokens[i],
-                           vocab);
+                           (uint64_t)(position + i / length), i % length, tokens[i], vocab);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "common/crypto/merkle.h"
 #include "common/data/block_tree.h"
 #include "common/data/npy.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,9 +110,9 @@ static int check_blocks(const struct window *window, uint64_t at, const uint8_t 
         const uint64_t block = (at + done) / MANIFEST_BLOCK_BYTES % MANIFEST_LEAF_BLOCKS;
         if (!hash_equal(&hash, &leaf[block]))
             return why_set(why, FAULT_DIGEST,
-                           "%s: the block that begins at byte %llu differs from " MANIFEST_NAME
-                           "; nothing is read from it",
-                           name_of(window->self, window->file), (unsigned long long)(at + done));
+                           "%s: the block that begins at byte %" PRIu64
+                           " differs from " MANIFEST_NAME "; nothing is read from it",
+                           name_of(window->self, window->file), (uint64_t)(at + done));
     }
     return 0;
 }
@@ -250,9 +251,9 @@ static int add_file(remote_files_t *self, uint32_t file, struct why *why)
     if (npy_is_name(name)) rc = read_header(self, file, name, why, &npy);
     else if (size % token_bytes)
         rc = why_set(why, FAULT_FORMAT,
-                     "%s has %llu bytes, which is not a multiple of the token size"
+                     "%s has %" PRIu64 " bytes, which is not a multiple of the token size"
                      " %u",
-                     name, (unsigned long long)size, token_bytes);
+                     name, size, token_bytes);
     else npy.tokens = size / token_bytes;
     return rc < 0 ? rc : samples_add(&self->samples, name, npy.offset, npy.tokens, why);
 }
@@ -360,9 +361,9 @@ int remote_files_read(remote_files_t *self, uint64_t position, uint32_t count, u
 {
     if (position > UINT64_MAX - count)
         return why_set(why, FAULT_RANGE,
-                       "%u samples from position %llu: beyond the last position"
+                       "%u samples from position %" PRIu64 ": beyond the last position"
                        " there is",
-                       count, (unsigned long long)position);
+                       count, position);
     for (uint32_t done = 0; done < count;) {
         const struct sample_place place = samples_locate(&self->samples, position + done);
         const uint32_t length = run_length(self, &place, count - done);

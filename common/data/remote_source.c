@@ -1,6 +1,7 @@
 #include "common/data/remote_source.h"
 #include "common/data/manifest.h"
 #include "common/data/samples.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,8 +78,8 @@ static void write_file(const struct remote_source *source, const char *url, uint
 {
     const char *mark = is_numbered(source) ? strstr(url, "{}") : NULL;
     if (mark)
-        snprintf(text, max, "%.*s%0*llu%s", (int)(mark - url), url, (int)source->n_left_pad_zeros,
-                 (unsigned long long)source->start_index + index, mark + 2);
+        snprintf(text, max, "%.*s%0*" PRIu64 "%s", (int)(mark - url), url,
+                 (int)source->n_left_pad_zeros, (uint64_t)source->start_index + index, mark + 2);
     else snprintf(text, max, "%s", url);
 }
 

@@ -4,6 +4,7 @@
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/data/samples.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,9 +40,9 @@ int samples_add(struct samples *self, const char *name, uint64_t offset, uint64_
     const uint64_t samples = tokens ? (tokens - 1) / self->config.seq_len : 0;
     if (samples == 0)
         return why_set(why, FAULT_RANGE,
-                       "%s has %llu tokens; a sample is seq_len + 1 = %zu of"
+                       "%s has %" PRIu64 " tokens; a sample is seq_len + 1 = %zu of"
                        " them",
-                       name, (unsigned long long)tokens, samples_tokens(self));
+                       name, tokens, samples_tokens(self));
     if (self->file_count == SAMPLES_FILES_MAX)
         return why_set(why, FAULT_LIMIT, "%s: more than %d token files", name, SAMPLES_FILES_MAX);
     if (samples >= count_max - self->count)
@@ -116,10 +117,10 @@ int samples_decode(const struct samples *self, const struct sample_place *place,
         tokens[i] = load(bytes + i * size, size);
         if (vocab && tokens[i] >= vocab)
             return why_set(why, FAULT_RANGE,
-                           "%s: token %llu is %u and the vocabulary ends below"
-                           " %u; the sample at position %llu is refused",
-                           self->files[place->file].name, (unsigned long long)(place->token + i),
-                           tokens[i], vocab, (unsigned long long)place->position);
+                           "%s: token %" PRIu64 " is %u and the vocabulary ends below"
+                           " %u; the sample at position %" PRIu64 " is refused",
+                           self->files[place->file].name, (uint64_t)(place->token + i), tokens[i],
+                           vocab, place->position);
     }
     return 0;
 }

@@ -1,5 +1,6 @@
 #include "common/data/token_dir.h"
 #include "common/data/samples.h"
+#include <inttypes.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -109,14 +110,14 @@ int token_dir_read(int fd, const char *path, uint64_t offset, size_t count, void
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
             const int error = errno;
-            return why_set(why, fault_from_errno(error), "cannot read %s at byte %llu: %s", path,
-                           (unsigned long long)(offset + done), strerror(error));
+            return why_set(why, fault_from_errno(error), "cannot read %s at byte %" PRIu64 ": %s",
+                           path, (uint64_t)(offset + done), strerror(error));
         }
         if (got == 0)
             return why_set(why, FAULT_CORRUPT,
-                           "%s ends at byte %llu; it was longer when it was"
+                           "%s ends at byte %" PRIu64 "; it was longer when it was"
                            " opened",
-                           path, (unsigned long long)(offset + done));
+                           path, (uint64_t)(offset + done));
         done += (size_t)got;
     }
     return 0;

@@ -7,6 +7,7 @@
 #include "common/data/npy.h"
 #include "common/data/proof.h"
 #include "common/data/token_dir.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,9 +54,9 @@ static int measure(int fd, const char *path, uint64_t bytes, uint32_t token_byte
     if (npy_is_name(path)) return read_header(fd, path, bytes, token_bytes, why, ret_npy);
     if (bytes % token_bytes)
         return why_set(why, FAULT_FORMAT,
-                       "%s has %llu bytes, which is not a multiple of the token"
+                       "%s has %" PRIu64 " bytes, which is not a multiple of the token"
                        " size %u",
-                       path, (unsigned long long)bytes, token_bytes);
+                       path, bytes, token_bytes);
     *ret_npy = (struct npy){ .tokens = bytes / token_bytes, .token_bytes = token_bytes };
     return 0;
 }
@@ -112,9 +113,8 @@ static int match_manifest(const token_files_t *self, const char *dir, const stru
             return why_set(why, FAULT_DIGEST, "%s has %s where its %s names %s", dir,
                            list->names[i], MANIFEST_NAME, file->name);
         if (file->bytes != (uint64_t)self->stats[i].st_size)
-            return why_set(why, FAULT_DIGEST, "%s/%s has %llu bytes and %s says %llu", dir,
-                           file->name, (unsigned long long)self->stats[i].st_size, MANIFEST_NAME,
-                           (unsigned long long)file->bytes);
+            return why_set(why, FAULT_DIGEST, "%s/%s has %" PRIu64 " bytes and %s says %" PRIu64,
+                           dir, file->name, self->stats[i].st_size, MANIFEST_NAME, file->bytes);
     }
     return 0;
 }
@@ -196,10 +196,9 @@ static int use_file(token_files_t *self, uint32_t file, struct why *why)
         return why_set(why, FAULT_IO, "cannot examine %s: %s", path, strerror(errno));
     if (!is_same(&now, &self->stats[file]))
         return why_set(why, FAULT_CORRUPT,
-                       "%s was changed after it was opened (%llu bytes then,"
-                       " %llu now); restart to read the new file",
-                       path, (unsigned long long)self->stats[file].st_size,
-                       (unsigned long long)now.st_size);
+                       "%s was changed after it was opened (%" PRIu64 " bytes then,"
+                       " %" PRIu64 " now); restart to read the new file",
+                       path, self->stats[file].st_size, now.st_size);
     return 0;
 }
 
@@ -212,9 +211,9 @@ static int check_block(token_files_t *self, uint32_t file, uint64_t block, const
                               &blocks);
     if (rc < 0 || hash_equal(&hash, &blocks[block % MANIFEST_LEAF_BLOCKS])) return rc;
     return why_set(why, FAULT_DIGEST,
-                   "%s: the block that begins at byte %llu differs from " MANIFEST_NAME
+                   "%s: the block that begins at byte %" PRIu64 " differs from " MANIFEST_NAME
                    "; nothing is read from it",
-                   path, (unsigned long long)(block * MANIFEST_BLOCK_BYTES));
+                   path, (uint64_t)(block * MANIFEST_BLOCK_BYTES));
 }
 
 // The blocks that a sample lies in, each checked, end to end in the buffer.
@@ -290,9 +289,9 @@ int token_files_read(token_files_t *self, uint64_t position, uint32_t count, uin
     int rc = 0;
     if (position > UINT64_MAX - count)
         return why_set(why, FAULT_RANGE,
-                       "%u samples from position %llu: beyond the last position"
+                       "%u samples from position %" PRIu64 ": beyond the last position"
                        " there is",
-                       count, (unsigned long long)position);
+                       count, position);
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         rc = read_sample(self, position + i, tokens + i * samples_tokens(&self->samples), why);
     return rc;

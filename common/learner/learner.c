@@ -16,6 +16,7 @@
 #include "common/pace/rounds/rounds_config.h"
 #include "common/learner/state.h"
 #include "common/model/model_tensors.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,11 +95,11 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
         if (free_bytes == 0 || memory.host + beside <= free_bytes) break;
     }
     log_line(LOG_INFO,
-             "learner.memory parameters=%llu host_mib=%llu free_mib=%llu device_mib=%llu "
+             "learner.memory parameters=%" PRIu64 " host_mib=%" PRIu64 " free_mib=%" PRIu64
+             " device_mib=%" PRIu64 " "
              "activations=%s",
-             (unsigned long long)self->floats, (unsigned long long)(memory.host + beside) >> 20,
-             (unsigned long long)free_bytes >> 20, (unsigned long long)memory.device >> 20,
-             config->recompute ? "recomputed" : "kept");
+             self->floats, (uint64_t)(memory.host + beside) >> 20, (uint64_t)free_bytes >> 20,
+             (uint64_t)memory.device >> 20, config->recompute ? "recomputed" : "kept");
     log_line(LOG_INFO, "learner.compute products=%s threads=%u",
              wire_enum_name(&wire_enum_products, self->config.products), options->threads);
     const char *library = gemm_library(config->float32 ? GEMM_FLOAT32 : GEMM_BF16);
@@ -116,8 +117,8 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
     if (free_bytes == 0 || memory.host + beside <= free_bytes) return 0;
     const bool less = options->trains && options->micro_batch > 1;
     return why_set(
-        why, FAULT_MEMORY, "the model needs %llu MiB and there are %llu; %s",
-        (unsigned long long)(memory.host + beside) >> 20, (unsigned long long)free_bytes >> 20,
+        why, FAULT_MEMORY, "the model needs %" PRIu64 " MiB and there are %" PRIu64 "; %s",
+        (uint64_t)(memory.host + beside) >> 20, (uint64_t)free_bytes >> 20,
         less ? "--micro-batch-size 1 takes the least" : "free some, or take a larger machine");
 }
 
@@ -131,8 +132,8 @@ static int take_memory(struct learner *self, struct why *why)
     self->leaves = calloc(self->leaf_count, sizeof *self->leaves);
     self->payload = malloc(payload_bytes(self->form));
     if (!self->spare || !self->leaves || !self->payload)
-        return why_set(why, FAULT_MEMORY, "%llu MiB for a copy of the parameters",
-                       (unsigned long long)beside >> 20);
+        return why_set(why, FAULT_MEMORY, "%" PRIu64 " MiB for a copy of the parameters",
+                       (uint64_t)beside >> 20);
     rc = compute_new(&self->options->device, &self->compute_config, why, &self->compute);
     if (rc == 0) rc = optimizer_begin(self->optimizer, self->compute, why);
     if (rc == 0) self->params = compute_host(self->compute);
@@ -169,9 +170,9 @@ static int build(struct learner *self, const struct wire_config *config, struct 
     self->floats = model_parameter_count(&self->shape);
     if (self->rounds.verification_percent && self->floats > BLOB_BYTES_MAX / sizeof(float))
         return why_set(why, FAULT_LIMIT,
-                       "a model of %llu parameters; the run recomputes results, "
+                       "a model of %" PRIu64 " parameters; the run recomputes results, "
                        "and a residual of more than %zu cannot be revealed",
-                       (unsigned long long)self->floats, BLOB_BYTES_MAX / sizeof(float));
+                       self->floats, BLOB_BYTES_MAX / sizeof(float));
     rc = fill_layout(self, why);
     if (rc == 0) rc = open_optimizer(self, why);
     if (rc == 0) rc = take_memory(self, why);
@@ -228,8 +229,8 @@ static int load_checkpoint(struct learner *self, const struct wire_load *load, s
     const uint64_t epoch = checkpoint_info(checkpoint)->epoch;
     if (epoch <= UINT32_MAX) *ret_epoch = epoch;
     else if (rc == 0)
-        rc = why_set(why, FAULT_RANGE, "%s: epoch %llu, allowed 0..%u; not loaded", load->path,
-                     (unsigned long long)epoch, UINT32_MAX);
+        rc = why_set(why, FAULT_RANGE, "%s: epoch %" PRIu64 ", allowed 0..%u; not loaded",
+                     load->path, epoch, UINT32_MAX);
     checkpoint_close(&checkpoint);
     return rc;
 }
@@ -241,14 +242,14 @@ static int take_staged(struct learner *self, const struct wire_load *load, struc
     uint64_t floats;
     float *vector = blob_store_unstage(self->options->store, load->step, &digest, &floats);
     if (!vector)
-        return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %llu",
-                       (unsigned long long)load->step);
+        return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %" PRIu64, load->step);
     if (floats == self->floats) memcpy(self->params, vector, floats * sizeof *vector);
     free(vector);
     return floats == self->floats
                ? 0
-               : why_set(why, FAULT_FORMAT, "%llu floats were fetched, the model has %llu",
-                         (unsigned long long)floats, (unsigned long long)self->floats);
+               : why_set(why, FAULT_FORMAT,
+                         "%" PRIu64 " floats were fetched, the model has %" PRIu64, floats,
+                         self->floats);
 }
 
 // Replaces the parameters: from the stage, from the run's first model, or from a checkpoint of
@@ -303,8 +304,9 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     self->candidate = (struct hash){ { 0 } };
     memcpy(&rate, &job->lr_bits, sizeof rate);
     if (!self->holding || !self->options->trains || job->step != self->step)
-        return why_set(why, FAULT_RANGE, "asked to train step %llu, step %llu is held",
-                       (unsigned long long)job->step, (unsigned long long)self->step);
+        return why_set(why, FAULT_RANGE,
+                       "asked to train step %" PRIu64 ", step %" PRIu64 " is held", job->step,
+                       self->step);
     int rc = job->from_zero ? optimizer_forget(self->optimizer, why) : 0;
     if (rc == 0) rc = learner_read_samples(self, job, why, &count);
     if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, why, &loss);
@@ -350,8 +352,9 @@ static int apply(struct learner *self, const struct wire_apply *job, struct why 
     struct apply_step step = { .weight_decay = self->config.weight_decay };
     memcpy(&step.rate, &job->lr_bits, sizeof step.rate);
     if (!self->holding || job->step != self->step)
-        return why_set(why, FAULT_RANGE, "asked to apply commit %llu, step %llu is held",
-                       (unsigned long long)job->step, (unsigned long long)self->step);
+        return why_set(why, FAULT_RANGE,
+                       "asked to apply commit %" PRIu64 ", step %" PRIu64 " is held", job->step,
+                       self->step);
     past_applied(&self->past, job);
     const struct past_step *past = &self->past.steps[job->step % PAST_STEPS];
     struct past_results taken;
@@ -407,8 +410,8 @@ void learner_body(struct worker *worker, void *arg)
         case FRAME_PIN:
             if (self->holding && self->step == ((const struct wire_pin *)job.body)->step &&
                 pin(self, &why) < 0)
-                log_line(LOG_WARNING, "learner.not_pinned step=%llu %s",
-                         (unsigned long long)self->step, why.text);
+                log_line(LOG_WARNING, "learner.not_pinned step=%" PRIu64 " %s", self->step,
+                         why.text);
             break;
         default: ensure_failed("a job that a learner knows", __FILE__, __LINE__);
         }

@@ -7,6 +7,7 @@
 #include "common/base/log.h"
 #include "common/data/source.h"
 #include "common/learner/learner_inside.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,14 +150,12 @@ int learner_read_samples(struct learner *self, const struct wire_train *job, str
     uint64_t row = (uint64_t)self->config.seq_len + 1, count = 0;
     for (uint32_t i = 0; i < job->samples_count; i++)
         count += job->samples[i].end - job->samples[i].begin;
-    if (count == 0 || count > 65535)
-        return why_set(why, FAULT_RANGE, "%llu samples", (unsigned long long)count);
+    if (count == 0 || count > 65535) return why_set(why, FAULT_RANGE, "%" PRIu64 " samples", count);
     if (count * row > self->tokens_max) {
         free(self->tokens);
         self->tokens = malloc(count * row * sizeof *self->tokens);
         self->tokens_max = self->tokens ? count * row : 0;
-        if (!self->tokens)
-            return why_set(why, FAULT_MEMORY, "%llu samples", (unsigned long long)count);
+        if (!self->tokens) return why_set(why, FAULT_MEMORY, "%" PRIu64 " samples", count);
     }
     self->data = job->data;
     self->order = job->order;

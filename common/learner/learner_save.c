@@ -9,6 +9,7 @@
 #include "common/learner/learner_inside.h"
 #include "common/learner/state.h"
 #include "common/model/model_config.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +102,7 @@ void learner_save(struct learner *self, const struct wire_save *job)
                                 .epoch = job->epoch,
                                 .step = job->step,
                                 .digest = job->digest };
-    snprintf(saved.name, sizeof saved.name, "step-%08llu", (unsigned long long)job->step);
+    snprintf(saved.name, sizeof saved.name, "step-%08" PRIu64, job->step);
     learner_put_reason(saved.reason, &why);
     failpoint("learner_saved");
     worker_answer(self->worker, FRAME_SAVED, &saved);

@@ -4,6 +4,7 @@
 #include "common/base/log.h"
 #include "common/learner/past.h"
 #include "common/base/ensure.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,8 +52,8 @@ int past_gather(blob_store_t *store, const struct hash *digest, uint64_t floats,
     }
     blob_store_release(&list);
     if (rc < 0 || at == floats) return rc;
-    return why_set(why, FAULT_CORRUPT, "a pinned step of %llu floats, the model has %llu",
-                   (unsigned long long)held, (unsigned long long)floats);
+    return why_set(why, FAULT_CORRUPT,
+                   "a pinned step of %" PRIu64 " floats, the model has %" PRIu64, held, floats);
 }
 
 int past_results_take(blob_store_t *store, const payload_form_t *form, const struct hash *payloads,
@@ -71,8 +72,8 @@ int past_results_take(blob_store_t *store, const payload_form_t *form, const str
                                                                 .payload = ref->bytes,
                                                                 .bytes = ref->count };
         else
-            log_line(LOG_WARNING, "apply.skipped step=%llu result=%u reason=\"%s\"",
-                     (unsigned long long)step, ret->held, bad.text);
+            log_line(LOG_WARNING, "apply.skipped step=%" PRIu64 " result=%u reason=\"%s\"", step,
+                     ret->held, bad.text);
     }
     return 0;
 }
@@ -114,19 +115,17 @@ int past_params(const struct past *self, const struct past_means *means, uint64_
         at = pinned;
     }
     if (!found)
-        return why_set(why, FAULT_NOT_FOUND, "no step before %llu is pinned here",
-                       (unsigned long long)step);
+        return why_set(why, FAULT_NOT_FOUND, "no step before %" PRIu64 " is pinned here", step);
     for (rc = 0; rc == 0 && at < step; at++) {
         const struct past_step *past = &self->steps[at % PAST_STEPS];
         if (!past->payloads || past->step != at)
-            return why_set(why, FAULT_NOT_FOUND, "commit %llu is no longer known here",
-                           (unsigned long long)at);
+            return why_set(why, FAULT_NOT_FOUND, "commit %" PRIu64 " is no longer known here", at);
         rc = apply_again(past, means, why, ret_params);
     }
     if (rc < 0) return rc;
     struct hash root;
     rc = apply_digest(ret_params, means->floats, means->pool, &root);
     if (rc < 0 || hash_equal(&root, digest)) return rc;
-    return why_set(why, FAULT_DIGEST, "the parameters of step %llu are not those of the run",
-                   (unsigned long long)step);
+    return why_set(why, FAULT_DIGEST, "the parameters of step %" PRIu64 " are not those of the run",
+                   step);
 }

@@ -68,10 +68,10 @@ static int check_length(struct store *self, const MDB_envinfo *info, bool readon
     if (file.st_size >= length) return 0;
     if (readonly)
         return why_set(why, FAULT_CORRUPT,
-                       "%s/data.mdb has %lld bytes, its header says %lld: not "
+                       "%s/data.mdb has %" PRId64 " bytes, its header says %" PRId64 ": not "
                        "read; the coordinator checks, when it opens the file, whether anything is "
                        "lost",
-                       self->dir, (long long)file.st_size, (long long)length);
+                       self->dir, (int64_t)file.st_size, (int64_t)length);
     if (ftruncate(fd, length) < 0) return store_fail(self, errno, "lengthening it", why);
     self->short_bytes = (uint64_t)file.st_size;
     return 0;

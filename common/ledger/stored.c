@@ -1,4 +1,5 @@
 #include "common/ledger/stored.h"
+#include <inttypes.h>
 
 int stored_unpack(const char *what, uint64_t number, const void *bytes, size_t count,
                   struct wire_arena *arena, struct why *why, uint16_t *ret_kind,
@@ -9,7 +10,7 @@ int stored_unpack(const char *what, uint64_t number, const void *bytes, size_t c
     arena->used = 0;
     if (wire_unpack_record(bytes, count, WIRE_LOCAL, arena, ret_kind, ret_body, &refusal)) return 0;
     wire_refusal_text(&refusal, text, sizeof text);
-    return why_set(why, FAULT_CORRUPT, "%s %llu: %s", what, (unsigned long long)number, text);
+    return why_set(why, FAULT_CORRUPT, "%s %" PRIu64 ": %s", what, number, text);
 }
 
 int stored_unpack_kind(const char *what, uint64_t number, const void *bytes, size_t count,
@@ -19,6 +20,6 @@ int stored_unpack_kind(const char *what, uint64_t number, const void *bytes, siz
     uint16_t found;
     int rc = stored_unpack(what, number, bytes, count, arena, why, &found, ret_body);
     if (rc < 0 || found == kind) return rc;
-    return why_set(why, FAULT_CORRUPT, "%s %llu: a %s where a %s belongs", what,
-                   (unsigned long long)number, wire_kind_name(found), wire_kind_name(kind));
+    return why_set(why, FAULT_CORRUPT, "%s %" PRIu64 ": a %s where a %s belongs", what, number,
+                   wire_kind_name(found), wire_kind_name(kind));
 }

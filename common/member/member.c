@@ -6,6 +6,7 @@
 #include "common/base/ensure.h"
 #include "common/member/member.h"
 #include "common/run/phase.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -152,9 +153,8 @@ static unsigned hear_run(struct member *self, const struct msg *in, struct outbo
     const struct wire_run *run = in->body;
     if (self->has_run && run->log_seq < self->now.log_seq) return 0; // Older than the known one
     if (!self->has_run || !is_same_stage(run->phase, self->now.phase))
-        outbox_note(out, "run.phase phase=%s epoch=%llu step=%llu",
-                    wire_enum_name(&wire_enum_phase, run->phase), (unsigned long long)run->epoch,
-                    (unsigned long long)run->step);
+        outbox_note(out, "run.phase phase=%s epoch=%" PRIu64 " step=%" PRIu64,
+                    wire_enum_name(&wire_enum_phase, run->phase), run->epoch, run->step);
     self->now = *run;
     self->has_run = true;
     if (run->roster_version > self->roster.version) ask(self, TOPIC_ROSTER, 0, out);

@@ -10,6 +10,7 @@
 // across restarts.
 
 #include "common/member/member.h"
+#include <inttypes.h>
 #include <string.h>
 
 enum { KEEP_EVERY = 16, DOUBTS_SAID = 3 };
@@ -79,10 +80,10 @@ static void doubt(struct member *self, const struct msg *in, struct outbox *out)
     if (++self->doubts != DOUBTS_SAID) return;
     char hex[HASH_HEX];
     outbox_note(out,
-                "coordinator.lacked_quorum incarnation=%llu: it has not shown that its ledger has "
-                "record %llu, chain %.16s; not followed until it does",
-                (unsigned long long)in->incarnation, (unsigned long long)self->position.log_seq,
-                hash_to_hex(&self->position.chain, hex));
+                "coordinator.lacked_quorum incarnation=%" PRIu64
+                ": it has not shown that its ledger has "
+                "record %" PRIu64 ", chain %.16s; not followed until it does",
+                in->incarnation, self->position.log_seq, hash_to_hex(&self->position.chain, hex));
 }
 
 bool member_follows(struct member *self, const struct msg *in, struct outbox *out)

@@ -3,6 +3,7 @@
 // If none of these is true, the replica is ready and the pace may move it.
 
 #include "common/member/replica.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <sysexits.h>
 
@@ -78,10 +79,10 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     // mutant: only a run from step 1 has its parameters in a folder
     if (self->failures >= REPLICA_FAILURES_MAX) {
         outbox_quit(out, EX_UNAVAILABLE,
-                    "the parameters of step %llu (digest %.16s) are not available: no "
+                    "the parameters of step %" PRIu64 " (digest %.16s) are not available: no "
                     "trainer, no checkpointer and no folder here has them; start one that holds "
                     "them, never random ones",
-                    (unsigned long long)run->pin_step, hash_to_hex(&run->pin_digest, hex));
+                    run->pin_step, hash_to_hex(&run->pin_digest, hex));
     } else if (self->resume.path[0] && own_step > 0 && !self->peers_turn) {
         load(self, own_step, self->resume.path, false, out);
     } else if (member->config.genesis[0] && !self->peers_turn &&
@@ -163,9 +164,8 @@ static void hear_fetched_model(struct replica *self, const struct wire_fetched_m
         failed(self, false, fetched->reason, out);
         return;
     }
-    outbox_note(out, "model.fetched step=%llu bytes=%llu holders=%u",
-                (unsigned long long)fetched->step, (unsigned long long)fetched->bytes,
-                fetched->holders);
+    outbox_note(out, "model.fetched step=%" PRIu64 " bytes=%" PRIu64 " holders=%u", fetched->step,
+                fetched->bytes, fetched->holders);
     self->loading = true;
     self->own_folder = false;
     outbox_job(out, PORT_LEARNER, FRAME_LOAD,
@@ -187,8 +187,9 @@ static void start_over(struct replica *self, bool peers_turn)
 void replica_repair(struct replica *self, struct outbox *out)
 {
     char hex[HASH_HEX];
-    outbox_note(out, "model.differs step=%llu ours=%.16s; fetching the intervals that differ",
-                (unsigned long long)self->step, hash_to_hex(&self->digest, hex));
+    outbox_note(out,
+                "model.differs step=%" PRIu64 " ours=%.16s; fetching the intervals that differ",
+                self->step, hash_to_hex(&self->digest, hex));
     if (self->own_folder && self->resume.step == self->step) self->resume.step = RESUME_UNKNOWN;
     // mutant: a replica that is stuck on its own folder tries it again
     start_over(self, true);
@@ -291,13 +292,13 @@ void replica_look(void *state, const struct member_turn *turn)
     if (!self->built || !member->admitted || !member->has_run || self->loading || self->applying)
         return;
     if (self->holding && replica_is_given_up(&member->now, self->step, self->epoch)) {
-        outbox_note(out, "model.restored step=%llu run=%llu; going back with it",
-                    (unsigned long long)self->step, (unsigned long long)member->now.restored_step);
+        outbox_note(out, "model.restored step=%" PRIu64 " run=%" PRIu64 "; going back with it",
+                    self->step, member->now.restored_step);
         if (self->resume.step > member->now.restored_step) self->resume.step = RESUME_UNKNOWN;
         start_over(self, false);
     } else if (self->holding && is_left_behind(self, member, now_ms)) {
-        outbox_note(out, "model.behind step=%llu run=%llu; fetching the pinned step",
-                    (unsigned long long)self->step, (unsigned long long)member->now.step);
+        outbox_note(out, "model.behind step=%" PRIu64 " run=%" PRIu64 "; fetching the pinned step",
+                    self->step, member->now.step);
         // mutant: a replica that is stuck on its own folder tries it again (2)
         start_over(self, true);
     }

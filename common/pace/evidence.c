@@ -5,6 +5,7 @@
 
 #include "common/pace/evidence.h"
 #include "common/base/ensure.h"
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -51,19 +52,17 @@ static bool hear_genesis(struct evidence *self, const struct wire_record_genesis
         return evidence_refuse(
             self, "the run was begun with another configuration than the one beside it");
     if (genesis->seed != rules->run_seed)
-        return evidence_refuse(self, "the run's seed is %llu; its name leads to %llu",
-                               (unsigned long long)genesis->seed,
-                               (unsigned long long)rules->run_seed);
+        return evidence_refuse(self, "the run's seed is %" PRIu64 "; its name leads to %" PRIu64,
+                               genesis->seed, rules->run_seed);
     if (genesis->epoch != rules->first_epoch || genesis->step != rules->first_step ||
         genesis->cursor != rules->first_position ||
         !hash_equal(&genesis->digest, &rules->genesis_digest))
-        return evidence_refuse(
-            self,
-            "the run was begun at epoch %llu, step %llu, sample %llu; the configuration says "
-            "%llu, %llu, %llu (or another digest)",
-            (unsigned long long)genesis->epoch, (unsigned long long)genesis->step,
-            (unsigned long long)genesis->cursor, (unsigned long long)rules->first_epoch,
-            (unsigned long long)rules->first_step, (unsigned long long)rules->first_position);
+        return evidence_refuse(self,
+                               "the run was begun at epoch %" PRIu64 ", step %" PRIu64
+                               ", sample %" PRIu64 "; the configuration says "
+                               "%" PRIu64 ", %" PRIu64 ", %" PRIu64 " (or another digest)",
+                               genesis->epoch, genesis->step, genesis->cursor, rules->first_epoch,
+                               rules->first_step, rules->first_position);
     self->run_seed = genesis->seed;
     self->step = genesis->step;
     return true;
@@ -93,9 +92,8 @@ static bool hear_member(struct evidence *self, const struct wire_member *member)
     const struct wire_member *was = known == NO_MEMBER ? &newcomer : &self->roster.members[known];
     const bool lives_on = known != NO_MEMBER && member->instance == was->instance;
     if (member->joined_number != (lives_on ? was->joined_number : self->number))
-        return evidence_refuse(self, "%s joined in number %llu; the newest is %llu", member->name,
-                               (unsigned long long)member->joined_number,
-                               (unsigned long long)self->number);
+        return evidence_refuse(self, "%s joined in number %" PRIu64 "; the newest is %" PRIu64,
+                               member->name, member->joined_number, self->number);
     roster_put(&self->roster, member);
     return true;
 }
@@ -112,8 +110,8 @@ static bool hear_phase(struct evidence *self, const struct wire_record_phase *re
 static bool hear_restore(struct evidence *self, const struct wire_record_restore *restore)
 {
     if (restore->step > self->step)
-        return evidence_refuse(self, "a restore to step %llu at step %llu",
-                               (unsigned long long)restore->step, (unsigned long long)self->step);
+        return evidence_refuse(self, "a restore to step %" PRIu64 " at step %" PRIu64,
+                               restore->step, self->step);
     self->step = restore->step;
     return true;
 }
@@ -135,10 +133,11 @@ static bool hear(struct evidence *self, uint16_t kind, const void *body)
 bool evidence_hear(struct evidence *self, uint64_t seq, uint16_t kind, const void *body)
 {
     if ((kind == FRAME_RECORD_GENESIS) != (seq == 1))
-        return evidence_refuse(self, "record %llu is a %s: record 1, and no other, is a GENESIS",
-                               (unsigned long long)seq, wire_kind_name(kind));
+        return evidence_refuse(self,
+                               "record %" PRIu64 " is a %s: record 1, and no other, is a GENESIS",
+                               seq, wire_kind_name(kind));
     if (self->pace->verifies(self, kind, body) && hear(self, kind, body)) return true;
     char text[EVIDENCE_TEXT_MAX];
     memcpy(text, self->text, sizeof text);
-    return evidence_refuse(self, "record %llu: %.350s", (unsigned long long)seq, text);
+    return evidence_refuse(self, "record %" PRIu64 ": %.350s", seq, text);
 }

@@ -3,6 +3,7 @@
 // members, then answers.
 
 #include "common/pace/turn.h"
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -23,9 +24,8 @@ void turn_enter(const struct turn *turn, const struct wire_record_phase *record,
     snprintf(whole.cause, sizeof whole.cause, "%s", cause);
     turn_put(turn, FRAME_RECORD_PHASE, &whole);
     turn_arm(turn);
-    outbox_note(turn->out, "phase.entered phase=%s epoch=%llu step=%llu cause=\"%s\"",
-                run_phase_name(run->phase), (unsigned long long)run->epoch,
-                (unsigned long long)run->step, cause);
+    outbox_note(turn->out, "phase.entered phase=%s epoch=%" PRIu64 " step=%" PRIu64 " cause=\"%s\"",
+                run_phase_name(run->phase), run->epoch, run->step, cause);
 }
 
 void turn_arm(const struct turn *turn)

@@ -8,6 +8,7 @@
 #include "common/base/json_file.h"
 #include "common/data/token_dir.h"
 #include "common/text/text_tokens.h"
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,7 @@ static int add_bible(text_tokens_t *tokens, const struct teller *teller, struct 
                        " it");
     if (rc < 0) return rc;
     if (*ret_bytes == 0) return why_set(why, FAULT_FORMAT, "bible printed nothing");
-    tell(teller, "King James Bible: %llu bytes", (unsigned long long)*ret_bytes);
+    tell(teller, "King James Bible: %" PRIu64 " bytes", (uint64_t)*ret_bytes);
     return 0;
 }
 
@@ -87,7 +88,7 @@ static int add_jargon(text_tokens_t *tokens, const char *path, const struct tell
         return 0;
     }
     int rc = add_output(tokens, argv, why, ret_bytes);
-    if (rc == 0) tell(teller, "Jargon File: %llu bytes", (unsigned long long)*ret_bytes);
+    if (rc == 0) tell(teller, "Jargon File: %" PRIu64 " bytes", (uint64_t)*ret_bytes);
     return rc;
 }
 
@@ -107,8 +108,8 @@ static int write_tokens(const char *dir, const char *jargon_path, uint32_t seq_l
     if (rc < 0) return rc;
     result->train_bytes = counts.train;
     result->heldout_bytes = counts.heldout;
-    tell(teller, "%llu bytes to train on, %llu held out", (unsigned long long)counts.train,
-         (unsigned long long)counts.heldout);
+    tell(teller, "%" PRIu64 " bytes to train on, %" PRIu64 " held out", counts.train,
+         counts.heldout);
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "common/data/manifest.h"
 #include "common/data/token_dir.h"
 #include "common/text/tokenizer_json.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -160,16 +161,15 @@ static int write_manifest(const char *folder, uint32_t token_bytes, struct why *
 static int check_length(const text_tokens_t *self, const struct text_counts *counts,
                         struct why *why)
 {
-    const unsigned long long tokens = self->tokens;
+    const uint64_t tokens = self->tokens;
     if (self->config.no_heldout && counts->train == 0)
         return why_set(why, FAULT_RANGE, "the text has no tokens");
     if (self->config.no_heldout || counts->heldout > 0) return 0;
     return why_set(why, FAULT_RANGE,
-                   "the text has %llu tokens; to hold one block of %u out of "
-                   "every %u it needs more than %llu",
+                   "the text has %" PRIu64 " tokens; to hold one block of %u out of "
+                   "every %u it needs more than %" PRIu64,
                    tokens, self->config.block_tokens, self->config.heldout_every,
-                   (unsigned long long)self->config.block_tokens *
-                       (self->config.heldout_every - 1));
+                   (uint64_t)self->config.block_tokens * (self->config.heldout_every - 1));
 }
 
 int text_tokens_finish(text_tokens_t *self, struct why *why, struct text_counts *ret_counts)
@@ -241,10 +241,11 @@ int text_tokens_load(const char *path, size_t bytes_max, struct why *why, uint8_
     if (rc < 0) return rc;
     uint8_t *bytes = NULL;
     if (size % BYTE_TOKEN_BYTES || size / BYTE_TOKEN_BYTES > bytes_max)
-        rc = why_set(why, FAULT_LIMIT, "%s has %llu bytes; it must be even and at most twice %zu",
-                     path, (unsigned long long)size, bytes_max);
+        rc = why_set(why, FAULT_LIMIT,
+                     "%s has %" PRIu64 " bytes; it must be even and at most twice %zu", path, size,
+                     bytes_max);
     else if (!(bytes = malloc(size ? (size_t)size : 1)))
-        rc = why_set(why, FAULT_MEMORY, "%s: %llu bytes", path, (unsigned long long)size);
+        rc = why_set(why, FAULT_MEMORY, "%s: %" PRIu64 " bytes", path, size);
     if (rc == 0) rc = token_dir_read(fd, path, 0, (size_t)size, bytes, why);
     if (rc == 0) rc = squeeze(bytes, (size_t)size / BYTE_TOKEN_BYTES, path, why);
     close(fd);

@@ -4,6 +4,7 @@
 #include "common/base/durable_file.h"
 #include "common/data/token_dir.h"
 #include "common/text/tokenizer_json.h"
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -26,8 +27,8 @@ static int slurp(const char *path, struct why *why, char **ret_text, size_t *ret
     if (rc < 0) return rc;
     char *text = bytes <= TOKENIZER_FILE_MAX ? malloc((size_t)bytes + 1) : NULL;
     if (bytes > TOKENIZER_FILE_MAX)
-        rc = why_set(why, FAULT_LIMIT, "%s has %llu bytes, allowed are %d; refused", path,
-                     (unsigned long long)bytes, TOKENIZER_FILE_MAX);
+        rc = why_set(why, FAULT_LIMIT, "%s has %" PRIu64 " bytes, allowed are %d; refused", path,
+                     bytes, TOKENIZER_FILE_MAX);
     else if (!text) rc = why_set(why, FAULT_MEMORY, "%s", path);
     if (rc == 0) rc = token_dir_read(fd, path, 0, (size_t)bytes, text, why);
     close(fd);

@@ -15,6 +15,7 @@
 #include "common/model/model_tensors.h"
 #include "tests/live/testbed.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,7 +187,7 @@ static struct played play(void **state, const struct expected *expected, uint64_
     char run_id[32], liar[48] = "";
     const uint64_t began_ms = clock_ms();
     const unsigned steps = is_long ? LONG_STEPS : hides ? 2 * SHORT_STEPS : SHORT_STEPS;
-    snprintf(run_id, sizeof run_id, "%s-%llu", expected->kind, (unsigned long long)seed);
+    snprintf(run_id, sizeof run_id, "%s-%" PRIu64, expected->kind, seed);
     struct testbed *bed = *state =
         testbed_new(&(struct testbed_options){ .run_id = run_id,
                                                .trainers = 1,
@@ -212,13 +213,12 @@ static struct played play(void **state, const struct expected *expected, uint64_
     if (!alone) read_ejections(bed, liar, &outcome);
     outcome.loss = held_out_loss(bed);
     outcome.seconds = (double)(clock_ms() - began_ms) / 1000.0;
-    print_message(
-        "%s: first deed in round %llu, ejected in round %llu (%s), honest ejected %u, loss "
-        "%.4f, %llu voids, %llu partial, %.1f s\n",
-        expected->kind, (unsigned long long)outcome.first, (unsigned long long)outcome.ejected,
-        outcome.guilt[0] ? outcome.guilt : "-", outcome.honest_ejected, outcome.loss,
-        (unsigned long long)outcome.end.ledger.voids,
-        (unsigned long long)outcome.end.ledger.partial, outcome.seconds);
+    print_message("%s: first deed in round %" PRIu64 ", ejected in round %" PRIu64
+                  " (%s), honest ejected %u, loss "
+                  "%.4f, %" PRIu64 " voids, %" PRIu64 " partial, %.1f s\n",
+                  expected->kind, outcome.first, outcome.ejected,
+                  outcome.guilt[0] ? outcome.guilt : "-", outcome.honest_ejected, outcome.loss,
+                  outcome.end.ledger.voids, outcome.end.ledger.partial, outcome.seconds);
     return outcome;
 }
 
@@ -227,11 +227,12 @@ static void put_figures(const struct expected *expected, uint64_t seed,
 {
     FILE *out = fopen(getenv("ADVERSARY_OUT"), "a");
     assert_non_null(out);
-    fprintf(out, "%s\t%llu\t%llu\t%llu\t%s\t%u\t%.6f\t%llu\t%llu\t%.1f\n", expected->kind,
-            (unsigned long long)seed, (unsigned long long)outcome->first,
-            (unsigned long long)outcome->ejected, outcome->guilt[0] ? outcome->guilt : "-",
-            outcome->honest_ejected, outcome->loss, (unsigned long long)outcome->end.ledger.voids,
-            (unsigned long long)outcome->end.ledger.partial, outcome->seconds);
+    fprintf(out,
+            "%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%s\t%u\t%.6f\t%" PRIu64 "\t%" PRIu64
+            "\t%.1f\n",
+            expected->kind, seed, outcome->first, outcome->ejected,
+            outcome->guilt[0] ? outcome->guilt : "-", outcome->honest_ejected, outcome->loss,
+            outcome->end.ledger.voids, outcome->end.ledger.partial, outcome->seconds);
     assert_int_equal(fclose(out), 0);
 }
 

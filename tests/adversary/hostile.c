@@ -14,6 +14,7 @@
 #include "common/crypto/merkle.h"
 #include "common/optimizer/result.h"
 #include "common/pace/rounds/rounds_member.h"
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -312,12 +313,11 @@ static void speak(const struct trainer *self, struct outbox *out)
         struct effect *effect = &out->effects[i];
         if (effect->kind == FRAME_REVEAL && kind() == SILENT && begun(self->member.round)) {
             remove_effect(out, i--);
-            outbox_note(out, "hostile.silent round=%llu", (unsigned long long)self->member.round);
+            outbox_note(out, "hostile.silent round=%" PRIu64, self->member.round);
         } else if (effect->kind == FRAME_CLAIM && atomic_load(&done_in) == round) {
             const bool news = effect->port == PORT_NEWS;
             if (news)
-                outbox_note(out, "hostile.result round=%llu kind=%s", (unsigned long long)round,
-                            words[kind()]);
+                outbox_note(out, "hostile.result round=%" PRIu64 " kind=%s", round, words[kind()]);
             if (kind() != EQUIVOCATE) continue;
             if (news) remove_effect(out, i--); // Or all would hear of both
             else if (hears_twin(self, effect->to)) say_another(self, out, effect);
@@ -347,7 +347,7 @@ WRAP(void, trainer_step, void *state, const struct msg *in, struct outbox *out)
         finding.finding = FINDING_DIFFERENT;
         finding.payload.bytes[0] ^= 1;
         heard.body = &finding;
-        outbox_note(out, "hostile.finding round=%llu", (unsigned long long)finding.round);
+        outbox_note(out, "hostile.finding round=%" PRIu64, finding.round);
     }
     __real_trainer_step(state, &heard, out);
     atomic_store(&training, rounds_of(&self->pace)->training.training_round

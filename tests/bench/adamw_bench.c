@@ -6,6 +6,7 @@
 #include "common/kernel/kernels.h"
 #include "common/optimizer/adamw.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,8 +71,8 @@ int main(void)
     memset(v, 0, layout.total * sizeof *v);
     for (uint64_t i = 0; i < layout.total; i++)
         params[i] = 1, gradient[i] = (float)(i % 97) * 1e-3f - 0.04f;
-    printf("AdamW, %llu M parameters (%s), best of %d:\n",
-           (unsigned long long)(layout.total / 1000000), kernels_chosen()->name, REPEATS);
+    printf("AdamW, %" PRIu64 " M parameters (%s), best of %d:\n",
+           (uint64_t)(layout.total / 1000000), kernels_chosen()->name, REPEATS);
     for (uint32_t threads = 1; threads <= 2; threads++) {
         pool_t *pool = pool_new(threads);
         if (!pool) return 1;

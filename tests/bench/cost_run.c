@@ -6,6 +6,7 @@
 #include "common/base/ensure.h"
 #include "tests/bench/plain_zap.h"
 #include "tests/chaos/demo_bed.h"
+#include <inttypes.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,10 +112,10 @@ static void check(struct testbed *bed, const struct cost_kind *kind, const struc
         testbed_fail(bed, "%s: the ledger: %s", kind->name, text);
     if (report.voids || report.partial || report.ejections)
         testbed_fail(bed,
-                     "%s: %llu voids, %llu partial commits, %llu ejections: the machine is "
+                     "%s: %" PRIu64 " voids, %" PRIu64 " partial commits, %" PRIu64
+                     " ejections: the machine is "
                      "too busy to measure on",
-                     kind->name, (unsigned long long)report.voids,
-                     (unsigned long long)report.partial, (unsigned long long)report.ejections);
+                     kind->name, report.voids, report.partial, report.ejections);
 }
 
 void cost_run_measure(const struct cost_kind *kind, unsigned rounds, bool counts,

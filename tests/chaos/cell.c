@@ -6,6 +6,7 @@
 #include "common/base/ensure.h"
 #include "tests/live/testbed.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -207,8 +208,8 @@ static void run(const struct cell *cell, struct cell_result *ret_result)
     else testbed_start(bed, "checkpointer");
     testbed_await_log(bed, "checkpointer", "member.admitted", TESTBED_WAIT_MS);
     const char *holder = hold(bed, cell->phase);
-    print_message("held in %s at commit %llu\n", cell_phases[cell->phase],
-                  (unsigned long long)bed->news.commits);
+    print_message("held in %s at commit %" PRIu64 "\n", cell_phases[cell->phase],
+                  bed->news.commits);
     if (cell->signal) hit(bed, victim_of(cell), cell->signal);
     let_go(bed, cell,
            holder && cell->signal == SIGSTOP && strcmp(holder, victim_of(cell)) == 0

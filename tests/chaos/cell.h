@@ -43,7 +43,7 @@ struct cell_result {
     bool finished; // And all that testbed_finish checks
     double seconds;
     struct hash digest;
-    unsigned long long voids, partial; // Rounds that committed nothing, or less than was dealt
+    uint64_t voids, partial; // Rounds that committed nothing, or less than was dealt
 };
 
 extern const char *const cell_victims[CELL_VICTIMS], *const cell_phases[CELL_PHASES];

@@ -36,6 +36,7 @@
 #include "tests/chaos/soak.h"
 #include "tests/live/testbed.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -226,11 +227,11 @@ static void fill_disk(struct chaos *self, const char *name, bool full)
     struct statvfs disk;
     snprintf(path, sizeof path, "%s/%s", self->bed->dir, name);
     ensure(statvfs(path, &disk) == 0);
-    const unsigned long long used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize;
-    snprintf(options, sizeof options, "size=%llu",
+    const uint64_t used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize;
+    snprintf(options, sizeof options, "size=%" PRIu64,
              full && used ? used
              : full       ? 4096
-                          : (unsigned long long)DISK_MIB << 20);
+                          : (uint64_t)DISK_MIB << 20);
     ensure(mount(NULL, path, NULL, MS_REMOUNT, options) == 0);
 }
 
@@ -302,8 +303,7 @@ static void act(struct chaos *self, const struct chaos_event *event, uint64_t no
     struct testbed_actor *actor = event->victim[0] ? testbed_actor(self->bed, event->victim) : NULL;
     char text[120];
     chaos_event_text(event, text);
-    printf("%7.1f s  commit %-4llu %s\n", seconds_of(self),
-           (unsigned long long)self->bed->news.commits, text);
+    printf("%7.1f s  commit %-4" PRIu64 " %s\n", seconds_of(self), self->bed->news.commits, text);
     fflush(stdout);
     self->done[event->kind]++;
     if (event->ms) later(self, event, now_ms);
@@ -456,8 +456,8 @@ static double run(struct chaos *self, const char *title)
 {
     begin(self);
     struct testbed *bed = self->bed;
-    printf("%s: %llu rounds of %u samples, in %s\n", title, (unsigned long long)self->steps,
-           self->batch, bed->dir);
+    printf("%s: %" PRIu64 " rounds of %u samples, in %s\n", title, self->steps, self->batch,
+           bed->dir);
     while (!testbed_wait(bed, turn, self, due_in_ms(self)))
         if (clock_ms() - self->began_ms > RUN_MS_MAX)
             testbed_fail(bed, "not finished within %d s, %u of %u events done", RUN_MS_MAX / 1000,
@@ -467,9 +467,9 @@ static double run(struct chaos *self, const char *title)
         testbed_wait(bed, turn, self, due_in_ms(self));
     struct testbed_end done = testbed_finish(bed);
     const double goodput = (double)done.ledger.samples / seconds;
-    printf("%s: finished after %.1f s, %llu samples, %.1f samples/s; replicas, ledger and "
+    printf("%s: finished after %.1f s, %" PRIu64 " samples, %.1f samples/s; replicas, ledger and "
            "checkpoint agree\n",
-           title, seconds, (unsigned long long)done.ledger.samples, goodput);
+           title, seconds, done.ledger.samples, goodput);
     end(self);
     return goodput;
 }
@@ -492,18 +492,19 @@ static bool soak(struct chaos *self, uint64_t seconds)
     struct testbed *bed = self->bed;
     soak_begin(&self->soak, bed);
     self->soak_until_ms = self->soak.began_ms + 1000 * seconds;
-    printf("soak: %llu s, an event every %d commits, in %s\n", (unsigned long long)seconds,
-           SOAK_EVENT_ROUNDS, bed->dir);
+    printf("soak: %" PRIu64 " s, an event every %d commits, in %s\n", seconds, SOAK_EVENT_ROUNDS,
+           bed->dir);
     while (!testbed_wait(bed, turn, self, due_in_ms(self))) continue;
     memcpy(self->entered, bed->news.entered, sizeof self->entered);
     while (!testbed_wait(bed, is_calm, self, due_in_ms(self))) continue;
     struct testbed_end done = testbed_stop(bed);
     soak_judge(&self->soak, bed);
     const unsigned events = self->soaked + self->next;
-    printf("%sok %u - %llu s, %u events, %u started again, %llu commits: one digest at every step, "
+    printf("%sok %u - %" PRIu64 " s, %u events, %u started again, %" PRIu64
+           " commits: one digest at every step, "
            "ledger and checkpoint agree, nothing grows\n",
-           events ? "" : "not ", ++tests_told, (unsigned long long)seconds, events, self->restarts,
-           (unsigned long long)done.ledger.commits);
+           events ? "" : "not ", ++tests_told, seconds, events, self->restarts,
+           done.ledger.commits);
     end(self);
     return events > 0;
 }
@@ -519,7 +520,7 @@ static void print_plan(const struct chaos *self)
     for (unsigned i = 0; i < self->count; i++) {
         char text[120];
         chaos_event_text(&self->events[i], text);
-        printf("commit %-4llu %s\n", (unsigned long long)self->events[i].step, text);
+        printf("commit %-4" PRIu64 " %s\n", self->events[i].step, text);
     }
 }
 
@@ -536,10 +537,9 @@ static bool report(const struct chaos *self, double calm, double wild)
            self->met.ended, self->met.went_on, self->met.wrote_nothing);
     if (self->relay) {
         const struct relay_counts n = relay_count(self->relay);
-        printf(
-            "relay: %llu packets, %llu lost, %llu twice, %llu with a bit flipped, %llu overtook\n",
-            (unsigned long long)n.packets, (unsigned long long)n.lost, (unsigned long long)n.twice,
-            (unsigned long long)n.flipped, (unsigned long long)n.overtook);
+        printf("relay: %" PRIu64 " packets, %" PRIu64 " lost, %" PRIu64 " twice, %" PRIu64
+               " with a bit flipped, %" PRIu64 " overtook\n",
+               n.packets, n.lost, n.twice, n.flipped, n.overtook);
     }
     printf("goodput: %.1f of %.1f samples/s, %.0f %%\n", wild, calm, 100 * wild / calm);
     const bool all = self->next == self->asked,
@@ -563,8 +563,8 @@ static uint64_t number(const char *name, uint64_t otherwise, uint64_t least, uin
     const char *text = getenv(name);
     const uint64_t value = text && *text ? strtoull(text, &end, 10) : otherwise;
     if (text && *text && (*end || value < least || value > most)) {
-        fprintf(stderr, "chaos: %s=%s: a number from %llu to %llu\n", name, text,
-                (unsigned long long)least, (unsigned long long)most);
+        fprintf(stderr, "chaos: %s=%s: a number from %" PRIu64 " to %" PRIu64 "\n", name, text,
+                least, most);
         exit(64);
     }
     return value;
@@ -603,8 +603,7 @@ int main(int argc, char **argv)
     // Room at the end: each phase is entered once more after the last event has come up.
     wild.asked = wild.count;
     schedule_draw(seed, wild.count, wild.steps - ROOM_EPOCHS * wild.epoch_rounds, &permits, events);
-    printf("SEED=%llu EVENTS=%u STEPS=%llu\n", (unsigned long long)seed, wild.count,
-           (unsigned long long)wild.steps);
+    printf("SEED=%" PRIu64 " EVENTS=%u STEPS=%" PRIu64 "\n", seed, wild.count, wild.steps);
     if (plan) {
         print_plan(&wild);
         return 0;

@@ -2,6 +2,7 @@
 // (growth.h).
 
 #include "tests/chaos/growth.h"
+#include <inttypes.h>
 #include <dirent.h>
 #include <ftw.h>
 #include <math.h>
@@ -53,14 +54,14 @@ bool growth_exceeds(const struct growth *self, double bound_per_hour)
 static bool read_status(pid_t pid, double *ret_values)
 {
     char path[64], line[256];
-    unsigned long long number;
+    uint64_t number;
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
     FILE *file = fopen(path, "re");
     unsigned found = 0;
     while (file && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "RssAnon: %llu kB", &number) == 1)
+        if (sscanf(line, "RssAnon: %" PRIu64 " kB", &number) == 1)
             ret_values[GROWTH_MEMORY] = 1024 * (double)number, found |= 1;
-        if (sscanf(line, "Threads: %llu", &number) == 1)
+        if (sscanf(line, "Threads: %" PRIu64, &number) == 1)
             ret_values[GROWTH_THREADS] = (double)number, found |= 2;
     }
     if (file) fclose(file);

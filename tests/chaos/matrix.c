@@ -14,6 +14,7 @@
 #include "common/base/ensure.h"
 #include "tests/live/testbed.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,8 +122,8 @@ static void keep(const char *file, const struct cell *cell, unsigned outcome,
         perror(file);
         exit(1);
     }
-    fprintf(out, "%s %s %.1f %llu %llu\n", name, outcomes[outcome], result->seconds, result->voids,
-            result->partial);
+    fprintf(out, "%s %s %.1f %" PRIu64 " %" PRIu64 "\n", name, outcomes[outcome], result->seconds,
+            result->voids, result->partial);
     fclose(out);
     printf("%s: %s, %.1f s\n", name, outcomes[outcome], result->seconds);
     fflush(stdout);

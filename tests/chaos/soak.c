@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "tests/chaos/soak.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,9 +71,9 @@ static void say(struct soak *self, const struct testbed *bed, unsigned events, u
     for (unsigned i = 0; i < bed->actors_count; i++)
         for (unsigned kind = 0; kind < GROWTH_KINDS; kind++)
             sums[kind] += self->actors[i].of[kind].newest;
-    printf("%4.0f min  epoch %llu, %llu commits, %u events, %u started again; ",
-           60 * hours_since(self->began_ms), (unsigned long long)bed->news.run.epoch,
-           (unsigned long long)bed->news.commits, events, restarts);
+    printf("%4.0f min  epoch %" PRIu64 ", %" PRIu64 " commits, %u events, %u started again; ",
+           60 * hours_since(self->began_ms), bed->news.run.epoch, bed->news.commits, events,
+           restarts);
     for (unsigned kind = 0; kind < GROWTH_KINDS; kind++)
         printf("%s %.*f%s%s", kinds[kind].name, kinds[kind].scale > 1,
                sums[kind] / kinds[kind].scale, kinds[kind].unit,
@@ -89,8 +90,8 @@ void soak_watch(struct soak *self, struct testbed *bed, unsigned events, unsigne
         self->commit_ms = now_ms;
     }
     if (now_ms - self->commit_ms > 1000 * SOAK_PATIENCE_S)
-        testbed_fail(bed, "no commit for %d s, after %llu of them", SOAK_PATIENCE_S,
-                     (unsigned long long)self->commits);
+        testbed_fail(bed, "no commit for %d s, after %" PRIu64 " of them", SOAK_PATIENCE_S,
+                     self->commits);
     if (bed->news.entered[PHASE_COOLDOWN] != self->cooldowns) {
         self->cooldowns = bed->news.entered[PHASE_COOLDOWN];
         self->cooldown_commits = self->commits;

@@ -20,6 +20,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/honest.h"
 
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -418,7 +419,7 @@ static void print(const struct talk *talk, const char *way, uint16_t kind, const
 {
     char line[512];
     wire_print(kind, body, line, sizeof line);
-    printf("%8llu  %-24.24s %s\n", (unsigned long long)talk->now_ms, way, line);
+    printf("%8" PRIu64 "  %-24.24s %s\n", talk->now_ms, way, line);
 }
 
 static void hear(struct talk *talk, const struct msg *in)

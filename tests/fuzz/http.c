@@ -5,6 +5,7 @@
 #include "common/data/http_answer.c"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/network.h"
+#include <inttypes.h>
 
 void http_fuzz_print_dictionary(void)
 {
@@ -38,9 +39,8 @@ bool http_fuzz_check(const uint8_t *bytes, size_t count)
         memcpy(line, bytes + at, length);
         ensure(http_answer_hear(line, 1, length, &attempt) == length);
         if (attempt.has_range && value_of(line, length, "Content-Range", value, sizeof value)) {
-            snprintf(canonical, sizeof canonical, "bytes %llu-%llu/%llu",
-                     (unsigned long long)attempt.first, (unsigned long long)attempt.last,
-                     (unsigned long long)attempt.total);
+            snprintf(canonical, sizeof canonical, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64,
+                     attempt.first, attempt.last, attempt.total);
             ensure(strcmp(canonical, value) == 0); // One way to write it, and no other
         }
         free(line);

@@ -7,6 +7,7 @@
 #include "common/net/signed_frame.h"
 #include "common/net/zap.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +123,7 @@ static void a_wrong_server_key_is_said(void **state)
         bed, "trainer0",
         &(struct testbed_launch){ .args = (const char *const[]){ "--server-key", hex, NULL } });
     testbed_await_log(bed, "trainer0", "does not hold the key", 5000);
-    print_message("said after %llu ms\n", (unsigned long long)(clock_ms() - began_ms));
+    print_message("said after %" PRIu64 " ms\n", (uint64_t)(clock_ms() - began_ms));
 }
 
 // ---- actors of the test's own -------------------------------------------------------------------

@@ -5,6 +5,7 @@
 #include "tests/live/testbed.h"
 #include "common/net/zap.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -390,8 +391,7 @@ static void a_truncated_checkpoint_is_passed_over_by_name(void **state)
     testbed_signal(bed, "checkpointer", SIGKILL);
     uint64_t step = bed->news.run.checkpoint_step;
     assert_true(step > 0);
-    snprintf(file, sizeof file, "checkpoints/step-%08llu/model.safetensors",
-             (unsigned long long)step);
+    snprintf(file, sizeof file, "checkpoints/step-%08" PRIu64 "/model.safetensors", step);
     assert_int_equal(truncate(in_dir(bed, file), 5000), 0);
     testbed_start(bed, "checkpointer");
     testbed_await_log(bed, "checkpointer", "checkpoint.damaged step=6", TESTBED_WAIT_MS);

@@ -7,6 +7,7 @@
 #include "tests/live/testbed.h"
 #include "common/base/ensure.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -106,7 +107,7 @@ static void reach(struct testbed *bed, const struct place *p, uint64_t time, con
 {
     char what[96], missing[160];
     const char *name = p->actor;
-    snprintf(what, sizeof what, "%s:%llu:%s", p->name, (unsigned long long)time, action);
+    snprintf(what, sizeof what, "%s:%" PRIu64 ":%s", p->name, time, action);
     if (strcmp(p->name, "blob_load") == 0) hear_an_epoch_begin(bed);
     testbed_signal(bed, name, SIGKILL);
     start_with(bed, name, what);

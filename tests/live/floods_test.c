@@ -15,6 +15,7 @@
 #include "common/net/zap.h"
 #include "common/base/ensure.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -54,20 +55,20 @@ enum {
 struct flood {
     const char *name, *unit, *said; // Said: by the broker's log, of what it did about it; or NULL
     void *(*run)(void *flood);
-    unsigned long mib_max;             // Of the broker; 0: RESIDENT_MIB_MAX
-    bool news;                         // While the coordinator publishes the largest of commits
-    unsigned long long least;          // Of `amount`
-    unsigned long long least_s;        // Or of each second; the short form, on a machine that does
-                                       // other things as well, asks a fifth of it
-    bool refused;                      // As many the broker must have refused; or again a fifth:
-                                       // a connection closed before its handshake is not
-                                       // refused
-    unsigned long long wanted;         // Of this turn, by the two
-    unsigned long long refused_before; // Of the broker's count
+    unsigned long mib_max;   // Of the broker; 0: RESIDENT_MIB_MAX
+    bool news;               // While the coordinator publishes the largest of commits
+    uint64_t least;          // Of `amount`
+    uint64_t least_s;        // Or of each second; the short form, on a machine that does
+                             // other things as well, asks a fifth of it
+    bool refused;            // As many the broker must have refused; or again a fifth:
+                             // a connection closed before its handshake is not
+                             // refused
+    uint64_t wanted;         // Of this turn, by the two
+    uint64_t refused_before; // Of the broker's count
     struct testbed *bed;
     atomic_bool stop;
     int stopped; // An eventfd, readable from then on
-    atomic_ullong amount;
+    _Atomic uint64_t amount;
 };
 
 // Until the flood is stopped, or it is time for more.
@@ -89,7 +90,7 @@ static int dial(const struct flood *flood, unsigned port)
     return -1;
 }
 
-static unsigned long long idle_most; // Established at once
+static uint64_t idle_most; // Established at once
 
 static bool may_hold_idle(void)
 {
@@ -304,7 +305,7 @@ static void *pour(void *arg)
 struct status {
     int fd;
     char env[64];
-    atomic_ullong refused;
+    _Atomic uint64_t refused;
 };
 
 static void *hear_status(void *arg)
@@ -313,10 +314,11 @@ static void *hear_status(void *arg)
     char said[512];
     ssize_t count;
     while ((count = recv(self->fd, said, sizeof said - 1, 0)) > 0) {
-        unsigned long long refused;
+        uint64_t refused;
         said[count] = 0;
         const char *at = strstr(said, " connections, ");
-        if (at && sscanf(at, " connections, %llu refused", &refused) == 1) self->refused = refused;
+        if (at && sscanf(at, " connections, %" PRIu64 " refused", &refused) == 1)
+            self->refused = refused;
     }
     return NULL;
 }
@@ -404,7 +406,7 @@ static struct measured measure(struct testbed *bed, struct own *coordinator, str
     return measured;
 }
 
-static unsigned long long least_of(const struct flood *flood, uint64_t lasts_ms)
+static uint64_t least_of(const struct flood *flood, uint64_t lasts_ms)
 {
     if (flood->least) return flood->least;
     return flood->least_s * lasts_ms / 1000 / (testbed_is_long() ? 1 : SHORT_SHARE);
@@ -438,9 +440,8 @@ static struct measured pour_and_measure(struct testbed *bed, struct own *coordin
     ensure(eventfd_write(flood->stopped, 1) == 0);
     if (flood->run) join_talking(thread, coordinator, trainer);
     close(flood->stopped);
-    print_message("%-18s %12llu %-8s %11llu ms %11llu ms %12lu MiB\n", flood->name,
-                  (unsigned long long)flood->amount, flood->unit, (unsigned long long)m.worst_ms,
-                  (unsigned long long)m.newcomer_ms, m.mib);
+    print_message("%-18s %12" PRIu64 " %-8s %11" PRIu64 " ms %11" PRIu64 " ms %12lu MiB\n",
+                  flood->name, flood->amount, flood->unit, m.worst_ms, m.newcomer_ms, m.mib);
     return m;
 }
 
@@ -521,7 +522,7 @@ static void an_honest_member_is_served(void **state)
             if (m.mib < mib) m.mib = mib;
         }
         if (flood->refused)
-            print_message("%-18s %12llu refused by the broker\n", "",
+            print_message("%-18s %12" PRIu64 " refused by the broker\n", "",
                           status.refused - flood->refused_before);
         whole = whole && is_enough(flood, &status);
         well =

@@ -3,6 +3,7 @@
 
 #include "tests/live/testbed.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -62,8 +63,7 @@ static void start_with_failpoint(struct testbed *bed, const char *call, uint64_t
 {
     char preload[300], point[64];
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s/failpoint.so", bed->live);
-    snprintf(point, sizeof point, "SHOAL_FAILPOINT=%s:%llu:%s", call, (unsigned long long)number,
-             when);
+    snprintf(point, sizeof point, "SHOAL_FAILPOINT=%s:%" PRIu64 ":%s", call, number, when);
     testbed_start_with(
         bed, "coordinator",
         &(struct testbed_launch){ .env = (const char *const[]){ preload, point, NULL } });

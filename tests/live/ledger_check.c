@@ -6,6 +6,7 @@
 #include "common/ledger/ledger.h"
 #include "common/pace/rounds/claims.h"
 #include "common/wire/wire.h"
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,26 +65,28 @@ static int enter(struct check *self, uint8_t phase)
 static int look_round(struct check *self, const struct wire_round *round)
 {
     if (self->open)
-        return bad(self, "round %llu opens before %llu is committed",
-                   (unsigned long long)round->round, (unsigned long long)self->round);
+        return bad(self, "round %" PRIu64 " opens before %" PRIu64 " is committed", round->round,
+                   self->round);
     if (round->round != self->round + 1 || round->step != self->report->commits)
-        return bad(self, "round %llu at step %llu after round %llu and %llu commits",
-                   (unsigned long long)round->round, (unsigned long long)round->step,
-                   (unsigned long long)self->round, (unsigned long long)self->report->commits);
+        return bad(self,
+                   "round %" PRIu64 " at step %" PRIu64 " after round %" PRIu64 " and %" PRIu64
+                   " commits",
+                   round->round, round->step, self->round, self->report->commits);
     if (!hash_equal(&round->previous, &self->last_commit))
-        return bad(self, "round %llu names another commit before it",
-                   (unsigned long long)round->round);
+        return bad(self, "round %" PRIu64 " names another commit before it", round->round);
     if (round->dealt_count > DEALT_MAX) return bad(self, "%u intervals dealt", round->dealt_count);
     self->dealt_samples = 0;
     for (uint32_t i = 0; i < round->dealt_count; i++) {
         self->dealt[i] = round->dealt[i];
         self->dealt_samples += round->dealt[i].end - round->dealt[i].begin;
         if (round->dealt[i].end > POSITIONS_MAX)
-            return bad(self, "position %llu dealt", (unsigned long long)round->dealt[i].end);
+            return bad(self, "position %" PRIu64 " dealt", round->dealt[i].end);
         for (uint64_t p = round->dealt[i].begin; p < round->dealt[i].end; p++)
             if (self->done[p])
-                return bad(self, "sample %llu is dealt in round %llu and was committed before",
-                           (unsigned long long)p, (unsigned long long)round->round);
+                return bad(self,
+                           "sample %" PRIu64 " is dealt in round %" PRIu64
+                           " and was committed before",
+                           p, round->round);
     }
     self->dealt_count = round->dealt_count;
     self->round = round->round;
@@ -111,15 +114,12 @@ static int take_accepted(struct check *self, const struct wire_commit *commit)
              at++, samples++) {
             uint64_t p = position_at(self, at);
             if (p == POSITIONS_MAX)
-                return bad(self, "round %llu accepts what it did not deal",
-                           (unsigned long long)commit->round);
-            if (self->done[p]++)
-                return bad(self, "sample %llu is committed twice", (unsigned long long)p);
+                return bad(self, "round %" PRIu64 " accepts what it did not deal", commit->round);
+            if (self->done[p]++) return bad(self, "sample %" PRIu64 " is committed twice", p);
         }
     if (samples != commit->samples)
-        return bad(self, "commit of step %llu names %llu samples and counts %llu",
-                   (unsigned long long)commit->step, (unsigned long long)samples,
-                   (unsigned long long)commit->samples);
+        return bad(self, "commit of step %" PRIu64 " names %" PRIu64 " samples and counts %" PRIu64,
+                   commit->step, samples, commit->samples);
     self->report->samples += samples;
     self->report->partial += samples < self->dealt_samples;
     return 0;
@@ -129,14 +129,13 @@ static int look_commit(struct check *self, const struct wire_commit *commit)
 {
     struct ledger_report *report = self->report;
     if (!self->open || commit->round != self->round)
-        return bad(self, "commit of round %llu, open is %llu", (unsigned long long)commit->round,
-                   (unsigned long long)(self->open ? self->round : 0));
+        return bad(self, "commit of round %" PRIu64 ", open is %" PRIu64, commit->round,
+                   (uint64_t)(self->open ? self->round : 0));
     if (commit->step != report->commits)
-        return bad(self, "step %llu committed after %llu commits", (unsigned long long)commit->step,
-                   (unsigned long long)report->commits);
+        return bad(self, "step %" PRIu64 " committed after %" PRIu64 " commits", commit->step,
+                   report->commits);
     if (!hash_equal(&commit->previous, &self->last_commit))
-        return bad(self, "the commit of round %llu names another before it",
-                   (unsigned long long)commit->round);
+        return bad(self, "the commit of round %" PRIu64 " names another before it", commit->round);
     self->open = false;
     self->last_commit = commit_hash(commit);
     if (self->phase == PHASE_TRAIN) self->phase = PHASE_WITNESS;
@@ -145,12 +144,12 @@ static int look_commit(struct check *self, const struct wire_commit *commit)
         return commit->accepted_count ? bad(self, "a void accepts") : 0;
     }
     if (3 * commit->votes < 2 * commit->elected || commit->elected == 0)
-        return bad(self, "step %llu committed on %u of %u votes", (unsigned long long)commit->step,
+        return bad(self, "step %" PRIu64 " committed on %u of %u votes", commit->step,
                    commit->votes, commit->elected);
     if (report->digest_step == commit->step && !hash_is_none(&report->digest) &&
         !hash_equal(&report->digest, &commit->base))
-        return bad(self, "step %llu starts from another digest than the one pinned",
-                   (unsigned long long)commit->step);
+        return bad(self, "step %" PRIu64 " starts from another digest than the one pinned",
+                   commit->step);
     if (commit->step < STEPS_MAX) report->base[commit->step] = commit->base;
     report->commits++;
     return take_accepted(self, commit);
@@ -161,21 +160,19 @@ static int look_epoch_end(struct check *self, const struct wire_epoch_end *end)
 {
     uint32_t next = 0;
     if (end->step != self->report->commits)
-        return bad(self, "digest pinned for step %llu after %llu commits",
-                   (unsigned long long)end->step, (unsigned long long)self->report->commits);
-    if (end->undone.cursor > POSITIONS_MAX)
-        return bad(self, "cursor %llu", (unsigned long long)end->undone.cursor);
+        return bad(self, "digest pinned for step %" PRIu64 " after %" PRIu64 " commits", end->step,
+                   self->report->commits);
+    if (end->undone.cursor > POSITIONS_MAX) return bad(self, "cursor %" PRIu64, end->undone.cursor);
     for (uint64_t p = self->report->first_sample; p < end->undone.cursor; p++) {
         while (next < end->undone.returned_count && p >= end->undone.returned[next].end) next++;
         bool returned = next < end->undone.returned_count && p >= end->undone.returned[next].begin;
         if (returned == !!self->done[p])
-            return bad(self, "at step %llu sample %llu is %s", (unsigned long long)end->step,
-                       (unsigned long long)p,
+            return bad(self, "at step %" PRIu64 " sample %" PRIu64 " is %s", end->step, p,
                        returned ? "to be dealt again and was committed" : "lost");
     }
     if (end->samples_done != self->report->samples)
-        return bad(self, "%llu samples done, %llu committed", (unsigned long long)end->samples_done,
-                   (unsigned long long)self->report->samples);
+        return bad(self, "%" PRIu64 " samples done, %" PRIu64 " committed", end->samples_done,
+                   self->report->samples);
     self->report->digest = end->digest;
     self->report->digest_step = end->step;
     return 0;
@@ -191,7 +188,7 @@ static int look(void *arg, const struct record *record)
     self->report->records++;
     if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body,
                             &refusal))
-        return bad(self, "record %llu cannot be read", (unsigned long long)record->seq);
+        return bad(self, "record %" PRIu64 " cannot be read", record->seq);
     if (!evidence_hear(self->evidence, record->seq, kind, body))
         return bad(self, "%s", self->evidence->text);
     switch (kind) {
@@ -201,12 +198,12 @@ static int look(void *arg, const struct record *record)
         return strcmp(((const struct wire_record_genesis *)body)->run, self->run_id) == 0 &&
                        record->seq == 1
                    ? 0
-                   : bad(self, "record %llu is a genesis", (unsigned long long)record->seq);
+                   : bad(self, "record %" PRIu64 " is a genesis", record->seq);
     case FRAME_RECORD_START: {
         uint64_t incarnation = ((const struct wire_record_start *)body)->incarnation;
         if (incarnation <= self->incarnation)
-            return bad(self, "incarnation %llu after %llu", (unsigned long long)incarnation,
-                       (unsigned long long)self->incarnation);
+            return bad(self, "incarnation %" PRIu64 " after %" PRIu64, incarnation,
+                       self->incarnation);
         self->incarnation = incarnation;
         self->report->starts++;
         return 0;
@@ -227,9 +224,7 @@ static int look(void *arg, const struct record *record)
     case FRAME_RECORD_FINDING: self->report->findings++; return 0;
     case FRAME_RECORD_PAUSE:
     case FRAME_RECORD_DATA: return 0;
-    default:
-        return bad(self, "record %llu is a %s", (unsigned long long)record->seq,
-                   wire_kind_name(kind));
+    default: return bad(self, "record %" PRIu64 " is a %s", record->seq, wire_kind_name(kind));
     }
 }
 

@@ -4,6 +4,7 @@
 #include "common/base/clock.h"
 #include "tests/live/testbed.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -36,7 +37,7 @@ static void it_shows_the_state_within_a_second(void **state)
     testbed_await_log(bed, "monitor0", "RoundTrain", 1000);
     testbed_await_log(bed, "monitor0", "ROSTER", 1000);
     uint64_t took_ms = clock_ms() - began_ms;
-    print_message("state after %llu ms\n", (unsigned long long)took_ms);
+    print_message("state after %" PRIu64 " ms\n", took_ms);
     assert_true(took_ms <= 1000);
     testbed_await_log(bed, "monitor0", "COMMIT", TESTBED_WAIT_MS);
     testbed_signal(bed, "monitor0", SIGTERM);
@@ -98,8 +99,8 @@ static void a_stopped_monitor_slows_no_actor(void **state)
     testbed_await_log(bed, "monitor2", "\"kind\":\"RUN\"", 1000);
     testbed_signal(bed, "monitor2", SIGSTOP);
     uint64_t beside_ms = time_steps(bed);
-    print_message("%u steps: %llu ms alone, %llu ms beside a stopped monitor\n", STEPS,
-                  (unsigned long long)alone_ms, (unsigned long long)beside_ms);
+    print_message("%u steps: %" PRIu64 " ms alone, %" PRIu64 " ms beside a stopped monitor\n",
+                  STEPS, alone_ms, beside_ms);
     testbed_signal(bed, "monitor2", SIGKILL);
     struct testbed_end end = testbed_finish(bed);
     assert_int_equal(end.ledger.voids, 0);

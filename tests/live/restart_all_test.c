@@ -4,6 +4,7 @@
 
 #include "tests/live/testbed.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -26,8 +27,8 @@ static void kill_all_and_begin_again(void **state, unsigned snapshot_rounds, boo
                       "four commits after a checkpoint");
     testbed_kill_all(bed);
     uint64_t committed = bed->news.commits, checkpoint = bed->news.run.checkpoint_step;
-    print_message("killed at step %llu, checkpoint of step %llu\n", (unsigned long long)committed,
-                  (unsigned long long)checkpoint);
+    print_message("killed at step %" PRIu64 ", checkpoint of step %" PRIu64 "\n", committed,
+                  checkpoint);
     bed->news.has_run = false;
     testbed_start_all(bed);
     struct testbed_end end = testbed_finish(bed);

@@ -7,6 +7,7 @@
 #include "common/base/ensure.h"
 #include "common/base/process.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +44,7 @@ uint64_t testbed_draw(uint64_t *seed)
 uint64_t testbed_seed(void)
 {
     uint64_t seed = getenv("LIVE_SEED") ? strtoull(getenv("LIVE_SEED"), NULL, 10) : 1;
-    print_message("LIVE_SEED=%llu\n", (unsigned long long)seed);
+    print_message("LIVE_SEED=%" PRIu64 "\n", seed);
     return seed;
 }
 
@@ -214,10 +215,9 @@ void testbed_fail(struct testbed *self, const char *format, ...)
         print_message("---- %s (%s)\n%s", self->actors[i].name,
                       self->actors[i].pid ? "runs" : "ended", tail);
     }
-    print_message("---- phase %s epoch %llu round %llu step %llu\n",
-                  wire_enum_name(&wire_enum_phase, self->news.run.phase),
-                  (unsigned long long)self->news.run.epoch, (unsigned long long)self->news.rounds,
-                  (unsigned long long)self->news.run.step);
+    print_message("---- phase %s epoch %" PRIu64 " round %" PRIu64 " step %" PRIu64 "\n",
+                  wire_enum_name(&wire_enum_phase, self->news.run.phase), self->news.run.epoch,
+                  self->news.rounds, self->news.run.step);
     fail_msg("%s", text);
     abort(); // fail_msg does not return; compilers cannot know
 }
@@ -436,9 +436,8 @@ static void hear_progress(struct testbed *self, const struct wire_progress *prog
         *known = progress->digest;
     } else if (progress->step + 1 == *told && !hash_equal(known, &progress->digest)) {
         char a[HASH_HEX], b[HASH_HEX];
-        testbed_fail(self, "two digests of step %llu: %.16s and %.16s",
-                     (unsigned long long)progress->step, hash_to_hex(known, a),
-                     hash_to_hex(&progress->digest, b));
+        testbed_fail(self, "two digests of step %" PRIu64 ": %.16s and %.16s", progress->step,
+                     hash_to_hex(known, a), hash_to_hex(&progress->digest, b));
     }
 }
 
@@ -486,7 +485,7 @@ void testbed_await(struct testbed *self, testbed_until *until, const void *arg, 
                    const char *what)
 {
     if (!testbed_wait(self, until, arg, timeout_ms))
-        testbed_fail(self, "not within %llu ms: %s", (unsigned long long)timeout_ms, what);
+        testbed_fail(self, "not within %" PRIu64 " ms: %s", timeout_ms, what);
 }
 
 static bool has_step(struct testbed *self, const void *arg)
@@ -497,7 +496,7 @@ static bool has_step(struct testbed *self, const void *arg)
 void testbed_await_step(struct testbed *self, uint64_t step)
 {
     char what[64];
-    snprintf(what, sizeof what, "commit %llu", (unsigned long long)step);
+    snprintf(what, sizeof what, "commit %" PRIu64, step);
     testbed_await(self, has_step, &step, TESTBED_WAIT_MS, what);
 }
 
@@ -509,7 +508,7 @@ static bool has_epoch(struct testbed *self, const void *arg)
 void testbed_await_epoch(struct testbed *self, uint64_t epoch)
 {
     char what[64];
-    snprintf(what, sizeof what, "epoch %llu", (unsigned long long)epoch);
+    snprintf(what, sizeof what, "epoch %" PRIu64, epoch);
     testbed_await(self, has_epoch, &epoch, TESTBED_WAIT_MS, what);
 }
 

@@ -3,6 +3,7 @@
 #include "tests/live/testbed.h"
 #include "common/checkpoint/checkpoint.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,13 +106,12 @@ static void check_ledger(struct testbed *self, struct ledger_report *ret_report)
 static void tell(const struct testbed_end *end, unsigned replicas)
 {
     char hex[HASH_HEX];
-    print_message("%u replicas at %.16s: %llu commits, %llu voids, %llu partial, %llu samples, "
-                  "%llu starts of the "
+    print_message("%u replicas at %.16s: %" PRIu64 " commits, %" PRIu64 " voids, %" PRIu64
+                  " partial, %" PRIu64 " samples, "
+                  "%" PRIu64 " starts of the "
                   "coordinator\n",
-                  replicas, hash_to_hex(&end->ledger.digest, hex),
-                  (unsigned long long)end->ledger.commits, (unsigned long long)end->ledger.voids,
-                  (unsigned long long)end->ledger.partial, (unsigned long long)end->ledger.samples,
-                  (unsigned long long)end->ledger.starts);
+                  replicas, hash_to_hex(&end->ledger.digest, hex), end->ledger.commits,
+                  end->ledger.voids, end->ledger.partial, end->ledger.samples, end->ledger.starts);
 }
 
 struct testbed_end testbed_stop(struct testbed *self)
@@ -124,14 +124,15 @@ struct testbed_end testbed_stop(struct testbed *self)
     const uint64_t step = end.ledger.digest_step;
     end.digest = self->news.digests[step % TESTBED_STEPS_MAX];
     if (self->news.told[step % TESTBED_STEPS_MAX] != step + 1)
-        testbed_fail(self, "no replica told its digest of step %llu, which is on record",
-                     (unsigned long long)step);
+        testbed_fail(self, "no replica told its digest of step %" PRIu64 ", which is on record",
+                     step);
     if (!hash_equal(&end.digest, &end.ledger.digest))
         testbed_fail(self, "the ledger pins another digest than the replicas told");
     const uint64_t newest = newest_checkpoint(self, &saved);
     if (newest < end.ledger.checkpoint_step)
-        testbed_fail(self, "the newest checkpoint is of step %llu, registered is one of %llu",
-                     (unsigned long long)newest, (unsigned long long)end.ledger.checkpoint_step);
+        testbed_fail(self,
+                     "the newest checkpoint is of step %" PRIu64 ", registered is one of %" PRIu64,
+                     newest, end.ledger.checkpoint_step);
     tell(&end, self->options.trainers);
     return end;
 }
@@ -147,7 +148,7 @@ struct testbed_end testbed_finish(struct testbed *self)
     stop_all(self);
     check_ledger(self, &end.ledger);
     if (!end.ledger.finished || end.ledger.commits != self->options.total_steps)
-        testbed_fail(self, "%llu steps in the ledger", (unsigned long long)end.ledger.commits);
+        testbed_fail(self, "%" PRIu64 " steps in the ledger", end.ledger.commits);
     if (replicas && !hash_equal(&end.digest, &end.ledger.digest))
         testbed_fail(self, "the ledger pins another digest than the replicas ended with");
     if (checkpointed) check_checkpoint(self, &end.ledger.digest, end.ledger.commits);

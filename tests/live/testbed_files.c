@@ -6,6 +6,7 @@
 #include "common/data/manifest.h"
 #include "common/model/genesis.h"
 #include "common/model/model_config.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -161,7 +162,7 @@ void testbed_write_state(struct testbed *self, const char *file)
         "global_batch_size_start = %u\nglobal_batch_size_end = %u\nglobal_batch_size_warmup_tokens "
         "= 0\n"
         "verification_percent = %u\nwaiting_for_members_extra_time = 0.2\n"
-        "[progress]\nstep = %u\nepoch_start_data_index = %llu\n"
+        "[progress]\nstep = %u\nepoch_start_data_index = %" PRIu64 "\n"
         "[members]\nlease_time = %g\nheartbeat_time = 0.1\nunhealthy_rounds = 3\n"
         "[witness]\nstandalone = %s\n"
         "[ledger]\nmap_mib_start = 1\nmap_mib_max = %u\n"
@@ -175,10 +176,9 @@ void testbed_write_state(struct testbed *self, const char *file)
         "compression_chunk = 32\ncompression_topk = 8\nquantize_1bit = %s\n",
         o->run_id, o->warmup_s, o->cooldown_s, o->train_s, o->witness_s, o->epoch_rounds,
         o->total_steps, o->min_clients, o->init_min_clients, o->witness_nodes, o->batch, o->batch,
-        o->verification_percent, o->first_step ? o->first_step : 1,
-        (unsigned long long)o->first_sample, o->lease_s, o->witnesses ? "true" : "false",
-        o->map_mib_max, o->snapshot_rounds, o->genesis ? o->genesis : "model",
-        o->full_values ? "false" : "true");
+        o->verification_percent, o->first_step ? o->first_step : 1, o->first_sample, o->lease_s,
+        o->witnesses ? "true" : "false", o->map_mib_max, o->snapshot_rounds,
+        o->genesis ? o->genesis : "model", o->full_values ? "false" : "true");
     testbed_write_file(self, file, text, (size_t)count);
     free(text);
 }

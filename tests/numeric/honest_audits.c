@@ -17,6 +17,7 @@
 #include "common/optimizer/distro_kernels.h"
 #include "common/optimizer/result.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,11 +252,10 @@ static void print_table(const struct counts *counts, uint64_t replicas_differ)
            "residuals differ");
     for (uint32_t i = 0; i < ISAS * ISAS; i++)
         if (counts[i].audits > 0)
-            printf("%-11s %-11s %8llu %16llu %17llu\n", isas[i / ISAS], isas[i % ISAS],
-                   (unsigned long long)counts[i].audits,
-                   (unsigned long long)counts[i].payloads_differ,
-                   (unsigned long long)counts[i].residuals_differ);
-    printf("replicas that differed after a commit: %llu\n", (unsigned long long)replicas_differ);
+            printf("%-11s %-11s %8" PRIu64 " %16" PRIu64 " %17" PRIu64 "\n", isas[i / ISAS],
+                   isas[i % ISAS], counts[i].audits, counts[i].payloads_differ,
+                   counts[i].residuals_differ);
+    printf("replicas that differed after a commit: %" PRIu64 "\n", replicas_differ);
 }
 
 int main(int argc, char **argv)
@@ -288,8 +288,7 @@ int main(int argc, char **argv)
     const bool same = differ == 0 && replicas_differ == 0 && audits >= wanted;
     // One instruction set against itself shows only other numbers of threads, so the test is
     // skipped
-    printf("%s 1 - %llu honest audits, %llu differ%s\n", same ? "ok" : "not ok",
-           (unsigned long long)audits, (unsigned long long)differ,
-           same && present_count == 1 ? " # SKIP only one instruction set" : "");
+    printf("%s 1 - %" PRIu64 " honest audits, %" PRIu64 " differ%s\n", same ? "ok" : "not ok",
+           audits, differ, same && present_count == 1 ? " # SKIP only one instruction set" : "");
     return !same;
 }

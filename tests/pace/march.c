@@ -4,6 +4,7 @@
 #include "common/base/ensure.h"
 #include "common/pace/evidence.h"
 #include "common/pace/pace.h"
+#include <inttypes.h>
 #include <string.h>
 
 // ---- the durable half ---------------------------------------------------------------------------
@@ -247,13 +248,12 @@ static bool verifies(struct evidence *evidence, uint16_t kind, const void *recor
     if (said->step != evidence->step || said->steps == 0 || said->batch == 0 ||
         interval_list_total(said->samples, said->samples_count) !=
             (uint64_t)said->steps * said->batch)
-        return evidence_refuse(evidence, "steps %llu and after do not follow step %llu",
-                               (unsigned long long)said->step, (unsigned long long)evidence->step);
+        return evidence_refuse(evidence, "steps %" PRIu64 " and after do not follow step %" PRIu64,
+                               said->step, evidence->step);
     if (kind == FRAME_RECORD_MARCH) {
         if (said->number != evidence->number + 1 || march_has(march, evidence->step))
-            return evidence_refuse(evidence, "march %llu does not follow march %llu",
-                                   (unsigned long long)said->number,
-                                   (unsigned long long)evidence->number);
+            return evidence_refuse(evidence, "march %" PRIu64 " does not follow march %" PRIu64,
+                                   said->number, evidence->number);
         keep(self, said);
         evidence->number = said->number;
         evidence->counts[0]++;
@@ -263,8 +263,8 @@ static bool verifies(struct evidence *evidence, uint16_t kind, const void *recor
     if (said->number != evidence->number || !march_has(march, end - 1) ||
         march_samples(march, said->step, end, list) != said->samples_count ||
         memcmp(list, said->samples, said->samples_count * sizeof *list) != 0)
-        return evidence_refuse(evidence, "step %llu is not of march %llu",
-                               (unsigned long long)said->step, (unsigned long long)said->number);
+        return evidence_refuse(evidence, "step %" PRIu64 " is not of march %" PRIu64, said->step,
+                               said->number);
     evidence->step = end;
     evidence->counts[1] += said->steps;
     return true;

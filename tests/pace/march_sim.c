@@ -5,6 +5,7 @@
 #include "tests/pace/march.h"
 #include "common/base/ensure.h"
 #include "tests/sim/sim.h"
+#include <inttypes.h>
 #include <string.h>
 
 struct ghost_march {
@@ -82,18 +83,17 @@ static void hear_march(struct sim *sim, const struct wire_march *march)
     hold(point->phase == PHASE_WARMUP || point->phase == PHASE_TRAIN, "phases move as drawn",
          "%s to RoundTrain", run_phase_name(point->phase));
     hold(march->number == point->round + 1 && march->number < ROUNDS_MAX && ghost->ahead == 0,
-         "one march after the other", "%llu after %llu", (unsigned long long)march->number,
-         (unsigned long long)point->round);
+         "one march after the other", "%" PRIu64 " after %" PRIu64, march->number, point->round);
     hold(march->step == point->step && march->epoch == point->epoch && march->steps > 0 &&
              march->step + march->steps <= rules->total_steps &&
              march->step + march->steps < ROUNDS_MAX,
-         "a march begins at the present step", "%llu", (unsigned long long)march->step);
+         "a march begins at the present step", "%" PRIu64, march->step);
     hold(point->phase == PHASE_TRAIN ||
              check_members(ghost, ACTOR_TRAINER, MEMBER_HEALTHY) >= rules->min_clients,
-         "an epoch has min_clients", "march %llu", (unsigned long long)march->number);
+         "an epoch has min_clients", "march %" PRIu64, march->number);
     const uint64_t dealt = check_dealt(sim, march->samples, march->samples_count);
     hold(dealt == (uint64_t)march->steps * march->batch && march->samples_count <= 512,
-         "each step has its samples", "%llu for %u steps", (unsigned long long)dealt, march->steps);
+         "each step has its samples", "%" PRIu64 " for %u steps", dealt, march->steps);
     self->march = *march;
     self->march.samples = self->samples;
     memcpy(self->samples, march->samples, march->samples_count * sizeof *march->samples);
@@ -123,12 +123,10 @@ static void check_held(struct sim *sim, uint64_t end)
     for (uint32_t i = 0; i < sim->ghost.members_count; i++) {
         if (!counts(sim, i)) continue;
         hold(own(sim)->held[i] >= end, "what is committed is held by all that count",
-             "member %u holds %llu of %llu", i, (unsigned long long)own(sim)->held[i],
-             (unsigned long long)end);
+             "member %u holds %" PRIu64 " of %" PRIu64, i, (uint64_t)own(sim)->held[i], end);
         holders++;
     }
-    hold(holders > 0, "what is committed is held by all that count", "nobody holds %llu",
-         (unsigned long long)end);
+    hold(holders > 0, "what is committed is held by all that count", "nobody holds %" PRIu64, end);
 }
 
 static void hear_steps(struct sim *sim, const struct wire_march *steps)
@@ -137,7 +135,7 @@ static void hear_steps(struct sim *sim, const struct wire_march *steps)
     uint64_t said = 0;
     hold(steps->number == check_round(sim) && steps->step == check_step(sim) && steps->steps > 0 &&
              steps->steps <= ghost->ahead,
-         "a commit is of the steps that follow", "%llu", (unsigned long long)steps->step);
+         "a commit is of the steps that follow", "%" PRIu64, steps->step);
     check_held(sim, steps->step + steps->steps);
     for (uint32_t k = 0; k < steps->steps; k++) {
         struct interval list[512];
@@ -149,7 +147,7 @@ static void hear_steps(struct sim *sim, const struct wire_march *steps)
         ghost->ahead--;
     }
     hold(said == interval_list_total(steps->samples, steps->samples_count),
-         "a commit counts its samples", "%llu", (unsigned long long)said);
+         "a commit counts its samples", "%" PRIu64, said);
 }
 
 static void hear_record(struct sim *sim, uint16_t kind, const void *record)
@@ -206,8 +204,7 @@ static void stepped(struct sim *sim, uint8_t id)
     const struct replica *replica = check_replica(node);
     hold(node->role == ACTOR_TRAINER || replica->step <= check_step(sim) ||
              replica->epoch < now(sim)->epoch,
-         "a checkpointer keeps to what is committed", "%s at %llu", node->name,
-         (unsigned long long)replica->step);
+         "a checkpointer keeps to what is committed", "%s at %" PRIu64, node->name, replica->step);
 }
 
 static void rebooted(struct sim *sim, uint8_t id)

@@ -2,6 +2,7 @@
 
 #include "tests/sim/check_guilt.h"
 #include "common/pace/rounds/claims.h"
+#include <inttypes.h>
 #include <string.h>
 
 enum {
@@ -64,18 +65,16 @@ static void check_drawn(struct sim *sim, const struct wire_round *round)
                  hash_equal(&accepted->payload, &audit->payload) &&
                  hash_equal(&accepted->residual_from, &audit->residual_from) &&
                  hash_equal(&accepted->residual_to, &audit->residual_to),
-             "what is audited was committed", "round %llu place %u",
-             (unsigned long long)round->round, i);
-        hold(!accepted->given_up, "nobody answers for what was given up", "round %llu place %u",
-             (unsigned long long)round->round, i);
+             "what is audited was committed", "round %" PRIu64 " place %u", round->round, i);
+        hold(!accepted->given_up, "nobody answers for what was given up",
+             "round %" PRIu64 " place %u", round->round, i);
         hold(check_is_digest(sim, audit->step, &audit->base), "a base is the digest of its step",
-             "audit of step %llu", (unsigned long long)audit->step);
+             "audit of step %" PRIu64, audit->step);
         uint32_t auditor = round->clients[audit->auditor].member;
         hold(auditor != audit->member && (!audit->judges || auditor != audit->accuser),
-             "nobody judges a case of its own", "round %llu place %u",
-             (unsigned long long)round->round, i);
+             "nobody judges a case of its own", "round %" PRIu64 " place %u", round->round, i);
         hold(ghost->members[audit->member].state != MEMBER_EJECTED, "who was ejected is left alone",
-             "round %llu place %u", (unsigned long long)round->round, i);
+             "round %" PRIu64 " place %u", round->round, i);
         if (audit->judges) continue;
         auditors++;
         owed += ghost->members[audit->member].owed > 0;
@@ -88,8 +87,7 @@ static void check_drawn(struct sim *sim, const struct wire_round *round)
          "no more audit than the rules say", "%u of %u", auditors, round->clients_count);
     hold(hash_is_none(&round->audit_lock) ==
              (rounds_config(&sim->plan.rules)->verification_percent == 0),
-         "draws are locked before results are made", "round %llu",
-         (unsigned long long)round->round);
+         "draws are locked before results are made", "round %" PRIu64, round->round);
 }
 
 // What a verdict demands is done, and two claims are punished, before the run goes on.
@@ -98,13 +96,13 @@ static void check_punished(struct sim *sim, uint64_t round)
     struct ghost *ghost = &sim->ghost;
     for (uint32_t i = 0; i < ghost->members_count; i++)
         hold(!(ghost->due >> i & 1) || is_ejected(sim, i), "a verdict is carried out",
-             "member %u, before round %llu", i, (unsigned long long)round);
+             "member %u, before round %" PRIu64, i, round);
     ghost->due = 0;
     for (uint8_t id = 0; id < sim->nodes_count; id++)
         hold(!ghost->twice_round[id] || round <= ghost->twice_round[id] + TWICE_ROUNDS_MAX ||
                  check_ejected(sim, id),
-             "who signs two claims of a round is ejected", "%s, round %llu", sim->nodes[id].name,
-             (unsigned long long)ghost->twice_round[id]);
+             "who signs two claims of a round is ejected", "%s, round %" PRIu64,
+             sim->nodes[id].name, ghost->twice_round[id]);
 }
 
 // Whose residual was not shown, and whom nobody judges any more, is audited once more before it is believed.
@@ -242,8 +240,8 @@ void check_finding(struct sim *sim, const struct wire_record_finding *record)
     struct ghost *ghost = &sim->ghost;
     hold(ghost->round_open && record->round == check_round(sim) &&
              record->place < ghost->audits_count,
-         "a finding is of an audit of the open round", "round %llu place %u",
-         (unsigned long long)record->round, record->place);
+         "a finding is of an audit of the open round", "round %" PRIu64 " place %u", record->round,
+         record->place);
     const struct wire_audit *audit = &ghost->audits[record->place];
     const uint32_t auditor = ghost->clients[audit->auditor];
     struct wire_head head;
@@ -255,14 +253,13 @@ void check_finding(struct sim *sim, const struct wire_record_finding *record)
              head.kind == FRAME_FINDING && key_equal(&head.sender, &ghost->members[auditor].key) &&
              ((const struct wire_finding *)body)->finding == record->finding &&
              hash_equal(&((const struct wire_finding *)body)->result, &audit->result),
-         "a finding is its auditor's, of that result", "round %llu place %u",
-         (unsigned long long)record->round, record->place);
-    hold(record->finding != FINDING_WITHHELD || !hash_is_none(&audit->residual_from),
-         "who began with zero has nothing to withhold", "round %llu place %u",
-         (unsigned long long)record->round, record->place);
-    hold(ghost->findings[record->place] == FINDING_PENDING && record->finding != FINDING_PENDING,
-         "the first finding counts", "round %llu place %u", (unsigned long long)record->round,
+         "a finding is its auditor's, of that result", "round %" PRIu64 " place %u", record->round,
          record->place);
+    hold(record->finding != FINDING_WITHHELD || !hash_is_none(&audit->residual_from),
+         "who began with zero has nothing to withhold", "round %" PRIu64 " place %u", record->round,
+         record->place);
+    hold(ghost->findings[record->place] == FINDING_PENDING && record->finding != FINDING_PENDING,
+         "the first finding counts", "round %" PRIu64 " place %u", record->round, record->place);
     hold(!is_ejected(sim, auditor), "nobody hears an ejected member", "a finding of member %u",
          auditor);
     const bool was_open = audit->judges && !is_judged(ghost, record->place);
@@ -295,7 +292,7 @@ static void check_proof(struct sim *sim, const struct wire_record_ejection *reco
     const struct hash a = claim_hash(&first), b = claim_hash(&second);
     hold(first.round == second.round && !hash_equal(&a, &b) &&
              first.born_unix_ms == second.born_unix_ms && strcmp(first.run, second.run) == 0,
-         "an equivocation is proven", "round %llu", (unsigned long long)record->round);
+         "an equivocation is proven", "round %" PRIu64, record->round);
 }
 
 // Some case of the open round has come to it, by what is on record.
@@ -477,8 +474,7 @@ static void check_rivals(struct sim *sim, uint8_t id, const struct wire_commit *
         const struct ghost_accepted *accepted = accepted_of(&sim->ghost, member, heard->round);
         if (!accepted || hash_equal(&heard->name, &accepted->result)) continue;
         hold(heard->shown > 0, "who holds another claim than the one committed shows it",
-             "%s, of %s in round %llu", node->name, sim->nodes[author].name,
-             (unsigned long long)heard->round);
+             "%s, of %s in round %" PRIu64, node->name, sim->nodes[author].name, heard->round);
         if (heard->round + 1 >= check_round(sim) && can_prove(sim, id))
             must_be_ejected(sim, author, heard->round);
     }
@@ -502,8 +498,8 @@ void check_shown(struct sim *sim, uint8_t id, const struct msg *in)
     }
     for (uint8_t author = 0; author < sim->nodes_count; author++)
         hold(!heard[author].twice || heard[author].shown > 1,
-             "who hears two claims of a round shows them", "%s, of %s in round %llu",
-             sim->nodes[id].name, sim->nodes[author].name, (unsigned long long)heard[author].round);
+             "who hears two claims of a round shows them", "%s, of %s in round %" PRIu64,
+             sim->nodes[id].name, sim->nodes[author].name, heard[author].round);
     const struct member *member = sim->nodes[id].state;
     if (in->kind == FRAME_COMMIT && member_is_coordinator(member, in) && member->has_round &&
         in->incarnation == member->proved_incarnation)
@@ -571,7 +567,7 @@ void check_claim_copy(struct sim *sim)
     for (uint32_t w = 0; sim->unasked_round && w < ghost->committed_by_count; w++) {
         const struct ghost_member *witness = &ghost->members[ghost->committed_by[w]];
         hold(!may_answer(witness) || is_asked(sim, &witness->key),
-             "who may hold the claim that was committed is asked for it", "member %u, round %llu",
-             ghost->committed_by[w], (unsigned long long)sim->unasked_round);
+             "who may hold the claim that was committed is asked for it",
+             "member %u, round %" PRIu64, ghost->committed_by[w], sim->unasked_round);
     }
 }

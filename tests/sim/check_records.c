@@ -6,6 +6,7 @@
 #include "common/base/ensure.h"
 #include "common/run/table.h"
 #include "tests/sim/sim.h"
+#include <inttypes.h>
 #include <string.h>
 
 // The moves that a PHASE record may make. A record of the pace makes steps of Warmup; how those phases end,
@@ -91,9 +92,9 @@ static void hear_phase(struct sim *sim, const struct wire_record_phase *record)
              "an epoch begins with enough members", "%u",
              check_members(ghost, ACTOR_TRAINER, MEMBER_PENDING));
     hold(to != PHASE_FINISHED || point->step >= rules->total_steps,
-         "a run ends when all steps are done", "step %llu", (unsigned long long)point->step);
+         "a run ends when all steps are done", "step %" PRIu64, point->step);
     hold(record->epoch == point->epoch + (from == PHASE_COOLDOWN), "epochs count up",
-         "%llu after %llu", (unsigned long long)record->epoch, (unsigned long long)point->epoch);
+         "%" PRIu64 " after %" PRIu64, record->epoch, point->epoch);
     point->phase = to;
     point->epoch = record->epoch;
     if (to == PHASE_WARMUP) move_trainers(ghost, MEMBER_PENDING, MEMBER_HEALTHY);
@@ -112,13 +113,11 @@ uint64_t check_dealt(struct sim *sim, const struct interval *list, uint32_t list
     uint64_t at = 0, count = 0;
     for (uint32_t i = 0; i < list_count; i++)
         for (uint64_t p = list[i].begin; p < list[i].end; p++, at++, count++) {
-            hold(p < POSITIONS_MAX, "positions stay within the simulation", "%llu",
-                 (unsigned long long)p);
+            hold(p < POSITIONS_MAX, "positions stay within the simulation", "%" PRIu64, p);
             for (; at < p; at++)
                 hold(ghost->samples[at] != TABLE_TODO, "what was returned is dealt first",
-                     "sample %llu was left out", (unsigned long long)at);
-            hold(ghost->samples[p] == TABLE_TODO, "no sample is dealt twice", "sample %llu",
-                 (unsigned long long)p);
+                     "sample %" PRIu64 " was left out", at);
+            hold(ghost->samples[p] == TABLE_TODO, "no sample is dealt twice", "sample %" PRIu64, p);
             ghost->samples[p] = TABLE_PENDING;
             if (p >= ghost->cursor) ghost->cursor = p + 1;
         }
@@ -128,8 +127,8 @@ uint64_t check_dealt(struct sim *sim, const struct interval *list, uint32_t list
 void check_done(struct sim *sim, uint64_t position)
 {
     struct ghost *ghost = &sim->ghost;
-    hold(ghost->samples[position] == TABLE_PENDING, "no sample is committed twice", "sample %llu",
-         (unsigned long long)position);
+    hold(ghost->samples[position] == TABLE_PENDING, "no sample is committed twice",
+         "sample %" PRIu64, position);
     ghost->samples[position] = TABLE_DONE;
     ghost->done_step[position] = (uint16_t)now(ghost)->step;
     ghost->done++;
@@ -144,18 +143,17 @@ void check_position(struct sim *sim, const char *what, uint64_t cursor,
     for (uint32_t i = 0; i < count; i++)
         for (; at < returned[i].end; at++)
             hold((ghost->samples[at] == TABLE_TODO) == (at >= returned[i].begin), what,
-                 "sample %llu", (unsigned long long)at);
-    for (; at < cursor; at++)
-        hold(ghost->samples[at] == TABLE_DONE, what, "sample %llu", (unsigned long long)at);
+                 "sample %" PRIu64, at);
+    for (; at < cursor; at++) hold(ghost->samples[at] == TABLE_DONE, what, "sample %" PRIu64, at);
 }
 
 static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
 {
     struct ghost *ghost = &sim->ghost;
     hold(end->step == now(ghost)->step && !ghost->round_open, "an epoch ends between rounds",
-         "%llu", (unsigned long long)end->step);
+         "%" PRIu64, end->step);
     hold(hash_equal(&end->digest, &ghost->digest[end->step]),
-         "the pinned digest is that of the commits", "step %llu", (unsigned long long)end->step);
+         "the pinned digest is that of the commits", "step %" PRIu64, end->step);
     check_position(sim, "an epoch end has the data position", end->undone.cursor,
                    end->undone.returned, end->undone.returned_count);
     ghost->pin_step = end->step;
@@ -166,8 +164,7 @@ static void hear_checkpoint(struct sim *sim, const struct wire_checkpoint *recor
 {
     hold(record->step <= check_step(sim) &&
              hash_equal(&record->digest, &sim->ghost.digest[record->step]),
-         "a checkpoint is of committed parameters", "step %llu on record",
-         (unsigned long long)record->step);
+         "a checkpoint is of committed parameters", "step %" PRIu64 " on record", record->step);
     if (record->step == check_step(sim))
         sim->ghost.way_back = (struct pin){ .step = record->step, .digest = record->digest };
 }
@@ -179,7 +176,7 @@ static void keep_commits(struct sim *sim, uint16_t kind, const void *record)
     const struct interval steps = pace->commits(kind, record);
     if (interval_length(steps) == 0) return;
     hold(steps.end == now(&sim->ghost)->step && steps.end < ROUNDS_MAX,
-         "a commit is of the steps that follow", "%llu", (unsigned long long)steps.end);
+         "a commit is of the steps that follow", "%" PRIu64, steps.end);
     sim->ghost.commit_of_step[steps.end - 1] = sim->ghost.records;
 }
 
@@ -193,7 +190,7 @@ void check_record(struct sim *sim, uint16_t kind, const void *record, const uint
     now(ghost)->kind = kind;
     now(ghost)->body = hash_of(body, bytes);
     hold((kind == FRAME_RECORD_GENESIS) == (ghost->records == 1), "a log begins once",
-         "record %llu", (unsigned long long)ghost->records);
+         "record %" PRIu64, ghost->records);
     hold(evidence_hear(sim->evidence, ghost->records, kind, record),
          "who has the records can draw again", "%s", sim->evidence->text);
     switch (kind) {
@@ -208,8 +205,8 @@ void check_record(struct sim *sim, uint16_t kind, const void *record, const uint
         break;
     case FRAME_RECORD_PAUSE:
         ghost->pausing = ((const struct wire_record_pause *)record)->pausing;
-        hold(!ghost->pausing || ghost->pause_asked, "only the owner pauses a run", "record %llu",
-             (unsigned long long)ghost->records);
+        hold(!ghost->pausing || ghost->pause_asked, "only the owner pauses a run",
+             "record %" PRIu64, ghost->records);
         break;
     default: sim->pace->hear_record(sim, kind, record);
     }

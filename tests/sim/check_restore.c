@@ -9,6 +9,7 @@
 
 #include "common/run/table.h"
 #include "tests/sim/sim.h"
+#include <inttypes.h>
 #include <string.h>
 
 bool check_may_restore(const struct sim *sim)
@@ -122,26 +123,26 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
 {
     struct ghost *ghost = &sim->ghost;
     struct ghost_point *point = &ghost->points[ghost->records];
-    hold(ghost->restores < ghost->restores_asked, "only the owner takes a run back", "step %llu",
-         (unsigned long long)record->step);
+    hold(ghost->restores < ghost->restores_asked, "only the owner takes a run back",
+         "step %" PRIu64, record->step);
     hold(!ghost->round_open && (point->phase == PHASE_WAITING || point->phase == PHASE_PAUSED),
          "a run goes back between rounds", "%s", run_phase_name(point->phase));
     hold(record->step == ghost->way_back.step && record->step < point->step &&
              hash_equal(&record->digest, &ghost->way_back.digest),
-         "a run goes back to its newest checkpoint", "step %llu of %llu",
-         (unsigned long long)record->step, (unsigned long long)point->step);
-    hold(record->epoch == point->epoch + 1, "epochs count up", "%llu after %llu",
-         (unsigned long long)record->epoch, (unsigned long long)point->epoch);
+         "a run goes back to its newest checkpoint", "step %" PRIu64 " of %" PRIu64, record->step,
+         point->step);
+    hold(record->epoch == point->epoch + 1, "epochs count up", "%" PRIu64 " after %" PRIu64,
+         record->epoch, point->epoch);
     keep_past(sim);
     ghost->restores++;
     ghost->done = return_later(ghost, record->step);
     check_position(sim, "a way back has the data position", record->undone.cursor,
                    record->undone.returned, record->undone.returned_count);
     for (uint64_t p = record->undone.cursor; p < ghost->cursor; p++)
-        hold(ghost->samples[p] == TABLE_TODO, "a way back has the data position", "sample %llu",
-             (unsigned long long)p);
+        hold(ghost->samples[p] == TABLE_TODO, "a way back has the data position", "sample %" PRIu64,
+             p);
     hold(record->samples_done == ghost->done, "a way back has the data position",
-         "%llu samples done", (unsigned long long)record->samples_done);
+         "%" PRIu64 " samples done", record->samples_done);
     ghost->cursor = record->undone.cursor;
     point->epoch = record->epoch;
     point->step = record->step;

@@ -5,6 +5,7 @@
 #include "common/pace/rounds/claims.h"
 #include "common/run/table.h"
 #include "tests/sim/check_guilt.h"
+#include <inttypes.h>
 #include <string.h>
 
 static struct ghost_point *now(struct ghost *ghost) { return &ghost->points[ghost->records]; }
@@ -70,20 +71,20 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
     const struct rules *rules = &sim->plan.rules;
     hold(point->phase == PHASE_WARMUP || point->phase == PHASE_WITNESS, "phases move as drawn",
          "%s to RoundTrain", run_phase_name(point->phase));
-    hold(!ghost->round_open, "one round at a time", "%llu", (unsigned long long)round->round);
+    hold(!ghost->round_open, "one round at a time", "%" PRIu64, round->round);
     hold(round->round == point->round + 1 && round->round < ROUNDS_MAX, "rounds count up",
-         "%llu after %llu", (unsigned long long)round->round, (unsigned long long)point->round);
+         "%" PRIu64 " after %" PRIu64, round->round, point->round);
     hold(round->step == point->step && round->epoch == point->epoch,
-         "a round is of the present step", "%llu", (unsigned long long)round->step);
-    hold(point->step < rules->total_steps, "no round after the last step", "%llu",
-         (unsigned long long)round->round);
+         "a round is of the present step", "%" PRIu64, round->step);
+    hold(point->step < rules->total_steps, "no round after the last step", "%" PRIu64,
+         round->round);
     hold(hash_is_none(&round->base) || hash_equal(&round->base, &ghost->digest[point->step]),
-         "a base is the digest of its step", "round %llu", (unsigned long long)round->round);
+         "a base is the digest of its step", "round %" PRIu64, round->round);
     check_clients(sim, round);
     check_witnesses(sim, round);
     check_audits(sim, round);
     hold(hash_equal(&round->previous, &ghost->last_commit), "each state links the one before",
-         "round %llu", (unsigned long long)round->round);
+         "round %" PRIu64, round->round);
     ghost->audit_lock = round->audit_lock;
     ghost->trainers = round->trainers;
     hold(rounds_config(&sim->plan.rules)->verification_percent == 0 ||
@@ -92,8 +93,8 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
                                     count_cut_off(ghost, point->round),
          "a round counts its trainers", "%u", round->trainers);
     const uint64_t dealt = check_dealt(sim, round->dealt, round->dealt_count);
-    hold(dealt == round->batch_size, "a batch has its size", "%llu of %u",
-         (unsigned long long)dealt, round->batch_size);
+    hold(dealt == round->batch_size, "a batch has its size", "%" PRIu64 " of %u", dealt,
+         round->batch_size);
     point->phase = PHASE_TRAIN;
     point->round = round->round;
     ghost->round_open = true;
@@ -150,7 +151,7 @@ static void check_residual(struct sim *sim, const struct wire_commit *commit,
     hold(hash_is_none(&accepted->residual_from) ||
              ((!ghost->members[member].owed || ghost->clients_count == 1) &&
               hash_equal(&last, &accepted->residual_from)),
-         "nobody invents a residual", "round %llu client %u", (unsigned long long)commit->round,
+         "nobody invents a residual", "round %" PRIu64 " client %u", commit->round,
          accepted->client);
     hold(ghost->accepted_count < CLAIMS_MAX, "a simulation has few claims", "%u",
          ghost->accepted_count);
@@ -172,32 +173,32 @@ static void check_accepted(struct sim *sim, const struct wire_commit *commit,
     hold(accepted->client < ghost->clients_count, "what is accepted is of the round", "client %u",
          accepted->client);
     hold(votes > 0 && 3 * votes >= 2 * ghost->witnesses_count,
-         "a result needs two thirds of the elected", "round %llu client %u: %u of %u",
-         (unsigned long long)commit->round, accepted->client, votes, ghost->witnesses_count);
+         "a result needs two thirds of the elected", "round %" PRIu64 " client %u: %u of %u",
+         commit->round, accepted->client, votes, ghost->witnesses_count);
     hold(accepted->payload_bytes == rounds_config(&sim->plan.rules)->payload_bytes,
-         "every result of the run has one size", "round %llu client %u: %u bytes",
-         (unsigned long long)commit->round, accepted->client, accepted->payload_bytes);
+         "every result of the run has one size", "round %" PRIu64 " client %u: %u bytes",
+         commit->round, accepted->client, accepted->payload_bytes);
     const struct ghost_claim *claim = claim_named(ghost, &accepted->result);
     const struct key *key = &ghost->members[ghost->clients[accepted->client]].key;
     hold(claim && claim->round == commit->round &&
              hash_equal(&claim->payload, &accepted->payload) &&
              key_equal(&sim->nodes[claim->author].key, key),
-         "what is accepted was claimed", "round %llu client %u", (unsigned long long)commit->round,
+         "what is accepted was claimed", "round %" PRIu64 " client %u", commit->round,
          accepted->client);
     hold(hash_equal(&claim->residual_from, &accepted->residual_from) &&
              hash_equal(&claim->residual_to, &accepted->residual_to),
-         "what is accepted was claimed", "residual, round %llu client %u",
-         (unsigned long long)commit->round, accepted->client);
+         "what is accepted was claimed", "residual, round %" PRIu64 " client %u", commit->round,
+         accepted->client);
     hold(ghost->members[ghost->clients[accepted->client]].state != MEMBER_EJECTED,
-         "nothing of an ejected member is accepted", "round %llu client %u",
-         (unsigned long long)commit->round, accepted->client);
+         "nothing of an ejected member is accepted", "round %" PRIu64 " client %u", commit->round,
+         accepted->client);
     hold(rounds_config(&sim->plan.rules)->verification_percent == 0 ||
              ghost->members[ghost->clients[accepted->client]].state == MEMBER_HEALTHY,
-         "who could not be audited is not believed", "round %llu client %u",
-         (unsigned long long)commit->round, accepted->client);
+         "who could not be audited is not believed", "round %" PRIu64 " client %u", commit->round,
+         accepted->client);
     for (uint32_t i = 0; i < ghost->audits_count; i++)
         hold(ghost->audits[i].auditor != accepted->client, "who audits does not train",
-             "round %llu client %u", (unsigned long long)commit->round, accepted->client);
+             "round %" PRIu64 " client %u", commit->round, accepted->client);
     check_wrong(sim, claim);
     check_residual(sim, commit, accepted);
 }
@@ -229,8 +230,8 @@ static void check_voters(struct sim *sim, const struct wire_commit *commit)
     uint32_t heard = 0;
     for (uint32_t w = 0; w < ghost->witnesses_count; w++) heard += ghost->votes[w].voted;
     hold(commit->elected == ghost->witnesses_count && commit->votes <= heard,
-         "each of the elected counts once", "round %llu: %u votes, %u heard of %u",
-         (unsigned long long)commit->round, commit->votes, heard, commit->elected);
+         "each of the elected counts once", "round %" PRIu64 ": %u votes, %u heard of %u",
+         commit->round, commit->votes, heard, commit->elected);
 }
 
 static void keep_step(struct sim *sim, const struct wire_commit *commit)
@@ -246,7 +247,7 @@ static void keep_step(struct sim *sim, const struct wire_commit *commit)
         kept->results[i] = commit->accepted[i].result;
     }
     hold(hash_equal(&commit->base, &ghost->digest[step]), "a base is the digest of its step",
-         "step %llu", (unsigned long long)step);
+         "step %" PRIu64, step);
     ghost->digest[step + 1] =
         digest_after(&ghost->digest[step], kept->payloads, kept->accepted, kept->lr_bits);
     if (step % sim->plan.rules.snapshot_rounds == 0) ghost->pin_step = step;
@@ -260,28 +261,27 @@ static void hear_commit(struct sim *sim, const struct wire_commit *commit)
     uint64_t samples = 0;
     hold(ghost->round_open && commit->round == point->round && commit->step == point->step &&
              commit->epoch == point->epoch,
-         "a commit ends the open round", "%llu", (unsigned long long)commit->round);
+         "a commit ends the open round", "%" PRIu64, commit->round);
     hold(point->phase == PHASE_WITNESS, "phases move as drawn", "a commit in %s",
          run_phase_name(point->phase));
-    hold(commit->lr_bits == ghost->lr_bits, "a commit has its round's rate", "%llu",
-         (unsigned long long)commit->round);
+    hold(commit->lr_bits == ghost->lr_bits, "a commit has its round's rate", "%" PRIu64,
+         commit->round);
     hold((commit->outcome == OUTCOME_COMMITTED) == (commit->accepted_count > 0),
-         "a void accepts nothing", "%llu", (unsigned long long)commit->round);
+         "a void accepts nothing", "%" PRIu64, commit->round);
     hold(hash_equal(&commit->previous, &ghost->last_commit), "each state links the one before",
-         "commit of round %llu", (unsigned long long)commit->round);
+         "commit of round %" PRIu64, commit->round);
     ghost->last_commit = commit_hash(commit);
     check_voters(sim, commit);
     const struct hash lock = hash_of(commit->audit_key.bytes, HASH_BYTES);
     hold(hash_is_none(&ghost->audit_lock) || hash_equal(&lock, &ghost->audit_lock),
-         "the key fits the lock", "round %llu", (unsigned long long)commit->round);
+         "the key fits the lock", "round %" PRIu64, commit->round);
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         check_accepted(sim, commit, &commit->accepted[i]);
         hold(i == 0 || commit->accepted[i].begin >= commit->accepted[i - 1].end,
-             "results stand in order of position", "round %llu", (unsigned long long)commit->round);
+             "results stand in order of position", "round %" PRIu64, commit->round);
         samples += finish(sim, commit->accepted[i].begin, commit->accepted[i].end);
     }
-    hold(samples == commit->samples, "a commit counts its samples", "%llu",
-         (unsigned long long)commit->round);
+    hold(samples == commit->samples, "a commit counts its samples", "%" PRIu64, commit->round);
     return_rest(ghost);
     ghost->round_open = false;
     ghost->committed_round = commit->round;

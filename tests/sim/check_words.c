@@ -5,6 +5,7 @@
 #include "common/run/table.h"
 #include "common/pace/rounds/claims.h"
 #include "tests/sim/check_guilt.h"
+#include <inttypes.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -20,27 +21,25 @@ void check_recorded(struct sim *sim, uint64_t record, const struct effect *effec
          kind);
     const struct stored *stored = &sim->disk.log[record - 1];
     hold(stored->bytes == effect->bytes && memcmp(stored->body, effect->body, effect->bytes) == 0,
-         "what is published is what is on record", "%s, record %llu", kind,
-         (unsigned long long)record);
+         "what is published is what is on record", "%s, record %" PRIu64, kind, record);
 }
 
 static void check_run(struct sim *sim, const struct wire_run *run)
 {
     const struct ghost *ghost = &sim->ghost;
     hold(run->log_seq <= ghost->records, "nothing is published before it is durable",
-         "RUN %llu, on disk %llu", (unsigned long long)run->log_seq,
-         (unsigned long long)ghost->records);
+         "RUN %" PRIu64 ", on disk %" PRIu64, run->log_seq, ghost->records);
     const struct ghost_point *point = &ghost->points[run->log_seq];
     hold(run->phase == point->phase && run->epoch == point->epoch && run->round == point->round &&
              run->step == point->step && run->samples_done == point->samples_done,
-         "what is published is what is on record", "RUN %llu", (unsigned long long)run->log_seq);
+         "what is published is what is on record", "RUN %" PRIu64, run->log_seq);
     hold(run->digest_step > run->step || hash_is_none(&run->digest) ||
              hash_equal(&run->digest, &ghost->digest[run->digest_step]),
-         "a digest is that of its step", "%llu", (unsigned long long)run->digest_step);
+         "a digest is that of its step", "%" PRIu64, run->digest_step);
     hold(run->pin_step <= run->step &&
              (hash_is_none(&run->pin_digest) ||
               hash_equal(&run->pin_digest, &ghost->digest[run->pin_step])),
-         "a digest is that of its step", "pin %llu", (unsigned long long)run->pin_step);
+         "a digest is that of its step", "pin %" PRIu64, run->pin_step);
 }
 
 static void check_roster(struct sim *sim, const struct wire_roster *roster)
@@ -78,18 +77,15 @@ static void check_coordinator(struct sim *sim, const struct effect *effect)
     case FRAME_ADMITTED: check_admitted(sim, body); break;
     case FRAME_EPOCH_END: // To who asks, as it stands; as news, as it is on record
         hold(hash_equal(&end->digest, &ghost->digest[end->step]) && end->step == check_step(sim),
-             "the pinned digest is that of the commits", "step %llu",
-             (unsigned long long)end->step);
+             "the pinned digest is that of the commits", "step %" PRIu64, end->step);
         if (effect->port == PORT_NEWS) check_recorded(sim, ghost->epoch_end_record, effect);
         break;
     case FRAME_ROUND:
-        hold(round->round < ROUNDS_MAX, "rounds count up", "%llu",
-             (unsigned long long)round->round);
+        hold(round->round < ROUNDS_MAX, "rounds count up", "%" PRIu64, round->round);
         check_recorded(sim, ghost->round_record[round->round], effect);
         break;
     case FRAME_COMMIT:
-        hold(commit->round < ROUNDS_MAX, "rounds count up", "%llu",
-             (unsigned long long)commit->round);
+        hold(commit->round < ROUNDS_MAX, "rounds count up", "%" PRIu64, commit->round);
         check_recorded(sim, ghost->commit_record[commit->round], effect);
         break;
     case FRAME_BEAT:
@@ -109,7 +105,7 @@ static bool once(struct sim *sim, struct hash *kept, const struct hash *said, co
         *kept = *said;
         return true;
     }
-    hold(hash_equal(kept, said), invariant, "round %llu", (unsigned long long)round);
+    hold(hash_equal(kept, said), invariant, "round %" PRIu64, round);
     return false;
 }
 
@@ -119,8 +115,8 @@ static void check_share(struct sim *sim, uint8_t id, const struct wire_claim *cl
     const struct ghost *ghost = &sim->ghost;
     const struct ghost_job *job = &ghost->jobs[id];
     if (claim->round != check_round(sim)) return;
-    hold(job->round == claim->round, "a result is of a round that was trained", "round %llu",
-         (unsigned long long)claim->round);
+    hold(job->round == claim->round, "a result is of a round that was trained", "round %" PRIu64,
+         claim->round);
     uint64_t at = 0, count = 0;
     for (uint32_t i = 0; i < ghost->dealt_count; i++)
         for (uint64_t p = ghost->dealt[i].begin; p < ghost->dealt[i].end; p++, at++) {
@@ -128,12 +124,12 @@ static void check_share(struct sim *sim, uint8_t id, const struct wire_claim *cl
             for (uint32_t j = 0; j < job->count; j++)
                 trained |= job->samples[j].begin <= p && p < job->samples[j].end;
             hold(trained == (claim->begin <= at && at < claim->end),
-                 "a result is of the samples it claims", "round %llu sample %llu",
-                 (unsigned long long)claim->round, (unsigned long long)p);
+                 "a result is of the samples it claims", "round %" PRIu64 " sample %" PRIu64,
+                 claim->round, p);
             count += trained;
         }
-    hold(count == job->total, "a result is of the samples it claims", "round %llu",
-         (unsigned long long)claim->round);
+    hold(count == job->total, "a result is of the samples it claims", "round %" PRIu64,
+         claim->round);
 }
 
 static void keep_claim(struct sim *sim, uint8_t id, const struct wire_claim *claim,
@@ -171,8 +167,8 @@ static void check_begun(struct sim *sim, uint8_t id, const struct wire_claim *cl
     const struct hash last = check_residual_of(sim, check_member(sim, id));
     if (claim->round != check_round(sim) || !ghost->round_open || is_liar(sim, id)) return;
     hold(hash_is_none(&claim->residual_from) || hash_equal(&claim->residual_from, &last),
-         "an honest result can be accepted", "%s, round %llu", sim->nodes[id].name,
-         (unsigned long long)claim->round);
+         "an honest result can be accepted", "%s, round %" PRIu64, sim->nodes[id].name,
+         claim->round);
 }
 
 static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *claim)
@@ -183,7 +179,7 @@ static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *cl
     hold(claim->round < ROUNDS_MAX && node->has_journal &&
              node->journal.first.number == claim->round &&
              hash_equal(&node->journal.first.what, &name),
-         "a claim is journalled before it is sent", "round %llu", (unsigned long long)claim->round);
+         "a claim is journalled before it is sent", "round %" PRIu64, claim->round);
     if (!once(sim, &ghost->claimed[id][claim->round], &name, "one claim for each member and round",
               claim->round))
         return;
@@ -203,13 +199,13 @@ static void check_vote(struct sim *sim, uint8_t id, const struct effect *effect)
     struct hash name = hash_of(effect->body, effect->bytes);
     hold(vote->round < ROUNDS_MAX && node->has_journal &&
              node->journal.second.number == vote->round,
-         "a vote is journalled before it is sent", "round %llu", (unsigned long long)vote->round);
+         "a vote is journalled before it is sent", "round %" PRIu64, vote->round);
     if (vote->round <= node->promised_round) return;
     once(sim, &ghost->voted[id][vote->round], &name, "one vote for each member and round",
          vote->round);
     for (uint32_t i = 0; i < vote->seen_count; i++) {
         hold(store_holds(&node->store, &vote->seen[i].payload, vote->seen[i].payload_bytes),
-             "a vote names what is held", "round %llu client %u", (unsigned long long)vote->round,
+             "a vote names what is held", "round %" PRIu64 " client %u", vote->round,
              vote->seen[i].client);
         if (ghost->promised_count < CLAIMS_MAX)
             ghost->promised[ghost->promised_count++] = vote->seen[i].payload;
@@ -364,8 +360,7 @@ static void check_let_go(struct sim *sim, const struct node *node, const struct 
                       !member->admitted || !member->has_run;
     hold(busy || member->now.log_seq < ghost->restore_record || replica->step <= member->now.step ||
              check_is_settled(sim, replica->step, &replica->digest),
-         "what was given up is let go", "%s at %llu", node->name,
-         (unsigned long long)replica->step);
+         "what was given up is let go", "%s at %" PRIu64, node->name, replica->step);
 }
 
 static const struct blobs *blobs_of(const struct node *node)
@@ -383,8 +378,8 @@ static void check_here(struct sim *sim, uint8_t id)
     const struct blobs *blobs = blobs_of(node);
     for (uint32_t i = blobs ? blobs->wanted : 0; blobs && i < blobs->count; i++)
         hold(store_holds(&node->store, &blobs->entries[i].hash, blobs->entries[i].bytes),
-             "what is said to be here is here", "%s: of step %llu", node->name,
-             (unsigned long long)blobs->entries[i].step);
+             "what is said to be here is here", "%s: of step %" PRIu64, node->name,
+             blobs->entries[i].step);
 }
 
 // Rounds, roster, promises and parameters of one run are not taken into another of its name.
@@ -399,13 +394,11 @@ static void check_one_run(struct sim *sim, uint8_t id, const struct member *memb
     hold(member->now.log_seq <= sim->ghost.records, "nobody knows what is not on disk", "%s",
          node->name);
     hold(!member->has_round || member->round <= check_round(sim),
-         "nobody knows what is not on disk", "%s, round %llu", node->name,
-         (unsigned long long)member->round);
+         "nobody knows what is not on disk", "%s, round %" PRIu64, node->name, member->round);
     // The checkpointer may find a folder of the run before, until a commit tells it better.
     hold(node->role != ACTOR_TRAINER || !replica->holding || !member->born_unix_ms ||
              check_was_of_run(sim, replica->step, &replica->digest),
-         "only parameters of the run are held", "%s at %llu", node->name,
-         (unsigned long long)replica->step);
+         "only parameters of the run are held", "%s at %" PRIu64, node->name, replica->step);
 }
 
 void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
@@ -438,7 +431,7 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
     check_room(sim, node);
     if (!replica || !replica->holding) return;
     hold(check_was_digest(sim, replica->step, &replica->digest), "equal steps are equal bits",
-         "%s at %llu", node->name, (unsigned long long)replica->step);
+         "%s at %" PRIu64, node->name, replica->step);
     if (check_is_of_before(sim, id)) return;
     check_let_go(sim, node, member, replica);
     if (sim->pace->stepped) sim->pace->stepped(sim, id);
@@ -458,8 +451,8 @@ void check_loaded(struct sim *sim, uint8_t id)
 {
     const struct learner *learner = &sim->nodes[id].learner;
     hold(check_was_digest(sim, learner->step, &learner->digest),
-         "only committed parameters are loaded", "%s at %llu", sim->nodes[id].name,
-         (unsigned long long)learner->step);
+         "only committed parameters are loaded", "%s at %" PRIu64, sim->nodes[id].name,
+         learner->step);
     sim->ghost.residual[id] = (struct hash){ 0 };
 }
 
@@ -470,8 +463,8 @@ static void check_alone(struct sim *sim, uint8_t id, uint64_t round, const struc
         const struct ghost_job *job = &sim->ghost.jobs[other];
         for (uint32_t i = 0; other != id && job->round == round && i < job->count; i++)
             hold(samples->end <= job->samples[i].begin || samples->begin >= job->samples[i].end,
-                 "a sample has one owner in a round", "round %llu, %s and %s",
-                 (unsigned long long)round, sim->nodes[id].name, sim->nodes[other].name);
+                 "a sample has one owner in a round", "round %" PRIu64 ", %s and %s", round,
+                 sim->nodes[id].name, sim->nodes[other].name);
     }
 }
 
@@ -504,8 +497,8 @@ static void follow_residual(struct sim *sim, uint8_t id, uint64_t step,
                 ghost->residual[id] = claim->residual_to;
     }
     hold(hash_equal(&ghost->residual[id], &learner->residual),
-         "a residual is adopted with its commit, and only then", "%s, commit %llu",
-         sim->nodes[id].name, (unsigned long long)step);
+         "a residual is adopted with its commit, and only then", "%s, commit %" PRIu64,
+         sim->nodes[id].name, step);
 }
 
 void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
@@ -514,15 +507,14 @@ void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
     const char *name = sim->nodes[id].name;
     if (check_is_of_before(sim, id)) return;
     hold(job->step < check_step(sim) || sim->ghost.restores > 0, "nobody is ahead of the ledger",
-         "%s applies %llu", name, (unsigned long long)job->step);
+         "%s applies %" PRIu64, name, job->step);
     const struct ghost_commit *commit = check_commit_to(sim, job->step, &learner->digest);
-    hold(commit, "equal steps are equal bits", "%s at %llu", name,
-         (unsigned long long)learner->step);
+    hold(commit, "equal steps are equal bits", "%s at %" PRIu64, name, learner->step);
     bool same = job->payloads_count == commit->accepted && job->lr_bits == commit->lr_bits;
     for (uint32_t i = 0; same && i < commit->accepted; i++)
         same = hash_equal(&job->payloads[i].hash, &commit->payloads[i]);
-    hold(same, "a replica applies the commit and nothing else", "%s, commit %llu", name,
-         (unsigned long long)job->step);
+    hold(same, "a replica applies the commit and nothing else", "%s, commit %" PRIu64, name,
+         job->step);
     follow_residual(sim, id, job->step, commit);
 }
 
@@ -549,14 +541,14 @@ void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
              i++)
             hold(!hash_equal(&sim->ghost.commits[step].payloads[i], payload) ||
                      is_news(sim, id, step),
-                 "what is still to be applied is not forgotten", "%s, commit %llu",
-                 sim->nodes[id].name, (unsigned long long)step);
+                 "what is still to be applied is not forgotten", "%s, commit %" PRIu64,
+                 sim->nodes[id].name, step);
 }
 
 void check_saved(struct sim *sim, const struct wire_save *job)
 {
     hold(check_was_digest(sim, job->step, &job->digest), "a checkpoint is of committed parameters",
-         "step %llu", (unsigned long long)job->step);
+         "step %" PRIu64, job->step);
 }
 
 // ---- at the end ---------------------------------------------------------------------------------
@@ -570,11 +562,11 @@ static void check_table(struct sim *sim)
     uint64_t done = 0;
     for (uint64_t p = 0; p < ghost->cursor; p++) {
         hold(table_state_at(&run->table, p) == (enum table_state)ghost->samples[p],
-             "no sample is lost", "sample %llu", (unsigned long long)p);
+             "no sample is lost", "sample %" PRIu64, p);
         done += ghost->samples[p] == TABLE_DONE;
     }
     hold(done == ghost->done && done == run->samples_done, "no sample is lost",
-         "%llu done, %llu committed", (unsigned long long)done, (unsigned long long)ghost->done);
+         "%" PRIu64 " done, %" PRIu64 " committed", done, ghost->done);
 }
 
 // A finished run has its last checkpoint, if there is a checkpointer to write it.
@@ -586,7 +578,7 @@ static void check_checkpoint(struct sim *sim)
              check_step(sim) == node->checkpoints[node->checkpoints_count - 1].step &&
              check_is_digest(sim, check_step(sim),
                              &node->checkpoints[node->checkpoints_count - 1].digest),
-         "a finished run is on disk", "%llu steps", (unsigned long long)check_step(sim));
+         "a finished run is on disk", "%" PRIu64 " steps", (uint64_t)check_step(sim));
 }
 
 void check_end(struct sim *sim)
@@ -600,7 +592,7 @@ void check_end(struct sim *sim)
         if (!replica || !node->up || is_liar(sim, i)) continue;
         hold(replica->holding && replica->step == check_step(sim) &&
                  check_is_digest(sim, replica->step, &replica->digest),
-             "all end with the same parameters", "%s at %llu of %llu", node->name,
-             (unsigned long long)replica->step, (unsigned long long)check_step(sim));
+             "all end with the same parameters", "%s at %" PRIu64 " of %" PRIu64, node->name,
+             replica->step, (uint64_t)check_step(sim));
     }
 }

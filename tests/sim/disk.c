@@ -8,6 +8,7 @@
 
 #include "common/base/ensure.h"
 #include "tests/sim/sim.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <stddef.h>
 #include <string.h>
@@ -108,8 +109,8 @@ static void prove(struct sim *self, const struct wire_position *said)
     bool there = beat->log_seq <= disk->count &&
                  hash_equal(&disk->log[beat->log_seq - 1].chain, &beat->chain);
     if (!there && !disk->behind)
-        broken(self, "a coordinator halts only if its disk fell behind", "record %llu of %llu",
-               (unsigned long long)beat->log_seq, (unsigned long long)disk->count);
+        broken(self, "a coordinator halts only if its disk fell behind",
+               "record %" PRIu64 " of %" PRIu64, beat->log_seq, disk->count);
     if (!there) put_back(self);
 }
 
@@ -199,9 +200,7 @@ static uint32_t pack_snapshot(struct sim *self, const struct run *run, uint8_t *
     _Alignas(max_align_t) uint8_t part[RUN_PART_BYTES];
     struct wire_snapshot snapshot = run_to_snapshot(run, part);
     size_t count = wire_pack_record(FRAME_SNAPSHOT, &snapshot, bytes, bytes_max);
-    if (count == 0)
-        broken(self, "a state packs", "snapshot after record %llu",
-               (unsigned long long)run->log_seq);
+    if (count == 0) broken(self, "a state packs", "snapshot after record %" PRIu64, run->log_seq);
     return (uint32_t)count;
 }
 
@@ -232,8 +231,9 @@ void disk_snapshot(struct sim *self)
     if (disk->behind) return;
     if (core->run.log_seq != disk->count ||
         (disk->count && !hash_equal(&core->run.chain, &disk->log[disk->count - 1].chain)))
-        broken(self, "what is true is on disk", "the core has %llu records, the disk %llu",
-               (unsigned long long)core->run.log_seq, (unsigned long long)disk->count);
+        broken(self, "what is true is on disk",
+               "the core has %" PRIu64 " records, the disk %" PRIu64, core->run.log_seq,
+               disk->count);
     if (disk->count >= newest(disk)->seq + self->plan.snapshot_every) write_snapshot(self);
 }
 
@@ -284,8 +284,8 @@ static void cut_torn(struct sim *self)
         disk->count--;
     }
     if (!disk->behind && disk->count != self->ghost.records)
-        broken(self, "recovery is a prefix", "%llu records, %llu were durable",
-               (unsigned long long)disk->count, (unsigned long long)self->ghost.records);
+        broken(self, "recovery is a prefix", "%" PRIu64 " records, %" PRIu64 " were durable",
+               disk->count, self->ghost.records);
     for (int i = 0; i < 2; i++) {
         struct kept_snapshot *kept = &disk->snapshots[i];
         const struct hash hash = hash_of(kept->body, kept->bytes);
@@ -308,15 +308,13 @@ void disk_recover(struct sim *self, struct coordinator *core)
         self->scratch.used = 0;
         if (!wire_unpack_record(snapshot->body, snapshot->bytes, WIRE_LOCAL, &self->scratch, &kind,
                                 &body, &refusal))
-            broken(self, "a snapshot can be read", "after record %llu",
-                   (unsigned long long)snapshot->seq);
+            broken(self, "a snapshot can be read", "after record %" PRIu64, snapshot->seq);
         if (!run_from_snapshot(run, body))
-            broken(self, "a snapshot is of the run's pace", "after record %llu",
-                   (unsigned long long)snapshot->seq);
+            broken(self, "a snapshot is of the run's pace", "after record %" PRIu64, snapshot->seq);
         uint32_t bytes = pack_snapshot(self, run, self->bytes, SCRATCH_BYTES);
         if (bytes != snapshot->bytes || memcmp(self->bytes, snapshot->body, bytes) != 0)
-            broken(self, "a snapshot comes back as it went", "after record %llu",
-                   (unsigned long long)snapshot->seq);
+            broken(self, "a snapshot comes back as it went", "after record %" PRIu64,
+                   snapshot->seq);
     }
     replay(self, run, snapshot->seq);
     if (disk->count) run->chain = disk->log[disk->count - 1].chain;
@@ -328,7 +326,7 @@ void disk_recover(struct sim *self, struct coordinator *core)
     uint32_t again = pack_snapshot(self, whole, self->bytes + half, half);
     if (bytes != again || memcmp(self->bytes, self->bytes + half, bytes) != 0 ||
         !table_equal(&run->table, &whole->table))
-        broken(self, "recovery is the log", "%llu records, snapshot after %llu",
-               (unsigned long long)disk->count, (unsigned long long)snapshot->seq);
+        broken(self, "recovery is the log", "%" PRIu64 " records, snapshot after %" PRIu64,
+               disk->count, snapshot->seq);
     check_rebooted(self, COORDINATOR);
 }

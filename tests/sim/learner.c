@@ -4,6 +4,7 @@
 
 #include "common/base/ensure.h"
 #include "tests/sim/sim.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -417,7 +418,7 @@ static void save(struct sim *self, uint8_t id, const struct wire_save *job)
                                 .epoch = job->epoch,
                                 .step = job->step,
                                 .digest = job->digest };
-    snprintf(saved.name, sizeof saved.name, "step-%08llu", (unsigned long long)job->step);
+    snprintf(saved.name, sizeof saved.name, "step-%08" PRIu64, job->step);
     if (saved.ok) {
         keep_checkpoint(node, job);
         check_saved(self, job);

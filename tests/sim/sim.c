@@ -6,6 +6,7 @@
 
 #include "common/base/ensure.h"
 #include "tests/sim/sim.h"
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,16 +41,14 @@ static void catch_deaths(void)
 
 static void print_seed(const struct sim *self, int rc)
 {
-    printf("seed %-6llu %s%6llu s  steps %-7llu rounds %-4llu commits %-4llu voids %-3llu",
-           (unsigned long long)self->seed, rc ? "BROKEN " : "",
-           (unsigned long long)self->now_ms / 1000, (unsigned long long)self->steps,
-           (unsigned long long)check_round(self), (unsigned long long)check_commits(self),
-           (unsigned long long)self->ghost.voids);
+    printf("seed %-6" PRIu64 " %s%6" PRIu64 " s  steps %-7" PRIu64 " rounds %-4" PRIu64
+           " commits %-4" PRIu64 " voids %-3" PRIu64,
+           self->seed, rc ? "BROKEN " : "", (uint64_t)self->now_ms / 1000, self->steps,
+           (uint64_t)check_round(self), (uint64_t)check_commits(self), self->ghost.voids);
     for (int i = 0; i < FAULT_KINDS; i++)
-        if (self->faults[i])
-            printf(" %s %llu", fault_names[i], (unsigned long long)self->faults[i]);
-    printf("  trace %016llx\n", (unsigned long long)self->trace);
-    if (rc) printf("  seed %llu: %s\n", (unsigned long long)self->seed, self->verdict);
+        if (self->faults[i]) printf(" %s %" PRIu64, fault_names[i], self->faults[i]);
+    printf("  trace %016" PRIx64 "\n", self->trace);
+    if (rc) printf("  seed %" PRIu64 ": %s\n", self->seed, self->verdict);
 }
 
 struct sums {
@@ -79,8 +78,8 @@ static int run_checked(struct sim *self, uint64_t seed)
     uint64_t trace = self->trace;
     rc = sim_run(self, seed);
     if (rc == 0 && self->trace != trace) {
-        snprintf(self->verdict, sizeof self->verdict, "a seed is a run: traces %016llx and %016llx",
-                 (unsigned long long)trace, (unsigned long long)self->trace);
+        snprintf(self->verdict, sizeof self->verdict,
+                 "a seed is a run: traces %016" PRIx64 " and %016" PRIx64, trace, self->trace);
         rc = 1;
     }
     return rc;
@@ -144,18 +143,18 @@ static int run_range(uint64_t first, uint64_t last, bool until_broken)
     while (wait(&status) > 0) lost += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
     double took = seconds(CLOCK_MONOTONIC) - began, virtual_s = (double)sums.virtual_ms / 1000;
     double cpu_s = ((double)sums.cpu_ms + 1) / 1000;
-    printf("%llu seeds in %.1f s: %.1f seeds/s, %.0f virtual seconds a second; %.1f rounds and "
+    printf("%" PRIu64
+           " seeds in %.1f s: %.1f seeds/s, %.0f virtual seconds a second; %.1f rounds and "
            "%.1f commits a seed, "
-           "%llu voids\n",
-           (unsigned long long)sums.seeds, took, (double)sums.seeds / took, virtual_s / took,
+           "%" PRIu64 " voids\n",
+           sums.seeds, took, (double)sums.seeds / took, virtual_s / took,
            (double)sums.rounds / (double)sums.seeds, (double)sums.commits / (double)sums.seeds,
-           (unsigned long long)sums.voids);
+           sums.voids);
     printf("%.0f seeds per core-hour, %.0f virtual seconds to one of a core\n",
            (double)sums.seeds / cpu_s * 3600, virtual_s / cpu_s);
-    for (int i = 0; i < FAULT_KINDS; i++)
-        printf("%s %llu ", fault_names[i], (unsigned long long)sums.faults[i]);
-    printf("\n%llu broken", (unsigned long long)sums.broken);
-    if (sums.broken) printf(", the first is seed %llu", (unsigned long long)sums.first_broken);
+    for (int i = 0; i < FAULT_KINDS; i++) printf("%s %" PRIu64 " ", fault_names[i], sums.faults[i]);
+    printf("\n%" PRIu64 " broken", sums.broken);
+    if (sums.broken) printf(", the first is seed %" PRIu64, sums.first_broken);
     printf(lost ? ", %d of the workers died\n" : "\n", lost);
     return sums.broken || lost;
 }
@@ -166,7 +165,7 @@ static int run_canary(struct sim *self)
     enum { CANARY_SEEDS = 20 };
     for (uint64_t seed = 1; seed <= CANARY_SEEDS; seed++)
         if (sim_run(self, seed) && strncmp(self->verdict, "no honest member is ejected", 27) == 0) {
-            printf("the canary dies at seed %llu: %s\n", (unsigned long long)seed, self->verdict);
+            printf("the canary dies at seed %" PRIu64 ": %s\n", seed, self->verdict);
             return 0;
         }
     printf("the canary lives: three of four lie, and nothing was noticed in %d seeds\n",

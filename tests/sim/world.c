@@ -2,6 +2,7 @@
 
 #include "common/base/ensure.h"
 #include "tests/sim/sim.h"
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,9 +40,8 @@ _Noreturn void broken(struct sim *self, const char *invariant, const char *forma
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    snprintf(self->verdict, sizeof self->verdict, "%s at %llu.%03llu s: %s", invariant,
-             (unsigned long long)self->now_ms / 1000, (unsigned long long)self->now_ms % 1000,
-             text);
+    snprintf(self->verdict, sizeof self->verdict, "%s at %" PRIu64 ".%03" PRIu64 " s: %s",
+             invariant, (uint64_t)self->now_ms / 1000, (uint64_t)self->now_ms % 1000, text);
     longjmp(self->broken, 1);
 }
 
@@ -148,8 +148,7 @@ static void first_messages(struct sim *self, uint8_t id)
             if (replica_is_newer(pin->step, pin->epoch, newest->step, newest->epoch)) newest = pin;
         }
         struct wire_load resume = { .step = newest->step };
-        snprintf(resume.path, sizeof resume.path, "checkpoints/step-%08llu",
-                 (unsigned long long)resume.step);
+        snprintf(resume.path, sizeof resume.path, "checkpoints/step-%08" PRIu64, resume.step);
         node_hear(self, id, FRAME_RESUME, &resume);
     }
     if (node->up) inherit(self, id);
@@ -229,8 +228,8 @@ static void print(const struct sim *self, uint8_t id, const char *arrow, const c
 {
     char line[1024];
     wire_print(kind, body, line, sizeof line);
-    printf("%7llu.%03llu  %-22.22s %s %-22.22s %s\n", (unsigned long long)self->now_ms / 1000,
-           (unsigned long long)self->now_ms % 1000, self->nodes[id].name, arrow, other, line);
+    printf("%7" PRIu64 ".%03" PRIu64 "  %-22.22s %s %-22.22s %s\n", (uint64_t)self->now_ms / 1000,
+           (uint64_t)self->now_ms % 1000, self->nodes[id].name, arrow, other, line);
 }
 
 static const char *port_name(const struct effect *effect)
@@ -272,8 +271,8 @@ static void count_wake(struct sim *self, struct node *node)
 {
     if (self->now_ms >= node->wakes_ms + 1000) node->wakes_ms = self->now_ms, node->wakes = 0;
     if (++node->wakes > WAKES_MAX)
-        broken(self, "no timer spins", "%s wakes %llu times in a second", node->name,
-               (unsigned long long)node->wakes);
+        broken(self, "no timer spins", "%s wakes %" PRIu64 " times in a second", node->name,
+               node->wakes);
 }
 
 void node_step(struct sim *self, uint8_t id, struct msg *in)
@@ -599,10 +598,11 @@ static void live(struct sim *self)
             self->now_ms > due && since < COMMITS_AFTER_HEAL && check_phase(self) != PHASE_FINISHED;
         if (late || self->now_ms > end_ms)
             broken(self, "once healed, the run gets on",
-                   "%llu commits, %llu of them since, in %llu s, round %llu, phase %s",
-                   (unsigned long long)check_step(self), (unsigned long long)since,
-                   (unsigned long long)(self->now_ms - self->plan.heal_ms) / 1000,
-                   (unsigned long long)check_round(self), run_phase_name(check_phase(self)));
+                   "%" PRIu64 " commits, %" PRIu64 " of them since, in %" PRIu64
+                   " s, round %" PRIu64 ", phase %s",
+                   (uint64_t)check_step(self), since,
+                   (uint64_t)(self->now_ms - self->plan.heal_ms) / 1000,
+                   (uint64_t)check_round(self), run_phase_name(check_phase(self)));
     }
     bool finished = check_phase(self) == PHASE_FINISHED;
     for (uint64_t until = self->now_ms + SETTLE_MS; finished && self->now_ms < until;)

@@ -3,6 +3,7 @@
 
 #include "tests/storage/storm.h"
 #include "common/base/ensure.h"
+#include <inttypes.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,13 +94,13 @@ static bool judge_opened(struct ledger *ledger, uint64_t seed, const struct posi
     tally->head = head;
     if (head.seq > 0 && ledger_each(ledger, looking.next, look, &looking, why) < 0) {
         if (!why->text[0])
-            why_set(why, FAULT_DIGEST, "record %llu is not what was written",
-                    (unsigned long long)looking.next - 1);
+            why_set(why, FAULT_DIGEST, "record %" PRIu64 " is not what was written",
+                    (uint64_t)looking.next - 1);
         return false;
     }
     if (looking.next != head.seq + 1 || head.seq > confirmed->seq + STORM_TRANSACTION_MAX) {
-        why_set(why, FAULT_CORRUPT, "records up to %llu, head %llu",
-                (unsigned long long)looking.next - 1, (unsigned long long)head.seq);
+        why_set(why, FAULT_CORRUPT, "records up to %" PRIu64 ", head %" PRIu64,
+                (uint64_t)looking.next - 1, head.seq);
         return false;
     }
     tally->unacknowledged += head.seq > confirmed->seq;
@@ -129,8 +130,8 @@ bool storm_judge(const char *dir, uint64_t seed, const struct position *confirme
     ledger_close(&ledger);
     if (good || refused) return true;
     tally->lost++;
-    fprintf(stderr, "# lost: seed %llu, record %llu was confirmed: %s\n", (unsigned long long)seed,
-            (unsigned long long)confirmed->seq, why.text);
+    fprintf(stderr, "# lost: seed %" PRIu64 ", record %" PRIu64 " was confirmed: %s\n", seed,
+            confirmed->seq, why.text);
     return false;
 }
 

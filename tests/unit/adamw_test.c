@@ -4,6 +4,7 @@
 #include "common/optimizer/adamw.h"
 #include "tests/test.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -63,8 +64,8 @@ static void assert_near(const char *what, uint32_t step, uint64_t i, float ours,
                         double apart)
 {
     if (!(fabs((double)ours - theirs) <= 2e-6 * fabs(theirs) + apart))
-        fail_msg("step %u, %s %llu: %.9g, torch has %.9g", step, what, (unsigned long long)i,
-                 (double)ours, theirs);
+        fail_msg("step %u, %s %" PRIu64 ": %.9g, torch has %.9g", step, what, i, (double)ours,
+                 theirs);
 }
 
 // tests/numeric/adamw/make_golden.py tells the layout of the file.

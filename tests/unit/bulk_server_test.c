@@ -5,6 +5,7 @@
 #include "tests/unit/bulk_counts.h"
 #include "tests/unit/bulk_fixture.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -305,8 +306,8 @@ static int read_samples(void *arg, uint64_t position, uint32_t count, uint32_t *
         tokens[i] = (uint32_t)position * (SEQ_LEN + 1) + i;
     return position + count <= missing_from
                ? 0
-               : why_set(reason, FAULT_NOT_FOUND, "position %llu:\nnot in this file",
-                         (unsigned long long)position);
+               : why_set(reason, FAULT_NOT_FOUND, "position %" PRIu64 ":\nnot in this file",
+                         position);
 }
 
 // Proofs are common/data's: here the bytes are the tokens.

@@ -1,6 +1,7 @@
 // choices_test -- multiple-choice questions: what is read, what is asked, and scores that were
 // computed by hand.
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 static size_t largest; // Bytes that choices.c asked for at once
@@ -241,9 +242,8 @@ static void scores_are_those_computed_by_hand(void **state)
         for (uint32_t window = 6; window <= 64; window += 58) {
             const struct choices_result result = score_text(cases[i].text, window);
             if (result.right != cases[i].right || result.right_normalized != cases[i].normalized)
-                fail_msg("case %zu: %llu right, %llu normalized", i,
-                         (unsigned long long)result.right,
-                         (unsigned long long)result.right_normalized);
+                fail_msg("case %zu: %" PRIu64 " right, %" PRIu64 " normalized", i, result.right,
+                         result.right_normalized);
         }
     }
     assert_true(fabs(choices_stderr(3, 10) - sqrt(0.3 * 0.7 / 9)) < 1e-12);

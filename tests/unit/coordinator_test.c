@@ -20,6 +20,7 @@
 #include "common/run/dataset.h"
 #include "common/wire/wire_table.h"
 #include "tests/test.h"
+#include <inttypes.h>
 #include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -386,7 +387,7 @@ static void begin(struct talk *self)
 static void hear(struct talk *self, char *line)
 {
     char from[16], kind_name[32], name[ACTOR_NAME_MAX + 1] = "";
-    unsigned long long at_ms;
+    uint64_t at_ms;
     int used = 0;
     static union {
         struct wire_join join;
@@ -395,7 +396,8 @@ static void hear(struct talk *self, char *line)
         uint8_t bytes[4096];
     } body;
     static struct vote_parts parts;
-    assert_int_equal(sscanf(line, "@ %llu %15s > %31s %n", &at_ms, from, kind_name, &used), 3);
+    assert_int_equal(sscanf(line, "@ %" PRIu64 " %15s > %31s %n", &at_ms, from, kind_name, &used),
+                     3);
     uint16_t kind = wire_kind_from_name(kind_name);
     assert_true(kind && wire_table_frame(kind)->record->size <= sizeof body);
     memset(&body, 0, sizeof body);

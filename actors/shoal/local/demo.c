@@ -13,6 +13,7 @@
 #include "actors/shoal/local/testnet.h"
 #include "common/actor/command.h"
 #include "common/base/clock.h"
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,10 +58,10 @@ static struct child *victim(struct demo *self, int kill)
 static void say_killed(struct demo *self, int which)
 {
     char line[160];
-    snprintf(line, sizeof line, "kill -9 %s (pid %d), in RoundTrain of round %llu, step %llu",
+    snprintf(line, sizeof line,
+             "kill -9 %s (pid %d), in RoundTrain of round %" PRIu64 ", step %" PRIu64,
              self->kills[which].name, (int)victim(self, which)->pid,
-             (unsigned long long)self->net.view->round.opened.round,
-             (unsigned long long)self->net.view->now.step);
+             self->net.view->round.opened.round, self->net.view->now.step);
     say(self, line);
 }
 
@@ -70,15 +71,15 @@ static void say_back(struct demo *self, const struct demo_kill *kill)
     if (key_is_none(&kill->key))
         snprintf(line, sizeof line,
                  "coordinator is back: its next life was heard after %.1f s, its first commit "
-                 "(round %llu) after %.1f s",
-                 (double)(kill->reborn_ms - kill->ms) / 1000, (unsigned long long)kill->back_round,
+                 "(round %" PRIu64 ") after %.1f s",
+                 (double)(kill->reborn_ms - kill->ms) / 1000, kill->back_round,
                  (double)(kill->back_ms - kill->ms) / 1000);
     else
         snprintf(line, sizeof line,
-                 "%s is back: its result was committed again in round %llu, %llu rounds and %.1f s "
+                 "%s is back: its result was committed again in round %" PRIu64 ", %" PRIu64
+                 " rounds and %.1f s "
                  "after the kill",
-                 kill->name, (unsigned long long)kill->back_round,
-                 (unsigned long long)(kill->back_round - kill->round),
+                 kill->name, kill->back_round, (uint64_t)(kill->back_round - kill->round),
                  (double)(kill->back_ms - kill->ms) / 1000);
     say(self, line);
 }
@@ -132,11 +133,11 @@ static int watch(struct demo *self, struct why *why)
         if (finished && (is_complete(self) || now_ms >= last_words_ms)) return 0;
         if (self->net.asked_to_stop) return why_set(why, FAULT_TIMEOUT, "interrupted");
         if (now_ms >= self->end_ms)
-            return why_set(why, FAULT_TIMEOUT,
-                           "step %llu of %llu when the time was up; a slower machine needs more "
-                           "--seconds-max. Logs are in %s",
-                           (unsigned long long)self->net.view->now.step,
-                           (unsigned long long)self->setup.config.total_steps, self->net.log_dir);
+            return why_set(
+                why, FAULT_TIMEOUT,
+                "step %" PRIu64 " of %" PRIu64 " when the time was up; a slower machine needs more "
+                "--seconds-max. Logs are in %s",
+                self->net.view->now.step, self->setup.config.total_steps, self->net.log_dir);
         uint64_t until_ms = progress_tick(&self->progress, self->net.view, now_ms);
         int rc = testnet_turn(&self->net, until_ms < self->end_ms ? until_ms : self->end_ms, why);
         if (rc < 0) return rc;

@@ -11,6 +11,7 @@
 #include "common/base/durable_file.h"
 #include "common/base/folder.h"
 #include "common/data/source.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -201,9 +202,9 @@ int demo_set_up(struct demo_setup *self, const char *dir, const char *config_dir
     if (rc == 0) rc = write_state(self, why);
     if (rc == 0) rc = load_state(self, why);
     if (rc < 0) return rc;
-    snprintf(line, sizeof line, "model: a Llama of %.2f M parameters, %u layers, from seed %llu",
-             (double)model_parameter_count(&self->shape) / 1e6, self->shape.layers,
-             (unsigned long long)seed);
+    snprintf(line, sizeof line,
+             "model: a Llama of %.2f M parameters, %u layers, from seed %" PRIu64,
+             (double)model_parameter_count(&self->shape) / 1e6, self->shape.layers, seed);
     say(context, line);
     return 0;
 }

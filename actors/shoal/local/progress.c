@@ -5,6 +5,7 @@
 
 #include "actors/shoal/local/progress.h"
 #include "actors/shoal/show.h"
+#include <inttypes.h>
 
 enum { PACE_MS = 30000 };
 
@@ -70,10 +71,10 @@ static void put_line(const struct progress *self, const struct run_view *view, u
     show_count(self->tokens_per_s, rate);
     show_duration(self->steps_per_s > 0 ? steps / self->steps_per_s : -1, left);
     snprintf(line, STATUS_LINE_MAX,
-             "%s  %-12s %s step %llu/%llu  epoch %llu  %s  %s tok/s  %u healthy %u pending  "
+             "%s  %-12s %s step %" PRIu64 "/%" PRIu64 "  epoch %" PRIu64
+             "  %s  %s tok/s  %u healthy %u pending  "
              "ETA %s",
-             spent, run_view_phase(view), bar, (unsigned long long)now->step,
-             (unsigned long long)now->total_steps, (unsigned long long)now->epoch, loss, rate,
+             spent, run_view_phase(view), bar, now->step, now->total_steps, now->epoch, loss, rate,
              now->healthy, now->pending, left);
 }
 

@@ -9,6 +9,7 @@
 #include "common/base/ensure.h"
 #include "common/base/folder.h"
 #include "common/config/data_config.h"
+#include <inttypes.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -117,7 +118,7 @@ static void add_children(struct testnet *self)
     }
     args = add_actor(self, "checkpointer", "shoal-checkpointer");
     arguments_add(args, "--checkpoint-dir=%s/checkpoints", self->state_dir);
-    arguments_add(args, "--keep-steps=%llu", (unsigned long long)self->config.checkpoint_keep);
+    arguments_add(args, "--keep-steps=%" PRIu64, self->config.checkpoint_keep);
     add_trainers(self);
 }
 
@@ -143,9 +144,9 @@ static int check_config(struct testnet *self, struct why *why)
         return why_set(why, rc, "%s is refused (see above); the run's data comes from a Server",
                        self->data_toml);
     if (data.seq_len != self->config.max_seq_len)
-        return why_set(why, FAULT_CONFIG, "%s: seq_len %llu, but max_seq_len of %s is %llu",
-                       self->data_toml, (unsigned long long)data.seq_len, self->state_toml,
-                       (unsigned long long)self->config.max_seq_len);
+        return why_set(why, FAULT_CONFIG,
+                       "%s: seq_len %" PRIu64 ", but max_seq_len of %s is %" PRIu64,
+                       self->data_toml, data.seq_len, self->state_toml, self->config.max_seq_len);
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "actors/shoal/local/testnet.h"
 #include "common/actor/command.h"
 #include "common/base/clock.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +47,8 @@ static void kill_some(struct session *self, uint64_t now_ms)
     for (uint32_t i = 0; i < self->kills; i++) {
         struct child *child = &self->net.trainers[self->victims.clients[i] - 1];
         char line[128];
-        snprintf(line, sizeof line, "kill -9 %s (pid %d) in RoundTrain of round %llu", child->name,
-                 (int)child->pid, (unsigned long long)self->net.view->round.opened.round);
+        snprintf(line, sizeof line, "kill -9 %s (pid %d) in RoundTrain of round %" PRIu64,
+                 child->name, (int)child->pid, self->net.view->round.opened.round);
         say(self, line);
         fleet_kill(child);
     }
@@ -99,8 +100,8 @@ static int run(struct session *self, const struct testnet_options *options, stru
     testnet_stop(&self->net);
     testnet_free(&self->net);
     if (rc == 0)
-        printf("%s at step %llu; all processes have stopped\n",
-               finished ? "finished" : "interrupted", (unsigned long long)step);
+        printf("%s at step %" PRIu64 "; all processes have stopped\n",
+               finished ? "finished" : "interrupted", step);
     if (rc == 0 && !finished) return 130;
     return rc;
 }

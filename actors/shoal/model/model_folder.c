@@ -11,6 +11,7 @@
 #include "common/model/model_config.h"
 #include "common/model/model_tensors.h"
 #include "common/text/tokenizer_json.h"
+#include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -83,8 +84,7 @@ static int prepare(struct model_folder *self, struct why *why)
 static int take_params(struct model_folder *self, struct why *why)
 {
     self->params = aligned_alloc(64, (self->floats * sizeof(float) + 63) / 64 * 64);
-    if (!self->params)
-        return why_set(why, FAULT_MEMORY, "%llu parameters", (unsigned long long)self->floats);
+    if (!self->params) return why_set(why, FAULT_MEMORY, "%" PRIu64 " parameters", self->floats);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "common/base/ensure.h"
 #include "common/ledger/ledger.h"
 #include "common/ledger/stored.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,9 +104,9 @@ static int see_commit(struct reader *self, const struct wire_commit *commit, uin
 {
     struct ledger_report *report = self->report;
     if (commit->round != self->round)
-        return why_set(self->why, FAULT_CORRUPT, "record %llu ends round %llu, open is round %llu",
-                       (unsigned long long)seq, (unsigned long long)commit->round,
-                       (unsigned long long)self->round);
+        return why_set(self->why, FAULT_CORRUPT,
+                       "record %" PRIu64 " ends round %" PRIu64 ", open is round %" PRIu64, seq,
+                       commit->round, self->round);
     if (commit->outcome != OUTCOME_COMMITTED) {
         report->voids++;
         return 0;
@@ -122,8 +123,8 @@ static int see_commit(struct reader *self, const struct wire_commit *commit, uin
         uint64_t samples = accepted->end - accepted->begin;
         if (accepted->client >= self->clients_count || accepted->end < accepted->begin)
             return why_set(self->why, FAULT_CORRUPT,
-                           "record %llu accepts what round %llu did not deal",
-                           (unsigned long long)seq, (unsigned long long)commit->round);
+                           "record %" PRIu64 " accepts what round %" PRIu64 " did not deal", seq,
+                           commit->round);
         uint32_t member = self->clients[accepted->client].member;
         report->samples += samples;
         count_samples(self, accepted->begin, accepted->end);

@@ -11,6 +11,7 @@
 #include "common/actor/tap.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,16 +109,15 @@ static void print_view(const struct run_view *view, const char *run)
     if (now->phase_left_ms)
         printf(", at most %s more", show_duration(now->phase_left_ms / 1000.0, a));
     if (now->lacks[0]) printf("\n  waits: %s", now->lacks);
-    printf("\n\n  epoch %llu   round %llu   step %llu of %llu   pass %llu\n",
-           (unsigned long long)now->epoch, (unsigned long long)now->round,
-           (unsigned long long)now->step, (unsigned long long)now->total_steps,
-           (unsigned long long)now->passes);
-    printf("  loss %.3f   %s tokens/s   %s tokens trained   coordinator's life %llu\n",
+    printf("\n\n  epoch %" PRIu64 "   round %" PRIu64 "   step %" PRIu64 " of %" PRIu64
+           "   pass %" PRIu64 "\n",
+           now->epoch, now->round, now->step, now->total_steps, now->passes);
+    printf("  loss %.3f   %s tokens/s   %s tokens trained   coordinator's life %" PRIu64 "\n",
            (double)now->loss, show_count(now->tokens_per_s, a),
-           show_count((double)now->tokens_done, b), (unsigned long long)view->incarnation);
+           show_count((double)now->tokens_done, b), view->incarnation);
     if (!hash_is_none(&now->digest))
-        printf("  digest %.16s of step %llu\n", hash_to_hex(&now->digest, hex),
-               (unsigned long long)now->digest_step);
+        printf("  digest %.16s of step %" PRIu64 "\n", hash_to_hex(&now->digest, hex),
+               now->digest_step);
     if (!hash_is_none(&now->checkpoint_digest))
         printf("  checkpoint %s, digest %.16s\n", now->checkpoint_name,
                hash_to_hex(&now->checkpoint_digest, hex));
@@ -248,8 +248,7 @@ static void print_evidence(const struct ledger_report *report)
 {
     printf("  evidence borne out:");
     for (int i = 0; report->proved_names && i < PACE_COUNTS_MAX && report->proved_names[i]; i++)
-        printf("%s %llu %s", i ? "," : "", (unsigned long long)report->proved[i],
-               report->proved_names[i]);
+        printf("%s %" PRIu64 " %s", i ? "," : "", report->proved[i], report->proved_names[i]);
     printf("\n");
     if (report->lacked_quorum[0]) printf("           DOES NOT HOLD: %s\n", report->lacked_quorum);
 }
@@ -257,33 +256,30 @@ static void print_evidence(const struct ledger_report *report)
 static void print_report(const struct ledger_report *report)
 {
     char hex[HASH_HEX];
-    printf("run %s, from the ledger: %s, life %llu of the coordinator\n\n", report->run,
-           wire_enum_name(&wire_enum_phase, report->phase),
-           (unsigned long long)report->incarnation);
-    printf("  records  %llu\n", (unsigned long long)report->records);
+    printf("run %s, from the ledger: %s, life %" PRIu64 " of the coordinator\n\n", report->run,
+           wire_enum_name(&wire_enum_phase, report->phase), report->incarnation);
+    printf("  records  %" PRIu64 "\n", report->records);
     for (uint16_t kind = 0; kind < REPORT_KINDS_MAX; kind++)
         if (report->of_kind[kind])
-            printf("    %-20s %llu\n", wire_kind_name(kind),
-                   (unsigned long long)report->of_kind[kind]);
-    printf("  commits  %llu, void rounds %llu; steps %llu distinct, %llu twice, %llu skipped; last "
-           "step %llu\n",
-           (unsigned long long)report->commits, (unsigned long long)report->voids,
-           (unsigned long long)report->steps, (unsigned long long)report->steps_twice,
-           (unsigned long long)report->steps_skipped, (unsigned long long)report->last_step);
-    printf("  samples  %llu, %llu twice\n", (unsigned long long)report->samples,
-           (unsigned long long)report->samples_twice);
+            printf("    %-20s %" PRIu64 "\n", wire_kind_name(kind), report->of_kind[kind]);
+    printf("  commits  %" PRIu64 ", void rounds %" PRIu64 "; steps %" PRIu64 " distinct, %" PRIu64
+           " twice, %" PRIu64 " skipped; last "
+           "step %" PRIu64 "\n",
+           report->commits, report->voids, report->steps, report->steps_twice,
+           report->steps_skipped, report->last_step);
+    printf("  samples  %" PRIu64 ", %" PRIu64 " twice\n", report->samples, report->samples_twice);
     print_evidence(report);
     if (report->epoch_ends)
-        printf("  digest   %.16s of step %llu\n", hash_to_hex(&report->end.digest, hex),
-               (unsigned long long)report->end.step);
+        printf("  digest   %.16s of step %" PRIu64 "\n", hash_to_hex(&report->end.digest, hex),
+               report->end.step);
     if (report->checkpoints)
         printf("  newest checkpoint  %s, digest %.16s\n", report->checkpoint.name,
                hash_to_hex(&report->checkpoint.digest, hex));
     for (uint32_t i = 0; i < report->members_count; i++)
-        printf("  %-32s %-10s %6llu results, %8llu samples\n", report->members[i].name,
+        printf("  %-32s %-10s %6" PRIu64 " results, %8" PRIu64 " samples\n",
+               report->members[i].name,
                wire_enum_name(&wire_enum_member_state, report->members[i].state),
-               (unsigned long long)report->members[i].results,
-               (unsigned long long)report->members[i].samples);
+               report->members[i].results, report->members[i].samples);
 }
 
 static int show_ledger(const struct status *self, struct why *why)

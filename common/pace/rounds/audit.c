@@ -35,6 +35,7 @@
 #include "common/pace/turn.h"
 #include "common/pace/rounds/verdict.h"
 #include "common/pace/rounds/claims.h"
+#include <inttypes.h>
 #include <string.h>
 
 enum { PRODUCES_MAX = 512 }; // Of one vote: a liar names what nobody claimed
@@ -91,20 +92,22 @@ void audit_hear_draw(struct audit *self, const struct turn *turn, const struct w
         const struct draw_case *at = &draw->cases[i];
         const struct wire_audit *audit = &at->audit;
         if (at->left) {
-            outbox_note(turn->out, "audit.undecided round=%llu accused=%u accuser=%u tries=%u",
-                        (unsigned long long)audit->round, audit->member, audit->accuser,
-                        audit->tries);
+            outbox_note(turn->out,
+                        "audit.undecided round=%" PRIu64 " accused=%u accuser=%u tries=%u",
+                        audit->round, audit->member, audit->accuser, audit->tries);
             blame_both(self, turn, audit);
         } else if (at->judges == 0) {
             outbox_note(turn->out,
-                        "audit.no_judge round=%llu accused=%u accuser=%u; nobody else takes part",
-                        (unsigned long long)audit->round, audit->member, audit->accuser);
+                        "audit.no_judge round=%" PRIu64
+                        " accused=%u accuser=%u; nobody else takes part",
+                        audit->round, audit->member, audit->accuser);
         } else if (at->judges < at->needed) {
             outbox_note(turn->out,
-                        "audit.few_judges round=%llu accused=%u accuser=%u; %u judges, a verdict "
+                        "audit.few_judges round=%" PRIu64
+                        " accused=%u accuser=%u; %u judges, a verdict "
                         "needs %u: of %u trainers a third may lie",
-                        (unsigned long long)audit->round, audit->member, audit->accuser, at->judges,
-                        at->needed, drawn->trainers);
+                        audit->round, audit->member, audit->accuser, at->judges, at->needed,
+                        drawn->trainers);
         }
     }
 }
@@ -118,9 +121,10 @@ static void eject(const struct turn *turn, const struct wire_record_ejection *re
     turn_put(turn, FRAME_RECORD_EJECTION, record);
     turn_tell_roster(turn);
     char hex[HASH_HEX];
-    outbox_note(turn->out, "member.ejected name=%s index=%u guilt=%s round=%llu result=%.16s",
+    outbox_note(turn->out,
+                "member.ejected name=%s index=%u guilt=%s round=%" PRIu64 " result=%.16s",
                 member->name, record->member, wire_enum_name(&wire_enum_guilt, record->guilt),
-                (unsigned long long)record->round, hash_to_hex(&record->result, hex));
+                record->round, hash_to_hex(&record->result, hex));
     turn_mail_refusal(turn, member->name, FRAME_CLAIM, REFUSAL_EJECTED, record->round,
                       "this identity was ejected; give up");
 }
@@ -187,15 +191,15 @@ static void take_finding(struct audit *self, const struct turn *turn, const stru
     if (in->frame_bytes <= 1024) record.frame = (struct wire_bytes){ in->frame, in->frame_bytes };
     // mutant: audit: a finding is stored after it is acted upon
     turn_put(turn, FRAME_RECORD_FINDING, &record);
-    outbox_note(turn->out, "audit.%s round=%llu of=%llu member=%u by=%u%s reason=\"%s\"",
-                wire_enum_name(&wire_enum_finding, finding->finding),
-                (unsigned long long)finding->round, (unsigned long long)audit->round, audit->member,
-                round_of(run)->clients[audit->auditor].member, audit->judges ? " judge" : "",
-                finding->reason);
+    outbox_note(turn->out,
+                "audit.%s round=%" PRIu64 " of=%" PRIu64 " member=%u by=%u%s reason=\"%s\"",
+                wire_enum_name(&wire_enum_finding, finding->finding), finding->round, audit->round,
+                audit->member, round_of(run)->clients[audit->auditor].member,
+                audit->judges ? " judge" : "", finding->reason);
     const uint8_t word = verdict_of(round_of(run), place);
     if (before == FINDING_PENDING && word != FINDING_PENDING)
-        outbox_note(turn->out, "audit.judged round=%llu accused=%u accuser=%u verdict=%s",
-                    (unsigned long long)audit->round, audit->member, audit->accuser,
+        outbox_note(turn->out, "audit.judged round=%" PRIu64 " accused=%u accuser=%u verdict=%s",
+                    audit->round, audit->member, audit->accuser,
                     wire_enum_name(&wire_enum_finding, word));
     // mutant: audit: a quarrel costs neither party anything
     if (before == FINDING_PENDING && word == FINDING_SAME) blame_both(self, turn, audit);
@@ -212,8 +216,8 @@ void audit_hear_finding(struct audit *self, const struct turn *turn, const struc
     uint32_t member = turn_member(turn, in), place = 0;
     if (member == NO_MEMBER) return;
     if (!round->open || finding->round != round->opened.round) {
-        turn_refuse(turn, in, REFUSAL_STALE, finding->round, "round %llu is not open",
-                    (unsigned long long)finding->round);
+        turn_refuse(turn, in, REFUSAL_STALE, finding->round, "round %" PRIu64 " is not open",
+                    finding->round);
         return;
     }
     if (strcmp(in->run, turn->rules->run_id) !=
@@ -230,7 +234,7 @@ void audit_hear_finding(struct audit *self, const struct turn *turn, const struc
     if (place == round->audits_count || finding->finding == FINDING_PENDING ||
         !hash_equal(&finding->result, &round->audits[place].result)) {
         turn_refuse(turn, in, REFUSAL_NOT_ELECTED, finding->round,
-                    "no auditor of that result in round %llu", (unsigned long long)finding->round);
+                    "no auditor of that result in round %" PRIu64, finding->round);
         return;
     }
     // mutant: audit: what began with zero can be withheld
@@ -260,10 +264,10 @@ void audit_tell_missing(const struct turn *turn)
     for (uint32_t i = 0; i < round->audits_count; i++)
         if (round->findings[i].finding == FINDING_PENDING)
             outbox_note(turn->out,
-                        "audit.missing round=%llu of=%llu member=%u by=%u; round_witness_time "
+                        "audit.missing round=%" PRIu64 " of=%" PRIu64
+                        " member=%u by=%u; round_witness_time "
                         "may be too short",
-                        (unsigned long long)round->opened.round,
-                        (unsigned long long)round->audits[i].round, round->audits[i].member,
+                        round->opened.round, round->audits[i].round, round->audits[i].member,
                         round->clients[round->audits[i].auditor].member);
 }
 

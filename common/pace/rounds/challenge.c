@@ -4,6 +4,7 @@
 // round is open.
 
 #include "common/pace/rounds/challenge.h"
+#include <inttypes.h>
 
 static struct challenge *known(struct challenges *self, const struct hash *result)
 {
@@ -60,8 +61,8 @@ void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
         if (shown->ok) challenge->reveal.residual = shown->blob;
         if (shown->ok) blobs_have_kept(blobs, &shown->blob, challenge->reveal.claim.step);
         else
-            outbox_note(out, "audit.cannot_show round=%llu reason=\"%s\"",
-                        (unsigned long long)shown->round, shown->reason);
+            outbox_note(out, "audit.cannot_show round=%" PRIu64 " reason=\"%s\"", shown->round,
+                        shown->reason);
     }
     if (!shown->ok || !awaited) blobs_spare(blobs, &shown->blob.hash, out);
 }

@@ -7,6 +7,7 @@
 #include "common/base/ensure.h"
 #include "common/pace/rounds/claims.h"
 #include "common/pace/rounds/rounds_config.h"
+#include <inttypes.h>
 #include <string.h>
 #include <sysexits.h>
 
@@ -70,8 +71,7 @@ static void hear_commit(struct replay *self, const struct member_turn *turn)
     // mutant: a commit of any size is fetched
     if (!commit_is_sound(commit) ||
         !is_of_size(commit, rounds_config_of(&turn->member->config)->payload_bytes)) {
-        outbox_note(turn->out, "commit.unsound step=%llu; ignored",
-                    (unsigned long long)commit->step);
+        outbox_note(turn->out, "commit.unsound step=%" PRIu64 "; ignored", commit->step);
         return;
     }
     if (!replica->holding || commit->step < replica->step ||
@@ -93,8 +93,8 @@ static void hear_applied(struct replay *self, const struct member_turn *turn)
     replica->applying = false;
     if (!applied->ok) {
         outbox_quit(turn->out, EX_SOFTWARE,
-                    "applying commit %llu failed: %s; restart fetches what differs",
-                    (unsigned long long)replica->step, applied->reason);
+                    "applying commit %" PRIu64 " failed: %s; restart fetches what differs",
+                    replica->step, applied->reason);
         return;
     }
     const struct replay_commit *kept = commit_of(self, replica->step);

@@ -13,6 +13,7 @@
 #include "common/base/ensure.h"
 #include "common/pace/rounds/rounds_evidence.h"
 #include "common/run/quorum.h"
+#include <inttypes.h>
 #include <string.h>
 
 // ---- opening ------------------------------------------------------------------------------------
@@ -134,16 +135,16 @@ static void hear_vote(struct rounds *self, const struct turn *turn, const struct
     uint32_t member = turn_member(turn, in);
     if (member == NO_MEMBER) return;
     if (!round->open || vote->round != round->opened.round) {
-        turn_refuse(turn, in, REFUSAL_STALE, vote->round, "round %llu is not open",
-                    (unsigned long long)vote->round);
+        turn_refuse(turn, in, REFUSAL_STALE, vote->round, "round %" PRIu64 " is not open",
+                    vote->round);
         return;
     }
     // mutant: an unelected vote is counted
     uint32_t place = round_witness_place(round, member);
     if (place == NO_MEMBER) {
         // mutant: guilt: a member that is refused a vote hears nothing
-        turn_refuse(turn, in, REFUSAL_NOT_ELECTED, vote->round, "not a witness of round %llu",
-                    (unsigned long long)vote->round);
+        turn_refuse(turn, in, REFUSAL_NOT_ELECTED, vote->round, "not a witness of round %" PRIu64,
+                    vote->round);
         return;
     }
     enum tally_verdict verdict = names_only_dealt(self, turn, vote)
@@ -320,12 +321,12 @@ static void commit(struct rounds *self, const struct turn *turn)
     // mutant: a commit is published before it is stored
     turn_put(turn, FRAME_RECORD_COMMIT, &commit);
     outbox_news(turn->out, FRAME_COMMIT, &commit);
-    outbox_note(
-        turn->out,
-        "round.%s round=%llu step=%llu accepted=%u/%u votes=%u/%u train_ms=%u witness_ms=%u",
-        wire_enum_name(&wire_enum_outcome, commit.outcome), (unsigned long long)commit.round,
-        (unsigned long long)commit.step, commit.accepted_count, self->deal.count, commit.votes,
-        commit.elected, commit.train_ms, commit.witness_ms);
+    outbox_note(turn->out,
+                "round.%s round=%" PRIu64 " step=%" PRIu64
+                " accepted=%u/%u votes=%u/%u train_ms=%u witness_ms=%u",
+                wire_enum_name(&wire_enum_outcome, commit.outcome), commit.round, commit.step,
+                commit.accepted_count, self->deal.count, commit.votes, commit.elected,
+                commit.train_ms, commit.witness_ms);
     if (commit.outcome == OUTCOME_VOID && self->deal.count < bases_needed(turn))
         outbox_note(
             turn->out,

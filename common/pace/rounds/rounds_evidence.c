@@ -6,6 +6,7 @@
 #include "common/pace/rounds/claims.h"
 #include "common/pace/rounds/rounds_config.h"
 #include "common/pace/rounds/verdict.h"
+#include <inttypes.h>
 #include <string.h>
 
 static struct rounds_evidence *own(struct evidence *evidence)
@@ -19,31 +20,32 @@ static struct rounds_evidence *own(struct evidence *evidence)
 static bool is_as_drawn(struct evidence *evidence, const struct wire_round *round,
                         const struct wire_round *drawn)
 {
-    const unsigned long long number = round->round;
+    const uint64_t number = round->round;
     struct wire_round mixed = *round;
     if (round->seed != drawn->seed)
-        return evidence_refuse(
-            evidence,
-            "the seed of round %llu is %llu; run, round, step, the commit and the key before it "
-            "lead to %llu",
-            number, (unsigned long long)round->seed, (unsigned long long)drawn->seed);
+        return evidence_refuse(evidence,
+                               "the seed of round %" PRIu64 " is %" PRIu64
+                               "; run, round, step, the commit and the key before it "
+                               "lead to %" PRIu64,
+                               number, round->seed, drawn->seed);
     mixed.clients = drawn->clients, mixed.clients_count = drawn->clients_count;
     if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
-        return evidence_refuse(
-            evidence,
-            "the clients of round %llu are not the %u healthy trainers in order of identity",
-            number, drawn->clients_count);
+        return evidence_refuse(evidence,
+                               "the clients of round %" PRIu64
+                               " are not the %u healthy trainers in order of identity",
+                               number, drawn->clients_count);
     mixed.witnesses = drawn->witnesses, mixed.witnesses_count = drawn->witnesses_count;
     if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
         return evidence_refuse(
-            evidence, "the witnesses of round %llu are not those that its seed elects", number);
+            evidence, "the witnesses of round %" PRIu64 " are not those that its seed elects",
+            number);
     mixed.trainers = drawn->trainers;
     mixed.audits = drawn->audits, mixed.audits_count = drawn->audits_count;
     mixed.audited = drawn->audited, mixed.audited_count = drawn->audited_count;
     if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
-        return evidence_refuse(evidence,
-                               "the %u auditors of round %llu are not the %u that its seed draws",
-                               round->audits_count, number, drawn->audits_count);
+        return evidence_refuse(
+            evidence, "the %u auditors of round %" PRIu64 " are not the %u that its seed draws",
+            round->audits_count, number, drawn->audits_count);
     return true;
 }
 
@@ -52,20 +54,19 @@ static bool hear_round(struct evidence *evidence, const struct wire_round *round
     struct rounds_evidence *self = own(evidence);
     if (self->round.open || round->round != self->round.opened.round + 1 ||
         round->step != evidence->step || !hash_equal(&round->previous, &self->round.last_commit))
-        return evidence_refuse(
-            evidence,
-            "round %llu at step %llu does not follow round %llu, step %llu and the commit "
-            "before it",
-            (unsigned long long)round->round, (unsigned long long)round->step,
-            (unsigned long long)self->round.opened.round, (unsigned long long)evidence->step);
+        return evidence_refuse(evidence,
+                               "round %" PRIu64 " at step %" PRIu64
+                               " does not follow round %" PRIu64 ", step %" PRIu64
+                               " and the commit "
+                               "before it",
+                               round->round, round->step, self->round.opened.round, evidence->step);
     if (roster_count(&evidence->roster, ACTOR_TRAINER, MEMBER_HEALTHY) == 0)
-        return evidence_refuse(evidence, "round %llu has no healthy trainer",
-                               (unsigned long long)round->round);
+        return evidence_refuse(evidence, "round %" PRIu64 " has no healthy trainer", round->round);
     if (hash_is_none(&round->audit_lock) !=
         (rounds_config(&evidence->rules)->verification_percent == 0))
-        return evidence_refuse(evidence, "round %llu has %s lock, with verification_percent %u",
-                               (unsigned long long)round->round,
-                               hash_is_none(&round->audit_lock) ? "no" : "a",
+        return evidence_refuse(evidence,
+                               "round %" PRIu64 " has %s lock, with verification_percent %u",
+                               round->round, hash_is_none(&round->audit_lock) ? "no" : "a",
                                rounds_config(&evidence->rules)->verification_percent);
     const struct draw_rules rules = draw_rules(&evidence->rules);
     const struct draw_from from = { .rules = &rules,
@@ -88,21 +89,22 @@ static bool hear_round(struct evidence *evidence, const struct wire_round *round
 static bool hear_commit(struct evidence *evidence, const struct wire_commit *commit)
 {
     struct rounds_evidence *self = own(evidence);
-    const unsigned long long number = commit->round;
+    const uint64_t number = commit->round;
     const struct hash lock = hash_of(commit->audit_key.bytes, HASH_BYTES);
     const bool locked = !hash_is_none(&self->round.opened.audit_lock);
     if (!self->round.open || commit->round != self->round.opened.round ||
         commit->step != evidence->step || !hash_equal(&commit->previous, &self->round.last_commit))
-        return evidence_refuse(evidence, "the commit of round %llu does not end the open round",
-                               number);
+        return evidence_refuse(
+            evidence, "the commit of round %" PRIu64 " does not end the open round", number);
     if (locked ? !hash_equal(&lock, &self->round.opened.audit_lock)
                : !hash_is_none(&commit->audit_key))
-        return evidence_refuse(evidence, "the key of round %llu does not fit its lock", number);
+        return evidence_refuse(evidence, "the key of round %" PRIu64 " does not fit its lock",
+                               number);
     for (uint32_t i = 0; i < commit->accepted_count; i++)
         if (commit->accepted[i].client >= self->round.clients_count)
-            return evidence_refuse(evidence,
-                                   "the commit of round %llu accepts a result of client %u of %u",
-                                   number, commit->accepted[i].client, self->round.clients_count);
+            return evidence_refuse(
+                evidence, "the commit of round %" PRIu64 " accepts a result of client %u of %u",
+                number, commit->accepted[i].client, self->round.clients_count);
     round_close(&self->round, commit);
     evidence->step += commit->outcome == OUTCOME_COMMITTED;
     evidence->counts[ROUNDS_COUNT_KEYS] += locked;
@@ -114,11 +116,11 @@ static bool hear_commit(struct evidence *evidence, const struct wire_commit *com
 static bool hear_finding(struct evidence *evidence, const struct wire_record_finding *record)
 {
     struct rounds_evidence *self = own(evidence);
-    const unsigned long long number = record->round;
+    const uint64_t number = record->round;
     if (!self->round.open || record->round != self->round.opened.round ||
         record->place >= self->round.audits_count || record->finding == FINDING_PENDING ||
         self->round.findings[record->place].finding != FINDING_PENDING)
-        return evidence_refuse(evidence, "finding %u of round %llu answers no open audit",
+        return evidence_refuse(evidence, "finding %u of round %" PRIu64 " answers no open audit",
                                record->place, number);
     const struct wire_audit *audit = &self->round.audits[record->place];
     const struct wire_member *auditor =
@@ -127,14 +129,14 @@ static bool hear_finding(struct evidence *evidence, const struct wire_record_fin
         evidence_signed(evidence, 0, &record->frame, FRAME_FINDING, &auditor->key);
     if (!said)
         return evidence_refuse(evidence,
-                               "finding %u of round %llu is not signed by its auditor, %s",
+                               "finding %u of round %" PRIu64 " is not signed by its auditor, %s",
                                record->place, number, auditor->name);
     if (said->round != record->round || said->finding != record->finding ||
         !hash_equal(&said->result, &audit->result) || auditor->state == MEMBER_EJECTED ||
         (said->finding == FINDING_WITHHELD && hash_is_none(&audit->residual_from)))
-        return evidence_refuse(evidence,
-                               "finding %u of round %llu is not what %s signed about that result",
-                               record->place, number, auditor->name);
+        return evidence_refuse(
+            evidence, "finding %u of round %" PRIu64 " is not what %s signed about that result",
+            record->place, number, auditor->name);
     round_hear_finding(&self->round, record, self->debts);
     evidence->counts[ROUNDS_COUNT_FINDINGS]++;
     return true;
@@ -191,9 +193,9 @@ static bool hear_ejection(struct evidence *evidence, const struct wire_record_ej
     for (uint32_t i = 0; !twice && i < self->round.audits_count; i++)
         justified |= justifies(&self->round, i, record);
     if (!justified)
-        return evidence_refuse(evidence, "%s is ejected for %s in round %llu, and %s", member->name,
-                               wire_enum_name(&wire_enum_guilt, record->guilt),
-                               (unsigned long long)record->round,
+        return evidence_refuse(evidence, "%s is ejected for %s in round %" PRIu64 ", and %s",
+                               member->name, wire_enum_name(&wire_enum_guilt, record->guilt),
+                               record->round,
                                twice ? "it did not sign two claims of it that differ"
                                      : "no verdict of the judges says so");
     roster_set_state(&evidence->roster, record->member, MEMBER_EJECTED);
@@ -217,8 +219,8 @@ static bool hear_restore(struct evidence *evidence)
 {
     struct rounds_evidence *self = own(evidence);
     if (self->round.open)
-        return evidence_refuse(evidence, "a restore while round %llu is open",
-                               (unsigned long long)evidence->number);
+        return evidence_refuse(evidence, "a restore while round %" PRIu64 " is open",
+                               evidence->number);
     round_give_up(&self->round);
     return true;
 }

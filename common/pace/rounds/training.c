@@ -4,6 +4,7 @@
 
 #include "common/pace/rounds/training.h"
 #include "common/pace/rounds/claims.h"
+#include <inttypes.h>
 #include <string.h>
 
 static void train(struct training *self, const struct round_view *view,
@@ -28,8 +29,8 @@ static void train(struct training *self, const struct round_view *view,
     self->tried_round = round->round;
     // mutant: what was claimed is forgotten
     if (member->journal.first.number >= round->round) {
-        outbox_note(turn->out, "round.sat_out round=%llu a result of it is in the journal",
-                    (unsigned long long)round->round);
+        outbox_note(turn->out, "round.sat_out round=%" PRIu64 " a result of it is in the journal",
+                    round->round);
         return;
     }
     self->training_round = round->round;
@@ -120,9 +121,10 @@ bool training_hear_trained(struct training *self, const struct round_view *view,
         self->tried_round = 0; // Retry while the round is open: the cause may pass
         self->retry_ms = turn->in->now_ms + MEMBER_RETRY_MS;
         outbox_note(out,
-                    "train.failed round=%llu reason=\"%s\"; again while the round is open, then "
+                    "train.failed round=%" PRIu64
+                    " reason=\"%s\"; again while the round is open, then "
                     "dealt again",
-                    (unsigned long long)trained->round, trained->reason);
+                    trained->round, trained->reason);
         blobs_spare(turn->blobs, &trained->payload, out);
         return false;
     }
@@ -138,8 +140,8 @@ bool training_hear_trained(struct training *self, const struct round_view *view,
     // mutant: what was trained counts for a round made anew
     if (!member->has_round || trained->round != view->round.opened.round || self->reopened ||
         !replica->holding || !hash_equal(&trained->base, &replica->digest)) {
-        outbox_note(out, "train.late round=%llu; the batch will be dealt again",
-                    (unsigned long long)trained->round);
+        outbox_note(out, "train.late round=%" PRIu64 "; the batch will be dealt again",
+                    trained->round);
         blobs_spare(turn->blobs, &trained->payload, out);
         return false;
     }

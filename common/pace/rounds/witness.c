@@ -9,6 +9,7 @@
 #include "common/run/phase.h"
 #include "common/pace/rounds/claims.h"
 #include "common/pace/rounds/rounds_config.h"
+#include <inttypes.h>
 #include <string.h>
 
 void witness_begin(struct witness *self, const struct round_view *view, const struct member *member)
@@ -98,8 +99,8 @@ void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
             sighting->shown == PROOFS_MAX)
             continue;
         sighting->shown++;
-        outbox_note(out, "claim.equivocation round=%llu client=%u; another one is committed",
-                    (unsigned long long)commit->round, accepted->client);
+        outbox_note(out, "claim.equivocation round=%" PRIu64 " client=%u; another one is committed",
+                    commit->round, accepted->client);
         // mutant: guilt: a witness keeps one of two claims to itself
         send_claim_copy(sighting->frame, sighting->frame_bytes, out);
     }
@@ -117,8 +118,8 @@ void witness_hear_claim(struct witness *self, const struct round_view *view,
         return;
     if (!is_sound(view, member, in, claim)) {
         if (self->refused++ < REFUSALS_NOTED_MAX)
-            outbox_note(out, "claim.refused round=%llu client=%u from=%s",
-                        (unsigned long long)claim->round, claim->client, in->from);
+            outbox_note(out, "claim.refused round=%" PRIu64 " client=%u from=%s", claim->round,
+                        claim->client, in->from);
         return;
     }
     struct sighting *sighting = &self->sightings[claim->client];
@@ -140,8 +141,8 @@ void witness_hear_claim(struct witness *self, const struct round_view *view,
     if (!hash_equal(&sighting->seen.result, &name)) {
         if (sighting->shown == PROOFS_MAX) return;
         sighting->shown++;
-        outbox_note(out, "claim.equivocation round=%llu client=%u; the first one counts",
-                    (unsigned long long)claim->round, claim->client);
+        outbox_note(out, "claim.equivocation round=%" PRIu64 " client=%u; the first one counts",
+                    claim->round, claim->client);
         send_claim_copy(sighting->frame, sighting->frame_bytes, out);
         send_claim_copy(in->frame, in->frame_bytes, out);
     } else if (in->from[0] && sighting->answers < ANSWERS_MAX) {
