@@ -8,8 +8,9 @@
 
 #include "common/base/fault.h"
 
-// Takes the lock on the file `name` in the directory `dir_fd`, or refuses at once, naming the
-// process that holds it (FAULT_BUSY). `dir` is that directory's name, for the text.
+// Takes the lock on the file `name` in the directory `dir_fd`. If another process holds it, waits up
+// to a second for that one to end, because a process that was just killed still does; then refuses,
+// naming it (FAULT_BUSY). `dir` is that directory's name, for the text.
 int instance_lock_take(int dir_fd, const char *dir, const char *name, struct why *why, int *ret_fd);
 
 void instance_lock_release(int fd); // -1 is allowed

@@ -112,8 +112,8 @@ int shoal_pause(int argc, char **argv)
         argc, argv, ACTION_PAUSE,
         "The epoch ends with the open round, and the run rests once its checkpoint is written.\n"
         "It goes on with a new epoch.\n\n"
-        "  shoal pause --run-id demo -i coordinator.key\n"
-        "  shoal pause --run-id demo -i coordinator.key --server-addr 127.0.0.1:5550\n",
+        "  shoal pause --ticket ticket -i coordinator.key\n"
+        "  TICKET=ticket shoal pause -i coordinator.key\n",
         "the run will pause after this round");
 }
 
@@ -121,20 +121,19 @@ int shoal_resume(int argc, char **argv)
 {
     return control(argc, argv, ACTION_RESUME,
                    "A paused run goes on.\n\n"
-                   "  shoal resume --run-id demo -i coordinator.key\n"
-                   "  shoal resume --run-id demo -i coordinator.key --server-addr 127.0.0.1:5550\n",
+                   "  shoal resume --ticket ticket -i coordinator.key\n"
+                   "  TICKET=ticket shoal resume -i coordinator.key\n",
                    "the run goes on");
 }
 
 int shoal_checkpoint(int argc, char **argv)
 {
-    return control(
-        argc, argv, ACTION_CHECKPOINT,
-        "Has the checkpointers write a checkpoint of the newest pinned "
-        "step, in the middle of an epoch.\n\n"
-        "  shoal checkpoint --run-id demo -i coordinator.key\n"
-        "  shoal status --run-id demo                          shows when it is written\n",
-        "the checkpointers have been asked");
+    return control(argc, argv, ACTION_CHECKPOINT,
+                   "Has the checkpointers write a checkpoint of the newest pinned "
+                   "step, in the middle of an epoch.\n\n"
+                   "  shoal checkpoint --ticket ticket -i coordinator.key\n"
+                   "  shoal status --ticket ticket              shows when it is written\n",
+                   "the checkpointers have been asked");
 }
 
 int shoal_restore(int argc, char **argv)
@@ -146,7 +145,7 @@ int shoal_restore(int argc, char **argv)
         "samples will be trained again. "
         "Allowed only while the run waits, warms up or is paused, or while it cools down "
         "and no member holds its step.\n\n"
-        "  shoal restore --run-id demo -i coordinator.key\n"
-        "  shoal status --run-id demo            shows the newest checkpoint\n",
+        "  shoal restore --ticket ticket -i coordinator.key\n"
+        "  shoal status --ticket ticket          shows the newest checkpoint\n",
         "the run is back at its checkpoint");
 }
