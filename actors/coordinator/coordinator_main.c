@@ -85,6 +85,10 @@ static int run(struct keeper *self, struct why *why)
         log_line(LOG_WARNING,
                  "data.unpinned [data] dataset_digest is not set, so the first data-provider that "
                  "joins decides the run's data; shoal manifest --data-config data.toml prints it");
+    if (self->config.min_clients == 1)
+        log_line(LOG_WARNING,
+                 "run.trusts_one min_clients is 1: any trainer that is left alone decides what "
+                 "the run's parameters are; among strangers, raise it");
     log_line(LOG_INFO, "coordinator.ready run=%s incarnation=%" PRIu64, self->config.run_id,
              options.incarnation);
     rc = shell_run(self->disk.shell, why);

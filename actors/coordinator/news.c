@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { COMMITS_EVERY_MS = 200 };
+
 // The mean loss and the sum of rates that the live trainers report. They may report any finite
 // number.
 static void add_progress(const struct turn *turn, struct wire_run *state)
@@ -159,6 +161,37 @@ static void tell_end(const struct turn *turn, const char *to)
     outbox_mail(turn->out, to, FRAME_EPOCH_END, &end);
 }
 
+// Sends commits to members alone, and to each of them seldom: one small ASK costs up to 64 reads of the ledger
+// and 64 signatures. A member that is behind asks every 700 ms. The broker vouches for the name `from`.
+static void send_commits(const struct turn *turn, const struct msg *in, uint64_t from)
+{
+    const struct roster *roster = &turn->run->roster;
+    uint32_t member = 0;
+    while (member < roster->count && strcmp(roster->members[member].name, in->from) != 0) member++;
+    const uint8_t state = member < roster->count ? roster->members[member].state : MEMBER_WITHDRAWN;
+    if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) {
+        turn_refuse(turn, in, REFUSAL_NOT_MEMBER, 0,
+                    "commits are sent to members of this run alone; JOIN first");
+        return;
+    }
+    // mutant: a member that asks for commits without end is answered
+    if (turn->now_ms < turn->presence->commits_ms[member]) {
+        turn_refuse(turn, in, REFUSAL_NOT_NOW, 0,
+                    "commits were sent to you within the last %d ms; ask again then",
+                    COMMITS_EVERY_MS);
+        return;
+    }
+    turn->presence->commits_ms[member] = turn->now_ms + COMMITS_EVERY_MS;
+    // Not beyond the present step: a restore gave up the later ones.
+    const uint64_t count = from < turn->run->step ? turn->run->step - from : 0;
+    if (count == 0) return;
+    struct wire_send_commits job = { .from_step = from,
+                                     .count = count < 64 ? (uint32_t)count : 64 };
+    memcpy(job.to, in->from, strlen(in->from) + 1);
+    // mutant: a member that asks for commits is not answered
+    outbox_job(turn->out, PORT_DISK, FRAME_SEND_COMMITS, &job);
+}
+
 void news_hear_ask(const struct turn *turn, const struct msg *in, const char *lacks)
 {
     const struct wire_ask *ask = in->body;
@@ -182,16 +215,6 @@ void news_hear_ask(const struct turn *turn, const struct msg *in, const char *la
         outbox_mail(turn->out, in->from, FRAME_CONFIG, &config);
         break;
     }
-    case TOPIC_COMMITS: { // disk_shell.c answers, with one mail for each COMMIT
-        // Not beyond the present step: a restore gave up the later ones.
-        uint64_t count = ask->from < turn->run->step ? turn->run->step - ask->from : 0;
-        if (count == 0) break;
-        struct wire_send_commits send_commits = { .from_step = ask->from,
-                                                  .count = count < 64 ? (uint32_t)count : 64 };
-        memcpy(send_commits.to, in->from, strlen(in->from) + 1);
-        // mutant: a member that asks for commits is not answered
-        outbox_job(turn->out, PORT_DISK, FRAME_SEND_COMMITS, &send_commits);
-        break;
-    }
+    case TOPIC_COMMITS: send_commits(turn, in, ask->from); break; // By the disk, a mail a commit
     }
 }

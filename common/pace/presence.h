@@ -4,7 +4,7 @@
 // record.
 //
 // A restart gives every member a full lease and sets the deadline again. A struct presence is a
-// value of about 600 KiB. Times are ms of the coordinator's monotonic clock (turn->now_ms).
+// value of about 730 KiB. Times are ms of the coordinator's monotonic clock (turn->now_ms).
 
 #include "common/run/limits.h"
 #include <stdbool.h>
@@ -23,4 +23,5 @@ struct presence {
     float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX]; // From its newest PING
     uint64_t changes_ms[MEMBERS_MAX];                   // Start of the rate-limit window
     uint32_t changes[MEMBERS_MAX];                      // Records that it caused in that window
+    uint64_t commits_ms[MEMBERS_MAX];                   // No commits are sent to it before this
 };

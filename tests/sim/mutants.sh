@@ -218,6 +218,8 @@ mutant 'a snapshot forgets the chain of commits' drop
 mutant 'a torn record is taken for whole' instead '(void)body, (void)bytes;'
 by_unit 'the chain of the ledger is not checked' ledger_damage_test '&record.chain' '&chain'
 mutant 'a member that asks for commits is not answered' drop
+by_unit 'a member that asks for commits without end is answered' coordinator_test \
+    'turn->now_ms < turn->presence->commits_ms[member]' 'member > turn->run->roster.count'
 mutant 'a position is not answered' drop
 by_unit 'what the owner gave up is kept' member_test 'beat->log_seq < known->log_seq' 'false'
 

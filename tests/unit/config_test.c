@@ -364,10 +364,13 @@ static void keys_explain_themselves(void **state)
 {
     (void)state;
     char *text = explained("config.min_clients", 0);
-    assert_string_equal(text, "config.min_clients (integer)\n"
-                              "  An epoch ends early when fewer members than this are healthy.\n"
-                              "  range 1..16384 members; required\n"
-                              "  Part of the run: every member must have the same.\n");
+    assert_string_equal(
+        text,
+        "config.min_clients (integer)\n"
+        "  An epoch ends early when fewer members than this are healthy. So many trainers that "
+        "are left alone speak for the run: among strangers, more than may lie together.\n"
+        "  range 1..16384 members; required\n"
+        "  Part of the run: every member must have the same.\n");
     free(text);
     text = explained("min_client", FAULT_NOT_FOUND);
     assert_string_equal(text,
