@@ -4,7 +4,7 @@
 
 # The simulator, and a pace of its own: its tables of paces and frames take the place of the product's.
 SIM      := $(wildcard tests/sim/*.c tests/pace/*.c)
-SIM_OWN   = common/pace/paces.c common/member/member_paces.c common/wire/wire_more.c
+SIM_OWN   = common/pace/paces.c common/pace/member_paces.c common/wire/wire_more.c
 SIM_CORE  = $(filter-out $(SIM_OWN), $(CORE) $(PURE))
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))

@@ -44,8 +44,8 @@ double elementary_log(double x)
     return (double)n * LN2_HIGH + (2.0 * s + (2.0 * s * sum + (double)n * LN2_LOW));
 }
 
-// x = n ln 2 + r: the series of e^r to the 14th power, times 2^n in two steps (2^n itself may be
-// out of range).
+// x = n ln 2 + r: the series of e^r to the 14th power, times 2^n, which is in range
+// because |x| is at most 700.
 double elementary_exp(double x)
 {
     if (x != x) return x;

@@ -13,7 +13,6 @@
 #include "common/crypto/merkle.h"
 #include "common/kernel/gemm.h"
 #include "common/learner/learner_inside.h"
-#include "common/pace/rounds/rounds_config.h"
 #include "common/learner/state.h"
 #include "common/model/model_tensors.h"
 #include <inttypes.h>
@@ -146,7 +145,7 @@ static int build(struct learner *self, const struct wire_config *config, struct 
     if (config->strategy.kind != FRAME_ROUNDS_CONFIG)
         return why_set(why, FAULT_UNSUPPORTED, "the run has a strategy that this version does not");
     self->config = *config;
-    self->rounds = *rounds_config_of(config);
+    self->rounds = *(const struct wire_rounds_config *)config->strategy.body;
     self->config.strategy.body = &self->rounds;
     if (self->rounds.verification_percent && self->options->trains &&
         self->options->device.kind != COMPUTE_CPU)

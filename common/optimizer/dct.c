@@ -1,6 +1,6 @@
 // The tables of one side: the matrix itself, its even and odd halves, and, where 8 divides the
-// side, the matrices and rotations of the fast way. At the end stands the definition, which the
-// kernels must agree with.
+// side, the matrices and rotations of the fast way. The definition that kernels must agree with is
+// in tests/unit/dct_definition.h.
 #include "common/optimizer/dct.h"
 #include "common/base/ensure.h"
 #include "common/base/fault.h"

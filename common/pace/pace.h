@@ -1,20 +1,21 @@
 #pragma once
 // pace -- how the steps of a run come to be committed: the coordinator's half of one protocol.
 //
-//     Warmup is over ─▶ begin ─▶ hear, hear ... ─▶ settle: a commit, the next ... ─▶ why the epoch is over
+//     Warmup ends ─▶ begin ─▶ hear, hear ... ─▶ settle: commit, next ... ─▶ why the epoch is over
 //
-// The coordinator knows members and their leases, phases, the table of samples, pins, checkpoints and orders.
-// In the phases that make steps it leaves everything to the pace of the run. Rounds (common/pace/rounds) is
-// the pace for strangers. The member's half of the same protocol lies in the same folder.
+// The coordinator keeps the members and their leases, the phases, the table of samples, the pinned
+// steps, the checkpoints and the owner's orders. In the phases that make steps it leaves everything
+// to the pace of the run. Rounds (common/pace/rounds) is the pace for strangers. The member's half
+// of the same protocol lies in the same folder.
 //
-// A new pace is a folder of its own and one line in paces.def. tests/pace is a small one, an example.
+// A new pace is a folder of its own and one line in paces.def. tests/pace is a small example.
 //
-// What a pace knows has two halves. What must survive is durable: it lies in the run (struct run_pace) and
-// changes by records alone. What members would say again is live: it lies in the memory that the functions
-// below get as `self`, and a restart of the coordinator empties it.
+// The state of a pace has two halves. The durable half must survive a crash: it lies in the run
+// (struct run_pace), and only records change it. The live half is what members resend: it lies in
+// the memory that the functions below get as `self`, and a restart of the coordinator empties it.
 //
-// Every function is pure: all that it may see is the turn, and what it says goes to turn->out, after the
-// record that justifies it. A function marked (optional) may be NULL.
+// Every function is pure: it sees the turn and nothing else, and what it says goes to turn->out,
+// after the record that justifies it. A function marked (optional) may be NULL.
 
 #include "common/pace/turn.h"
 
@@ -37,62 +38,67 @@ struct pace {
     // Why no step can be made now, in plain words ("no witness is in the run"), or NULL. (optional)
     const char *(*lacks)(const struct turn *turn);
 
-    // Warmup is over. It must leave Warmup: run_enter, in the record that it puts.
+    // Warmup is over. The record that it puts must leave Warmup (run_enter).
     void (*begin)(void *self, const struct turn *turn);
 
-    // A new life of the coordinator: what was open is taken up again from the record. Only what has no
-    // record is said again. Called in every phase. (optional)
+    // The coordinator restarted, in any phase. Rebuilds `self` from the durable half; members
+    // resend what was never recorded. (optional)
     void (*resume)(void *self, const struct turn *turn);
 
-    // One message. False: none of its kinds, and nothing was done. (optional: PINGs say all that it needs)
+    // Takes one message. False: it is of no kind of this pace, and nothing was done. (optional: the
+    // pace needs no message of its own)
     bool (*hear)(void *self, const struct turn *turn, const struct msg *in);
 
-    // Does what has ripened, by what was heard, by who is here, or by the clock. Returns why the epoch is
-    // over, or NULL. Called until nothing changes any more; each phase is told in between.
+    // Makes every transition that is due by now: by messages, by the roster, or by the clock.
+    // Returns why the epoch is over, or NULL. It is called again as long as the phase changes, and
+    // news is sent after each call.
     const char *(*settle)(void *self, const struct turn *turn);
 
-    // When `settle` is due if nothing is heard meanwhile, besides the end of the phase; 0: never. (optional)
+    // When `settle` is due if no message comes, besides the end of the phase; 0: never. (optional)
     uint64_t (*due_ms)(const void *self, const struct turn *turn);
 
     // ---- what is told ----
 
-    // The number of what is open, which members must know of: it is told once; 0: nothing is open.
+    // The number of what is open and members must know; 0: nothing is open. It is told as news once
+    // per number and again after a restart of the broker, and by mail to whoever asks.
     uint64_t (*open)(const struct run *run);
 
-    // What is open, as mail to an actor, or as news if `to` is NULL.
+    // Sends what is open: as mail to an actor, or as news if `to` is NULL.
     void (*tell)(const struct turn *turn, const char *to);
 
-    // The steps that a record commits, for the ledger's index and for reports: [begin, end), empty: none.
+    // The steps that a record commits: [begin, end), or empty. For the ledger's index and reports.
     struct interval (*commits)(uint16_t kind, const void *record);
-    uint16_t commit_frame; // The frame that tells such a record again, to members that missed it
+    uint16_t commit_frame; // The frame that resends such a record to members that missed it
 
     // ---- members ----
 
-    // One who took part in the newest step waits, pending: a joiner may get the model from it.
+    // Whether a trainer of the newest step is pending: then joiners fetch the model from peers.
     bool (*peer_waits)(const struct run *run);
 
-    // Without it, something that is committed would be lost.
+    // Whether this member may be the only one with committed data: then its LEAVE is refused.
     bool (*needs)(const struct turn *turn, uint32_t member);
 
-    // A trainer that joins now takes part at once, and need not wait for the next epoch. (optional: never)
+    // Whether a trainer that joins now takes part at once. (optional: it waits for the next epoch)
     bool (*admits)(const struct turn *turn);
 
-    // Another process is at this place, or another member. (optional)
-    void (*hear_arrival)(void *self, uint32_t member, bool takes_place);
+    // A dropped, withdrawn or pending member is back, or a new member has this index
+    // (`is_new_member`). Not called if a healthy member only restarts. (optional)
+    void (*hear_arrival)(void *self, uint32_t member, bool is_new_member);
 
-    // How far a member may be ahead of the newest commit, in steps. (optional: 0)
+    // How many steps a member may be ahead of the newest commit. (optional: 0)
     uint64_t (*ahead)(const struct run *run);
 
-    // The part of the parameters that a member holds, [0, PACE_WHOLE) being all of it; empty: none.
-    // (optional: trainers and checkpointers hold all of it)
+    // The interval of the parameters that a member is responsible for: [0, PACE_WHOLE) is all of
+    // them. (optional: trainers and checkpointers, all of them)
     struct interval (*held_by)(const struct run *run, uint32_t member);
 
-    // ---- evidence.h: what its records prove ----
+    // ---- what its records prove (evidence.h) ----
 
-    const char *evidence_counts[PACE_COUNTS_MAX]; // Names of what was borne out; NULL: no more
+    const char *evidence_counts[PACE_COUNTS_MAX]; // What `verifies` counts, by name; ends with NULL
     size_t evidence_bytes; // Of its state in struct evidence, at most PACE_EVIDENCE_BYTES
-    // The next record, after what all paces share was checked, before it is changed. False, and why in
-    // evidence->text: it does not follow from the records before it.
+    // Gets every record before the shared checks, and before the shared state changes: so it checks
+    // the indexes in it. False, and why in evidence->text: it does not follow from the records
+    // before it.
     bool (*verifies)(struct evidence *evidence, uint16_t kind, const void *record);
 };
 

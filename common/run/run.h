@@ -12,8 +12,11 @@
 // round, for example) lies in `pace_state`, which only that pace's functions read and change.
 //
 //   WaitingForMembers ─▶ Warmup ─▶ RoundTrain ⇄ RoundWitness ─▶ Cooldown ─▶ WaitingForMembers
-//        ▲   ▲             │                                     │  └─▶ Finished
-//        │   └─────────────┘                                     └────▶ Paused ─▶ WaitingForMembers
+//                                                                │  └─▶ Finished
+//                                                                └────▶ Paused ─▶ WaitingForMembers
+//
+//   Warmup falls back to WaitingForMembers, both can be Paused, and under a pace without witnesses
+//   RoundTrain leads to Cooldown.
 //
 // Pure: no I/O, no clock. The arrays lie inside, so a struct run is large (about 16 MiB, most of
 // it never touched): allocate it zeroed (calloc), never on the stack. One thread.
@@ -107,7 +110,7 @@ const char *run_phase_name(uint8_t phase);
 
 // ---- for paces: how a record of theirs changes what all paces share -----------------------------
 
-// The only writer of `phase`. A transition that is not in the drawing above is a bug (ensure).
+// The only writer of `phase`. A transition that `becomes` (run.c) does not list is a bug (ensure).
 void run_enter(struct run *self, uint8_t phase);
 
 // Records the digest of the parameters after `step` steps, the present step or an earlier one.

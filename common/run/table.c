@@ -71,7 +71,7 @@ static void build_add(struct build *build, uint64_t begin, uint64_t end, uint8_t
     build->last = (struct wire_table_entry){ begin, end, state, number };
 }
 
-// The only writer of a table. The halves change places only if all entries had room.
+// Every operation that changes states ends here. The halves change places only if all entries had room.
 static enum table_answer build_end(struct build *build, struct table *self)
 {
     const bool tail = build->last.state == TABLE_TODO; // The last run ends at END

@@ -31,7 +31,7 @@
 
 enum table_answer {
     TABLE_OK,
-    TABLE_FULL,      // More intervals than the capacity. This and all below change nothing
+    TABLE_FULL,      // More intervals than the capacity. The table is unchanged, as in all below
     TABLE_UNTIDY,    // The list is not tidy
     TABLE_STATE,     // A sample of the list is not in the state that the operation starts from
     TABLE_LIST_FULL, // The list for the result is too short

@@ -1,5 +1,5 @@
 // paces -- the simulator's tables: all paces of the product, and those of paces.def, which brings frames
-// along. They take the place of common/pace/paces.c, common/member/member_paces.c and common/wire/wire_more.c.
+// along. They take the place of common/pace/paces.c, common/pace/member_paces.c and common/wire/wire_more.c.
 
 #define WIRE_MORE "tests/sim/paces.def"
 #define WIRE_MORE_DEFINE

@@ -498,10 +498,10 @@ static bool needs(const struct turn *turn, uint32_t member)
     return others;
 }
 
-static void hear_arrival(void *state, uint32_t member, bool takes_place)
+static void hear_arrival(void *state, uint32_t member, bool is_new_member)
 {
     struct audit *audit = &((struct rounds *)state)->audit;
-    if (takes_place) audit_forget(audit, member);
+    if (is_new_member) audit_forget(audit, member);
     audit->fault_score[member] = 0;
 }
 
