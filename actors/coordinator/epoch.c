@@ -167,7 +167,8 @@ const char *epoch_lacks(const struct turn *turn)
     case PHASE_WAITING:
         return pending < turn->rules->init_min_clients ? "too few trainers are in the run"
                                                        : pace_lacks(turn);
-    case PHASE_WARMUP: return pace_lacks(turn);
+    case PHASE_WARMUP:
+    case PHASE_TRAIN: return pace_lacks(turn);
     default: return NULL;
     }
 }

@@ -141,7 +141,9 @@ by_unit 'data: any order of the pinned files is let in' coordinator_test \
 by_unit 'data: the first to join binds the run for ever' coordinator_test \
     'others > 0' 'others < MEMBERS_MAX'
 by_unit 'data: what was trained on becomes other data' coordinator_test 'run->number > 0 ||' ''
-by_unit 'data: a round opens before anybody has the data' coordinator_test '!data' 'data && !data'
+by_unit 'data: a round opens before anybody has the data' coordinator_test \
+    '!has_data(turn)' 'has_data(turn) && !has_data(turn)'
+by_unit 'data: the last provider ends the epoch' coordinator_test '!has_witness(turn)' 'lacks(turn)'
 by_unit 'data: nobody is told what the run is bound to' coordinator_test \
     before 'before.data = now->data, before.order = now->order;'
 by_unit 'counts and the time left are told once' coordinator_test \

@@ -337,19 +337,29 @@ static void commit(struct rounds *self, const struct turn *turn)
     self->lacked_quorum = !proved;
 }
 
-static const char *lacks(const struct turn *turn)
+static bool has_witness(const struct turn *turn)
 {
-    const struct roster *roster = &turn->run->roster;
-    const bool witness = !rounds_config(turn->rules)->witness_standalone ||
-                         roster_count(roster, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
-    // Every data provider that was admitted has the data of the run.
-    const bool data = turn->rules->frame.data.kind != DATA_SERVER ||
-                      roster_count(roster, ACTOR_PROVIDER, MEMBER_HEALTHY) > 0;
-    // mutant: data: a round opens before anybody has the data
-    return !witness ? "no witness is in the run" : !data ? "no data-provider is in the run" : NULL;
+    return !rounds_config(turn->rules)->witness_standalone ||
+           roster_count(&turn->run->roster, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
 }
 
-// Why the epoch is over, after a commit; NULL: the next round may open.
+// Every data provider that was admitted has the data of the run.
+static bool has_data(const struct turn *turn)
+{
+    return turn->rules->frame.data.kind != DATA_SERVER ||
+           roster_count(&turn->run->roster, ACTOR_PROVIDER, MEMBER_HEALTHY) > 0;
+}
+
+static const char *lacks(const struct turn *turn)
+{
+    // mutant: data: a round opens before anybody has the data
+    return !has_witness(turn) ? "no witness is in the run"
+           : !has_data(turn)  ? "no data-provider is in the run"
+                              : NULL;
+}
+
+// Why the epoch is over, after a commit; NULL: the next round may open. A data provider that is
+// restarted ends no epoch: trainers wait for it, for as long as a round lasts.
 static const char *why_over(const struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -366,7 +376,8 @@ static const char *why_over(const struct rounds *self, const struct turn *turn)
     else if (roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY) < rules->min_clients)
         cause = "too few members";
     else if (self->lacked_quorum) cause = "too few votes";
-    else if (lacks(turn)) cause = lacks(turn);
+    // mutant: data: the last provider ends the epoch
+    else if (!has_witness(turn)) cause = lacks(turn);
     else if (run->pausing) cause = "a pause was asked for";
     return cause;
 }
