@@ -216,6 +216,32 @@ static void a_second_process_is_refused_and_readers_are_not(void **state)
     ledger_close(&ledger);
 }
 
+// A process that was killed holds its lock until the kernel has taken it apart: who starts at once waits for that.
+static void a_restart_right_after_a_kill_succeeds(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        int pair[2];
+        char byte;
+        assert_int_equal(pipe(pair), 0);
+        const pid_t child = fork();
+        if (child == 0) {
+            (void)!write(
+                pair[1],
+                ledger_open(dir, "run", NULL, &why, &(struct ledger *){ 0 }) == 0 ? "y" : "n", 1);
+            for (;;) pause();
+        }
+        assert_int_equal(read(pair[0], &byte, 1), 1);
+        assert_int_equal(byte, 'y');
+        assert_int_equal(kill(child, SIGKILL), 0);
+        struct ledger *ledger =
+            open_ledger(NULL); // Not after waitpid: the child may still be ending
+        ledger_close(&ledger);
+        assert_int_equal(waitpid(child, NULL, 0), child);
+        close(pair[0]), close(pair[1]);
+    }
+}
+
 static void a_reader_follows_a_growing_map(void **state)
 {
     (void)state;
@@ -379,6 +405,7 @@ TESTS(LEDGER_TEST(what_is_committed_is_there_after_reopening),
       LEDGER_TEST(limits_are_refused_and_change_nothing),
       LEDGER_TEST(snapshot_and_replay_give_the_state), LEDGER_TEST(another_run_is_refused),
       LEDGER_TEST(a_second_process_is_refused_and_readers_are_not),
+      LEDGER_TEST(a_restart_right_after_a_kill_succeeds),
       LEDGER_TEST(a_reader_follows_a_growing_map), LEDGER_TEST(the_map_grows_up_to_its_maximum),
       LEDGER_TEST(what_was_acknowledged_survives_kill_9),
       LEDGER_TEST(a_full_disk_is_said_and_what_was_committed_stays))
