@@ -6,12 +6,12 @@
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
 #include "common/base/hash.h"
+#include "common/base/instance_lock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,24 +54,11 @@ static bool slot_is_blank(const struct slot *slot)
 
 static int take_lock(const char *dir, struct why *why, int *ret_lock)
 {
-    char path[4096], pid[32] = "?";
-    snprintf(path, sizeof path, "%s/lock", dir);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        ssize_t count = pread(fd, pid, sizeof pid - 1, 0);
-        pid[count > 0 ? count : 0] = 0;
-        close(fd);
-        return why_set(why, FAULT_BUSY,
-                       "%s: process %s uses this directory; one process to a state directory, "
-                       "give another --state-dir",
-                       dir, pid);
-    }
-    int count = snprintf(pid, sizeof pid, "%ld", (long)getpid());
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)count, 0) != count)
-        pid[0] = 0; // The number is only for the error text of another process
-    *ret_lock = fd;
-    return 0;
+    const int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir_fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    const int rc = instance_lock_take(dir_fd, dir, "lock", why, ret_lock);
+    close(dir_fd);
+    return rc;
 }
 
 static int read_slots(struct journal *self, const char *path, struct why *why)
@@ -134,7 +121,7 @@ void journal_close(struct journal **self_p)
     struct journal *self = *self_p;
     if (!self) return;
     if (self->fd >= 0) close(self->fd);
-    if (self->lock >= 0) close(self->lock);
+    instance_lock_release(self->lock);
     free(self);
     *self_p = NULL;
 }

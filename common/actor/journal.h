@@ -7,7 +7,7 @@
 //     rc = journal_open(dir, &why, &journal);             // takes the directory's lock as well
 //     count = journal_read(journal, &bytes); rc = journal_write(journal, bytes, count, &why);
 //
-// One process (flock on <dir>/lock; FAULT_BUSY names the holder), one thread.
+// One process (instance_lock on <dir>/lock; FAULT_BUSY names the holder), one thread.
 
 #include "common/base/fault.h"
 #include <stdint.h>

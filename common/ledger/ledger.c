@@ -7,8 +7,8 @@
 #include "common/ledger/ledger.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
+#include "common/base/instance_lock.h"
 #include "common/ledger/contents.h"
-#include "common/ledger/instance_lock.h"
 #include "common/ledger/pending.h"
 #include "common/ledger/store.h"
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "common/ledger/instance_lock.h"
+#include "common/base/instance_lock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,8 +18,8 @@ static void read_holder(int fd, char pid[24])
     pid[strspn(pid, "0123456789")] = 0;
 }
 
-// A process that was killed a moment ago holds its lock until the kernel has taken it apart. Waits for its
-// end, so that a restart at once does not fail.
+// A process that was killed a moment ago holds its lock until the kernel has taken it apart. Waits
+// for its end, so that a restart at once does not fail.
 static void await_end_of_holder(int fd)
 {
     char pid[24];
