@@ -177,15 +177,15 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
 void disk_send_commits(struct sim *self, uint8_t id, const struct wire_send_commits *send_commits)
 {
     const uint16_t frame = pace_of(&self->plan.rules)->commit_frame;
-    uint64_t missed = 0;
+    const uint64_t end = ((const struct coordinator *)self->nodes[id].state)->run.step;
+    uint32_t sent = 0;
     if (send_commits->from_step < self->plan.rules.first_step) return;
     for (uint64_t step = send_commits->from_step;
-         step < send_commits->from_step + send_commits->count + missed && step < ROUNDS_MAX;
-         step++) {
+         step < end && sent < send_commits->count && step < ROUNDS_MAX; step++) {
         uint64_t seq = self->ghost.commit_of_step[step];
         if (seq > self->disk.count) return;
-        missed += seq == 0;
         if (seq == 0) continue;
+        sent++;
         const struct stored *stored = &self->disk.log[seq - 1];
         struct parcel *parcel =
             parcel_new(self, &self->nodes[id], frame, stored->body, stored->bytes);
