@@ -143,7 +143,8 @@ static int build(struct learner *self, const struct wire_config *config, struct 
 {
     drop_model(self);
     if (config->strategy.kind != FRAME_ROUNDS_CONFIG)
-        return why_set(why, FAULT_UNSUPPORTED, "the run has a strategy that this version does not");
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "the run's strategy is none of this version; upgrade this program");
     self->config = *config;
     self->rounds = *(const struct wire_rounds_config *)config->strategy.body;
     self->config.strategy.body = &self->rounds;

@@ -95,7 +95,7 @@ static void another_seed_is_found_out(struct testbed *bed)
     assert_int_equal(read_status(bed, "bent"), EX_DATAERR);
     shell(bed, "grep -q 'DOES NOT HOLD.*the seed of round 5' said");
     assert_int_equal(read_status(bed, "coordinator"), 0);
-    shell(bed, "grep -q 'evidence borne out: [1-9][0-9]* draws' said");
+    shell(bed, "grep -q 'evidence verified: [1-9][0-9]* draws' said");
 }
 
 static void an_older_copy_of_the_ledger_is_found_out(void **state)

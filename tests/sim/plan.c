@@ -124,18 +124,19 @@ static void draw_the_rules(struct sim *self)
         .epoch_rounds = pick(self, 3, 16),
         .total_steps = roll(self, 3) ? 1000000 : pick(self, 60, 90),
         .min_clients = pick(self, 1, 3),
-        .batch_start = (strategy.witness_nodes = pick(self, 0, 5), pick(self, 3, 9)),
-        .batch_warmup_tokens = roll(self, 2) ? 0 : 4000,
         .seq_len = 16,
-        .lr = draw_schedule(self),
-        .cold_start_steps = pick(self, 0, 4),
-        .heartbeat_ms = pick(self, 400, 1000),
-        .lease_ms = pick(self, 2500, 6000),
-        .unhealthy_rounds = pick(self, 2, 5),
-        .snapshot_rounds = pick(self, 1, 8),
-        .start_paused = roll(self, 10) == 0,
         .audit_secret = hash_number("secret", self->seed),
     };
+    strategy.witness_nodes = pick(self, 0, 5);
+    rules->batch_start = pick(self, 3, 9);
+    rules->batch_warmup_tokens = roll(self, 2) ? 0 : 4000;
+    rules->lr = draw_schedule(self);
+    rules->cold_start_steps = pick(self, 0, 4);
+    rules->heartbeat_ms = pick(self, 400, 1000);
+    rules->lease_ms = pick(self, 2500, 6000);
+    rules->unhealthy_rounds = pick(self, 2, 5);
+    rules->snapshot_rounds = pick(self, 1, 8);
+    rules->start_paused = roll(self, 10) == 0;
     static const uint32_t percents[] = { 0, 0, 10, 25, 50, 100 };
     strategy.witness_standalone = plan->witnesses > 0;
     strategy.verification_percent = percents[roll(self, 6)];

@@ -246,7 +246,7 @@ static json_t *report_to_json(const struct ledger_report *report)
 
 static void print_evidence(const struct ledger_report *report)
 {
-    printf("  evidence borne out:");
+    printf("  evidence verified:");
     for (int i = 0; report->proved_names && i < PACE_COUNTS_MAX && report->proved_names[i]; i++)
         printf("%s %" PRIu64 " %s", i ? "," : "", report->proved[i], report->proved_names[i]);
     printf("\n");
