@@ -20,15 +20,16 @@ void checkpointer_init(struct checkpointer *self)
 // Copies the lists into the save. False: they are too long for a manifest, and this step is not saved; a
 // later one may have shorter lists.
 static bool keep_position(struct wire_save *save, struct position_lists *lists,
-                          const struct wire_undone *undone)
+                          const struct wire_data_position *data_position)
 {
-    const uint32_t returned = undone->returned_count, failed = undone->failed_count;
-    if (returned + failed > CHECKPOINT_UNDONE_MAX) return false;
-    if (returned) memcpy(lists->returned, undone->returned, returned * sizeof *lists->returned);
-    if (failed) memcpy(lists->failed, undone->failed, failed * sizeof *lists->failed);
-    save->undone = *undone;
-    save->undone.returned = lists->returned;
-    save->undone.failed = lists->failed;
+    const uint32_t returned = data_position->returned_count, failed = data_position->failed_count;
+    if (returned + failed > CHECKPOINT_INTERVALS_MAX) return false;
+    if (returned)
+        memcpy(lists->returned, data_position->returned, returned * sizeof *lists->returned);
+    if (failed) memcpy(lists->failed, data_position->failed, failed * sizeof *lists->failed);
+    save->data_position = *data_position;
+    save->data_position.returned = lists->returned;
+    save->data_position.failed = lists->failed;
     return true;
 }
 
@@ -39,7 +40,7 @@ static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_en
         return;
     }
     struct wire_save save = { .epoch = end->epoch, .step = end->step, .digest = end->digest };
-    if (keep_position(&save, &self->wanted_lists, &end->undone)) self->wanted = save;
+    if (keep_position(&save, &self->wanted_lists, &end->data_position)) self->wanted = save;
 }
 
 // Takes the position of a step that the run pins, once the pace knows it.
@@ -49,7 +50,7 @@ static void take_position(struct checkpointer *self)
     if (!pace_part_position(&self->pace, &self->member, &save) ||
         (save.step == self->position.step && save.epoch == self->position.epoch))
         return;
-    if (keep_position(&save, &self->position_lists, &save.undone)) self->position = save;
+    if (keep_position(&save, &self->position_lists, &save.data_position)) self->position = save;
 }
 
 // Takes up a request: the newest pinned step, once its digest is committed and its data position is
@@ -63,7 +64,7 @@ static void take_request(struct checkpointer *self)
     self->requested = false;
     self->wanted = self->position;
     self->wanted.digest = run->pin_digest;
-    keep_position(&self->wanted, &self->wanted_lists, &self->position.undone);
+    keep_position(&self->wanted, &self->wanted_lists, &self->position.data_position);
 }
 
 static void hear_saved(struct checkpointer *self, const struct wire_saved *saved,
@@ -146,8 +147,8 @@ static void save(void *state, const struct member_turn *turn)
         return;
     if (replica->step < self->wanted.step || replica->applying) return;
     self->saving = true; // The replica is at that step, or the learner has it pinned
-    // mutant: restore: the way back is retired
-    self->wanted.spare = self->member.now.way_back_step; // A restore would need it
+    // mutant: restore: the restore point is retired
+    self->wanted.spare = self->member.now.restore_point_step; // A restore would need it
     outbox_job(turn->out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
 }
 

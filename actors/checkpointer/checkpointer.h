@@ -10,10 +10,10 @@
 #include "common/member/pace_part.h"
 #include "common/member/replica.h"
 
-enum { CHECKPOINT_UNDONE_MAX = 4096 }; // Intervals of a position, returned and failed together
+enum { CHECKPOINT_INTERVALS_MAX = 4096 }; // Intervals of a position, returned and failed together
 
 struct position_lists {
-    struct interval returned[CHECKPOINT_UNDONE_MAX], failed[CHECKPOINT_UNDONE_MAX];
+    struct interval returned[CHECKPOINT_INTERVALS_MAX], failed[CHECKPOINT_INTERVALS_MAX];
 };
 
 struct checkpointer {

@@ -109,7 +109,7 @@ static const struct hash *candidate_digest(const struct epoch *self, const struc
 static bool pin(struct epoch *self, const struct turn *turn)
 {
     struct run *run = turn->run;
-    if (run_is_pinned(run)) return true;
+    if (run_has_digest(run)) return true;
     uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
     if (returned_speak(turn)) live += roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING);
     // Fewer than min_clients trainers cannot decide for the run.
@@ -246,9 +246,9 @@ static bool all_done(const struct turn *turn)
 // last one and nobody keeps its parameters.
 static bool is_stuck(const struct epoch *self, const struct turn *turn)
 {
-    // mutant: restore: a last cooldown that nobody keeps has no way back
+    // mutant: restore: a last cooldown that nobody keeps has no restore point
     return turn->run->phase == PHASE_COOLDOWN && !somebody_holds(turn) &&
-           (!run_is_pinned(turn->run) || (all_done(turn) && !is_kept(self, turn)));
+           (!run_has_digest(turn->run) || (all_done(turn) && !is_kept(self, turn)));
 }
 
 static void look_cooldown(struct epoch *self, const struct turn *turn)
@@ -266,7 +266,7 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
                     "run.unfinished step=%" PRIu64 ": too few members hold the last parameters and "
                     "agree on them; waiting for more. If all copies are lost, %s",
                     run->step,
-                    hash_is_none(&run->way_back.digest)
+                    hash_is_none(&run->restore_point.digest)
                         ? "begin another run: this one has no checkpoint"
                         : "shoal restore goes back to the newest checkpoint");
         turn_arm(turn);
@@ -338,7 +338,7 @@ static void set_pausing(const struct turn *turn, bool pausing)
 // stale.
 static bool restore(struct epoch *self, const struct turn *turn)
 {
-    struct wire_record_restore back = run_way_back(turn->run);
+    struct wire_record_restore back = run_restore_point(turn->run);
     if (hash_is_none(&back.digest) || back.step >= turn->run->step) return false;
     if (turn->run->phase == PHASE_WARMUP || is_stuck(self, turn))
         enter(self, turn, PHASE_WAITING, "restore");

@@ -53,7 +53,7 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
         .pin_step = run->pin_step,
         .pin_digest = run->pin_digest,
         .source = run->source,
-        .way_back_step = run->way_back.step,
+        .restore_point_step = run->restore_point.step,
         .restored_step = run->restored_step,
         .restored_epoch = run->restored_epoch,
         .checkpoint_step = run->checkpoint.step,
@@ -109,7 +109,7 @@ void news_settle(struct news *self, const struct turn *turn, const char *lacks)
     const bool urgent = !self->told || is_urgent(&self->run, &now);
     const bool roster_due = !self->told || ((urgent || self->beat_due || self->roster_due) &&
                                             self->roster_version != run->roster.version);
-    const uint64_t open = turn->pace->open(run);
+    const uint64_t open = turn->pace->open_number(run);
     const bool open_due = open > 0 && (!self->told || self->open != open);
     if (roster_due || self->roster_due) turn->presence->roster_changed = false;
     if (roster_due) { // Before RUN: a member asks for a roster version that it lacks
@@ -146,7 +146,7 @@ struct wire_epoch_end news_epoch_end(const struct turn *turn, uint64_t epoch,
     struct wire_epoch_end end = { .epoch = epoch,
                                   .step = run->step,
                                   .digest = *digest,
-                                  .undone = run_undone(run, turn->lists),
+                                  .data_position = run_data_position(run, turn->lists),
                                   .samples_done = run->samples_done };
     return end;
 }
@@ -155,7 +155,7 @@ static void tell_end(const struct turn *turn, const char *to)
 {
     const struct run *run = turn->run;
     bool ended = run->phase == PHASE_COOLDOWN || run->phase == PHASE_FINISHED;
-    if (!ended || !run_is_pinned(run)) return;
+    if (!ended || !run_has_digest(run)) return;
     struct wire_epoch_end end =
         news_epoch_end(turn, run->epoch - (run->phase == PHASE_FINISHED), &run->digest);
     outbox_mail(turn->out, to, FRAME_EPOCH_END, &end);
@@ -202,7 +202,7 @@ void news_hear_ask(const struct turn *turn, const struct msg *in, const char *la
         add_progress(turn, &state);
         outbox_mail(turn->out, in->from, FRAME_RUN, &state);
         tell_end(turn, in->from);
-        if (turn->pace->open(turn->run)) turn->pace->tell(turn, in->from);
+        if (turn->pace->open_number(turn->run)) turn->pace->tell(turn, in->from);
         break;
     }
     case TOPIC_ROSTER: {

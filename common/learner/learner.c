@@ -71,7 +71,7 @@ static int open_optimizer(struct learner *self, struct why *why)
 }
 
 // Decides how the replica computes, and logs what memory that takes before any is taken.
-// Activations that do not fit are not kept but computed again on the way back. Refuses a run that
+// Activations that do not fit are not kept but computed again in the backward pass. Refuses a run that
 // recomputes results if this build's products are those of a BLAS library: their bits are not
 // reproducible.
 static int plan_memory(struct learner *self, uint64_t beside, struct why *why)

@@ -18,16 +18,16 @@
 
 // The samples that are done, as the manifest lists them: all below the cursor, except those to be trained
 // again and those given up.
-static size_t done_list(const struct wire_undone *undone, struct interval *ret_list)
+static size_t done_list(const struct wire_data_position *data_position, struct interval *ret_list)
 {
-    const struct interval *returned = undone->returned, *failed = undone->failed;
-    const struct interval *returned_end = returned + undone->returned_count;
+    const struct interval *returned = data_position->returned, *failed = data_position->failed;
+    const struct interval *returned_end = returned + data_position->returned_count;
     // mutant: a checkpoint counts what failed as trained
-    const struct interval *failed_end = failed + undone->failed_count;
+    const struct interval *failed_end = failed + data_position->failed_count;
     size_t count = 0;
     uint64_t at = 0;
-    while (at < undone->cursor) {
-        struct interval next = { undone->cursor, undone->cursor };
+    while (at < data_position->cursor) {
+        struct interval next = { data_position->cursor, data_position->cursor };
         if (returned < returned_end && (failed == failed_end || returned->begin < failed->begin))
             next = *returned++;
         else if (failed < failed_end) next = *failed++;
@@ -62,7 +62,8 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
     if (rc < 0) return rc;
     const float *params = held ? self->params : self->spare;
     struct interval *done =
-        calloc((size_t)job->undone.returned_count + job->undone.failed_count + 1, sizeof *done);
+        calloc((size_t)job->data_position.returned_count + job->data_position.failed_count + 1,
+               sizeof *done);
     ensure(done);
     struct checkpoint_info info = { .epoch = job->epoch,
                                     .step = job->step,
@@ -70,11 +71,11 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
                                     .protocol = WIRE_PROTOCOL,
                                     .created_unix_s = clock_unix_ms() / 1000,
                                     .pass_length = CHECKPOINT_NUMBER_MAX,
-                                    .cursor = job->undone.cursor,
+                                    .cursor = job->data_position.cursor,
                                     .done = done,
-                                    .done_count = done_list(&job->undone, done),
-                                    .failed = job->undone.failed,
-                                    .failed_count = job->undone.failed_count };
+                                    .done_count = done_list(&job->data_position, done),
+                                    .failed = job->data_position.failed,
+                                    .failed_count = job->data_position.failed_count };
     snprintf(info.run, sizeof info.run, "%s", options->run_id);
     // The optimizer's state that all members share
     struct state state;

@@ -1,5 +1,5 @@
 // Both directions are one walk: optimizer_pull gives tags and room for the values, a checkpoint
-// saves or fills them, and on the way back optimizer_push takes them in.
+// saves or fills them, and when it is loaded optimizer_push takes them in.
 #include "common/learner/state.h"
 
 int state_save(optimizer_t *optimizer, enum optimizer_scope scope, struct why *why,

@@ -1,6 +1,6 @@
 // A model's life: carve counts the memory and then hands it out, model_new computes the rotation
 // tables, and a pass checks its arguments, runs forward, head and, if a gradient is wanted,
-// backward. The loss is checked before the way back, so that a NaN costs no more work.
+// backward. The loss is checked before the backward pass, so that a NaN costs no more work.
 #include "common/model/model.h"
 #include "common/base/ensure.h"
 #include "common/model/model_state.h"

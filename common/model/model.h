@@ -30,7 +30,7 @@ struct model_options {
     // The type of the products' inputs. With GEMM_BF16 (gemm.h) they are rounded to bfloat16;
     // parameters, activations, sums and all else stay float32.
     enum gemm_precision precision;
-    // Keeps only each layer's input and computes the rest again on the way back: the same bits, a
+    // Keeps only each layer's input and computes the rest again in the backward pass: the same bits, a
     // third more arithmetic and, with many layers, a small part of the memory.
     bool recompute;
 };

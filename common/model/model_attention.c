@@ -1,5 +1,5 @@
 // Causal attention without a T x T matrix in memory: scores are made for MODEL_QUERY_BLOCK queries
-// at a time. The way back makes them again from the log-sums that were kept (the idea of blocks is
+// at a time. The backward pass makes them again from the log-sums that were kept (the idea of blocks is
 // that of Dao 2023, "FlashAttention-2"). One task is one sample and one kv head with all queries
 // that share it, so no two tasks write the same place.
 

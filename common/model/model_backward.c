@@ -1,4 +1,4 @@
-// The way back, in the opposite order of model_forward.c: final norm, layers from the last to the
+// The backward pass, in the opposite order of model_forward.c: final norm, layers from the last to the
 // first, embedding. The head's part is done already, with the loss. Each gradient is written by one
 // task or summed in a fixed order of parts, so the bits do not depend on the number of threads.
 #include "common/model/model_state.h"

@@ -61,7 +61,7 @@ struct pace {
 
     // The number of what is open and members must know; 0: nothing is open. It is told as news once
     // per number and again after a restart of the broker, and by mail to whoever asks.
-    uint64_t (*open)(const struct run *run);
+    uint64_t (*open_number)(const struct run *run);
 
     // Sends what is open: as mail to an actor, or as news if `to` is NULL.
     void (*tell)(const struct turn *turn, const char *to);

@@ -21,19 +21,19 @@ const char *run_phase_name(uint8_t phase) { return wire_enum_name(&wire_enum_pha
 
 // ---- members ------------------------------------------------------------------------------------
 
-static bool needs_place(const struct run *self, uint32_t member)
+static bool refers_to(const struct run *self, uint32_t member)
 {
-    return self->pace->needs_place && self->pace->needs_place(self, member);
+    return self->pace->refers_to && self->pace->refers_to(self, member);
 }
 
 static bool is_gone(uint8_t state) { return state == MEMBER_DROPPED || state == MEMBER_WITHDRAWN; }
 
-// A newcomer must not inherit what is recorded against the member before it: hence needs_place.
+// A newcomer must not inherit what is recorded against the member before it: hence refers_to.
 uint32_t run_free_place(const struct run *self)
 {
     if (self->roster.count < MEMBERS_MAX) return self->roster.count;
     for (uint32_t i = 0; i < self->roster.count; i++)
-        if (is_gone(self->roster.members[i].state) && !needs_place(self, i)) return i;
+        if (is_gone(self->roster.members[i].state) && !refers_to(self, i)) return i;
     return NO_MEMBER;
 }
 
@@ -98,15 +98,15 @@ static void apply_epoch_end(struct run *self, const struct wire_epoch_end *end)
 
 // ---- the beginning, checkpoints, restore --------------------------------------------------------
 
-static void set_table(struct run *self, const struct wire_undone *undone)
+static void set_table(struct run *self, const struct wire_data_position *data_position)
 {
     table_init(&self->table, self->table_memory, TABLE_INTERVALS_MAX,
-               self->pass_samples ? self->pass_samples : 1, undone->cursor);
-    ensure(table_put(&self->table, TABLE_TODO, 0, undone->returned, undone->returned_count) ==
-           TABLE_OK);
+               self->pass_samples ? self->pass_samples : 1, data_position->cursor);
+    ensure(table_mark(&self->table, TABLE_TODO, 0, data_position->returned,
+                      data_position->returned_count) == TABLE_OK);
     // mutant: restore: what failed is trained again
-    ensure(table_put(&self->table, TABLE_FAILED, 0, undone->failed, undone->failed_count) ==
-           TABLE_OK);
+    ensure(table_mark(&self->table, TABLE_FAILED, 0, data_position->failed,
+                      data_position->failed_count) == TABLE_OK);
 }
 
 static void apply_genesis(struct run *self, const struct wire_record_genesis *genesis)
@@ -120,7 +120,7 @@ static void apply_genesis(struct run *self, const struct wire_record_genesis *ge
     self->digest = self->pin_digest = genesis->digest;
     self->source = SOURCE_HUB;
     self->cold_start = true;
-    set_table(self, &(struct wire_undone){ .cursor = genesis->cursor });
+    set_table(self, &(struct wire_data_position){ .cursor = genesis->cursor });
 }
 
 static void apply_data(struct run *self, const struct wire_record_data *data)
@@ -135,14 +135,14 @@ static void apply_data(struct run *self, const struct wire_record_data *data)
 static void apply_checkpoint(struct run *self, const struct wire_checkpoint *checkpoint)
 {
     self->checkpoint = *checkpoint;
-    // mutant: restore: the way back is that of any checkpoint
+    // mutant: restore: the restore point is that of any checkpoint
     if (checkpoint->step != self->step) return;
-    struct wire_record_restore *way_back = &self->way_back;
-    *way_back = (struct wire_record_restore){ .epoch = self->epoch,
-                                              .step = self->step,
-                                              .digest = checkpoint->digest,
-                                              .samples_done = self->samples_done };
-    way_back->undone = run_undone(self, &self->way_back_lists);
+    struct wire_record_restore *restore_point = &self->restore_point;
+    *restore_point = (struct wire_record_restore){ .epoch = self->epoch,
+                                                   .step = self->step,
+                                                   .digest = checkpoint->digest,
+                                                   .samples_done = self->samples_done };
+    restore_point->data_position = run_data_position(self, &self->restore_point_lists);
 }
 
 static void apply_restore(struct run *self, const struct wire_record_restore *restore)
@@ -162,7 +162,7 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
                                                      .digest = restore->digest };
     self->cold_start = true;
     // mutant: restore: what was trained since stays done
-    set_table(self, &restore->undone);
+    set_table(self, &restore->data_position);
 }
 
 struct hash run_chain(const struct hash *previous, uint64_t seq, uint16_t kind, const uint8_t *body,
@@ -205,30 +205,31 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
     }
 }
 
-bool run_is_pinned(const struct run *self)
+bool run_has_digest(const struct run *self)
 {
     return self->digest_step == self->step && !hash_is_none(&self->digest);
 }
 
 // ---- snapshots ----------------------------------------------------------------------------------
 
-struct wire_undone run_undone(const struct run *self, struct run_lists *lists)
+struct wire_data_position run_data_position(const struct run *self, struct run_lists *lists)
 {
-    struct wire_undone undone = { .returned = lists->returned, .failed = lists->failed };
+    struct wire_data_position data_position = { .returned = lists->returned,
+                                                .failed = lists->failed };
     // mutant: restore: what is dealt now is forgotten
-    ensure(table_undealt(&self->table, &undone.cursor, lists->returned, TABLE_INTERVALS_MAX,
-                         &undone.returned_count) == TABLE_OK);
+    ensure(table_undealt(&self->table, &data_position.cursor, lists->returned, TABLE_INTERVALS_MAX,
+                         &data_position.returned_count) == TABLE_OK);
     ensure(table_list(&self->table, TABLE_FAILED, 0, lists->failed, TABLE_INTERVALS_MAX,
-                      &undone.failed_count) == TABLE_OK);
-    return undone;
+                      &data_position.failed_count) == TABLE_OK);
+    return data_position;
 }
 
-struct wire_record_restore run_way_back(const struct run *self)
+struct wire_record_restore run_restore_point(const struct run *self)
 {
-    struct wire_record_restore way_back = self->way_back;
-    way_back.undone.returned = self->way_back_lists.returned;
-    way_back.undone.failed = self->way_back_lists.failed;
-    return way_back;
+    struct wire_record_restore restore_point = self->restore_point;
+    restore_point.data_position.returned = self->restore_point_lists.returned;
+    restore_point.data_position.failed = self->restore_point_lists.failed;
+    return restore_point;
 }
 
 // The scalars are the first members of struct run, in the same order and places.
@@ -241,7 +242,7 @@ _Static_assert(sizeof(struct wire_durable) == DURABLE_BYTES &&
 struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
 {
     struct wire_snapshot snapshot = {
-        .way_back = run_way_back(self),
+        .restore_point = run_restore_point(self),
         .cursor = self->table.cursor,
         .table = self->table.entries,
         .table_count = self->table.count,
@@ -262,15 +263,15 @@ static void copy_list(struct interval *to, const struct interval *from, uint32_t
 
 bool run_from_snapshot(struct run *self, const struct wire_snapshot *from)
 {
-    const struct wire_undone *back = &from->way_back.undone;
+    const struct wire_data_position *back = &from->restore_point.data_position;
     memcpy(self, &from->durable, DURABLE_BYTES);
     ensure(roster_load(&self->roster, from->roster_version, from->members, from->members_count));
-    // mutant: restore: a snapshot forgets the way back
-    self->way_back = from->way_back;
-    self->way_back.undone.returned = self->way_back.undone.failed = NULL;
-    copy_list(self->way_back_lists.returned, back->returned, back->returned_count);
-    copy_list(self->way_back_lists.failed, back->failed, back->failed_count);
-    set_table(self, &(struct wire_undone){ .cursor = from->cursor });
+    // mutant: restore: a snapshot forgets the restore point
+    self->restore_point = from->restore_point;
+    self->restore_point.data_position.returned = self->restore_point.data_position.failed = NULL;
+    copy_list(self->restore_point_lists.returned, back->returned, back->returned_count);
+    copy_list(self->restore_point_lists.failed, back->failed, back->failed_count);
+    set_table(self, &(struct wire_data_position){ .cursor = from->cursor });
     // mutant: a snapshot forgets what is pending
     // mutant: a snapshot forgets what failed
     ensure(table_load(&self->table, from->table, from->table_count));

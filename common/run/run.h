@@ -42,10 +42,10 @@ struct run_pace {
     bool (*load)(struct run *run, const struct wire_part *part);
 
     // Whether its state refers to this member, so that no newcomer may get its index. (optional: never)
-    bool (*needs_place)(const struct run *run, uint32_t member);
+    bool (*refers_to)(const struct run *run, uint32_t member);
 };
 
-// Memory for the lists of a struct wire_undone.
+// Memory for the lists of a struct wire_data_position.
 struct run_lists {
     struct interval returned[TABLE_INTERVALS_MAX], failed[TABLE_INTERVALS_MAX];
 };
@@ -64,9 +64,9 @@ struct run {
     struct interval scratch[TABLE_INTERVALS_MAX];
 
     // The state that a restore goes back to: the newest step with a recorded checkpoint and data
-    // position. If its digest is none, there is no such step yet. Its lists are in way_back_lists.
-    struct wire_record_restore way_back;
-    struct run_lists way_back_lists;
+    // position. If its digest is none, there is no such step yet. Its lists are in restore_point_lists.
+    struct wire_record_restore restore_point;
+    struct run_lists restore_point_lists;
 
     const struct run_pace *pace;
     _Alignas(16) uint8_t pace_state[RUN_PACE_BYTES];
@@ -94,17 +94,17 @@ bool run_from_snapshot(struct run *self, const struct wire_snapshot *snapshot);
 
 // The state that a restore goes back to. Its lists point into *self. Its digest is none if no
 // restore is possible yet.
-struct wire_record_restore run_way_back(const struct run *self);
+struct wire_record_restore run_restore_point(const struct run *self);
 
 // The index for a newcomer: the next one; in a full run that of a member that left; NO_MEMBER if
 // there is none.
 uint32_t run_free_place(const struct run *self);
 
 // The data position of the run, its lists in `lists`. Pending samples count as todo.
-struct wire_undone run_undone(const struct run *self, struct run_lists *lists);
+struct wire_data_position run_data_position(const struct run *self, struct run_lists *lists);
 
 // Whether the digest of the present step is on record.
-bool run_is_pinned(const struct run *self);
+bool run_has_digest(const struct run *self);
 
 const char *run_phase_name(uint8_t phase);
 

@@ -1,6 +1,6 @@
-// table -- every operation reads the map as runs without gaps (walk), and writes the changed runs
+// table -- every operation reads the map as stretches without gaps (walk), and writes the changed stretches
 // into the spare half (build), which keeps them canonical. At the end the halves change places,
-// unless the capacity is exceeded. The operations differ only in which runs they change.
+// unless the capacity is exceeded. The operations differ only in which stretches they change.
 
 #include "common/run/table.h"
 #include "common/base/ensure.h"
@@ -20,36 +20,38 @@ void table_init(struct table *self, struct wire_table_entry *memory, uint32_t ca
     };
 }
 
-// ---- Reading: the map as runs from 0 to END without gaps, with done runs and the tail ----
+// ---- Reading: the map as stretches from 0 to END without gaps, with done stretches and the tail ----
 
 struct walk {
     uint32_t next;
     uint64_t at;
 };
 
-static bool walk_on(struct walk *walk, const struct table *table, struct wire_table_entry *ret_run)
+static bool walk_on(struct walk *walk, const struct table *table,
+                    struct wire_table_entry *ret_stretch)
 {
     if (walk->at == END) return false;
     const bool listed = walk->next < table->count;
     const uint64_t begin = listed ? table->entries[walk->next].begin : table->cursor;
     if (walk->at < begin) {
-        *ret_run =
+        *ret_stretch =
             (struct wire_table_entry){ .begin = walk->at, .end = begin, .state = TABLE_DONE };
     } else if (listed) {
-        *ret_run = table->entries[walk->next++];
+        *ret_stretch = table->entries[walk->next++];
     } else {
-        *ret_run = (struct wire_table_entry){ .begin = walk->at, .end = END, .state = TABLE_TODO };
+        *ret_stretch =
+            (struct wire_table_entry){ .begin = walk->at, .end = END, .state = TABLE_TODO };
     }
-    walk->at = ret_run->end;
+    walk->at = ret_stretch->end;
     return true;
 }
 
-// ---- Writing: runs in rising order into the spare half, made canonical on the way ----
+// ---- Writing: stretches in rising order into the spare half, made canonical on the way ----
 
 struct build {
     const struct table *table;
     uint32_t count;               // Entries so far, those beyond the capacity included
-    struct wire_table_entry last; // Not written yet: the next run may continue it
+    struct wire_table_entry last; // Not written yet: the next stretch may continue it
 };
 
 static void build_flush(struct build *build)
@@ -74,7 +76,7 @@ static void build_add(struct build *build, uint64_t begin, uint64_t end, uint8_t
 // Every operation that changes states ends here. The halves change places only if all entries had room.
 static enum table_answer build_end(struct build *build, struct table *self)
 {
-    const bool tail = build->last.state == TABLE_TODO; // The last run ends at END
+    const bool tail = build->last.state == TABLE_TODO; // The last stretch ends at END
     const uint64_t cursor = tail ? build->last.begin : END;
     if (!tail) build_flush(build);
     if (build->count > self->capacity) return TABLE_FULL;
@@ -92,19 +94,20 @@ enum table_answer table_deal(struct table *self, uint64_t number, uint64_t count
                              struct interval *ret_list, uint32_t list_max, uint32_t *ret_count)
 {
     struct build build = { .table = self };
-    struct wire_table_entry run;
+    struct wire_table_entry stretch;
     uint32_t listed = 0;
     uint64_t left = count;
-    for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
-        if (run.state == TABLE_TODO && left > 0) {
-            const uint64_t length = run.end - run.begin, take = length < left ? length : left;
+    for (struct walk walk = { 0 }; walk_on(&walk, self, &stretch);) {
+        if (stretch.state == TABLE_TODO && left > 0) {
+            const uint64_t length = stretch.end - stretch.begin,
+                           take = length < left ? length : left;
             if (listed == list_max) return TABLE_LIST_FULL;
-            ret_list[listed++] = (struct interval){ run.begin, run.begin + take };
-            build_add(&build, run.begin, run.begin + take, TABLE_PENDING, number);
-            run.begin += take;
+            ret_list[listed++] = (struct interval){ stretch.begin, stretch.begin + take };
+            build_add(&build, stretch.begin, stretch.begin + take, TABLE_PENDING, number);
+            stretch.begin += take;
             left -= take;
         }
-        build_add(&build, run.begin, run.end, run.state, run.number);
+        build_add(&build, stretch.begin, stretch.end, stretch.state, stretch.number);
     }
     if (left > 0) return TABLE_EXHAUSTED;
     const enum table_answer answer = build_end(&build, self);
@@ -118,24 +121,24 @@ struct mark {
 };
 
 // Changes the listed samples from `from` to `to`; all of them must be in `from`. Runs are as long
-// as possible, so an interval with one mark lies within one run.
+// as possible, so an interval with one mark lies within one stretch.
 static enum table_answer mark(struct table *self, struct mark from, struct mark to,
                               const struct interval *list, uint32_t count)
 {
     struct build build = { .table = self };
-    struct wire_table_entry run;
+    struct wire_table_entry stretch;
     uint32_t next = 0;
     if (!interval_list_tidy(list, count)) return TABLE_UNTIDY;
-    for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
-        for (; next < count && list[next].begin < run.end; next++) {
+    for (struct walk walk = { 0 }; walk_on(&walk, self, &stretch);) {
+        for (; next < count && list[next].begin < stretch.end; next++) {
             const struct interval *at = &list[next];
-            if (run.state != from.state || run.number != from.number) return TABLE_STATE;
-            if (at->end > run.end) return TABLE_STATE;
-            build_add(&build, run.begin, at->begin, run.state, run.number);
+            if (stretch.state != from.state || stretch.number != from.number) return TABLE_STATE;
+            if (at->end > stretch.end) return TABLE_STATE;
+            build_add(&build, stretch.begin, at->begin, stretch.state, stretch.number);
             build_add(&build, at->begin, at->end, to.state, to.number);
-            run.begin = at->end;
+            stretch.begin = at->end;
         }
-        build_add(&build, run.begin, run.end, run.state, run.number);
+        build_add(&build, stretch.begin, stretch.end, stretch.state, stretch.number);
     }
     return build_end(&build, self);
 }
@@ -164,16 +167,17 @@ enum table_answer table_fail(struct table *self, uint64_t number, const struct i
 enum table_answer table_return_rest(struct table *self, uint64_t number)
 {
     struct build build = { .table = self };
-    struct wire_table_entry run;
-    for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
-        const bool rest = run.state == TABLE_PENDING && run.number == number;
-        build_add(&build, run.begin, run.end, rest ? TABLE_TODO : run.state, rest ? 0 : run.number);
+    struct wire_table_entry stretch;
+    for (struct walk walk = { 0 }; walk_on(&walk, self, &stretch);) {
+        const bool rest = stretch.state == TABLE_PENDING && stretch.number == number;
+        build_add(&build, stretch.begin, stretch.end, rest ? TABLE_TODO : stretch.state,
+                  rest ? 0 : stretch.number);
     }
     return build_end(&build, self);
 }
 
-enum table_answer table_put(struct table *self, uint8_t state, uint64_t number,
-                            const struct interval *list, uint32_t count)
+enum table_answer table_mark(struct table *self, uint8_t state, uint64_t number,
+                             const struct interval *list, uint32_t count)
 {
     ensure(state == TABLE_PENDING || number == 0);
     const struct mark from = { TABLE_DONE, 0 }, to = { state, number };
@@ -208,16 +212,16 @@ bool table_load(struct table *self, const struct wire_table_entry *entries, uint
 enum table_answer table_undealt(const struct table *self, uint64_t *ret_cursor,
                                 struct interval *ret_list, uint32_t list_max, uint32_t *ret_count)
 {
-    struct wire_table_entry run;
+    struct wire_table_entry stretch;
     uint32_t listed = 0;
     *ret_cursor = END;
-    for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
-        if (run.state != TABLE_TODO && run.state != TABLE_PENDING) continue;
-        const bool goes_on = listed > 0 && ret_list[listed - 1].end == run.begin;
-        if (run.end == END) *ret_cursor = goes_on ? ret_list[--listed].begin : run.begin;
-        else if (goes_on) ret_list[listed - 1].end = run.end;
+    for (struct walk walk = { 0 }; walk_on(&walk, self, &stretch);) {
+        if (stretch.state != TABLE_TODO && stretch.state != TABLE_PENDING) continue;
+        const bool goes_on = listed > 0 && ret_list[listed - 1].end == stretch.begin;
+        if (stretch.end == END) *ret_cursor = goes_on ? ret_list[--listed].begin : stretch.begin;
+        else if (goes_on) ret_list[listed - 1].end = stretch.end;
         else if (listed == list_max) return TABLE_LIST_FULL;
-        else ret_list[listed++] = (struct interval){ run.begin, run.end };
+        else ret_list[listed++] = (struct interval){ stretch.begin, stretch.end };
     }
     *ret_count = listed;
     return TABLE_OK;

@@ -79,8 +79,8 @@ enum table_answer table_list(const struct table *self, uint8_t state, uint64_t n
                              struct interval *ret_list, uint32_t list_max, uint32_t *ret_count);
 
 // Moves the listed samples from done to this state. `number` is 0 unless the state is pending.
-enum table_answer table_put(struct table *self, uint8_t state, uint64_t number,
-                            const struct interval *list, uint32_t count);
+enum table_answer table_mark(struct table *self, uint8_t state, uint64_t number,
+                             const struct interval *list, uint32_t count);
 
 // The data position if no pending sample gets done: all positions from *ret_cursor on, and the list
 // below it, will be trained. A checkpoint stores it, so it says where the data stood before the

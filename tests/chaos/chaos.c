@@ -69,7 +69,7 @@ enum {
     DISK_LOOK_MS = 200
 };
 
-// One event that must be undone, and when.
+// One event that must be data_position, and when.
 struct undo {
     uint64_t due_ms;
     enum chaos_kind kind;

@@ -303,7 +303,7 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
         said.epoch_end = (struct wire_epoch_end){ .epoch = self->run.epoch,
                                                   .step = self->step,
                                                   .digest = honest_digest(self->step),
-                                                  .undone.cursor = BATCH * self->step,
+                                                  .data_position.cursor = BATCH * self->step,
                                                   .samples_done = BATCH * self->step };
         return &said.epoch_end;
     case FRAME_BEAT:

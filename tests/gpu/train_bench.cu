@@ -116,7 +116,7 @@ static void bench_attention(const struct attention_shape &shape)
     say(name,
         milliseconds([&] { attention_forward<bf16>(&device, out.at, log_sum.at, qkv.at, &shape); }),
         work, 0);
-    say("  its way back", milliseconds([&] {
+    say("  backward", milliseconds([&] {
             attention_back<bf16>(&device, d_qkv.at, delta.at, d_out.at, out.at, log_sum.at, qkv.at,
                                  &shape);
         }),

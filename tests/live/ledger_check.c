@@ -162,10 +162,14 @@ static int look_epoch_end(struct check *self, const struct wire_epoch_end *end)
     if (end->step != self->report->commits)
         return bad(self, "digest pinned for step %" PRIu64 " after %" PRIu64 " commits", end->step,
                    self->report->commits);
-    if (end->undone.cursor > POSITIONS_MAX) return bad(self, "cursor %" PRIu64, end->undone.cursor);
-    for (uint64_t p = self->report->first_sample; p < end->undone.cursor; p++) {
-        while (next < end->undone.returned_count && p >= end->undone.returned[next].end) next++;
-        bool returned = next < end->undone.returned_count && p >= end->undone.returned[next].begin;
+    if (end->data_position.cursor > POSITIONS_MAX)
+        return bad(self, "cursor %" PRIu64, end->data_position.cursor);
+    for (uint64_t p = self->report->first_sample; p < end->data_position.cursor; p++) {
+        while (next < end->data_position.returned_count &&
+               p >= end->data_position.returned[next].end)
+            next++;
+        bool returned = next < end->data_position.returned_count &&
+                        p >= end->data_position.returned[next].begin;
         if (returned == !!self->done[p])
             return bad(self, "at step %" PRIu64 " sample %" PRIu64 " is %s", end->step, p,
                        returned ? "to be dealt again and was committed" : "lost");

@@ -51,13 +51,13 @@ static bool apply(struct run *run, uint16_t kind, const void *record)
     switch (kind) {
     case FRAME_RECORD_MARCH: apply_march(run, record); return true;
     case FRAME_RECORD_STEPS: apply_steps(run, record); return true;
-    case FRAME_RECORD_CHECKPOINT: // Of the present step: that is the run's way back from now on
+    case FRAME_RECORD_CHECKPOINT: // Of the present step: that is the run's restore point from now on
         if (((const struct wire_checkpoint *)record)->step == run->step)
-            self->way_back_since = self->since;
+            self->restore_point_since = self->since;
         return false;
     case FRAME_RECORD_RESTORE:
         self->march = (struct wire_march){ 0 };
-        self->since = self->way_back_since;
+        self->since = self->restore_point_since;
         return false;
     default: return false;
     }
@@ -67,7 +67,7 @@ static struct wire_part store(const struct run *run, void *memory)
 {
     const struct march_run *self = own(run);
     *(struct wire_march_snapshot *)memory =
-        (struct wire_march_snapshot){ self->march, self->since, self->way_back_since };
+        (struct wire_march_snapshot){ self->march, self->since, self->restore_point_since };
     return (struct wire_part){ FRAME_MARCH_SNAPSHOT, memory };
 }
 
@@ -78,7 +78,7 @@ static bool load(struct run *run, const struct wire_part *part)
     // mutant: march: a snapshot forgets the march
     if (from->march.steps > 0) keep(own(run), &from->march);
     own(run)->since = from->since;
-    own(run)->way_back_since = from->way_back_since;
+    own(run)->restore_point_since = from->restore_point_since;
     return true;
 }
 
@@ -181,7 +181,7 @@ static void begin(void *self, const struct turn *turn)
 
 // ---- what is told, and members ------------------------------------------------------------------
 
-static uint64_t open(const struct run *run) { return is_open(run) ? run->number : 0; }
+static uint64_t open_number(const struct run *run) { return is_open(run) ? run->number : 0; }
 
 static void tell(const struct turn *turn, const char *to)
 {
@@ -279,7 +279,7 @@ const struct pace pace_march = {
     .run = { .bytes = sizeof(struct march_run), .apply = apply, .store = store, .load = load },
     .begin = begin,
     .settle = settle,
-    .open = open,
+    .open_number = open_number,
     .tell = tell,
     .commits = commits,
     .commit_frame = FRAME_STEPS,

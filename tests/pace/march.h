@@ -26,7 +26,7 @@
 //   live, from what members repeat  struct march_live
 //
 // It needs no mail of its members but PINGs, keeps no claims, and only the end of an epoch is pinned: so it
-// leaves out hear, resume, lacks, needs_place and position. Every trainer holds the whole vector (no held_by),
+// leaves out hear, resume, lacks, refers_to and position. Every trainer holds the whole vector (no held_by),
 // and nothing ripens by the clock alone (no due_ms).
 
 #define WIRE_MORE "tests/pace/march.def"
@@ -38,8 +38,8 @@
 struct march_run {
     struct wire_march march; // Its list lies below
     struct interval samples[TABLE_INTERVALS_MAX];
-    uint64_t since;          // The epoch in which the present step was reached
-    uint64_t way_back_since; // The same of the step that a restore goes back to
+    uint64_t since;               // The epoch in which the present step was reached
+    uint64_t restore_point_since; // The same of the step that a restore goes back to
 };
 
 // May be forgotten: a restart empties it, and the next PINGs fill it again.

@@ -154,8 +154,8 @@ static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
          "%" PRIu64, end->step);
     hold(hash_equal(&end->digest, &ghost->digest[end->step]),
          "the pinned digest is that of the commits", "step %" PRIu64, end->step);
-    check_position(sim, "an epoch end has the data position", end->undone.cursor,
-                   end->undone.returned, end->undone.returned_count);
+    check_position(sim, "an epoch end has the data position", end->data_position.cursor,
+                   end->data_position.returned, end->data_position.returned_count);
     ghost->pin_step = end->step;
     ghost->epoch_end_record = ghost->records;
 }
@@ -166,7 +166,7 @@ static void hear_checkpoint(struct sim *sim, const struct wire_checkpoint *recor
              hash_equal(&record->digest, &sim->ghost.digest[record->step]),
          "a checkpoint is of committed parameters", "step %" PRIu64 " on record", record->step);
     if (record->step == check_step(sim))
-        sim->ghost.way_back = (struct pin){ .step = record->step, .digest = record->digest };
+        sim->ghost.restore_point = (struct pin){ .step = record->step, .digest = record->digest };
 }
 
 // Of a record of several steps, the last one leads to it, as in the ledger's index.

@@ -1,4 +1,4 @@
-// check_restore -- the way back: what a RESTORE record may say, and what it gives up.
+// check_restore -- restores: what a RESTORE record may say, and what it gives up.
 //
 //     steps   0 ─ 1 ─ 2 ─ 3 ─ 4 ─ 5 ─ 6      given up: 4 to 6, kept as ghost.past
 //                         ↑           └── RESTORE
@@ -14,7 +14,7 @@
 
 bool check_may_restore(const struct sim *sim)
 {
-    const struct pin *back = &sim->ghost.way_back;
+    const struct pin *back = &sim->ghost.restore_point;
     if (sim->checkpointer_node == NOBODY || hash_is_none(&back->digest) || sim->disk.behind)
         return false;
     return back->step < check_step(sim) &&
@@ -127,8 +127,8 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
          "step %" PRIu64, record->step);
     hold(!ghost->round_open && (point->phase == PHASE_WAITING || point->phase == PHASE_PAUSED),
          "a run goes back between rounds", "%s", run_phase_name(point->phase));
-    hold(record->step == ghost->way_back.step && record->step < point->step &&
-             hash_equal(&record->digest, &ghost->way_back.digest),
+    hold(record->step == ghost->restore_point.step && record->step < point->step &&
+             hash_equal(&record->digest, &ghost->restore_point.digest),
          "a run goes back to its newest checkpoint", "step %" PRIu64 " of %" PRIu64, record->step,
          point->step);
     hold(record->epoch == point->epoch + 1, "epochs count up", "%" PRIu64 " after %" PRIu64,
@@ -136,14 +136,14 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     keep_past(sim);
     ghost->restores++;
     ghost->done = return_later(ghost, record->step);
-    check_position(sim, "a way back has the data position", record->undone.cursor,
-                   record->undone.returned, record->undone.returned_count);
-    for (uint64_t p = record->undone.cursor; p < ghost->cursor; p++)
-        hold(ghost->samples[p] == TABLE_TODO, "a way back has the data position", "sample %" PRIu64,
-             p);
-    hold(record->samples_done == ghost->done, "a way back has the data position",
+    check_position(sim, "a restore point has the data position", record->data_position.cursor,
+                   record->data_position.returned, record->data_position.returned_count);
+    for (uint64_t p = record->data_position.cursor; p < ghost->cursor; p++)
+        hold(ghost->samples[p] == TABLE_TODO, "a restore point has the data position",
+             "sample %" PRIu64, p);
+    hold(record->samples_done == ghost->done, "a restore point has the data position",
          "%" PRIu64 " samples done", record->samples_done);
-    ghost->cursor = record->undone.cursor;
+    ghost->cursor = record->data_position.cursor;
     point->epoch = record->epoch;
     point->step = record->step;
     point->samples_done = record->samples_done;

@@ -116,7 +116,7 @@ static void redraw_partition(struct sim *self)
 // Who does not hear how the run goes on from its checkpoint stands there still when it comes back.
 static void leave_behind(struct sim *self)
 {
-    const struct pin *back = &self->ghost.way_back;
+    const struct pin *back = &self->ghost.restore_point;
     const bool at_it = !hash_is_none(&back->digest) && back->step == check_step(self);
     if (self->plan.restore == 0 || self->far || !at_it || !chance(self, 150)) return;
     self->far = 1u << between(self, 1, self->plan.trainers);

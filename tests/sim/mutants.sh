@@ -230,11 +230,11 @@ mutant 'restore: what was trained since stays done' drop
 by_unit 'restore: residuals are forgotten' restore_test \
     instead 'memset(self->residuals, 0, sizeof self->residuals);'
 by_unit 'restore: residuals stay' restore_test drop
-mutant 'restore: a snapshot forgets the way back' drop
-mutant 'restore: the way back is that of any checkpoint' drop
+mutant 'restore: a snapshot forgets the restore point' drop
+mutant 'restore: the restore point is that of any checkpoint' drop
 mutant 'restore: what is dealt now is forgotten' drop
 by_unit 'restore: what failed is trained again' restore_test 'TABLE_FAILED' 'TABLE_TODO'
-by_unit 'a checkpoint counts what failed as trained' learner_save_test 'failed + undone->failed_count' 'failed'
+by_unit 'a checkpoint counts what failed as trained' learner_save_test 'failed + data_position->failed_count' 'failed'
 mutant 'restore: no new epoch' '+ 1' ''
 mutant 'restore: a trainer answers for a result that was given up' drop
 mutant 'restore: disputes go on' drop
@@ -244,9 +244,9 @@ mutant 'restore: a checkpoint given up is loaded' drop 'loaded->epoch' 'member->
 mutant 'restore: the pinned step stays' drop drop
 by_unit 'restore: the highest step is the newest' restore_test \
     instead 'return step + 0 * epoch > than_step + 0 * than_epoch;'
-by_unit 'restore: the way back is retired' restore_test drop
+by_unit 'restore: the restore point is retired' restore_test drop
 by_unit 'restore: a checkpoint is as good as one given up' restore_test drop
-by_unit 'restore: a last cooldown that nobody keeps has no way back' coordinator_test \
+by_unit 'restore: a last cooldown that nobody keeps has no restore point' coordinator_test \
     '!is_kept(self, turn)' 'turn->now_ms == 0'
 by_unit 'restore: what was held before it counts' coordinator_test 'said->step > run->step' 'false'
 

@@ -50,7 +50,7 @@
 //   22  no timer spins               world.c  count_wake, turns
 //   23  requests are answered        check_words.c  check_answered; members' own retries by 24
 //   24  once healed it gets on       world.c  live, due_ms; check_guilt.c check_at_large
-//    -  a way back gives up what came later, and nothing else: check_restore.c
+//    -  a restore gives up what came later, and nothing else: check_restore.c
 //    -  a run whose ledger is lost is another run: check_words.c check_one_run; check_restore.c
 //   25  a seed is a run              sim.c  run_checked, one in a hundred runs twice
 
@@ -178,7 +178,7 @@ struct plan {
     uint32_t amnesia;        // ... or empty, and no copy is left
     uint32_t lose_journal;   // Of 1000 starts of a member that has one
     uint32_t cut;            // Of 10000 steps: the crash falls between two of its effects
-    uint32_t restore;        // Of 1000 seconds in which there is a way back
+    uint32_t restore;        // Of 1000 seconds in which there is a restore point
     uint32_t lose_all;       // Of 1000 seconds with one: all copies of what came later
     uint32_t slow;           // Node that computes ten times slower; NOBODY
     uint32_t thin;           // Honest trainer whose line never carries a residual; NOBODY
@@ -440,12 +440,12 @@ struct ghost {
     uint64_t twice_round[NODES_MAX];    // Of two claims that an honest witness heard; 0: none
     uint32_t wrong_accepted[NODES_MAX]; // Since all was healed
     uint32_t unshown[NODES_MAX];        // By member: see frames.def
-    // The way back.
+    // The restore point.
     uint16_t done_step[POSITIONS_MAX]; // Of each sample that is done: the commit that says so
     bool all_lost;                     // And not yet restored
     uint32_t restores_asked, restores;
     uint64_t restore_record;
-    struct pin way_back; // The newest checkpoint on record as of its very step
+    struct pin restore_point; // The newest checkpoint on record as of its very step
     // What is lost.
     uint64_t born_unix_ms;             // Of the run that the ledger is of
     uint32_t pasts, pasts_before;      // All, and those of runs whose ledger was lost

@@ -74,11 +74,11 @@ static void free_learner(void)
 }
 
 // One job, as the checkpointer's core sends it.
-static void save(const struct wire_undone *undone)
+static void save(const struct wire_data_position *data_position)
 {
     _Alignas(8) static uint8_t packed[1 << 16], room[1 << 16];
     const struct wire_save job = {
-        .epoch = 3, .step = STEP, .digest = learner.digest, .undone = *undone
+        .epoch = 3, .step = STEP, .digest = learner.digest, .data_position = *data_position
     };
     struct wire_arena arena = { .bytes = room, .max = sizeof room };
     struct worker *worker = worker_new(PORT_LEARNER, serve, &learner);
@@ -104,16 +104,17 @@ static bool has(const struct interval *list, size_t count, uint64_t sample)
     return false;
 }
 
-static void assert_saved_as(const struct wire_undone *undone)
+static void assert_saved_as(const struct wire_data_position *data_position)
 {
     checkpoint_t *checkpoint;
     struct why why = { 0 };
     if (checkpoint_open(folder, STEP, "r", &why, &checkpoint) < 0) fail_msg("%s", why.text);
     const struct checkpoint_info *info = checkpoint_info(checkpoint);
-    assert_int_equal(info->cursor, undone->cursor);
+    assert_int_equal(info->cursor, data_position->cursor);
     for (uint64_t i = 0; i < SAMPLES; i++) {
-        const bool failed = has(undone->failed, undone->failed_count, i);
-        const bool todo = i >= undone->cursor || has(undone->returned, undone->returned_count, i);
+        const bool failed = has(data_position->failed, data_position->failed_count, i);
+        const bool todo = i >= data_position->cursor ||
+                          has(data_position->returned, data_position->returned_count, i);
         assert_int_equal(has(info->failed, info->failed_count, i), failed);
         assert_int_equal(has(info->done, info->done_count, i), !failed && !todo);
     }
@@ -140,13 +141,13 @@ static void what_was_given_up_is_neither_done_nor_to_be_trained(void **state)
     };
     make_learner();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const struct wire_undone undone = { .cursor = cases[i].cursor,
-                                            .returned = cases[i].returned,
-                                            .returned_count = cases[i].returned_count,
-                                            .failed = cases[i].failed,
-                                            .failed_count = cases[i].failed_count };
-        save(&undone);
-        assert_saved_as(&undone);
+        const struct wire_data_position data_position = { .cursor = cases[i].cursor,
+                                                          .returned = cases[i].returned,
+                                                          .returned_count = cases[i].returned_count,
+                                                          .failed = cases[i].failed,
+                                                          .failed_count = cases[i].failed_count };
+        save(&data_position);
+        assert_saved_as(&data_position);
     }
     free_learner();
 }

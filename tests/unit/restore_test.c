@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WAY_BACK = 7, STEP = 9, EPOCH = 4 };
+enum { RESTORE_POINT = 7, STEP = 9, EPOCH = 4 };
 
 static struct run *new_run(void)
 {
@@ -35,19 +35,19 @@ static void assert_residual(const struct run *run, uint32_t member, uint8_t firs
     assert_memory_equal(&rounds_run_of(run)->residuals[member], &wanted, sizeof wanted);
 }
 
-// A checkpoint of WAY_BACK with two members' residuals; then one trained on, and a third one came.
+// A checkpoint of RESTORE_POINT with two members' residuals; then one trained on, and a third one came.
 static struct run *far_run(void)
 {
     struct run *run = new_run();
     run_apply(run, FRAME_RECORD_GENESIS,
-              &(struct wire_record_genesis){ .run = "r", .step = WAY_BACK });
+              &(struct wire_record_genesis){ .run = "r", .step = RESTORE_POINT });
     run_apply(run, FRAME_RECORD_DATA, &(struct wire_record_data){ .samples = 1000 });
     admit(run, 0), admit(run, 1);
     struct wire_residual *residuals = ((struct rounds_run *)(void *)run->pace_state)->residuals;
     residuals[0].hash = hash(10), residuals[1].hash = hash(11); // As commits before would have it
-    run_apply(
-        run, FRAME_RECORD_CHECKPOINT,
-        &(struct wire_checkpoint){ .step = WAY_BACK, .digest = hash(20), .name = "step-00000007" });
+    run_apply(run, FRAME_RECORD_CHECKPOINT,
+              &(struct wire_checkpoint){
+                  .step = RESTORE_POINT, .digest = hash(20), .name = "step-00000007" });
     admit(run, 2);
     residuals[0].hash = hash(12), residuals[2].hash = hash(13);
     run->step = STEP;
@@ -56,8 +56,8 @@ static struct run *far_run(void)
 
 static void take_back(struct run *run)
 {
-    struct wire_record_restore back = run_way_back(run);
-    assert_int_equal(back.step, WAY_BACK);
+    struct wire_record_restore back = run_restore_point(run);
+    assert_int_equal(back.step, RESTORE_POINT);
     back.epoch = EPOCH;
     run_apply(run, FRAME_RECORD_RESTORE, &back);
 }
@@ -74,7 +74,7 @@ static void residuals_are_those_of_the_checkpoint(void **state)
     free(run);
 }
 
-static void a_snapshot_knows_the_restore_and_the_way_back(void **state)
+static void a_snapshot_knows_the_restore_and_its_point(void **state)
 {
     (void)state;
     static struct interval returned[TABLE_INTERVALS_MAX];
@@ -86,8 +86,8 @@ static void a_snapshot_knows_the_restore_and_the_way_back(void **state)
     assert_residual(again, 2, 0);
     snapshot = run_to_snapshot(again, returned);
     run_from_snapshot(after, &snapshot);
-    assert_int_equal(after->step, WAY_BACK);
-    assert_int_equal(after->restored_step, WAY_BACK);
+    assert_int_equal(after->step, RESTORE_POINT);
+    assert_int_equal(after->restored_step, RESTORE_POINT);
     assert_int_equal(after->restored_epoch, EPOCH);
     free(run), free(again), free(after);
 }
@@ -135,13 +135,13 @@ static void assert_table(const struct run *run, const char *wanted)
     assert_true(run->table.cursor <= strlen(wanted));
 }
 
-// A checkpoint of WAY_BACK, with samples in every state, and one trained on.
+// A checkpoint of RESTORE_POINT, with samples in every state, and one trained on.
 static struct run *run_with_failed(void)
 {
     struct run *run = new_run();
     const struct interval done[] = { { 0, 2 }, { 4, 5 } }, later[] = { { 2, 3 }, { 5, 6 } };
     run_apply(run, FRAME_RECORD_GENESIS,
-              &(struct wire_record_genesis){ .run = "r", .step = WAY_BACK });
+              &(struct wire_record_genesis){ .run = "r", .step = RESTORE_POINT });
     run_apply(run, FRAME_RECORD_DATA, &(struct wire_record_data){ .samples = 1000 });
     deal_to(run, 1, 6);
     deal_to(run, 2, 6);
@@ -149,7 +149,7 @@ static struct run *run_with_failed(void)
     give_up(run, 1, 3), give_up(run, 2, 8), give_up(run, 2, 11); // The last one at the cursor
     assert_table(run, "ddpfdpppfppf");
     run_apply(run, FRAME_RECORD_CHECKPOINT,
-              &(struct wire_checkpoint){ .step = WAY_BACK, .digest = hash(20), .name = "it" });
+              &(struct wire_checkpoint){ .step = RESTORE_POINT, .digest = hash(20), .name = "it" });
     assert_int_equal(table_done(&run->table, 1, later, 2), TABLE_OK);
     give_up(run, 2, 6);
     deal_to(run, 3, 2);
@@ -158,17 +158,17 @@ static struct run *run_with_failed(void)
     return run;
 }
 
-static const char way_back_table[] = "ddtfdtttfttf";
+static const char restore_point_table[] = "ddtfdtttfttf";
 
 static void a_restore_keeps_what_had_failed(void **state)
 {
     (void)state;
     struct run *run = run_with_failed();
-    struct wire_record_restore back = run_way_back(run);
+    struct wire_record_restore back = run_restore_point(run);
     back.epoch = EPOCH;
     run_apply(run, FRAME_RECORD_RESTORE, stored(FRAME_RECORD_RESTORE, &back));
-    assert_int_equal(run->step, WAY_BACK);
-    assert_table(run, way_back_table); // What failed later is tried again
+    assert_int_equal(run->step, RESTORE_POINT);
+    assert_table(run, restore_point_table); // What failed later is tried again
     // It is never dealt again
     deal_to(run, 4, 8);
     assert_table(run, "ddpfdpppfppfpp");
@@ -184,19 +184,20 @@ static void a_snapshot_keeps_what_failed(void **state)
     assert_table(again, "dddfddfpfppfpp");
     assert_true(table_equal(&again->table, &run->table)); // The numbers, too
     take_back(again);
-    assert_table(again, way_back_table);
+    assert_table(again, restore_point_table);
     free(run), free(again);
 }
 
 static void what_is_given_up_is_beyond_and_before(void **state)
 {
     (void)state;
-    const struct wire_run run = {
-        .step = STEP + 5, .epoch = EPOCH + 1, .restored_step = WAY_BACK, .restored_epoch = EPOCH
-    };
+    const struct wire_run run = { .step = STEP + 5,
+                                  .epoch = EPOCH + 1,
+                                  .restored_step = RESTORE_POINT,
+                                  .restored_epoch = EPOCH };
     assert_true(replica_is_given_up(&run, STEP, EPOCH - 1));
-    assert_false(replica_is_given_up(&run, STEP, EPOCH));         // Trained again
-    assert_false(replica_is_given_up(&run, WAY_BACK, EPOCH - 1)); // The checkpoint itself
+    assert_false(replica_is_given_up(&run, STEP, EPOCH));              // Trained again
+    assert_false(replica_is_given_up(&run, RESTORE_POINT, EPOCH - 1)); // The checkpoint itself
     const struct wire_run never = { .step = STEP };
     assert_false(replica_is_given_up(&never, STEP, 0));
 }
@@ -206,9 +207,9 @@ static void what_is_given_up_is_beyond_and_before(void **state)
 static void the_newest_is_of_the_latest_epoch(void **state)
 {
     (void)state;
-    assert_true(replica_is_newer(WAY_BACK, EPOCH, STEP, EPOCH - 1));
-    assert_false(replica_is_newer(STEP, EPOCH - 1, WAY_BACK, EPOCH));
-    assert_true(replica_is_newer(STEP, EPOCH, WAY_BACK, EPOCH));
+    assert_true(replica_is_newer(RESTORE_POINT, EPOCH, STEP, EPOCH - 1));
+    assert_false(replica_is_newer(STEP, EPOCH - 1, RESTORE_POINT, EPOCH));
+    assert_true(replica_is_newer(STEP, EPOCH, RESTORE_POINT, EPOCH));
     assert_false(replica_is_newer(STEP, EPOCH, STEP, EPOCH));
 }
 
@@ -276,24 +277,24 @@ static void a_checkpoint_given_up_is_none(void **state)
     hear_run(&(struct wire_run){ .step = STEP,
                                  .epoch = EPOCH,
                                  .log_seq = 2,
-                                 .restored_step = WAY_BACK,
+                                 .restored_step = RESTORE_POINT,
                                  .restored_epoch = EPOCH });
     assert_int_equal(checkpointer.saved.step, 0);
     assert_false(checkpointer.registering);
     assert_int_equal(checkpointer.position.step, STEP); // Of the time after it
 }
 
-// Each SAVE names the way back, which is to outlive all that is written after it.
-static void the_way_back_is_spared(void **state)
+// Each SAVE names the restore point, which is to outlive all that is written after it.
+static void the_restore_point_is_spared(void **state)
 {
     (void)state;
     make_checkpointer();
     checkpointer.wanted.step = STEP;
     const struct outbox out = hear_run(&(struct wire_run){
-        .step = STEP, .epoch = EPOCH, .log_seq = 1, .way_back_step = WAY_BACK });
+        .step = STEP, .epoch = EPOCH, .log_seq = 1, .restore_point_step = RESTORE_POINT });
     const struct wire_save *save = find_save(&out);
     assert_non_null(save);
-    assert_int_equal(save->spare, WAY_BACK);
+    assert_int_equal(save->spare, RESTORE_POINT);
 }
 
 // From the coordinator's run through the news of an epoch's end to the job of the learner.
@@ -303,7 +304,7 @@ static void a_save_says_what_failed(void **state)
     static struct run_lists lists;
     struct run *run = run_with_failed();
     struct wire_epoch_end end = { .epoch = EPOCH, .step = STEP, .digest = hash(21) };
-    end.undone = run_undone(run, &lists);
+    end.data_position = run_data_position(run, &lists);
     make_checkpointer();
     hear_run(&(struct wire_run){ .step = STEP, .epoch = EPOCH, .log_seq = 1 });
     const struct outbox out = hear(FRAME_EPOCH_END, stored(FRAME_EPOCH_END, &end));
@@ -311,11 +312,11 @@ static void a_save_says_what_failed(void **state)
     assert_non_null(save);
     const struct interval returned[] = { { 7, 8 }, { 9, 11 } };
     const struct interval failed[] = { { 3, 4 }, { 6, 7 }, { 8, 9 }, { 11, 12 } };
-    assert_int_equal(save->undone.cursor, 12);
-    assert_int_equal(save->undone.returned_count, 2);
-    assert_memory_equal(save->undone.returned, returned, sizeof returned);
-    assert_int_equal(save->undone.failed_count, 4);
-    assert_memory_equal(save->undone.failed, failed, sizeof failed);
+    assert_int_equal(save->data_position.cursor, 12);
+    assert_int_equal(save->data_position.returned_count, 2);
+    assert_memory_equal(save->data_position.returned, returned, sizeof returned);
+    assert_int_equal(save->data_position.failed_count, 4);
+    assert_memory_equal(save->data_position.failed, failed, sizeof failed);
     free(run);
 }
 
@@ -323,27 +324,26 @@ static void a_save_says_what_failed(void **state)
 static void a_position_that_is_too_long_is_not_saved(void **state)
 {
     (void)state;
-    static struct interval list[CHECKPOINT_UNDONE_MAX];
+    static struct interval list[CHECKPOINT_INTERVALS_MAX];
     struct wire_epoch_end end = { .epoch = EPOCH, .step = STEP, .digest = hash(21) };
-    for (uint64_t i = 0; i < CHECKPOINT_UNDONE_MAX; i++)
+    for (uint64_t i = 0; i < CHECKPOINT_INTERVALS_MAX; i++)
         list[i] = (struct interval){ 2 * i, 2 * i + 1 };
-    end.undone = (struct wire_undone){ .cursor = 2 * CHECKPOINT_UNDONE_MAX + 1,
-                                       .returned = (struct interval[]){ { 1, 2 } },
-                                       .returned_count = 1,
-                                       .failed = list,
-                                       .failed_count = CHECKPOINT_UNDONE_MAX };
+    end.data_position = (struct wire_data_position){ .cursor = 2 * CHECKPOINT_INTERVALS_MAX + 1,
+                                                     .returned = (struct interval[]){ { 1, 2 } },
+                                                     .returned_count = 1,
+                                                     .failed = list,
+                                                     .failed_count = CHECKPOINT_INTERVALS_MAX };
     make_checkpointer();
     struct outbox out = hear(FRAME_EPOCH_END, &end);
     assert_null(find_save(&out));
-    end.undone.failed_count--;
+    end.data_position.failed_count--;
     out = hear(FRAME_EPOCH_END, &end);
     assert_non_null(find_save(&out));
-    assert_int_equal(find_save(&out)->undone.failed_count, CHECKPOINT_UNDONE_MAX - 1);
+    assert_int_equal(find_save(&out)->data_position.failed_count, CHECKPOINT_INTERVALS_MAX - 1);
 }
 
-TESTS(TEST(residuals_are_those_of_the_checkpoint),
-      TEST(a_snapshot_knows_the_restore_and_the_way_back),
+TESTS(TEST(residuals_are_those_of_the_checkpoint), TEST(a_snapshot_knows_the_restore_and_its_point),
       TEST(what_is_given_up_is_beyond_and_before), TEST(a_checkpoint_given_up_is_none),
-      TEST(the_newest_is_of_the_latest_epoch), TEST(the_way_back_is_spared),
+      TEST(the_newest_is_of_the_latest_epoch), TEST(the_restore_point_is_spared),
       TEST(a_restore_keeps_what_had_failed), TEST(a_snapshot_keeps_what_failed),
       TEST(a_save_says_what_failed), TEST(a_position_that_is_too_long_is_not_saved))

@@ -140,9 +140,10 @@ static void see_restore(struct reader *self, const struct wire_record_restore *r
 {
     self->report->restores++;
     self->next_step = self->report->last_step = restore->step;
-    unmark(self, restore->undone.cursor, self->trained_bytes * 8);
-    for (uint32_t i = 0; i < restore->undone.returned_count; i++)
-        unmark(self, restore->undone.returned[i].begin, restore->undone.returned[i].end);
+    unmark(self, restore->data_position.cursor, self->trained_bytes * 8);
+    for (uint32_t i = 0; i < restore->data_position.returned_count; i++)
+        unmark(self, restore->data_position.returned[i].begin,
+               restore->data_position.returned[i].end);
 }
 
 static int see(struct reader *self, uint16_t kind, const void *body, uint64_t seq)
@@ -168,7 +169,7 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
     case FRAME_RECORD_EPOCH_END:
         report->epoch_ends++;
         report->end = *(const struct wire_epoch_end *)body;
-        report->end.undone = (struct wire_undone){ 0 };
+        report->end.data_position = (struct wire_data_position){ 0 };
         return 0;
     case FRAME_RECORD_CHECKPOINT:
         report->checkpoints++;

@@ -1,7 +1,7 @@
 #pragma once
 // flash -- what the three attention kernels on the tensor cores share.
 //
-// A block of FLASH_WARPS warps keeps a tile of rows (queries, or keys on the way back to them) and
+// A block of FLASH_WARPS warps keeps a tile of rows (queries, or keys in the backward pass) and
 // goes through the others FLASH_STEP rows at a time; the next rows are copied to shared memory
 // while the present ones are worked on. Rows beyond the sequence are zeros there. A tile's rows are
 // D + 8 numbers apart: then the eight rows that ldmatrix reads at once lie in different banks, for

@@ -43,7 +43,7 @@ void norm_weight_back(struct device *device, float *grad, float *partial, const 
                       const float *inverse, size_t rows, size_t dim);
 
 // Turns the first `heads` heads of each row of x [R][width], in place; the row's position is row %
-// seq. cosine and sine are [seq][head_dim/2], from the host. `turn` is 1, or -1 for the way back.
+// seq. cosine and sine are [seq][head_dim/2], from the host. `turn` is 1, or -1 for the backward pass.
 template <typename T>
 void rope(struct device *device, T *x, const float *cosine, const float *sine, size_t rows,
           size_t seq, size_t heads, size_t head_dim, size_t width, float turn);

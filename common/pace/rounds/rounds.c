@@ -81,9 +81,9 @@ static void open_round(struct rounds *self, const struct turn *turn)
     round.audit_lock = audit_lock(turn, round.round);
     audit_hear_draw(&self->audit, turn, &round);
 
-    const struct wire_undone undone = run_undone(run, turn->lists);
-    round.cursor = undone.cursor;
-    round.returned = undone.returned, round.returned_count = undone.returned_count;
+    const struct wire_data_position data_position = run_data_position(run, turn->lists);
+    round.cursor = data_position.cursor;
+    round.returned = data_position.returned, round.returned_count = data_position.returned_count;
 
     // Deal to learn the samples, then return them: only applying the record may change the table.
     uint32_t dealt = 0;
@@ -461,7 +461,7 @@ static bool hear(void *state, const struct turn *turn, const struct msg *in)
     }
 }
 
-static uint64_t open(const struct run *run)
+static uint64_t open_number(const struct run *run)
 {
     const struct round *round = round_of(run);
     return round->open ? round->opened.round : 0;
@@ -527,13 +527,13 @@ const struct pace pace_rounds = {
              .apply = rounds_run_apply,
              .store = rounds_run_store,
              .load = rounds_run_load,
-             .needs_place = rounds_run_needs_place },
+             .refers_to = rounds_run_refers_to },
     .lacks = lacks,
     .begin = begin,
     .resume = resume,
     .hear = hear,
     .settle = settle,
-    .open = open,
+    .open_number = open_number,
     .tell = tell,
     .commits = commits,
     .commit_frame = FRAME_COMMIT,

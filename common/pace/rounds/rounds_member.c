@@ -111,9 +111,9 @@ static bool position(const void *state, const struct member *member, struct wire
     if (!member->has_round || opened->step % member->config.snapshot_rounds != 0) return false;
     *ret_save = (struct wire_save){ .epoch = opened->epoch,
                                     .step = opened->step,
-                                    .undone = { .cursor = opened->cursor,
-                                                .returned = round->returned,
-                                                .returned_count = round->returned_count } };
+                                    .data_position = { .cursor = opened->cursor,
+                                                       .returned = round->returned,
+                                                       .returned_count = round->returned_count } };
     return true;
 }
 

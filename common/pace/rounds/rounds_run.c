@@ -81,7 +81,7 @@ static void hear_member(struct run *run, const struct wire_member *member)
         key_equal(&roster->members[member->index].key, &member->key))
         return;
     self->residuals[member->index] = (struct wire_residual){ { { 0 } } }; // The index changes hands
-    self->way_back[member->index] = (struct wire_residual){ { { 0 } } };
+    self->restore_point[member->index] = (struct wire_residual){ { { 0 } } };
     self->debts[member->index] = (struct wire_debt){ 0 };
 }
 
@@ -94,7 +94,7 @@ static void hear_restore(struct run *run)
     round_give_up(&self->round);
     // mutant: restore: residuals are forgotten
     // mutant: restore: residuals stay
-    memcpy(self->residuals, self->way_back, sizeof self->residuals);
+    memcpy(self->residuals, self->restore_point, sizeof self->residuals);
 }
 
 bool rounds_run_apply(struct run *run, uint16_t kind, const void *record)
@@ -109,7 +109,7 @@ bool rounds_run_apply(struct run *run, uint16_t kind, const void *record)
     case FRAME_RECORD_MEMBER: hear_member(run, record); return false;
     case FRAME_RECORD_CHECKPOINT: // If of the present step, a restore now goes back to it
         if (((const struct wire_checkpoint *)record)->step == run->step)
-            memcpy(self->way_back, self->residuals, sizeof self->way_back);
+            memcpy(self->restore_point, self->residuals, sizeof self->restore_point);
         return false;
     case FRAME_RECORD_RESTORE: hear_restore(run); return false;
     default: return false;
@@ -131,8 +131,8 @@ struct wire_part rounds_run_store(const struct run *run, void *memory)
         .findings_count = self->round.audits_count,
         .residuals = self->residuals,
         .residuals_count = run->roster.count,
-        .way_back = self->way_back,
-        .way_back_count = run->roster.count,
+        .restore_point = self->restore_point,
+        .restore_point_count = run->roster.count,
         .debts = self->debts,
         .debts_count = run->roster.count,
     };
@@ -151,7 +151,8 @@ bool rounds_run_load(struct run *run, const struct wire_part *part)
     self->round.audit_key = from->audit_key;
     // mutant: guilt: a snapshot forgets where residuals led
     copy_list(self->residuals, from->residuals, from->residuals_count * sizeof *from->residuals);
-    copy_list(self->way_back, from->way_back, from->way_back_count * sizeof *from->way_back);
+    copy_list(self->restore_point, from->restore_point,
+              from->restore_point_count * sizeof *from->restore_point);
     copy_list(self->debts, from->debts, from->debts_count * sizeof *from->debts);
     if (from->round.clients_count == 0) return true; // Before the first round
     round_open(&self->round, &from->round);
@@ -160,7 +161,7 @@ bool rounds_run_load(struct run *run, const struct wire_part *part)
     return true;
 }
 
-bool rounds_run_needs_place(const struct run *run, uint32_t member)
+bool rounds_run_refers_to(const struct run *run, uint32_t member)
 {
     // A newcomer must not inherit what is recorded against the member before it.
     return round_client_place(round_of(run), member) != NO_MEMBER ||

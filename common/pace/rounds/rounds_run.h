@@ -17,15 +17,16 @@ struct rounds_run {
     // By index in the roster: the residual after the newest accepted result of the member. Its next
     // result starts there, or from zero.
     struct wire_residual residuals[MEMBERS_MAX];
-    struct wire_residual way_back[MEMBERS_MAX]; // The same at the step that a restore goes back to
-    struct wire_debt debts[MEMBERS_MAX];        // What the findings have left
+    struct wire_residual
+        restore_point[MEMBERS_MAX];      // The same at the step that a restore goes back to
+    struct wire_debt debts[MEMBERS_MAX]; // What the findings have left
 };
 
 // The functions of struct run_pace (run.h).
 bool rounds_run_apply(struct run *run, uint16_t kind, const void *record);
 struct wire_part rounds_run_store(const struct run *run, void *memory);
 bool rounds_run_load(struct run *run, const struct wire_part *part);
-bool rounds_run_needs_place(const struct run *run, uint32_t member);
+bool rounds_run_refers_to(const struct run *run, uint32_t member);
 
 // The state of a run whose pace is rounds.
 static inline const struct rounds_run *rounds_run_of(const struct run *run)
