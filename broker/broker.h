@@ -41,6 +41,7 @@ struct bulletin {
     uint8_t *frame;
     size_t count;
     uint64_t incarnation, seq; // Of the frame kept: an older frame does not replace it
+    uint64_t kept_ms;          // When it came
 };
 
 struct broker {
@@ -78,6 +79,8 @@ void broker_publish(struct broker *self, const struct peer *from, const struct w
                     const uint8_t *frame, size_t count);
 void broker_recall(struct broker *self, const struct route *sender,
                    const struct wire_recall *recall);
+uint64_t broker_beat_ms(const struct broker *self,
+                        const char *run); // When the run's newest BEAT came; 0: none came
 // The coordinator is a new process, and its ledger may be new: the next frame of a topic replaces
 // the one kept, even if it looks older.
 void broker_doubt_bulletins(struct broker *self);
@@ -96,4 +99,5 @@ void broker_cut_unlisted(struct broker *self); // After the list was read again
 // False: ignore the letter; its connection is over its budget, or is being cut.
 bool broker_may_say(struct broker *self, const struct delivery *letter, const struct peer *from);
 bool broker_may_send(struct broker *self, int fd); // False: too many bytes wait for that connection
+bool broker_is_connected(const struct broker *self, const struct peer *peer);
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms);

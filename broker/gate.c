@@ -202,6 +202,13 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
     return false;
 }
 
+bool broker_is_connected(const struct broker *self, const struct peer *peer)
+{
+    struct curve_key key;
+    memcpy(key.bytes, peer->connection.bytes, CURVE_BYTES);
+    return connections_has(self->connections, peer->route.fd, AT_MAIL, &key);
+}
+
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms)
 {
     struct curve_key key;

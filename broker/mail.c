@@ -1,5 +1,6 @@
 // mail -- checks and routes letters. A letter to "broker" is a HELLO or a RECALL; a letter to
-// "news" is published; any other goes to the actor of that name.
+// "news" is published; any other goes to the actor of that name. A RECALL to an actor is answered
+// here: it asks when that actor was last heard.
 //
 // 1. The frame's head can be read.
 // 2. A HELLO is decided here, and goes no further.
@@ -10,6 +11,7 @@
 // The first check that fails is the answer to the sender.
 
 #include "broker/broker.h"
+#include "common/actor/last_heard.h"
 #include "common/base/clock.h"
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
@@ -76,10 +78,29 @@ static void hear_recall(struct broker *self, const struct delivery *in)
         broker_recall(self, &in->sender, body);
 }
 
+// The answer to a RECALL that is addressed to an actor (last_heard.h). A coordinator that was
+// silent for so long that it is forgotten was last heard when its newest BEAT came.
+static void tell_last_heard(struct broker *self, const struct delivery *in,
+                            const struct peer *actor, const struct wire_head *head)
+{
+    char text[64];
+    struct last_heard heard = { .ms_ago = NEVER_HEARD };
+    uint64_t heard_ms = actor ? actor->heard_ms : 0;
+    if (!actor && strcmp(in->to, "coordinator") == 0) heard_ms = broker_beat_ms(self, head->run);
+    if (heard_ms) heard.ms_ago = in->now_ms > heard_ms ? in->now_ms - heard_ms : 0;
+    heard.connected = actor && broker_is_connected(self, actor);
+    last_heard_print(&heard, text, sizeof text);
+    letter_refuse(self, in, in->to, head->kind, text);
+}
+
 static void deliver(struct broker *self, const struct delivery *in, const struct peer *from,
                     const struct wire_head *head)
 {
     const struct peer *receiver = post_office_named(self->office, in->to);
+    if (head->kind == FRAME_RECALL) {
+        tell_last_heard(self, in, receiver, head);
+        return;
+    }
     if (!receiver) {
         letter_refuse(self, in, in->to, head->kind, "no actor has this name");
         return;

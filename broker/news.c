@@ -4,6 +4,7 @@
 // keys that it ejects.
 
 #include "broker/broker.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
 #include "common/net/signed_frame.h"
@@ -34,7 +35,17 @@ static bool keep(struct broker *self, const char *topic, const struct wire_head 
     kept->count = count;
     kept->incarnation = head->incarnation;
     kept->seq = head->seq;
+    kept->kept_ms = clock_ms();
     return true;
+}
+
+uint64_t broker_beat_ms(const struct broker *self, const char *run)
+{
+    char topic[96];
+    snprintf(topic, sizeof topic, "%s.%s", run, wire_kind_name(FRAME_BEAT));
+    for (uint32_t i = 0; i < self->bulletins_count; i++)
+        if (strcmp(self->bulletins[i].topic, topic) == 0) return self->bulletins[i].kept_ms;
+    return 0;
 }
 
 // The broker cuts an ejected member off itself, whether or not that member received the roster.

@@ -92,6 +92,15 @@ struct connection *connections_heard(struct connections *self, int fd, uint32_t 
     return connection;
 }
 
+bool connections_has(const struct connections *self, int fd, uint32_t where,
+                     const struct curve_key *key)
+{
+    if (fd < 0 || fd >= self->fd_end) return false;
+    const struct connection *connection = &self->list[fd];
+    return connection->open && !connection->cut && connection->proven &&
+           connection->where == where && same_key(&connection->key, key);
+}
+
 // ---- which connections are cut ------------------------------------------------------------------
 
 void connections_cut_one(struct connections *self, int fd, connections_cut *cut, void *arg)

@@ -65,6 +65,10 @@ struct connection *connections_heard(struct connections *self, int fd, uint32_t 
                                      uint64_t now_ms);
 uint64_t connections_part_bytes(uint64_t bytes); // Wire bytes of a part of `bytes` bytes
 
+// True if the connection on `fd` to that socket is open and its peer has proved this key.
+bool connections_has(const struct connections *self, int fd, uint32_t where,
+                     const struct curve_key *key);
+
 // ---- what the kernel knows of a descriptor ------------------------------------------------------
 
 struct connection_counts {

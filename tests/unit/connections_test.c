@@ -54,6 +54,28 @@ static void the_oldest_unknown_goes_first(void **state)
     connections_destroy(&self);
 }
 
+static void a_connection_is_there_until_it_is_closed(void **state)
+{
+    (void)state;
+    struct connections *self = new_connections(4);
+    const struct curve_key key = { { 3 } }, other = { { 4 } };
+    struct kernel kernel = { .count = 0 };
+    connections_opened(self, 10, AT_MAIL, 100);
+    assert_false(connections_has(self, 10, AT_MAIL, &key)); // Its key is not proven
+    connections_heard(self, 10, AT_MAIL, &key, 10, 200);
+    assert_true(connections_has(self, 10, AT_MAIL, &key));
+    assert_false(connections_has(self, 10, AT_MAIL, &other));
+    assert_false(connections_has(self, 10, AT_NEWS, &key));
+    assert_false(connections_has(self, 11, AT_MAIL, &key));
+    assert_false(connections_has(self, -1, AT_MAIL, &key));
+    connections_closed(self, 10);
+    assert_false(connections_has(self, 10, AT_MAIL, &key));
+    connections_heard(self, 10, AT_MAIL, &key, 10, 300);
+    connections_cut_one(self, 10, note, &kernel);
+    assert_false(connections_has(self, 10, AT_MAIL, &key)); // Cut: as good as closed
+    connections_destroy(&self);
+}
+
 static void of_a_crowd_the_newest_stay(void **state)
 {
     (void)state;
@@ -139,6 +161,6 @@ static void what_waits_is_what_was_not_acknowledged(void **state)
     connections_destroy(&self);
 }
 
-TESTS(TEST(the_oldest_unknown_goes_first), TEST(of_a_crowd_the_newest_stay),
-      TEST(a_hoarding_connection_is_cut), TEST(an_actor_that_is_gone_is_forgotten),
-      TEST(what_waits_is_what_was_not_acknowledged))
+TESTS(TEST(the_oldest_unknown_goes_first), TEST(a_connection_is_there_until_it_is_closed),
+      TEST(of_a_crowd_the_newest_stay), TEST(a_hoarding_connection_is_cut),
+      TEST(an_actor_that_is_gone_is_forgotten), TEST(what_waits_is_what_was_not_acknowledged))
