@@ -1,12 +1,16 @@
-// Each frame is printed in one line. ROUND and COMMIT frames are numbered by their round, so a jump
-// in the numbers tells how many were lost.
+// Each frame is printed in one line. Its sender's name follows from the kind and the key, as the
+// broker lets only one role publish each kind. ROUND and COMMIT frames are numbered by their round,
+// so a jump in the numbers tells how many were lost.
 
 #include "actors/zmq-monitor/lines.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/log.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { LINE_BYTES = 64 << 10, LINE_BYTES_MAX = 256 << 20 };
 
@@ -48,16 +52,67 @@ static void look_for_gap(struct lines *self, const struct letter *letter)
     if (round > *last) *last = round;
 }
 
+// The broker lets only the coordinator publish state, and only trainers all other news. What comes
+// by mail is the coordinator's answer to a question of the tap.
+static void name_sender(const struct letter *letter, char name[ACTOR_NAME_MAX + 1])
+{
+    const bool is_state = wire_kind_flags(letter->msg.kind) & WIRE_STATE;
+    actor_name(is_state || letter->from[0] ? ACTOR_COORDINATOR : ACTOR_TRAINER, &letter->msg.sender,
+               name);
+}
+
+// The next "lr_bits=" (JSON: "lr_bits":) that is a field's name, not a part of a text; NULL: none.
+// In JSON a text cannot have it, since the quotes in a text are escaped.
+static const char *find_bits(const char *line, bool json)
+{
+    bool in_text = false;
+    if (json) return strstr(line, "\"lr_bits\":");
+    for (; *line; line++) {
+        if (*line == '"') in_text = !in_text;
+        else if (in_text && *line == '\\' && line[1]) line++;
+        else if (!in_text && strncmp(line, "lr_bits=", 8) == 0) return line;
+    }
+    return NULL;
+}
+
+static void put_float_of_bits(const char *digits, bool json)
+{
+    const uint32_t bits = (uint32_t)strtoul(digits, NULL, 10);
+    float number;
+    memcpy(&number, &bits, sizeof number);
+    if (isfinite(number)) printf(json ? "\"lr\":%.9g" : "lr=%.6g", (double)number);
+    else printf(json ? "\"lr\":null" : "lr=null");
+}
+
+static void put_line(const struct lines *self, const char *name)
+{
+    char time[LOG_TIME];
+    const char *rest = self->line, *at;
+    if (self->json) {
+        printf("{\"unix_ms\":%" PRIu64 ",\"from\":\"%s\",", clock_unix_ms(), name);
+        rest++; // The line's own brace
+    } else printf("%s %s ", log_time(time), name);
+    while ((at = find_bits(rest, self->json))) {
+        fwrite(rest, 1, (size_t)(at - rest), stdout);
+        at += strcspn(at, "=:") + 1;
+        put_float_of_bits(at, self->json);
+        rest = at + strspn(at, "0123456789");
+    }
+    puts(rest);
+    fflush(stdout);
+}
+
 void lines_print(struct lines *self, const struct letter *letter)
 {
+    char name[ACTOR_NAME_MAX + 1];
     if (self->shows_gaps) look_for_gap(self, letter);
-    make_line(self, letter);
-    if (!self->json) {
-        char time[LOG_TIME];
-        printf("%s ", log_time(time));
+    name_sender(letter, name);
+    if (self->member && strncmp(name, self->member, strlen(self->member)) != 0) {
+        self->hidden++;
+        return;
     }
-    puts(self->line);
-    fflush(stdout);
+    make_line(self, letter);
+    put_line(self, name);
     self->printed++;
 }
 

@@ -1,21 +1,27 @@
 #pragma once
 // lines -- prints frames as lines on the standard output, and counts the frames that were lost.
 //
-// A line is text with the time before it, or JSON. Every round opens with a ROUND and ends with a
-// COMMIT, and the numbers of rounds have no gaps. So a gap means that news was lost on its way to
-// us. One thread.
+//     18:36:15.123 trainer.3fa2b1c4d5e6f708 PROGRESS round=7 step=6 loss=2.71 ...
+//     {"unix_ms":1795372575123,"from":"trainer.3fa2b1c4d5e6f708","kind":"PROGRESS", ... }
+//
+// A line is text, or JSON; both begin with the time and the sender. A number that frames
+// carry as the bits of a float (lr_bits) is printed as a number (lr). Every round opens with a
+// ROUND and ends with a COMMIT, and the numbers of rounds have no gaps. So a gap means that news
+// was lost on its way to us. One thread.
 
 #include "common/actor/tap.h"
 
 struct lines {
     bool json;
     bool shows_gaps;                  // Report on stderr which rounds' news were lost
+    const char *member;               // Only frames of senders whose names begin so; NULL: of all
     uint64_t printed, dropped;        // Lines printed; frames dropped as bad
+    uint64_t hidden;                  // Frames of other senders than `member`
     uint64_t last_opened, last_ended; // Rounds of the newest ROUND and COMMIT
     uint64_t missing;                 // ROUND and COMMIT frames that were lost
     char *line;                       // Grows to the longest
     size_t line_max;
-}; // Zeroed but for the first two: nothing printed
+}; // Zeroed but for the first three: nothing printed
 
 void lines_print(struct lines *self, const struct letter *letter);
 void lines_drop(struct lines *self, const struct letter *letter); // Prints the reason on stderr

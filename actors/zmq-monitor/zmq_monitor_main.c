@@ -1,5 +1,10 @@
 // zmq-monitor -- a read-only observer of a run: it prints the current state at once, and then every
 // broadcast. With --once it ends when the current state is complete.
+//
+// While nothing can come it says so on stderr, within three seconds and then every ten: no broker
+// answers, or the broker has heard nothing of the run, or its coordinator is silent. The broker
+// tells when it last heard the coordinator; it is asked every ASK_MS. A monitor that has an end
+// (--once, --count) ends with 69 if no broker answers at all.
 
 #include "actors/zmq-monitor/lines.h"
 #include "common/actor/command.h"
@@ -7,11 +12,19 @@
 #include "common/base/ensure.h"
 #include <errno.h>
 #include <signal.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { TOPICS_MAX = 32, ONCE_MS = 5000 };
+enum {
+    TOPICS_MAX = 32,
+    ONCE_MS = 5000,
+    SILENT_MS = 2000, // The broker answers a HELLO each second
+    ASK_MS = 1000,
+    WAITING_AGAIN_MS = 10000
+};
 
 struct monitor {
     struct command command;
@@ -19,6 +32,9 @@ struct monitor {
     bool once;
     uint64_t count_max; // Lines to print; 0: no end
     struct lines lines;
+    uint64_t began_ms, ask_ms, waiting_ms; // waiting_ms: no line about waiting before this
+    bool was_heard;                        // The broker has answered about the coordinator:
+    struct last_heard coordinator;         // this
 };
 
 // ---- the loop -----------------------------------------------------------------------------------
@@ -32,27 +48,75 @@ static bool take_all(struct monitor *self, struct tap *tap)
         if (result == TAP_NOTHING) return false;
         if (result == TAP_COMPLETE && self->once) return true;
         if (result == TAP_BAD) lines_drop(&self->lines, &letter);
+        if (result == TAP_HEARD) self->was_heard = tap_heard(&letter, &self->coordinator) != NULL;
         if (result != TAP_FRAME) continue;
         lines_print(&self->lines, &letter);
         if (self->lines.printed == self->count_max || ferror(stdout)) return true;
     }
 }
 
+// What keeps news from coming. False: nothing.
+static bool awaits(const struct monitor *self, struct tap *tap, char text[256])
+{
+    const char *run = self->command.run_id;
+    if (tap_silent_ms(tap) >= SILENT_MS)
+        snprintf(text, 256, "no broker answers at %s", self->command.server_addr);
+    else if (!tap_is_connected(tap) || clock_ms() < self->began_ms + SILENT_MS) return false;
+    else if (!tap_knows_run(tap) || (self->was_heard && self->coordinator.ms_ago == NEVER_HEARD))
+        snprintf(text, 256, "no coordinator of run \"%s\" yet", run);
+    else if (self->was_heard && !last_heard_is_alive(&self->coordinator))
+        snprintf(text, 256, "the coordinator of run \"%s\" was last heard %" PRIu64 " s ago", run,
+                 (uint64_t)(self->coordinator.ms_ago / 1000));
+    else return false;
+    return true;
+}
+
+// Says what we wait for. FAULT_UNREACHABLE: no broker answers, and the monitor has an end.
+static int mind_silence(struct monitor *self, struct tap *tap, struct why *why)
+{
+    char text[256];
+    const uint64_t now_ms = clock_ms();
+    if (tap_is_connected(tap) && now_ms >= self->ask_ms) {
+        self->ask_ms = now_ms + ASK_MS;
+        tap_ask_heard(tap, "coordinator");
+    }
+    if (now_ms < self->waiting_ms || !awaits(self, tap, text)) return 0;
+    const bool has_end = self->once || self->count_max;
+    if (has_end && !tap_is_connected(tap) && self->lines.printed == 0)
+        return tap_no_answer(tap, self->command.server_addr, SILENT_MS, why);
+    self->waiting_ms = now_ms + WAITING_AGAIN_MS;
+    fprintf(stderr, "waiting: %s\n", text);
+    return 0;
+}
+
+static int end_of_once(const struct monitor *self, struct why *why)
+{
+    if (self->lines.printed || self->lines.hidden) return 0;
+    return why_set(why, FAULT_UNREACHABLE,
+                   "the broker at %s knows nothing of run \"%s\": no coordinator has "
+                   "published yet, or it is another --run-id",
+                   self->command.server_addr, self->command.run_id);
+}
+
 static int watch(struct monitor *self, struct tap *tap, int signals, struct why *why)
 {
-    uint64_t until_ms = self->once ? clock_ms() + ONCE_MS : UINT64_MAX;
-    while (clock_ms() < until_ms) {
-        if (tap_wait(tap, signals, until_ms)) return 0;
-        if (!take_all(self, tap)) continue;
+    self->began_ms = clock_ms();
+    const uint64_t until_ms = self->once ? self->began_ms + ONCE_MS : UINT64_MAX;
+    int rc = 0;
+    while (rc == 0 && clock_ms() < until_ms) {
+        const uint64_t silent_ms = self->began_ms + SILENT_MS;
+        if (tap_wait(tap, signals, clock_ms() < silent_ms ? silent_ms : until_ms)) return 0;
+        const bool done = take_all(self, tap);
         if (ferror(stdout)) return why_set(why, FAULT_IO, "standard output: %s", strerror(errno));
-        if (self->once && self->lines.printed == 0)
-            return why_set(why, FAULT_UNREACHABLE,
-                           "the broker at %s knows nothing of run \"%s\": no coordinator has "
-                           "published yet, or it is another --run-id",
-                           self->command.server_addr, self->command.run_id);
-        return 0;
+        if (done) return self->once ? end_of_once(self, why) : 0;
+        if (tap_is_refused(tap)) return tap_no_answer(tap, self->command.server_addr, 0, why);
+        rc = mind_silence(self, tap, why);
     }
-    return tap_no_answer(tap, self->command.server_addr, ONCE_MS, why);
+    return rc < 0 ? rc
+                  : why_set(why, FAULT_UNREACHABLE,
+                            "the broker at %s answers, but the state of run \"%s\" did not come "
+                            "within %d s",
+                            self->command.server_addr, self->command.run_id, ONCE_MS / 1000);
 }
 
 static int watch_signals(void)
@@ -105,6 +169,9 @@ static const struct flag flags[] = {
     FLAG("once", 0, NULL, TO_SWITCH(struct monitor, once), "Print the current state and end"),
     FLAG("count", 'n', "N", TO_NUMBER(struct monitor, count_max, 1, UINT64_MAX),
          "End after N lines"),
+    FLAG("member", 0, "NAME", TO_TEXT(struct monitor, lines.member),
+         "Only what this actor says: a name as the lines show it, or its beginning "
+         "(coordinator, trainer.3fa2)"),
     FLAG("gaps", 'g', NULL, TO_SWITCH(struct monitor, lines.shows_gaps),
          "Report on stderr which rounds' news did not arrive"),
     FLAGS_OF(command_flags, struct monitor, command),
@@ -115,7 +182,10 @@ static const struct command_line line = {
     .flags = flags,
     .about = "Shows what is broadcast in a run; changes and slows nothing.\n\n"
              "  zmq-monitor --ticket ticket               (or TICKET; `shoal invite` makes one)\n"
-             "  zmq-monitor --topic RUN --json | jq .body.loss\n",
+             "  zmq-monitor --topic RUN --json | jq .body.loss\n"
+             "  zmq-monitor --member trainer.3fa2\n\n"
+             "Ends with 77 if the broker does not admit its key, and with 69 if it has an end\n"
+             "(--once, --count) and no broker answers within three seconds.\n",
 };
 
 int main(int argc, char **argv)

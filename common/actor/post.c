@@ -37,6 +37,7 @@ struct post {
     uint64_t seq, hello_ms, heard_ms, broker_instance;
     uint32_t failures; // Failed handshakes in a row
     char trouble[256];
+    bool refused;    // The trouble is that the broker does not let our key in
     zmq_msg_t part;  // The frame in hand: letters point into it
     uint8_t *buffer; // For the frame being sent
     struct wire_arena scratch;
@@ -132,6 +133,7 @@ static bool open_sockets(struct post *self)
     self->broker_instance = 0;
     self->failures = 0;
     self->trouble[0] = 0;
+    self->refused = false;
     return true;
 }
 
@@ -195,6 +197,7 @@ const char *post_trouble(const struct post *self)
 {
     return self->trouble[0] ? self->trouble : NULL;
 }
+bool post_is_refused(const struct post *self) { return self->refused; }
 void *post_mail_socket(struct post *self) { return self->mail; }
 void *post_news_socket(struct post *self) { return self->news; }
 bool post_is_known(const struct post *self) { return self->broker_instance != 0; }
@@ -247,7 +250,9 @@ static void hear_event(struct post *self, uint16_t event)
     if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
         self->failures = 0;
         self->trouble[0] = 0;
+        self->refused = false;
     } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
+        self->refused = true;
         key_to_hex(identity_key(self->options.identity), hex);
         snprintf(text, sizeof text,
                  "the broker does not admit our key %s: its owner must list the key "
@@ -335,6 +340,7 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
         return false;
     }
     self->trouble[0] = 0;
+    self->refused = false;
     if (!self->options.quiet)
         log_line(LOG_INFO, "broker.welcome address=%s name=%s", self->broker.address,
                  self->options.name);
@@ -351,6 +357,20 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
     memcpy(recall.run, self->run, sizeof recall.run);
     post_mail(self, "broker", FRAME_RECALL, &recall);
     return true;
+}
+
+// What a frame of the broker itself is to the caller. An UNDELIVERABLE without a name: the broker
+// does not know us any more, so we say HELLO at once. One of our HELLO: the shell ends the process.
+static enum post_result hear_broker(struct post *self, uint16_t kind, const void *body)
+{
+    const struct wire_undeliverable *no = body;
+    if (kind == FRAME_WELCOME) return hear_welcome(self, body) ? POST_LETTER : POST_OWN;
+    if (kind != FRAME_UNDELIVERABLE) return POST_OWN;
+    if (!no->to[0]) self->hello_ms = 0;
+    if (no->kind != FRAME_HELLO) return no->to[0] ? POST_RETURNED : POST_OWN;
+    snprintf(self->trouble, sizeof self->trouble, "the broker refuses us: %s", no->reason);
+    self->refused = true;
+    return POST_LETTER;
 }
 
 static enum post_result bad(struct letter *letter, const char *reason)
@@ -401,17 +421,9 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     }
     if (head.kind == FRAME_CLAIM_COPY && !is_true_claim_copy(body))
         return bad(ret_letter, "the enclosed claim is not signed by its author; dropped");
-    if (strcmp(ret_letter->from, "broker") == 0) {
-        if (head.kind == FRAME_UNDELIVERABLE && !((const struct wire_undeliverable *)body)->to[0])
-            self->hello_ms = 0; // It does not know us any more: say HELLO at once
-        bool unwelcome = head.kind == FRAME_UNDELIVERABLE &&
-                         ((const struct wire_undeliverable *)body)->kind == FRAME_HELLO;
-        if (unwelcome) // The shell receives it and ends the process
-            snprintf(self->trouble, sizeof self->trouble, "%s",
-                     ((const struct wire_undeliverable *)body)->reason);
-        if (!unwelcome && (head.kind != FRAME_WELCOME || !hear_welcome(self, body)))
-            return POST_OWN;
-    }
+    const bool is_of_broker = strcmp(ret_letter->from, "broker") == 0;
+    const enum post_result result = is_of_broker ? hear_broker(self, head.kind, body) : POST_LETTER;
+    if (result == POST_OWN) return POST_OWN;
     ret_letter->msg.kind = head.kind;
     memcpy(ret_letter->run, head.run, sizeof ret_letter->run);
     ret_letter->msg.run = ret_letter->run;
@@ -419,5 +431,5 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     ret_letter->msg.incarnation = head.incarnation;
     ret_letter->msg.seq = head.seq;
     ret_letter->msg.body = body;
-    return POST_LETTER;
+    return result;
 }

@@ -43,6 +43,7 @@ void post_destroy(struct post **self_p);
 
 // The reason why the broker cannot be used, in one sentence; NULL: none since the last WELCOME.
 const char *post_trouble(const struct post *self);
+bool post_is_refused(const struct post *self); // The broker does not let our key in
 
 void *post_mail_socket(struct post *self);
 void *post_news_socket(struct post *self);
@@ -55,7 +56,7 @@ void post_tick(struct post *self);
 bool post_mail(struct post *self, const char *to, uint16_t kind, const void *body);
 void post_publish(struct post *self, uint16_t kind, const void *body);
 
-enum post_result { POST_NOTHING, POST_LETTER, POST_BAD, POST_OWN };
+enum post_result { POST_NOTHING, POST_LETTER, POST_BAD, POST_OWN, POST_RETURNED };
 
 // The frame that was taken: a message for the core, whose strings and body live until the next
 // post_take; or, if POST_BAD, the sender's name and the reason why it was dropped.
@@ -68,7 +69,8 @@ struct letter {
 
 // POST_OWN: the frame concerned the post itself, which has handled it. The first WELCOME of a
 // broker process is a letter; so is the UNDELIVERABLE with which the broker refuses the HELLO for
-// good.
+// good. POST_RETURNED: mail of ours that was not delivered; the message is the UNDELIVERABLE that
+// says why, and not for the core.
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
                            struct letter *ret_letter);
 

@@ -1,6 +1,6 @@
 // Sends HELLO as soon as the mail is connected. On WELCOME the post sends the RECALL, and the tap
 // sends a letter to an actor that does not exist. When that letter comes back, all recalled state
-// has arrived. HELLOs are counted, because the answer to each of them also counts as POST_OWN.
+// has arrived. The answers to tap_ask_heard come back in the same way, under the actors' names.
 
 #include "common/actor/tap.h"
 #include "common/base/clock.h"
@@ -15,17 +15,18 @@
 
 enum { ARENA_BYTES = 64 << 20, KINDS_MAX = 64, TICK_MS = 1000 };
 
+static const char NOBODY[] = "nobody"; // No actor has this name
+
 struct tap {
     struct post *post;
     struct identity *own;
     char name[ACTOR_NAME_MAX + 1]; // The post keeps the pointer for each HELLO
+    char run[WIRE_RUN_MAX + 1];
     struct wire_arena arena;
     const char *deaf_to[KINDS_MAX + 1];
     uint16_t kinds[KINDS_MAX];
     size_t kinds_count;
-    uint64_t ticked_ms;
-    uint64_t hellos, answers;               // Each HELLO is answered once
-    uint64_t barrier;                       // Number of the answer that ends the RECALL; 0: none
+    uint64_t ticked_ms, broker_ms;          // broker_ms: when the broker was last heard
     bool recalled, has_beat, has_run, told; // Since the newest broker process
     uint64_t ask_ms;
 };
@@ -70,6 +71,7 @@ int tap_open(const struct tap_options *options, struct why *why, struct tap **re
     if (!identity) identity = self->own;
     choose_kinds(self, options);
     actor_name(options->role, identity_key(identity), self->name);
+    snprintf(self->run, sizeof self->run, "%s", options->run);
     self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
     ensure(self->arena.bytes);
     struct ticket broker = *options->broker;
@@ -84,7 +86,7 @@ int tap_open(const struct tap_options *options, struct why *why, struct tap **re
                                  .deaf_to = self->deaf_to,
                                  .instance = clock_unix_ms() };
     rc = post_new(&post, why, &self->post);
-    self->ticked_ms = clock_ms();
+    self->ticked_ms = self->broker_ms = clock_ms();
 out:
     if (rc < 0) tap_close(&self);
     else *ret_tap = self;
@@ -122,7 +124,6 @@ static void tick(struct tap *self)
     if (!writable && now_ms < self->ticked_ms + TICK_MS) return;
     self->ticked_ms = now_ms;
     post_tick(self->post);
-    if (writable) self->hellos++;
 }
 
 bool tap_wait(struct tap *self, int fd, uint64_t until_ms)
@@ -146,15 +147,28 @@ bool tap_wait(struct tap *self, int fd, uint64_t until_ms)
 
 // ---- hearing ------------------------------------------------------------------------------------
 
-// A new broker process: the post has sent the RECALL. The previous process will not answer earlier
-// HELLOs any more, so both counts start again.
+// A new broker process: the post has sent the RECALL.
 static void hear_welcome(struct tap *self)
 {
     const struct wire_ask ask = { .topic = TOPIC_RUN };
-    if (self->barrier) self->hellos = 1, self->answers = 0;
-    self->answers++;
     self->recalled = self->has_beat = self->has_run = self->told = false;
-    if (post_mail(self->post, "nobody", FRAME_ASK, &ask)) self->barrier = self->hellos + 1;
+    post_mail(self->post, NOBODY, FRAME_ASK, &ask);
+}
+
+static bool is_complete(struct tap *self)
+{
+    if (!self->recalled || self->told || (self->has_beat && !self->has_run)) return false;
+    return self->told = true;
+}
+
+// Mail of ours has come back: the letter to nobody, or an answer to tap_ask_heard.
+static enum tap_result hear_returned(struct tap *self, const struct letter *letter)
+{
+    const struct wire_undeliverable *no = letter->msg.body;
+    struct last_heard heard;
+    if (tap_heard(letter, &heard)) return TAP_HEARD;
+    if (strcmp(no->to, NOBODY) == 0) self->recalled = true;
+    return is_complete(self) ? TAP_COMPLETE : TAP_NOTHING;
 }
 
 // A broker that started after the coordinator may have a BEAT of it but no RUN yet. Then the
@@ -167,23 +181,20 @@ static void ask_for_run(struct tap *self)
     if (post_mail(self->post, "coordinator", FRAME_ASK, &ask)) self->ask_ms = now_ms + TICK_MS;
 }
 
-static bool is_complete(struct tap *self)
-{
-    if (!self->recalled || self->told || (self->has_beat && !self->has_run)) return false;
-    return self->told = true;
-}
-
 static enum tap_result take(struct tap *self, bool mail, struct letter *ret_letter, bool *ret_empty)
 {
     *ret_empty = false;
-    switch (post_take(self->post, mail, &self->arena, ret_letter)) {
-    case POST_NOTHING: *ret_empty = true; return TAP_NOTHING;
+    enum post_result got = post_take(self->post, mail, &self->arena, ret_letter);
+    if (got == POST_NOTHING) *ret_empty = true;
+    else if (mail) self->broker_ms = clock_ms();
+    switch (got) {
+    case POST_NOTHING:
+    case POST_OWN: return TAP_NOTHING;
     case POST_BAD: return TAP_BAD;
-    case POST_OWN: // An answer to a HELLO, or the undeliverable letter has come back
-        self->recalled = self->recalled || ++self->answers == self->barrier;
-        return is_complete(self) ? TAP_COMPLETE : TAP_NOTHING;
+    case POST_RETURNED: return hear_returned(self, ret_letter);
     case POST_LETTER: break;
     }
+    if (ret_letter->msg.kind == FRAME_UNDELIVERABLE) return TAP_NOTHING; // tap_is_refused is true
     if (ret_letter->msg.kind == FRAME_WELCOME) {
         hear_welcome(self);
         return TAP_NOTHING;
@@ -211,16 +222,37 @@ bool tap_mail(struct tap *self, const char *to, uint16_t kind, const void *body)
     return post_mail(self->post, to, kind, body);
 }
 
+void tap_ask_heard(struct tap *self, const char *name)
+{
+    struct wire_recall recall;
+    memcpy(recall.run, self->run, sizeof recall.run);
+    post_mail(self->post, name, FRAME_RECALL, &recall);
+}
+
+const char *tap_heard(const struct letter *letter, struct last_heard *ret_heard)
+{
+    const struct wire_undeliverable *no = letter->msg.body;
+    if (letter->msg.kind != FRAME_UNDELIVERABLE || no->kind != FRAME_RECALL) return NULL;
+    return last_heard_parse(no->reason, ret_heard) ? no->to : NULL;
+}
+
 bool tap_is_connected(const struct tap *self) { return post_is_known(self->post); }
+bool tap_is_refused(const struct tap *self) { return post_is_refused(self->post); }
+bool tap_knows_run(const struct tap *self) { return self->has_run || self->has_beat; }
+
+uint64_t tap_silent_ms(const struct tap *self) { return clock_ms() - self->broker_ms; }
 
 int tap_no_answer(const struct tap *self, const char *address, unsigned patience_ms,
                   struct why *why)
 {
     const char *trouble = post_trouble(self->post);
+    if (tap_is_refused(self))
+        return why_set(why, FAULT_DENIED, "%s: %s%s", address, trouble,
+                       self->own ? "; give a key that it admits, with -i FILE" : "");
     if (trouble) return why_set(why, FAULT_UNREACHABLE, "%s: %s", address, trouble);
     return why_set(why, FAULT_UNREACHABLE,
-                   "no broker answers at %s within %u s: is --server-addr right?", address,
-                   patience_ms / 1000);
+                   "no broker answers at %s within %g s: is --server-addr right?", address,
+                   patience_ms / 1000.0);
 }
 
 struct wire_head tap_head(const struct letter *letter)

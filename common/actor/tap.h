@@ -11,6 +11,7 @@
 // A tap slows no other actor: its queues are bounded, and the broker drops what does not fit. It
 // needs no key: without one it makes an identity for this process. One thread.
 
+#include "common/actor/last_heard.h"
 #include "common/actor/post.h"
 
 struct tap_options {
@@ -27,6 +28,7 @@ enum tap_result {
     TAP_FRAME,    // A frame; its signature has been verified if its kind requires one
     TAP_COMPLETE, // All state that the broker keeps of the run has arrived
     TAP_BAD,      // A frame that was dropped; letter.reason tells why
+    TAP_HEARD,    // An answer to tap_ask_heard; see tap_heard
 };
 
 struct tap;
@@ -43,9 +45,18 @@ enum tap_result tap_take(struct tap *self, struct letter *ret_letter);
 
 bool tap_mail(struct tap *self, const char *to, uint16_t kind, const void *body);
 
-bool tap_is_connected(const struct tap *self); // The broker has answered at least once
+// Asks the broker when it last heard the actor of that name (last_heard.h). TAP_HEARD is the
+// answer: tap_heard then returns that name. NULL: the letter is something else.
+void tap_ask_heard(struct tap *self, const char *name);
+const char *tap_heard(const struct letter *letter, struct last_heard *ret_heard);
 
-// Returns FAULT_UNREACHABLE. The text tells why no broker answers at `address`, if that is known.
+bool tap_is_connected(const struct tap *self);  // The broker has answered at least once
+bool tap_is_refused(const struct tap *self);    // The broker does not let our key in: give up
+bool tap_knows_run(const struct tap *self);     // The broker has had news of the run
+uint64_t tap_silent_ms(const struct tap *self); // How long the broker has been silent
+
+// Returns FAULT_DENIED if the broker does not let our key in, else FAULT_UNREACHABLE. The text
+// tells why no broker answers at `address`, if that is known.
 int tap_no_answer(const struct tap *self, const char *address, unsigned patience_ms,
                   struct why *why);
 

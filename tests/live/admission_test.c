@@ -34,6 +34,24 @@ static void write_list(struct testbed *bed, const char *const *names)
     testbed_write_file(bed, "list", text, strlen(text));
 }
 
+// Monitor and status make a key for the moment, which the broker does not admit: both end at once,
+// with the reason and what to do.
+static void an_onlooker_is_told(struct testbed *bed, const char *reason)
+{
+    char line[1024], rest[512];
+    testbed_start(bed, "monitor0");
+    testbed_actor(bed, "monitor0")->may_end = true;
+    assert_int_equal(testbed_await_end(bed, "monitor0", SOON_MS), EX_NOPERM);
+    assert_true(testbed_log_has(bed, "monitor0", reason, rest, sizeof rest));
+    assert_non_null(strstr(rest, "give a key that it admits, with -i FILE"));
+    assert_false(testbed_log_has(bed, "monitor0", "UNDELIVERABLE", NULL, 0)); // It is no news
+    snprintf(line, sizeof line,
+             "cd %s && %s/shoal status --ticket ticket --run-id live 2>erred; c=$?; grep -q '%s' "
+             "erred && exit $c",
+             bed->dir, bed->bin, reason);
+    assert_int_equal(WEXITSTATUS(system(line)), EX_NOPERM);
+}
+
 // ---- lists --------------------------------------------------------------------------------------
 
 static void only_listed_keys_and_only_while_listed(void **state)
@@ -51,6 +69,7 @@ static void only_listed_keys_and_only_while_listed(void **state)
     testbed_start(bed, "trainer1");
     testbed_await_log(bed, "trainer1", "the broker does not admit our key", SOON_MS);
     assert_false(testbed_log_has(bed, "broker", "name=trainer.", NULL, 0)); // It never got that far
+    an_onlooker_is_told(bed, "the broker does not admit our key");
 
     testbed_write_file(bed, "list", "nonsense\n", 9);
     testbed_signal(bed, "broker", SIGHUP);
@@ -98,6 +117,7 @@ static void a_ticket_is_for_one(void **state)
     testbed_start(bed, "trainer2");
     assert_int_equal(testbed_await_end(bed, "trainer2", SOON_MS), EX_NOPERM);
     assert_true(testbed_log_has(bed, "trainer2", "an invitation is needed", NULL, 0));
+    an_onlooker_is_told(bed, "the broker refuses us: an invitation is needed");
     testbed_start_with(bed, "trainer0", &invited);
     testbed_await_log(bed, "trainer0", "member.admitted", SOON_MS);
     testbed_start_with(bed, "trainer1", &invited);

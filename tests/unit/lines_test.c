@@ -1,0 +1,85 @@
+// lines_test -- the lines of zmq-monitor: time and sender, numbers as numbers, one member's only.
+
+#include "actors/zmq-monitor/lines.c" // The monitor's own parts are in no library
+#include "tests/test.h"
+
+#include <unistd.h>
+
+static const struct key coordinator = { { 0xc0 } }, alice = { { 0xa1 } };
+
+// What lines_print writes to the standard output for this frame.
+static char *line_of(struct lines *lines, uint16_t kind, const struct key *sender, const void *body)
+{
+    static char text[4096];
+    struct letter letter = { .msg = { .kind = kind, .sender = *sender, .body = body },
+                             .run = "demo" };
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    fflush(stdout);
+    const int own = dup(STDOUT_FILENO);
+    dup2(ends[1], STDOUT_FILENO);
+    lines_print(lines, &letter);
+    fflush(stdout);
+    dup2(own, STDOUT_FILENO);
+    close(own), close(ends[1]);
+    const ssize_t count = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    text[count > 0 ? count : 0] = 0;
+    return text;
+}
+
+static uint32_t bits_of(float number)
+{
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
+static void test_a_rate_is_a_number(void **state)
+{
+    (void)state;
+    struct lines text = { 0 }, json = { .json = true };
+    const struct wire_commit commit = { .round = 7, .lr_bits = bits_of(0.0004f), .samples = 8 };
+    const char *line = line_of(&text, FRAME_COMMIT, &coordinator, &commit);
+    assert_non_null(strstr(line, " lr=0.0004 "));
+    assert_null(strstr(line, "lr_bits"));
+    assert_int_equal(line[LOG_TIME - 1], ' ');
+    assert_true(strncmp(line + LOG_TIME, "coordinator COMMIT round=7 ", 27) == 0);
+    assert_non_null(strstr(line, " samples=8 "));
+    line = line_of(&json, FRAME_COMMIT, &coordinator, &commit);
+    assert_true(strncmp(line, "{\"unix_ms\":", 11) == 0);
+    assert_non_null(strstr(line, ",\"from\":\"coordinator\",\"kind\":\"COMMIT\","));
+    assert_non_null(strstr(line, ",\"lr\":0.00039999999,")); // Nine digits, as of every float
+    assert_null(strstr(line, "lr_bits"));
+    assert_string_equal(line + strlen(line) - 3, "}}\n");
+    free(text.line), free(json.line);
+}
+
+// The field's name in a text of a peer is not the field.
+static void test_a_text_stays_as_it_is(void **state)
+{
+    (void)state;
+    struct lines text = { 0 }, json = { .json = true };
+    const struct wire_run run = { .lacks = "\" lr_bits=1 \"lr_bits\":1" };
+    assert_non_null(strstr(line_of(&text, FRAME_RUN, &coordinator, &run),
+                           "\"\\\" lr_bits=1 \\\"lr_bits\\\":1\""));
+    assert_non_null(strstr(line_of(&json, FRAME_RUN, &coordinator, &run),
+                           "\"\\\" lr_bits=1 \\\"lr_bits\\\":1\""));
+    free(text.line), free(json.line);
+}
+
+static void test_one_member_only(void **state)
+{
+    (void)state;
+    struct lines lines = { .member = "trainer.a1" };
+    const struct wire_progress progress = { .step = 5, .loss = 2.5f };
+    const char *line = line_of(&lines, FRAME_PROGRESS, &alice, &progress);
+    assert_non_null(strstr(line, " trainer.a100000000000000 PROGRESS round=0 step=5 loss=2.5 "));
+    assert_string_equal(line_of(&lines, FRAME_PROGRESS, &coordinator, &progress), "");
+    assert_string_equal(line_of(&lines, FRAME_RUN, &alice, &(struct wire_run){ 0 }), "");
+    assert_int_equal(lines.printed, 1);
+    assert_int_equal(lines.hidden, 2);
+    free(lines.line);
+}
+
+TESTS(TEST(test_a_rate_is_a_number), TEST(test_a_text_stays_as_it_is), TEST(test_one_member_only))
