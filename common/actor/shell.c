@@ -1,6 +1,7 @@
 // One turn of the loop: wait, then signals, mail, news, answers of workers, the alarm; each message
 // is one step of the core. Then the turn's stores become durable together, then the other effects
-// are performed in order. Last come the post's HELLO, the watchdog and the time limit of leaving.
+// are performed in order. Last come the post's HELLO, the watchdog, a line about what the actor
+// waits for, and the time limit of leaving.
 
 #include "common/actor/shell.h"
 #include "common/actor/post.h"
@@ -22,7 +23,7 @@
 
 // A turn ends when half of the outbox is full; the other half is for one more step. The largest
 // step drops all of MEMBERS_MAX at once, with a record and a note for each.
-enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20 };
+enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20, AWAITED_MAX = 512 };
 
 struct shell {
     struct shell_options options;
@@ -33,6 +34,10 @@ struct shell {
     int signals;
     uint64_t alarm_ms, watchdog_ms, patience_ms;
     uint64_t dropped, dropped_log_ms;
+    uint64_t known_ms, admitted_ms, coordinator_ms; // When the broker last knew us, when we were
+                                                    // last admitted, the coordinator last heard
+    bool coordinator_heard, coordinator_missing;    // Missing: mail to it came back
+    uint64_t waiting_ms;                            // No line about waiting before this
     bool quitting;
     int exit_code;
 };
@@ -73,6 +78,7 @@ int shell_new(const struct shell_options *options, struct why *why, struct shell
     self->options = *options;
     self->signals = watch_signals();
     self->alarm_ms = UINT64_MAX;
+    self->known_ms = self->admitted_ms = self->coordinator_ms = clock_ms();
     self->out = (struct outbox){ .effects = calloc(EFFECTS_MAX, sizeof(struct effect)),
                                  .count_max = EFFECTS_MAX,
                                  .bytes = malloc(OUTBOX_BYTES),
@@ -245,6 +251,23 @@ static void give_up(struct shell *self, const struct wire_undeliverable *no)
              self->name, no->reason);
 }
 
+// State that the broker kept comes by mail without a sender: it does not show that the coordinator
+// lives.
+static void note_coordinator(struct shell *self, const struct letter *letter, bool mail)
+{
+    const bool is_its = mail ? strcmp(letter->from, "coordinator") == 0
+                             : wire_kind_flags(letter->msg.kind) & WIRE_STATE;
+    if (!is_its) return;
+    self->coordinator_heard = true;
+    self->coordinator_missing = false;
+    self->coordinator_ms = clock_ms();
+}
+
+static void hear_returned(struct shell *self, const struct wire_undeliverable *no)
+{
+    if (strcmp(no->to, "coordinator") == 0) self->coordinator_missing = true;
+}
+
 // Takes what waits in the mail or in the news. False: nothing was waiting.
 static bool take_frame(struct shell *self, bool mail)
 {
@@ -252,6 +275,8 @@ static bool take_frame(struct shell *self, bool mail)
     enum post_result got = post_take(self->post, mail, &self->arena, &letter);
     if (got == POST_NOTHING) return false;
     if (got == POST_BAD) drop(self, letter.from, letter.reason);
+    if (got == POST_RETURNED) hear_returned(self, letter.msg.body);
+    if (got == POST_LETTER) note_coordinator(self, &letter, mail);
     if (got == POST_LETTER && letter.msg.kind == FRAME_UNDELIVERABLE)
         give_up(self, letter.msg.body);
     else if (got == POST_LETTER) step(self, &letter.msg);
@@ -305,6 +330,46 @@ static void mind_the_watchdog(struct shell *self)
     sd_notify(0, "WATCHDOG=1");
 }
 
+// What the actor waits for, and since when. False: for no other actor.
+static bool awaits(const struct shell *self, char text[AWAITED_MAX], uint64_t *ret_since_ms)
+{
+    const char *run = self->options.run, *trouble = post_trouble(self->post);
+    const uint64_t silent_ms = clock_ms() - self->coordinator_ms;
+    *ret_since_ms = self->known_ms;
+    if (!post_is_known(self->post)) {
+        if (trouble) snprintf(text, AWAITED_MAX, "%s: %s", self->options.broker->address, trouble);
+        else snprintf(text, AWAITED_MAX, "no broker answers at %s", self->options.broker->address);
+        return true;
+    }
+    if (!self->options.is_admitted) return false;
+    const bool admitted = self->options.is_admitted(self->options.after_turn_arg);
+    *ret_since_ms = admitted ? self->coordinator_ms : self->admitted_ms;
+    if (self->coordinator_heard && (self->coordinator_missing || silent_ms >= SHELL_WAITING_MS))
+        snprintf(text, AWAITED_MAX,
+                 "the coordinator of run \"%s\" was last heard %" PRIu64 " s ago", run,
+                 (uint64_t)(silent_ms / 1000));
+    else if (self->coordinator_missing)
+        snprintf(text, AWAITED_MAX, "no coordinator of run \"%s\" yet", run);
+    else if (!admitted)
+        snprintf(text, AWAITED_MAX, "the coordinator of run \"%s\" has not admitted this actor yet",
+                 run);
+    else return false;
+    return true;
+}
+
+static void say_what_we_wait_for(struct shell *self)
+{
+    char text[AWAITED_MAX];
+    uint64_t since_ms, now_ms = clock_ms();
+    if (post_is_known(self->post)) self->known_ms = now_ms;
+    if (self->options.is_admitted && self->options.is_admitted(self->options.after_turn_arg))
+        self->admitted_ms = now_ms;
+    if (now_ms < self->waiting_ms || self->patience_ms || !awaits(self, text, &since_ms)) return;
+    if (now_ms < since_ms + SHELL_WAITING_MS) return;
+    self->waiting_ms = now_ms + SHELL_WAITING_AGAIN_MS;
+    log_line(LOG_INFO, "waiting: %s", text);
+}
+
 static long wait_ms(struct shell *self)
 {
     uint64_t now_ms = clock_ms(), until = now_ms + 1000;
@@ -342,6 +407,7 @@ static int turn(struct shell *self, struct why *why)
     if (self->options.after_turn) self->options.after_turn(self->options.after_turn_arg);
     post_tick(self->post);
     mind_the_watchdog(self);
+    say_what_we_wait_for(self);
     if (self->patience_ms && !self->quitting && clock_ms() >= self->patience_ms) {
         log_line(LOG_WARNING, "actor.ends code=0 reason=\"left without an answer\"");
         self->quitting = true;

@@ -17,6 +17,9 @@
 // to the core, which leaves the run. A second signal, or SHELL_PATIENCE_MS, ends the process in any
 // case.
 //
+// While no broker answers, while a member is not admitted, and while its coordinator is silent, a
+// line of the log says what the actor waits for: after SHELL_WAITING_MS, then every ten seconds.
+//
 // systemd: READY=1 after the first step, WATCHDOG=1 from the loop, STATUS= from the core's notes.
 
 #include "common/actor/msg.h"
@@ -26,7 +29,13 @@
 #include "common/crypto/identity.h"
 #include <signal.h>
 
-enum { SHELL_TURN_MAX = 64, SHELL_PATIENCE_MS = 3000, SHELL_WORKERS_MAX = 4 };
+enum {
+    SHELL_TURN_MAX = 64,
+    SHELL_PATIENCE_MS = 3000,
+    SHELL_WAITING_MS = 3000,
+    SHELL_WAITING_AGAIN_MS = 10000,
+    SHELL_WORKERS_MAX = 4
+};
 
 // Where records go. All functions are called from the loop's thread. A fault ends the process; a
 // restart recovers from what is on disk.
@@ -56,6 +65,9 @@ struct shell_options {
     // Called after each turn; may read the core's state but must not change it. May be NULL.
     void (*after_turn)(void *arg);
     void *after_turn_arg;
+    // Of a member, with the same argument: whether the coordinator has admitted it. NULL: the actor
+    // waits for no coordinator.
+    bool (*is_admitted)(const void *arg);
     struct worker *workers[SHELL_WORKERS_MAX];
     uint32_t workers_count;
     // Messages before START (a JOURNAL, a RESUME); an entry without a body ends the list.

@@ -180,6 +180,12 @@ static void let_guests_in(void *arg)
     self->guests_version = member->roster.version;
 }
 
+static bool is_admitted(const void *arg)
+{
+    const struct running *self = arg;
+    return self->member->admitted || self->member->finished;
+}
+
 static int open_workers(struct running *self, struct why *why)
 {
     const struct member_place place = { self->options, self->member, self->identity, self->store };
@@ -212,6 +218,7 @@ static int open_shell(struct running *self, struct why *why)
         .workers_count = self->workers_count,
         .after_turn = let_guests_in,
         .after_turn_arg = self,
+        .is_admitted = is_admitted,
         .disk = { .arg = self,
                   .begin = disk_begin,
                   .store = disk_store,

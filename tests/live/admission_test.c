@@ -69,6 +69,7 @@ static void only_listed_keys_and_only_while_listed(void **state)
     testbed_start(bed, "trainer1");
     testbed_await_log(bed, "trainer1", "the broker does not admit our key", SOON_MS);
     assert_false(testbed_log_has(bed, "broker", "name=trainer.", NULL, 0)); // It never got that far
+    testbed_await_log(bed, "trainer1", "waiting: 127.0.0.1:", SOON_MS);
     an_onlooker_is_told(bed, "the broker does not admit our key");
 
     testbed_write_file(bed, "list", "nonsense\n", 9);
