@@ -1,7 +1,9 @@
-// status -- the state of a run, from one of two sources. Live: we connect as an observer, hear the
-// news that the broker keeps, and print them once they are complete. With --ledger: we read the
-// coordinator's ledger, verify it, and print counts and the verdict; a ledger that does not prove
-// itself is a fault after it is printed.
+// status -- the state of a run, from one of two sources. Live: we connect as an observer and hear
+// the news that the broker keeps; once they are complete, we ask the broker when it last heard the
+// coordinator and each member, and print all of it. A coordinator that is dead or silent is a fault
+// after that: what is printed is then its last word. With --ledger: we read the coordinator's
+// ledger, verify it, and print counts and the verdict; a ledger that does not prove itself is a
+// fault after it is printed.
 
 #include "actors/shoal/run/ledger_report.h"
 #include "actors/shoal/run/run_view.h"
@@ -16,11 +18,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MS = 3000, MEMBERS_SHOWN = 40 };
+enum {
+    ANSWER_MS = 2500,
+    HEARD_MS = 1000, // For the answers about the actors, which the broker gives at once
+    MEMBERS_SHOWN = 40,
+    MEMBERS_ASKED = 200 // The broker takes so many letters of an observer in a burst
+};
 
 struct status {
     struct command command;
     const char *ledger;
+    struct last_heard coordinator;
+    struct last_heard members[MEMBERS_MAX]; // By index in the roster
+    bool was_told[MEMBERS_MAX];             // The broker has answered about that member
+    bool was_told_of_coordinator;
 };
 
 // ---- live ---------------------------------------------------------------------------------------
@@ -37,16 +48,25 @@ static json_t *key_to_json(const struct key *key)
     return key_is_none(key) ? json_null() : json_string(key_to_hex(key, hex));
 }
 
-static json_t *members_to_json(const struct run_view *view)
+static json_t *heard_to_json(const struct last_heard *heard, bool was_told)
+{
+    if (!was_told || heard->ms_ago == NEVER_HEARD) return json_null();
+    return json_integer((json_int_t)heard->ms_ago);
+}
+
+static json_t *members_to_json(const struct status *self, const struct run_view *view)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < view->roster.count; i++) {
         const struct wire_member *member = &view->roster.members[i];
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", member->name, "role",
-                            wire_enum_name(&wire_enum_role, member->role), "state",
-                            wire_enum_name(&wire_enum_member_state, member->state), "endpoint",
-                            member->endpoint, "key", key_to_json(&member->key)));
+            list,
+            json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "name", member->name, "role",
+                      wire_enum_name(&wire_enum_role, member->role), "state",
+                      wire_enum_name(&wire_enum_member_state, member->state), "endpoint",
+                      member->endpoint, "key", key_to_json(&member->key), "connected",
+                      self->was_told[i] ? json_boolean(self->members[i].connected) : json_null(),
+                      "heard_ms_ago", heard_to_json(&self->members[i], self->was_told[i])));
     }
     return list;
 }
@@ -69,8 +89,14 @@ static json_t *commit_to_json(const struct run_view *view)
                      "votes", (int)commit->votes, "elected", (int)commit->elected);
 }
 
-static json_t *view_to_json(const struct run_view *view, const char *run)
+static bool is_dead(const struct status *self)
 {
+    return self->was_told_of_coordinator && !last_heard_is_alive(&self->coordinator);
+}
+
+static json_t *view_to_json(const struct status *self, const struct run_view *view)
+{
+    const char *run = self->command.run_id;
     const struct wire_run *now = &view->now;
     json_t *object = json_pack(
         "{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:i, s:b}", "schema", "shoal.status.1", "run",
@@ -78,35 +104,57 @@ static json_t *view_to_json(const struct run_view *view, const char *run)
         (json_int_t)now->epoch, "round", (json_int_t)now->round, "step", (json_int_t)now->step,
         "total_steps", (json_int_t)now->total_steps, "phase_left_ms", (int)now->phase_left_ms,
         "pausing", now->pausing);
-    json_t *rest =
-        json_pack("{s:s, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "lacks",
-                  now->lacks, "healthy", (int)now->healthy, "pending", (int)now->pending, "loss",
-                  (double)now->loss, "tokens_per_s", (double)now->tokens_per_s, "samples_done",
-                  (json_int_t)now->samples_done, "tokens_done", (json_int_t)now->tokens_done,
-                  "passes", (json_int_t)now->passes, "digest_step", (json_int_t)now->digest_step,
-                  "digest", hash_to_json(&now->digest), "checkpoint", checkpoint_to_json(now),
-                  "last_commit", commit_to_json(view), "members", members_to_json(view));
+    json_t *rest = json_pack(
+        "{s:o, s:b, s:s, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
+        "heard_ms_ago", heard_to_json(&self->coordinator, self->was_told_of_coordinator), "stale",
+        is_dead(self), "lacks", now->lacks, "healthy", (int)now->healthy, "pending",
+        (int)now->pending, "loss", (double)now->loss, "tokens_per_s", (double)now->tokens_per_s,
+        "samples_done", (json_int_t)now->samples_done, "tokens_done", (json_int_t)now->tokens_done,
+        "passes", (json_int_t)now->passes, "digest_step", (json_int_t)now->digest_step, "digest",
+        hash_to_json(&now->digest), "checkpoint", checkpoint_to_json(now), "last_commit",
+        commit_to_json(view), "members", members_to_json(self, view));
     if (!object || !rest || json_object_update(object, rest) != 0) return NULL;
     json_decref(rest);
     return object;
 }
 
-static void print_members(const struct run_view *view)
+// "7.0s ago"
+static const char *show_heard(const struct last_heard *heard, char text[SHOW_MAX])
 {
-    for (uint32_t i = 0; i < view->roster.count && i < MEMBERS_SHOWN; i++)
-        printf("  %-32s %-10s %s\n", view->roster.members[i].name,
+    char duration[SHOW_MAX];
+    if (heard->ms_ago == NEVER_HEARD) snprintf(text, SHOW_MAX, "long ago");
+    else
+        snprintf(text, SHOW_MAX, "%.32s ago",
+                 show_duration((double)heard->ms_ago / 1000, duration));
+    return text;
+}
+
+static void print_members(const struct status *self, const struct run_view *view)
+{
+    char text[SHOW_MAX];
+    for (uint32_t i = 0; i < view->roster.count && i < MEMBERS_SHOWN; i++) {
+        const struct last_heard *heard = &self->members[i];
+        printf("  %-32s %-10s %-22s", view->roster.members[i].name,
                wire_enum_name(&wire_enum_member_state, view->roster.members[i].state),
                view->roster.members[i].endpoint);
+        if (self->was_told[i] && !heard->connected) printf("  not connected");
+        if (self->was_told[i] && heard->ms_ago != NEVER_HEARD)
+            printf("%s heard %s", heard->connected ? " " : ",", show_heard(heard, text));
+        putchar('\n');
+    }
     if (view->roster.count > MEMBERS_SHOWN)
         printf("  ... and %u more; --json lists all\n", view->roster.count - MEMBERS_SHOWN);
 }
 
-static void print_view(const struct run_view *view, const char *run)
+static void print_view(const struct status *self, const struct run_view *view)
 {
     char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX];
     const struct wire_run *now = &view->now;
-    printf("run %s: %s%s", run, run_view_phase(view), now->pausing ? ", pausing" : "");
-    if (now->phase_left_ms)
+    printf("run %s: ", self->command.run_id);
+    if (is_dead(self))
+        printf("coordinator last heard %s; its last word was: ", show_heard(&self->coordinator, a));
+    printf("%s%s", run_view_phase(view), now->pausing ? ", pausing" : "");
+    if (now->phase_left_ms && !is_dead(self))
         printf(", at most %s more", show_duration(now->phase_left_ms / 1000.0, a));
     if (now->lacks[0]) printf("\n  waits: %s", now->lacks);
     printf("\n\n  epoch %" PRIu64 "   round %" PRIu64 "   step %" PRIu64 " of %" PRIu64
@@ -115,6 +163,8 @@ static void print_view(const struct run_view *view, const char *run)
     printf("  loss %.3f   %s tokens/s   %s tokens trained   coordinator's life %" PRIu64 "\n",
            (double)now->loss, show_count(now->tokens_per_s, a),
            show_count((double)now->tokens_done, b), view->incarnation);
+    if (self->was_told_of_coordinator && !is_dead(self))
+        printf("  coordinator heard %s\n", show_heard(&self->coordinator, a));
     if (!hash_is_none(&now->digest))
         printf("  digest %.16s of step %" PRIu64 "\n", hash_to_hex(&now->digest, hex),
                now->digest_step);
@@ -123,7 +173,7 @@ static void print_view(const struct run_view *view, const char *run)
                hash_to_hex(&now->checkpoint_digest, hex));
     else printf("  no checkpoint yet\n");
     printf("  %u trainers healthy, %u pending\n\n", now->healthy, now->pending);
-    print_members(view);
+    print_members(self, view);
 }
 
 // Hears the news that the broker keeps. FAULT_UNREACHABLE says whether the broker or the
@@ -133,7 +183,7 @@ static int hear_state(const struct status *self, struct tap *tap, struct run_vie
 {
     uint64_t until_ms = clock_ms() + ANSWER_MS;
     bool complete = false;
-    while (!complete && clock_ms() < until_ms) {
+    while (!complete && !tap_is_refused(tap) && clock_ms() < until_ms) {
         struct letter letter;
         tap_wait(tap, -1, until_ms);
         for (enum tap_result got; !complete && (got = tap_take(tap, &letter)) != TAP_NOTHING;) {
@@ -142,12 +192,67 @@ static int hear_state(const struct status *self, struct tap *tap, struct run_vie
         }
     }
     if (view->has_run) return 0;
-    if (!tap_is_connected(tap))
+    if (tap_is_refused(tap) || !tap_is_connected(tap))
         return tap_no_answer(tap, self->command.server_addr, ANSWER_MS, why);
     return why_set(why, FAULT_UNREACHABLE,
                    "the broker at %s knows nothing of run \"%s\": no coordinator has "
                    "published yet, or it is another --run-id",
                    self->command.server_addr, self->command.run_id);
+}
+
+// True for members of which the broker may know something; the others are gone for good.
+static bool is_asked(const struct run_view *view, uint32_t index)
+{
+    const uint8_t state = view->roster.members[index].state;
+    return index < MEMBERS_ASKED && state != MEMBER_WITHDRAWN && state != MEMBER_EJECTED;
+}
+
+static uint32_t note_heard(struct status *self, const struct run_view *view,
+                           const struct letter *letter)
+{
+    struct last_heard heard;
+    const char *name = tap_heard(letter, &heard);
+    if (!name) return 0;
+    if (strcmp(name, "coordinator") == 0) {
+        self->coordinator = heard;
+        self->was_told_of_coordinator = true;
+        return 1;
+    }
+    for (uint32_t i = 0; i < view->roster.count; i++)
+        if (strcmp(view->roster.members[i].name, name) == 0) {
+            self->members[i] = heard;
+            self->was_told[i] = true;
+        }
+    return 1;
+}
+
+// Asks the broker when it last heard the coordinator and the members. An actor without an answer
+// stays as it is: not told.
+static void ask_heard(struct status *self, struct tap *tap, const struct run_view *view)
+{
+    uint32_t waited = 1;
+    struct letter letter;
+    tap_ask_heard(tap, "coordinator");
+    for (uint32_t i = 0; i < view->roster.count; i++)
+        if (is_asked(view, i)) {
+            tap_ask_heard(tap, view->roster.members[i].name);
+            waited++;
+        }
+    for (const uint64_t until_ms = clock_ms() + HEARD_MS; waited && clock_ms() < until_ms;) {
+        tap_wait(tap, -1, until_ms);
+        for (enum tap_result got; waited && (got = tap_take(tap, &letter)) != TAP_NOTHING;)
+            if (got == TAP_HEARD) waited -= note_heard(self, view, &letter);
+    }
+}
+
+static int judge_coordinator(const struct status *self, struct why *why)
+{
+    char text[SHOW_MAX];
+    if (!is_dead(self)) return 0;
+    return why_set(why, FAULT_UNREACHABLE,
+                   "the coordinator of run \"%s\" is %s, last heard %s: check that it runs",
+                   self->command.run_id, self->coordinator.connected ? "silent" : "not connected",
+                   show_heard(&self->coordinator, text));
 }
 
 static int show_live(struct status *self, struct why *why)
@@ -168,9 +273,10 @@ static int show_live(struct status *self, struct why *why)
     options.identity = identity;
     if (rc == 0) rc = tap_open(&options, why, &tap);
     if (rc == 0) rc = hear_state(self, tap, view, why);
-    if (rc == 0 && self->command.json)
-        rc = shoal_print_json(view_to_json(view, self->command.run_id), why);
-    else if (rc == 0) print_view(view, self->command.run_id);
+    if (rc == 0) ask_heard(self, tap, view);
+    if (rc == 0 && self->command.json) rc = shoal_print_json(view_to_json(self, view), why);
+    else if (rc == 0) print_view(self, view);
+    if (rc == 0) rc = judge_coordinator(self, why);
     tap_close(&tap);
     identity_destroy(&identity);
     free(view);
@@ -310,12 +416,13 @@ static const struct command_line line = {
     .flags = flags,
     .about = "Shows the state of a run.\n\n"
              "  shoal status --ticket ticket              (or TICKET; `shoal invite` makes one)\n"
-             "  shoal status --ledger coordinator-state --json\n",
+             "  shoal status --ledger coordinator-state --json\n\n"
+             "Exit code 69 if the coordinator is dead or silent, or no broker answers.\n",
 };
 
 int shoal_status(int argc, char **argv)
 {
-    struct status self = { 0 };
+    static struct status self;
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
     if (rc == 0)
