@@ -11,6 +11,7 @@
 #include "common/base/ensure.h"
 #include "common/base/instance.h"
 #include "common/base/log.h"
+#include "common/learner/run_check.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,13 @@ static int run(struct keeper *self, struct why *why)
         log_line(LOG_WARNING,
                  "data.unpinned [data] dataset_digest is not set, so the first data-provider that "
                  "joins decides the run's data; shoal manifest --data-config data.toml prints it");
+    const char *genesis = self->core->rules.frame.genesis;
+    if (hash_is_none(&self->config.model_digest) && !run_has_weights(genesis))
+        log_line(
+            LOG_WARNING,
+            "model.unpinned %s has no weights and [model] digest is not set, so the run begins "
+            "with whatever two thirds of its first trainers have",
+            genesis);
     if (self->config.min_clients == 1)
         log_line(LOG_WARNING,
                  "run.trusts_one min_clients is 1: any trainer that is left alone decides what "

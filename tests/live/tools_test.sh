@@ -24,7 +24,7 @@ says()                                  # exit code, text, command
     timeout 20 "$@" >"$work/said" 2>&1 </dev/null || code=$?
     number=$((number + 1))
     while IFS= read -r line; do
-        grep -qF -- "$line" "$work/said" && continue
+        [ -z "$line" ] || grep -qF -- "$line" "$work/said" && continue
         echo "not ok $number - $*: ends with $code, does not say \"$line\""
         sed 's/^/# /' "$work/said"; failed=1
         return
@@ -44,6 +44,8 @@ until_said()                            # file, text: waits for it, twenty secon
 cp -r "$top/config/demo" run && cd run || exit 1
 for key in broker coordinator trainer; do shoal new-identity $key.key >/dev/null; done
 shoal init-model --config model.json --out model >/dev/null
+port=$((20000 + $$ % 20000 * 2))
+shoal invite -i broker.key --run-id demo --server-addr 127.0.0.1:$port >ticket
 
 # ---- errors that name what to do ------------------------------------------------------------------
 
@@ -55,10 +57,55 @@ says 64 "did you mean config.min_clients?" shoal train state.toml --set config.m
 [ -e /dev/nvidiactl ] || # where there is no GPU
     says 69 "not available: device cuda was asked for:" shoal train state.toml --data data --device cuda
 
+# ---- validate-config opens what it names ------------------------------------------------------------
+
+mkdir -p data/train empty
+perl -e 'print pack("v*", map { $_ % 128 } 1 .. 66000)' >data/train/text.bin
+shoal manifest data/train >/dev/null
+valid="shoal validate-config --state state.toml --data-config data.toml"
+says 0 $'state.toml: OK: run "demo"\ndata.toml: OK: data/train' $valid
+# The seven: each an edit of a good file, and the fault with its line.
+refuses()                               # text, sed expression for state.toml, sed expression for data.toml
+{
+    sed "$2" state.toml >bad-state.toml; sed "${3:-}" data.toml >bad-data.toml
+    says 78 "$1" shoal validate-config --state bad-state.toml --data-config bad-data.toml
+}
+line=$(grep -n '^repo_id' state.toml | cut -d: -f1)
+refuses "bad-state.toml:$line:1: error: model.LLM.checkpoint.Hub.repo_id: nowhere: No such file or directory" \
+    's/^repo_id = .*/repo_id = "nowhere"/'
+refuses "nothing is fetched from the Hub; download meta-llama/Llama-3.2-1B" \
+    's#^repo_id = .*#repo_id = "meta-llama/Llama-3.2-1B"#'
+refuses "model.LLM.max_seq_len: 4096, but config.json of model allows 1..$(sed -n 's/.*"max_position_embeddings": \([0-9]*\).*/\1/p' model.json)" \
+    's/^max_seq_len = .*/max_seq_len = 4096/' 's/^seq_len = .*/seq_len = 4096/'
+refuses "dir: cannot open the data folder nowhere" "" 's#^dir = .*#dir = "nowhere"#'
+refuses "dir: empty" "" 's#^dir = .*#dir = "empty"#'
+refuses "the configured token size" "" 's/^token_size = .*/token_size = "FourBytes"/'
+refuses "AdamW exchanges no results, so a run cannot be made of it" \
+    's/optimizer.Distro/optimizer.AdamW/; s/^quantize.*/betas = [0.9, 0.95]\neps = 1e-8/; /^compression/d'
+refuses "buckets are not listed" "s/^Server = .*/Http = { location = { Gcp = { bucket_name = \"a\", filter_directory = \"b\" } }, token_size_in_bytes = \"TwoBytes\", shuffle = \"DontShuffle\" }/"
+refuses $'repo_id: nowhere: No such file\ndir: empty' 's/^repo_id = .*/repo_id = "nowhere"/' 's#^dir = .*#dir = "empty"#'
+# Tokens of another model, and those of another shuffle than the pinned one.
+mkdir wide && perl -e 'print pack("v*", map { 300 } 1 .. 66000)' >wide/text.bin && shoal manifest wide >/dev/null
+refuses "wide/text.bin: token " "" 's#^dir = .*#dir = "wide"#'
+# The coordinator makes the same checks.
+sed 's/^max_seq_len = .*/max_seq_len = 4096/' state.toml >bad-state.toml
+says 65 "model.LLM.max_seq_len: 4096, but config.json of model allows" \
+    shoal-coordinator -i coordinator.key --state bad-state.toml --ticket ticket --state-dir other
+
+# --pin writes both digests, once, and changes nothing else.
+cp state.toml plain.toml
+says 0 $'state.toml: data.dataset_digest = "\nstate.toml: model.digest = "' $valid --pin
+says 0 "" diff <(sed '/^digest = /d; /^dataset_digest = /d' state.toml) plain.toml
+grep -qF "dataset_digest = \"$(shoal manifest --data-config data.toml | sed -n 's/^dataset_digest //p')\"" state.toml
+says 0 "" test $? -eq 0
+says 0 "OK" $valid --pin
+refuses "other samples, or in another order, than data.dataset_digest of bad-state.toml names" "" 's/^     1,  2/     1,  3/'
+rm -r model && shoal init-model --config model.json --seed 2 --out model >/dev/null
+says 65 "state.toml: model.digest is pinned, and what is here has" $valid --pin
+rm -r model && shoal init-model --config model.json --out model >/dev/null
+
 # A run that waits for members is not paused.
-port=$((20000 + $$ % 20000 * 2))
 shoal-broker -i broker.key --server-port $port 2>broker.log &
-shoal invite -i broker.key --run-id demo --server-addr 127.0.0.1:$port >ticket
 until_said broker.log broker.ready
 shoal-coordinator -i coordinator.key --state state.toml --ticket ticket 2>coordinator.log &
 until_said coordinator.log broker.welcome
