@@ -115,11 +115,11 @@ static void close_run(struct keeper *self)
 // ---- command line -------------------------------------------------------------------------------
 
 static const struct flag flags[] = {
-    FLAG("state", 's', "FILE", TO_TEXT(struct keeper, folder.state_path), "The run's state.toml",
+    FLAG("state", 0, "FILE", TO_TEXT(struct keeper, folder.state_path), "The run's state.toml",
          .needed = true),
     FLAG("begin-anew", 0, NULL, TO_SWITCH(struct keeper, folder.begin_anew),
          "Give up what members know of other runs or copies"),
-    FLAG("server-port", 'p', "PORT", TO_TEXT(struct keeper, server_port),
+    FLAG("server-port", 's', "PORT", TO_TEXT(struct keeper, server_port),
          "Port of the broker on this machine, instead of --server-addr"),
     FLAGS_OF(command_flags, struct keeper, command),
     { 0 },

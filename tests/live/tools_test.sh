@@ -104,6 +104,30 @@ rm -r model && shoal init-model --config model.json --seed 2 --out model >/dev/n
 says 65 "state.toml: model.digest is pinned, and what is here has" $valid --pin
 rm -r model && shoal init-model --config model.json --out model >/dev/null
 
+# A model folder with nothing but its shape, and no digest: the run could begin with anything.
+cp plain.toml state.toml && mv model/model.safetensors .
+says 0 "state.toml: warning: model.digest: not set, and the model's folder here has no weights" $valid
+says 0 "model.unpinned ./model has no weights and [model] digest is not set" \
+    timeout --preserve-status 2 shoal-coordinator -i coordinator.key --state ./state.toml --ticket ticket --state-dir shape
+mv model.safetensors model
+
+# ---- flags ----------------------------------------------------------------------------------------
+
+says 64 "shoal-trainer: no flag --bulk-bnd; did you mean --bulk-bind?" shoal-trainer -i trainer.key --bulk-bnd 1.2.3.4
+says 64 "shoal status: no flag --jsno; did you mean --json?" shoal status --jsno
+# Psyche's way, which goes on to look for a broker.
+says 64 "where is the broker?" shoal-trainer train -i trainer.key --run-id demo --micro-batch-size 2
+says 64 '"trian": train is the only word that is taken' shoal-trainer trian -i trainer.key --ticket ticket
+says 64 "--keep-steps is Psyche's and not supported: shoal-checkpointer" shoal-trainer train --keep-steps 3
+# A letter means one flag in all programs; those of all --help.
+{
+    for program in broker coordinator trainer witness checkpointer data-provider; do shoal-$program --help; done
+    zmq-monitor --help
+    shoal --help | sed -n 's/^  \([a-z-]\{2,\}\)  *[a-z].*/\1/p' | while read -r command; do shoal $command --help; done
+} 2>&1 | sed -nE 's/^ +-([a-zA-Z]), --([a-z-]+).*/-\1 --\2/p' | sort -u >letters
+says 0 "-i --identity-secret-key-path" cat letters
+says 1 "" grep . <(cut -d' ' -f1 letters | uniq -d)
+
 # A run that waits for members is not paused.
 shoal-broker -i broker.key --server-port $port 2>broker.log &
 until_said broker.log broker.ready

@@ -167,11 +167,11 @@ static int run(struct eval *self, struct why *why)
 static const struct flag flags[] = {
     FLAG("model", 'm', "DIR", TO_TEXT(struct eval, model),
          "A Hugging Face folder, a checkpoint for example", .needed = true),
-    FLAG("data", 'd', "DIR", TO_TEXT(struct eval, data), "Token files: mean loss over them",
+    FLAG("data", 0, "DIR", TO_TEXT(struct eval, data), "Token files: mean loss over them",
          .group = 1),
     FLAG("token-bytes", 0, "N", TO_NUMBER(struct eval, token_bytes, 2, 4),
          "Width of a token: 2 or 4 (2)", .group = 1),
-    FLAG("choices", 'c', "FILE", TO_TEXT(struct eval, choices),
+    FLAG("choices", 0, "FILE", TO_TEXT(struct eval, choices),
          "Lines of {\"question\", \"choices\": [...], \"answer\": 0 or \"A\"}", .group = 2),
     FLAG("shots", 0, "N", TO_NUMBER(struct eval, shots, 0, CHOICES_SHOTS_MAX),
          "Answered questions before each: the first N, not asked (0)", .group = 2),
@@ -179,7 +179,7 @@ static const struct flag flags[] = {
          .group = 2),
     FLAG("limit", 0, "N", TO_NUMBER(struct eval, limit, 1, CHOICES_QUESTIONS_MAX),
          "Ask only the first N (all)", .group = 2),
-    FLAG("seq-len", 's', "N", TO_NUMBER(struct eval, seq_len, 1, MODEL_SEQ_LEN_MAX),
+    FLAG("seq-len", 0, "N", TO_NUMBER(struct eval, seq_len, 1, MODEL_SEQ_LEN_MAX),
          "Length of a window (the model's longest)", .group = 3),
     FLAG("threads", 0, "N", TO_NUMBER(struct eval, threads, 1, POOL_THREADS_MAX),
          "Compute threads (one per processor); the result is the same", .group = 3),
@@ -205,7 +205,7 @@ static const struct command_line line = {
     .about = "How good a model is. Tokens: in windows one after the other, each but the first is "
              "predicted once, from those before it in its window. Questions: acc and acc_norm as "
              "lm-evaluation-harness defines them.\n\n"
-             "  shoal eval --model checkpoints/step-00000460 --data data/heldout -s 128\n"
+             "  shoal eval --model checkpoints/step-00000460 --data data/heldout --seq-len 128\n"
              "  shoal eval --model model --choices arc.jsonl --shots 5 --json\n",
     .check = check,
 };

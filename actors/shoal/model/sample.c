@@ -85,7 +85,7 @@ static const struct flag flags[] = {
          "A Hugging Face folder; its tokenizer.json, or bytes", .needed = true),
     FLAG("prompt", 'p', "TEXT", TO_TEXT(struct sample, prompt),
          "What the text begins with (\"And \")"),
-    FLAG("tokens", 'n', "N", TO_NUMBER(struct sample, tokens, 1, TOKENS_MAX),
+    FLAG("tokens", 0, "N", TO_NUMBER(struct sample, tokens, 1, TOKENS_MAX),
          "How many tokens follow (200)"),
     FLAG("temperature", 0, "T", TO_REAL(struct sample, temperature, 0, 10),
          "0 takes the likeliest token; 0.01 to 10 (0.7)"),

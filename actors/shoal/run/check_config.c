@@ -235,7 +235,7 @@ static int pin(const struct check *self, struct why *why)
 // ---- command line -------------------------------------------------------------------------------
 
 static const struct flag check_flags[] = {
-    FLAG("state", 's', "FILE", TO_TEXT(struct check, state_path), "A run's state.toml"),
+    FLAG("state", 0, "FILE", TO_TEXT(struct check, state_path), "A run's state.toml"),
     FLAG("data-config", 'd', "FILE", TO_TEXT(struct check, data_path),
          "A data-provider's data.toml"),
     FLAG("pin", 0, NULL, TO_SWITCH(struct check, pin),

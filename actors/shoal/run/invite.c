@@ -66,7 +66,7 @@ static const struct flag flags[] = {
          "Admit this public key only; without it, any key"),
     FLAG("uses", 'u', "N", TO_NUMBER(struct invite, uses, 1, USES_MAX),
          "Number of keys that the ticket admits (1)"),
-    FLAG("days", 'd', "N", TO_NUMBER(struct invite, days, 1, DAYS_MAX),
+    FLAG("days", 0, "N", TO_NUMBER(struct invite, days, 1, DAYS_MAX),
          "Days until the ticket expires (7)"),
     FLAGS_OF(command_flags, struct invite, command),
     { 0 },

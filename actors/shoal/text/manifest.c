@@ -84,7 +84,7 @@ static int run(struct making *self, struct manifest *manifest, struct why *why)
 static const struct flag flags[] = {
     FLAG("data-config", 'd', "FILE", TO_TEXT(struct making, data_config),
          "A data-provider's data.toml, in place of DIR: prints dataset_digest, too"),
-    FLAG("token-bytes", 'b', "N", TO_TEXT(struct making, bytes), "Of one token: 2 or 4 (2)"),
+    FLAG("token-bytes", 0, "N", TO_TEXT(struct making, bytes), "Of one token: 2 or 4 (2)"),
     FLAG("check", 0, NULL, TO_SWITCH(struct making, check),
          "Compare every byte with the manifest that is there"),
     FLAG("blocks", 0, NULL, TO_SWITCH(struct making, blocks),

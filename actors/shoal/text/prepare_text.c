@@ -95,7 +95,7 @@ static int run(const struct prepare *self, struct why *why)
 static const struct flag flags[] = {
     FLAG("out", 'o', "DIR", TO_TEXT(struct prepare, out), "The folder for the dataset",
          .needed = true),
-    FLAG("seq-len", 's', "N", TO_NUMBER(struct prepare, seq_len, 1, 1 << 20),
+    FLAG("seq-len", 0, "N", TO_NUMBER(struct prepare, seq_len, 1, 1 << 20),
          "Of the runs it is meant for, for tokenizer_config.json (128)"),
     FLAG("json", 'j', NULL, TO_SWITCH(struct prepare, json), "Print one JSON object"),
     { 0 },

@@ -220,11 +220,11 @@ static int run(const struct tokenize *wish, struct why *why)
 }
 
 static const struct flag flags[] = {
-    FLAG("tokenizer", 't', "FILE", TO_TEXT(struct tokenize, tokenizer),
+    FLAG("tokenizer", 0, "FILE", TO_TEXT(struct tokenize, tokenizer),
          "A tokenizer.json, a folder with one, or: bytes", .needed = true),
     FLAG("out", 'o', "DIR", TO_TEXT(struct tokenize, out), "The folder for the dataset",
          .needed = true),
-    FLAG("separator", 's', "TOKEN", TO_TEXT(struct tokenize, separator),
+    FLAG("separator", 0, "TOKEN", TO_TEXT(struct tokenize, separator),
          "Goes after each document, e.g. '<|endoftext|>'"),
     FLAG("template", 0, NULL, TO_SWITCH(struct tokenize, with_template),
          "With what the tokenizer puts around a text"),
@@ -245,8 +245,9 @@ static const struct command_line line = {
     .usage = "INPUT...",
     .about =
         "Turns text files, .jsonl files and folders of them into token files with a manifest.\n\n"
-        "  shoal tokenize -t SmolLM-135M -s '<|endoftext|>' -o data books/ web.jsonl\n"
-        "  shoal tokenize -t bytes -o data notes.txt\n",
+        "  shoal tokenize --tokenizer SmolLM-135M --separator '<|endoftext|>' -o data books/ "
+        "web.jsonl\n"
+        "  shoal tokenize --tokenizer bytes -o data notes.txt\n",
     .arguments = TO_LIST(struct tokenize, inputs, inputs_count, INPUTS_MAX),
     .none = "a file or folder with text is needed",
 };

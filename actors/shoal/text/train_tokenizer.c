@@ -187,7 +187,7 @@ static int run(const struct train *wish, struct why *why)
 static const struct flag flags[] = {
     FLAG("out", 'o', "DIR", TO_TEXT(struct train, out),
          "The folder for tokenizer.json and tokenizer_config.json", .needed = true),
-    FLAG("vocab-size", 'v', "N", TO_NUMBER(struct train, vocab_size, 257, BPE_TOKENS_MAX),
+    FLAG("vocab-size", 0, "N", TO_NUMBER(struct train, vocab_size, 257, BPE_TOKENS_MAX),
          "Tokens, special ones and bytes included (8192)"),
     FLAG("min-frequency", 0, "N", TO_NUMBER(struct train, min_frequency, 0, UINT32_MAX),
          "Rarer pairs are not merged (2)"),
@@ -216,7 +216,7 @@ static const struct command_line line = {
     .about =
         "Makes a byte-level BPE tokenizer from text files, .jsonl files and folders of them.\n\n"
         "  shoal train-tokenizer --vocab-size 8192 --out tokenizer books/\n"
-        "  shoal train-tokenizer --pattern llama3 -v 32000 -o tokenizer web.jsonl\n",
+        "  shoal train-tokenizer --pattern llama3 --vocab-size 32000 -o tokenizer web.jsonl\n",
     .arguments = TO_LIST(struct train, inputs, inputs_count, INPUTS_MAX),
     .none = "a file or folder with text is needed",
 };
