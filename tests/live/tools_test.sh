@@ -128,6 +128,23 @@ says 64 "--keep-steps is Psyche's and not supported: shoal-checkpointer" shoal-t
 says 0 "-i --identity-secret-key-path" cat letters
 says 1 "" grep . <(cut -d' ' -f1 letters | uniq -d)
 
+# ---- packages -------------------------------------------------------------------------------------
+
+# One package is missing, and apt-get only writes down that it was called.
+mkdir apt && cat >apt/dpkg-query <<'SCRIPT'
+#!/bin/sh
+case "$*" in *liblmdb-dev*|*strace*) exit 1 ;; *) echo "install ok installed" ;; esac
+SCRIPT
+printf '#!/bin/sh\necho "apt-get $*" >>"%s/apt/called"\n' "$PWD" >apt/apt-get
+printf '#!/bin/sh\nexec "$@"\n' >apt/sudo
+printf '#!/bin/sh\nPATH=%s:$PATH exec make -C "%s" --no-print-directory "$@"\n' "$PWD/apt" "$top" >apt/makes
+chmod +x apt/*
+says 0 $'missing:  liblmdb-dev\nmissing:  strace' apt/makes deps
+says 1 "" test -e apt/called
+says 0 "installing the missing Debian packages with apt-get: liblmdb-dev" \
+    apt/makes install-deps
+says 0 "install -y -qq --no-install-recommends liblmdb-dev" cat apt/called
+
 # A run that waits for members is not paused.
 shoal-broker -i broker.key --server-port $port 2>broker.log &
 until_said broker.log broker.ready
