@@ -128,6 +128,16 @@ says 64 "--keep-steps is Psyche's and not supported: shoal-checkpointer" shoal-t
 says 0 "-i --identity-secret-key-path" cat letters
 says 1 "" grep . <(cut -d' ' -f1 letters | uniq -d)
 
+# ---- tickets --------------------------------------------------------------------------------------
+
+says 0 '"run":"demo"' shoal invite -i broker.key --ticket ticket --json
+says 0 '"run":"other"' shoal invite -i broker.key --ticket ticket --run-id other --json
+says 0 '"run":"demo"' env RUN_ID=demo shoal invite -i broker.key --json
+says 64 "into which run? --run-id ID" shoal invite -i broker.key
+says 0 '"run":""' shoal invite -i broker.key --any-run --json
+says 0 '"run":""' shoal invite -i broker.key --any-run --ticket ticket --json
+says 64 "--any-run and a run (demo)" shoal invite -i broker.key --any-run --run-id demo
+
 # ---- packages -------------------------------------------------------------------------------------
 
 # One package is missing, and apt-get only writes down that it was called.
