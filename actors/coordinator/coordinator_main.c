@@ -127,9 +127,10 @@ static const struct flag flags[] = {
 
 static const struct command_line line = {
     .flags = flags,
-    .about = "Keeps one run of Shoal: members, phases, rounds, commits.\n\n"
-             "  shoal-coordinator -i secret.key --state config/demo/state.toml\n"
-             "  shoal-coordinator -i secret.key --state run.toml --state-dir /var/lib/shoal/run\n",
+    .about =
+        "Keeps one run of Shoal: members, phases, rounds, commits.\n\n"
+        "  shoal-coordinator -i secret.key --ticket ticket --state state.toml\n"
+        "  shoal-coordinator -i secret.key --ticket ticket --state state.toml --state-dir run\n",
 };
 
 int main(int argc, char **argv)

@@ -59,8 +59,8 @@ static const struct flag flags[] = {
 static const struct command_line line = {
     .flags = flags,
     .about = "Serves tokenised samples, checked against their manifest.\n\n"
-             "  shoal-data-provider -i secret.key --ticket ticket -d config/demo/data.toml\n"
-             "  shoal prepare-text --out data             makes the files\n",
+             "  shoal prepare-text --out data             makes the files that data.toml names\n"
+             "  shoal-data-provider -i secret.key --ticket ticket -d data.toml\n",
 };
 
 int main(int argc, char **argv)

@@ -138,6 +138,19 @@ says 0 '"run":""' shoal invite -i broker.key --any-run --json
 says 0 '"run":""' shoal invite -i broker.key --any-run --ticket ticket --json
 says 64 "--any-run and a run (demo)" shoal invite -i broker.key --any-run --run-id demo
 
+# ---- examples of --help ---------------------------------------------------------------------------
+
+# In the folder of a run, with a key and a ticket, they work.
+cp coordinator.key secret.key
+for program in data-provider coordinator; do
+    shoal-$program --help | sed -n "s/^  \(shoal-$program .*\)/exec \1/p" >examples
+    while read -r example; do
+        says 0 "$([ $program = coordinator ] && echo coordinator || echo actor).ready" \
+            timeout --preserve-status 2 bash -c "$example"
+    done <examples
+    says 0 exec head -n 1 examples
+done
+
 # ---- packages -------------------------------------------------------------------------------------
 
 # One package is missing, and apt-get only writes down that it was called.
