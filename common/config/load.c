@@ -410,8 +410,8 @@ static void explain_bare_word(const char *bytes, size_t bytes_count, struct toml
     if (!is_bare(word, count)) return;
     const uint32_t end = from + (uint32_t)count;
     if (error->column < from || error->column > end) return;
-    const bool is_true = strncasecmp(word, "true", 4) == 0;
-    if (count == 5u - is_true && (is_true || strncasecmp(word, "false", 5) == 0))
+    const bool is_true = count == 4 && strncasecmp(word, "true", 4) == 0;
+    if (is_true || (count == 5 && strncasecmp(word, "false", 5) == 0))
         snprintf(error->text, TOML_TEXT_MAX, "write it small: %s", is_true ? "true" : "false");
     else snprintf(error->text, TOML_TEXT_MAX, "strings need quotes: \"%.*s\"", (int)count, word);
     *place = (struct toml_place){ error->line, from, error->line, end };
