@@ -99,8 +99,8 @@ int source_open_folder(const struct wire_data_source *source, const struct sampl
         rc = why_set(why, FAULT_NOT_FOUND,
                      "%s has no " MANIFEST_NAME
                      ", by which trainers check the samples; make it with "
-                     "`shoal manifest %s`",
-                     source->where, source->where);
+                     "`shoal manifest %s --token-bytes %u`",
+                     source->where, source->where, source->token_bytes);
     else if (!hash_is_none(pin) && !hash_equal(digest, pin))
         rc = why_set(why, FAULT_DIGEST, "%s is another dataset than [data] manifest_digest names",
                      source->where);

@@ -54,14 +54,14 @@ says 69 "not available: --bind: 192.0.2.1 is no address of this machine; it has 
 sed 's/^run_id = .*/run_id = demo/' state.toml >bare.toml
 says 78 'strings need quotes: "demo"' shoal validate-config --state bare.toml
 says 64 "did you mean config.min_clients?" shoal train state.toml --set config.min_client=3
-[ -e /dev/nvidiactl ] || # where there is no GPU
-    says 69 "not available: device cuda was asked for:" shoal train state.toml --data data --device cuda
 
 # ---- validate-config opens what it names ------------------------------------------------------------
 
 mkdir -p data/train empty
 perl -e 'print pack("v*", map { $_ % 128 } 1 .. 66000)' >data/train/text.bin
-shoal manifest data/train >/dev/null
+shoal manifest data/train --token-bytes 2 >/dev/null
+[ -e /dev/nvidiactl ] || # where there is no GPU
+    says 69 "not available: device cuda was asked for:" shoal train state.toml --data data/train --device cuda
 valid="shoal validate-config --state state.toml --data-config data.toml"
 says 0 $'state.toml: OK: run "demo"\ndata.toml: OK: data/train' $valid
 # The seven: each an edit of a good file, and the fault with its line.
@@ -85,7 +85,7 @@ refuses "AdamW exchanges no results, so a run cannot be made of it" \
 refuses "buckets are not listed" "s/^Server = .*/Http = { location = { Gcp = { bucket_name = \"a\", filter_directory = \"b\" } }, token_size_in_bytes = \"TwoBytes\", shuffle = \"DontShuffle\" }/"
 refuses $'repo_id: nowhere: No such file\ndir: empty' 's/^repo_id = .*/repo_id = "nowhere"/' 's#^dir = .*#dir = "empty"#'
 # Tokens of another model, and those of another shuffle than the pinned one.
-mkdir wide && perl -e 'print pack("v*", map { 300 } 1 .. 66000)' >wide/text.bin && shoal manifest wide >/dev/null
+mkdir wide && perl -e 'print pack("v*", map { 300 } 1 .. 66000)' >wide/text.bin && shoal manifest wide --token-bytes 2 >/dev/null
 refuses "wide/text.bin: token " "" 's#^dir = .*#dir = "wide"#'
 # The coordinator makes the same checks.
 sed 's/^max_seq_len = .*/max_seq_len = 4096/' state.toml >bad-state.toml
