@@ -287,6 +287,31 @@ static void seeds_are_what_they_say(void **state)
     }
     assert_string_equal(digest[0], digest[1]);
     assert_string_not_equal(digest[0], digest[2]);
+    // Files named by --data are shuffled, unless a flag says otherwise
+    expect(TRAIN "--no-checkpoint", 0, digest[0]);
+    assert_non_null(strstr(output, "order of the samples: shuffled, seed 0; --no-shuffle"));
+    expect(TRAIN "--no-checkpoint --no-shuffle", 0, "order of the samples: that of the files\n");
+    assert_null(strstr(output, digest[0]));
+    assert_null(strstr(output, digest[2]));
+}
+
+// Without --data the files say the order: a data.toml its seed, a folder of state.toml none.
+static void the_order_is_that_of_the_files_named(void **state)
+{
+    char command[1024];
+    (void)state;
+    snprintf(command, sizeof command,
+             "cp config/demo/*.toml '%s' && sed 's#^Server = .*#Local = \"data/train\"#' "
+             "config/demo/state.toml > '%s/local.toml'",
+             folder, folder);
+    assert_int_equal(system(command), 0);
+    expect("train @/state.toml --model @/model --data-config @/data.toml --steps 1 --no-checkpoint",
+           0, "order of the samples: shuffled, as ");
+    expect("train @/state.toml --model @/model --data-config @/data.toml --steps 1 "
+           "--no-checkpoint --no-shuffle",
+           0, "order of the samples: that of the files\n");
+    expect("train @/local.toml --model @/model --steps 1 --no-checkpoint", 0,
+           "order of the samples: that of the files, as in a run by ");
 }
 
 // What state.toml pins and names must fit; what a flag names is meant.
@@ -360,10 +385,12 @@ static void wrong_lines_are_refused_by_name(void **state)
     expect(TRAIN "--log @/rows.txt --no-checkpoint", EX_USAGE, ".csv or .jsonl");
     expect(TRAIN "--resume --checkpoint-dir @/nowhere", EX_NOINPUT, "--resume from");
     expect(TRAIN "--token-bytes 3", EX_DATAERR, "2 or 4");
+    expect(TRAIN "--no-shuffle --shuffle-seed 1", EX_USAGE, "one of them");
 }
 
 TESTS_WITH(set_up, folder_tear_down, TEST(resumed_bits_are_those_of_one_piece), TEST(ctrl_c_saves),
            TEST(a_nan_stops_the_batch_and_keeps_the_state),
            TEST(too_much_memory_is_refused_with_the_knob), TEST(schedules_are_the_runs),
-           TEST(seeds_are_what_they_say), TEST(pinned_digests_hold),
-           TEST(settings_of_the_file_stay), TEST(wrong_lines_are_refused_by_name))
+           TEST(seeds_are_what_they_say), TEST(the_order_is_that_of_the_files_named),
+           TEST(pinned_digests_hold), TEST(settings_of_the_file_stay),
+           TEST(wrong_lines_are_refused_by_name))

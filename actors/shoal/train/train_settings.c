@@ -127,9 +127,39 @@ static int take_data_folder(struct train_settings *self, const struct train_flag
     return 0;
 }
 
+// The order of the samples: a flag says it, else data.toml or state.toml does. --data names files
+// alone, so they are shuffled: neighbours in a text are alike, and a batch of them teaches less.
+static int choose_order(struct train_settings *self, const struct train_flags *flags,
+                        struct why *why)
+{
+    const size_t room = sizeof self->order;
+    uint64_t seed = 0;
+    int rc = 0;
+    if (flags->no_shuffle) {
+        self->data.seeded = false;
+        snprintf(self->order, room, "that of the files");
+    } else if (flags->shuffle_seed || flags->data) {
+        if (flags->shuffle_seed)
+            rc = command_number("--shuffle-seed", flags->shuffle_seed, 0, UINT64_MAX, why, &seed);
+        memset(self->data.seed, 0, sizeof self->data.seed);
+        le_put(self->data.seed, seed, 8);
+        self->data.seeded = true;
+        snprintf(self->order, room, "shuffled, seed %" PRIu64 "%s", seed,
+                 flags->shuffle_seed ? "" : "; --no-shuffle takes that of the files");
+    } else if (self->data.seeded) {
+        snprintf(self->order, room, "shuffled, as %.100s says",
+                 flags->data_config ? flags->data_config : flags->state_path);
+    } else {
+        snprintf(self->order, room,
+                 "that of the files, as in a run by %.60s; --shuffle-seed N "
+                 "shuffles",
+                 flags->state_path);
+    }
+    return rc;
+}
+
 static int find_data(struct train_settings *self, const struct train_flags *flags, struct why *why)
 {
-    uint64_t seed;
     int rc = flags->data_config ? take_data_config(self, flags->data_config, why)
              : flags->data      ? take_data_folder(self, flags, why)
                                 : source_of_config(&self->config, why, &self->data);
@@ -140,12 +170,7 @@ static int find_data(struct train_settings *self, const struct train_flags *flag
                      self->data.where);
     if (rc == 0 && flags->token_bytes && !flags->data)
         rc = why_set(why, FAULT_USAGE, "--token-bytes belongs to --data");
-    if (rc < 0 || !flags->shuffle_seed) return rc;
-    rc = command_number("--shuffle-seed", flags->shuffle_seed, 0, UINT64_MAX, why, &seed);
-    memset(self->data.seed, 0, sizeof self->data.seed);
-    le_put(self->data.seed, seed, 8);
-    self->data.seeded = true;
-    return rc;
+    return rc < 0 ? rc : choose_order(self, flags, why);
 }
 
 // ---- the rest -----------------------------------------------------------------------------------
@@ -211,6 +236,8 @@ int train_settings_read(const struct train_flags *flags, struct why *why,
     memset(&self, 0, sizeof self);
     if (flags->data && flags->data_config)
         return why_set(why, FAULT_USAGE, "--data and --data-config: the tokens come from one");
+    if (flags->no_shuffle && flags->shuffle_seed)
+        return why_set(why, FAULT_USAGE, "--no-shuffle and --shuffle-seed: one of them");
     if (flags->no_checkpoint && (flags->resume || flags->checkpoint_dir || flags->checkpoint_every))
         return why_set(why, FAULT_USAGE, "--no-checkpoint, and another flag speaks of checkpoints");
     int rc = config_load_run(flags->state_path, &self.config, &faults);
