@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 enum { JSON_DEPTH_MAX = 64, JSON_VALUES_MAX = 1 << 20, PLACE_MAX = 400, FIRST_READ = 1 << 16 };
+enum { FIELDS_MAX = 400 };
 
 struct source {
     char *path;
@@ -30,8 +31,11 @@ struct corpus {
     uint64_t bytes, bytes_read;
     int fd; // Of sources[next - 1]; -1: none is open
     bool is_jsonl, begins;
-    uint64_t left, line; // left: bytes of the file that are not read yet
-    uint8_t *buffer;     // Read and not taken: [taken, have)
+    bool forgets;              // The rest of a line that is too long
+    bool any;                  // There was a unit
+    uint64_t left, line;       // left: bytes of the file that are not read yet
+    uint64_t records, skipped; // So far; skipped: the bad ones
+    uint8_t *buffer;           // Read and not taken: [taken, have)
     size_t taken, have, room;
     struct corpus_unit units[CORPUS_BATCH_UNITS];
     size_t units_count;
@@ -136,6 +140,10 @@ void corpus_close(corpus_t **self_p)
 uint64_t corpus_bytes(const corpus_t *self) { return self->bytes; }
 
 uint64_t corpus_bytes_read(const corpus_t *self) { return self->bytes_read; }
+
+uint64_t corpus_records(const corpus_t *self) { return self->records; }
+
+uint64_t corpus_skipped(const corpus_t *self) { return self->skipped; }
 
 // ---- reading
 
@@ -243,46 +251,108 @@ static bool is_blank(const uint8_t *text, size_t count)
     return at == count;
 }
 
+// A record that cannot be used: a fault with what to do, or told and passed over.
+static int pass_over(corpus_t *self, int fault, struct why *why)
+{
+    if (fault == FAULT_MEMORY) return fault;
+    self->skipped++;
+    const size_t count = strlen(why->text);
+    if (!self->options.skip)
+        snprintf(why->text + count, sizeof why->text - count,
+                 "; --skip-bad passes over such records");
+    else self->options.skip(self->options.skip_context, why->text);
+    return self->options.skip ? 0 : fault;
+}
+
+// What is there in place of the field, and, if no record has had it so far, what it may be called:
+// the longest text.
+static int no_field(const corpus_t *self, const json_t *record, const char *place, struct why *why)
+{
+    char fields[FIELDS_MAX] = "", shown[STRICT_JSON_SHOWN];
+    const char *key, *longest = NULL;
+    const json_t *value = json_object_get(record, self->options.field);
+    json_t *other;
+    size_t length = 0, most = 0;
+    if (value)
+        return why_set(why, FAULT_FORMAT, "%s: the field '%s' is %s, not a text", place,
+                       self->options.field, strict_json_kind(value));
+    json_object_foreach((json_t *)record, key, other)
+    {
+        if (length + STRICT_JSON_SHOWN < sizeof fields)
+            length += (size_t)sprintf(fields + length, "%s%s", length ? ", " : "",
+                                      strict_json_shown(key, shown));
+        if (!json_is_string(other) || json_string_length(other) < most) continue;
+        most = json_string_length(other);
+        longest = key;
+    }
+    if (self->records > self->skipped + 1 || !longest)
+        return why_set(why, FAULT_FORMAT, "%s: no field '%s'; the record has %s%s", place,
+                       self->options.field, length ? "the fields " : "none", fields);
+    return why_set(why, FAULT_FORMAT,
+                   "%s: no field '%s'; line %" PRIu64 " has the fields %s: use --jsonl-field %s",
+                   place, self->options.field, self->line, fields,
+                   strict_json_shown(longest, shown));
+}
+
 static int take_line(corpus_t *self, const uint8_t *text, size_t count, struct why *why)
 {
     char place[PLACE_MAX];
-    json_t *root;
+    json_t *record;
     snprintf(place, sizeof place, "%s:%" PRIu64, source_of(self)->path, self->line);
     if (is_blank(text, count)) return 0;
-    int rc = strict_json_parse(place, (const char *)text, count, JSON_DEPTH_MAX, JSON_VALUES_MAX,
-                               why, &root);
-    if (rc < 0) return rc;
-    const json_t *value = json_object_get(root, self->options.field);
+    self->records++;
+    int rc = strict_json_parse_record(place, (const char *)text, count, JSON_DEPTH_MAX,
+                                      JSON_VALUES_MAX, why, &record);
+    if (rc < 0) return pass_over(self, rc, why);
+    const json_t *value = json_object_get(record, self->options.field);
     if (json_is_string(value))
         rc = add_unit(self, (const uint8_t *)json_string_value(value), json_string_length(value),
                       true, why);
-    else
-        rc = why_set(why, FAULT_FORMAT, "%s: the field '%s' is %s; refused", place,
-                     self->options.field, value ? "not a text" : "missing");
-    json_decref(root);
+    else rc = pass_over(self, no_field(self, record, place, why), why);
+    json_decref(record);
     return rc;
+}
+
+// The rest of a line that is too long is read and forgotten.
+static void forget_line(corpus_t *self, const uint8_t *end)
+{
+    self->taken = end ? (size_t)(end - self->buffer) + 1 : self->have;
+    self->forgets = !end;
+}
+
+static int line_too_long(corpus_t *self, struct why *why)
+{
+    self->records++;
+    int rc = why_set(why, FAULT_LIMIT, "%s:%" PRIu64 ": a line above %d MiB", source_of(self)->path,
+                     self->line, CORPUS_UNIT_MAX >> 20);
+    forget_line(self, NULL);
+    return pass_over(self, rc, why);
 }
 
 static int next_line(corpus_t *self, struct why *why)
 {
     const uint8_t *end = NULL;
-    for (size_t want = FIRST_READ;; want *= 2) {
-        int rc = fill(self, want, why);
+    int rc = 0;
+    for (size_t want = FIRST_READ; rc == 0; want *= 2) {
+        rc = fill(self, want, why);
         if (rc < 0) return rc;
         const uint8_t *text = self->buffer + self->taken;
         const size_t waiting = self->have - self->taken;
         end = memchr(text, '\n', waiting);
+        if (self->forgets) {
+            forget_line(self, end);
+            break;
+        }
         if (!end && self->left > 0 && want < CORPUS_UNIT_MAX) continue;
         const size_t count = end ? (size_t)(end - text) + 1 : waiting;
         self->line++;
-        if (!end && self->left > 0)
-            return why_set(why, FAULT_LIMIT, "%s:%" PRIu64 ": a line above %d MiB; refused",
-                           source_of(self)->path, self->line, CORPUS_UNIT_MAX >> 20);
+        if (!end && self->left > 0) return line_too_long(self, why);
         rc = take_line(self, text, count, why);
         self->taken += count;
-        if (self->taken == self->have && self->left == 0) end_source(self);
-        return rc;
+        break;
     }
+    if (self->taken == self->have && self->left == 0) end_source(self);
+    return rc;
 }
 
 int corpus_next(corpus_t *self, struct why *why, const struct corpus_unit **ret_units,
@@ -298,7 +368,10 @@ int corpus_next(corpus_t *self, struct why *why, const struct corpus_unit **ret_
         if (rc == 0) rc = self->is_jsonl ? next_line(self, why) : next_text(self, why);
         if (rc == 0 && self->units_count > before) bytes += self->units[before].count;
     }
+    if (rc == 0 && self->units_count == 0 && self->skipped && !self->any)
+        rc = why_set(why, FAULT_FORMAT, "all %" PRIu64 " records are bad", self->skipped);
     if (rc < 0) return rc;
+    self->any |= self->units_count > 0;
     *ret_units = self->units;
     *ret_count = self->units_count;
     return 0;
@@ -315,4 +388,9 @@ int corpus_check(const struct corpus_unit *unit, struct why *why)
                    "%s: the byte 0x%02x at %" PRIu64 " is not valid UTF-8; "
                    "refused",
                    unit->path, unit->text[valid], unit->offset + valid);
+}
+
+int corpus_skip(corpus_t *self, const struct corpus_unit *unit, int fault, struct why *why)
+{
+    return unit->line && fault != FAULT_MEMORY ? pass_over(self, fault, why) : fault;
 }

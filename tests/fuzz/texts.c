@@ -209,21 +209,31 @@ static bool read_units(corpus_t *corpus, bool is_json, const uint8_t *bytes, siz
     return valid;
 }
 
-// 'j' lines of JSON; else a text.
+static void count_skip(void *context, const char *text)
+{
+    ensure(text[0]);
+    ++*(uint64_t *)context;
+}
+
+// 'j' lines of JSON, 's' the same with bad ones passed over; else a text.
 bool corpus_fuzz_check(const uint8_t *bytes, size_t count)
 {
-    static const struct corpus_options options = { .field = "text", .cut = cut_anywhere };
+    struct corpus_options options = { .field = "text", .cut = cut_anywhere };
     struct why why = { 0 };
     corpus_t *corpus;
+    uint64_t skipped = 0;
     char path[512];
     const char *paths[] = { path };
     if (count == 0) return false;
-    const bool is_json = bytes[0] == 'j';
+    const bool is_json = bytes[0] == 'j' || bytes[0] == 's';
+    if (bytes[0] == 's') options.skip = count_skip, options.skip_context = &skipped;
     const char *name = is_json ? "corpus.jsonl" : "corpus.txt";
     scratch_put(name, bytes + 1, count - 1);
     snprintf(path, sizeof path, "%s", scratch_path(name));
     if (corpus_open(paths, 1, &options, &why, &corpus) < 0) return refused(&why);
     const bool accepted = read_units(corpus, is_json, bytes + 1, count - 1);
+    ensure(skipped <= corpus_skipped(corpus) && corpus_skipped(corpus) <= corpus_records(corpus));
+    ensure(!options.skip || skipped == corpus_skipped(corpus));
     corpus_close(&corpus);
     return accepted;
 }
@@ -232,8 +242,11 @@ void corpus_fuzz_write_seeds(const char *folder)
 {
     static const char *const seeds[] = {
         "tA text.\nOf two lines: é世\n",
-        "j{\"text\":\"one\"}\n\n{\"text\":\"\\u00e9\\n\",\"n\":1}\n{\"text\":\"\"}"
+        "j{\"text\":\"one\"}\n\n{\"text\":\"\\u00e9\\n\",\"n\":1}\n{\"text\":\"\"}",
+        "s{\"text\":\"one\\u0000\"}\n[]\n{\"text\":\"\\ud800\"}\n{\"txt\":\"two\"}\n{\"text\":null}"
+        "\n"
     };
     fuzz_write_seed(folder, "accepted-text", seeds[0], strlen(seeds[0]));
     fuzz_write_seed(folder, "accepted-lines", seeds[1], strlen(seeds[1]));
+    fuzz_write_seed(folder, "accepted-skips", seeds[2], strlen(seeds[2]));
 }

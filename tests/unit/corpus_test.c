@@ -95,6 +95,46 @@ static void test_a_long_document_is_cut(void **state)
     free(text);
 }
 
+static void note_skip(void *context, const char *text)
+{
+    char *said = context;
+    strcat(strcat(said, strrchr(text, '/') + 1), "\n");
+}
+
+// A line that is too long is passed over to its end, and no more.
+static void test_bad_records_are_passed_over(void **state)
+{
+    (void)state;
+    enum { LONG = CORPUS_UNIT_MAX + 100 };
+    static char said[4096];
+    const struct corpus_options skipping = {
+        .field = "text", .cut = last_line, .skip = note_skip, .skip_context = said
+    };
+    const char *path = path_of("long.jsonl");
+    const struct corpus_unit *units;
+    size_t count, texts = 0;
+    corpus_t *self = NULL;
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fputs("{\"text\":\"a\"}\n[]\n{\"text\":\"", file);
+    for (int i = 0; i < LONG; i++) putc('x', file);
+    fputs("\"}\n{\"text\":\"b\\u0000\"}\n{\"text\":true}", file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(corpus_open(&path, 1, &skipping, &why, &self), 0);
+    do {
+        assert_int_equal(corpus_next(self, &why, &units, &count), 0);
+        for (size_t i = 0; i < count; i++, texts++)
+            assert_memory_equal(units[i].text, texts ? "b\0" : "a", units[i].count);
+    } while (count);
+    assert_int_equal(texts, 2);
+    assert_int_equal(corpus_records(self), 5);
+    assert_int_equal(corpus_skipped(self), 3);
+    assert_string_equal(said, "long.jsonl:2: the record is an array, not an object with fields\n"
+                              "long.jsonl:3: a line above 64 MiB\n"
+                              "long.jsonl:5: the field 'text' is true, not a text\n");
+    corpus_close(&self);
+}
+
 static int next_fault(const char *name)
 {
     const struct corpus_unit *units;
@@ -119,10 +159,10 @@ static void test_refusals(void **state)
     assert_non_null(strstr(why.text, "links to a folder"));
     put_text("a.jsonl", "{\"text\":\"x\"}\n{\"txt\":\"x\"}\n");
     assert_int_equal(next_fault("a.jsonl"), FAULT_FORMAT);
-    assert_non_null(strstr(why.text, "a.jsonl:2: the field 'text' is missing"));
+    assert_non_null(strstr(why.text, "a.jsonl:2: no field 'text'; the record has the fields txt"));
     put_text("b.jsonl", "{\"text\":5}");
     assert_int_equal(next_fault("b.jsonl"), FAULT_FORMAT);
-    assert_non_null(strstr(why.text, "is not a text"));
+    assert_non_null(strstr(why.text, "the field 'text' is a number, not a text"));
     put_text("c.jsonl", "\n{\"text\":");
     assert_int_equal(next_fault("c.jsonl"), FAULT_FORMAT);
     assert_non_null(strstr(why.text, "c.jsonl:2: no valid JSON"));
@@ -166,5 +206,6 @@ static void test_wide_tokens(void **state)
 
 TESTS(TEST_WITH(test_a_folder_in_order, folder_set_up, folder_tear_down),
       TEST_WITH(test_a_long_document_is_cut, folder_set_up, folder_tear_down),
+      TEST_WITH(test_bad_records_are_passed_over, folder_set_up, folder_tear_down),
       TEST_WITH(test_refusals, folder_set_up, folder_tear_down),
       TEST_WITH(test_wide_tokens, folder_set_up, folder_tear_down))

@@ -1,0 +1,122 @@
+// Text that people have, as it comes: what the commands that read it say and make of it.
+
+#include "tests/unit/folder_fixture.h"
+#include "tests/test.h"
+#include <limits.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+static char program[PATH_MAX]; // <build>/bin/shoal; this test is <build>/live/text_test
+static char output[64 << 10];  // Of the last command, both streams
+
+static size_t slurp(const char *name, char *bytes, size_t max)
+{
+    FILE *file = fopen(path_of(name), "rb");
+    size_t count = file ? fread(bytes, 1, max - 1, file) : 0;
+    if (file) fclose(file);
+    bytes[count] = 0;
+    return count;
+}
+
+// A command line for the shell, in the test's folder; "$S" is the program.
+static void expect(const char *line, int code, const char *says)
+{
+    char command[PATH_MAX + 2048];
+    if (!program[0]) {
+        const ssize_t count = readlink("/proc/self/exe", program, sizeof program - 16);
+        assert_true(count > 0);
+        program[count] = 0;
+        for (int i = 0; i < 2; i++) *strrchr(program, '/') = 0;
+        strcat(program, "/bin/shoal");
+    }
+    snprintf(command, sizeof command, "cd '%s' && S='%s' && { %s; } > output 2>&1", folder, program,
+             line);
+    const int status = system(command);
+    slurp("output", output, sizeof output);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != code || !strstr(output, says))
+        fail_msg("%s: ends with status %d, not with code %d and \"%s\":\n%s", line, status, code,
+                 says, output);
+}
+
+static void also_says(const char *text)
+{
+    if (!strstr(output, text)) fail_msg("no \"%s\" in:\n%s", text, output);
+}
+
+static void put_text(const char *name, const char *text) { put(name, text, strlen(text)); }
+
+// The byte tokens of a file that tokenize or prepare-text made, as a text.
+static const char *tokens_of(const char *name)
+{
+    static char text[4096];
+    char bytes[2 * sizeof text];
+    const size_t count = slurp(name, bytes, sizeof bytes) / 2;
+    for (size_t i = 0; i < count; i++) text[i] = bytes[2 * i] ? bytes[2 * i] : '0';
+    text[count] = 0;
+    return text;
+}
+
+#define BYTES "$S tokenize -t bytes --heldout-every 0 -o data "
+
+// ---- records ------------------------------------------------------------------------------------
+
+static const char bad_lines[] = "{\"text\":\"one.\"}\n"
+                                "{\"text\":null}\n"
+                                "{\"text\":\"\\ud800\"}\n"
+                                "{\"body\":\"x\",\"id\":1}\n"
+                                "{\"text\":\"two\\u0000.\"}\n"
+                                "{\"text\":\n"
+                                "[1]\n"
+                                "{\"text\":\"three.\"}\n";
+
+static void a_bad_record_is_named_with_what_to_do(void **state)
+{
+    (void)state;
+    put_text("null.jsonl", "{\"text\":\"one.\"}\n{\"text\":null}\n");
+    expect(BYTES "null.jsonl", EX_DATAERR,
+           "null.jsonl:2: the field 'text' is null, not a text; --skip-bad passes over such");
+    put_text("other.jsonl", "{\"content\":\"A text.\",\"id\":\"7\"}\n");
+    expect(BYTES "other.jsonl", EX_DATAERR,
+           "other.jsonl:1: no field 'text'; line 1 has the fields content, id: use --jsonl-field "
+           "content");
+    expect(BYTES "--jsonl-field content other.jsonl", 0, "1 document");
+    assert_string_equal(tokens_of("data/train/train.bin"), "A text.");
+    expect("$S train-tokenizer --out tok null.jsonl", EX_DATAERR, "null.jsonl:2: the field 'text'");
+}
+
+static void bad_records_are_counted_named_and_passed_over(void **state)
+{
+    (void)state;
+    put_text("web.jsonl", bad_lines);
+    expect(BYTES "--skip-bad web.jsonl", 0, "5 of 8 records are bad and were passed over");
+    also_says("passed over: web.jsonl:2: the field 'text' is null, not a text\n");
+    also_says("passed over: web.jsonl:3: no valid JSON at byte ");
+    also_says("(half of a surrogate pair)\n");
+    also_says("passed over: web.jsonl:4: no field 'text'; the record has the fields body, id\n");
+    also_says("passed over: web.jsonl:6: no valid JSON at byte ");
+    also_says("passed over: web.jsonl:7: the record is an array, not an object with fields\n");
+    assert_string_equal(tokens_of("data/train/train.bin"), "one.two0.three.");
+    expect(BYTES "--skip-bad --json web.jsonl 2>/dev/null", 0, "\"bad_records\":5");
+    expect("$S train-tokenizer --out tok --skip-bad web.jsonl", 0,
+           "5 of 8 records are bad and were passed over");
+    // Also one that the tokenizer refuses
+    put_text("ab.json",
+             "{\"version\":\"1.0\",\"added_tokens\":[],\"pre_tokenizer\":{\"type\":\"ByteLevel\","
+             "\"add_prefix_space\":false,\"use_regex\":true},\"model\":{\"type\":\"BPE\",\"vocab\":"
+             "{\"a\":97,\"b\":98},\"merges\":[]},\"decoder\":{\"type\":\"ByteLevel\"}}");
+    put_text("abc.jsonl", "{\"text\":\"ab\"}\n{\"text\":\"abc\"}\n{\"text\":\"ba\"}\n");
+#define AB "$S tokenize -t ab.json --heldout-every 0 -o data abc.jsonl "
+    expect(AB, EX_DATAERR, "abc.jsonl:2: ");
+    also_says("--skip-bad passes over such records");
+    expect(AB "--skip-bad", 0, "1 of 3 records are bad and were passed over");
+    also_says("passed over: abc.jsonl:2: ");
+    assert_string_equal(tokens_of("data/train/train.bin"), "abba");
+    put_text("worst.jsonl", "{\"content\":\"A text.\"}\nx\n");
+    expect(BYTES "--skip-bad worst.jsonl", EX_DATAERR, "all 2 records are bad");
+    also_says("use --jsonl-field content\n");
+}
+
+TESTS(FOLDER_TEST(a_bad_record_is_named_with_what_to_do),
+      FOLDER_TEST(bad_records_are_counted_named_and_passed_over))
