@@ -1,11 +1,12 @@
 #pragma once
 // corpus -- texts of files and folders, as documents, in pieces that fit into memory.
 //
-// A file named *.jsonl has a document in each line, a record: the text in one field of a JSON
-// object; lines of white space alone are passed over. A record is bad if it is no JSON, too large,
-// or has no text in that field: a fault, or passed over and named. Any other file is one document.
-// A folder stands for all files below it in ascending order of path, hidden ones left out; links
-// are followed.
+// A file named *.jsonl or *.ndjson has a document in each line, a record: the text in one field of a
+// JSON object; lines of white space alone are passed over. One named *.json has that, or an array
+// of records. A record is bad if it is no JSON, too large, or has no text in that field: a fault,
+// or passed over and named. Any other file is one document. Any of them may be compressed, and then
+// has .gz or .zst behind its name (text_file.h). A folder stands for all files below it in
+// ascending order of path, hidden ones left out; links are followed. Archives are refused by name.
 //
 // A document is one unit, or several if it is long; the owner's `cut` says where it may be cut. The
 // same files give the same units in the same order.
@@ -45,19 +46,20 @@ struct corpus_unit {
     size_t count;
     bool begins, ends;     // The first, the last unit of its document
     const char *path;      // The file it comes from
-    uint64_t offset, line; // Its first byte there; line: of a .jsonl file, from 1; else 0
+    uint64_t offset, line; // Its first byte there, decompressed; line: of a record, from 1; else 0
 };
 
 typedef struct corpus corpus_t;
 
 // Lists the files. FAULT_NOT_FOUND, FAULT_FORMAT for an empty folder or file and for a path that is
-// neither file nor folder, FAULT_LIMIT, FAULT_DENIED, FAULT_IO.
+// neither file nor folder, FAULT_UNSUPPORTED, FAULT_LIMIT, FAULT_DENIED, FAULT_IO.
 int corpus_open(const char *const *paths, size_t count, const struct corpus_options *options,
                 struct why *why, corpus_t **ret_self);
 void corpus_close(corpus_t **self);
 
 uint64_t corpus_bytes(const corpus_t *self);      // Of all files
 uint64_t corpus_bytes_read(const corpus_t *self); // Of them so far
+uint64_t corpus_text_bytes(const corpus_t *self); // Of the units so far
 uint64_t corpus_records(const corpus_t *self);    // Read so far, those passed over included
 uint64_t corpus_skipped(const corpus_t *self);    // Passed over so far
 

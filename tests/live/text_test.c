@@ -118,5 +118,49 @@ static void bad_records_are_counted_named_and_passed_over(void **state)
     also_says("use --jsonl-field content\n");
 }
 
+// ---- kinds of files -----------------------------------------------------------------------------
+
+static void records_are_not_taken_for_text(void **state)
+{
+    (void)state;
+    put_text("a.json", "[\n {\"text\": \"one.\"},\n {\"text\": \"two.\"}\n]\n");
+    put_text("b.ndjson", "{\"text\": \"three.\"}\n");
+    put_text("c.json", "{\"text\": \"four.\"}\n{\"text\": 5}\n");
+    put_text("d.txt", "six.");
+    expect("gzip b.ndjson && zstd -q --rm d.txt", 0, "");
+    expect(BYTES "--skip-bad a.json b.ndjson.gz c.json d.txt.zst", 0, "5 documents, 0.0 MB");
+    also_says("passed over: c.json:2: the field 'text' is a number, not a text\n");
+    also_says("1.00 bytes per token");
+    assert_string_equal(tokens_of("data/train/train.bin"), "one.two.three.four.six.");
+    expect("mkdir in && mv a.json b.ndjson.gz in && " BYTES "in", 0, "3 documents");
+    put_text("web.tar.gz", "no matter what");
+    expect(BYTES "web.tar.gz", EX_CONFIG, "*.tar is not read");
+    expect(
+        "$S train-tokenizer --out tok in && head -c 12 d.txt.zst > cut.zst && $S train-tokenizer "
+        "--out tok cut.zst",
+        EX_DATAERR, "cut.zst: its compressed data is damaged");
+}
+
+static void prepare_text_reads_the_same_files(void **state)
+{
+    (void)state;
+    char *long_text = malloc(400001);
+    memset(long_text, 'x', 400000);
+    long_text[400000] = 0;
+    put_text("d.txt", long_text);
+    free(long_text);
+    put_text("a.jsonl", "{\"body\": \"one\"}\n{\"body\": 2}\n{\"body\": \"three\"}\n");
+    expect(
+        "gzip a.jsonl && $S prepare-text --out data --skip-bad --jsonl-field body a.jsonl.gz d.txt",
+        0, "1 of 3 records are bad and were passed over");
+    also_says("passed over: a.jsonl.gz:2: the field 'body' is a number, not a text\n");
+    char bytes[32];
+    slurp("data/train/train.bin", bytes, sizeof bytes);
+    assert_memory_equal(bytes, "o\0n\0e\0\n\0t\0h\0r\0e\0e\0\n\0x\0x\0", 24);
+    expect("$S prepare-text --out data a.jsonl.gz d.txt", EX_DATAERR,
+           "a.jsonl.gz:1: no field 'text'; line 1 has the fields body: use --jsonl-field body");
+}
+
 TESTS(FOLDER_TEST(a_bad_record_is_named_with_what_to_do),
-      FOLDER_TEST(bad_records_are_counted_named_and_passed_over))
+      FOLDER_TEST(bad_records_are_counted_named_and_passed_over),
+      FOLDER_TEST(records_are_not_taken_for_text), FOLDER_TEST(prepare_text_reads_the_same_files))

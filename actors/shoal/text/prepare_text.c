@@ -14,10 +14,11 @@
 enum { FILES_MAX = 4096, LOAD_BYTES_MAX = 1 << 30, BASELINES_BYTES_MAX = 4096 };
 
 struct prepare {
-    const char *out, *files[FILES_MAX];
+    const char *out, *field, *files[FILES_MAX];
     size_t files_count;
     uint64_t seq_len;
-    bool json;
+    bool skip_bad, json;
+    uint64_t records, skipped; // Of the files
 };
 
 static void say(void *context, const char *line)
@@ -56,11 +57,32 @@ static int write_baselines(const char *out, const struct demo_text_result *resul
                            BASELINES_BYTES_MAX, why);
 }
 
-static int convert(const struct prepare *self, struct why *why, struct demo_text_result *result)
+static size_t cut_anywhere(const void *context, const uint8_t *text, size_t count)
+{
+    (void)context, (void)text;
+    return count;
+}
+
+static void say_skip(void *context, const char *text)
+{
+    (void)context;
+    fprintf(stderr, "passed over: %s\n", text);
+}
+
+static int convert(struct prepare *self, struct why *why, struct demo_text_result *result)
 {
     const struct text_config config = { .seq_len = (uint32_t)self->seq_len };
+    const struct corpus_options options = { .field = self->field,
+                                            .cut = cut_anywhere,
+                                            .skip = self->skip_bad ? say_skip : NULL };
     struct text_counts counts;
-    int rc = text_tokens_convert(self->files, self->files_count, self->out, &config, why, &counts);
+    corpus_t *corpus = NULL;
+    int rc = corpus_open(self->files, self->files_count, &options, why, &corpus);
+    if (rc < 0) return rc;
+    rc = text_tokens_convert(corpus, self->out, &config, why, &counts);
+    self->records = corpus_records(corpus);
+    self->skipped = corpus_skipped(corpus);
+    corpus_close(&corpus);
     if (rc < 0) return rc;
     result->train_bytes = counts.train;
     result->heldout_bytes = counts.heldout;
@@ -68,7 +90,7 @@ static int convert(const struct prepare *self, struct why *why, struct demo_text
     return rc < 0 ? rc : write_baselines(self->out, result, why);
 }
 
-static int run(const struct prepare *self, struct why *why)
+static int run(struct prepare *self, struct why *why)
 {
     struct demo_text_result result = { 0 };
     int rc = self->files_count ? convert(self, why, &result)
@@ -76,11 +98,12 @@ static int run(const struct prepare *self, struct why *why)
                                                    NULL, why, &result);
     if (rc < 0) return rc;
     if (self->json)
-        return shoal_print_json(json_pack("{s:s, s:s, s:I, s:I, s:[f, f, f]}", "schema",
+        return shoal_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:[f, f, f]}", "schema",
                                           "shoal.prepare-text.1", "folder", self->out,
-                                          "train_bytes", (json_int_t)result.train_bytes,
-                                          "heldout_bytes", (json_int_t)result.heldout_bytes, "nats",
-                                          result.nats[0], result.nats[1], result.nats[2]),
+                                          "bad_records", (json_int_t)self->skipped, "train_bytes",
+                                          (json_int_t)result.train_bytes, "heldout_bytes",
+                                          (json_int_t)result.heldout_bytes, "nats", result.nats[0],
+                                          result.nats[1], result.nats[2]),
                                 why);
     printf("%s/train    %" PRIu64 " bytes to train on\n%s/heldout  %" PRIu64
            " bytes that no trainer is served\n\n"
@@ -89,6 +112,9 @@ static int run(const struct prepare *self, struct why *why)
     for (int order = 0; order < NGRAM_ORDERS; order++)
         printf("  order %d: %.4f   guessing from the %d byte%s before\n", order, result.nats[order],
                order, order == 1 ? "" : "s");
+    if (self->skipped)
+        printf("%" PRIu64 " of %" PRIu64 " records are bad and were passed over\n", self->skipped,
+               self->records);
     return 0;
 }
 
@@ -97,24 +123,29 @@ static const struct flag flags[] = {
          .needed = true),
     FLAG("seq-len", 's', "N", TO_NUMBER(struct prepare, seq_len, 1, 1 << 20),
          "Of the runs it is meant for, for tokenizer_config.json (128)"),
+    FLAG("jsonl-field", 0, "NAME", TO_TEXT(struct prepare, field),
+         "Of a record in a .jsonl or .json file, has the text (text)"),
+    FLAG("skip-bad", 0, NULL, TO_SWITCH(struct prepare, skip_bad),
+         "Pass over bad records, name and count them"),
     FLAG("json", 'j', NULL, TO_SWITCH(struct prepare, json), "Print one JSON object"),
     { 0 },
 };
 
 static const struct command_line line = {
     .flags = flags,
-    .usage = "[FILE...]",
+    .usage = "[INPUT...]",
     .about = "Turns text into tokens, one per byte, with a twentieth held out, and says how well "
-             "its bytes can be guessed by counting. Without files: the demo's text, from Debian's "
-             "bible-kjv and jargon-text.\n\n"
+             "its bytes can be guessed by counting. INPUT: text files, records (.jsonl, .ndjson, "
+             ".json), any of them as .gz or .zst, and folders of them. Without: the demo's text, "
+             "from Debian's bible-kjv and jargon-text.\n\n"
              "  shoal prepare-text --out data\n"
-             "  shoal prepare-text --out data book1.txt book2.txt\n",
+             "  shoal prepare-text --out data book1.txt book2.txt web.jsonl.gz\n",
     .arguments = TO_LIST(struct prepare, files, files_count, FILES_MAX),
 };
 
 int shoal_prepare_text(int argc, char **argv)
 {
-    static struct prepare self = { .seq_len = 128 };
+    static struct prepare self = { .field = "text", .seq_len = 128 };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
     if (rc == 0) rc = run(&self, &why);

@@ -175,7 +175,7 @@ static void close_work(struct work *self)
 static int report(const struct work *self, const struct text_counts *counts, double seconds,
                   struct why *why)
 {
-    const double bytes = (double)corpus_bytes(self->corpus);
+    const double bytes = (double)corpus_text_bytes(self->corpus);
     const double rate = seconds > 0 ? bytes / 1e6 / seconds : 0;
     if (self->wish->json)
         return shoal_print_json(
@@ -183,7 +183,7 @@ static int report(const struct work *self, const struct text_counts *counts, dou
                       "shoal.tokenize.1", "folder", self->wish->out, "documents",
                       (json_int_t)self->documents, "bad_records",
                       (json_int_t)corpus_skipped(self->corpus), "text_bytes",
-                      (json_int_t)corpus_bytes(self->corpus), "train_tokens",
+                      (json_int_t)corpus_text_bytes(self->corpus), "train_tokens",
                       (json_int_t)counts->train, "heldout_tokens", (json_int_t)counts->heldout,
                       "token_bytes", (json_int_t)self->token_bytes, "vocab_size",
                       (json_int_t)tokenizer_id_end(self->tokenizer), "threads",
@@ -238,9 +238,9 @@ static const struct flag flags[] = {
     FLAG("token-size", 0, "2|4", TO_NUMBER(struct tokenize, token_size, 2, 4),
          "Bytes per token (2 if the ids fit, else 4)"),
     FLAG("jsonl-field", 0, "NAME", TO_TEXT(struct tokenize, field),
-         "Of a .jsonl file's lines, has the text (text)"),
+         "Of a record in a .jsonl or .json file, has the text (text)"),
     FLAG("skip-bad", 0, NULL, TO_SWITCH(struct tokenize, skip_bad),
-         "Pass over bad lines of a .jsonl file, name and count them"),
+         "Pass over bad records, name and count them"),
     FLAG("heldout-every", 0, "N", TO_NUMBER(struct tokenize, heldout_every, 0, 1 << 20),
          "One block of N is held out; 0: none (20)"),
     FLAG("threads", 0, "N", TO_NUMBER(struct tokenize, threads, 1, POOL_THREADS_MAX),
@@ -252,10 +252,10 @@ static const struct flag flags[] = {
 static const struct command_line line = {
     .flags = flags,
     .usage = "INPUT...",
-    .about =
-        "Turns text files, .jsonl files and folders of them into token files with a manifest.\n\n"
-        "  shoal tokenize -t SmolLM-135M -s '<|endoftext|>' -o data books/ web.jsonl\n"
-        "  shoal tokenize -t bytes -o data notes.txt\n",
+    .about = "Turns text files, records (.jsonl, .ndjson, .json), any of them as .gz or .zst, and "
+             "folders of them into token files with a manifest.\n\n"
+             "  shoal tokenize -t SmolLM-135M -s '<|endoftext|>' -o data books/ web.jsonl\n"
+             "  shoal tokenize -t bytes -o data notes.txt\n",
     .arguments = TO_LIST(struct tokenize, inputs, inputs_count, INPUTS_MAX),
     .none = "a file or folder with text is needed",
 };
