@@ -161,6 +161,31 @@ static void prepare_text_reads_the_same_files(void **state)
            "a.jsonl.gz:1: no field 'text'; line 1 has the fields body: use --jsonl-field body");
 }
 
+// ---- text from a model --------------------------------------------------------------------------
+
+// The first letter that a model says is then made the token at which a text ends.
+static void a_sample_stops_at_the_end_of_text(void **state)
+{
+    (void)state;
+    char ends[64], before[256];
+    size_t at = 1;
+#define SAMPLE "$S sample --model model --prompt A --tokens 100 --temperature 1 "
+    expect("$S init-model --dim 32 --layers 1 --heads 2 --kv-heads 2 --ffn 64 --seq-len 32 --out "
+           "model",
+           0, "parameters");
+    expect(SAMPLE, 0, "A");
+    assert_true(strlen(output) >= 102);
+    while (output[at] && !(output[at] >= 'a' && output[at] <= 'z')) at++;
+    assert_true(at < 100);
+    snprintf(before, sizeof before, "%.*s\n", (int)at, output);
+    snprintf(ends, sizeof ends, "{\"eos_token_id\": [300, %d]}", output[at]);
+    put_text("model/generation_config.json", ends);
+    expect(SAMPLE, 0, before);
+    assert_string_equal(output, before);
+    expect(SAMPLE "--samples 3 --json", 0, "\"texts\"");
+}
+
 TESTS(FOLDER_TEST(a_bad_record_is_named_with_what_to_do),
       FOLDER_TEST(bad_records_are_counted_named_and_passed_over),
-      FOLDER_TEST(records_are_not_taken_for_text), FOLDER_TEST(prepare_text_reads_the_same_files))
+      FOLDER_TEST(records_are_not_taken_for_text), FOLDER_TEST(prepare_text_reads_the_same_files),
+      FOLDER_TEST(a_sample_stops_at_the_end_of_text))
