@@ -41,8 +41,8 @@ static int describe(struct served *self, struct why *why)
     if (!manifest)
         return why_set(why, FAULT_NOT_FOUND,
                        "%s has no " MANIFEST_NAME ", by which trainers check "
-                       "the samples; make it with `shoal manifest %s`",
-                       self->source.where, self->source.where);
+                       "the samples; make it with `shoal manifest %s --token-bytes %u`",
+                       self->source.where, self->source.where, self->source.token_bytes);
     return dataset_describe(token_files_samples(files), manifest, why, &self->description,
                             &self->description_bytes);
 }

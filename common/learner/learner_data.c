@@ -77,8 +77,8 @@ static int open_folder(struct learner *self, const struct samples_config *sample
     if (!digest)
         return why_set(why, FAULT_NOT_FOUND,
                        "%s has no " MANIFEST_NAME ", by which its bytes are "
-                       "checked; make it with `shoal manifest %s`",
-                       data->where, data->where);
+                       "checked; make it with `shoal manifest %s --token-bytes %u`",
+                       data->where, data->where, data->token_bytes);
     if (hash_is_none(pin) || hash_equal(digest, pin)) return 0;
     return why_set(why, FAULT_DIGEST, "%s is another dataset than [data] manifest_digest names",
                    data->where);

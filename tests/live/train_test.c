@@ -368,6 +368,27 @@ static void settings_of_the_file_stay(void **state)
     }
 }
 
+// Token files that come from elsewhere, without a manifest.
+static void the_width_of_a_token_is_not_guessed(void **state)
+{
+    char command[1024], digest[80];
+    (void)state;
+    expect(TRAIN "--no-checkpoint", 0, "digest");
+    snprintf(digest, sizeof digest, "%s", word_after("digest "));
+    snprintf(command, sizeof command, "mkdir '%s/bare' && cp '%s/data/train/train.bin' '%s/bare'",
+             folder, folder, folder);
+    assert_int_equal(system(command), 0);
+#define BARE "train config/demo/state.toml --model @/model --data @/bare --steps 9 --no-checkpoint "
+    expect(BARE, EX_USAGE, "say --token-bytes 2 or --token-bytes 4");
+    expect(BARE "--token-bytes 2", 0, digest);
+    expect("eval --model @/model --data @/bare", EX_USAGE, "say --token-bytes 2");
+    expect("eval --model @/model --data @/bare --token-bytes 2", 0, "nats per token");
+    expect("manifest @/bare", EX_USAGE, "say --token-bytes 2");
+    expect("manifest @/bare --token-bytes 2", 0, "bytes, 2 a token");
+    expect("manifest @/bare", 0, "bytes, 2 a token");
+    expect(BARE, 0, digest);
+}
+
 static void wrong_lines_are_refused_by_name(void **state)
 {
     (void)state;
@@ -385,6 +406,7 @@ static void wrong_lines_are_refused_by_name(void **state)
     expect(TRAIN "--log @/rows.txt --no-checkpoint", EX_USAGE, ".csv or .jsonl");
     expect(TRAIN "--resume --checkpoint-dir @/nowhere", EX_NOINPUT, "--resume from");
     expect(TRAIN "--token-bytes 3", EX_DATAERR, "2 or 4");
+    expect(TRAIN "--no-checkpoint --token-bytes 4", EX_DATAERR, "configured token size is 4");
     expect(TRAIN "--no-shuffle --shuffle-seed 1", EX_USAGE, "one of them");
 }
 
@@ -393,4 +415,4 @@ TESTS_WITH(set_up, folder_tear_down, TEST(resumed_bits_are_those_of_one_piece), 
            TEST(too_much_memory_is_refused_with_the_knob), TEST(schedules_are_the_runs),
            TEST(seeds_are_what_they_say), TEST(the_order_is_that_of_the_files_named),
            TEST(pinned_digests_hold), TEST(settings_of_the_file_stay),
-           TEST(wrong_lines_are_refused_by_name))
+           TEST(the_width_of_a_token_is_not_guessed), TEST(wrong_lines_are_refused_by_name))

@@ -18,7 +18,7 @@ static const struct flag flags[] = {
     FLAG("data-config", 0, "FILE", TO_TEXT(struct train_flags, data_config),
          "A data-provider's data.toml, not --data", .group = 1),
     FLAG("token-bytes", 0, "N", TO_NUMBER(struct train_flags, token_bytes, 2, 4),
-         "Width of a token of --data: 2 or 4 (2)", .group = 1),
+         "Bytes of a token of --data: 2 or 4 (its manifest's)", .group = 1),
     FLAG("shuffle-seed", 0, "N", TO_TEXT(struct train_flags, shuffle_seed),
          "Seed of the samples' order (with --data: 0)", .group = 1),
     FLAG("no-shuffle", 0, NULL, TO_SWITCH(struct train_flags, no_shuffle),

@@ -8,6 +8,7 @@
 #include "common/config/data_config.h"
 #include "common/config/override.h"
 #include "common/model/model.h"
+#include "common/data/token_files.h"
 #include "common/model/recipe.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -117,10 +118,12 @@ static int take_data_config(struct train_settings *self, const char *path, struc
 static int take_data_folder(struct train_settings *self, const struct train_flags *flags,
                             struct why *why)
 {
-    const uint64_t token_bytes = flags->token_bytes ? flags->token_bytes : 2;
+    uint32_t token_bytes = (uint32_t)flags->token_bytes;
     if (flags->data[0] == 0 || strlen(flags->data) >= sizeof self->data.where)
         return why_set(why, FAULT_USAGE, "--data: a path of 1 to %zu bytes",
                        sizeof self->data.where - 1);
+    int rc = token_bytes ? 0 : token_files_width(flags->data, why, &token_bytes);
+    if (rc < 0) return why_wrap(why, rc, "--data");
     self->data =
         (struct wire_data_source){ .kind = DATA_LOCAL, .token_bytes = (uint8_t)token_bytes };
     snprintf(self->data.where, sizeof self->data.where, "%s", flags->data);
