@@ -10,6 +10,7 @@
 #include "common/data/token_dir.h"
 #include "common/text/tokenizer_json.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -161,15 +162,19 @@ static int write_manifest(const char *folder, uint32_t token_bytes, struct why *
 static int check_length(const text_tokens_t *self, const struct text_counts *counts,
                         struct why *why)
 {
-    const uint64_t tokens = self->tokens;
+    const uint64_t tokens = self->tokens, block = self->config.block_tokens;
+    const uint64_t every = tokens ? (tokens - 1) / block + 1 : 0; // The largest that would do
+    char smaller[60] = "";
     if (self->config.no_heldout && counts->train == 0)
         return why_set(why, FAULT_RANGE, "the text has no tokens");
     if (self->config.no_heldout || counts->heldout > 0) return 0;
+    if (every >= 2) snprintf(smaller, sizeof smaller, ", or --heldout-every %" PRIu64, every);
     return why_set(why, FAULT_RANGE,
-                   "the text has %" PRIu64 " tokens; to hold one block of %u out of "
-                   "every %u it needs more than %" PRIu64,
-                   tokens, self->config.block_tokens, self->config.heldout_every,
-                   (uint64_t)self->config.block_tokens * (self->config.heldout_every - 1));
+                   "the text has %" PRIu64 " tokens; to hold one block of %" PRIu64 " out of "
+                   "every %u it needs more than %" PRIu64
+                   ": add text%s, or --heldout-every 0 to hold nothing out",
+                   tokens, block, self->config.heldout_every,
+                   block * (self->config.heldout_every - 1), smaller);
 }
 
 int text_tokens_finish(text_tokens_t *self, struct why *why, struct text_counts *ret_counts)

@@ -161,6 +161,33 @@ static void prepare_text_reads_the_same_files(void **state)
            "a.jsonl.gz:1: no field 'text'; line 1 has the fields body: use --jsonl-field body");
 }
 
+// The error of a text that is too short names what would do, and that does.
+static void a_small_text_gets_a_hint(void **state)
+{
+    (void)state;
+    static const char *const commands[] = { "$S prepare-text --out data ",
+                                            "$S tokenize -t bytes --out data " };
+    for (size_t i = 0; i < 2; i++) {
+        char line[200];
+        snprintf(line, sizeof line,
+                 "head -c 50000 /dev/zero | tr '\\0' x > small.txt && %s small.txt", commands[i]);
+        expect(
+            line, EX_DATAERR,
+            "the text has 50000 tokens; to hold one block of 16384 out of every 20 it needs more "
+            "than 311296: add text, or --heldout-every 4, or --heldout-every 0 to hold nothing");
+        snprintf(line, sizeof line, "%s small.txt --heldout-every 4", commands[i]);
+        expect(line, 0, "848 ");
+        also_says("that no trainer is served");
+        snprintf(line, sizeof line, "echo A text. > tiny.txt && %s tiny.txt", commands[i]);
+        expect(line, EX_DATAERR, "add text, or --heldout-every 0 to hold nothing out");
+        snprintf(line, sizeof line, "%s tiny.txt --heldout-every 0", commands[i]);
+        expect(line, 0, "8 ");
+        assert_string_equal(tokens_of("data/train/train.bin"), "A text.\n");
+    }
+    expect("$S prepare-text --out data --json --heldout-every 0 tiny.txt", 0, "\"nats\":null");
+    expect("$S prepare-text --out data --heldout-every 4", EX_USAGE, "belongs to INPUT");
+}
+
 // ---- text from a model --------------------------------------------------------------------------
 
 // The first letter that a model says is then made the token at which a text ends.
@@ -188,4 +215,4 @@ static void a_sample_stops_at_the_end_of_text(void **state)
 TESTS(FOLDER_TEST(a_bad_record_is_named_with_what_to_do),
       FOLDER_TEST(bad_records_are_counted_named_and_passed_over),
       FOLDER_TEST(records_are_not_taken_for_text), FOLDER_TEST(prepare_text_reads_the_same_files),
-      FOLDER_TEST(a_sample_stops_at_the_end_of_text))
+      FOLDER_TEST(a_small_text_gets_a_hint), FOLDER_TEST(a_sample_stops_at_the_end_of_text))

@@ -166,7 +166,17 @@ static void test_text_is_refused(void **state)
     snprintf(name, sizeof name, "%s", path_of("short.txt"));
     const char *const paths[] = { name };
     assert_int_equal(convert(paths, 1, &config, &counts), FAULT_RANGE);
-    assert_non_null(strstr(why.text, "more than 30"));
+    assert_non_null(
+        strstr(why.text, "more than 30: add text, or --heldout-every 3, or --heldout-"));
+    struct text_config fits = config;
+    fits.heldout_every = 3;
+    assert_int_equal(convert(paths, 1, &fits, &counts), 0);
+    assert_int_equal(counts.heldout, 10);
+    remove(path_of("data/train/train.bin"));
+    put("short.txt", "ten bytes.", 10);
+    assert_int_equal(convert(paths, 1, &config, &counts), FAULT_RANGE);
+    assert_non_null(
+        strstr(why.text, "more than 30: add text, or --heldout-every 0 to hold nothing"));
     assert_int_not_equal(access(path_of("data/train/train.bin"), F_OK), 0); // No trace
     assert_int_not_equal(access(path_of("data/train/.train.bin.tmp"), F_OK), 0);
     config.heldout_every = 1;
