@@ -4,6 +4,7 @@
 #include "actors/shoal/model/choices.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
+#include "common/data/token_files.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -54,7 +55,8 @@ static int measure_heldout(struct eval *self, struct why *why)
         .token_bytes = (uint32_t)self->token_bytes,
         .threads = (uint32_t)self->threads,
     };
-    const int rc = evaluate_heldout(&self->folder, &options, why, &evaluation);
+    int rc = options.token_bytes ? 0 : token_files_width(self->data, why, &options.token_bytes);
+    if (rc == 0) rc = evaluate_heldout(&self->folder, &options, why, &evaluation);
     if (rc == 0) add_heldout(self, &evaluation);
     return rc;
 }
@@ -170,7 +172,7 @@ static const struct flag flags[] = {
     FLAG("data", 0, "DIR", TO_TEXT(struct eval, data), "Token files: mean loss over them",
          .group = 1),
     FLAG("token-bytes", 0, "N", TO_NUMBER(struct eval, token_bytes, 2, 4),
-         "Width of a token: 2 or 4 (2)", .group = 1),
+         "Bytes of a token of --data: 2 or 4 (its manifest's)", .group = 1),
     FLAG("choices", 0, "FILE", TO_TEXT(struct eval, choices),
          "Lines of {\"question\", \"choices\": [...], \"answer\": 0 or \"A\"}", .group = 2),
     FLAG("shots", 0, "N", TO_NUMBER(struct eval, shots, 0, CHOICES_SHOTS_MAX),
@@ -213,7 +215,6 @@ static const struct command_line line = {
 int shoal_eval(int argc, char **argv)
 {
     struct eval self = { .threads = shoal_threads(),
-                         .token_bytes = 2,
                          .shots = COMMAND_NOT_GIVEN,
                          .limit = COMMAND_NOT_GIVEN };
     struct why why = { 0 };
