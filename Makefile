@@ -25,7 +25,7 @@ CFLAGS   += -std=gnu11 -D_GNU_SOURCE $(OPT) $(SAN) $(WARN_C) -ffp-contract=off -
 CXXFLAGS += -std=c++17 $(OPT) $(SAN) $(WARN) -I. -MMD -MP
 # The GPU library is sought beside the programs: build/lib/shoal, or lib/shoal of the PREFIX.
 LDFLAGS  += $(SAN) -pthread -Wl,--as-needed -Wl,-rpath,'$$ORIGIN/../lib/shoal'
-LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lsystemd -lstdc++ -lm $(BLAS_LIB)
+LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lz -lzstd -lsystemd -lstdc++ -lm $(BLAS_LIB)
 
 # make BLAS=1: float32 products by OpenBLAS (common/kernel/gemm_blas.c). Not reproducible, and every program that
 # computes says so at its start. In a build folder of its own, beside the other.
@@ -71,13 +71,18 @@ include common/compute/cuda/rules.mk systemd/rules.mk tests/rules.mk
 
 all: $(BINS) $(if $(filter 1,$(CUDA)),cuda,no-cuda)  ## Build every program into build/bin
 
-demo: deps                                      ## Watch four trainers train one model; two are killed
+demo: install-deps                              ## Watch four trainers train one model; two are killed
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@$(B)/bin/shoal demo --dir $(B)/demo
 
-deps:                                           ## List the Debian packages; install those missing
-	@$(if $(filter deps,$(MAKECMDGOALS)),echo "to build and run:  $(PACKAGES)"; echo "for tests also:    $(PACKAGES_TEST)";) \
-	$(call install_packages,$(PACKAGES))
+deps:                                           ## List the Debian packages, and which are missing
+	@echo "to build and run:  $(PACKAGES)"; $(call find_missing,$(PACKAGES)); \
+	echo "           missing:  $${missing:-none}"; \
+	echo "for tests also:    $(PACKAGES_TEST)"; $(call find_missing,$(PACKAGES_TEST)); \
+	echo "           missing:  $${missing:-none}"
+
+install-deps:                                   ## Install those missing to build and run, with apt
+	@$(call install_packages,$(PACKAGES))
 
 format:                                         ## Lay out the source as .clang-format says; CHECK=1 only looks
 	@find actors broker common tests -name '*.[ch]' -o -name '*.cc' -o -name '*.cu' -o -name '*.cuh' | \
@@ -102,19 +107,22 @@ clean:                                          ## Remove everything built
 
 # Packages of Debian 12: those to build and run, and those that only the tests need.
 PACKAGES   = gcc g++ make pkg-config libzmq3-dev libczmq-dev liblmdb-dev libsodium-dev libssl-dev \
-             libcurl4-openssl-dev libjansson-dev libtomlplusplus-dev libsystemd-dev openssl \
+             libcurl4-openssl-dev libjansson-dev zlib1g-dev libzstd-dev libtomlplusplus-dev libsystemd-dev openssl \
              bible-kjv bible-kjv-text jargon-text
 PACKAGES  += $(if $(filter 1,$(BLAS)),$(PACKAGES_BLAS))
-PACKAGES_TEST = libcmocka-dev libmsgpack-dev clang clang-format libclang-rt-14-dev strace iproute2 systemd procps
+PACKAGES_TEST = libcmocka-dev libmsgpack-dev clang clang-format libclang-rt-14-dev strace iproute2 systemd procps zstd
 
 deps-test:
 	@$(call install_packages,$(PACKAGES) $(PACKAGES_TEST))
 
-# Names what is missing, then installs it: with sudo when not root. Says nothing if all is there.
+# Those of the packages that are not there, in one line.
+find_missing = missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || printf '%s ' $$p; done)
+
+# Says that it installs what is missing, and does: with sudo when not root. Says nothing if all is there.
 define install_packages
-missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
+$(call find_missing,$(1)); \
 if [ -n "$$missing" ]; then \
-    echo "missing Debian packages:" $$missing; \
+    echo "installing the missing Debian packages with apt-get: $$missing"; \
     as_root=$$([ $$(id -u) -eq 0 ] || echo sudo); \
     $$as_root apt-get update -qq && \
     DEBIAN_FRONTEND=noninteractive $$as_root apt-get install -y -qq --no-install-recommends $$missing >/dev/null || \
@@ -163,4 +171,4 @@ $(B)/flags:
 # Not those of the builds inside this one (asan, clang ...), which may be under way.
 -include $(shell find $(addprefix $(B)/,actors broker common tests nvcc pic emulated) -name '*.d' -type f 2>/dev/null)
 .SECONDARY:
-.PHONY: all always cuda no-cuda demo deps deps-test format pure help clean install uninstall
+.PHONY: all always cuda no-cuda demo deps install-deps deps-test format pure help clean install uninstall

@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/log.h"
+#include "common/net/addresses.h"
 #include "common/net/descriptors.h"
 #include "common/net/net.h"
 #include "common/net/zap.h"
@@ -51,10 +52,15 @@ static int bind_socket(struct broker *self, void *socket, unsigned port, struct 
     char endpoint[128];
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", self->bind, port);
     if (zmq_bind(socket, endpoint) == 0) return 0;
-    return why_set(why, errno == EADDRINUSE ? FAULT_BUSY : FAULT_UNREACHABLE,
+    const int error = zmq_errno(), rc = addresses_refuse(self->bind, error, why);
+    if (rc < 0) return why_wrap(why, rc, "--bind");
+    if (error != EADDRINUSE)
+        return why_set(why, error == EACCES ? FAULT_DENIED : FAULT_UNAVAILABLE,
+                       "cannot listen on %s: %s", endpoint, zmq_strerror(error));
+    return why_set(why, FAULT_BUSY,
                    "cannot listen on %s: %s; another broker? choose --server-port, two ports in a "
                    "row",
-                   endpoint, zmq_strerror(errno));
+                   endpoint, zmq_strerror(error));
 }
 
 static void watch_signals(struct broker *self)

@@ -83,7 +83,7 @@ static const struct flag flags[] = {
          "Which keys may connect: open, allowlist=FILE (a key a line; SIGHUP reads it again), "
          "invite (open; env ADMIT)",
          .env = "ADMIT"),
-    FLAG("owner", 'o', "HEX", TO_TEXT(struct choice, owner_hex),
+    FLAG("owner", 0, "HEX", TO_TEXT(struct choice, owner_hex),
          "Public key of the run's coordinator: no other key may be coordinator, and it may sign "
          "invitations (env OWNER)",
          .env = "OWNER"),
@@ -93,10 +93,11 @@ static const struct flag flags[] = {
 
 static const struct command_line line = {
     .flags = flags,
-    .about = "The post office of Shoal's actors.\n\n"
-             "  shoal-broker -i broker.key                for this machine alone\n"
-             "  shoal-broker -i broker.key -b 0.0.0.0 -a allowlist=friends.txt -o 3fa2..   for "
-             "others\n",
+    .about =
+        "The post office of Shoal's actors.\n\n"
+        "  shoal-broker -i broker.key                for this machine alone\n"
+        "  shoal-broker -i broker.key -b 0.0.0.0 -a allowlist=friends.txt --owner 3fa2..   for "
+        "others\n",
 };
 
 int main(int argc, char **argv)

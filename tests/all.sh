@@ -28,6 +28,7 @@
 # chaos       a sample of the kill matrix, the demo's run disturbed     (make chaos for the long forms)
 # build       the library for GPUs, where there is an nvcc: no test needs it
 # guides      every command of the README and the guides
+# tools       mistakes at the command line, and what is answered
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
 # installed   the systemd units of a staging tree, by hand and under a systemd of their own
 # cost        what a round with audits signs and verifies              (make bench for what it costs)
@@ -66,6 +67,7 @@ computes+=("$B/storage 300 5000 500" "$B/numeric/honest_audits 400")
 
 waits=(-j 1 "$B/live/floods_test" "$B/live/monitor_test" "$B/live/adversary_test")
 waits+=(-j "$two" "$B/chaos/matrix --sample 40 \$LIVE_SEED" -n 10 "made all" -n 0 "tests/live/guides_test.sh $B"
+        "tests/live/tools_test.sh $B"
         "SEED=301 STEPS=30 EVENTS=8 $B/chaos/chaos")
 for t in tests/live/*_test.c; do
     t=$(basename "${t%.c}")

@@ -48,7 +48,7 @@ static int find_checkpoint(const struct member_options *options, struct why *why
 }
 
 static const struct flag flags[] = {
-    FLAG("checkpoint-dir", 'c', "DIR", TO_TEXT(struct member_options, checkpoint_dir),
+    FLAG("checkpoint-dir", 0, "DIR", TO_TEXT(struct member_options, checkpoint_dir),
          "Where checkpoints go (checkpoints; env CHECKPOINT_DIR)", .env = "CHECKPOINT_DIR"),
     FLAG("keep-steps", 0, "N", TO_NUMBER(struct member_options, keep, 1, 1000),
          "Number of newest checkpoints to keep (3; env KEEP_STEPS)", .env = "KEEP_STEPS"),
@@ -63,8 +63,9 @@ static const struct flag flags[] = {
 static const struct command_line line = {
     .flags = flags,
     .about = "Turns commits into checkpoints that other tools can read.\n\n"
-             "  shoal-checkpointer -i secret.key --ticket ticket -c checkpoints\n"
-             "  shoal-checkpointer -i secret.key --ticket ticket -c checkpoints --keep-steps 10\n",
+             "  shoal-checkpointer -i secret.key --ticket ticket --checkpoint-dir checkpoints\n"
+             "  shoal-checkpointer -i secret.key --ticket ticket --checkpoint-dir checkpoints "
+             "--keep-steps 10\n",
 };
 
 int main(int argc, char **argv)

@@ -11,6 +11,7 @@
 #include "common/base/ensure.h"
 #include "common/base/instance.h"
 #include "common/base/log.h"
+#include "common/learner/run_check.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,6 +86,13 @@ static int run(struct keeper *self, struct why *why)
         log_line(LOG_WARNING,
                  "data.unpinned [data] dataset_digest is not set, so the first data-provider that "
                  "joins decides the run's data; shoal manifest --data-config data.toml prints it");
+    const char *genesis = self->core->rules.frame.genesis;
+    if (hash_is_none(&self->config.model_digest) && !run_has_weights(genesis))
+        log_line(
+            LOG_WARNING,
+            "model.unpinned %s has no weights and [model] digest is not set, so the run begins "
+            "with whatever two thirds of its first trainers have",
+            genesis);
     if (self->config.min_clients == 1)
         log_line(LOG_WARNING,
                  "run.trusts_one min_clients is 1: any trainer that is left alone decides what "
@@ -107,11 +115,11 @@ static void close_run(struct keeper *self)
 // ---- command line -------------------------------------------------------------------------------
 
 static const struct flag flags[] = {
-    FLAG("state", 's', "FILE", TO_TEXT(struct keeper, folder.state_path), "The run's state.toml",
+    FLAG("state", 0, "FILE", TO_TEXT(struct keeper, folder.state_path), "The run's state.toml",
          .needed = true),
     FLAG("begin-anew", 0, NULL, TO_SWITCH(struct keeper, folder.begin_anew),
          "Give up what members know of other runs or copies"),
-    FLAG("server-port", 'p', "PORT", TO_TEXT(struct keeper, server_port),
+    FLAG("server-port", 's', "PORT", TO_TEXT(struct keeper, server_port),
          "Port of the broker on this machine, instead of --server-addr"),
     FLAGS_OF(command_flags, struct keeper, command),
     { 0 },
@@ -119,9 +127,10 @@ static const struct flag flags[] = {
 
 static const struct command_line line = {
     .flags = flags,
-    .about = "Keeps one run of Shoal: members, phases, rounds, commits.\n\n"
-             "  shoal-coordinator -i secret.key --state config/demo/state.toml\n"
-             "  shoal-coordinator -i secret.key --state run.toml --state-dir /var/lib/shoal/run\n",
+    .about =
+        "Keeps one run of Shoal: members, phases, rounds, commits.\n\n"
+        "  shoal-coordinator -i secret.key --ticket ticket --state state.toml\n"
+        "  shoal-coordinator -i secret.key --ticket ticket --state state.toml --state-dir run\n",
 };
 
 int main(int argc, char **argv)

@@ -7,8 +7,7 @@
 #include "common/run/rules.h"
 
 // `identity`: the coordinator's key, which owns the run. The rules point into *ret_model, the text
-// of the model's config.json; the caller frees it after their last use. 0, or FAULT_UNSUPPORTED for
-// a run that exchanges no results, FAULT_LIMIT for a model whose results are too large, or a fault
-// of reading.
+// of the model's config.json; the caller frees it after their last use. 0, or a fault of
+// run_check (common/learner/run_check.h).
 int genesis_rules(const struct run_config *config, const struct identity *identity, struct why *why,
                   struct rules *ret_rules, char **ret_model);

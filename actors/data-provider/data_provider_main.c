@@ -32,26 +32,20 @@ static int answer(void *arg, uint64_t position, uint32_t count, uint8_t **ret_by
     return rc;
 }
 
-// Makes the description by which trainers check the samples. Without a manifest there is none, and
-// no trainer could trust the samples.
+// Makes the description by which trainers check the samples.
 static int describe(struct served *self, struct why *why)
 {
     const token_files_t *files = provider_files(self->provider);
-    const struct manifest *manifest = token_files_manifest(files);
-    if (!manifest)
-        return why_set(why, FAULT_NOT_FOUND,
-                       "%s has no " MANIFEST_NAME ", by which trainers check "
-                       "the samples; make it with `shoal manifest %s`",
-                       self->source.where, self->source.where);
-    return dataset_describe(token_files_samples(files), manifest, why, &self->description,
-                            &self->description_bytes);
+    return dataset_describe(token_files_samples(files), token_files_manifest(files), why,
+                            &self->description, &self->description_bytes);
 }
 
 static int open_source(struct served *self, struct why *why)
 {
     const struct samples_config samples = { .seq_len = (uint32_t)self->config.seq_len };
     int rc = source_of_data_config(&self->config, why, &self->source);
-    return rc < 0 ? rc : source_open(&self->source, &samples, NULL, why, &self->provider);
+    const struct hash any = { 0 };
+    return rc < 0 ? rc : source_open_folder(&self->source, &samples, &any, why, &self->provider);
 }
 
 static const struct flag flags[] = {
@@ -65,8 +59,8 @@ static const struct flag flags[] = {
 static const struct command_line line = {
     .flags = flags,
     .about = "Serves tokenised samples, checked against their manifest.\n\n"
-             "  shoal-data-provider -i secret.key --ticket ticket -d config/demo/data.toml\n"
-             "  shoal prepare-text --out data             makes the files\n",
+             "  shoal prepare-text --out data             makes the files that data.toml names\n"
+             "  shoal-data-provider -i secret.key --ticket ticket -d data.toml\n",
 };
 
 int main(int argc, char **argv)

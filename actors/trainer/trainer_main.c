@@ -2,16 +2,17 @@
 
 #include "actors/trainer/trainer.h"
 #include "common/member/member_shell.h"
+#include <string.h>
 
 static void init(void *state) { trainer_init(state); }
 
 static const struct flag flags[] = {
-    FLAG("device", 'd', "WORD", TO_TEXT(struct member_options, device),
+    FLAG("device", 0, "WORD", TO_TEXT(struct member_options, device),
          "Device: cpu, cuda, or auto, which takes a GPU if there is one and logs its choice (cpu). "
          "The GPU's part has been compiled, not yet run on a GPU"),
     FLAG("threads", 't', "N", TO_NUMBER(struct member_options, threads, 1, 64),
          "Compute threads (1)"),
-    FLAG("micro-batch-size", 'm', "N", TO_NUMBER(struct member_options, micro_batch, 1, 4096),
+    FLAG("micro-batch-size", 0, "N", TO_NUMBER(struct member_options, micro_batch, 1, 4096),
          "Sequences at a time: memory against speed (4; env MICRO_BATCH_SIZE). A run with "
          "verification_percent has its own, compute.micro_batch_size: it is part of a result",
          .env = "MICRO_BATCH_SIZE"),
@@ -19,9 +20,22 @@ static const struct flag flags[] = {
     { 0 },
 };
 
+// Psyche's client is started as "psyche-centralized-client train ...".
+static int check_word(const void *line, struct why *why)
+{
+    const struct member_options *self = line;
+    if (!self->word || strcmp(self->word, "train") == 0) return 0;
+    return why_set(why, FAULT_USAGE,
+                   "\"%.40s\": train is the only word that is taken, and needs not be written; "
+                   "`shoal --help` lists other commands",
+                   self->word);
+}
+
 static const struct command_line line = {
     .flags = flags,
     .usage = "[train]",
+    .arguments = TO_TEXT(struct member_options, word),
+    .check = check_word,
     .about = "Trains one model together with others.\n\n"
              "  shoal-trainer -i secret.key --ticket ticket\n"
              "  shoal-trainer -i secret.key --ticket ticket -t 2\n",

@@ -163,7 +163,7 @@ static int run(struct monitor *self, struct why *why)
 // ---- command line -------------------------------------------------------------------------------
 
 static const struct flag flags[] = {
-    FLAG("topic", 't', "LIST", TO_TEXT(struct monitor, topics),
+    FLAG("topic", 0, "LIST", TO_TEXT(struct monitor, topics),
          "Only these, with commas between: RUN ROSTER ROUND COMMIT EPOCH_END BEAT CLAIM "
          "PROGRESS (all)"),
     FLAG("once", 0, NULL, TO_SWITCH(struct monitor, once), "Print the current state and end"),

@@ -2,10 +2,12 @@
 // the table names. First the tables are laid flat: one row for each flag, with the address of its
 // field. Texts and switches are set when argp meets them, the environment twins before all of them.
 // A number is kept as it is written and read at the end, so that an environment twin with a bad
-// number does no harm where a flag overrides it.
+// number does no harm where a flag overrides it. Before argp begins, flags that it would not know are
+// looked at: a name near one that exists is a typing error, and the answer says so.
 
 #include "common/actor/command.h"
 #include "common/base/ensure.h"
+#include "common/base/nearest.h"
 #include <inttypes.h>
 #include <argp.h>
 #include <errno.h>
@@ -186,6 +188,60 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+// ---- a mistyped flag ----------------------------------------------------------------------------
+
+// True if argp will take it: a name, or the beginning of one.
+static bool is_flag(const struct parsing *self, const char *name, size_t count,
+                    const struct flag **ret_flag)
+{
+    static const char *const own[] = { "help", "usage", "version" };
+    *ret_flag = NULL;
+    for (int i = 0; i < 3; i++)
+        if (strncmp(own[i], name, count) == 0) return true;
+    for (int i = 0; i < self->rows_count; i++) {
+        const struct flag *flag = self->rows[i].flag;
+        if (strncmp(flag->name, name, count) != 0) continue;
+        if (!*ret_flag || strlen(flag->name) == count) *ret_flag = flag;
+    }
+    return *ret_flag != NULL;
+}
+
+// How many of the next words belong to this one: the value of a flag may begin with dashes.
+static int values_of(const struct parsing *self, const char *word, const struct flag *flag)
+{
+    if (word[1] == '-') return flag && flag->argument && !strchr(word, '=');
+    for (const char *letter = word + 1; *letter; letter++)
+        for (int i = 0; i < self->rows_count; i++)
+            if (self->rows[i].flag->letter == *letter && self->rows[i].flag->argument)
+                return letter[1] == 0;
+    return 0;
+}
+
+// argp would only say that the flag is not known. Ends the process if one is near it.
+static void suggest(const struct parsing *self, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const struct flag *flag = NULL;
+        const char *name = argv[i] + 2;
+        if (argv[i][0] != '-' || !argv[i][1]) continue;
+        const size_t count = strcspn(argv[i], "=") - 2;
+        char wanted[NEAREST_MAX + 1];
+        if (argv[i][1] != '-' || is_flag(self, name, count, &flag) || count > NEAREST_MAX) {
+            i += values_of(self, argv[i], flag);
+            continue;
+        }
+        snprintf(wanted, sizeof wanted, "%.*s", (int)count, name);
+        struct nearest near = { .wanted = wanted };
+        for (int k = 0; k < self->rows_count; k++)
+            if (self->rows[k].flag->to.kind != FLAG_REFUSED)
+                nearest_offer(&near, self->rows[k].flag->name, strlen(self->rows[k].flag->name));
+        if (!near.best[0]) continue;
+        fprintf(stderr, "%s: no flag --%s; did you mean --%s?\nTry `%s --help' for all of them.\n",
+                argv[0], wanted, near.best, argv[0]);
+        exit(EX_USAGE);
+    }
+}
+
 int command_parse(const struct command_line *line, int argc, char **argv, void *self,
                   struct why *why)
 {
@@ -193,6 +249,7 @@ int command_parse(const struct command_line *line, int argc, char **argv, void *
     struct argp_option options[ROWS_MAX + 1];
     lay_flat(&parsing, line->flags, self);
     make_options(&parsing, options);
+    suggest(&parsing, argc, argv);
     const struct argp argp = { options, parse, line->usage, line->about, NULL, NULL, NULL };
     argp_parse(&argp, argc, argv, 0, NULL, &parsing);
     return parsing.rc;
@@ -273,9 +330,22 @@ const struct flag command_flags[] = {
     FLAG_OF_PSYCHE("optim-stats-steps", "there are no optimizer statistics"),
     FLAG_OF_PSYCHE("grad-accum-in-fp32", "gradients are always accumulated in float32"),
     FLAG_OF_PSYCHE("sidecar-port", "there is no sidecar"),
-    FLAG_OF_PSYCHE("device", "the processor is the only device so far"),
+    FLAG_OF_PSYCHE("device", "only shoal-trainer and shoal train have a --device"),
     FLAG_OF_PSYCHE("events-dir", "the coordinator's ledger is the event log"),
+    FLAG_OF_PSYCHE("keep-event-files", "the coordinator's ledger is the event log"),
     FLAG_OF_PSYCHE("withdraw-on-disconnect", "leases decide: [members] lease_time"),
+    FLAG_OF_PSYCHE("checkpoint-dir", "shoal-checkpointer writes the checkpoints; it has this flag"),
+    FLAG_OF_PSYCHE("keep-steps", "shoal-checkpointer writes the checkpoints; it has this flag"),
+    FLAG_OF_PSYCHE("delete-old-steps", "shoal-checkpointer keeps the newest --keep-steps N"),
+    FLAG_OF_PSYCHE("data-config", "shoal-data-provider is an actor of its own; it has this flag"),
+    FLAG_OF_PSYCHE("save-state-dir", "the ledger is the state; its folder is --state-dir"),
+    FLAG_OF_PSYCHE("init-warmup-time", "write config.warmup_time into state.toml"),
+    FLAG_OF_PSYCHE("init-min-clients", "write config.init_min_clients into state.toml"),
+    FLAG_OF_PSYCHE("write-log", "lines go to stderr: 2>>FILE"),
+    FLAG_OF_PSYCHE("dummy-training-delay-secs", "there is no dummy training"),
+    FLAG_OF_PSYCHE("max-concurrent-parameter-requests", "the fetcher decides it itself"),
+    FLAG_OF_PSYCHE("max-concurrent-downloads", "the fetcher decides it itself"),
+    FLAG_OF_PSYCHE("eval-fewshot", "evaluation belongs to the learner's own tools"),
     { 0 },
 };
 

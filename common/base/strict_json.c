@@ -44,36 +44,83 @@ static struct measure measure(const char *text, size_t count)
     return found;
 }
 
-int strict_json_parse(const char *place, const char *text, size_t count, unsigned depth_max,
-                      size_t values_max, struct why *why, json_t **ret_root)
+static int check_size(const char *place, const char *text, size_t count, unsigned depth_max,
+                      size_t values_max, const char *end, struct why *why)
 {
     const struct measure found = measure(text, count);
     if (found.deepest > depth_max)
-        return why_set(why, FAULT_LIMIT,
-                       "%s: JSON is nested %u deep, allowed are %u levels; "
-                       "refused",
-                       place, found.deepest, depth_max);
+        return why_set(why, FAULT_LIMIT, "%s: JSON is nested %u deep, allowed are %u levels%s",
+                       place, found.deepest, depth_max, end);
     if (found.values > values_max)
-        return why_set(why, FAULT_LIMIT, "%s: JSON has about %zu values, allowed are %zu; refused",
-                       place, found.values, values_max);
+        return why_set(why, FAULT_LIMIT, "%s: JSON has about %zu values, allowed are %zu%s", place,
+                       found.values, values_max, end);
     if (memchr(text, 0, count)) // jansson skips it between two tokens
-        return why_set(why, FAULT_FORMAT, "%s: no valid JSON: there is a zero byte; refused",
-                       place);
+        return why_set(why, FAULT_FORMAT, "%s: no valid JSON: there is a zero byte%s", place, end);
+    return 0;
+}
+
+int strict_json_parse(const char *place, const char *text, size_t count, unsigned depth_max,
+                      size_t values_max, struct why *why, json_t **ret_root)
+{
+    static const char end[] = "; refused";
     json_error_t error;
+    int rc = check_size(place, text, count, depth_max, values_max, end, why);
+    if (rc < 0) return rc;
     json_t *root = json_loadb(text, count, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
         char shown[STRICT_JSON_SHOWN];
         const int fault =
             json_error_code(&error) == json_error_out_of_memory ? FAULT_MEMORY : FAULT_FORMAT;
-        return why_set(why, fault, "%s: no valid JSON at line %d column %d: %s; refused", place,
-                       error.line, error.column, strict_json_shown(error.text, shown));
+        return why_set(why, fault, "%s: no valid JSON at line %d column %d: %s%s", place,
+                       error.line, error.column, strict_json_shown(error.text, shown), end);
     }
     if (!json_is_object(root)) {
         json_decref(root);
-        return why_set(why, FAULT_FORMAT, "%s: the JSON is not an object; refused", place);
+        return why_set(why, FAULT_FORMAT, "%s: the JSON is not an object%s", place, end);
     }
     *ret_root = root;
     return 0;
+}
+
+int strict_json_parse_record(const char *place, const char *text, size_t count, unsigned depth_max,
+                             size_t values_max, struct why *why, json_t **ret_root)
+{
+    json_error_t error;
+    int rc = check_size(place, text, count, depth_max, values_max, "", why);
+    if (rc < 0) return rc;
+    json_t *root =
+        json_loadb(text, count, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+    if (!root) {
+        char shown[STRICT_JSON_SHOWN];
+        if (json_error_code(&error) == json_error_out_of_memory)
+            return why_set(why, FAULT_MEMORY, "%s: a record of %zu bytes", place, count);
+        return why_set(why, FAULT_FORMAT, "%s: no valid JSON at byte %d: %s%s", place,
+                       error.position, strict_json_shown(error.text, shown),
+                       strstr(error.text, "invalid Unicode") ? " (half of a surrogate pair)" : "");
+    }
+    if (!json_is_object(root)) {
+        rc = why_set(why, FAULT_FORMAT, "%s: the record is %s, not an object with fields", place,
+                     strict_json_kind(root));
+        json_decref(root);
+        return rc;
+    }
+    *ret_root = root;
+    return 0;
+}
+
+const char *strict_json_kind(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT: return "an object";
+    case JSON_ARRAY: return "an array";
+    case JSON_STRING: return "a text";
+    case JSON_INTEGER:
+    case JSON_REAL: return "a number";
+    case JSON_TRUE: return "true";
+    case JSON_FALSE: return "false";
+    case JSON_NULL: return "null";
+    }
+    return "nothing";
 }
 
 static int missing(const char *place, const char *key, const json_t *value, const char *wanted,

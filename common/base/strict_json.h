@@ -19,6 +19,14 @@
 int strict_json_parse(const char *place, const char *text, size_t count, unsigned depth_max,
                       size_t values_max, struct why *why, json_t **ret_root);
 
+// The same for a record among many, of data and not of our own: a text in it may hold a zero,
+// written as \u0000, and the error text does not end in "refused", for the caller may pass it over.
+int strict_json_parse_record(const char *place, const char *text, size_t count, unsigned depth_max,
+                             size_t values_max, struct why *why, json_t **ret_root);
+
+// What a value is, for an error text: "null", "a number" ...
+const char *strict_json_kind(const json_t *value);
+
 // Members of an object. FAULT_FORMAT if missing or of another kind, FAULT_RANGE if out of range.
 int strict_json_number(const json_t *object, const char *place, const char *key, uint64_t max,
                        struct why *why, uint64_t *ret_number);

@@ -8,6 +8,7 @@
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
 #include "common/bulk/bulk_socket.h"
+#include "common/net/addresses.h"
 #include "common/net/descriptors.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -373,6 +374,20 @@ static bool is_endpoint(const char *text)
     return *port >= '0' && *port <= '9' && *end == 0 && number >= 1 && number <= 65535;
 }
 
+static int refuse_bind(const char *endpoint, int error, struct why *why)
+{
+    char host[128];
+    const char *from = endpoint + strlen("tcp://");
+    snprintf(host, sizeof host, "%.*s", (int)(strrchr(endpoint, ':') - from), from);
+    const int rc = addresses_refuse(host, error, why);
+    if (rc < 0) return why_wrap(why, rc, "bulk endpoint '%s'", endpoint);
+    return why_set(why,
+                   error == EADDRINUSE ? FAULT_BUSY
+                   : error == EACCES   ? FAULT_DENIED
+                                       : FAULT_CONFIG,
+                   "bulk endpoint '%s': %s; not bound", endpoint, zmq_strerror(error));
+}
+
 static int bind_router(struct bulk_server *self, struct why *why)
 {
     size_t size = sizeof self->endpoint;
@@ -382,14 +397,7 @@ static int bind_router(struct bulk_server *self, struct why *why)
                        "bulk endpoint '%s': must be tcp://ADDRESS:PORT, PORT "
                        "1..65535 or *; not bound",
                        wanted);
-    if (zmq_bind(self->router, wanted) < 0) {
-        const int error = zmq_errno();
-        return why_set(why,
-                       error == EADDRINUSE ? FAULT_BUSY
-                       : error == EACCES   ? FAULT_DENIED
-                                           : FAULT_CONFIG,
-                       "bulk endpoint '%s': %s; not bound", wanted, zmq_strerror(error));
-    }
+    if (zmq_bind(self->router, wanted) < 0) return refuse_bind(wanted, zmq_errno(), why);
     ensure(zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->endpoint, &size) == 0);
     self->port = (uint16_t)strtol(strrchr(self->endpoint, ':') + 1, NULL, 10);
     return 0;

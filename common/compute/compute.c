@@ -22,7 +22,7 @@ int compute_find(const char *name, struct why *why, struct compute_device *ret_d
         if (rc < 0) return why_set(why, rc, "%s", missing.text);
         if (there) return 0;
         if (is_cuda)
-            return why_set(why, FAULT_UNREACHABLE,
+            return why_set(why, FAULT_UNAVAILABLE,
                            "device cuda was asked for: %s; --device cpu or auto goes on without",
                            missing.text);
     }

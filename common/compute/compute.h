@@ -41,7 +41,7 @@ struct compute_device {
 };
 
 // "cpu", "cuda", or "auto": the GPU if there is one, else the CPU, and *text says why. FAULT_USAGE
-// for another word. With "cuda", FAULT_UNREACHABLE where library, driver or device are missing,
+// for another word. With "cuda", FAULT_UNAVAILABLE where library, driver or device are missing,
 // with what to do. A plugin that is there and of another version is an error for "auto" too.
 int compute_find(const char *name, struct why *why, struct compute_device *ret_device);
 

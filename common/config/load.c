@@ -5,9 +5,12 @@
 
 #include "common/config/load.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "common/base/nearest.h"
@@ -366,6 +369,54 @@ static int read_file(const char *path, struct config_faults *faults, char **ret_
     return rc;
 }
 
+// What stands behind the '=' of a line, without the blanks and the remark around it. 0: nothing does.
+// `ret_column` is where it begins.
+static size_t value_of_line(const char *bytes, size_t count, uint32_t line, const char **ret_value,
+                            uint32_t *ret_column)
+{
+    size_t at = 0;
+    for (; line > 1 && at < count; at++) line -= bytes[at] == '\n';
+    const size_t begin = at;
+    while (at < count && bytes[at] != '=' && bytes[at] != '\n') at++;
+    if (at == count || bytes[at] != '=') return 0;
+    for (at++; at < count && (bytes[at] == ' ' || bytes[at] == '\t');) at++;
+    size_t end = at;
+    while (end < count && bytes[end] != '#' && bytes[end] != '\n') end++;
+    while (end > at && strchr(" \t\r", bytes[end - 1])) end--;
+    *ret_value = bytes + at;
+    *ret_column = (uint32_t)(at - begin) + 1;
+    return end - at;
+}
+
+// A word, or a path: begins like one and has none of TOML's own characters.
+static bool is_bare(const char *text, size_t count)
+{
+    if (count == 0 || count > 100 || !(isalpha((unsigned char)*text) || strchr("/._~", *text)))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (strchr("\"'[]{}\\=,", text[i]) || (unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            return false;
+    return true;
+}
+
+// If the text stops being TOML within a string without quotes (run_id = demo), or at "True", says so
+// in place of the parser's words.
+static void explain_bare_word(const char *bytes, size_t bytes_count, struct toml_error *error,
+                              struct toml_place *place)
+{
+    const char *word = "";
+    uint32_t from = 0;
+    const size_t count = value_of_line(bytes, bytes_count, error->line, &word, &from);
+    if (!is_bare(word, count)) return;
+    const uint32_t end = from + (uint32_t)count;
+    if (error->column < from || error->column > end) return;
+    const bool is_true = count == 4 && strncasecmp(word, "true", 4) == 0;
+    if (is_true || (count == 5 && strncasecmp(word, "false", 5) == 0))
+        snprintf(error->text, TOML_TEXT_MAX, "write it small: %s", is_true ? "true" : "false");
+    else snprintf(error->text, TOML_TEXT_MAX, "strings need quotes: \"%.*s\"", (int)count, word);
+    *place = (struct toml_place){ error->line, from, error->line, end };
+}
+
 static void record_origin(const struct config_load *load, const char *path,
                           struct config_origin *origin)
 {
@@ -386,7 +437,8 @@ int config_load_file(const struct config_schema *schema, const char *path, confi
     load.bytes = bytes;
     rc = toml_document_parse(bytes, load.bytes_count, &error, &load.document);
     if (rc < 0) {
-        const struct toml_place place = { error.line, error.column, 0, 0 };
+        struct toml_place place = { error.line, error.column, 0, 0 };
+        explain_bare_word(bytes, load.bytes_count, &error, &place);
         config_faults_add(faults, false, place, bytes, load.bytes_count, error.text, "");
         goto out;
     }

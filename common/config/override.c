@@ -28,6 +28,13 @@ static bool ends_so(const char *path, const char *name, size_t count)
     return length == count || path[length - count - 1] == '.';
 }
 
+// Any of them may have been meant: config.min_clients, min_clients.
+static void offer_endings(struct nearest *near, const char *path)
+{
+    for (const char *at = path; at; at = strchr(at, '.'), at = at ? at + 1 : NULL)
+        nearest_offer(near, at, strlen(at));
+}
+
 static int find(const struct run_config *config, const char *name, size_t count, struct why *why,
                 const struct config_key **ret_key)
 {
@@ -41,9 +48,8 @@ static int find(const struct run_config *config, const char *name, size_t count,
     struct nearest near = { .wanted = wanted };
     for (size_t i = 0; i < schema->count; i++) {
         const struct config_key *key = &schema->keys[i];
-        const char *last = key->path + config_path_parent(key->path);
         if (!counts(key, config)) continue;
-        nearest_offer(&near, last + (*last == '.'), strlen(last + (*last == '.')));
+        offer_endings(&near, key->path);
         if (!ends_so(key->path, wanted, count)) continue;
         if (found)
             return why_set(why, FAULT_USAGE, "--set %s: %s or %s? Write more of it", wanted,

@@ -48,6 +48,26 @@ int source_of_data_config(const struct data_config *config, struct why *why,
     return 0;
 }
 
+static struct remote_source remote_of(const struct wire_data_source *source,
+                                      const struct hash *manifest_digest)
+{
+    return (struct remote_source){ .kind = source->kind == DATA_URL ? REMOTE_SINGLE_URL
+                                                                    : REMOTE_NUMBERED_FILES,
+                                   .url = source->where,
+                                   .mirror = source->mirror[0] ? source->mirror : NULL,
+                                   .manifest_digest = *manifest_digest,
+                                   .start_index = source->first,
+                                   .num_files = source->count,
+                                   .n_left_pad_zeros = source->digits };
+}
+
+int source_check_web(const struct wire_data_source *source, const struct hash *manifest_digest,
+                     struct why *why)
+{
+    const struct remote_source remote = remote_of(source, manifest_digest);
+    return remote_source_check(&remote, why);
+}
+
 int source_open(const struct wire_data_source *source, const struct samples_config *wanted,
                 const struct source_check *check, struct why *why, provider_t **ret_provider)
 {
@@ -64,13 +84,27 @@ int source_open(const struct wire_data_source *source, const struct samples_conf
     struct http_config http = HTTP_CONFIG_DEFAULT;
     http.refused = check->refused;
     http.arg = check->arg;
-    struct remote_source remote = { .kind = source->kind == DATA_URL ? REMOTE_SINGLE_URL
-                                                                     : REMOTE_NUMBERED_FILES,
-                                    .url = source->where,
-                                    .mirror = source->mirror[0] ? source->mirror : NULL,
-                                    .manifest_digest = check->manifest_digest,
-                                    .start_index = source->first,
-                                    .num_files = source->count,
-                                    .n_left_pad_zeros = source->digits };
+    const struct remote_source remote = remote_of(source, &check->manifest_digest);
     return provider_open_http(&remote, &http, &samples, why, ret_provider);
+}
+
+int source_open_folder(const struct wire_data_source *source, const struct samples_config *samples,
+                       const struct hash *pin, struct why *why, provider_t **ret_provider)
+{
+    provider_t *provider;
+    int rc = source_open(source, samples, NULL, why, &provider);
+    if (rc < 0) return rc;
+    const struct hash *digest = provider_digest(provider);
+    if (!digest)
+        rc = why_set(why, FAULT_NOT_FOUND,
+                     "%s has no " MANIFEST_NAME
+                     ", by which trainers check the samples; make it with "
+                     "`shoal manifest %s --token-bytes %u`",
+                     source->where, source->where, source->token_bytes);
+    else if (!hash_is_none(pin) && !hash_equal(digest, pin))
+        rc = why_set(why, FAULT_DIGEST, "%s is another dataset than [data] manifest_digest names",
+                     source->where);
+    if (rc == 0) *ret_provider = provider;
+    else provider_close(&provider);
+    return rc;
 }

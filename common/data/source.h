@@ -25,6 +25,16 @@ struct source_check {
     void *arg;
 };
 
+// What can be said of the addresses of a web server without asking it: FAULT_CONFIG, FAULT_RANGE.
+int source_check_web(const struct wire_data_source *source, const struct hash *manifest_digest,
+                     struct why *why);
+
+// Opens a folder and refuses what its reader could not use: no token file, a token size other than
+// the manifest's, no manifest (FAULT_NOT_FOUND), another manifest than `pin` (FAULT_DIGEST; all zero:
+// any). Data-providers, trainers and `shoal validate-config` open folders by it.
+int source_open_folder(const struct wire_data_source *source, const struct samples_config *samples,
+                       const struct hash *pin, struct why *why, provider_t **ret_provider);
+
 // Opens a folder or a web server. `samples` gives seq_len and vocab_size; the source gives the
 // width and the order of the tokens. `check` is read for a web server only. FAULT_UNSUPPORTED for a
 // Server: its tokens come from another actor.

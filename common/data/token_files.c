@@ -28,15 +28,20 @@ static bool has_manifest(const token_files_t *self) { return self->manifest.file
 
 // ---- open
 
-static int read_header(int fd, const char *path, uint64_t bytes, uint32_t token_bytes,
-                       struct why *why, struct npy *ret_npy)
+static int read_header(int fd, const char *path, uint64_t bytes, struct why *why,
+                       struct npy *ret_npy)
 {
     const size_t count = bytes < NPY_HEADER_MAX ? (size_t)bytes : NPY_HEADER_MAX;
     uint8_t header[NPY_HEADER_MAX];
-    struct npy npy;
     int rc = token_dir_read(fd, path, 0, count, header, why);
-    if (rc < 0) return rc;
-    rc = npy_parse(header, count, bytes, path, why, &npy);
+    return rc < 0 ? rc : npy_parse(header, count, bytes, path, why, ret_npy);
+}
+
+static int measure_npy(int fd, const char *path, uint64_t bytes, uint32_t token_bytes,
+                       struct why *why, struct npy *ret_npy)
+{
+    struct npy npy;
+    int rc = read_header(fd, path, bytes, why, &npy);
     if (rc < 0) return rc;
     if (npy.token_bytes != token_bytes)
         return why_set(why, FAULT_FORMAT,
@@ -51,7 +56,7 @@ static int read_header(int fd, const char *path, uint64_t bytes, uint32_t token_
 static int measure(int fd, const char *path, uint64_t bytes, uint32_t token_bytes, struct why *why,
                    struct npy *ret_npy)
 {
-    if (npy_is_name(path)) return read_header(fd, path, bytes, token_bytes, why, ret_npy);
+    if (npy_is_name(path)) return measure_npy(fd, path, bytes, token_bytes, why, ret_npy);
     if (bytes % token_bytes)
         return why_set(why, FAULT_FORMAT,
                        "%s has %" PRIu64 " bytes, which is not a multiple of the token"
@@ -65,7 +70,7 @@ static int add_path(token_files_t *self, const char *path, struct why *why)
 {
     int fd;
     uint64_t bytes;
-    struct npy npy;
+    struct npy npy = { 0 };
     int rc = token_dir_open(path, why, &fd, &bytes);
     if (rc < 0) return rc;
     const uint32_t file = self->samples.file_count;
@@ -162,6 +167,50 @@ void token_files_close(token_files_t **self_p)
     free(self->buffer);
     free(self);
     *self_p = NULL;
+}
+
+// ---- the width of a token
+
+// Of a file without a manifest: only a .npy file says it.
+static int width_of_file(const char *dir, const char *name, struct why *why, uint32_t *ret)
+{
+    int fd;
+    uint64_t bytes;
+    struct npy npy = { 0 };
+    if (!npy_is_name(name))
+        return why_set(why, FAULT_USAGE,
+                       "%s/%s: a token of it may have 2 or 4 bytes, and no " MANIFEST_NAME
+                       " says which; say --token-bytes 2 or --token-bytes 4",
+                       dir, name);
+    char *path = token_dir_path(dir, name);
+    int rc = path ? token_dir_open(path, why, &fd, &bytes)
+                  : why_set(why, FAULT_MEMORY, "a path in %s", dir);
+    if (rc == 0) {
+        rc = read_header(fd, path, bytes, why, &npy);
+        close(fd);
+    }
+    free(path);
+    *ret = npy.token_bytes;
+    return rc;
+}
+
+int token_files_width(const char *dir, struct why *why, uint32_t *ret_token_bytes)
+{
+    struct manifest manifest = { 0 };
+    struct token_dir list = { 0 };
+    uint32_t width = 0;
+    int rc = manifest_read(dir, why, &manifest);
+    if (rc == 0) {
+        *ret_token_bytes = manifest.token_bytes;
+        manifest_free(&manifest);
+        return 0;
+    }
+    if (rc == FAULT_NOT_FOUND) rc = token_dir_list(dir, why, &list);
+    for (uint32_t i = 0; rc == 0 && i < list.count; i++)
+        rc = width_of_file(dir, list.names[i], why, &width);
+    token_dir_free(&list);
+    if (rc == 0) *ret_token_bytes = width;
+    return rc;
 }
 
 uint64_t token_files_count(const token_files_t *self) { return self->samples.count; }

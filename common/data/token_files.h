@@ -28,6 +28,11 @@ int token_files_open(const char *dir, const struct samples_config *config, struc
                      token_files_t **ret_self);
 void token_files_close(token_files_t **self);
 
+// How many bytes a token of the folder has, 2 or 4: its manifest says it, or the headers of its
+// .npy files. FAULT_USAGE, with what to do, if nothing says it: both widths give token ids, and
+// only one of them those that were written. FAULT_FORMAT for a bad manifest or header.
+int token_files_width(const char *dir, struct why *why, uint32_t *ret_token_bytes);
+
 uint64_t token_files_count(const token_files_t *self); // Samples in one pass, 1 or more
 
 // The manifest's digest, which names the dataset; NULL if there is no manifest.

@@ -67,23 +67,6 @@ static void refuse_server(void *arg, const char *reason, const char *next)
     log_line(LOG_WARNING, "data.refused reason=\"%s\"; %s", reason, next);
 }
 
-static int open_folder(struct learner *self, const struct samples_config *samples, struct why *why)
-{
-    const struct wire_data_source *data = &self->config.data;
-    const struct hash *pin = &self->config.data_digest;
-    int rc = source_open(data, samples, NULL, why, &self->provider);
-    if (rc < 0) return rc;
-    const struct hash *digest = provider_digest(self->provider);
-    if (!digest)
-        return why_set(why, FAULT_NOT_FOUND,
-                       "%s has no " MANIFEST_NAME ", by which its bytes are "
-                       "checked; make it with `shoal manifest %s`",
-                       data->where, data->where);
-    if (hash_is_none(pin) || hash_equal(digest, pin)) return 0;
-    return why_set(why, FAULT_DIGEST, "%s is another dataset than [data] manifest_digest names",
-                   data->where);
-}
-
 static int open_web(struct learner *self, const struct samples_config *samples, struct why *why)
 {
     const struct source_check check = { .manifest_digest = self->config.data_digest,
@@ -119,9 +102,9 @@ static int open_source(struct learner *self, struct why *why)
     const struct samples_config samples = { .seq_len = self->config.seq_len,
                                             .vocab_size = self->shape.vocab,
                                             .token_bytes = data->token_bytes };
-    return data->kind == DATA_SERVER  ? open_client(self, &samples, why)
-           : data->kind == DATA_LOCAL ? open_folder(self, &samples, why)
-                                      : open_web(self, &samples, why);
+    if (data->kind == DATA_SERVER) return open_client(self, &samples, why);
+    if (data->kind != DATA_LOCAL) return open_web(self, &samples, why);
+    return source_open_folder(data, &samples, &self->config.data_digest, why, &self->provider);
 }
 
 // A web server that is down or lies is no fault yet: it is opened again when samples are wanted.

@@ -128,6 +128,13 @@ static int read_on(struct window *self, struct why *why)
     return decoder_read(self->decoder, self->tokens + at, self->count - at, 1, why, self->logits);
 }
 
+static bool is_end(const struct generate_options *options, uint32_t token)
+{
+    for (uint32_t i = 0; i < options->ends_count; i++)
+        if (options->ends[i] == token) return true;
+    return false;
+}
+
 static int run(struct window *self, const struct generate_options *options, uint32_t vocab,
                uint32_t end, struct why *why)
 {
@@ -135,16 +142,17 @@ static int run(struct window *self, const struct generate_options *options, uint
     int rc = 0;
     while (rc == 0 && self->count < end) {
         rc = read_on(self, why);
-        if (rc == 0)
-            self->tokens[self->count++] =
-                generate_choose(options, self->logits, vocab, self->room, &state);
+        if (rc < 0) break;
+        const uint32_t token = generate_choose(options, self->logits, vocab, self->room, &state);
+        if (is_end(options, token)) break;
+        self->tokens[self->count++] = token;
     }
     return rc;
 }
 
 int generate(decoder_t *decoder, const uint32_t *prompt, uint32_t prompt_count,
              const struct generate_options *options, uint32_t count, struct why *why,
-             uint32_t *ret_tokens)
+             uint32_t *ret_tokens, uint32_t *ret_count)
 {
     int rc = generate_check(options, why);
     if (rc < 0) return rc;
@@ -164,8 +172,10 @@ int generate(decoder_t *decoder, const uint32_t *prompt, uint32_t prompt_count,
         memcpy(self.tokens, prompt, prompt_count * sizeof *prompt);
         decoder_keep(decoder, prompt, prompt_count - 1);
         rc = run(&self, options, vocab, prompt_count + count, why);
-        if (rc == 0 && count > 0)
-            memcpy(ret_tokens, self.tokens + prompt_count, count * sizeof *ret_tokens);
+        const uint32_t said = self.count - prompt_count;
+        if (rc == 0 && said > 0)
+            memcpy(ret_tokens, self.tokens + prompt_count, said * sizeof *ret_tokens);
+        if (rc == 0 && ret_count) *ret_count = said;
     } else rc = why_set(why, FAULT_MEMORY, "a text of %" PRIu32 " tokens", count);
     free(self.tokens);
     free(self.logits);

@@ -15,9 +15,11 @@ enum { GENERATE_MAX = 1 << 20 }; // Tokens of prompt and of text, each
 
 struct generate_options {
     uint64_t seed;
-    float temperature; // 0: always the likeliest; else 0.01..10
-    uint32_t top_k;    // 0: all
-    float top_p;       // Above 0; 1: all
+    float temperature;    // 0: always the likeliest; else 0.01..10
+    uint32_t top_k;       // 0: all
+    float top_p;          // Above 0; 1: all
+    const uint32_t *ends; // Tokens that end a text, `ends_count` of them; borrowed
+    uint32_t ends_count;
 };
 
 // FAULT_RANGE with the option, its value and its range.
@@ -32,10 +34,11 @@ struct generate_candidate {
 uint32_t generate_choose(const struct generate_options *options, const float *logits,
                          uint32_t vocab, struct generate_candidate *room, uint64_t *state);
 
-// Writes `count` tokens that follow the prompt of 1 or more. What the decoder holds of the prompt's
+// Writes `count` tokens that follow the prompt of 1 or more; fewer if one of `ends` comes, which is
+// not among them. *ret_count, which may be NULL, is their number. What the decoder holds of the prompt's
 // beginning already is not read again. When its window is full, the older half is forgotten and
 // the newer half is read again: on average a token then costs about two tokens' work. FAULT_RANGE,
 // FAULT_NAN, FAULT_MEMORY.
 int generate(decoder_t *decoder, const uint32_t *prompt, uint32_t prompt_count,
              const struct generate_options *options, uint32_t count, struct why *why,
-             uint32_t *ret_tokens);
+             uint32_t *ret_tokens, uint32_t *ret_count);

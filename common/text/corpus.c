@@ -1,12 +1,20 @@
 // corpus -- opening lists every file with its size, folders sorted by name; a folder that links to
-// one above it is refused. Reading goes file by file. A JSON line is one document. Any other file
-// is read in units of 1 MiB: a longer document is cut where the owner's `cut` allows it; if there
-// is no such place, twice as much is read, up to CORPUS_UNIT_MAX.
+// one above it is refused. The end of a name says what is in a file:
+//
+//     .jsonl .ndjson   a record in each line          next_line
+//     .json            the same, or, if it begins with '[', an array of records    next_element
+//     else             one document                   next_text
+//
+// Reading goes file by file. A record is one document. A text is read in units of 1 MiB: a longer
+// document is cut where the owner's `cut` allows it; if there is no such place, twice as much is
+// read, up to CORPUS_UNIT_MAX. The buffer has one byte more than is asked for, unless the file has
+// ended: so the end is known when the last byte is taken.
 
 #include "common/text/corpus.h"
 #include "common/base/ensure.h"
 #include "common/base/strict_json.h"
 #include "common/data/token_dir.h"
+#include "common/text/text_file.h"
 #include "common/text/unicode.h"
 #include <errno.h>
 #include <fts.h>
@@ -14,9 +22,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { JSON_DEPTH_MAX = 64, JSON_VALUES_MAX = 1 << 20, PLACE_MAX = 400, FIRST_READ = 1 << 16 };
+enum { FIELDS_MAX = 400 };
+
+enum format { TEXT, LINES, MAYBE_ARRAY, ARRAY_BEGUN, ARRAY, BEHIND_ARRAY };
+
+static const struct {
+    const char *end;
+    enum format format;
+} formats[] = { { ".jsonl", LINES }, { ".ndjson", LINES }, { ".json", MAYBE_ARRAY } };
+
+// Neither text nor records, and a byte tokenizer would take them without a word.
+static const char *const foreign[] = { ".tar", ".tgz", ".zip", ".bz2", ".xz", ".7z", ".parquet" };
 
 struct source {
     char *path;
@@ -28,16 +48,34 @@ struct corpus {
     struct source *sources;
     size_t sources_count, sources_room, next;
     uint64_t bytes, bytes_read;
-    int fd; // Of sources[next - 1]; -1: none is open
-    bool is_jsonl, begins;
-    uint64_t left, line; // left: bytes of the file that are not read yet
-    uint8_t *buffer;     // Read and not taken: [taken, have)
+    text_file_t *file; // sources[next - 1]; NULL: none is open
+    enum format format;
+    bool begins;               // The next unit is the first of its document
+    bool ended;                // All of the file is in the buffer or taken
+    bool forgets;              // The rest of a line that is too long
+    bool any;                  // There was a unit
+    uint64_t offset, line;     // Of buffer[taken], in the text of the file; line: of the record
+    uint64_t records, skipped; // So far; skipped: the bad ones
+    uint64_t text_bytes;       // Of all units so far
+    uint8_t *buffer;           // Read and not taken: [taken, have)
     size_t taken, have, room;
     struct corpus_unit units[CORPUS_BATCH_UNITS];
     size_t units_count;
 };
 
 // ---- the files
+
+// The end of the name, without that of a compressed file.
+static bool is_named(const char *path, const char *end)
+{
+    const size_t count = text_file_name(path), tail = strlen(end);
+    return count > tail && strncasecmp(path + count - tail, end, tail) == 0;
+}
+
+static int is_empty(const char *path, struct why *why)
+{
+    return why_set(why, FAULT_FORMAT, "%s is empty; refused", path);
+}
 
 static int add_source(corpus_t *self, const char *path, struct why *why)
 {
@@ -46,7 +84,13 @@ static int add_source(corpus_t *self, const char *path, struct why *why)
     int rc = token_dir_open(path, why, &fd, &bytes);
     if (rc < 0) return rc;
     close(fd);
-    if (bytes == 0) return why_set(why, FAULT_FORMAT, "%s is empty; refused", path);
+    if (bytes == 0) return is_empty(path, why);
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (is_named(path, foreign[i]))
+            return why_set(why, FAULT_UNSUPPORTED,
+                           "%s: *%s is not read; text, .jsonl, .ndjson and .json are, also as .gz "
+                           "and .zst",
+                           path, foreign[i]);
     if (self->sources_count == CORPUS_FILES_MAX)
         return why_set(why, FAULT_LIMIT, "more than %d files", CORPUS_FILES_MAX);
     if (self->sources_count == self->sources_room) {
@@ -106,7 +150,6 @@ int corpus_open(const char *const *paths, size_t count, const struct corpus_opti
     corpus_t *self = calloc(1, sizeof *self);
     if (!self) return why_set(why, FAULT_MEMORY, "a corpus");
     self->options = *options;
-    self->fd = -1;
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < count; i++) rc = add_path(self, paths[i], why);
     if (rc < 0) corpus_close(&self);
@@ -126,7 +169,7 @@ void corpus_close(corpus_t **self_p)
     if (!self) return;
     free_units(self);
     for (size_t i = 0; i < self->sources_count; i++) free(self->sources[i].path);
-    if (self->fd >= 0) close(self->fd);
+    text_file_close(&self->file);
     free(self->sources);
     free(self->buffer);
     free(self);
@@ -135,7 +178,16 @@ void corpus_close(corpus_t **self_p)
 
 uint64_t corpus_bytes(const corpus_t *self) { return self->bytes; }
 
-uint64_t corpus_bytes_read(const corpus_t *self) { return self->bytes_read; }
+uint64_t corpus_bytes_read(const corpus_t *self)
+{
+    return self->bytes_read + (self->file ? text_file_consumed(self->file) : 0);
+}
+
+uint64_t corpus_text_bytes(const corpus_t *self) { return self->text_bytes; }
+
+uint64_t corpus_records(const corpus_t *self) { return self->records; }
+
+uint64_t corpus_skipped(const corpus_t *self) { return self->skipped; }
 
 // ---- reading
 
@@ -146,49 +198,55 @@ static const struct source *source_of(const corpus_t *self)
 
 static int open_next(corpus_t *self, struct why *why)
 {
-    uint64_t bytes;
     const struct source *source = &self->sources[self->next];
-    int rc = token_dir_open(source->path, why, &self->fd, &bytes);
+    int rc = text_file_open(source->path, source->bytes, why, &self->file);
     if (rc < 0) return rc;
-    const size_t length = strlen(source->path);
     self->next++;
-    self->is_jsonl = length > 6 && strcmp(source->path + length - 6, ".jsonl") == 0;
+    self->format = TEXT;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (is_named(source->path, formats[i].end)) self->format = formats[i].format;
     self->begins = true;
-    self->left = source->bytes; // Bytes appended since the listing are not read
+    self->ended = self->forgets = false;
     self->taken = self->have = 0;
-    self->line = 0;
+    self->offset = self->line = 0;
     return 0;
 }
 
 static void end_source(corpus_t *self)
 {
-    close(self->fd);
-    self->fd = -1;
+    self->bytes_read += text_file_consumed(self->file);
+    text_file_close(&self->file);
 }
 
-// Reads on until the buffer has `want` bytes that are not taken yet, or the file ends.
+// Reads on until the buffer has more than `want` bytes that are not taken yet, or the file ends.
 static int fill(corpus_t *self, size_t want, struct why *why)
 {
-    const struct source *source = source_of(self);
     const size_t waiting = self->have - self->taken;
-    if (waiting >= want || self->left == 0) return 0;
+    if (waiting > want || self->ended) return 0;
     if (waiting) memmove(self->buffer, self->buffer + self->taken, waiting);
     self->taken = 0;
     self->have = waiting;
-    if (self->room < want) {
-        self->room = want;
+    if (self->room <= want) {
+        self->room = want + 1;
         self->buffer = realloc(self->buffer, self->room);
         ensure(self->buffer);
     }
-    const uint64_t room = self->room - self->have;
-    const size_t step = self->left < room ? (size_t)self->left : (size_t)room;
-    int rc = token_dir_read(self->fd, source->path, source->bytes - self->left, step,
-                            self->buffer + self->have, why);
-    if (rc < 0) return rc;
-    self->have += step;
-    self->left -= step;
-    self->bytes_read += step;
+    while (self->have <= want) {
+        size_t got;
+        int rc = text_file_read(self->file, self->buffer + self->have, self->room - self->have, why,
+                                &got);
+        if (rc < 0) return rc;
+        self->have += got;
+        self->ended = got == 0;
+        if (self->ended) break;
+    }
     return 0;
+}
+
+static void take(corpus_t *self, size_t count)
+{
+    self->taken += count;
+    self->offset += count;
 }
 
 static int add_unit(corpus_t *self, const uint8_t *text, size_t count, bool ends, struct why *why)
@@ -200,11 +258,12 @@ static int add_unit(corpus_t *self, const uint8_t *text, size_t count, bool ends
                                   .ends = ends,
                                   .begins = self->begins,
                                   .path = source->path,
+                                  .offset = self->offset,
                                   .line = self->line };
-    unit->offset = source->bytes - self->left - (self->have - self->taken);
     if (!unit->text) return why_set(why, FAULT_MEMORY, "%zu bytes of %s", count, source->path);
     memcpy(unit->text, text, count);
     self->begins = ends;
+    self->text_bytes += count;
     self->units_count++;
     return 0;
 }
@@ -217,12 +276,13 @@ static int next_text(corpus_t *self, struct why *why)
         if (rc < 0) return rc;
         const uint8_t *text = self->buffer + self->taken;
         const size_t waiting = self->have - self->taken;
-        const bool ends = self->left == 0 && waiting <= CORPUS_UNIT_MAX;
+        if (waiting == 0) return is_empty(source_of(self)->path, why); // When decompressed
+        const bool ends = self->ended && waiting <= CORPUS_UNIT_MAX;
         const size_t count =
-            ends ? waiting : self->options.cut(self->options.context, text, waiting);
+            ends ? waiting : self->options.cut(self->options.context, text, waiting - 1);
         if (count) {
             rc = add_unit(self, text, count, ends, why);
-            self->taken += count;
+            take(self, count);
             if (ends) end_source(self);
             return rc;
         }
@@ -231,8 +291,7 @@ static int next_text(corpus_t *self, struct why *why)
                            "%s: the %d MiB from byte %" PRIu64 " on have no place "
                            "where this tokenizer can cut a document (a letter before a "
                            "line feed); split the file",
-                           source_of(self)->path, CORPUS_UNIT_MAX >> 20,
-                           source_of(self)->bytes - self->left - waiting);
+                           source_of(self)->path, CORPUS_UNIT_MAX >> 20, self->offset);
     }
 }
 
@@ -243,46 +302,234 @@ static bool is_blank(const uint8_t *text, size_t count)
     return at == count;
 }
 
-static int take_line(corpus_t *self, const uint8_t *text, size_t count, struct why *why)
+static void say_too(struct why *why, const char *text)
+{
+    const size_t count = strlen(why->text);
+    snprintf(why->text + count, sizeof why->text - count, "%s", text);
+}
+
+// A record that cannot be used: a fault with what to do, or told and passed over.
+static int pass_over(corpus_t *self, int fault, struct why *why)
+{
+    if (fault == FAULT_MEMORY) return fault;
+    self->skipped++;
+    if (!self->options.skip) say_too(why, "; --skip-bad passes over such records");
+    else self->options.skip(self->options.skip_context, why->text);
+    return self->options.skip ? 0 : fault;
+}
+
+// What is there in place of the field, and, if no record has had it so far, what it may be called:
+// the longest text.
+static int no_field(const corpus_t *self, const json_t *record, const char *place, struct why *why)
+{
+    char fields[FIELDS_MAX] = "", shown[STRICT_JSON_SHOWN];
+    const char *key, *longest = NULL;
+    const json_t *value = json_object_get(record, self->options.field);
+    json_t *other;
+    size_t length = 0, most = 0;
+    if (value)
+        return why_set(why, FAULT_FORMAT, "%s: the field '%s' is %s, not a text", place,
+                       self->options.field, strict_json_kind(value));
+    json_object_foreach((json_t *)record, key, other)
+    {
+        if (length + STRICT_JSON_SHOWN < sizeof fields)
+            length += (size_t)sprintf(fields + length, "%s%s", length ? ", " : "",
+                                      strict_json_shown(key, shown));
+        if (!json_is_string(other) || json_string_length(other) < most) continue;
+        most = json_string_length(other);
+        longest = key;
+    }
+    if (self->records > self->skipped + 1 || !longest)
+        return why_set(why, FAULT_FORMAT, "%s: no field '%s'; the record has %s%s", place,
+                       self->options.field, length ? "the fields " : "none", fields);
+    return why_set(why, FAULT_FORMAT,
+                   "%s: no field '%s'; line %" PRIu64 " has the fields %s: use --jsonl-field %s",
+                   place, self->options.field, self->line, fields,
+                   strict_json_shown(longest, shown));
+}
+
+static int take_record(corpus_t *self, const uint8_t *text, size_t count, struct why *why)
 {
     char place[PLACE_MAX];
-    json_t *root;
+    json_t *record;
     snprintf(place, sizeof place, "%s:%" PRIu64, source_of(self)->path, self->line);
-    if (is_blank(text, count)) return 0;
-    int rc = strict_json_parse(place, (const char *)text, count, JSON_DEPTH_MAX, JSON_VALUES_MAX,
-                               why, &root);
-    if (rc < 0) return rc;
-    const json_t *value = json_object_get(root, self->options.field);
+    self->records++;
+    int rc = strict_json_parse_record(place, (const char *)text, count, JSON_DEPTH_MAX,
+                                      JSON_VALUES_MAX, why, &record);
+    if (rc < 0 && self->format == MAYBE_ARRAY)
+        say_too(why, "; a .json file has an array of records, or a record in each line");
+    if (rc < 0) return pass_over(self, rc, why);
+    const json_t *value = json_object_get(record, self->options.field);
     if (json_is_string(value))
         rc = add_unit(self, (const uint8_t *)json_string_value(value), json_string_length(value),
                       true, why);
-    else
-        rc = why_set(why, FAULT_FORMAT, "%s: the field '%s' is %s; refused", place,
-                     self->options.field, value ? "not a text" : "missing");
-    json_decref(root);
+    else rc = pass_over(self, no_field(self, record, place, why), why);
+    json_decref(record);
     return rc;
+}
+
+// Instead of a record there is something that ends it for the reader.
+static int broken(corpus_t *self, const char *what, int fault, struct why *why)
+{
+    self->records++;
+    return pass_over(
+        self, why_set(why, fault, "%s:%" PRIu64 ": %s", source_of(self)->path, self->line, what),
+        why);
+}
+
+// ---- lines
+
+// The rest of a line that is too long is read and forgotten.
+static void forget_line(corpus_t *self, const uint8_t *text, const uint8_t *end)
+{
+    take(self, end ? (size_t)(end - text) + 1 : self->have - self->taken);
+    self->forgets = !end;
 }
 
 static int next_line(corpus_t *self, struct why *why)
 {
-    const uint8_t *end = NULL;
-    for (size_t want = FIRST_READ;; want *= 2) {
-        int rc = fill(self, want, why);
+    int rc = 0;
+    for (size_t want = FIRST_READ; rc == 0; want *= 2) {
+        rc = fill(self, want, why);
         if (rc < 0) return rc;
         const uint8_t *text = self->buffer + self->taken;
         const size_t waiting = self->have - self->taken;
-        end = memchr(text, '\n', waiting);
-        if (!end && self->left > 0 && want < CORPUS_UNIT_MAX) continue;
+        const uint8_t *end = memchr(text, '\n', waiting);
         const size_t count = end ? (size_t)(end - text) + 1 : waiting;
-        self->line++;
-        if (!end && self->left > 0)
-            return why_set(why, FAULT_LIMIT, "%s:%" PRIu64 ": a line above %d MiB; refused",
-                           source_of(self)->path, self->line, CORPUS_UNIT_MAX >> 20);
-        rc = take_line(self, text, count, why);
-        self->taken += count;
-        if (self->taken == self->have && self->left == 0) end_source(self);
-        return rc;
+        if (!self->forgets && !end && !self->ended && want < CORPUS_UNIT_MAX) continue;
+        if (self->forgets) {
+            forget_line(self, text, end);
+        } else if (!end && !self->ended) {
+            self->line++;
+            forget_line(self, text, NULL);
+            rc = broken(self, "a line above 64 MiB", FAULT_LIMIT, why);
+        } else {
+            self->line++;
+            if (!is_blank(text, count)) rc = take_record(self, text, count, why);
+            take(self, count);
+        }
+        break;
     }
+    if (self->taken == self->have && self->ended) end_source(self);
+    return rc;
+}
+
+// ---- an array
+
+static uint64_t lines_in(const uint8_t *text, size_t count)
+{
+    uint64_t lines = 0;
+    for (size_t i = 0; i < count; i++) lines += text[i] == '\n';
+    return lines;
+}
+
+static size_t blank_before(const uint8_t *text, size_t count)
+{
+    size_t at = 0;
+    while (at < count && is_blank(text + at, 1)) at++;
+    return at;
+}
+
+// Where an array's element ends: at the comma or bracket behind it. `count`: not there yet.
+static size_t element_end(const uint8_t *text, size_t count)
+{
+    size_t depth = 0, at = 0;
+    bool quoted = false;
+    for (; at < count; at++) {
+        const uint8_t c = text[at];
+        if (quoted) {
+            if (c == '\\') at++;
+            else if (c == '"') quoted = false;
+        } else if (c == '"') {
+            quoted = true;
+        } else if (c == '{' || c == '[') {
+            depth++;
+        } else if (depth == 0 && (c == ',' || c == ']')) {
+            return at;
+        } else if (depth > 0 && (c == '}' || c == ']')) {
+            depth--;
+        }
+    }
+    return count;
+}
+
+// Takes white space, and counts its lines. Then there is another byte, or the file has ended.
+static int pass_blank(corpus_t *self, struct why *why)
+{
+    for (;;) {
+        int rc = fill(self, FIRST_READ, why);
+        if (rc < 0) return rc;
+        const uint8_t *text = self->buffer + self->taken;
+        const size_t waiting = self->have - self->taken, count = blank_before(text, waiting);
+        self->line += lines_in(text, count);
+        take(self, count);
+        if (count < waiting || self->ended) return 0;
+    }
+}
+
+// A .json file is an array if it begins with a bracket. The lines of an array count from 1; those
+// of records in lines before each of them.
+static int look_for_array(corpus_t *self, struct why *why)
+{
+    int rc = pass_blank(self, why);
+    if (rc < 0) return rc;
+    if (self->taken == self->have) return is_empty(source_of(self)->path, why);
+    if (self->buffer[self->taken] != '[') return next_line(self, why);
+    self->format = ARRAY_BEGUN;
+    self->line++;
+    take(self, 1);
+    return 0;
+}
+
+static int next_element(corpus_t *self, struct why *why)
+{
+    int rc = pass_blank(self, why);
+    for (size_t want = FIRST_READ; rc == 0; want *= 2) {
+        rc = fill(self, want, why);
+        if (rc < 0) return rc;
+        const uint8_t *text = self->buffer + self->taken;
+        const size_t waiting = self->have - self->taken, count = element_end(text, waiting);
+        if (count >= waiting && !self->ended && want < CORPUS_UNIT_MAX) continue;
+        if (count >= waiting) {
+            rc = broken(self,
+                        self->ended ? "the array does not end behind this"
+                                    : "a record above 64 MiB; the rest of the file is left",
+                        self->ended ? FAULT_FORMAT : FAULT_LIMIT, why);
+            end_source(self);
+            return rc;
+        }
+        const bool closes = text[count] == ']';
+        if (count > 0) rc = take_record(self, text, count, why);
+        else if (!closes || self->format != ARRAY_BEGUN)
+            rc = broken(self, "no record between two commas", FAULT_FORMAT, why);
+        self->format = closes ? BEHIND_ARRAY : ARRAY;
+        self->line += lines_in(text, count);
+        take(self, count + 1);
+        break;
+    }
+    return rc;
+}
+
+static int pass_behind_array(corpus_t *self, struct why *why)
+{
+    int rc = pass_blank(self, why);
+    if (rc == 0 && self->taken < self->have)
+        rc = broken(self, "more behind the end of the array", FAULT_FORMAT, why);
+    end_source(self);
+    return rc;
+}
+
+static int next_piece(corpus_t *self, struct why *why)
+{
+    switch (self->format) {
+    case TEXT: return next_text(self, why);
+    case LINES: return next_line(self, why);
+    case MAYBE_ARRAY: return self->line ? next_line(self, why) : look_for_array(self, why);
+    case ARRAY_BEGUN:
+    case ARRAY: return next_element(self, why);
+    case BEHIND_ARRAY: return pass_behind_array(self, why);
+    }
+    return 0;
 }
 
 int corpus_next(corpus_t *self, struct why *why, const struct corpus_unit **ret_units,
@@ -293,12 +540,15 @@ int corpus_next(corpus_t *self, struct why *why, const struct corpus_unit **ret_
     free_units(self);
     while (rc == 0 && bytes < CORPUS_BATCH_BYTES && self->units_count < CORPUS_BATCH_UNITS) {
         const size_t before = self->units_count;
-        if (self->fd < 0 && self->next == self->sources_count) break;
-        if (self->fd < 0) rc = open_next(self, why);
-        if (rc == 0) rc = self->is_jsonl ? next_line(self, why) : next_text(self, why);
+        if (!self->file && self->next == self->sources_count) break;
+        if (!self->file) rc = open_next(self, why);
+        if (rc == 0) rc = next_piece(self, why);
         if (rc == 0 && self->units_count > before) bytes += self->units[before].count;
     }
+    if (rc == 0 && self->units_count == 0 && self->skipped && !self->any)
+        rc = why_set(why, FAULT_FORMAT, "all %" PRIu64 " records are bad", self->skipped);
     if (rc < 0) return rc;
+    self->any |= self->units_count > 0;
     *ret_units = self->units;
     *ret_count = self->units_count;
     return 0;
@@ -315,4 +565,9 @@ int corpus_check(const struct corpus_unit *unit, struct why *why)
                    "%s: the byte 0x%02x at %" PRIu64 " is not valid UTF-8; "
                    "refused",
                    unit->path, unit->text[valid], unit->offset + valid);
+}
+
+int corpus_skip(corpus_t *self, const struct corpus_unit *unit, int fault, struct why *why)
+{
+    return unit->line && fault != FAULT_MEMORY ? pass_over(self, fault, why) : fault;
 }

@@ -10,6 +10,7 @@
 #include "common/data/token_dir.h"
 #include "common/text/tokenizer_json.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -161,15 +162,19 @@ static int write_manifest(const char *folder, uint32_t token_bytes, struct why *
 static int check_length(const text_tokens_t *self, const struct text_counts *counts,
                         struct why *why)
 {
-    const uint64_t tokens = self->tokens;
+    const uint64_t tokens = self->tokens, block = self->config.block_tokens;
+    const uint64_t every = tokens ? (tokens - 1) / block + 1 : 0; // The largest that would do
+    char smaller[60] = "";
     if (self->config.no_heldout && counts->train == 0)
         return why_set(why, FAULT_RANGE, "the text has no tokens");
     if (self->config.no_heldout || counts->heldout > 0) return 0;
+    if (every >= 2) snprintf(smaller, sizeof smaller, ", or --heldout-every %" PRIu64, every);
     return why_set(why, FAULT_RANGE,
-                   "the text has %" PRIu64 " tokens; to hold one block of %u out of "
-                   "every %u it needs more than %" PRIu64,
-                   tokens, self->config.block_tokens, self->config.heldout_every,
-                   (uint64_t)self->config.block_tokens * (self->config.heldout_every - 1));
+                   "the text has %" PRIu64 " tokens; to hold one block of %" PRIu64 " out of "
+                   "every %u it needs more than %" PRIu64
+                   ": add text%s, or --heldout-every 0 to hold nothing out",
+                   tokens, block, self->config.heldout_every,
+                   block * (self->config.heldout_every - 1), smaller);
 }
 
 int text_tokens_finish(text_tokens_t *self, struct why *why, struct text_counts *ret_counts)
@@ -188,33 +193,30 @@ int text_tokens_finish(text_tokens_t *self, struct why *why, struct text_counts 
     return rc;
 }
 
-// ---- whole files
+// ---- whole corpora
 
-static int add_file(text_tokens_t *self, const char *path, struct why *why)
+static int add_all(text_tokens_t *self, corpus_t *corpus, struct why *why)
 {
-    int fd;
-    uint64_t bytes;
-    uint8_t chunk[CHUNK];
-    int rc = token_dir_open(path, why, &fd, &bytes);
-    if (rc < 0) return rc;
-    for (uint64_t at = 0; rc == 0 && at < bytes;) {
-        const size_t step = bytes - at < CHUNK ? (size_t)(bytes - at) : CHUNK;
-        rc = token_dir_read(fd, path, at, step, chunk, why);
-        if (rc == 0) rc = text_tokens_add(self, chunk, step, why);
-        at += step;
+    const struct corpus_unit *units;
+    size_t count = 1;
+    int rc = 0;
+    while (rc == 0 && count > 0) {
+        rc = corpus_next(corpus, why, &units, &count);
+        for (size_t i = 0; rc == 0 && i < count; i++) {
+            rc = text_tokens_add(self, units[i].text, units[i].count, why);
+            if (rc == 0 && units[i].line) rc = text_tokens_add(self, "\n", 1, why);
+        }
     }
-    close(fd);
     return rc;
 }
 
-int text_tokens_convert(const char *const *paths, size_t count, const char *dir,
-                        const struct text_config *config, struct why *why,
-                        struct text_counts *ret_counts)
+int text_tokens_convert(corpus_t *corpus, const char *dir, const struct text_config *config,
+                        struct why *why, struct text_counts *ret_counts)
 {
     text_tokens_t *self;
     int rc = text_tokens_new(dir, config, why, &self);
     if (rc < 0) return rc;
-    for (size_t i = 0; rc == 0 && i < count; i++) rc = add_file(self, paths[i], why);
+    rc = add_all(self, corpus, why);
     if (rc == 0) rc = text_tokens_finish(self, why, ret_counts);
     text_tokens_destroy(&self);
     return rc;

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "common/base/fault.h"
+#include "common/text/corpus.h"
 
 enum { TEXT_BLOCK_TOKENS = 16384, TEXT_HELDOUT_EVERY = 20 };
 
@@ -59,11 +60,10 @@ int text_tokens_finish(text_tokens_t *self, struct why *why, struct text_counts 
 // Without a finish before it, only the folders remain.
 void text_tokens_destroy(text_tokens_t **self);
 
-// The whole of it, for text files and the tokenizer of bytes: their bytes, one after the other, in
-// the order given.
-int text_tokens_convert(const char *const *paths, size_t count, const char *dir,
-                        const struct text_config *config, struct why *why,
-                        struct text_counts *ret_counts);
+// The whole of it, for the tokenizer of bytes: the texts of a corpus, one after the other, with a
+// line feed behind each record.
+int text_tokens_convert(corpus_t *corpus, const char *dir, const struct text_config *config,
+                        struct why *why, struct text_counts *ret_counts);
 
 // Reads a file of byte tokens back as bytes; the caller frees them. FAULT_LIMIT above `bytes_max`
 // tokens, FAULT_RANGE for a token above 255.

@@ -97,7 +97,7 @@ int main(int argc, char **argv)
     pid_t broker = start((const char *[]){ broker_path, "-i", key, "-s", port, NULL }, &broker_err);
     bool ok = wait_for(broker_err, "broker.ready");
     pid_t coordinator =
-        start((const char *[]){ coordinator_path, "-i", key, "--state", state, "-p", port,
+        start((const char *[]){ coordinator_path, "-i", key, "--state", state, "-s", port,
                                 "--server-key", hex, "--state-dir", ledger, NULL },
               &coordinator_err);
     ok = ok && wait_for(coordinator_err, "broker.welcome");

@@ -209,21 +209,34 @@ static bool read_units(corpus_t *corpus, bool is_json, const uint8_t *bytes, siz
     return valid;
 }
 
-// 'j' lines of JSON; else a text.
+static void count_skip(void *context, const char *text)
+{
+    ensure(text[0]);
+    ++*(uint64_t *)context;
+}
+
+// 'j' lines of JSON, 'a' perhaps an array; 's' and 'A' the same with bad ones passed over; else a
+// text.
 bool corpus_fuzz_check(const uint8_t *bytes, size_t count)
 {
-    static const struct corpus_options options = { .field = "text", .cut = cut_anywhere };
+    struct corpus_options options = { .field = "text", .cut = cut_anywhere };
     struct why why = { 0 };
     corpus_t *corpus;
+    uint64_t skipped = 0;
     char path[512];
     const char *paths[] = { path };
     if (count == 0) return false;
-    const bool is_json = bytes[0] == 'j';
-    const char *name = is_json ? "corpus.jsonl" : "corpus.txt";
+    const bool is_array = bytes[0] == 'a' || bytes[0] == 'A';
+    const bool is_json = is_array || bytes[0] == 'j' || bytes[0] == 's';
+    if (bytes[0] == 's' || bytes[0] == 'A')
+        options.skip = count_skip, options.skip_context = &skipped;
+    const char *name = is_array ? "corpus.json" : is_json ? "corpus.jsonl" : "corpus.txt";
     scratch_put(name, bytes + 1, count - 1);
     snprintf(path, sizeof path, "%s", scratch_path(name));
     if (corpus_open(paths, 1, &options, &why, &corpus) < 0) return refused(&why);
     const bool accepted = read_units(corpus, is_json, bytes + 1, count - 1);
+    ensure(skipped <= corpus_skipped(corpus) && corpus_skipped(corpus) <= corpus_records(corpus));
+    ensure(!options.skip || skipped == corpus_skipped(corpus));
     corpus_close(&corpus);
     return accepted;
 }
@@ -232,8 +245,15 @@ void corpus_fuzz_write_seeds(const char *folder)
 {
     static const char *const seeds[] = {
         "tA text.\nOf two lines: é世\n",
-        "j{\"text\":\"one\"}\n\n{\"text\":\"\\u00e9\\n\",\"n\":1}\n{\"text\":\"\"}"
+        "j{\"text\":\"one\"}\n\n{\"text\":\"\\u00e9\\n\",\"n\":1}\n{\"text\":\"\"}",
+        "s{\"text\":\"one\\u0000\"}\n[]\n{\"text\":\"\\ud800\"}\n{\"txt\":\"two\"}\n{\"text\":null}"
+        "\n",
+        "a\n[{\"text\":\"o,]\\\"ne\"},\n {\"id\":[1,{}],\"text\":\"two\"} ]\n",
+        "A[{\"text\":\"one\"},7,,{\"txt\":[\"]\"]},{\"text\":\"two\"}"
     };
     fuzz_write_seed(folder, "accepted-text", seeds[0], strlen(seeds[0]));
     fuzz_write_seed(folder, "accepted-lines", seeds[1], strlen(seeds[1]));
+    fuzz_write_seed(folder, "accepted-skips", seeds[2], strlen(seeds[2]));
+    fuzz_write_seed(folder, "accepted-array", seeds[3], strlen(seeds[3]));
+    fuzz_write_seed(folder, "accepted-array-skips", seeds[4], strlen(seeds[4]));
 }

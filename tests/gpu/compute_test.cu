@@ -135,7 +135,7 @@ static void test_words()
     check_say(compute_find("tpu", &why, &found) == FAULT_USAGE, "another word: %s", why.text);
     const int rc = compute_find("cuda", &why, &found), rc_auto = compute_find("auto", &why, &found);
     check_say(rc == 0 ? found.kind == COMPUTE_CUDA
-                      : rc == FAULT_UNREACHABLE && rc_auto == 0 && found.kind == COMPUTE_CPU,
+                      : rc == FAULT_UNAVAILABLE && rc_auto == 0 && found.kind == COMPUTE_CPU,
               "auto: %s", found.text);
 }
 

@@ -56,7 +56,7 @@ until_ctrl_c()                          # a command
 }
 beside_the_demo()
 {
-    "$B/bin/shoal" testnet start -n 4 -c "$work/endless" --state-dir build/demo/run >"$work/beside" 2>&1 &
+    "$B/bin/shoal" testnet start --num-clients 4 -c "$work/endless" --state-dir build/demo/run >"$work/beside" 2>&1 &
     beside=$!
     until_said "$work/beside" "step [1-9]"
 }

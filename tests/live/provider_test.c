@@ -68,7 +68,8 @@ static void a_liar_is_named_and_another_is_asked(void **state)
     shell(bed, "cp -r data other && printf x | dd of=other/text.bin bs=1 seek=777 conv=notrunc 2>&1"
                " && rm other/manifest.json && sed 's/\"data\"/\"other\"/' data.toml > other.toml");
     char manifest[600];
-    snprintf(manifest, sizeof manifest, "%s/shoal manifest other > /dev/null", bed->bin);
+    snprintf(manifest, sizeof manifest, "%s/shoal manifest other --token-bytes 2 > /dev/null",
+             bed->bin);
     shell(bed, manifest);
     testbed_write_key(bed, "data-provider3");
     testbed_start_with(bed, "data-provider3",

@@ -175,7 +175,7 @@ sample=$tree$prefix/share/shoal/demo
 sed 's/^standalone = false/standalone = true/' "$sample/state.toml" >"$conf/demo/state.toml"
 cp "$sample/data.toml" "$conf/demo/"
 head -c 262144 /dev/zero >"$conf/demo/data/train/text.bin"
-"$tree$prefix/bin/shoal" manifest "$conf/demo/data/train" >"$work/manifest" 2>&1 || { echo "not ok 1 - a manifest is made"; sed 's/^/# | /' "$work/manifest"; exit 1; }
+"$tree$prefix/bin/shoal" manifest "$conf/demo/data/train" --token-bytes 2 >"$work/manifest" 2>&1 || { echo "not ok 1 - a manifest is made"; sed 's/^/# | /' "$work/manifest"; exit 1; }
 cat >"$conf/demo/model/config.json" <<'JSON'
 { "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 256,
   "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 2,

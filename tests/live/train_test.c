@@ -287,6 +287,31 @@ static void seeds_are_what_they_say(void **state)
     }
     assert_string_equal(digest[0], digest[1]);
     assert_string_not_equal(digest[0], digest[2]);
+    // Files named by --data are shuffled, unless a flag says otherwise
+    expect(TRAIN "--no-checkpoint", 0, digest[0]);
+    assert_non_null(strstr(output, "order of the samples: shuffled, seed 0; --no-shuffle"));
+    expect(TRAIN "--no-checkpoint --no-shuffle", 0, "order of the samples: that of the files\n");
+    assert_null(strstr(output, digest[0]));
+    assert_null(strstr(output, digest[2]));
+}
+
+// Without --data the files say the order: a data.toml its seed, a folder of state.toml none.
+static void the_order_is_that_of_the_files_named(void **state)
+{
+    char command[1024];
+    (void)state;
+    snprintf(command, sizeof command,
+             "cp config/demo/*.toml '%s' && sed 's#^Server = .*#Local = \"data/train\"#' "
+             "config/demo/state.toml > '%s/local.toml'",
+             folder, folder);
+    assert_int_equal(system(command), 0);
+    expect("train @/state.toml --model @/model --data-config @/data.toml --steps 1 --no-checkpoint",
+           0, "order of the samples: shuffled, as ");
+    expect("train @/state.toml --model @/model --data-config @/data.toml --steps 1 "
+           "--no-checkpoint --no-shuffle",
+           0, "order of the samples: that of the files\n");
+    expect("train @/local.toml --model @/model --steps 1 --no-checkpoint", 0,
+           "order of the samples: that of the files, as in a run by ");
 }
 
 // What state.toml pins and names must fit; what a flag names is meant.
@@ -343,6 +368,27 @@ static void settings_of_the_file_stay(void **state)
     }
 }
 
+// Token files that come from elsewhere, without a manifest.
+static void the_width_of_a_token_is_not_guessed(void **state)
+{
+    char command[1024], digest[80];
+    (void)state;
+    expect(TRAIN "--no-checkpoint", 0, "digest");
+    snprintf(digest, sizeof digest, "%s", word_after("digest "));
+    snprintf(command, sizeof command, "mkdir '%s/bare' && cp '%s/data/train/train.bin' '%s/bare'",
+             folder, folder, folder);
+    assert_int_equal(system(command), 0);
+#define BARE "train config/demo/state.toml --model @/model --data @/bare --steps 9 --no-checkpoint "
+    expect(BARE, EX_USAGE, "say --token-bytes 2 or --token-bytes 4");
+    expect(BARE "--token-bytes 2", 0, digest);
+    expect("eval --model @/model --data @/bare", EX_USAGE, "say --token-bytes 2");
+    expect("eval --model @/model --data @/bare --token-bytes 2", 0, "nats per token");
+    expect("manifest @/bare", EX_USAGE, "say --token-bytes 2");
+    expect("manifest @/bare --token-bytes 2", 0, "bytes, 2 a token");
+    expect("manifest @/bare", 0, "bytes, 2 a token");
+    expect(BARE, 0, digest);
+}
+
 static void wrong_lines_are_refused_by_name(void **state)
 {
     (void)state;
@@ -360,10 +406,13 @@ static void wrong_lines_are_refused_by_name(void **state)
     expect(TRAIN "--log @/rows.txt --no-checkpoint", EX_USAGE, ".csv or .jsonl");
     expect(TRAIN "--resume --checkpoint-dir @/nowhere", EX_NOINPUT, "--resume from");
     expect(TRAIN "--token-bytes 3", EX_DATAERR, "2 or 4");
+    expect(TRAIN "--no-checkpoint --token-bytes 4", EX_DATAERR, "configured token size is 4");
+    expect(TRAIN "--no-shuffle --shuffle-seed 1", EX_USAGE, "one of them");
 }
 
 TESTS_WITH(set_up, folder_tear_down, TEST(resumed_bits_are_those_of_one_piece), TEST(ctrl_c_saves),
            TEST(a_nan_stops_the_batch_and_keeps_the_state),
            TEST(too_much_memory_is_refused_with_the_knob), TEST(schedules_are_the_runs),
-           TEST(seeds_are_what_they_say), TEST(pinned_digests_hold),
-           TEST(settings_of_the_file_stay), TEST(wrong_lines_are_refused_by_name))
+           TEST(seeds_are_what_they_say), TEST(the_order_is_that_of_the_files_named),
+           TEST(pinned_digests_hold), TEST(settings_of_the_file_stay),
+           TEST(the_width_of_a_token_is_not_guessed), TEST(wrong_lines_are_refused_by_name))

@@ -51,7 +51,7 @@ def say(good: bool, what: str) -> None:
 
 
 def train_ours(flags: list, folder: pathlib.Path) -> None:
-    subprocess.run([build / "bin/shoal", "train-tokenizer", "-o", folder, "-v", str(VOCAB),
+    subprocess.run([build / "bin/shoal", "train-tokenizer", "-o", folder, "--vocab-size", str(VOCAB),
                     "--min-frequency", "0", "--special", SPECIAL[1], *flags, text_path],
                    check=True, stdout=subprocess.DEVNULL)
 

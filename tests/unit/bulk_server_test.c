@@ -284,6 +284,9 @@ static void test_bad_options(void **state)
                                            .endpoint = holder.holder.endpoint,
                                            .run = FIXTURE_RUN };
     assert_int_equal(bulk_server_new(&options, &why, &server), FAULT_BUSY);
+    options.endpoint = "tcp://192.0.2.1:*";
+    assert_int_equal(bulk_server_new(&options, &why, &server), FAULT_UNAVAILABLE);
+    assert_non_null(strstr(why.text, "192.0.2.1 is no address of this machine; it has "));
     options.endpoint = "ipc:///nowhere";
     assert_int_equal(bulk_server_new(&options, &why, &server), FAULT_CONFIG);
     options.endpoint = "tcp://127.0.0.1:99999";

@@ -100,6 +100,20 @@ static void test_all_kinds(void **state)
     assert_int_equal(self.command.verbose, 2);
 }
 
+// What only looks like a mistyped flag: a value, a beginning, an argument behind "--".
+static void test_words_that_are_no_mistakes(void **state)
+{
+    (void)state;
+    assert_string_equal(parsed("-m --modle b").model, "--modle");
+    assert_string_equal(parsed("-qm --modle b").model, "--modle");
+    assert_string_equal(parsed("--model --modle b").model, "--modle");
+    assert_string_equal(parsed("--model=--modle b").model, "--modle");
+    assert_string_equal(parsed("--mod --modle b").model, "--modle");
+    assert_int_equal(parsed("-m a --tok 3 b").tokens, 3);
+    assert_string_equal(parsed("-m a -- --tokns").files[0], "--tokns");
+    assert_string_equal(parsed("-m a -").files[0], "-");
+}
+
 static void test_environment(void **state)
 {
     (void)state;
@@ -180,6 +194,10 @@ static void test_lines_that_end_it(void **state)
         { "-m a --set 1 --set 2 --set 3 b", "at most 2 times --set" },
         { "-m a -q --limit 3 b", "--quick has no --limit" },
         { "-m a --bogus b", "unrecognized option" },
+        { "-m a --tokns 3 b", "tool: no flag --tokns; did you mean --tokens?" },
+        { "-m a --tocket=x b", "no flag --tocket; did you mean --ticket?" },
+        { "-qm --modle --run_id x", "no flag --run_id; did you mean --run-id?" },
+        { "-m a --wandb-rum=x b", "unrecognized option" }, // Not to one that is refused
         { "-m a --wandb-run=x b", "--wandb-run is Psyche's and not supported: there is no W&B" },
         { "-m a --tui b", "--tui is Psyche's and not supported: there is no terminal" },
     };
@@ -205,5 +223,6 @@ static void test_help(void **state)
     assert_string_equal(output, "shoal " SHOAL_VERSION "\n");
 }
 
-TESTS(TEST(test_defaults_stay), TEST(test_all_kinds), TEST(test_environment),
-      TEST(test_numbers_out_of_range), TEST(test_lines_that_end_it), TEST(test_help))
+TESTS(TEST(test_defaults_stay), TEST(test_all_kinds), TEST(test_words_that_are_no_mistakes),
+      TEST(test_environment), TEST(test_numbers_out_of_range), TEST(test_lines_that_end_it),
+      TEST(test_help))

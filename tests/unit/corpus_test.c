@@ -95,14 +95,167 @@ static void test_a_long_document_is_cut(void **state)
     free(text);
 }
 
+static void note_skip(void *context, const char *text)
+{
+    char *said = context;
+    strcat(strcat(said, strrchr(text, '/') + 1), "\n");
+}
+
+// A line that is too long is passed over to its end, and no more.
+static void test_bad_records_are_passed_over(void **state)
+{
+    (void)state;
+    enum { LONG = CORPUS_UNIT_MAX + 100 };
+    static char said[4096];
+    const struct corpus_options skipping = {
+        .field = "text", .cut = last_line, .skip = note_skip, .skip_context = said
+    };
+    const char *path = path_of("long.jsonl");
+    const struct corpus_unit *units;
+    size_t count, texts = 0;
+    corpus_t *self = NULL;
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    fputs("{\"text\":\"a\"}\n[]\n{\"text\":\"", file);
+    for (int i = 0; i < LONG; i++) putc('x', file);
+    fputs("\"}\n{\"text\":\"b\\u0000\"}\n{\"text\":true}", file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(corpus_open(&path, 1, &skipping, &why, &self), 0);
+    do {
+        assert_int_equal(corpus_next(self, &why, &units, &count), 0);
+        for (size_t i = 0; i < count; i++, texts++)
+            assert_memory_equal(units[i].text, texts ? "b\0" : "a", units[i].count);
+    } while (count);
+    assert_int_equal(texts, 2);
+    assert_int_equal(corpus_records(self), 5);
+    assert_int_equal(corpus_skipped(self), 3);
+    assert_string_equal(said, "long.jsonl:2: the record is an array, not an object with fields\n"
+                              "long.jsonl:3: a line above 64 MiB\n"
+                              "long.jsonl:5: the field 'text' is true, not a text\n");
+    corpus_close(&self);
+}
+
+// The first fault of a file, or 0.
 static int next_fault(const char *name)
 {
     const struct corpus_unit *units;
-    size_t count;
+    size_t count = 1;
+    int rc = 0;
     corpus_t *self = open_corpus(name);
-    const int rc = corpus_next(self, &why, &units, &count);
+    while (rc == 0 && count > 0) rc = corpus_next(self, &why, &units, &count);
     corpus_close(&self);
     return rc;
+}
+
+// All texts of a file, a '|' behind each unit; the lines they begin in stand in `lines`.
+static const char *texts_of(const char *name, char lines[64])
+{
+    static char text[4096];
+    const struct corpus_unit *units;
+    size_t count = 1, at = 0;
+    corpus_t *self = open_corpus(name);
+    lines[0] = 0;
+    while (count > 0) {
+        if (corpus_next(self, &why, &units, &count) < 0) fail_msg("%s", why.text);
+        for (size_t i = 0; i < count; i++) {
+            memcpy(text + at, units[i].text, units[i].count);
+            at += units[i].count;
+            text[at++] = '|';
+            sprintf(lines + strlen(lines), "%d ", (int)units[i].line);
+        }
+    }
+    text[at] = 0;
+    assert_int_equal(corpus_bytes_read(self), corpus_bytes(self));
+    corpus_close(&self);
+    return text;
+}
+
+static void test_records_in_lines_and_arrays(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *bytes, *texts, *lines;
+    } cases[] = {
+        { "a.ndjson", "{\"text\":\"one\"}\n{\"text\":\"two\"}\n", "one|two|", "1 2 " },
+        { "b.json", "\n{\"text\":\"one\"}\n\n{\"text\":\"two\"}", "one|two|", "2 4 " },
+        { "c.JSON", "[{\"text\":\"one\"},{\"text\":\"two\"}]", "one|two|", "1 1 " },
+        { "d.json",
+          " \n[\n  {\n    \"id\": [1, {\"a\": \"]\"}],\n    \"text\": \"o,]}\\\"e\"\n  },\n  "
+          "{\"text\": \"two\"}\n]\n",
+          "o,]}\"e|two|", "3 7 " },
+        { "e.json", "[ ]", "", "" },
+    };
+    static const struct {
+        const char *bytes, *says;
+    } bad[] = {
+        { "[{\"text\":\"one\"},\n7]", "bad.json:2: the record is a number, not an object" },
+        { "[{\"text\":\"one\"},]", "bad.json:1: no record between two commas" },
+        { "[,{\"text\":\"one\"}]", "bad.json:1: no record between two commas" },
+        { "[{\"text\":\"one\"}", "bad.json:1: the array does not end behind this" },
+        { "[{\"text\":\"one\"}]\nx", "bad.json:2: more behind the end of the array" },
+        { "[{\"text\":\"one\"]", "bad.json:1: the array does not end behind this" },
+        { "{\n\"data\": []}", "a .json file has an array of records, or a record in each line" },
+        { " \n", "bad.json is empty" },
+    };
+    char lines[64];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        put_text(cases[i].name, cases[i].bytes);
+        assert_string_equal(texts_of(cases[i].name, lines), cases[i].texts);
+        assert_string_equal(lines, cases[i].lines);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        put_text("bad.json", bad[i].bytes);
+        assert_int_equal(next_fault("bad.json"), FAULT_FORMAT);
+        if (!strstr(why.text, bad[i].says)) fail_msg("%s: %s", bad[i].bytes, why.text);
+    }
+}
+
+static void shell(const char *line)
+{
+    char command[1024];
+    snprintf(command, sizeof command, "cd '%s' && %s", folder, line);
+    assert_int_equal(system(command), 0);
+}
+
+// Several compressed files end to end are one, and damage is seen.
+static void test_compressed_files(void **state)
+{
+    (void)state;
+    enum { BYTES = 3 << 20 };
+    char lines[64], *text = malloc(BYTES);
+    const struct corpus_unit *units;
+    size_t count = 1, at = 0;
+    put_text("a.jsonl", "{\"text\":\"one\"}\n");
+    put_text("b.json", "[{\"text\":\"two\"}]");
+    shell("gzip -k a.jsonl && cat a.jsonl.gz a.jsonl.gz > aa.jsonl.gz && zstd -q b.json");
+    assert_string_equal(texts_of("aa.jsonl.gz", lines), "one|one|");
+    assert_string_equal(texts_of("b.json.zst", lines), "two|");
+    for (size_t i = 0; i < BYTES; i++) text[i] = i % 1000 == 999 ? '\n' : (char)(i * i % 251);
+    put("long.txt", text, BYTES);
+    shell("gzip -k long.txt && zstd -q long.txt && for f in gz zst; do head -c 1000 long.txt.$f > "
+          "cut.$f; (cat long.txt.$f; echo more) > more.$f; done; gzip -c /dev/null > none.gz");
+    for (int kind = 0; kind < 2; kind++) {
+        corpus_t *self = open_corpus(kind ? "long.txt.zst" : "long.txt.gz");
+        for (at = 0, count = 1; count > 0;) {
+            assert_int_equal(corpus_next(self, &why, &units, &count), 0);
+            for (size_t i = 0; i < count; i++) {
+                assert_int_equal(units[i].offset, at);
+                assert_memory_equal(units[i].text, text + at, units[i].count);
+                at += units[i].count;
+            }
+        }
+        assert_int_equal(at, BYTES);
+        assert_int_equal(corpus_text_bytes(self), BYTES);
+        assert_int_equal(corpus_bytes_read(self), corpus_bytes(self));
+        corpus_close(&self);
+        assert_int_equal(next_fault(kind ? "cut.zst" : "cut.gz"), FAULT_CORRUPT);
+        assert_non_null(strstr(why.text, "it ends too early"));
+        assert_int_equal(next_fault(kind ? "more.zst" : "more.gz"), FAULT_CORRUPT);
+    }
+    assert_int_equal(next_fault("none.gz"), FAULT_FORMAT);
+    put_text("x.tar.gz", "x");
+    assert_int_equal(open_fault("x.tar.gz"), FAULT_UNSUPPORTED);
+    free(text);
 }
 
 static void test_refusals(void **state)
@@ -119,10 +272,10 @@ static void test_refusals(void **state)
     assert_non_null(strstr(why.text, "links to a folder"));
     put_text("a.jsonl", "{\"text\":\"x\"}\n{\"txt\":\"x\"}\n");
     assert_int_equal(next_fault("a.jsonl"), FAULT_FORMAT);
-    assert_non_null(strstr(why.text, "a.jsonl:2: the field 'text' is missing"));
+    assert_non_null(strstr(why.text, "a.jsonl:2: no field 'text'; the record has the fields txt"));
     put_text("b.jsonl", "{\"text\":5}");
     assert_int_equal(next_fault("b.jsonl"), FAULT_FORMAT);
-    assert_non_null(strstr(why.text, "is not a text"));
+    assert_non_null(strstr(why.text, "the field 'text' is a number, not a text"));
     put_text("c.jsonl", "\n{\"text\":");
     assert_int_equal(next_fault("c.jsonl"), FAULT_FORMAT);
     assert_non_null(strstr(why.text, "c.jsonl:2: no valid JSON"));
@@ -166,5 +319,8 @@ static void test_wide_tokens(void **state)
 
 TESTS(TEST_WITH(test_a_folder_in_order, folder_set_up, folder_tear_down),
       TEST_WITH(test_a_long_document_is_cut, folder_set_up, folder_tear_down),
+      TEST_WITH(test_bad_records_are_passed_over, folder_set_up, folder_tear_down),
+      TEST_WITH(test_records_in_lines_and_arrays, folder_set_up, folder_tear_down),
+      TEST_WITH(test_compressed_files, folder_set_up, folder_tear_down),
       TEST_WITH(test_refusals, folder_set_up, folder_tear_down),
       TEST_WITH(test_wide_tokens, folder_set_up, folder_tear_down))

@@ -173,7 +173,7 @@ static void a_full_window_forgets_its_older_half(void **state)
         model_new(&shapes[0], &(struct model_options){ 1, WINDOW, 0, false }, NULL, NULL, &model),
         0);
     decoder_t *decoder = decoder_of(&shapes[0], params, WINDOW, NULL);
-    assert_int_equal(generate(decoder, tokens, PROMPT, &likeliest, COUNT, NULL, said), 0);
+    assert_int_equal(generate(decoder, tokens, PROMPT, &likeliest, COUNT, NULL, said, NULL), 0);
     memcpy(all, tokens, PROMPT * sizeof *all);
     for (uint32_t n = PROMPT; n < PROMPT + COUNT; n++) {
         if (n - first > WINDOW) first = n - (WINDOW + 1) / 2;
@@ -184,9 +184,9 @@ static void a_full_window_forgets_its_older_half(void **state)
     }
     assert_memory_equal(said, all + PROMPT, sizeof said);
     // A prompt longer than the window, and one that is read already
-    assert_int_equal(generate(decoder, all, PROMPT + 30, &likeliest, 5, NULL, said), 0);
+    assert_int_equal(generate(decoder, all, PROMPT + 30, &likeliest, 5, NULL, said, NULL), 0);
     uint32_t again[5];
-    assert_int_equal(generate(decoder, all, PROMPT + 30, &likeliest, 5, NULL, again), 0);
+    assert_int_equal(generate(decoder, all, PROMPT + 30, &likeliest, 5, NULL, again, NULL), 0);
     assert_memory_equal(said, again, sizeof again);
     decoder_destroy(&decoder);
     model_destroy(&model);
@@ -243,11 +243,11 @@ static void the_same_seed_says_the_same(void **state)
     float *params = params_of(&shapes[1]);
     decoder_t *decoder = decoder_of(&shapes[1], params, SEQ, NULL);
     struct generate_options how = { .seed = 9, .temperature = 1.5f, .top_k = 20, .top_p = 0.9f };
-    assert_int_equal(generate(decoder, tokens, 3, &how, 30, NULL, first), 0);
-    assert_int_equal(generate(decoder, tokens, 3, &how, 30, NULL, second), 0);
+    assert_int_equal(generate(decoder, tokens, 3, &how, 30, NULL, first, NULL), 0);
+    assert_int_equal(generate(decoder, tokens, 3, &how, 30, NULL, second, NULL), 0);
     assert_memory_equal(first, second, sizeof first);
     how.seed = 10;
-    assert_int_equal(generate(decoder, tokens, 3, &how, 30, NULL, second), 0);
+    assert_int_equal(generate(decoder, tokens, 3, &how, 30, NULL, second, NULL), 0);
     assert_memory_not_equal(first, second, sizeof first);
 
     static const struct {
@@ -263,9 +263,34 @@ static void the_same_seed_says_the_same(void **state)
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct why why = { 0 };
-        assert_int_equal(generate(decoder, tokens, wrong[i].prompt, &wrong[i].how, 3, &why, first),
-                         FAULT_RANGE);
+        assert_int_equal(
+            generate(decoder, tokens, wrong[i].prompt, &wrong[i].how, 3, &why, first, NULL),
+            FAULT_RANGE);
         if (!strstr(why.text, wrong[i].says)) fail_msg("%s", why.text);
+    }
+    decoder_destroy(&decoder);
+    free(params);
+}
+
+// A text is what it is without ends, up to the first of them.
+static void a_text_stops_at_its_end(void **state)
+{
+    (void)state;
+    enum { COUNT = 20 };
+    uint32_t all[COUNT], said[COUNT], count;
+    float *params = params_of(&shapes[1]);
+    decoder_t *decoder = decoder_of(&shapes[1], params, SEQ, NULL);
+    struct generate_options how = { .seed = 9, .temperature = 1.5f, .top_p = 1 };
+    assert_int_equal(generate(decoder, tokens, 3, &how, COUNT, NULL, all, &count), 0);
+    assert_int_equal(count, COUNT);
+    for (uint32_t end = 0; end < COUNT; end++) {
+        const uint32_t ends[] = { VOCAB, all[end] };
+        uint32_t first = 0;
+        while (all[first] != all[end]) first++;
+        how.ends = ends, how.ends_count = 2;
+        assert_int_equal(generate(decoder, tokens, 3, &how, COUNT, NULL, said, &count), 0);
+        assert_int_equal(count, first);
+        assert_memory_equal(said, all, first * sizeof *all);
     }
     decoder_destroy(&decoder);
     free(params);
@@ -274,9 +299,13 @@ static void the_same_seed_says_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(logits_are_those_of_the_whole_pass), TEST(bits_depend_on_the_tokens_alone),
-        TEST(what_cannot_be_read_is_refused),     TEST(a_full_window_forgets_its_older_half),
-        TEST(tokens_are_drawn_in_proportion),     TEST(the_same_seed_says_the_same),
+        TEST(logits_are_those_of_the_whole_pass),
+        TEST(bits_depend_on_the_tokens_alone),
+        TEST(what_cannot_be_read_is_refused),
+        TEST(a_full_window_forgets_its_older_half),
+        TEST(tokens_are_drawn_in_proportion),
+        TEST(the_same_seed_says_the_same),
+        TEST(a_text_stops_at_its_end),
     };
     for (uint32_t i = 0; i <= SEQ; i++) tokens[i] = (i * i + 7 * i + i / 3) % VOCAB;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,6 +85,23 @@ static void test_ngram_sums_to_one(void **state)
 
 // ---- the split
 
+static size_t cut_anywhere(const void *context, const uint8_t *text, size_t count)
+{
+    (void)context, (void)text;
+    return count;
+}
+
+static int convert(const char *const *paths, size_t count, const struct text_config *config,
+                   struct text_counts *counts)
+{
+    const struct corpus_options options = { .field = "text", .cut = cut_anywhere };
+    corpus_t *corpus = NULL;
+    assert_int_equal(corpus_open(paths, count, &options, &why, &corpus), 0);
+    const int rc = text_tokens_convert(corpus, path_of("data"), config, &why, counts);
+    corpus_close(&corpus);
+    return rc;
+}
+
 static void test_text_is_split_in_blocks(void **state)
 {
     (void)state;
@@ -102,7 +119,7 @@ static void test_text_is_split_in_blocks(void **state)
     snprintf(one, sizeof one, "%s", path_of("one.txt"));
     snprintf(two, sizeof two, "%s", path_of("two.txt"));
     const char *const paths[] = { one, two };
-    assert_int_equal(text_tokens_convert(paths, 2, path_of("data"), &config, &why, &counts), 0);
+    assert_int_equal(convert(paths, 2, &config, &counts), 0);
     assert_int_equal(counts.train, TEXT - 20);
     assert_int_equal(counts.heldout, 20);
     assert_int_equal(
@@ -148,9 +165,18 @@ static void test_text_is_refused(void **state)
     char name[512];
     snprintf(name, sizeof name, "%s", path_of("short.txt"));
     const char *const paths[] = { name };
-    assert_int_equal(text_tokens_convert(paths, 1, path_of("data"), &config, &why, &counts),
-                     FAULT_RANGE);
-    assert_non_null(strstr(why.text, "more than 30"));
+    assert_int_equal(convert(paths, 1, &config, &counts), FAULT_RANGE);
+    assert_non_null(
+        strstr(why.text, "more than 30: add text, or --heldout-every 3, or --heldout-"));
+    struct text_config fits = config;
+    fits.heldout_every = 3;
+    assert_int_equal(convert(paths, 1, &fits, &counts), 0);
+    assert_int_equal(counts.heldout, 10);
+    remove(path_of("data/train/train.bin"));
+    put("short.txt", "ten bytes.", 10);
+    assert_int_equal(convert(paths, 1, &config, &counts), FAULT_RANGE);
+    assert_non_null(
+        strstr(why.text, "more than 30: add text, or --heldout-every 0 to hold nothing"));
     assert_int_not_equal(access(path_of("data/train/train.bin"), F_OK), 0); // No trace
     assert_int_not_equal(access(path_of("data/train/.train.bin.tmp"), F_OK), 0);
     config.heldout_every = 1;
@@ -159,8 +185,7 @@ static void test_text_is_refused(void **state)
     config.heldout_every = 4;
     put("data/train/other.bin", "....", 4);
     put("short.txt", "thirty-one bytes are just enough", 31);
-    assert_int_equal(text_tokens_convert(paths, 1, path_of("data"), &config, &why, &counts),
-                     FAULT_FORMAT);
+    assert_int_equal(convert(paths, 1, &config, &counts), FAULT_FORMAT);
     assert_non_null(strstr(why.text, "2 token files"));
 }
 

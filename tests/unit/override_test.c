@@ -37,6 +37,9 @@ static void a_wrong_one_changes_nothing(void **state)
     } cases[] = {
         { "total_steps=5", "config.total_steps or model.LLM.lr_schedule.Cosine.total_steps" },
         { "base_rl=1", "did you mean base_lr" },
+        { "config.min_client=1", "did you mean config.min_clients?" },
+        { "LLM.optimizer.Distro.compression_top=1",
+          "did you mean LLM.optimizer.Distro.compression_topk?" },
         { "betas=0.9,0.95", "no setting of this name is in use" }, // AdamW is not chosen
         { "base_lr=11", "range 0..10" },
         { "base_lr=1e-3x", "expected number" },

@@ -50,6 +50,29 @@ static token_files_t *open_files(const struct samples_config *config)
     return self;
 }
 
+static void test_the_width_is_not_guessed(void **state)
+{
+    (void)state;
+    struct manifest manifest;
+    uint32_t width = 0;
+    put_npy("a.npy", good, 1, 8);
+    assert_int_equal(token_files_width(folder, &why, &width), 0);
+    assert_int_equal(width, 2);
+    put_tokens("b.bin", 1, 8, 4);
+    assert_int_equal(token_files_width(folder, &why, &width), FAULT_USAGE);
+    assert_non_null(strstr(why.text, "b.bin"));
+    assert_non_null(strstr(why.text, "say --token-bytes 2 or --token-bytes 4"));
+    unlink(path_of("a.npy"));
+    assert_int_equal(manifest_build(folder, 4, &why, &manifest), 0);
+    assert_int_equal(manifest_write(&manifest, folder, &why), 0);
+    manifest_free(&manifest);
+    assert_int_equal(token_files_width(folder, &why, &width), 0);
+    assert_int_equal(width, 4);
+    put("manifest.json", "{", 1);
+    assert_int_equal(token_files_width(folder, &why, &width), FAULT_FORMAT);
+    assert_int_equal(token_files_width("/nowhere", &why, &width), FAULT_NOT_FOUND);
+}
+
 static void assert_refused(const struct samples_config *config, int fault, const char *word)
 {
     token_files_t *self = NULL;
@@ -401,10 +424,10 @@ static void test_hostile_manifest_by_name(void **state)
 }
 
 TESTS(FOLDER_TEST(test_order_overlap_and_exact_fit), FOLDER_TEST(test_four_byte_tokens),
-      FOLDER_TEST(test_shuffled_passes), FOLDER_TEST(test_refused_at_open),
-      FOLDER_TEST(test_token_outside_vocabulary), FOLDER_TEST(test_file_that_changes_under_us),
-      FOLDER_TEST(test_manifest_round_trip), FOLDER_TEST(test_manifest_digest_golden),
-      FOLDER_TEST(test_reading_checks_the_manifest),
+      FOLDER_TEST(test_the_width_is_not_guessed), FOLDER_TEST(test_shuffled_passes),
+      FOLDER_TEST(test_refused_at_open), FOLDER_TEST(test_token_outside_vocabulary),
+      FOLDER_TEST(test_file_that_changes_under_us), FOLDER_TEST(test_manifest_round_trip),
+      FOLDER_TEST(test_manifest_digest_golden), FOLDER_TEST(test_reading_checks_the_manifest),
       FOLDER_TEST(test_folder_that_differs_from_its_manifest),
       FOLDER_TEST(test_manifest_names_must_ascend), FOLDER_TEST(test_hostile_manifest),
       TEST(test_hostile_manifest_by_name))

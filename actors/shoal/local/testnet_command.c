@@ -140,7 +140,7 @@ static int read_wish(struct wish *wish, struct session *self, struct why *why)
 }
 
 static const struct flag flags[] = {
-    FLAG("num-clients", 'n', "N", TO_TEXT(struct wish, clients), "Trainers, 1 to 256", .group = 1),
+    FLAG("num-clients", 0, "N", TO_TEXT(struct wish, clients), "Trainers, 1 to 256", .group = 1),
     FLAG("config-path", 'c', "DIR", TO_TEXT(struct wish, options.config_dir),
          "The folder of state.toml, data.toml, and the model and data they name", .group = 1),
     FLAG("server-port", 's', "PORT", TO_NUMBER(struct wish, port, 1, 65536 - POST_PORTS),
@@ -193,7 +193,8 @@ static const struct command_line line = {
              "trainers, restarted when they die. Its keys are not secret: never for real runs. "
              "Ends with 0 when the run is finished.\n\n"
              "  shoal testnet start --num-clients 4 --config-path run\n"
-             "  shoal testnet start -n 4 -c run --random-kill-num 1 --random-kill-interval 20\n",
+             "  shoal testnet start --num-clients 4 -c run --random-kill-num 1 "
+             "--random-kill-interval 20\n",
     .arguments = TO_TEXT(struct wish, word),
     .none = "`shoal testnet start` is the only form",
     .check = check_word,

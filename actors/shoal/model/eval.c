@@ -4,6 +4,7 @@
 #include "actors/shoal/model/choices.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
+#include "common/data/token_files.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -54,7 +55,8 @@ static int measure_heldout(struct eval *self, struct why *why)
         .token_bytes = (uint32_t)self->token_bytes,
         .threads = (uint32_t)self->threads,
     };
-    const int rc = evaluate_heldout(&self->folder, &options, why, &evaluation);
+    int rc = options.token_bytes ? 0 : token_files_width(self->data, why, &options.token_bytes);
+    if (rc == 0) rc = evaluate_heldout(&self->folder, &options, why, &evaluation);
     if (rc == 0) add_heldout(self, &evaluation);
     return rc;
 }
@@ -167,11 +169,11 @@ static int run(struct eval *self, struct why *why)
 static const struct flag flags[] = {
     FLAG("model", 'm', "DIR", TO_TEXT(struct eval, model),
          "A Hugging Face folder, a checkpoint for example", .needed = true),
-    FLAG("data", 'd', "DIR", TO_TEXT(struct eval, data), "Token files: mean loss over them",
+    FLAG("data", 0, "DIR", TO_TEXT(struct eval, data), "Token files: mean loss over them",
          .group = 1),
     FLAG("token-bytes", 0, "N", TO_NUMBER(struct eval, token_bytes, 2, 4),
-         "Width of a token: 2 or 4 (2)", .group = 1),
-    FLAG("choices", 'c', "FILE", TO_TEXT(struct eval, choices),
+         "Bytes of a token of --data: 2 or 4 (its manifest's)", .group = 1),
+    FLAG("choices", 0, "FILE", TO_TEXT(struct eval, choices),
          "Lines of {\"question\", \"choices\": [...], \"answer\": 0 or \"A\"}", .group = 2),
     FLAG("shots", 0, "N", TO_NUMBER(struct eval, shots, 0, CHOICES_SHOTS_MAX),
          "Answered questions before each: the first N, not asked (0)", .group = 2),
@@ -179,7 +181,7 @@ static const struct flag flags[] = {
          .group = 2),
     FLAG("limit", 0, "N", TO_NUMBER(struct eval, limit, 1, CHOICES_QUESTIONS_MAX),
          "Ask only the first N (all)", .group = 2),
-    FLAG("seq-len", 's', "N", TO_NUMBER(struct eval, seq_len, 1, MODEL_SEQ_LEN_MAX),
+    FLAG("seq-len", 0, "N", TO_NUMBER(struct eval, seq_len, 1, MODEL_SEQ_LEN_MAX),
          "Length of a window (the model's longest)", .group = 3),
     FLAG("threads", 0, "N", TO_NUMBER(struct eval, threads, 1, POOL_THREADS_MAX),
          "Compute threads (one per processor); the result is the same", .group = 3),
@@ -205,7 +207,7 @@ static const struct command_line line = {
     .about = "How good a model is. Tokens: in windows one after the other, each but the first is "
              "predicted once, from those before it in its window. Questions: acc and acc_norm as "
              "lm-evaluation-harness defines them.\n\n"
-             "  shoal eval --model checkpoints/step-00000460 --data data/heldout -s 128\n"
+             "  shoal eval --model checkpoints/step-00000460 --data data/heldout --seq-len 128\n"
              "  shoal eval --model model --choices arc.jsonl --shots 5 --json\n",
     .check = check,
 };
@@ -213,7 +215,6 @@ static const struct command_line line = {
 int shoal_eval(int argc, char **argv)
 {
     struct eval self = { .threads = shoal_threads(),
-                         .token_bytes = 2,
                          .shots = COMMAND_NOT_GIVEN,
                          .limit = COMMAND_NOT_GIVEN };
     struct why why = { 0 };

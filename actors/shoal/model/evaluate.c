@@ -132,6 +132,7 @@ int evaluate_sample(decoder_t *decoder, const text_codec_t *codec, const char *p
 {
     const size_t bytes = strlen(prompt);
     uint32_t *read = NULL;
+    uint32_t said_count = 0;
     size_t count = 0, text_bytes = 0;
     if (bytes < 1 || bytes > EVALUATE_PROMPT_MAX)
         return why_set(why, FAULT_RANGE, "a prompt of %zu bytes, allowed 1..%d", bytes,
@@ -139,8 +140,8 @@ int evaluate_sample(decoder_t *decoder, const text_codec_t *codec, const char *p
     uint32_t *said = malloc(((size_t)tokens + 1) * sizeof *said);
     int rc = said ? text_codec_encode(codec, prompt, bytes, why, &read, &count)
                   : why_set(why, FAULT_MEMORY, "%u tokens", tokens);
-    if (rc == 0) rc = generate(decoder, read, (uint32_t)count, how, tokens, why, said);
-    if (rc == 0) rc = text_codec_decode(codec, said, tokens, why, ret_text, &text_bytes);
+    if (rc == 0) rc = generate(decoder, read, (uint32_t)count, how, tokens, why, said, &said_count);
+    if (rc == 0) rc = text_codec_decode(codec, said, said_count, why, ret_text, &text_bytes);
     if (rc == 0) make_printable(*ret_text, text_bytes);
     free(read);
     free(said);

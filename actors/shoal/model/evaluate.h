@@ -27,7 +27,7 @@ int evaluate_heldout(const struct model_folder *model, const struct evaluate_opt
 
 enum { EVALUATE_PROMPT_MAX = 1 << 16 };
 
-// A text of `tokens` tokens that follow `prompt` (1 or more bytes). What the decoder read of the
+// A text of `tokens` tokens that follow `prompt` (1 or more bytes), or of fewer if it ends. What the decoder read of the
 // same prompt before is not read again. Bytes that a terminal might take for a command, and bytes
 // that are not UTF-8, become '?'. The caller frees.
 int evaluate_sample(decoder_t *decoder, const text_codec_t *codec, const char *prompt,

@@ -15,6 +15,7 @@ struct sample {
     uint64_t tokens, samples, threads, seed, top_k;
     double temperature, top_p;
     struct generate_options how;
+    uint32_t ends[TEXT_CODEC_ENDS_MAX]; // For `how`
 };
 
 static int read_how(struct sample *self, struct why *why)
@@ -68,7 +69,11 @@ static int run(struct sample *self, struct why *why)
     int rc = read_how(self, why);
     if (rc == 0) rc = model_folder_load(self->model, why, &model);
     if (rc == 0) rc = text_codec_open(self->model, model.shape.vocab, why, &codec);
+    if (rc == 0)
+        rc = text_codec_ends(codec, self->model, model.shape.vocab, why, self->ends,
+                             &self->how.ends_count);
     if (rc == 0) {
+        self->how.ends = self->ends;
         pool = pool_new((uint32_t)self->threads);
         rc = evaluate_decoder(&model, strlen(self->prompt) + self->tokens, pool, why, &decoder);
     }
@@ -85,8 +90,8 @@ static const struct flag flags[] = {
          "A Hugging Face folder; its tokenizer.json, or bytes", .needed = true),
     FLAG("prompt", 'p', "TEXT", TO_TEXT(struct sample, prompt),
          "What the text begins with (\"And \")"),
-    FLAG("tokens", 'n', "N", TO_NUMBER(struct sample, tokens, 1, TOKENS_MAX),
-         "How many tokens follow (200)"),
+    FLAG("tokens", 0, "N", TO_NUMBER(struct sample, tokens, 1, TOKENS_MAX),
+         "At most this many tokens follow (200)"),
     FLAG("temperature", 0, "T", TO_REAL(struct sample, temperature, 0, 10),
          "0 takes the likeliest token; 0.01 to 10 (0.7)"),
     FLAG("top-k", 0, "N", TO_NUMBER(struct sample, top_k, 1, MODEL_VOCAB_MAX),
@@ -105,7 +110,7 @@ static const struct flag flags[] = {
 
 static const struct command_line line = {
     .flags = flags,
-    .about = "Text from a model.\n\n"
+    .about = "Text from a model, up to its end-of-text token if that comes.\n\n"
              "  shoal sample --model checkpoints/step-00000460 --prompt 'And the LORD said'\n"
              "  shoal sample --model checkpoints/step-00000460 --top-p 0.9 --samples 3\n",
 };

@@ -1,23 +1,34 @@
 // validate-config, explain -- check and explain a configuration before it is used. validate-config
-// checks state.toml, then data.toml, then whether both have the same sequence length; it prints
-// every fault, not only the first. explain prints the same tables of keys that the checks read, so
-// the two cannot differ.
+// checks state.toml and what it names (run_check.h), then data.toml and the folder it names, then
+// whether both fit together; it prints every fault, not only the first. With --pin it then writes the
+// digests of model and data into state.toml. explain prints the same tables of keys that the checks
+// read, so the two cannot differ.
 
+#include "actors/shoal/model/model_folder.h"
+#include "actors/shoal/run/pin.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
 #include "common/config/data_config.h"
 #include "common/config/print.h"
 #include "common/config/run_config.h"
+#include "common/data/source.h"
+#include "common/learner/run_check.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 struct check {
     const char *state_path, *data_path;
-    bool json;
+    bool json, pin;
     struct run_config run;
     struct data_config data;
+    struct run_model model;      // What `run` names, as far as it could be opened
+    bool has_weights;            // In the folder of the model
+    struct hash dataset;         // Of the data that data.toml names
+    struct hash manifest;        // Of the data that state.toml names, where it is Local
     struct config_faults faults; // Of the file in hand
     int result;                  // The first fault
     json_t *files;
@@ -47,10 +58,78 @@ static void say(struct check *self, const char *path, int rc)
     if (self->result == 0) self->result = rc;
 }
 
+// Adds a fault or a warning at a setting of the file.
+static void add(struct check *self, bool warning, const struct config_schema *schema,
+                const struct config_origin *origin, const char *path, const char *text)
+{
+    char line[CONFIG_FAULT_TEXT];
+    const struct config_key *key = config_key_find(schema, path);
+    const struct toml_place place = { .line = origin->line[config_key_index(schema, key)],
+                                      .column = 1 };
+    snprintf(line, sizeof line, "%s: %.*s", path, CONFIG_FAULT_TEXT - 100, text);
+    config_faults_add(&self->faults, warning, place, NULL, 0, line, "");
+}
+
+// Opens a folder of tokens as its reader will. If the model is known, a sample is read, since tokens
+// of another width are beyond its vocabulary.
+static int check_folder(const struct check *self, const struct wire_data_source *source,
+                        uint64_t seq_len, const struct hash *pin, struct why *why,
+                        struct hash *ret_manifest, struct hash *ret_dataset)
+{
+    const struct samples_config samples = { .seq_len = (uint32_t)seq_len,
+                                            .vocab_size = self->model.shape.vocab };
+    provider_t *provider;
+    int rc = source_open_folder(source, &samples, pin, why, &provider);
+    if (rc < 0) return rc;
+    uint32_t *tokens = calloc(seq_len + 1, sizeof *tokens);
+    rc = tokens ? provider_read(provider, 0, 1, tokens, why)
+                : why_set(why, FAULT_MEMORY, "a sample of %" PRIu64 " tokens", seq_len);
+    *ret_manifest = *provider_digest(provider);
+    *ret_dataset = provider_dataset_digest(provider);
+    free(tokens);
+    provider_close(&provider);
+    return rc;
+}
+
+static void check_weights(struct check *self)
+{
+    self->has_weights = run_has_weights(self->model.folder);
+    if (self->has_weights || !hash_is_none(&self->run.model_digest)) return;
+    add(self, true, &config_run_schema, &self->run.origin, "model.digest",
+        "not set, and the model's folder here has no weights: the run begins with whatever two "
+        "thirds of its first trainers have");
+}
+
+// Each trainer has a folder of its own, so it may be missing on the machine of the coordinator.
+static int check_local(struct check *self)
+{
+    static const char path[] = "model.LLM.data_location.Local";
+    const struct wire_data_source *source = &self->model.data;
+    struct why why = { 0 };
+    struct hash dataset;
+    if (access(source->where, F_OK) != 0) {
+        snprintf(why.text, sizeof why.text, "%s is not on this machine; each trainer needs it",
+                 source->where);
+        add(self, true, &config_run_schema, &self->run.origin, path, why.text);
+        return 0;
+    }
+    const int rc = check_folder(self, source, self->run.max_seq_len, &self->run.manifest_digest,
+                                &why, &self->manifest, &dataset);
+    if (rc < 0) add(self, false, &config_run_schema, &self->run.origin, path, why.text);
+    return rc;
+}
+
 static void check_run(struct check *self)
 {
     const struct run_config *run = &self->run;
     int rc = config_load_run(self->state_path, &self->run, &self->faults);
+    if (rc == 0) {
+        rc = run_check_all(run, &self->faults, &self->model);
+        if (self->model.config) check_weights(self);
+        if (rc == 0 && run->data_location == CONFIG_DATA_LOCAL) rc = check_local(self);
+        config_faults_sort(&self->faults);
+        if (rc < 0) rc = FAULT_CONFIG;
+    }
     say(self, self->state_path, rc);
     if (rc == 0 && !self->json)
         printf("%s: OK: run \"%s\", %" PRIu64 " steps of %" PRIu64 "..%" PRIu64
@@ -59,19 +138,45 @@ static void check_run(struct check *self)
                run->max_seq_len, run->init_min_clients);
 }
 
-// Both files must have the same sequence length; neither can be checked for that alone.
+// What two files say of the same data must agree; neither can be checked for that alone.
+static int compare(struct check *self)
+{
+    const struct run_config *run = &self->run;
+    struct why why = { 0 };
+    if (self->data.seq_len != run->max_seq_len) {
+        why_set(&why, 0,
+                "%" PRIu64 ", but model.LLM.max_seq_len of %s is %" PRIu64
+                "; both must have the same sequence length",
+                self->data.seq_len, self->state_path, run->max_seq_len);
+        add(self, false, &config_data_schema, &self->data.origin, "seq_len", why.text);
+        return FAULT_CONFIG;
+    }
+    if (hash_is_none(&run->dataset_digest) || hash_is_none(&self->dataset) ||
+        hash_equal(&run->dataset_digest, &self->dataset))
+        return 0;
+    why_set(&why, 0, "other samples, or in another order, than data.dataset_digest of %s names",
+            self->state_path);
+    add(self, false, &config_data_schema, &self->data.origin, "dir", why.text);
+    return FAULT_CONFIG;
+}
+
 static void check_data(struct check *self)
 {
+    static const struct hash any;
+    const bool with_run = self->state_path && self->result == 0;
     int rc = config_load_data(self->data_path, &self->data, &self->faults);
-    if (rc == 0 && self->state_path && self->result == 0 &&
-        self->data.seq_len != self->run.max_seq_len) {
-        char text[200];
-        snprintf(text, sizeof text,
-                 "seq_len: %" PRIu64 ", but model.LLM.max_seq_len of %s is %" PRIu64,
-                 self->data.seq_len, self->state_path, self->run.max_seq_len);
-        config_faults_add(&self->faults, false, (struct toml_place){ 0 }, NULL, 0, text,
-                          "both must have the same sequence length");
-        rc = FAULT_CONFIG;
+    if (rc == 0) {
+        struct wire_data_source source;
+        struct why why = { 0 };
+        struct hash manifest;
+        rc = source_of_data_config(&self->data, &why, &source);
+        if (rc == 0)
+            rc = check_folder(self, &source, self->data.seq_len, &any, &why, &manifest,
+                              &self->dataset);
+        if (rc < 0) add(self, false, &config_data_schema, &self->data.origin, "dir", why.text);
+        if (with_run && compare(self) < 0) rc = FAULT_CONFIG;
+        config_faults_sort(&self->faults);
+        if (rc < 0) rc = FAULT_CONFIG;
     }
     say(self, self->data_path, rc);
     if (rc == 0 && !self->json)
@@ -79,10 +184,62 @@ static void check_data(struct check *self)
                self->data.dir, self->data.seq_len, config_token_bytes(self->data.token_size));
 }
 
+// ---- --pin --------------------------------------------------------------------------------------
+
+// The model's digest follows from all its parameters, so they are loaded.
+static int pin_model(const struct check *self, struct why *why, struct pin *ret_pin)
+{
+    struct model_folder model;
+    if (!self->has_weights)
+        return why_set(why, FAULT_NOT_FOUND,
+                       "--pin: %s has no weights whose digest could be pinned", self->model.folder);
+    int rc = model_folder_load(self->model.folder, why, &model);
+    if (rc < 0) return rc;
+    *ret_pin = (struct pin){ "model", "digest", model.digest, self->run.model_digest };
+    model_folder_free(&model);
+    return 0;
+}
+
+static int pin_data(const struct check *self, struct why *why, struct pin *ret_pin)
+{
+    const struct run_config *run = &self->run;
+    if (run->data_location == CONFIG_DATA_SERVER && !self->data_path)
+        return why_set(why, FAULT_USAGE,
+                       "--pin needs the data-provider's data.toml, too: --data-config FILE");
+    if (run->data_location == CONFIG_DATA_HTTP)
+        return why_set(why, FAULT_USAGE,
+                       "--pin does not read a web server; `shoal manifest DIR --blocks`, where the "
+                       "files are, prints the manifest_digest to set");
+    *ret_pin =
+        run->data_location == CONFIG_DATA_SERVER
+            ? (struct pin){ "data", "dataset_digest", self->dataset, run->dataset_digest }
+            : (struct pin){ "data", "manifest_digest", self->manifest, run->manifest_digest };
+    if (!hash_is_none(&ret_pin->digest)) return 0;
+    return why_set(why, FAULT_NOT_FOUND, "--pin: %s is not on this machine",
+                   self->model.data.where);
+}
+
+static int pin(const struct check *self, struct why *why)
+{
+    struct pin pins[2];
+    char hex[HASH_HEX];
+    int rc = pin_data(self, why, &pins[0]);
+    if (rc == 0) rc = pin_model(self, why, &pins[1]);
+    if (rc == 0) rc = pin_config(self->state_path, pins, 2, why);
+    for (int i = 0; i < 2 && rc == 0 && !self->json; i++)
+        printf("%s: %s.%s = \"%s\"\n", self->state_path, pins[i].table, pins[i].key,
+               hash_to_hex(&pins[i].digest, hex));
+    return rc;
+}
+
+// ---- command line -------------------------------------------------------------------------------
+
 static const struct flag check_flags[] = {
-    FLAG("state", 's', "FILE", TO_TEXT(struct check, state_path), "A run's state.toml"),
+    FLAG("state", 0, "FILE", TO_TEXT(struct check, state_path), "A run's state.toml"),
     FLAG("data-config", 'd', "FILE", TO_TEXT(struct check, data_path),
          "A data-provider's data.toml"),
+    FLAG("pin", 0, NULL, TO_SWITCH(struct check, pin),
+         "If there is no fault, write the digests of model and data into state.toml"),
     FLAG("json", 'j', NULL, TO_SWITCH(struct check, json), "Print one JSON object"),
     { 0 },
 };
@@ -90,15 +247,18 @@ static const struct flag check_flags[] = {
 static int needs_file(const void *line, struct why *why)
 {
     const struct check *self = line;
+    if (self->pin && !self->state_path)
+        return why_set(why, FAULT_USAGE, "--pin writes into --state FILE, which is missing");
     if (self->state_path || self->data_path) return 0;
     return why_set(why, FAULT_USAGE, "--state FILE or --data-config FILE is needed");
 }
 
 static const struct command_line check_line = {
     .flags = check_flags,
-    .about = "Prints every fault of a configuration at once. Exit code 78 if there is one.\n\n"
-             "  shoal validate-config --state config/demo/state.toml\n"
-             "  shoal validate-config --state state.toml --data-config data.toml --json\n",
+    .about = "Prints every fault of a configuration at once, and opens what it names: the model's "
+             "folder, token files, their manifest. Exit code 78 if there is a fault.\n\n"
+             "  shoal validate-config --state state.toml --data-config data.toml\n"
+             "  shoal validate-config --state state.toml --data-config data.toml --pin\n",
     .check = needs_file,
 };
 
@@ -110,6 +270,9 @@ int shoal_validate_config(int argc, char **argv)
     self.files = json_array();
     if (self.state_path) check_run(&self);
     if (self.data_path) check_data(&self);
+    const int rc_pin = self.pin && self.result == 0 ? pin(&self, &why) : 0;
+    free(self.model.config);
+    if (rc_pin < 0) return fault_exit(rc_pin, &why);
     if (self.json) {
         int rc = shoal_print_json(json_pack("{s:s, s:b, s:O}", "schema", "shoal.validate-config.1",
                                             "ok", self.result == 0, "files", self.files),

@@ -35,8 +35,11 @@ static int judge(struct control *self, const struct letter *letter, struct why *
     if (msg->kind != FRAME_REFUSED) return 0;
     const struct wire_refused *refused = msg->body;
     if (refused->kind != FRAME_CONTROL || refused->reason == REFUSAL_STALE) return 0;
-    return why_set(why, refused->reason == REFUSAL_NOT_ALLOWED ? FAULT_DENIED : FAULT_BUSY,
-                   "the coordinator refuses (%s): %s",
+    if (refused->reason == REFUSAL_NOT_NOW)
+        return why_set(why, FAULT_NOT_NOW, "%sthe coordinator refuses: %s",
+                       self->order.action == ACTION_RESUME ? "the run is not paused; " : "",
+                       refused->text);
+    return why_set(why, FAULT_DENIED, "the coordinator refuses (%s): %s",
                    wire_enum_name(&wire_enum_refusal, refused->reason), refused->text);
 }
 

@@ -17,21 +17,31 @@ struct invite {
     struct command command;
     const char *guest;
     uint64_t uses, days;
+    bool any_run;
 };
 
 // The broker's key is that of --ticket; without one it is the key that signs, which is then the
-// broker's own.
+// broker's own. The run is that of the flags, else that of --ticket.
 static int find_broker(struct invite *self, const struct identity *owner, struct why *why)
 {
     static const struct key none;
     struct ticket *ticket = &self->command.ticket;
     int rc = command_check(&self->command, why);
     if (rc < 0) return rc;
+    if (self->any_run && self->command.run_id && self->command.run_id != ticket->run)
+        return why_set(why, FAULT_USAGE, "--any-run and a run (%s): one of them",
+                       self->command.run_id);
+    if (self->any_run) self->command.run_id = "";
+    if (!self->command.run_id)
+        return why_set(why, FAULT_USAGE,
+                       "into which run? --run-id ID (or RUN_ID), or --ticket with a ticket of that "
+                       "run; a ticket of --any-run leaves it open, and each actor then needs its "
+                       "own --run-id");
     if (key_equal(&ticket->server, &none)) ticket->server = *identity_key(owner);
     if (!self->command.server_addr)
         snprintf(ticket->address, sizeof ticket->address, "%s", SHOAL_BROKER);
-    snprintf(ticket->run, sizeof ticket->run, "%s",
-             self->command.run_id ? self->command.run_id : "");
+    if (self->command.run_id != ticket->run) // Else it is there already
+        snprintf(ticket->run, sizeof ticket->run, "%s", self->command.run_id);
     return 0;
 }
 
@@ -66,8 +76,10 @@ static const struct flag flags[] = {
          "Admit this public key only; without it, any key"),
     FLAG("uses", 'u', "N", TO_NUMBER(struct invite, uses, 1, USES_MAX),
          "Number of keys that the ticket admits (1)"),
-    FLAG("days", 'd', "N", TO_NUMBER(struct invite, days, 1, DAYS_MAX),
+    FLAG("days", 0, "N", TO_NUMBER(struct invite, days, 1, DAYS_MAX),
          "Days until the ticket expires (7)"),
+    FLAG("any-run", 0, NULL, TO_SWITCH(struct invite, any_run),
+         "Name no run: each actor gives its own --run-id"),
     FLAGS_OF(command_flags, struct invite, command),
     { 0 },
 };

@@ -4,6 +4,7 @@
 #include "common/actor/command.h"
 #include "common/data/manifest.h"
 #include "common/data/source.h"
+#include "common/data/token_files.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,12 +26,13 @@ static int print(const struct making *self, const struct manifest *manifest, str
     hash_to_hex(&self->dataset, dataset);
     if (self->json)
         return shoal_print_json(
-            json_pack("{s:s, s:s, s:s, s:I, s:I, s:s*}", "schema", "shoal.manifest.1", "folder",
-                      self->dir, "digest", hex, "files", (json_int_t)manifest->file_count, "bytes",
-                      (json_int_t)bytes, "dataset_digest", self->data_config ? dataset : NULL),
+            json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:s*}", "schema", "shoal.manifest.1",
+                      "folder", self->dir, "digest", hex, "files", (json_int_t)manifest->file_count,
+                      "bytes", (json_int_t)bytes, "token_bytes", (json_int_t)manifest->token_bytes,
+                      "dataset_digest", self->data_config ? dataset : NULL),
             why);
-    printf("%s: %u files, %" PRIu64 " bytes\ndigest %s\n", self->dir, manifest->file_count, bytes,
-           hex);
+    printf("%s: %u files, %" PRIu64 " bytes, %u a token\ndigest %s\n", self->dir,
+           manifest->file_count, bytes, manifest->token_bytes, hex);
     if (self->data_config) printf("dataset_digest %s\n", dataset);
     return 0;
 }
@@ -60,16 +62,18 @@ static int name_dataset(struct making *self, struct why *why)
 
 static int make(const struct making *self, struct manifest *manifest, struct why *why)
 {
-    uint32_t bytes = self->data_config ? self->source.token_bytes : 2;
-    if (self->bytes)
+    uint32_t bytes = self->source.token_bytes;
+    if (self->bytes) {
         bytes = strcmp(self->bytes, "2") == 0 ? 2 : strcmp(self->bytes, "4") == 0 ? 4 : 0;
-    if (bytes == 0)
-        return why_set(why, FAULT_USAGE, "--token-bytes %.20s: allowed 2 and 4", self->bytes);
+        if (bytes == 0)
+            return why_set(why, FAULT_USAGE, "--token-bytes %.20s: allowed 2 and 4", self->bytes);
+    }
     if (self->check) {
         int rc = manifest_read(self->dir, why, manifest);
         return rc < 0 ? rc : manifest_verify(manifest, self->dir, why);
     }
-    int rc = manifest_build(self->dir, bytes, why, manifest);
+    int rc = bytes ? 0 : token_files_width(self->dir, why, &bytes);
+    if (rc == 0) rc = manifest_build(self->dir, bytes, why, manifest);
     if (rc == 0 && self->blocks) rc = manifest_write_blocks(manifest, self->dir, why);
     return rc < 0 ? rc : manifest_write(manifest, self->dir, why);
 }
@@ -84,7 +88,8 @@ static int run(struct making *self, struct manifest *manifest, struct why *why)
 static const struct flag flags[] = {
     FLAG("data-config", 'd', "FILE", TO_TEXT(struct making, data_config),
          "A data-provider's data.toml, in place of DIR: prints dataset_digest, too"),
-    FLAG("token-bytes", 'b', "N", TO_TEXT(struct making, bytes), "Of one token: 2 or 4 (2)"),
+    FLAG("token-bytes", 0, "N", TO_TEXT(struct making, bytes),
+         "Bytes of a token: 2 or 4 (those of the manifest that is there)"),
     FLAG("check", 0, NULL, TO_SWITCH(struct making, check),
          "Compare every byte with the manifest that is there"),
     FLAG("blocks", 0, NULL, TO_SWITCH(struct making, blocks),
@@ -116,7 +121,7 @@ static const struct command_line line = {
         "Server) the dataset_digest that --data-config prints, which names the order of the "
         "samples, too; for a web server (Http), with manifest.json put there beside the files, or "
         "folders of the trainers' own (Local), the digest, as manifest_digest.\n\n"
-        "  shoal manifest data/train\n"
+        "  shoal manifest data/train --token-bytes 2\n"
         "  shoal manifest --data-config data.toml    for data-providers\n"
         "  shoal manifest data/train --check         finds a file that has changed\n"
         "  shoal manifest data/train --blocks        for a web server\n",

@@ -1,7 +1,10 @@
 // The tokenizer of a model's folder, checked against the model's vocabulary when it is opened, so
 // that every encoded id is one that the model has.
 #include "actors/shoal/text/text_codec.h"
+#include "common/base/dirfile.h"
+#include "common/base/strict_json.h"
 #include "common/text/tokenizer.h"
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +66,68 @@ int text_codec_encode(const text_codec_t *self, const char *text, size_t bytes, 
     *ret_tokens = list.ids;
     *ret_count = list.count;
     return 0;
+}
+
+// ---- the end of a text
+
+// The token is a text, or an object with the text in `content`.
+static uint32_t add_token(const text_codec_t *self, const json_t *value, uint32_t ends[])
+{
+    const json_t *text = json_is_object(value) ? json_object_get(value, "content") : value;
+    return json_is_string(text) &&
+           tokenizer_find(self->tokenizer, json_string_value(text), NULL, &ends[0]) == 0;
+}
+
+// One id, or an array of them.
+static uint32_t add_ids(const json_t *value, uint32_t vocab, uint32_t ends[])
+{
+    const size_t size = json_is_array(value) ? json_array_size(value) : 1;
+    uint32_t count = 0;
+    for (size_t i = 0; i < size && count < TEXT_CODEC_ENDS_MAX; i++) {
+        const json_t *id = json_is_array(value) ? json_array_get(value, i) : value;
+        const json_int_t number = json_integer_value(id); // 0 for what is no integer
+        if (json_is_integer(id) && number >= 0 && number < vocab) ends[count++] = (uint32_t)number;
+    }
+    return count;
+}
+
+// FAULT_NOT_FOUND: there is no such file.
+static int read_json(int dir, const char *name, struct why *why, json_t **ret_root)
+{
+    enum { ENDS_DEPTH_MAX = 64, ENDS_VALUES_MAX = 1 << 23 };
+    char *text;
+    size_t count;
+    int rc = dirfile_slurp(dir, name, true, TOKENIZER_FILE_MAX, why, &text, &count);
+    if (rc < 0) return rc;
+    rc = strict_json_parse(name, text, count, ENDS_DEPTH_MAX, ENDS_VALUES_MAX, why, ret_root);
+    free(text);
+    return rc;
+}
+
+int text_codec_ends(const text_codec_t *self, const char *dir, uint32_t vocab, struct why *why,
+                    uint32_t ret_ends[TEXT_CODEC_ENDS_MAX], uint32_t *ret_count)
+{
+    static const struct {
+        const char *name;
+        bool is_id;
+    } files[] = { { "tokenizer_config.json", false },
+                  { "special_tokens_map.json", false },
+                  { "generation_config.json", true },
+                  { "config.json", true } };
+    uint32_t count = 0;
+    int rc = 0, fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; rc == 0 && count == 0 && i < sizeof files / sizeof *files; i++) {
+        json_t *root = NULL;
+        rc = read_json(fd, files[i].name, why, &root);
+        if (rc == 0 && files[i].is_id)
+            count = add_ids(json_object_get(root, "eos_token_id"), vocab, ret_ends);
+        else if (rc == 0) count = add_token(self, json_object_get(root, "eos_token"), ret_ends);
+        json_decref(root);
+        if (rc == FAULT_NOT_FOUND) rc = 0;
+    }
+    if (fd >= 0) close(fd);
+    *ret_count = count;
+    return rc < 0 ? why_wrap(why, rc, "%s", dir) : 0;
 }
 
 int text_codec_decode(const text_codec_t *self, const uint32_t *tokens, size_t count,

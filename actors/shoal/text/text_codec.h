@@ -18,6 +18,14 @@ void text_codec_close(text_codec_t **self); // NULL is allowed
 int text_codec_encode(const text_codec_t *self, const char *text, size_t bytes, struct why *why,
                       uint32_t **ret_tokens, size_t *ret_count);
 
+// The tokens at which a text of the model ends: eos_token of the folder's tokenizer_config.json, else
+// of its special_tokens_map.json, else eos_token_id of its generation_config.json, else of its
+// config.json; none if no file says it. Ids that the model has not are left out. FAULT_FORMAT,
+// FAULT_LIMIT for a file that cannot be read.
+enum { TEXT_CODEC_ENDS_MAX = 16 };
+int text_codec_ends(const text_codec_t *self, const char *dir, uint32_t vocab, struct why *why,
+                    uint32_t ret_ends[TEXT_CODEC_ENDS_MAX], uint32_t *ret_count);
+
 // Any bytes, ended by a zero that does not count. A token that the model's vocabulary has and the
 // tokenizer has not, in a hole or behind its end, stands for no text. The caller frees.
 int text_codec_decode(const text_codec_t *self, const uint32_t *tokens, size_t count,

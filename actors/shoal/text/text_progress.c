@@ -35,4 +35,11 @@ void text_progress_tick(struct text_progress *self, uint64_t bytes, uint64_t mad
     text_progress_say(self, line);
 }
 
+void text_progress_skip(void *context, const char *text)
+{
+    struct text_progress *self = context;
+    status_line_clear(&self->line);
+    fprintf(stderr, "passed over: %s\n", text);
+}
+
 void text_progress_end(struct text_progress *self) { status_line_clear(&self->line); }

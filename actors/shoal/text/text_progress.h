@@ -19,4 +19,8 @@ void text_progress_tick(struct text_progress *self, uint64_t bytes, uint64_t mad
 void text_progress_say(struct text_progress *self, const char *line);
 
 double text_progress_seconds(const struct text_progress *self); // Since init
+// A line that stays, about a bad record that is passed over. A corpus_skip_fn; self is a struct
+// text_progress.
+void text_progress_skip(void *self, const char *text);
+
 void text_progress_end(struct text_progress *self); // Leaves the cursor on an empty line

@@ -17,7 +17,7 @@ struct tokenize {
     uint64_t token_size, heldout_every, threads; // token_size 0: what the ids need
     const char *inputs[INPUTS_MAX];
     size_t inputs_count;
-    bool with_template, json;
+    bool with_template, skip_bad, json;
 };
 
 // ---- the work
@@ -34,9 +34,8 @@ struct work {
     struct token_list lists[CORPUS_BATCH_UNITS];
     const struct corpus_unit *units;
     int faults[CORPUS_BATCH_UNITS];
-    struct why whys[POOL_THREADS_MAX];      // Of the first fault of each worker
-    uint32_t fault_units[POOL_THREADS_MAX]; // Which unit that was
     uint64_t documents, tokens_count;
+    struct text_progress progress;
 };
 
 static int encode_text(const struct work *self, uint32_t worker, const struct corpus_unit *unit,
@@ -49,44 +48,44 @@ static int encode_text(const struct work *self, uint32_t worker, const struct co
                       : why_wrap(why, rc, "%s from byte %" PRIu64 " on", unit->path, unit->offset);
 }
 
-static void encode_unit(void *arg, uint32_t task, uint32_t worker)
+static int encode_document(struct work *self, uint32_t task, uint32_t worker, struct why *why)
 {
-    struct work *self = arg;
     const struct corpus_unit *unit = &self->units[task];
     struct token_list *list = &self->lists[task];
-    struct why why = { 0 };
     list->count = 0;
-    int rc = self->any_bytes ? 0 : corpus_check(unit, &why);
+    int rc = self->any_bytes ? 0 : corpus_check(unit, why);
     if (rc == 0 && self->wish->with_template && unit->begins)
         tokenizer_template(self->tokenizer, false, list);
-    if (rc == 0) rc = encode_text(self, worker, unit, &why, list);
+    if (rc == 0) rc = encode_text(self, worker, unit, why, list);
     if (rc == 0 && self->wish->with_template && unit->ends)
         tokenizer_template(self->tokenizer, true, list);
     if (rc == 0 && unit->ends && self->separator != BPE_NONE) token_list_add(list, self->separator);
-    self->faults[task] = rc;
-    if (rc < 0 && task < self->fault_units[worker]) {
-        self->fault_units[worker] = task;
-        self->whys[worker] = why;
-    }
+    return rc;
 }
 
-// The fault of the first unit that has one, whichever worker met it.
-static int first_fault(const struct work *self, size_t count, struct why *why)
+static void encode_unit(void *arg, uint32_t task, uint32_t worker)
 {
-    size_t first = 0;
-    while (first < count && self->faults[first] == 0) first++;
-    if (first == count) return 0;
-    for (uint32_t i = 0; i < self->threads; i++)
-        if (self->fault_units[i] == first) *why = self->whys[i];
-    return self->faults[first];
+    struct work *self = arg;
+    self->faults[task] = encode_document(self, task, worker, NULL);
+}
+
+// A unit without tokens: its fault, found again for its text, or 0 if it is passed over.
+static int pass_over(struct work *self, uint32_t task, struct why *why)
+{
+    const int rc = encode_document(self, task, 0, why);
+    self->lists[task].count = 0;
+    return corpus_skip(self->corpus, &self->units[task], rc, why);
 }
 
 static int encode_batch(struct work *self, size_t count, struct why *why)
 {
-    for (uint32_t i = 0; i < self->threads; i++) self->fault_units[i] = UINT32_MAX;
+    int rc = 0;
     pool_run(self->pool, (uint32_t)count, encode_unit, self);
-    int rc = first_fault(self, count, why);
     for (size_t i = 0; rc == 0 && i < count; i++) {
+        if (self->faults[i] < 0) {
+            rc = pass_over(self, (uint32_t)i, why);
+            continue;
+        }
         rc = text_tokens_add_ids(self->tokens, self->lists[i].ids, self->lists[i].count, why);
         self->tokens_count += self->lists[i].count;
         self->documents += self->units[i].ends;
@@ -94,7 +93,7 @@ static int encode_batch(struct work *self, size_t count, struct why *why)
     return rc;
 }
 
-static int encode_all(struct work *self, struct text_progress *progress, struct why *why)
+static int encode_all(struct work *self, struct why *why)
 {
     size_t count = 1;
     int rc = 0;
@@ -102,9 +101,10 @@ static int encode_all(struct work *self, struct text_progress *progress, struct 
         rc = corpus_next(self->corpus, why, &self->units, &count);
         if (rc == 0 && count > 0) rc = encode_batch(self, count, why);
         if (rc == 0)
-            text_progress_tick(progress, corpus_bytes_read(self->corpus), self->tokens_count);
+            text_progress_tick(&self->progress, corpus_bytes_read(self->corpus),
+                               self->tokens_count);
     }
-    text_progress_end(progress);
+    text_progress_end(&self->progress);
     return rc;
 }
 
@@ -142,7 +142,11 @@ static int open_work(struct work *self, struct why *why)
     if (rc < 0) return rc;
     self->threads = (uint32_t)wish->threads;
     self->any_bytes = tokenizer_is_bytes(self->tokenizer);
-    const struct corpus_options corpus = { wish->field, last_cut, self->tokenizer };
+    const struct corpus_options corpus = { .field = wish->field,
+                                           .cut = last_cut,
+                                           .context = self->tokenizer,
+                                           .skip = wish->skip_bad ? text_progress_skip : NULL,
+                                           .skip_context = &self->progress };
     const struct text_config config = { .heldout_every = (uint32_t)wish->heldout_every,
                                         .no_heldout = wish->heldout_every == 0,
                                         .token_bytes = self->token_bytes,
@@ -171,14 +175,15 @@ static void close_work(struct work *self)
 static int report(const struct work *self, const struct text_counts *counts, double seconds,
                   struct why *why)
 {
-    const double bytes = (double)corpus_bytes(self->corpus);
+    const double bytes = (double)corpus_text_bytes(self->corpus);
     const double rate = seconds > 0 ? bytes / 1e6 / seconds : 0;
     if (self->wish->json)
         return shoal_print_json(
-            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "schema",
+            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "schema",
                       "shoal.tokenize.1", "folder", self->wish->out, "documents",
-                      (json_int_t)self->documents, "text_bytes",
-                      (json_int_t)corpus_bytes(self->corpus), "train_tokens",
+                      (json_int_t)self->documents, "bad_records",
+                      (json_int_t)corpus_skipped(self->corpus), "text_bytes",
+                      (json_int_t)corpus_text_bytes(self->corpus), "train_tokens",
                       (json_int_t)counts->train, "heldout_tokens", (json_int_t)counts->heldout,
                       "token_bytes", (json_int_t)self->token_bytes, "vocab_size",
                       (json_int_t)tokenizer_id_end(self->tokenizer), "threads",
@@ -194,19 +199,21 @@ static int report(const struct work *self, const struct text_counts *counts, dou
            self->documents, self->documents == 1 ? "" : "s", bytes / 1e6, seconds, rate,
            self->threads, self->threads == 1 ? "" : "s",
            bytes / (double)(counts->train + counts->heldout), tokenizer_id_end(self->tokenizer));
+    if (corpus_skipped(self->corpus))
+        printf("%" PRIu64 " of %" PRIu64 " records are bad and were passed over\n",
+               corpus_skipped(self->corpus), corpus_records(self->corpus));
     return 0;
 }
 
 static int run(const struct tokenize *wish, struct why *why)
 {
     static struct work work;
-    struct text_progress progress;
     struct text_counts counts;
     work = (struct work){ .wish = wish, .separator = BPE_NONE };
     int rc = open_work(&work, why);
     if (rc == 0) {
-        text_progress_init(&progress, "tokens", corpus_bytes(work.corpus));
-        rc = encode_all(&work, &progress, why);
+        text_progress_init(&work.progress, "tokens", corpus_bytes(work.corpus));
+        rc = encode_all(&work, why);
     }
     if (rc == 0) rc = text_tokens_finish(work.tokens, why, &counts);
     if (rc == 0 && work.documents > 1 && !wish->separator && !wish->with_template)
@@ -214,24 +221,26 @@ static int run(const struct tokenize *wish, struct why *why)
                 "%" PRIu64 " documents joined without a token between them; --separator "
                 "TOKEN puts one after each\n",
                 work.documents);
-    if (rc == 0) rc = report(&work, &counts, text_progress_seconds(&progress), why);
+    if (rc == 0) rc = report(&work, &counts, text_progress_seconds(&work.progress), why);
     close_work(&work);
     return rc;
 }
 
 static const struct flag flags[] = {
-    FLAG("tokenizer", 't', "FILE", TO_TEXT(struct tokenize, tokenizer),
+    FLAG("tokenizer", 0, "FILE", TO_TEXT(struct tokenize, tokenizer),
          "A tokenizer.json, a folder with one, or: bytes", .needed = true),
     FLAG("out", 'o', "DIR", TO_TEXT(struct tokenize, out), "The folder for the dataset",
          .needed = true),
-    FLAG("separator", 's', "TOKEN", TO_TEXT(struct tokenize, separator),
+    FLAG("separator", 0, "TOKEN", TO_TEXT(struct tokenize, separator),
          "Goes after each document, e.g. '<|endoftext|>'"),
     FLAG("template", 0, NULL, TO_SWITCH(struct tokenize, with_template),
          "With what the tokenizer puts around a text"),
     FLAG("token-size", 0, "2|4", TO_NUMBER(struct tokenize, token_size, 2, 4),
          "Bytes per token (2 if the ids fit, else 4)"),
     FLAG("jsonl-field", 0, "NAME", TO_TEXT(struct tokenize, field),
-         "Of a .jsonl file's lines, has the text (text)"),
+         "Of a record in a .jsonl or .json file, has the text (text)"),
+    FLAG("skip-bad", 0, NULL, TO_SWITCH(struct tokenize, skip_bad),
+         "Pass over bad records, name and count them"),
     FLAG("heldout-every", 0, "N", TO_NUMBER(struct tokenize, heldout_every, 0, 1 << 20),
          "One block of N is held out; 0: none (20)"),
     FLAG("threads", 0, "N", TO_NUMBER(struct tokenize, threads, 1, POOL_THREADS_MAX),
@@ -243,10 +252,11 @@ static const struct flag flags[] = {
 static const struct command_line line = {
     .flags = flags,
     .usage = "INPUT...",
-    .about =
-        "Turns text files, .jsonl files and folders of them into token files with a manifest.\n\n"
-        "  shoal tokenize -t SmolLM-135M -s '<|endoftext|>' -o data books/ web.jsonl\n"
-        "  shoal tokenize -t bytes -o data notes.txt\n",
+    .about = "Turns text files, records (.jsonl, .ndjson, .json), any of them as .gz or .zst, and "
+             "folders of them into token files with a manifest.\n\n"
+             "  shoal tokenize --tokenizer SmolLM-135M --separator '<|endoftext|>' -o data books/ "
+             "web.jsonl\n"
+             "  shoal tokenize --tokenizer bytes -o data notes.txt\n",
     .arguments = TO_LIST(struct tokenize, inputs, inputs_count, INPUTS_MAX),
     .none = "a file or folder with text is needed",
 };

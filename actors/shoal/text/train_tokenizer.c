@@ -20,7 +20,7 @@ struct train {
     uint64_t vocab_size, min_frequency, seq_len, threads;
     const char *special[BPE_TRAIN_SPECIAL_MAX], *inputs[INPUTS_MAX]; // special[0] ends a text
     size_t special_count, inputs_count;
-    bool add_prefix_space, json;
+    bool add_prefix_space, skip_bad, json;
 };
 
 // How text is cut before it is merged.
@@ -121,8 +121,11 @@ static int open_work(struct work *self, struct why *why)
 {
     int rc = read_options(self, why);
     if (rc < 0) return rc;
-    const struct corpus_options corpus = { self->wish->field, last_cut,
-                                           &self->options.pretokenizer };
+    const struct corpus_options corpus = { .field = self->wish->field,
+                                           .cut = last_cut,
+                                           .context = &self->options.pretokenizer,
+                                           .skip = self->wish->skip_bad ? text_progress_skip : NULL,
+                                           .skip_context = &self->progress };
     rc = bpe_train_new(&self->options, why, &self->train);
     if (rc == 0)
         rc = corpus_open(self->wish->inputs, self->wish->inputs_count, &corpus, why, &self->corpus);
@@ -145,17 +148,23 @@ static int report(const struct work *self, const tokenizer_t *tokenizer,
     const double seconds = text_progress_seconds(&self->progress);
     const uint32_t vocab_size = tokenizer_id_end(tokenizer);
     if (self->wish->json)
-        return shoal_print_json(
-            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:f}", "schema",
-                      "shoal.train-tokenizer.1", "folder", self->wish->out, "vocab_size",
-                      (json_int_t)vocab_size, "merges", (json_int_t)result->merges, "text_bytes",
-                      (json_int_t)corpus_bytes(self->corpus), "words", (json_int_t)result->words,
-                      "distinct_words", (json_int_t)result->distinct_words, "seconds", seconds),
-            why);
+        return shoal_print_json(json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "schema",
+                                          "shoal.train-tokenizer.1", "folder", self->wish->out,
+                                          "vocab_size", (json_int_t)vocab_size, "merges",
+                                          (json_int_t)result->merges, "bad_records",
+                                          (json_int_t)corpus_skipped(self->corpus), "text_bytes",
+                                          (json_int_t)corpus_text_bytes(self->corpus), "words",
+                                          (json_int_t)result->words, "distinct_words",
+                                          (json_int_t)result->distinct_words, "seconds", seconds),
+                                why);
     printf("%s/tokenizer.json  %u tokens, %u merges\n\n%.1f MB, %" PRIu64 " words, %" PRIu64
            " of them distinct; %.1f s\n",
-           self->wish->out, vocab_size, result->merges, (double)corpus_bytes(self->corpus) / 1e6,
-           result->words, result->distinct_words, seconds);
+           self->wish->out, vocab_size, result->merges,
+           (double)corpus_text_bytes(self->corpus) / 1e6, result->words, result->distinct_words,
+           seconds);
+    if (corpus_skipped(self->corpus))
+        printf("%" PRIu64 " of %" PRIu64 " records are bad and were passed over\n",
+               corpus_skipped(self->corpus), corpus_records(self->corpus));
     if (vocab_size < self->options.vocab_size)
         printf("Fewer than the %u tokens wanted: no other pair occurs %" PRIu64 " times.\n",
                self->options.vocab_size, self->options.min_frequency);
@@ -187,7 +196,7 @@ static int run(const struct train *wish, struct why *why)
 static const struct flag flags[] = {
     FLAG("out", 'o', "DIR", TO_TEXT(struct train, out),
          "The folder for tokenizer.json and tokenizer_config.json", .needed = true),
-    FLAG("vocab-size", 'v', "N", TO_NUMBER(struct train, vocab_size, 257, BPE_TOKENS_MAX),
+    FLAG("vocab-size", 0, "N", TO_NUMBER(struct train, vocab_size, 257, BPE_TOKENS_MAX),
          "Tokens, special ones and bytes included (8192)"),
     FLAG("min-frequency", 0, "N", TO_NUMBER(struct train, min_frequency, 0, UINT32_MAX),
          "Rarer pairs are not merged (2)"),
@@ -201,7 +210,9 @@ static const struct flag flags[] = {
     FLAG("add-prefix-space", 0, NULL, TO_SWITCH(struct train, add_prefix_space),
          "A text begins with a space, or is given one"),
     FLAG("jsonl-field", 0, "NAME", TO_TEXT(struct train, field),
-         "Of a .jsonl file's lines, has the text (text)"),
+         "Of a record in a .jsonl or .json file, has the text (text)"),
+    FLAG("skip-bad", 0, NULL, TO_SWITCH(struct train, skip_bad),
+         "Pass over bad records, name and count them"),
     FLAG("seq-len", 0, "N", TO_NUMBER(struct train, seq_len, 1, 1 << 20),
          "Longest input, for tokenizer_config.json (2048)"),
     FLAG("threads", 0, "N", TO_NUMBER(struct train, threads, 1, BPE_TRAIN_WORKERS_MAX),
@@ -213,10 +224,11 @@ static const struct flag flags[] = {
 static const struct command_line line = {
     .flags = flags,
     .usage = "INPUT...",
-    .about =
-        "Makes a byte-level BPE tokenizer from text files, .jsonl files and folders of them.\n\n"
-        "  shoal train-tokenizer --vocab-size 8192 --out tokenizer books/\n"
-        "  shoal train-tokenizer --pattern llama3 -v 32000 -o tokenizer web.jsonl\n",
+    .about = "Makes a byte-level BPE tokenizer from text files, records (.jsonl, .ndjson, .json), "
+             "any of "
+             "them as .gz or .zst, and folders of them.\n\n"
+             "  shoal train-tokenizer --vocab-size 8192 --out tokenizer books/\n"
+             "  shoal train-tokenizer --pattern llama3 --vocab-size 32000 -o tokenizer web.jsonl\n",
     .arguments = TO_LIST(struct train, inputs, inputs_count, INPUTS_MAX),
     .none = "a file or folder with text is needed",
 };

@@ -194,6 +194,7 @@ static int prepare(struct training *self, struct why *why)
     int rc = model_folder_prepare(settings->model, why, &self->model);
     if (rc == 0) rc = check_memory(self, why);
     if (rc == 0) rc = open_data(self, why);
+    if (rc == 0) fprintf(stderr, "order of the samples: %s\n", settings->order);
     if (rc == 0 && settings->heldout) rc = read_heldout(self, why);
     if (rc == 0 && settings->checkpoint_dir && !self->flags.resume)
         rc = train_checkpoint_begin(settings, why);

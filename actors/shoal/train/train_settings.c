@@ -8,6 +8,7 @@
 #include "common/config/data_config.h"
 #include "common/config/override.h"
 #include "common/model/model.h"
+#include "common/data/token_files.h"
 #include "common/model/recipe.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -117,19 +118,51 @@ static int take_data_config(struct train_settings *self, const char *path, struc
 static int take_data_folder(struct train_settings *self, const struct train_flags *flags,
                             struct why *why)
 {
-    const uint64_t token_bytes = flags->token_bytes ? flags->token_bytes : 2;
+    uint32_t token_bytes = (uint32_t)flags->token_bytes;
     if (flags->data[0] == 0 || strlen(flags->data) >= sizeof self->data.where)
         return why_set(why, FAULT_USAGE, "--data: a path of 1 to %zu bytes",
                        sizeof self->data.where - 1);
+    int rc = token_bytes ? 0 : token_files_width(flags->data, why, &token_bytes);
+    if (rc < 0) return why_wrap(why, rc, "--data");
     self->data =
         (struct wire_data_source){ .kind = DATA_LOCAL, .token_bytes = (uint8_t)token_bytes };
     snprintf(self->data.where, sizeof self->data.where, "%s", flags->data);
     return 0;
 }
 
+// The order of the samples: a flag says it, else data.toml or state.toml does. --data names files
+// alone, so they are shuffled: neighbours in a text are alike, and a batch of them teaches less.
+static int choose_order(struct train_settings *self, const struct train_flags *flags,
+                        struct why *why)
+{
+    const size_t room = sizeof self->order;
+    uint64_t seed = 0;
+    int rc = 0;
+    if (flags->no_shuffle) {
+        self->data.seeded = false;
+        snprintf(self->order, room, "that of the files");
+    } else if (flags->shuffle_seed || flags->data) {
+        if (flags->shuffle_seed)
+            rc = command_number("--shuffle-seed", flags->shuffle_seed, 0, UINT64_MAX, why, &seed);
+        memset(self->data.seed, 0, sizeof self->data.seed);
+        le_put(self->data.seed, seed, 8);
+        self->data.seeded = true;
+        snprintf(self->order, room, "shuffled, seed %" PRIu64 "%s", seed,
+                 flags->shuffle_seed ? "" : "; --no-shuffle takes that of the files");
+    } else if (self->data.seeded) {
+        snprintf(self->order, room, "shuffled, as %.100s says",
+                 flags->data_config ? flags->data_config : flags->state_path);
+    } else {
+        snprintf(self->order, room,
+                 "that of the files, as in a run by %.60s; --shuffle-seed N "
+                 "shuffles",
+                 flags->state_path);
+    }
+    return rc;
+}
+
 static int find_data(struct train_settings *self, const struct train_flags *flags, struct why *why)
 {
-    uint64_t seed;
     int rc = flags->data_config ? take_data_config(self, flags->data_config, why)
              : flags->data      ? take_data_folder(self, flags, why)
                                 : source_of_config(&self->config, why, &self->data);
@@ -140,12 +173,7 @@ static int find_data(struct train_settings *self, const struct train_flags *flag
                      self->data.where);
     if (rc == 0 && flags->token_bytes && !flags->data)
         rc = why_set(why, FAULT_USAGE, "--token-bytes belongs to --data");
-    if (rc < 0 || !flags->shuffle_seed) return rc;
-    rc = command_number("--shuffle-seed", flags->shuffle_seed, 0, UINT64_MAX, why, &seed);
-    memset(self->data.seed, 0, sizeof self->data.seed);
-    le_put(self->data.seed, seed, 8);
-    self->data.seeded = true;
-    return rc;
+    return rc < 0 ? rc : choose_order(self, flags, why);
 }
 
 // ---- the rest -----------------------------------------------------------------------------------
@@ -211,6 +239,8 @@ int train_settings_read(const struct train_flags *flags, struct why *why,
     memset(&self, 0, sizeof self);
     if (flags->data && flags->data_config)
         return why_set(why, FAULT_USAGE, "--data and --data-config: the tokens come from one");
+    if (flags->no_shuffle && flags->shuffle_seed)
+        return why_set(why, FAULT_USAGE, "--no-shuffle and --shuffle-seed: one of them");
     if (flags->no_checkpoint && (flags->resume || flags->checkpoint_dir || flags->checkpoint_every))
         return why_set(why, FAULT_USAGE, "--no-checkpoint, and another flag speaks of checkpoints");
     int rc = config_load_run(flags->state_path, &self.config, &faults);

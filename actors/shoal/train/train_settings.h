@@ -25,10 +25,10 @@ struct train_flags {
     uint64_t heldout_every, heldout_samples;   // 100, 256
     uint64_t micro_batch, threads, memory_mib; // 4, one per processor
     uint64_t checkpoint_every, keep;           // keep 3
-    bool resume, no_checkpoint, json;
+    bool no_shuffle, resume, no_checkpoint, json;
 };
 
-enum { TRAIN_HELDOUT_SAMPLES_MAX = 65536 };
+enum { TRAIN_HELDOUT_SAMPLES_MAX = 65536, TRAIN_ORDER_MAX = 160 };
 
 struct train_settings {
     struct run_config config;
@@ -38,7 +38,8 @@ struct train_settings {
     uint64_t init_seed;
     struct model_shape shape;
     struct wire_data_source data;
-    const char *heldout; // Or NULL
+    char order[TRAIN_ORDER_MAX]; // Of the samples, in words
+    const char *heldout;         // Or NULL
     uint64_t heldout_every, heldout_samples;
     struct schedule schedule;
     struct cold_start cold;

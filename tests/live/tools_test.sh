@@ -1,0 +1,182 @@
+#!/bin/bash
+# Mistakes at the command line, and what the tools answer: each must be refused, or done, in the words
+# that are expected here.
+#
+#     tests/live/tools_test.sh BUILD_DIR
+#
+# Has a folder of its own; what listens takes a free port. Prints TAP lines.
+set -u
+export LC_ALL=C
+unset TICKET RUN_ID SERVER_ADDR SERVER_KEY IDENTITY_SECRET_KEY_PATH
+top=$(cd "$(dirname "$0")/../.." && pwd)
+bin=$(realpath -e "${1:?usage: tools_test.sh BUILD_DIR}")/bin || exit 64
+work=$(mktemp -d)
+trap 'kill $(jobs -pr) 2>/dev/null; wait; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export PATH=$bin:$PATH
+number=0 failed=0
+
+# The command ends with this exit code and prints this text (one of several: a newline between).
+says()                                  # exit code, text, command
+{
+    local want=$1 text=$2 code=0 line
+    shift 2
+    timeout 20 "$@" >"$work/said" 2>&1 </dev/null || code=$?
+    number=$((number + 1))
+    while IFS= read -r line; do
+        [ -z "$line" ] || grep -qF -- "$line" "$work/said" && continue
+        echo "not ok $number - $*: ends with $code, does not say \"$line\""
+        sed 's/^/# /' "$work/said"; failed=1
+        return
+    done <<<"$text"
+    if [ $code -ne "$want" ]; then
+        echo "not ok $number - $*: ends with $code, not $want"; sed 's/^/# /' "$work/said"; failed=1
+    else echo "ok $number - $*"
+    fi
+}
+until_said()                            # file, text: waits for it, twenty seconds at most
+{
+    local n
+    for ((n = 0; n < 200; n++)); do grep -qs -- "$2" "$1" && return; sleep 0.1; done
+    echo "# no \"$2\" in twenty seconds:"; sed 's/^/# /' "$1"
+}
+
+cp -r "$top/config/demo" run && cd run || exit 1
+for key in broker coordinator trainer; do shoal new-identity $key.key >/dev/null; done
+shoal init-model --config model.json --out model >/dev/null
+port=$((20000 + $$ % 20000 * 2))
+shoal invite -i broker.key --run-id demo --server-addr 127.0.0.1:$port >ticket
+
+# ---- errors that name what to do ------------------------------------------------------------------
+
+says 69 "not available: --bind: 192.0.2.1 is no address of this machine; it has 127.0.0.1" \
+    shoal-broker -i broker.key --bind 192.0.2.1
+sed 's/^run_id = .*/run_id = demo/' state.toml >bare.toml
+says 78 'strings need quotes: "demo"' shoal validate-config --state bare.toml
+says 64 "did you mean config.min_clients?" shoal train state.toml --set config.min_client=3
+
+# ---- validate-config opens what it names ------------------------------------------------------------
+
+mkdir -p data/train empty
+perl -e 'print pack("v*", map { $_ % 128 } 1 .. 66000)' >data/train/text.bin
+shoal manifest data/train --token-bytes 2 >/dev/null
+[ -e /dev/nvidiactl ] || # where there is no GPU
+    says 69 "not available: device cuda was asked for:" shoal train state.toml --data data/train --device cuda
+valid="shoal validate-config --state state.toml --data-config data.toml"
+says 0 $'state.toml: OK: run "demo"\ndata.toml: OK: data/train' $valid
+# The seven: each an edit of a good file, and the fault with its line.
+refuses()                               # text, sed expression for state.toml, sed expression for data.toml
+{
+    sed "$2" state.toml >bad-state.toml; sed "${3:-}" data.toml >bad-data.toml
+    says 78 "$1" shoal validate-config --state bad-state.toml --data-config bad-data.toml
+}
+line=$(grep -n '^repo_id' state.toml | cut -d: -f1)
+refuses "bad-state.toml:$line:1: error: model.LLM.checkpoint.Hub.repo_id: nowhere: No such file or directory" \
+    's/^repo_id = .*/repo_id = "nowhere"/'
+refuses "nothing is fetched from the Hub; download meta-llama/Llama-3.2-1B" \
+    's#^repo_id = .*#repo_id = "meta-llama/Llama-3.2-1B"#'
+refuses "model.LLM.max_seq_len: 4096, but config.json of model allows 1..$(sed -n 's/.*"max_position_embeddings": \([0-9]*\).*/\1/p' model.json)" \
+    's/^max_seq_len = .*/max_seq_len = 4096/' 's/^seq_len = .*/seq_len = 4096/'
+refuses "dir: cannot open the data folder nowhere" "" 's#^dir = .*#dir = "nowhere"#'
+refuses "dir: empty" "" 's#^dir = .*#dir = "empty"#'
+refuses "the configured token size" "" 's/^token_size = .*/token_size = "FourBytes"/'
+refuses "AdamW exchanges no results, so a run cannot be made of it" \
+    's/optimizer.Distro/optimizer.AdamW/; s/^quantize.*/betas = [0.9, 0.95]\neps = 1e-8/; /^compression/d'
+refuses "buckets are not listed" "s/^Server = .*/Http = { location = { Gcp = { bucket_name = \"a\", filter_directory = \"b\" } }, token_size_in_bytes = \"TwoBytes\", shuffle = \"DontShuffle\" }/"
+refuses $'repo_id: nowhere: No such file\ndir: empty' 's/^repo_id = .*/repo_id = "nowhere"/' 's#^dir = .*#dir = "empty"#'
+# Tokens of another model, and those of another shuffle than the pinned one.
+mkdir wide && perl -e 'print pack("v*", map { 300 } 1 .. 66000)' >wide/text.bin && shoal manifest wide --token-bytes 2 >/dev/null
+refuses "wide/text.bin: token " "" 's#^dir = .*#dir = "wide"#'
+# The coordinator makes the same checks.
+sed 's/^max_seq_len = .*/max_seq_len = 4096/' state.toml >bad-state.toml
+says 65 "model.LLM.max_seq_len: 4096, but config.json of model allows" \
+    shoal-coordinator -i coordinator.key --state bad-state.toml --ticket ticket --state-dir other
+
+# --pin writes both digests, once, and changes nothing else.
+cp state.toml plain.toml
+says 0 $'state.toml: data.dataset_digest = "\nstate.toml: model.digest = "' $valid --pin
+others() { grep -Ev '^(# )?(dataset_)?digest = ' "$1"; }
+says 0 "" diff <(others state.toml) <(others plain.toml)
+grep -qF "dataset_digest = \"$(shoal manifest --data-config data.toml | sed -n 's/^dataset_digest //p')\"" state.toml
+says 0 "" test $? -eq 0
+says 0 "OK" $valid --pin
+refuses "other samples, or in another order, than data.dataset_digest of bad-state.toml names" "" 's/^     1,  2/     1,  3/'
+rm -r model && shoal init-model --config model.json --seed 2 --out model >/dev/null
+says 65 "state.toml: model.digest is pinned, and what is here has" $valid --pin
+rm -r model && shoal init-model --config model.json --out model >/dev/null
+
+# A model folder with nothing but its shape, and no digest: the run could begin with anything.
+cp plain.toml state.toml && mv model/model.safetensors .
+says 0 "state.toml: warning: model.digest: not set, and the model's folder here has no weights" $valid
+says 0 "model.unpinned ./model has no weights and [model] digest is not set" \
+    timeout --preserve-status 2 shoal-coordinator -i coordinator.key --state ./state.toml --ticket ticket --state-dir shape
+mv model.safetensors model
+
+# ---- flags ----------------------------------------------------------------------------------------
+
+says 64 "shoal-trainer: no flag --bulk-bnd; did you mean --bulk-bind?" shoal-trainer -i trainer.key --bulk-bnd 1.2.3.4
+says 64 "shoal status: no flag --jsno; did you mean --json?" shoal status --jsno
+# Psyche's way, which goes on to look for a broker.
+says 64 "where is the broker?" shoal-trainer train -i trainer.key --run-id demo --micro-batch-size 2
+says 64 '"trian": train is the only word that is taken' shoal-trainer trian -i trainer.key --ticket ticket
+says 64 "--keep-steps is Psyche's and not supported: shoal-checkpointer" shoal-trainer train --keep-steps 3
+# A letter means one flag in all programs; those of all --help.
+{
+    for program in broker coordinator trainer witness checkpointer data-provider; do shoal-$program --help; done
+    zmq-monitor --help
+    shoal --help | sed -n 's/^  \([a-z-]\{2,\}\)  *[a-z].*/\1/p' | while read -r command; do shoal $command --help; done
+} 2>&1 | sed -nE 's/^ +-([a-zA-Z]), --([a-z-]+).*/-\1 --\2/p' | sort -u >letters
+says 0 "-i --identity-secret-key-path" cat letters
+says 1 "" grep . <(cut -d' ' -f1 letters | uniq -d)
+
+# ---- tickets --------------------------------------------------------------------------------------
+
+says 0 '"run":"demo"' shoal invite -i broker.key --ticket ticket --json
+says 0 '"run":"other"' shoal invite -i broker.key --ticket ticket --run-id other --json
+says 0 '"run":"demo"' env RUN_ID=demo shoal invite -i broker.key --json
+says 64 "into which run? --run-id ID" shoal invite -i broker.key
+says 0 '"run":""' shoal invite -i broker.key --any-run --json
+says 0 '"run":""' shoal invite -i broker.key --any-run --ticket ticket --json
+says 64 "--any-run and a run (demo)" shoal invite -i broker.key --any-run --run-id demo
+
+# ---- examples of --help ---------------------------------------------------------------------------
+
+# In the folder of a run, with a key and a ticket, they work.
+cp coordinator.key secret.key
+for program in data-provider coordinator; do
+    shoal-$program --help | sed -n "s/^  \(shoal-$program .*\)/exec \1/p" >examples
+    while read -r example; do
+        says 0 "$([ $program = coordinator ] && echo coordinator || echo actor).ready" \
+            timeout --preserve-status 2 bash -c "$example"
+    done <examples
+    says 0 exec head -n 1 examples
+done
+
+# ---- packages -------------------------------------------------------------------------------------
+
+# One package is missing, and apt-get only writes down that it was called.
+mkdir apt && cat >apt/dpkg-query <<'SCRIPT'
+#!/bin/sh
+case "$*" in *liblmdb-dev*|*strace*) exit 1 ;; *) echo "install ok installed" ;; esac
+SCRIPT
+printf '#!/bin/sh\necho "apt-get $*" >>"%s/apt/called"\n' "$PWD" >apt/apt-get
+printf '#!/bin/sh\nexec "$@"\n' >apt/sudo
+printf '#!/bin/sh\nPATH=%s:$PATH exec make -C "%s" --no-print-directory "$@"\n' "$PWD/apt" "$top" >apt/makes
+chmod +x apt/*
+says 0 $'missing:  liblmdb-dev\nmissing:  strace' apt/makes deps
+says 1 "" test -e apt/called
+says 0 "installing the missing Debian packages with apt-get: liblmdb-dev" \
+    apt/makes install-deps
+says 0 "install -y -qq --no-install-recommends liblmdb-dev" cat apt/called
+
+# A run that waits for members is not paused.
+shoal-broker -i broker.key --server-port $port 2>broker.log &
+until_said broker.log broker.ready
+shoal-coordinator -i coordinator.key --state state.toml --ticket ticket 2>coordinator.log &
+until_said coordinator.log broker.welcome
+says 75 "shoal: not now: the run is not paused; the coordinator refuses: cannot resume" \
+    shoal resume --ticket ticket -i coordinator.key
+says 77 "sign with the coordinator's key" shoal resume --ticket ticket -i trainer.key
+
+echo "1..$number"
+exit $failed

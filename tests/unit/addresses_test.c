@@ -1,0 +1,44 @@
+// A bind that fails because the address is another machine's is answered with our own addresses.
+#include "common/net/addresses.h"
+#include "common/net/net.h"
+#include "tests/test.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+// What ZeroMQ says of the endpoint, and what we make of it.
+static int refused(const char *host, struct why *why)
+{
+    char endpoint[64];
+    void *context = net_context_new(1), *socket = net_socket_new(context, ZMQ_ROUTER, 100, 10);
+    snprintf(endpoint, sizeof endpoint, "tcp://%s:*", host);
+    const int rc = zmq_bind(socket, endpoint), error = zmq_errno();
+    net_socket_close(&socket);
+    net_context_destroy(&context);
+    return rc == 0 ? 0 : addresses_refuse(host, error, why);
+}
+
+static void another_machines_address_is_refused_with_ours(void **state)
+{
+    (void)state;
+    static const char *const hosts[] = { "192.0.2.1", "nosuch0" };
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        char says[100];
+        struct why why = { 0 };
+        snprintf(says, sizeof says, "%s is no address of this machine; it has ", hosts[i]);
+        assert_int_equal(refused(hosts[i], &why), FAULT_UNAVAILABLE);
+        if (!strstr(why.text, says) || !strstr(why.text, "127.0.0.1")) fail_msg("%s", why.text);
+    }
+}
+
+static void other_errors_are_left_alone(void **state)
+{
+    (void)state;
+    struct why why = { "as it was" };
+    assert_int_equal(refused("127.0.0.1", &why), 0);
+    assert_int_equal(addresses_refuse("127.0.0.1", EADDRINUSE, &why), 0);
+    assert_int_equal(addresses_refuse("127.0.0.1", EACCES, &why), 0);
+    assert_string_equal(why.text, "as it was");
+}
+
+TESTS(TEST(another_machines_address_is_refused_with_ours), TEST(other_errors_are_left_alone))
