@@ -19,8 +19,10 @@ int shoal_demo(int argc, char **argv);
 int shoal_eval(int argc, char **argv);
 int shoal_explain(int argc, char **argv);
 int shoal_export(int argc, char **argv);
+int shoal_init(int argc, char **argv);
 int shoal_init_model(int argc, char **argv);
 int shoal_invite(int argc, char **argv);
+int shoal_join(int argc, char **argv);
 int shoal_manifest(int argc, char **argv);
 int shoal_new_identity(int argc, char **argv);
 int shoal_pause(int argc, char **argv);
@@ -33,6 +35,7 @@ int shoal_testnet(int argc, char **argv);
 int shoal_tokenize(int argc, char **argv);
 int shoal_train(int argc, char **argv);
 int shoal_train_tokenizer(int argc, char **argv);
+int shoal_up(int argc, char **argv);
 int shoal_validate_config(int argc, char **argv);
 
 // Prints the object on one line and frees it. NULL (no memory) is FAULT_MEMORY, a full pipe

@@ -47,7 +47,7 @@ until_said()                            # file, text: waits for it, a minute at 
 until_ctrl_c()                          # a command
 {
     local text=.
-    [ "$1" != shoal-trainer ] || text=member.admitted
+    [ "$1" != shoal-trainer ] && [ "$1 $2" != "shoal join" ] || text=member.admitted
     "$@" >"$work/said" 2>&1 &
     local pid=$! code=0
     until_said "$work/said" "$text"; kill -INT $pid; wait $pid || code=$?

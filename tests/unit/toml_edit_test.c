@@ -25,6 +25,9 @@ static void test_keys(void **state)
     check("[t]", "t", "a", "[t]\na = 9\n");
     check("", "", "a", "a = 9\n");
     check("a = 1\n", "t", "a", NULL);
+    check("[t]\n# What a is.\n# a = 5\n\n[u]\n# a = 6\n", "t", "a",
+          "[t]\n# What a is.\na = 9\n\n[u]\n# a = 6\n");
+    check("[t]\n# [u]\n#a = 5\n", "t", "a", "[t]\na = 9\n# [u]\n#a = 5\n");
 }
 
 TESTS(TEST(test_keys))

@@ -6,11 +6,10 @@
 
 #include "actors/shoal/local/demo_setup.h"
 #include "actors/shoal/model/model_folder.h"
-#include "actors/shoal/local/toml_edit.h"
+#include "actors/shoal/local/run_files.h"
 #include "common/base/dirfile.h"
 #include "common/base/durable_file.h"
 #include "common/base/folder.h"
-#include "common/data/source.h"
 #include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -96,61 +95,30 @@ static int read_template(const struct demo_setup *self, const char *name, struct
     return rc < 0 ? why_wrap(why, rc, "%s", self->config_dir) : 0;
 }
 
-// Frees *text and puts the edited text in its place.
-static int set_key(char **text, const char *table, const char *key, const char *value,
-                   struct why *why)
-{
-    char *edited = toml_edit(*text, table, key, value);
-    if (!edited)
-        return why_set(why, FAULT_CONFIG, "the demo's state.toml has no table [%s]", table);
-    free(*text);
-    *text = edited;
-    return 0;
-}
-
 static int write_data(struct demo_setup *self, struct why *why)
 {
     char *text = NULL;
     int rc = read_template(self, "data.toml", why, &text);
-    if (rc == 0) rc = set_key(&text, "", "dir", "\"text/train\"", why);
+    if (rc == 0) rc = run_files_set(&text, "", "dir", "\"text/train\"", why);
     if (rc == 0) rc = durable_file_write(self->dir, "data.toml", text, strlen(text), why);
     free(text);
     return rc;
 }
 
-// The digest of the dataset that data.toml names, read as the data-provider will read it.
-static int name_dataset(const struct demo_setup *self, struct hash *ret_digest, struct why *why)
-{
-    static struct config_faults faults;
-    static struct data_config config;
-    struct wire_data_source source;
-    char path[PATH_MAX + 32];
-    provider_t *provider;
-    snprintf(path, sizeof path, "%s/data.toml", self->dir);
-    int rc = config_load_data(path, &config, &faults);
-    config_faults_print(&faults, stderr);
-    if (rc < 0) return why_set(why, rc, "%s is refused (see above)", path);
-    const struct samples_config samples = { .seq_len = (uint32_t)config.seq_len };
-    rc = source_of_data_config(&config, why, &source);
-    if (rc == 0) rc = source_open(&source, &samples, NULL, why, &provider);
-    if (rc < 0) return rc;
-    *ret_digest = provider_dataset_digest(provider);
-    provider_close(&provider);
-    return 0;
-}
-
 static int write_state(struct demo_setup *self, struct why *why)
 {
     char hex[HASH_HEX], model[HASH_HEX + 2], data[HASH_HEX + 2], *text = NULL;
+    char path[PATH_MAX + 32];
     struct hash dataset;
     snprintf(model, sizeof model, "\"%s\"", hash_to_hex(&self->genesis, hex));
-    int rc = name_dataset(self, &dataset, why);
+    snprintf(path, sizeof path, "%s/data.toml", self->dir);
+    int rc = run_files_dataset(path, why, &dataset);
     if (rc == 0) rc = read_template(self, "state.toml", why, &text);
     if (rc < 0) return rc;
     snprintf(data, sizeof data, "\"%s\"", hash_to_hex(&dataset, hex));
-    rc = set_key(&text, "model", "digest", model, why);
-    if (rc == 0) rc = set_key(&text, "data", "dataset_digest", data, why);
-    if (rc == 0) rc = set_key(&text, "model.LLM.checkpoint.Hub", "repo_id", "\"model\"", why);
+    rc = run_files_set(&text, "model", "digest", model, why);
+    if (rc == 0) rc = run_files_set(&text, "data", "dataset_digest", data, why);
+    if (rc == 0) rc = run_files_set(&text, "model.LLM.checkpoint.Hub", "repo_id", "\"model\"", why);
     if (rc == 0) rc = durable_file_write(self->dir, "state.toml", text, strlen(text), why);
     free(text);
     return rc;

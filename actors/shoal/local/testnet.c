@@ -73,6 +73,11 @@ static int make_key(const struct testnet *self, const char *name, uint32_t numbe
 
 // ---- the children -------------------------------------------------------------------------------
 
+static const char *bind_address(const struct testnet *self)
+{
+    return self->options.bind ? self->options.bind : "127.0.0.1";
+}
+
 static struct arguments *add(struct testnet *self, const char *name, const char *program)
 {
     struct arguments *args = &fleet_add(&self->fleet, name, program, self->log_dir)->arguments;
@@ -90,6 +95,14 @@ static struct arguments *add_actor(struct testnet *self, const char *name, const
     return args;
 }
 
+// A member serves samples, results or parameters to the others, from this address.
+static struct arguments *add_member(struct testnet *self, const char *name, const char *program)
+{
+    struct arguments *args = add_actor(self, name, program);
+    arguments_add(args, "--bulk-bind=%s", bind_address(self));
+    return args;
+}
+
 static void add_trainers(struct testnet *self)
 {
     const struct testnet_options *options = &self->options;
@@ -97,7 +110,7 @@ static void add_trainers(struct testnet *self)
     for (uint32_t i = 0; i < options->trainers; i++) {
         char name[32];
         snprintf(name, sizeof name, "trainer-%u", i + 1);
-        struct arguments *args = add_actor(self, name, "shoal-trainer");
+        struct arguments *args = add_member(self, name, "shoal-trainer");
         if (options->threads) arguments_add(args, "--threads=%s", options->threads);
         if (options->micro_batch)
             arguments_add(args, "--micro-batch-size=%s", options->micro_batch);
@@ -108,15 +121,16 @@ static void add_children(struct testnet *self)
 {
     struct arguments *args = add(self, "broker", "shoal-broker");
     arguments_add(args, "--server-port=%u", self->options.port);
+    arguments_add(args, "--bind=%s", bind_address(self));
     self->coordinator = &self->fleet.children[self->fleet.count];
     args = add_actor(self, "coordinator", "shoal-coordinator");
     arguments_add(args, "--state=%s", self->state_toml);
     self->members_from = self->fleet.count;
     if (self->config.data_location == CONFIG_DATA_SERVER) {
-        args = add_actor(self, "data-provider", "shoal-data-provider");
+        args = add_member(self, "data-provider", "shoal-data-provider");
         arguments_add(args, "--data-config=%s", self->data_toml);
     }
-    args = add_actor(self, "checkpointer", "shoal-checkpointer");
+    args = add_member(self, "checkpointer", "shoal-checkpointer");
     arguments_add(args, "--checkpoint-dir=%s/checkpoints", self->state_dir);
     arguments_add(args, "--keep-steps=%" PRIu64, self->config.checkpoint_keep);
     add_trainers(self);
@@ -156,7 +170,8 @@ static int make_ticket(struct testnet *self, struct why *why)
     char text[TICKET_TEXT_MAX];
     int rc = make_key(self, "broker", 0, why, &self->ticket.server);
     if (rc < 0) return rc;
-    snprintf(self->ticket.address, sizeof self->ticket.address, "127.0.0.1:%u", self->options.port);
+    snprintf(self->ticket.address, sizeof self->ticket.address, "%s:%u", bind_address(self),
+             self->options.port);
     memccpy(self->ticket.run, self->config.run_id, 0, WIRE_RUN_MAX);
     ensure(snprintf(self->ticket_path, PATH_MAX, "%s/ticket", self->state_dir) < PATH_MAX);
     FILE *file = fopen(self->ticket_path, "we");
@@ -185,7 +200,7 @@ static int make_places(struct testnet *self, struct why *why)
     for (uint32_t i = 0; i < options->trainers && rc == 0; i++) {
         char name[32];
         snprintf(name, sizeof name, "trainer-%u", i + 1);
-        rc = make_key(self, name, i + 1, why, &self->keys[i]);
+        rc = make_key(self, name, options->own_keys ? 0 : i + 1, why, &self->keys[i]);
     }
     return rc;
 }
@@ -194,21 +209,27 @@ static int make_places(struct testnet *self, struct why *why)
 // whose trainers have the same keys as ours.
 static int check_ports(const struct testnet *self, struct why *why)
 {
+    struct sockaddr_in address = { .sin_family = AF_INET };
+    if (inet_pton(AF_INET, bind_address(self), &address.sin_addr) != 1 ||
+        address.sin_addr.s_addr == htonl(INADDR_ANY))
+        return why_set(why, FAULT_USAGE,
+                       "--bind %s: an IPv4 address of this machine that the others can reach",
+                       bind_address(self));
     for (uint32_t port = self->options.port; port < self->options.port + POST_PORTS; port++) {
-        struct sockaddr_in address = { .sin_family = AF_INET,
-                                       .sin_port = htons((uint16_t)port),
-                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        address.sin_port = htons((uint16_t)port);
         int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         ensure(fd >= 0);
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
         int rc = bind(fd, (const struct sockaddr *)&address, sizeof address), error = errno;
         close(fd);
+        if (rc != 0 && error == EADDRNOTAVAIL)
+            return why_set(why, FAULT_USAGE, "--bind %s is no address of this machine",
+                           bind_address(self));
         if (rc != 0)
-            return why_set(
-                why, fault_from_errno(error),
-                "port %u of 127.0.0.1: %s; another run may use it. The broker needs two free "
-                "ports in a row: choose others",
-                port, strerror(error));
+            return why_set(why, fault_from_errno(error),
+                           "port %u of %s: %s; another run may use it. The broker needs two free "
+                           "ports in a row: choose others",
+                           port, bind_address(self), strerror(error));
     }
     return 0;
 }

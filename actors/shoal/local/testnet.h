@@ -6,9 +6,9 @@
 //     │ bury and restart children; hand every broadcast to the caller          │ testnet_turn
 //     └────────────────────────────────────────────────────────────────────────┘
 //
-// The keys are made here and are NOT FOR REAL RUNS: trainer i's secret is the number i, as in
-// Psyche's local testnet. So the members, and the assignment of data to them, are the same in every
-// run.
+// The keys are made here. Without own_keys they are NOT FOR REAL RUNS: trainer i's secret is the
+// number i, as in Psyche's local testnet. So the members, and the assignment of data to them, are
+// the same in every run.
 //
 //     <state_dir>/keys/*.key   <state_dir>/<name>/  each child's own   <state_dir>/checkpoints/
 //
@@ -30,6 +30,8 @@ struct testnet_options {
         *log_dir;      // Made if missing, folders above too; log_dir NULL: <state_dir>/logs
     uint32_t trainers; // 1..TESTNET_TRAINERS_MAX
     uint32_t port;     // Of the broker: this and the one above
+    bool own_keys;     // Secrets of random bytes: a run for others, too
+    const char *bind;  // The address that others reach us at; NULL: this machine alone (127.0.0.1)
     const char *threads, *micro_batch; // Of each trainer; NULL: its default
     bool debug;                        // Children log every message
     testnet_hear *hear;

@@ -1,7 +1,9 @@
-// testnet start -- Psyche's local testnet, without tmux: one run whose processes are all children
-// of this one. The flags are read first, since a wrong one must stop us before anything starts.
-// Then the run goes until it is finished or interrupted; with --random-kill-num some trainers are
-// killed in turns, each time when a round has opened.
+// testnet start, up -- one run whose processes are all children of this one. The flags are read
+// first, since a wrong one must stop us before anything starts. Then the run goes until it is
+// finished or interrupted. `testnet start` is Psyche's local testnet, without tmux: its keys are
+// known to all, and with --random-kill-num some trainers are killed in turns, each time when a round
+// has opened. `up` starts the folder that `shoal init` made, with keys of its own, and prints the
+// ticket by which others join.
 
 #include "actors/shoal/local/kill_list.h"
 #include "actors/shoal/local/progress.h"
@@ -81,6 +83,19 @@ static int watch(struct session *self, struct why *why)
     return rc;
 }
 
+static void say_started(const struct session *self, const struct testnet_options *options)
+{
+    char text[TICKET_TEXT_MAX];
+    printf("run \"%s\": %u trainers, broker at %s, logs in %s\n", self->net.config.run_id,
+           options->trainers, self->net.ticket.address, self->net.log_dir);
+    if (!options->own_keys)
+        printf("The keys are small numbers and not secret: not for real runs. ");
+    printf("Watch with: zmq-monitor --ticket %s\n", self->net.ticket_path);
+    if (options->own_keys && options->bind)
+        printf("Others join with:\n\n  shoal join %s\n\n", ticket_print(&self->net.ticket, text));
+    fflush(stdout);
+}
+
 static int run(struct session *self, const struct testnet_options *options, struct why *why)
 {
     progress_init(&self->progress, stdout, NULL, 0, clock_ms());
@@ -88,10 +103,7 @@ static int run(struct session *self, const struct testnet_options *options, stru
     if (rc == 0) {
         self->progress.seq_len = (uint32_t)self->net.config.max_seq_len;
         self->kill_ms = clock_ms() + self->interval_ms;
-        printf("run \"%s\": %u trainers, broker at %s, logs in %s\nThe keys are small numbers "
-               "and not secret: not for real runs. Watch with: zmq-monitor --ticket %s\n",
-               self->net.config.run_id, options->trainers, self->net.ticket.address,
-               self->net.log_dir, self->net.ticket_path);
+        say_started(self, options);
         rc = watch(self, why);
     }
     progress_end(&self->progress);
@@ -212,5 +224,75 @@ int shoal_testnet(int argc, char **argv)
     int rc = command_parse(&line, argc, argv, &wish, &why);
     if (rc == 0) rc = read_wish(&wish, &self, &why);
     if (rc == 0) rc = run(&self, &wish.options, &why);
+    return rc < 0 ? fault_exit(rc, &why) : rc;
+}
+
+// ---- up -----------------------------------------------------------------------------------------
+
+struct up {
+    const char *dir, *bind, *threads;
+    uint64_t trainers, port; // trainers 0: as many as the run begins with
+};
+
+static const struct flag up_flags[] = {
+    FLAG("trainers", 0, "N", TO_NUMBER(struct up, trainers, 1, TESTNET_TRAINERS_MAX),
+         "Trainers on this machine (as many as the run begins with)"),
+    FLAG("bind", 'b', "ADDRESS", TO_TEXT(struct up, bind),
+         "Address of this machine that others can reach (127.0.0.1: nobody else)"),
+    FLAG("server-port", 's', "PORT", TO_NUMBER(struct up, port, 1, 65536 - POST_PORTS),
+         "The broker uses this port and the one above (5550)"),
+    FLAG("threads", 0, "N", TO_TEXT(struct up, threads), "Compute threads of each trainer (1)"),
+    { 0 },
+};
+
+static const struct command_line up_line = {
+    .flags = up_flags,
+    .usage = "DIR",
+    .about =
+        "Starts a run that `shoal init` made: broker, coordinator, data-provider, checkpointer "
+        "and trainers, restarted when they die. Goes on where the last `up` stopped. Ends with "
+        "0 when the run is finished.\n\n"
+        "  shoal up my-run\n"
+        "  shoal up my-run --bind 203.0.113.7        others join with the ticket it prints\n",
+    .arguments = TO_TEXT(struct up, dir),
+    .none = "the folder of a run is needed; `shoal init` makes one",
+};
+
+// The run begins with init_min_clients trainers: by default we start as many.
+static int count_trainers(const struct up *up, struct why *why, uint32_t *ret_trainers)
+{
+    static struct run_config config;
+    static struct config_faults faults;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/state.toml", up->dir);
+    const int rc = config_load_run(path, &config, &faults);
+    if (rc < 0) {
+        config_faults_print(&faults, stderr);
+        return why_set(why, rc, "%s is refused (see above)", path);
+    }
+    *ret_trainers = (uint32_t)(up->trainers ? up->trainers : config.init_min_clients);
+    if (*ret_trainers > TESTNET_TRAINERS_MAX)
+        return why_set(why, FAULT_USAGE, "init_min_clients %u of %s: give --trainers, 1 to %d",
+                       *ret_trainers, path, TESTNET_TRAINERS_MAX);
+    return 0;
+}
+
+int shoal_up(int argc, char **argv)
+{
+    static struct session self;
+    struct up up = { .port = 5550 };
+    struct why why = { 0 };
+    char state_dir[PATH_MAX];
+    struct testnet_options options = {
+        .state_dir = state_dir, .own_keys = true, .hear = hear, .say = say, .arg = &self
+    };
+    int rc = command_parse(&up_line, argc, argv, &up, &why);
+    if (rc == 0) rc = count_trainers(&up, &why, &options.trainers);
+    snprintf(state_dir, sizeof state_dir, "%s/run", up.dir);
+    options.config_dir = up.dir;
+    options.bind = up.bind;
+    options.port = (uint32_t)up.port;
+    options.threads = up.threads;
+    if (rc == 0) rc = run(&self, &options, &why);
     return rc < 0 ? fault_exit(rc, &why) : rc;
 }

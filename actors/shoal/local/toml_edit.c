@@ -1,6 +1,7 @@
 // toml_edit -- works on lines and parses no TOML: finds the line of the table, then the line of the
-// key before the next table begins. The key's line is replaced; a missing key becomes the first
-// line of the table.
+// key before the next table begins. The key's line is replaced; if there is none, the line that has
+// the key behind a "# " (as the annotated samples have it); else the key becomes the first line of
+// the table.
 
 #include "actors/shoal/local/toml_edit.h"
 #include "common/base/ensure.h"
@@ -22,9 +23,12 @@ static bool is_table(const char *line, const char *table)
     return line[0] == '[' && strncmp(line + 1, table, count) == 0 && line[1 + count] == ']';
 }
 
-static bool is_key(const char *line, const char *key)
+// Whether the line sets the key, behind the mark: "" or "# ".
+static bool is_key(const char *line, const char *mark, const char *key)
 {
     size_t count = strlen(key);
+    if (strncmp(line, mark, strlen(mark)) != 0) return false;
+    line += strlen(mark);
     line += strspn(line, " \t");
     if (strncmp(line, key, count) != 0) return false;
     return line[count + strspn(line + count, " \t")] == '=';
@@ -49,7 +53,9 @@ char *toml_edit(const char *text, const char *table, const char *key, const char
     while (table[0] && *line && !is_table(line, table)) line = next_line(line);
     if (table[0] && !*line) return NULL;
     const char *top = table[0] ? next_line(line) : text;
-    for (line = top; *line && *line != '['; line = next_line(line))
-        if (is_key(line, key)) return replace(text, line, next_line(line), key, value);
+    for (int commented = 0; commented < 2; commented++)
+        for (line = top; *line && *line != '['; line = next_line(line))
+            if (is_key(line, commented ? "# " : "", key))
+                return replace(text, line, next_line(line), key, value);
     return replace(text, top, top, key, value);
 }

@@ -1,0 +1,542 @@
+// init -- everything that a run needs, in one folder. Runs the commands that a user would run, one
+// after the other, and prints each of them before: tokenize, then init-model unless --model names a
+// model that exists. Then chooses what follows from data and model (choose), makes the keys, and
+// writes data.toml and state.toml: the annotated samples of `shoal explain` with the chosen values
+// in them and both digests pinned. Last comes validate-config, so that a mistake shows now.
+
+#include "actors/shoal/local/run_files.h"
+#include "actors/shoal/model/model_folder.h"
+#include "actors/shoal/show.h"
+#include "actors/shoal/shoal.h"
+#include "common/actor/command.h"
+#include "common/base/dirfile.h"
+#include "common/base/durable_file.h"
+#include "common/base/ensure.h"
+#include "common/base/folder.h"
+#include "common/base/process.h"
+#include "common/base/strict_json.h"
+#include "common/config/data_config.h"
+#include "common/config/print.h"
+#include "common/config/run_config.h"
+#include "common/crypto/identity.h"
+#include "common/data/manifest.h"
+#include "common/wire/wire.h"
+#include <inttypes.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+    INPUTS_MAX = 33, // The folder of the run and the texts
+    DIR_BYTES_MAX = 160,
+    JSON_BYTES_MAX = 1 << 20,
+    JSON_DEPTH_MAX = 16,
+    JSON_VALUES_MAX = 1 << 16,
+    SHUFFLE_BYTES = 32,
+    STEPS_LEAST = 100,
+    STEPS_MOST = 100000,
+    PASSES = 3
+};
+
+struct init {
+    const char *words[INPUTS_MAX]; // The folder, then texts
+    size_t words_count;
+    const char *data, *model, *run_id;
+    uint64_t dim, layers, heads, ffn, seq_len, batch, steps, trainers, seed, heldout_every;
+    bool json;
+    // What follows from them:
+    char dir[PATH_MAX], model_dir[PATH_MAX], name[WIRE_RUN_MAX + 1], separator[STRICT_JSON_SHOWN];
+    struct model_shape shape;
+    struct hash genesis, dataset;
+    uint32_t token_bytes;
+    uint64_t tokens; // To train on
+    int code;        // Of the command that failed
+};
+
+// ---- the commands of the long way ---------------------------------------------------------------
+
+static void print_line(const struct arguments *args)
+{
+    fputs("$", stderr);
+    for (uint32_t i = 0; i < args->count; i++) {
+        const bool plain = args->list[i][strcspn(args->list[i], " \t\"'<>|&;()$`\\*?#~")] == 0;
+        fprintf(stderr, plain ? " %s" : " '%s'", args->list[i]);
+    }
+    fputs("\n", stderr);
+}
+
+// Runs a command in a process of its own. What it prints goes to stderr: stdout has our summary.
+static int run_command(struct init *self, int (*command)(int argc, char **argv),
+                       struct arguments *args, struct why *why)
+{
+    int status;
+    print_line(args);
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child < 0) return why_set(why, FAULT_MEMORY, "fork: %s", strerror(errno));
+    if (child == 0) {
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+        args->list[1] = args->list[0]; // "shoal NAME" is one word for a command (shoal.h)
+        exit(command((int)args->count - 1, args->list + 1));
+    }
+    while (waitpid(child, &status, 0) < 0) ensure(errno == EINTR);
+    self->code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return self->code == 0 ? 0 : why_set(why, FAULT_USAGE, "the command above failed");
+}
+
+static int tokenize(struct init *self, struct why *why)
+{
+    struct arguments args = { 0 };
+    arguments_add(&args, "shoal");
+    arguments_add(&args, "tokenize");
+    arguments_add(&args, "--tokenizer=%s", self->model ? self->model : "bytes");
+    if (self->separator[0]) arguments_add(&args, "--separator=%s", self->separator);
+    if (self->heldout_every != COMMAND_NOT_GIVEN)
+        arguments_add(&args, "--heldout-every=%" PRIu64, self->heldout_every);
+    arguments_add(&args, "--out=%s/data", self->dir);
+    if (self->data) arguments_add(&args, "%s", self->data);
+    for (size_t i = 1; i < self->words_count; i++) arguments_add(&args, "%s", self->words[i]);
+    return run_command(self, shoal_tokenize, &args, why);
+}
+
+static int make_model(struct init *self, struct why *why)
+{
+    struct arguments args = { 0 };
+    arguments_add(&args, "shoal");
+    arguments_add(&args, "init-model");
+    arguments_add(&args, "--dim=%" PRIu64, self->dim);
+    arguments_add(&args, "--layers=%" PRIu64, self->layers);
+    arguments_add(&args, "--heads=%" PRIu64, self->heads);
+    arguments_add(&args, "--ffn=%" PRIu64, self->ffn);
+    arguments_add(&args, "--seq-len=%" PRIu64, self->seq_len);
+    arguments_add(&args, "--seed=%" PRIu64, self->seed);
+    arguments_add(&args, "--out=%s", self->model_dir);
+    return run_command(self, shoal_init_model, &args, why);
+}
+
+static int validate(struct init *self, struct why *why)
+{
+    struct arguments args = { 0 };
+    arguments_add(&args, "shoal");
+    arguments_add(&args, "validate-config");
+    arguments_add(&args, "--state=%s/state.toml", self->dir);
+    arguments_add(&args, "--data-config=%s/data.toml", self->dir);
+    return run_command(self, shoal_validate_config, &args, why);
+}
+
+// ---- the folder ---------------------------------------------------------------------------------
+
+// The name of the folder, with what no run_id may have replaced.
+static void name_run(struct init *self)
+{
+    const char *base = strrchr(self->dir, '/') + 1;
+    snprintf(self->name, sizeof self->name, "%s", self->run_id ? self->run_id : base);
+    for (char *c = self->name; *c && !self->run_id; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("._-", *c)) *c = '-';
+}
+
+static int open_folder(struct init *self, struct why *why)
+{
+    const char *dir = self->words[0];
+    if (mkdir(dir, 0755) != 0 && errno == EEXIST && rmdir(dir) != 0)
+        return why_set(why, FAULT_DENIED, "%s exists and is not empty; name a new folder", dir);
+    int rc = folder_make(dir, 0755, why);
+    if (rc < 0) return rc;
+    if (!realpath(dir, self->dir))
+        return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    if (strlen(self->dir) > DIR_BYTES_MAX)
+        return why_set(why, FAULT_LIMIT, "%s: a path of at most %d bytes", self->dir,
+                       DIR_BYTES_MAX);
+    name_run(self);
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+    (void)status, (void)type, (void)place;
+    return remove(path);
+}
+
+// All in the folder is ours, since it was new or empty: after a fault the same line can be tried
+// again.
+static void remove_folder(const struct init *self)
+{
+    if (nftw(self->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0) perror(self->dir);
+}
+
+// ---- a model that exists ------------------------------------------------------------------------
+
+static int open_json(const char *dir, const char *name, struct why *why, json_t **ret_root)
+{
+    size_t count;
+    char *text;
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    int rc = dirfile_slurp(fd, name, true, JSON_BYTES_MAX, why, &text, &count);
+    close(fd);
+    if (rc < 0) return rc;
+    rc = strict_json_parse(name, text, count, JSON_DEPTH_MAX, JSON_VALUES_MAX, why, ret_root);
+    free(text);
+    return rc;
+}
+
+// The token that goes after each document: the model's end-of-text token, as its tokenizer names
+// it.
+static int find_separator(struct init *self, struct why *why)
+{
+    json_t *root;
+    const int rc = open_json(self->model, "tokenizer_config.json", why, &root);
+    if (rc == FAULT_NOT_FOUND) return 0;
+    if (rc < 0) return why_wrap(why, rc, "%s", self->model);
+    const json_t *eos = json_object_get(root, "eos_token");
+    const char *text =
+        json_string_value(json_is_object(eos) ? json_object_get(eos, "content") : eos);
+    if (text && strlen(text) < sizeof self->separator) strcpy(self->separator, text);
+    json_decref(root);
+    return 0;
+}
+
+static int read_model(struct init *self, struct why *why)
+{
+    struct model_folder model;
+    const int rc = model_folder_load(self->model_dir, why, &model);
+    if (rc < 0) return rc;
+    self->shape = model.shape;
+    self->genesis = model.digest;
+    model_folder_free(&model);
+    return 0;
+}
+
+// ---- what is chosen -----------------------------------------------------------------------------
+
+static uint64_t clamp(uint64_t value, uint64_t least, uint64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+// The shape of a new model, from its width alone: heads of 32, as wide a feed-forward part as
+// Llama's (8/3 of the width, in steps of 16).
+static void choose_shape(struct init *self)
+{
+    if (self->heads == 0) self->heads = self->dim % 32 == 0 ? self->dim / 32 : 1;
+    if (self->layers == 0) self->layers = clamp(self->dim / 32, 2, 24);
+    if (self->ffn == 0) self->ffn = (self->dim * 8 / 3 + 15) / 16 * 16;
+    if (self->seq_len == 0) self->seq_len = 128;
+}
+
+static int count_tokens(struct init *self, struct why *why)
+{
+    struct manifest manifest;
+    char dir[PATH_MAX + 16];
+    snprintf(dir, sizeof dir, "%s/data/train", self->dir);
+    const int rc = manifest_read(dir, why, &manifest);
+    if (rc < 0) return rc;
+    self->token_bytes = manifest.token_bytes;
+    for (uint32_t i = 0; i < manifest.file_count; i++)
+        self->tokens += manifest.files[i].bytes / manifest.token_bytes;
+    manifest_free(&manifest);
+    return 0;
+}
+
+static int choose(struct init *self, struct why *why)
+{
+    const uint64_t longest = self->shape.seq_len_max;
+    if (self->seq_len == 0) self->seq_len = longest < 512 ? longest : 512;
+    if (self->seq_len > longest)
+        return why_set(why, FAULT_USAGE, "--seq-len %" PRIu64 ": the model takes at most %" PRIu64,
+                       self->seq_len, longest);
+    const int rc = count_tokens(self, why);
+    if (rc < 0) return rc;
+    if (self->tokens < self->seq_len + 1)
+        return why_set(why, FAULT_USAGE,
+                       "%" PRIu64 " tokens are not one sequence of %" PRIu64
+                       "; give more text, or a shorter --seq-len",
+                       self->tokens, self->seq_len);
+    if (self->steps == 0)
+        self->steps =
+            clamp(PASSES * self->tokens / (self->batch * self->seq_len), STEPS_LEAST, STEPS_MOST);
+    return 0;
+}
+
+// ---- the files ----------------------------------------------------------------------------------
+
+struct setting {
+    const char *table, *key;
+    char value[PATH_MAX];
+};
+
+// The annotated sample with these settings, as a text that the caller frees.
+static int make_text(const struct config_schema *schema, const struct setting *settings,
+                     size_t count, struct why *why, char **ret_text)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    ensure(out);
+    config_print_sample(schema, out);
+    ensure(fclose(out) == 0);
+    for (size_t i = 0; i < count; i++) {
+        const int rc =
+            run_files_set(&text, settings[i].table, settings[i].key, settings[i].value, why);
+        if (rc < 0) {
+            free(text);
+            return rc;
+        }
+    }
+    *ret_text = text;
+    return 0;
+}
+
+static int write_file(const struct init *self, const char *name, const struct config_schema *schema,
+                      const struct setting *settings, size_t count, struct why *why)
+{
+    char *text = NULL;
+    int rc = make_text(schema, settings, count, why, &text);
+    if (rc == 0) rc = durable_file_write(self->dir, name, text, strlen(text), why);
+    free(text);
+    return rc;
+}
+
+static void put_number(struct setting *setting, uint64_t value)
+{
+    snprintf(setting->value, sizeof setting->value, "%" PRIu64, value);
+}
+
+static void put_text(struct setting *setting, const char *text)
+{
+    ensure(snprintf(setting->value, sizeof setting->value, "\"%s\"", text) <
+           (int)sizeof setting->value);
+}
+
+static int write_data(struct init *self, struct why *why)
+{
+    static struct setting settings[] = { { "", "dir", "\"data/train\"" },
+                                         { "", "token_size", "" },
+                                         { "", "seq_len", "" },
+                                         { "", "shuffle_seed", "[" } };
+    uint8_t seed[SHUFFLE_BYTES];
+    char path[PATH_MAX + 16], *list = settings[3].value;
+    put_text(&settings[1], self->token_bytes == 2 ? "TwoBytes" : "FourBytes");
+    put_number(&settings[2], self->seq_len);
+    ensure(getrandom(seed, sizeof seed, 0) == sizeof seed);
+    for (int i = 0; i < SHUFFLE_BYTES; i++)
+        sprintf(list + strlen(list), "%u%s", seed[i], i + 1 < SHUFFLE_BYTES ? ", " : "]");
+    int rc = write_file(self, "data.toml", &config_data_schema, settings,
+                        sizeof settings / sizeof *settings, why);
+    snprintf(path, sizeof path, "%s/data.toml", self->dir);
+    return rc < 0 ? rc : run_files_dataset(path, why, &self->dataset);
+}
+
+static int write_state(struct init *self, struct why *why)
+{
+    enum {
+        RUN_ID,
+        STEPS,
+        LR_STEPS,
+        BATCH,
+        BATCH_END,
+        BEGIN,
+        LEAST,
+        SEQ_LEN,
+        MODEL,
+        DIGEST,
+        DATASET,
+        LR_WARMUP
+    };
+    // A new model is small: these are the numbers of the demo. For one that exists they are the
+    // sample's, which are Psyche's.
+    static struct setting settings[] = {
+        [RUN_ID] = { "", "run_id", "" },
+        [STEPS] = { "config", "total_steps", "" },
+        [LR_STEPS] = { "model.LLM.lr_schedule.Cosine", "total_steps", "" },
+        [BATCH] = { "config", "global_batch_size_start", "" },
+        [BATCH_END] = { "config", "global_batch_size_end", "" },
+        [BEGIN] = { "config", "init_min_clients", "" },
+        [LEAST] = { "config", "min_clients", "1" },
+        [SEQ_LEN] = { "model.LLM", "max_seq_len", "" },
+        [MODEL] = { "model.LLM.checkpoint.Hub", "repo_id", "" },
+        [DIGEST] = { "model", "digest", "" },
+        [DATASET] = { "data", "dataset_digest", "" },
+        [LR_WARMUP] = { "model.LLM.lr_schedule.Cosine", "warmup_steps", "" },
+        { "config", "rounds_per_epoch", "100" },
+        { "config", "waiting_for_members_extra_time", "3" },
+        { "config", "cooldown_time", "60" },
+        // The rest for a new model alone:
+        { "model.LLM.lr_schedule.Cosine", "base_lr", "2e-3" },
+        { "model.LLM.lr_schedule.Cosine", "final_lr", "2e-4" },
+        { "model.LLM.optimizer.Distro", "clip_grad_norm", "1.0" },
+        { "model.LLM.optimizer.Distro", "compression_decay", "0.95" },
+        { "model.LLM.optimizer.Distro", "compression_chunk", "32" },
+        { "model.LLM.optimizer.Distro", "compression_topk", "64" },
+    };
+    enum { ALL = sizeof settings / sizeof *settings, OF_NEW_MODELS = 6 };
+    char hex[HASH_HEX];
+    put_text(&settings[RUN_ID], self->name);
+    put_number(&settings[STEPS], self->steps);
+    put_number(&settings[LR_STEPS], self->steps);
+    put_number(&settings[LR_WARMUP], clamp(self->steps / 20, 1, self->model ? 250 : 15));
+    put_number(&settings[BATCH], self->batch);
+    put_number(&settings[BATCH_END], self->batch);
+    put_number(&settings[BEGIN], self->trainers);
+    put_number(&settings[SEQ_LEN], self->seq_len);
+    put_text(&settings[MODEL], self->model ? self->model_dir : "model");
+    put_text(&settings[DIGEST], hash_to_hex(&self->genesis, hex));
+    put_text(&settings[DATASET], hash_to_hex(&self->dataset, hex));
+    return write_file(self, "state.toml", &config_run_schema, settings,
+                      self->model ? ALL - OF_NEW_MODELS : ALL, why);
+}
+
+static int make_keys(const struct init *self, struct why *why)
+{
+    static const char *const names[] = { "broker", "coordinator", "data-provider", "checkpointer" };
+    char path[PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/run/keys", self->dir);
+    int rc = folder_make(path, 0700, why);
+    for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++) {
+        snprintf(path, sizeof path, "%s/run/keys/%s.key", self->dir, names[i]);
+        rc = identity_create(path, why);
+    }
+    return rc;
+}
+
+// ---- the command --------------------------------------------------------------------------------
+
+static int report(const struct init *self, struct why *why)
+{
+    char parameters[SHOW_MAX], tokens[SHOW_MAX], hex[HASH_HEX], dataset[HASH_HEX];
+    const uint64_t per_step = self->batch * self->seq_len;
+    if (self->json)
+        return shoal_print_json(
+            json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "schema",
+                      "shoal.init.1", "folder", self->dir, "run_id", self->name, "model_digest",
+                      hash_to_hex(&self->genesis, hex), "dataset_digest",
+                      hash_to_hex(&self->dataset, dataset), "parameters",
+                      (json_int_t)model_parameter_count(&self->shape), "train_tokens",
+                      (json_int_t)self->tokens, "steps", (json_int_t)self->steps, "batch",
+                      (json_int_t)self->batch, "seq_len", (json_int_t)self->seq_len),
+            why);
+    show_count((double)model_parameter_count(&self->shape), parameters);
+    show_count((double)self->tokens, tokens);
+    printf(
+        "run \"%s\" in %s\n"
+        "  model    %s parameters: dim %u, %u layers, %u heads; %s\n"
+        "  data     %s tokens of %u bytes to train on, shuffled by a seed of its own%s%s\n"
+        "  steps    %" PRIu64 " of %" PRIu64 " sequences of %" PRIu64
+        " tokens: %.1f passes over the data\n"
+        "  members  begins with %" PRIu64 " trainer%s, goes on while one is left\n"
+        "Every setting is in state.toml and data.toml, with its meaning; both digests are pinned."
+        "\n\n  shoal up %s\n",
+        self->name, self->dir, parameters, self->shape.dim, self->shape.layers, self->shape.heads,
+        self->model ? self->model_dir : "new, from a seed", tokens, self->token_bytes,
+        self->separator[0] ? ", after each document " : "", self->separator, self->steps,
+        self->batch, self->seq_len, (double)self->steps * (double)per_step / (double)self->tokens,
+        self->trainers, self->trainers == 1 ? "" : "s", self->words[0]);
+    return 0;
+}
+
+// What fills the open folder.
+static int fill(struct init *self, struct why *why)
+{
+    int rc = tokenize(self, why);
+    if (rc == 0 && !self->model) choose_shape(self);
+    if (rc == 0 && !self->model) rc = make_model(self, why);
+    if (rc == 0) rc = read_model(self, why);
+    if (rc == 0) rc = choose(self, why);
+    if (rc == 0) rc = write_data(self, why);
+    if (rc == 0) rc = write_state(self, why);
+    if (rc == 0) rc = make_keys(self, why);
+    return rc == 0 ? validate(self, why) : rc;
+}
+
+static int run(struct init *self, struct why *why)
+{
+    int rc = 0;
+    if (self->model && !realpath(self->model, self->model_dir))
+        return why_set(why, fault_from_errno(errno), "--model %s: %s", self->model,
+                       strerror(errno));
+    if (self->model) rc = find_separator(self, why);
+    if (rc == 0) rc = open_folder(self, why);
+    if (rc < 0) return rc;
+    if (!self->model) snprintf(self->model_dir, sizeof self->model_dir, "%.4000s/model", self->dir);
+    rc = fill(self, why);
+    if (rc < 0) remove_folder(self);
+    return rc < 0 ? rc : report(self, why);
+}
+
+static const struct flag flags[] = {
+    FLAG("data", 0, "FILE", TO_TEXT(struct init, data),
+         "Text files, .jsonl files or folders of them; more may follow", .group = 1),
+    FLAG("model", 'm', "DIR", TO_TEXT(struct init, model),
+         "Begin with this model, a folder in Hugging Face layout with its tokenizer", .group = 1),
+    FLAG("dim", 0, "N", TO_NUMBER(struct init, dim, 16, MODEL_DIM_MAX),
+         "Or make a new one, a token for each byte: its width (128)", .group = 1),
+    FLAG("layers", 0, "N", TO_NUMBER(struct init, layers, 1, MODEL_LAYERS_MAX),
+         "Its layers (--dim / 32)", .group = 1),
+    FLAG("heads", 0, "N", TO_NUMBER(struct init, heads, 1, MODEL_HEADS_MAX),
+         "Its heads (--dim / 32)", .group = 1),
+    FLAG("ffn", 0, "N", TO_NUMBER(struct init, ffn, 1, MODEL_FFN_MAX),
+         "Width of its feed-forward part (8/3 of --dim)", .group = 1),
+    FLAG("seed", 0, "N", TO_NUMBER(struct init, seed, 0, UINT64_MAX),
+         "Of its random parameters (1)", .group = 1),
+    FLAG("run-id", 0, "ID", TO_TEXT(struct init, run_id), "The run's name (the folder's)",
+         .group = 2),
+    FLAG("trainers", 0, "N", TO_NUMBER(struct init, trainers, 1, 256),
+         "Trainers with which it begins: so many `shoal up` starts (1)", .group = 2),
+    FLAG("steps", 0, "N", TO_NUMBER(struct init, steps, 1, UINT32_MAX),
+         "Steps of the run (three passes, 100 to 100000)", .group = 2),
+    FLAG("batch", 0, "N", TO_NUMBER(struct init, batch, 1, 65535), "Sequences of a step (16)",
+         .group = 2),
+    FLAG("seq-len", 0, "N", TO_NUMBER(struct init, seq_len, 1, MODEL_SEQ_LEN_MAX),
+         "Tokens of a sequence (128; of --model: its longest, at most 512)", .group = 2),
+    FLAG("heldout-every", 0, "N", TO_NUMBER(struct init, heldout_every, 0, 1 << 20),
+         "One block of N is held out; 0: none (20)", .group = 2),
+    FLAG("json", 0, NULL, TO_SWITCH(struct init, json), "Print one JSON object", .group = 3),
+    { 0 },
+};
+
+static int check(const void *line, struct why *why)
+{
+    const struct init *self = line;
+    if (!self->data && self->words_count < 2)
+        return why_set(why, FAULT_USAGE, "--data FILE is needed: the text to train on");
+    if (self->model && (self->dim || self->layers || self->heads || self->ffn))
+        return why_set(why, FAULT_USAGE,
+                       "--model has its own shape: no --dim, --layers, --heads, "
+                       "--ffn beside it");
+    return 0;
+}
+
+static const struct command_line line = {
+    .flags = flags,
+    .usage = "DIR --data FILE...",
+    .about = "Makes a run in a new folder: token files, model, keys, state.toml and data.toml, and "
+             "prints each command that it runs. Then `shoal up DIR`.\n\n"
+             "  shoal init my-run --data books/ notes.txt\n"
+             "  shoal init my-run --model SmolLM-135M --data web.jsonl\n",
+    .arguments = TO_LIST(struct init, words, words_count, INPUTS_MAX),
+    .none = "the name of a new folder is needed",
+    .check = check,
+};
+
+int shoal_init(int argc, char **argv)
+{
+    static struct init self = {
+        .batch = 16, .trainers = 1, .seed = 1, .heldout_every = COMMAND_NOT_GIVEN
+    };
+    struct why why = { 0 };
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0 && !self.model && self.dim == 0) self.dim = 128;
+    if (rc == 0) rc = run(&self, &why);
+    if (self.code == 0) return fault_exit(rc, &why);
+    fprintf(stderr, "shoal init: the command above failed, so %s is not made\n", self.words[0]);
+    return self.code;
+}

@@ -1,0 +1,156 @@
+// join -- takes part in somebody's run with its ticket and nothing else. In this order: read the
+// ticket, make a folder with a key and the ticket in it (once), find the address of this machine
+// that leads to the broker, and become shoal-trainer, with those as its flags.
+
+#include "actors/shoal/shoal.h"
+#include "common/actor/command.h"
+#include "common/base/durable_file.h"
+#include "common/base/folder.h"
+#include "common/base/process.h"
+#include "common/crypto/identity.h"
+#include <inttypes.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct join {
+    const char *text, *dir, *bulk_bind, *device, *threads, *micro_batch, *port;
+    struct ticket ticket;
+    char folder[PATH_MAX], key[PATH_MAX], address[INET_ADDRSTRLEN];
+};
+
+// ---- the folder ---------------------------------------------------------------------------------
+
+static int make_folder(struct join *self, struct why *why)
+{
+    char text[TICKET_TEXT_MAX], line[TICKET_TEXT_MAX + 1];
+    if (self->dir) snprintf(self->folder, sizeof self->folder, "%s", self->dir);
+    else snprintf(self->folder, sizeof self->folder, "shoal-%s", self->ticket.run);
+    int rc = folder_make(self->folder, 0755, why);
+    if (rc < 0) return rc;
+    if (snprintf(self->key, sizeof self->key, "%.4000s/trainer.key", self->folder) < 0) abort();
+    if (access(self->key, F_OK) != 0) rc = identity_create(self->key, why);
+    if (rc < 0) return rc;
+    const int count = snprintf(line, sizeof line, "%s\n", ticket_print(&self->ticket, text));
+    return durable_file_write(self->folder, "ticket", line, (size_t)count, why);
+}
+
+// ---- our address --------------------------------------------------------------------------------
+
+static int split(const char *address, char host[TICKET_ADDRESS_MAX + 1], const char **ret_port)
+{
+    const char *colon = strrchr(address, ':');
+    if (!colon) return -1;
+    snprintf(host, TICKET_ADDRESS_MAX + 1, "%.*s", (int)(colon - address), address);
+    *ret_port = colon + 1;
+    return 0;
+}
+
+// The source address of packets to the broker, as the kernel chooses it. Connecting a UDP socket
+// sends nothing.
+static int find_address(struct join *self, struct why *why)
+{
+    char host[TICKET_ADDRESS_MAX + 1];
+    const char *port;
+    struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_DGRAM }, *found = NULL;
+    struct sockaddr_in own;
+    socklen_t length = sizeof own;
+    if (split(self->ticket.address, host, &port) < 0 ||
+        getaddrinfo(host, port, &hints, &found) != 0)
+        return why_set(why, FAULT_UNREACHABLE,
+                       "the ticket's broker %s: no such host; ask for a new ticket",
+                       self->ticket.address);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool done = fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+                      getsockname(fd, (struct sockaddr *)&own, &length) == 0;
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    freeaddrinfo(found);
+    if (!done)
+        return why_set(why, FAULT_UNREACHABLE, "no way from here to the broker %s: %s",
+                       self->ticket.address, strerror(error));
+    inet_ntop(AF_INET, &own.sin_addr, self->address, sizeof self->address);
+    return 0;
+}
+
+// ---- the trainer --------------------------------------------------------------------------------
+
+static void add_flag(struct arguments *args, const char *name, const char *value)
+{
+    if (value) arguments_add(args, "--%s=%s", name, value);
+}
+
+static int become_trainer(const struct join *self, struct why *why)
+{
+    static struct arguments args;
+    char own[PATH_MAX] = "";
+    if (readlink("/proc/self/exe", own, sizeof own - 1) > 0 && strrchr(own, '/'))
+        *strrchr(own, '/') = 0;
+    arguments_add(&args, "%s/shoal-trainer", own);
+    arguments_add(&args, "--identity-secret-key-path=%s", self->key);
+    arguments_add(&args, "--ticket=%s/ticket", self->folder);
+    arguments_add(&args, "--state-dir=%s/state", self->folder);
+    add_flag(&args, "bulk-bind", self->bulk_bind ? self->bulk_bind : self->address);
+    add_flag(&args, "bind-p2p-port", self->port);
+    add_flag(&args, "device", self->device);
+    add_flag(&args, "threads", self->threads);
+    add_flag(&args, "micro-batch-size", self->micro_batch);
+    fprintf(stderr,
+            "joining run \"%s\" at %s; others fetch from us at %s, so a firewall must let them in. "
+            "The key is %s\n",
+            self->ticket.run, self->ticket.address,
+            self->bulk_bind ? self->bulk_bind : self->address, self->key);
+    execv(args.list[0], args.list);
+    return why_set(why, fault_from_errno(errno), "%s: %s", args.list[0], strerror(errno));
+}
+
+static int run(struct join *self, struct why *why)
+{
+    int rc = ticket_read(self->text, why, &self->ticket);
+    if (rc < 0) return rc;
+    if (!self->ticket.run[0])
+        return why_set(why, FAULT_USAGE,
+                       "the ticket names no run; ask for one made with `shoal invite --run-id ID`");
+    if (!self->bulk_bind) rc = find_address(self, why);
+    if (rc == 0) rc = make_folder(self, why);
+    return rc < 0 ? rc : become_trainer(self, why);
+}
+
+static const struct flag flags[] = {
+    FLAG("dir", 0, "DIR", TO_TEXT(struct join, dir),
+         "Folder of our key and state (shoal-RUN); an existing one is continued"),
+    FLAG("bulk-bind", 0, "HOST", TO_TEXT(struct join, bulk_bind),
+         "Address at which the others fetch from us (the one that leads to the broker)"),
+    FLAG("bind-p2p-port", 0, "PORT", TO_TEXT(struct join, port), "Its port (any free one)"),
+    FLAG("device", 'd', "WORD", TO_TEXT(struct join, device), "As of shoal-trainer (cpu)"),
+    FLAG("threads", 't', "N", TO_TEXT(struct join, threads), "Compute threads (1)"),
+    FLAG("micro-batch-size", 'm', "N", TO_TEXT(struct join, micro_batch),
+         "Sequences at a time (4)"),
+    { 0 },
+};
+
+static const struct command_line line = {
+    .flags = flags,
+    .usage = "TICKET",
+    .about = "Takes part in a run until Ctrl-C: makes a key, finds the address that leads to the "
+             "broker, and becomes shoal-trainer. Started again, it goes on with the same key.\n\n"
+             "  shoal join shoal:AQx8..\n"
+             "  shoal join friend.ticket --threads 4\n",
+    .arguments = TO_TEXT(struct join, text),
+    .none = "the ticket is needed, or a file with it: whoever has the run gives it to you",
+};
+
+int shoal_join(int argc, char **argv)
+{
+    static struct join self;
+    struct why why = { 0 };
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) rc = run(&self, &why);
+    return fault_exit(rc, &why);
+}
