@@ -128,10 +128,9 @@ static const struct flag flags[] = {
     FLAG("bulk-bind", 0, "HOST", TO_TEXT(struct join, bulk_bind),
          "Address at which the others fetch from us (the one that leads to the broker)"),
     FLAG("bind-p2p-port", 0, "PORT", TO_TEXT(struct join, port), "Its port (any free one)"),
-    FLAG("device", 'd', "WORD", TO_TEXT(struct join, device), "As of shoal-trainer (cpu)"),
+    FLAG("device", 0, "WORD", TO_TEXT(struct join, device), "As of shoal-trainer (cpu)"),
     FLAG("threads", 't', "N", TO_TEXT(struct join, threads), "Compute threads (1)"),
-    FLAG("micro-batch-size", 'm', "N", TO_TEXT(struct join, micro_batch),
-         "Sequences at a time (4)"),
+    FLAG("micro-batch-size", 0, "N", TO_TEXT(struct join, micro_batch), "Sequences at a time (4)"),
     { 0 },
 };
 
