@@ -583,8 +583,9 @@ const void *unpack(struct sim *self, struct wire_arena *arena, uint16_t kind, co
 
 void disk_clear(struct disk *self);
 void disk_store(struct sim *self, uint8_t id, const struct effect *effect);
-void disk_lose(struct sim *self);        // Before the coordinator starts, perhaps
-void disk_fall_behind(struct sim *self); // The same
+void disk_lose(struct sim *self);         // Before the coordinator starts, perhaps
+void disk_fall_behind(struct sim *self);  // The same
+void disk_found_behind(struct sim *self); // Nobody that could say so is up
 void disk_send_commits(struct sim *self, uint8_t id, const struct wire_send_commits *send_commits);
 void disk_snapshot(struct sim *self);
 // A crash falls into the writing of this effect, or into that of a snapshot (NULL).

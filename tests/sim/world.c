@@ -457,6 +457,7 @@ static void ring(struct sim *self, uint8_t id, enum alarm alarm)
     const bool away =
         alarm == BOOT && id != NOBODY && id != COORDINATOR &&
         (self->disk.behind || must_wait(self, id)); // Behind: who knows less might follow
+    if (away) disk_found_behind(self);
     if (id == NOBODY) {
         self->tick_ms += between(self, TICK_MS / 2, TICK_MS * 3 / 2);
         faults_draw(self);
