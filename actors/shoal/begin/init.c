@@ -50,9 +50,9 @@ enum {
 struct init {
     const char *words[INPUTS_MAX]; // The folder, then texts
     size_t words_count;
-    const char *data, *model, *run_id;
+    const char *data, *field, *model, *run_id;
     uint64_t dim, layers, heads, ffn, seq_len, batch, steps, trainers, seed, heldout_every;
-    bool json;
+    bool skip_bad, json;
     // What follows from them:
     char dir[PATH_MAX], model_dir[PATH_MAX], name[WIRE_RUN_MAX + 1], separator[STRICT_JSON_SHOWN];
     struct model_shape shape;
@@ -100,6 +100,8 @@ static int tokenize(struct init *self, struct why *why)
     arguments_add(&args, "tokenize");
     arguments_add(&args, "--tokenizer=%s", self->model ? self->model : "bytes");
     if (self->separator[0]) arguments_add(&args, "--separator=%s", self->separator);
+    if (self->field) arguments_add(&args, "--jsonl-field=%s", self->field);
+    if (self->skip_bad) arguments_add(&args, "--skip-bad");
     if (self->heldout_every != COMMAND_NOT_GIVEN)
         arguments_add(&args, "--heldout-every=%" PRIu64, self->heldout_every);
     arguments_add(&args, "--out=%s/data", self->dir);
@@ -474,7 +476,12 @@ static int run(struct init *self, struct why *why)
 
 static const struct flag flags[] = {
     FLAG("data", 0, "FILE", TO_TEXT(struct init, data),
-         "Text files, .jsonl files or folders of them; more may follow", .group = 1),
+         "Text files, records (.jsonl, .json), folders of them, also compressed; more may follow",
+         .group = 1),
+    FLAG("jsonl-field", 0, "NAME", TO_TEXT(struct init, field), "Of a record, has the text (text)",
+         .group = 1),
+    FLAG("skip-bad", 0, NULL, TO_SWITCH(struct init, skip_bad),
+         "Pass over bad records, name and count them", .group = 1),
     FLAG("model", 'm', "DIR", TO_TEXT(struct init, model),
          "Begin with this model, a folder in Hugging Face layout with its tokenizer", .group = 1),
     FLAG("dim", 0, "N", TO_NUMBER(struct init, dim, 16, MODEL_DIM_MAX),
