@@ -62,8 +62,12 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     uint64_t own_step = self->resume.step <= run->step ? self->resume.step
                         : run->restored_epoch          ? run->restored_step
                                                        : run->pin_step;
+    // Our checkpoints begin after the run's first step: an earlier one is of another run, and the
+    // first parameters lie in the genesis folder. Also when our newest is ahead of the run, because
+    // the run lost its ledger and began anew.
     // mutant: a checkpoint of an earlier run is taken for one of this
-    if (own_step < member->config.genesis_step) own_step = 0; // Of another run
+    // mutant: a checkpoint ahead of the run hides the genesis folder
+    if (own_step <= member->config.genesis_step) own_step = 0;
     // Before the run's first checkpoint a member that can replay begins with genesis, if no peer
     // serves the pinned step.
     bool replays =

@@ -132,6 +132,10 @@ static void a_run_begins_where_an_earlier_one_ended(void **state)
     assert_string_equal(path, "genesis");
     assert_int_equal(begins_with(19, 20, path), 20); // Of the earlier run
     assert_string_equal(path, "genesis");
+    assert_int_equal(begins_with(20, 20, path), 20);
+    assert_string_equal(path, "genesis");
+    assert_int_equal(begins_with(24, 20, path), 20); // The run lost its ledger and began anew
+    assert_string_equal(path, "genesis");
     assert_int_equal(begins_with(24, 30, path), 24);
     assert_string_equal(path, "own");
 }
