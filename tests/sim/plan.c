@@ -167,7 +167,9 @@ static void draw_the_rules(struct sim *self)
 
 // Fewer than a third lie, of those who train and of those who are asked to witness; and where they
 // lie for ever, the honest are a quorum of every committee. What is left without them is enough for
-// the run to go on, and too many for the liars to speak for it.
+// the run to go on, and too many for the liars to speak for it. A verdict relies on it that no more
+// than a third of the trainers in the roster lie, so a run with two liars begins with six trainers
+// (seed 42812: it began with five, and one liar alone judged the other).
 static void draw_liars(struct sim *self)
 {
     struct plan *plan = &self->plan;
@@ -184,7 +186,9 @@ static void draw_liars(struct sim *self)
         plan->stubborn = true;
         strategy.verification_percent = 100;
     }
-    for (uint32_t count = pick(self, 1, most), i = 0; i < count;) {
+    const uint32_t count = pick(self, 1, most);
+    if (count > 1 && plan->trainers < 3 * count + most) plan->trainers = 3 * count + most;
+    for (uint32_t i = 0; i < count;) {
         const uint32_t bit = 1u << pick(self, 1, plan->trainers);
         if (plan->liars & bit) continue;
         plan->liars |= bit;
@@ -198,7 +202,8 @@ static void draw_liars(struct sim *self)
     if (most > 1) strategy.witness_nodes = 0;
     const uint32_t least = most > 1 ? 4 : plan->witnesses ? 3 : 2;
     if (rules->min_clients < least) rules->min_clients = least;
-    rules->init_min_clients = pick(self, rules->min_clients, plan->trainers - most);
+    const uint32_t first = count > 1 ? 3 * count : rules->min_clients;
+    rules->init_min_clients = pick(self, first, plan->trainers - most);
     rules_set_strategy(rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     // Witnesses without parameters believe what more than a third of a round's trainers say that they
     // began with, and of four in a round two may lie.
