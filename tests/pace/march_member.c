@@ -1,5 +1,6 @@
 // march_member -- the member's half: takes one step after the other, a trainer as far as its MARCH goes, a
 // checkpointer as far as STEPS have come. What it lacks it asks for: commits if it is behind, else the march.
+// One answer brings many STEPS, and none is sent twice within 200 ms: so it keeps those that come too early.
 
 #include "tests/pace/march.h"
 #include "common/base/ensure.h"
@@ -7,13 +8,17 @@
 #include "common/member/replica.h"
 #include <string.h>
 
+enum { MARCH_AHEAD = 32 };
+
 struct march_member {
-    struct wire_march
-        march; // The furthest known that has the replica's next step; its list lies below
-    struct interval samples[TABLE_INTERVALS_MAX], batch[TABLE_INTERVALS_MAX];
+    uint64_t beginnings;                 // The replica's count when these were kept
+    struct wire_march kept[MARCH_AHEAD]; // MARCH and STEPS, by their first step modulo; lists below
+    struct interval samples[MARCH_AHEAD][TABLE_INTERVALS_MAX], batch[TABLE_INTERVALS_MAX];
     uint64_t epoch; // Of the step that the learner takes
     uint64_t ask_ms;
 };
+
+static uint64_t end_of(const struct wire_march *march) { return march->step + march->steps; }
 
 // It has the replica's next step, and no restore has given that up.
 static bool leads_on(const struct wire_march *march, const struct member_turn *turn)
@@ -23,6 +28,34 @@ static bool leads_on(const struct wire_march *march, const struct member_turn *t
     // mutant: march: what a restore gave up leads on
     return replica->holding && march_has(march, replica->step) && march->epoch <= run->epoch &&
            !replica_is_given_up(run, replica->step + 1, march->epoch);
+}
+
+// The furthest of those that lead on. NULL: none is kept.
+static const struct wire_march *way(const struct march_member *self, const struct member_turn *turn)
+{
+    const struct wire_march *way = NULL;
+    for (uint32_t i = 0; i < MARCH_AHEAD; i++) {
+        const struct wire_march *march = &self->kept[i];
+        if (leads_on(march, turn) && (!way || end_of(march) > end_of(way))) way = march;
+    }
+    return way;
+}
+
+// Of two that begin with the same step the later epoch's stays, then the longer.
+static void keep(struct march_member *self, const struct replica *replica,
+                 const struct wire_march *said)
+{
+    struct wire_march *kept = &self->kept[said->step % MARCH_AHEAD];
+    struct interval *samples = self->samples[said->step % MARCH_AHEAD];
+    if (!replica->holding || end_of(said) <= replica->step ||
+        said->step >= replica->step + MARCH_AHEAD)
+        return;
+    if (kept->step == said->step &&
+        !replica_is_newer(end_of(said), said->epoch, end_of(kept), kept->epoch))
+        return;
+    memcpy(samples, said->samples, said->samples_count * sizeof *samples);
+    *kept = *said;
+    kept->samples = samples;
 }
 
 static void hear_march(struct march_member *self, const struct member_turn *turn)
@@ -36,12 +69,7 @@ static void hear_march(struct march_member *self, const struct member_turn *turn
     const bool committed = turn->in->kind == FRAME_STEPS;
     // mutant: march: a checkpointer runs ahead
     if (!turn->replica || (!committed && member->role != ACTOR_TRAINER)) return;
-    const bool further = !leads_on(&self->march, turn) ||
-                         said->step + said->steps > self->march.step + self->march.steps;
-    if (!leads_on(said, turn) || !further) return;
-    memcpy(self->samples, said->samples, said->samples_count * sizeof *said->samples);
-    self->march = *said;
-    self->march.samples = self->samples;
+    keep(self, turn->replica, said);
 }
 
 static void hear_stepped(const struct march_member *self, const struct member_turn *turn)
@@ -56,6 +84,10 @@ static void hear(void *state, const struct member_turn *turn)
 {
     struct march_member *self = state;
     const uint16_t kind = turn->in->kind;
+    if (turn->replica && self->beginnings != turn->replica->beginnings) { // It has others now
+        self->beginnings = turn->replica->beginnings;
+        memset(self->kept, 0, sizeof self->kept);
+    }
     if (turn->heard & HEARD_PACE && (kind == FRAME_MARCH || kind == FRAME_STEPS))
         hear_march(self, turn);
     if (kind == FRAME_STEPPED) {
@@ -76,16 +108,17 @@ static void ask(struct march_member *self, const struct member_turn *turn)
     outbox_mail(turn->out, "coordinator", FRAME_ASK, &what);
 }
 
-static void step(struct march_member *self, const struct member_turn *turn)
+static void step(struct march_member *self, const struct member_turn *turn,
+                 const struct wire_march *march)
 {
     struct replica *replica = turn->replica;
     const uint64_t from = replica->step;
     const struct wire_march_step job = {
         .step = from,
         .samples = self->batch,
-        .samples_count = march_samples(&self->march, from, from + 1, self->batch),
+        .samples_count = march_samples(march, from, from + 1, self->batch),
     };
-    self->epoch = self->march.epoch;
+    self->epoch = march->epoch;
     replica->applying = true;
     outbox_job(turn->out, PORT_LEARNER, FRAME_STEP, &job);
 }
@@ -96,15 +129,15 @@ static void look(void *state, const struct member_turn *turn)
     struct replica *replica = turn->replica;
     if (!replica || !replica->ready) return;
     replica_tell(replica, turn->member, turn->in->now_ms, turn->out);
-    if (!leads_on(&self->march, turn)) {
+    const struct wire_march *march = way(self, turn);
+    if (!march) {
         ask(self, turn);
         return;
     }
-    const bool first = replica->step == self->march.step;
+    const bool first = replica->step == march->step;
     // Restores that it has missed gave up what it holds
-    if (replica->epoch < (first ? self->march.since : self->march.epoch))
-        replica_repair(replica, turn->out);
-    else step(self, turn);
+    if (replica->epoch < (first ? march->since : march->epoch)) replica_repair(replica, turn->out);
+    else step(self, turn, march);
 }
 
 _Static_assert(sizeof(struct march_member) <= PACE_PART_BYTES, "a role has room for its pace");
