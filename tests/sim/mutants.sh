@@ -194,7 +194,8 @@ mutant 'a residual is adopted before its commit' before '
 mutant 'a residual is never adopted' 'job.own_payload = accepted->payload;' '(void)accepted;'
 mutant 'an older incarnation of the coordinator is heard' '|| in->incarnation < self->incarnation' ''
 mutant 'only the news say which step is pinned' 'settle(self, run->pin_step, &run->pin_digest, out)' 'run'
-mutant 'a replica that is stuck on its own folder tries it again' 'true' 'false' 'true' 'false'
+by_unit 'a replica that is stuck on its own folder tries it again' replica_test \
+    'true' 'false' 'true' 'false'
 mutant 'a folder that failed is never read again' drop
 mutant 'what is held is told once and for all' \
     'self->told_seq != member->now.log_seq' 'self->told_seq == UINT64_MAX'

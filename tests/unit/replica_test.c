@@ -140,6 +140,25 @@ static void a_run_begins_where_an_earlier_one_ended(void **state)
     assert_string_equal(path, "own");
 }
 
-TESTS(TEST_WITH(a_commit_of_another_size_is_ignored, set_up, NULL),
+// Its folder has other parameters than the run began with: the folder would lead to the same ones
+// again, so its peers are asked next.
+static void a_folder_that_differs_is_not_read_again(void **state)
+{
+    char path[256];
+    (void)state;
+    assert_int_equal(begins_with(0, 20, path), 20);
+    member.now.pin_digest = member.now.digest = hash_of("the run's", 9);
+    member.now.digest_step = 20;
+    const struct wire_loaded loaded = { .ok = true, .step = 20, .digest = hash_of("ours", 4) };
+    turn(FRAME_LOADED, &loaded, 0);
+    assert_false(replica.holding);
+    replica.retry_ms = 0;
+    const struct outbox out = turn(FRAME_WAKE, NULL, HEARD_TICK);
+    assert_int_equal(out.count, 1);
+    assert_int_equal(effects[0].kind, FRAME_FETCH_MODEL);
+}
+
+TESTS(TEST_WITH(a_folder_that_differs_is_not_read_again, set_up, NULL),
+      TEST_WITH(a_commit_of_another_size_is_ignored, set_up, NULL),
       TEST_WITH(a_model_of_another_size_is_given_up, set_up, NULL),
       TEST(a_run_begins_where_an_earlier_one_ended))
