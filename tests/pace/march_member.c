@@ -30,18 +30,24 @@ static bool leads_on(const struct wire_march *march, const struct member_turn *t
            !replica_is_given_up(run, replica->step + 1, march->epoch);
 }
 
-// The furthest of those that lead on. NULL: none is kept.
+// A later epoch's goes before what a restore that was missed may have given up.
+static bool is_better(const struct wire_march *march, const struct wire_march *other)
+{
+    return replica_is_newer(end_of(march), march->epoch, end_of(other), other->epoch);
+}
+
+// The best of those that lead on. NULL: none is kept.
 static const struct wire_march *way(const struct march_member *self, const struct member_turn *turn)
 {
     const struct wire_march *way = NULL;
     for (uint32_t i = 0; i < MARCH_AHEAD; i++) {
         const struct wire_march *march = &self->kept[i];
-        if (leads_on(march, turn) && (!way || end_of(march) > end_of(way))) way = march;
+        if (leads_on(march, turn) && (!way || is_better(march, way))) way = march;
     }
     return way;
 }
 
-// Of two that begin with the same step the later epoch's stays, then the longer.
+// Of two that begin with the same step the better stays.
 static void keep(struct march_member *self, const struct replica *replica,
                  const struct wire_march *said)
 {
@@ -50,9 +56,7 @@ static void keep(struct march_member *self, const struct replica *replica,
     if (!replica->holding || end_of(said) <= replica->step ||
         said->step >= replica->step + MARCH_AHEAD)
         return;
-    if (kept->step == said->step &&
-        !replica_is_newer(end_of(said), said->epoch, end_of(kept), kept->epoch))
-        return;
+    if (kept->step == said->step && !is_better(said, kept)) return;
     memcpy(samples, said->samples, said->samples_count * sizeof *samples);
     *kept = *said;
     kept->samples = samples;
