@@ -54,6 +54,10 @@ struct replica {
 // ---- for the pace -------------------------------------------------------------------------------
 
 // The learner has applied the commit of this epoch that leads to `step`.
+//
+// An epoch begins with the pinned step, which joiners fetch. So a pace does not take the first step
+// of an epoch before the replica has pinned the one it holds: RUN and EPOCH_END say what to pin,
+// and may come after the pace's own news. If nobody has pinned it, nobody can ever join.
 void replica_move(struct replica *self, struct member *member, uint64_t step,
                   const struct hash *digest, uint64_t epoch);
 

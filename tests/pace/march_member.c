@@ -127,6 +127,14 @@ static void step(struct march_member *self, const struct member_turn *turn,
     outbox_job(turn->out, PORT_LEARNER, FRAME_STEP, &job);
 }
 
+// Whether it keeps the parameters that it holds for joiners, or the run already pins later ones. MARCH may
+// come before the RUN that says which step an epoch begins with: then nobody would keep that one.
+static bool has_pinned(const struct member_turn *turn)
+{
+    const struct replica *replica = turn->replica;
+    return replica->pin_step == replica->step || turn->member->now.pin_step > replica->step;
+}
+
 static void look(void *state, const struct member_turn *turn)
 {
     struct march_member *self = state;
@@ -141,7 +149,8 @@ static void look(void *state, const struct member_turn *turn)
     const bool first = replica->step == march->step;
     // Restores that it has missed gave up what it holds
     if (replica->epoch < (first ? march->since : march->epoch)) replica_repair(replica, turn->out);
-    else step(self, turn, march);
+    // mutant: march: an epoch begins before its first parameters are pinned
+    else if (replica->epoch >= march->epoch || has_pinned(turn)) step(self, turn, march);
 }
 
 _Static_assert(sizeof(struct march_member) <= PACE_PART_BYTES, "a role has room for its pace");

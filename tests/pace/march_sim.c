@@ -48,12 +48,26 @@ static uint64_t takes_ms(struct sim *self, uint8_t id)
     return between(self, 20, self->plan.train_ms / 4 + 20) * (slow ? 10 : 1);
 }
 
+// Joiners fetch the parameters that an epoch begins with, and whoever goes on from them keeps them. (Who has
+// not heard of a restore may still go through the step that it pinned.)
+static void check_pinned(struct sim *sim, uint8_t id, uint64_t step)
+{
+    const struct ghost *ghost = &sim->ghost;
+    const struct hash *digest = &ghost->digest[step];
+    const struct learner *learner = &sim->nodes[id].learner;
+    if (step != ghost->pin_step || ghost->restores > 0 || check_is_of_before(sim, id)) return;
+    hold(!hash_equal(&learner->digest, digest) || pins_have(learner, step, digest),
+         "what an epoch begins with is pinned before it is left", "%s leaves step %" PRIu64,
+         sim->nodes[id].name, step);
+}
+
 static bool learn(struct sim *self, uint8_t id, uint16_t kind, const void *body)
 {
     struct learner *learner = &self->nodes[id].learner;
     const struct wire_march_step *job = body;
     if (kind != FRAME_STEP) return false;
     ensure(learner->holding && learner->step == job->step);
+    check_pinned(self, id, job->step);
     learner->digest = digest_after_step(&learner->digest, job->samples, job->samples_count);
     learner->step++;
     learner_says(self, id, FRAME_STEPPED,

@@ -406,6 +406,7 @@ mutant 'march: nobody is let in in the middle of one' 'is_open(turn->run)' 'turn
 mutant 'march: a checkpointer runs ahead' 'member->role != ACTOR_TRAINER' 'member->role == ACTOR_PROVIDER'
 mutant 'march: what a restore gave up leads on' \
     '!replica_is_given_up(run, replica->step + 1, march->epoch)' 'run'
+mutant 'march: an epoch begins before its first parameters are pinned' 'has_pinned(turn)' 'has_pinned(turn) || self'
 
 while IFS= read -r mark; do
     echo "$mark: a mark without a mutant, or one mark too many"; broken=$((broken + 1))
