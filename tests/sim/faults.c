@@ -92,6 +92,8 @@ static void trouble(struct sim *self, uint8_t id)
         self->faults[FULL_DISK]++;
         node->full_ms = self->now_ms + between(self, 500, 15000);
     } else if (chance(self, plan->freeze)) {
+        // What has come waits for the end of the freeze. An earlier end would let a job overtake it.
+        if (node->frozen_ms > self->now_ms) return;
         self->faults[FREEZE]++;
         node->frozen_ms = self->now_ms + between(self, 100, 10000);
     } else if (id != COORDINATOR && !node->leaving && chance(self, plan->leave) &&
