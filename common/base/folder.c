@@ -2,8 +2,8 @@
 // fault.
 #include "common/base/folder.h"
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -30,4 +30,15 @@ int folder_make(const char *path, mode_t mode, struct why *why)
         if (rc < 0) return rc;
     }
     return make_one(path, mode, why);
+}
+
+int folder_resolve(const char *path, size_t bytes_max, char ret_path[PATH_MAX], struct why *why)
+{
+    const int rc = folder_make(path, 0755, why);
+    if (rc < 0) return rc;
+    if (!realpath(path, ret_path))
+        return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    if (strlen(ret_path) > bytes_max)
+        return why_set(why, FAULT_LIMIT, "%s: a path of at most %zu bytes", ret_path, bytes_max);
+    return 0;
 }

@@ -36,8 +36,8 @@ says()                                  # exit code, text, command
 }
 until_said()                            # file, text: waits for it, twenty seconds at most
 {
-    local n
-    for ((n = 0; n < 200; n++)); do grep -qs -- "$2" "$1" && return; sleep 0.1; done
+    touch "$1"
+    timeout 20 grep -qm1 -- "$2" <(exec tail -n +1 -f --pid=$$ "$1") && return
     echo "# no \"$2\" in twenty seconds:"; sed 's/^/# /' "$1"
 }
 
@@ -54,6 +54,12 @@ says 69 "not available: --bind: 192.0.2.1 is no address of this machine; it has 
 sed 's/^run_id = .*/run_id = demo/' state.toml >bare.toml
 says 78 'strings need quotes: "demo"' shoal validate-config --state bare.toml
 says 64 "did you mean config.min_clients?" shoal train state.toml --set config.min_client=3
+
+says 64 "--threads four: a whole number from 1 to 64" shoal join friend.ticket --threads four
+says 64 "the names of the texts have 3101 bytes" shoal init run "$(printf 'a%.0s' {1..3100})"
+says 64 "at most 32 bytes" shoal init run text --run-id "$(printf 'a%.0s' {1..33})"
+perl -e 'print "The fish swim in the sea. " x 20000' >./-text
+says 0 "  shoal up run" shoal init -- run -text
 
 # ---- validate-config opens what it names ------------------------------------------------------------
 

@@ -2,8 +2,10 @@
 
 #include "common/base/folder.h"
 #include "tests/unit/folder_fixture.h"
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static mode_t mode_of(const char *name)
 {
@@ -39,5 +41,23 @@ static void test_a_file_in_the_way_is_named(void **state)
     assert_int_equal(folder_make(path_of("file"), 0755, &why), FAULT_IO);
 }
 
+static void test_a_folder_is_resolved_within_its_bound(void **state)
+{
+    (void)state;
+    struct why why = { 0 };
+    char path[PATH_MAX], again[PATH_MAX];
+    assert_int_equal(folder_resolve(path_of("new/one"), PATH_MAX, path, &why), 0);
+    mode_of("new/one");
+    assert_int_equal(path[0], '/');
+    char link[PATH_MAX];
+    snprintf(link, sizeof link, "%s", path_of("link"));
+    assert_int_equal(symlink(path, link), 0);
+    assert_int_equal(folder_resolve(link, strlen(path), again, &why), 0);
+    assert_string_equal(again, path);
+    assert_int_equal(folder_resolve(link, strlen(path) - 1, again, &why), FAULT_LIMIT);
+    assert_non_null(strstr(why.text, path));
+}
+
 TESTS(TEST_WITH(test_missing_folders_above_are_made, folder_set_up, folder_tear_down),
-      TEST_WITH(test_a_file_in_the_way_is_named, folder_set_up, folder_tear_down))
+      TEST_WITH(test_a_file_in_the_way_is_named, folder_set_up, folder_tear_down),
+      TEST_WITH(test_a_folder_is_resolved_within_its_bound, folder_set_up, folder_tear_down))

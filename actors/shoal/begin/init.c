@@ -38,6 +38,7 @@
 enum {
     INPUTS_MAX = 33, // The folder of the run and the texts
     DIR_BYTES_MAX = 160,
+    TEXTS_BYTES_MAX = 3000,
     JSON_BYTES_MAX = 1 << 20,
     JSON_DEPTH_MAX = 16,
     JSON_VALUES_MAX = 1 << 16,
@@ -106,6 +107,7 @@ static int tokenize(struct init *self, struct why *why)
         arguments_add(&args, "--heldout-every=%" PRIu64, self->heldout_every);
     arguments_add(&args, "--out=%s/data", self->dir);
     if (self->data) arguments_add(&args, "%s", self->data);
+    arguments_add(&args, "--"); // A name may begin with a hyphen
     for (size_t i = 1; i < self->words_count; i++) arguments_add(&args, "%s", self->words[i]);
     return run_command(self, shoal_tokenize, &args, why);
 }
@@ -137,7 +139,7 @@ static int validate(struct init *self, struct why *why)
 
 // ---- the folder ---------------------------------------------------------------------------------
 
-// The name of the folder, with what no run_id may have replaced.
+// The beginning of the folder's name, with what no run_id may have replaced.
 static void name_run(struct init *self)
 {
     const char *base = strrchr(self->dir, '/') + 1;
@@ -151,15 +153,9 @@ static int open_folder(struct init *self, struct why *why)
     const char *dir = self->words[0];
     if (mkdir(dir, 0755) != 0 && errno == EEXIST && rmdir(dir) != 0)
         return why_set(why, FAULT_DENIED, "%s exists and is not empty; name a new folder", dir);
-    int rc = folder_make(dir, 0755, why);
-    if (rc < 0) return rc;
-    if (!realpath(dir, self->dir))
-        return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
-    if (strlen(self->dir) > DIR_BYTES_MAX)
-        return why_set(why, FAULT_LIMIT, "%s: a path of at most %d bytes", self->dir,
-                       DIR_BYTES_MAX);
-    name_run(self);
-    return 0;
+    const int rc = folder_resolve(dir, DIR_BYTES_MAX, self->dir, why);
+    if (rc == 0) name_run(self);
+    return rc;
 }
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
@@ -202,9 +198,13 @@ static int find_separator(struct init *self, struct why *why)
     const json_t *eos = json_object_get(root, "eos_token");
     const char *text =
         json_string_value(json_is_object(eos) ? json_object_get(eos, "content") : eos);
-    if (text && strlen(text) < sizeof self->separator) strcpy(self->separator, text);
+    const bool fits = !text || strlen(text) < sizeof self->separator;
+    if (text && fits) strcpy(self->separator, text);
     json_decref(root);
-    return 0;
+    return fits ? 0
+                : why_set(why, FAULT_LIMIT,
+                          "%s/tokenizer_config.json: eos_token has more than %zu bytes",
+                          self->model, sizeof self->separator - 1);
 }
 
 static int read_model(struct init *self, struct why *why)
@@ -510,6 +510,24 @@ static const struct flag flags[] = {
     { 0 },
 };
 
+// All texts go into one command line (struct arguments).
+static int check_lengths(const struct init *self, struct why *why)
+{
+    size_t bytes = (self->data ? strlen(self->data) : 0) + (self->model ? strlen(self->model) : 0) +
+                   (self->field ? strlen(self->field) : 0);
+    for (size_t i = 1; i < self->words_count; i++) bytes += strlen(self->words[i]) + 1;
+    if (bytes > TEXTS_BYTES_MAX)
+        return why_set(
+            why, FAULT_USAGE,
+            "the names of the texts have %zu bytes, allowed 1..%d: put them into a folder "
+            "and name that",
+            bytes, TEXTS_BYTES_MAX);
+    if (self->run_id && strlen(self->run_id) > WIRE_RUN_MAX)
+        return why_set(why, FAULT_USAGE, "--run-id %.40s..: at most %d bytes", self->run_id,
+                       WIRE_RUN_MAX);
+    return 0;
+}
+
 static int check(const void *line, struct why *why)
 {
     const struct init *self = line;
@@ -519,7 +537,7 @@ static int check(const void *line, struct why *why)
         return why_set(why, FAULT_USAGE,
                        "--model has its own shape: no --dim, --layers, --heads, "
                        "--ffn beside it");
-    return 0;
+    return check_lengths(self, why);
 }
 
 static const struct command_line line = {

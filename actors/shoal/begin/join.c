@@ -8,6 +8,7 @@
 #include "common/base/folder.h"
 #include "common/base/process.h"
 #include "common/crypto/identity.h"
+#include "common/kernel/pool.h"
 #include <inttypes.h>
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,8 +20,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { DIR_BYTES_MAX = 900, TEXT_BYTES_MAX = 255 };
+
 struct join {
-    const char *text, *dir, *bulk_bind, *device, *threads, *micro_batch, *port;
+    const char *text, *dir, *bulk_bind, *device;
+    uint64_t threads, micro_batch, port; // 0: not given
     struct ticket ticket;
     char folder[PATH_MAX], key[PATH_MAX], address[INET_ADDRSTRLEN];
 };
@@ -29,12 +33,11 @@ struct join {
 
 static int make_folder(struct join *self, struct why *why)
 {
-    char text[TICKET_TEXT_MAX], line[TICKET_TEXT_MAX + 1];
-    if (self->dir) snprintf(self->folder, sizeof self->folder, "%s", self->dir);
-    else snprintf(self->folder, sizeof self->folder, "shoal-%s", self->ticket.run);
-    int rc = folder_make(self->folder, 0755, why);
+    char text[TICKET_TEXT_MAX], line[TICKET_TEXT_MAX + 1], own[64];
+    snprintf(own, sizeof own, "shoal-%s", self->ticket.run);
+    int rc = folder_resolve(self->dir ? self->dir : own, DIR_BYTES_MAX, self->folder, why);
     if (rc < 0) return rc;
-    if (snprintf(self->key, sizeof self->key, "%.4000s/trainer.key", self->folder) < 0) abort();
+    snprintf(self->key, sizeof self->key, "%.*s/trainer.key", DIR_BYTES_MAX, self->folder);
     if (access(self->key, F_OK) != 0) rc = identity_create(self->key, why);
     if (rc < 0) return rc;
     const int count = snprintf(line, sizeof line, "%s\n", ticket_print(&self->ticket, text));
@@ -81,9 +84,9 @@ static int find_address(struct join *self, struct why *why)
 
 // ---- the trainer --------------------------------------------------------------------------------
 
-static void add_flag(struct arguments *args, const char *name, const char *value)
+static void add_number(struct arguments *args, const char *name, uint64_t value)
 {
-    if (value) arguments_add(args, "--%s=%s", name, value);
+    if (value) arguments_add(args, "--%s=%" PRIu64, name, value);
 }
 
 static int become_trainer(const struct join *self, struct why *why)
@@ -96,11 +99,11 @@ static int become_trainer(const struct join *self, struct why *why)
     arguments_add(&args, "--identity-secret-key-path=%s", self->key);
     arguments_add(&args, "--ticket=%s/ticket", self->folder);
     arguments_add(&args, "--state-dir=%s/state", self->folder);
-    add_flag(&args, "bulk-bind", self->bulk_bind ? self->bulk_bind : self->address);
-    add_flag(&args, "bind-p2p-port", self->port);
-    add_flag(&args, "device", self->device);
-    add_flag(&args, "threads", self->threads);
-    add_flag(&args, "micro-batch-size", self->micro_batch);
+    arguments_add(&args, "--bulk-bind=%s", self->bulk_bind ? self->bulk_bind : self->address);
+    if (self->device) arguments_add(&args, "--device=%s", self->device);
+    add_number(&args, "bind-p2p-port", self->port);
+    add_number(&args, "threads", self->threads);
+    add_number(&args, "micro-batch-size", self->micro_batch);
     fprintf(stderr,
             "joining run \"%s\" at %s; others fetch from us at %s, so a firewall must let them in. "
             "The key is %s\n",
@@ -127,12 +130,25 @@ static const struct flag flags[] = {
          "Folder of our key and state (shoal-RUN); an existing one is continued"),
     FLAG("bulk-bind", 0, "HOST", TO_TEXT(struct join, bulk_bind),
          "Address at which the others fetch from us (the one that leads to the broker)"),
-    FLAG("bind-p2p-port", 0, "PORT", TO_TEXT(struct join, port), "Its port (any free one)"),
+    FLAG("bind-p2p-port", 0, "PORT", TO_NUMBER(struct join, port, 1, 65535),
+         "Its port (any free one)"),
     FLAG("device", 0, "WORD", TO_TEXT(struct join, device), "As of shoal-trainer (cpu)"),
-    FLAG("threads", 't', "N", TO_TEXT(struct join, threads), "Compute threads (1)"),
-    FLAG("micro-batch-size", 0, "N", TO_TEXT(struct join, micro_batch), "Sequences at a time (4)"),
+    FLAG("threads", 't', "N", TO_NUMBER(struct join, threads, 1, POOL_THREADS_MAX),
+         "Compute threads (1)"),
+    FLAG("micro-batch-size", 0, "N", TO_NUMBER(struct join, micro_batch, 1, 4096),
+         "Sequences at a time (4)"),
     { 0 },
 };
+
+static int check(const void *line, struct why *why)
+{
+    const struct join *self = line;
+    const char *const texts[] = { self->bulk_bind, self->device };
+    for (int i = 0; i < 2; i++)
+        if (texts[i] && strlen(texts[i]) > TEXT_BYTES_MAX)
+            return why_set(why, FAULT_USAGE, "%.40s..: at most %d bytes", texts[i], TEXT_BYTES_MAX);
+    return 0;
+}
 
 static const struct command_line line = {
     .flags = flags,
@@ -142,7 +158,8 @@ static const struct command_line line = {
              "  shoal join shoal:AQx8..\n"
              "  shoal join friend.ticket --threads 4\n",
     .arguments = TO_TEXT(struct join, text),
-    .none = "the ticket is needed, or a file with it: whoever has the run gives it to you",
+    .none = "a ticket is needed, or a file with one; the owner of the run has it",
+    .check = check,
 };
 
 int shoal_join(int argc, char **argv)

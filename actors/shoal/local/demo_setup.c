@@ -59,13 +59,8 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 static int open_folder(struct demo_setup *self, const char *dir, struct why *why)
 {
     char marker[PATH_MAX + 32];
-    int rc = folder_make(dir, 0755, why);
+    const int rc = folder_resolve(dir, DIR_BYTES_MAX, self->dir, why);
     if (rc < 0) return rc;
-    if (!realpath(dir, self->dir))
-        return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
-    if (strlen(self->dir) > DIR_BYTES_MAX)
-        return why_set(why, FAULT_LIMIT, "%s: a path of at most %d bytes", self->dir,
-                       DIR_BYTES_MAX);
     snprintf(marker, sizeof marker, "%s/" MARKER, self->dir);
     if (access(marker, F_OK) == 0) {
         if (nftw(self->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)

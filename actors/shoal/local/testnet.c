@@ -23,17 +23,8 @@
 
 // ---- folders and keys ---------------------------------------------------------------------------
 
-static int resolve_dir(const char *path, char ret_path[PATH_MAX], struct why *why)
-{
-    int rc = folder_make(path, 0755, why);
-    if (rc < 0) return rc;
-    if (!realpath(path, ret_path))
-        return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-    // A run's frames carry paths of at most 255 bytes; we append up to two names to this one.
-    if (strlen(ret_path) > 180)
-        return why_set(why, FAULT_LIMIT, "%s: a path of at most 180 bytes", ret_path);
-    return 0;
-}
+// A run's frames carry paths of at most 255 bytes; we append up to two names to one of these.
+enum { DIR_BYTES_MAX = 180 };
 
 static void key_path(const struct testnet *self, const char *name, char path[PATH_MAX])
 {
@@ -187,10 +178,11 @@ static int make_places(struct testnet *self, struct why *why)
 {
     const struct testnet_options *options = &self->options;
     char path[PATH_MAX + 16];
-    int rc = resolve_dir(options->state_dir, self->state_dir, why);
+    int rc = folder_resolve(options->state_dir, DIR_BYTES_MAX, self->state_dir, why);
     if (rc < 0) return rc;
     snprintf(path, sizeof path, "%s/logs", self->state_dir);
-    rc = resolve_dir(options->log_dir ? options->log_dir : path, self->log_dir, why);
+    rc = folder_resolve(options->log_dir ? options->log_dir : path, DIR_BYTES_MAX, self->log_dir,
+                        why);
     snprintf(path, sizeof path, "%s/keys", self->state_dir);
     if (rc == 0) rc = folder_make(path, 0700, why);
     static const char *const names[] = { "coordinator", "data-provider", "checkpointer" };
