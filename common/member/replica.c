@@ -62,9 +62,9 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     uint64_t own_step = self->resume.step <= run->step ? self->resume.step
                         : run->restored_epoch          ? run->restored_step
                                                        : run->pin_step;
-    // Our checkpoints begin after the run's first step: an earlier one is of another run, and the
-    // first parameters lie in the genesis folder. Also when our newest is ahead of the run, because
-    // the run lost its ledger and began anew.
+    // Our checkpoints begin after the run's first step. An earlier one is of another run. One ahead
+    // of the run is of the time before the run lost its ledger. In both cases we have none of this
+    // run, and its first parameters lie in the genesis folder.
     // mutant: a checkpoint of an earlier run is taken for one of this
     // mutant: a checkpoint ahead of the run hides the genesis folder
     if (own_step <= member->config.genesis_step) own_step = 0;

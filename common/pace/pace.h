@@ -60,7 +60,7 @@ struct pace {
     // ---- what is told ----
 
     // The number of what is open and members must know; 0: nothing is open. It is told as news once
-    // per number and again after a restart of the broker, and by mail to whoever asks.
+    // per number, and once more when the broker has restarted. An actor that asks gets it by mail.
     uint64_t (*open_number)(const struct run *run);
 
     // Sends what is open: as mail to an actor, or as news if `to` is NULL.
