@@ -40,8 +40,8 @@ trap 'code=$?; trap - ERR; set +e; kill $(jobs -pr) 2>/dev/null; wait; exit $cod
 passed() { echo "ok - $1 runs" >>"$work/tap"; }
 until_said()                            # file, text: waits for it, a minute at most
 {
-    local n
-    for ((n = 0; n < 600; n++)); do grep -qs -- "$2" "$1" && return; sleep 0.1; done
+    touch "$1"
+    timeout 60 grep -qm1 -- "$2" <(exec tail -n +1 -f --pid=$$ "$1") && return
     echo "no \"$2\" in a minute:"; tail -n 5 "$1"; return 1
 }
 until_ctrl_c()                          # a command
