@@ -1,8 +1,10 @@
 #pragma once
 // letter -- takes one letter off the mail socket, and sends one. mail.c and news.c both use it.
 //
-//     in    [routing id][to][frame]       the sender's key is that of the connection, as the
-//     out   [routing id][from][frame]     handshake proved it
+//     in    [routing id][to][frame]
+//     out   [routing id][from][frame]
+//
+// The sender's key is that of the connection, as the handshake proved it.
 //
 // Nothing is sent to a receiver for which too many bytes wait already (backlog.h). One thread.
 
@@ -11,15 +13,16 @@
 
 struct broker;
 
+// Not to be copied: `frame` may lie within the struct itself (`part`).
 struct delivery {
     struct route sender;
     char to[ACTOR_NAME_MAX + 1];
     const uint8_t *frame; // It lies in `part`
     size_t count;         // Bytes of the frame
     struct key user;      // The key of the connection
-    int fd;               // Its descriptor
-    uint32_t parts;       // The number of parts after the routing id, and
-    uint64_t bytes;       // their bytes
+    int fd;               // The file descriptor of the connection
+    uint32_t parts;       // The number of parts after the routing id
+    uint64_t bytes;       // The bytes of those parts together
     bool is_sound;        // The parts are [to][frame], and `to` has the form of a name
     uint64_t now_ms;
     zmq_msg_t part;
@@ -28,8 +31,8 @@ struct delivery {
 enum letter_heard { LETTER_NOTHING, LETTER_TAKEN, LETTER_OF_NOBODY };
 
 // Takes the next waiting letter off the socket whole; never blocks. LETTER_OF_NOBODY: its
-// connection has no proven key, or it has no part but the routing id; drop it. Call letter_end in
-// each case.
+// connection has no proven key, or it has no part but the routing id; drop it. Call letter_end
+// after every call, also after LETTER_NOTHING.
 enum letter_heard letter_take(void *socket, uint64_t now_ms, struct delivery *ret_letter);
 void letter_end(struct delivery *letter);
 

@@ -1,4 +1,4 @@
-// penalties -- a ring: a new penalty overwrites the oldest one.
+// penalties -- keys that are refused for PENALTY_MS, in a ring: a full ring drops the oldest one.
 
 #include "broker/penalties.h"
 #include <string.h>

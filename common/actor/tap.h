@@ -8,8 +8,9 @@
 // Right after the RECALL the tap sends a letter to a name that no actor has. Mail keeps its order,
 // so when that letter comes back as undeliverable, all of the kept state has arrived.
 //
-// A tap slows no other actor: its queues are bounded, and the broker drops what does not fit. It
-// needs no key: without one it makes an identity for this process. One thread.
+// A tap slows no other actor: its queues are bounded, and the broker drops the broadcasts that do
+// not fit; TAP_COMPLETE says nothing about those. It needs no key: without one it makes an identity
+// for this process. One thread.
 
 #include "common/actor/last_heard.h"
 #include "common/actor/post.h"
@@ -36,7 +37,7 @@ struct tap;
 int tap_open(const struct tap_options *options, struct why *why, struct tap **ret_tap);
 void tap_close(struct tap **self_p); // NULL is allowed
 
-// Waits until a frame waits, `fd` is readable (-1: none), or the monotonic clock reaches
+// Blocks until a frame can be taken, `fd` is readable (-1: none), or the monotonic clock reaches
 // `until_ms`; at most a second. True if `fd` is readable.
 bool tap_wait(struct tap *self, int fd, uint64_t until_ms);
 
@@ -45,8 +46,8 @@ enum tap_result tap_take(struct tap *self, struct letter *ret_letter);
 
 bool tap_mail(struct tap *self, const char *to, uint16_t kind, const void *body);
 
-// Asks the broker when it last heard the actor of that name (last_heard.h). TAP_HEARD is the
-// answer: tap_heard then returns that name. NULL: the letter is something else.
+// Asks the broker when it last heard the actor of that name (last_heard.h). The answer comes as
+// TAP_HEARD; tap_heard reads it and returns the name, or NULL if the letter is something else.
 void tap_ask_heard(struct tap *self, const char *name);
 const char *tap_heard(const struct letter *letter, struct last_heard *ret_heard);
 

@@ -1,6 +1,7 @@
 // The forward pass, layer by layer, and the head with its loss. Rows are shared out in
 // MODEL_ROW_PARTS tasks whatever the number of threads. The head goes through the rows in portions:
-// logits, loss, and their gradient at once, so that all logits never exist together.
+// the logits, the loss and the gradient of one portion before the next, so that all logits never
+// exist together.
 #include "common/model/model_state.h"
 
 #include <string.h>
@@ -70,8 +71,8 @@ static void swiglu_task(void *arg, uint32_t task, uint32_t worker)
                                 job->layer->swiglu + rows.first * ffn);
 }
 
-// A layer from x to the input of its last product. `out`, if any, gets the stream that the product
-// is added to.
+// A layer from x to the input of its last product. If `out` is not NULL, it gets the residual
+// stream; the caller adds the product to it.
 static void layer_inside(model_t *self, uint32_t index, float *out)
 {
     const struct model_shape *shape = &self->shape;
@@ -91,8 +92,8 @@ static void layer_inside(model_t *self, uint32_t index, float *out)
     pool_run(self->pool, MODEL_ROW_PARTS, swiglu_task, &job);
 }
 
-// With recompute all layers share one place; that of the last layer is still valid when the way
-// back begins.
+// With recompute all layers share one set of activations. When the backward pass begins it still
+// holds the last layer's, so only the others are computed again.
 void model_layer_again(model_t *self, uint32_t index)
 {
     if (self->options.recompute && index + 1 < self->shape.layers) layer_inside(self, index, NULL);

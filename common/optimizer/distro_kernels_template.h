@@ -86,18 +86,18 @@ static void decode(const struct dct *rows, const struct dct *columns, const uint
     const size_t stride = columns->stride;
     struct live live;
     find_live(height, numbers, count, &live);
-    float *middle[2] = { scratch->turned, scratch->turned + rows->half * stride };
-    memset(middle[0], 0, live.count[0] * stride * sizeof(float));
-    memset(middle[1], 0, live.count[1] * stride * sizeof(float));
+    float *partial[2] = { scratch->turned, scratch->turned + rows->half * stride };
+    memset(partial[0], 0, live.count[0] * stride * sizeof(float));
+    memset(partial[1], 0, live.count[1] * stride * sizeof(float));
     struct place at = { 0, 0, 0 };
     for (uint32_t i = 0; i < count; i++) {
         step_to(&at, numbers[i], height);
         add_frequency(columns, columns->table + at.column * stride, values[i],
-                      middle[at.row % 2] + live.place[at.row] * stride);
+                      partial[at.row % 2] + live.place[at.row] * stride);
     }
     for (int odd = 0; odd < 2; odd++)
         multiply((struct product){ rows->table, rows->stride, live.list[odd], live.count[odd],
-                                   middle[odd], stride, odd ? scratch->fold : scratch->middle,
+                                   partial[odd], stride, odd ? scratch->fold : scratch->middle,
                                    stride },
                  rows->half, columns->stride);
     unfold(height, columns->stride, scratch->middle, scratch->fold, ret_x, stride);

@@ -5,8 +5,8 @@
 //
 // The coordinator keeps the members and their leases, the phases, the table of samples, the pinned
 // steps, the checkpoints and the owner's orders. In the phases that make steps it leaves everything
-// to the pace of the run. Rounds (common/pace/rounds) is the pace for strangers. The member's half
-// of the same protocol lies in the same folder.
+// to the pace of the run. Rounds (common/pace/rounds) is the pace for members who do not trust each
+// other. The member's half of the same protocol lies in the same folder.
 //
 // A new pace is a folder of its own and one line in paces.def. tests/pace is a small example.
 //
@@ -14,8 +14,8 @@
 // (struct run_pace), and only records change it. The live half is what members resend: it lies in
 // the memory that the functions below get as `self`, and a restart of the coordinator empties it.
 //
-// Every function is pure: it sees the turn and nothing else, and what it says goes to turn->out,
-// after the record that justifies it. A function marked (optional) may be NULL.
+// No function does I/O or reads a clock: it uses its arguments alone. What it says goes to
+// turn->out, after the record that justifies it. A function marked (optional) may be NULL.
 
 #include "common/pace/turn.h"
 
@@ -30,8 +30,8 @@ enum {
 struct pace {
     const char *name;    // In plain words, for logs
     uint16_t config;     // The kind of its part of CONFIG; a run has the pace whose part it has
-    size_t live_bytes;   // Of `self`, at most PACE_LIVE_BYTES. Zeroed memory is its start
-    struct run_pace run; // The durable half
+    size_t live_bytes;   // Size of `self`, at most PACE_LIVE_BYTES. It begins as zeros
+    struct run_pace run; // The functions of the durable half
 
     // ---- the phases that make steps ----
 
@@ -59,8 +59,9 @@ struct pace {
 
     // ---- what is told ----
 
-    // The number of what is open and members must know; 0: nothing is open. It is told as news once
-    // per number, and once more when the broker has restarted. An actor that asks gets it by mail.
+    // The number of what is open and must be known to members (of a round, say); 0: nothing. It is
+    // told as news once per number, and once more when the broker has restarted. An actor that asks
+    // gets it by mail.
     uint64_t (*open_number)(const struct run *run);
 
     // Sends what is open: as mail to an actor, or as news if `to` is NULL.
@@ -110,7 +111,7 @@ extern const struct pace *const paces[];
 // The pace of a run with such rules; NULL: this program has none of that kind.
 const struct pace *pace_of(const struct rules *rules);
 
-// What the optional functions say, or what is so without them.
+// What the optional functions say, or their default where a pace has none.
 const char *pace_lacks(const struct turn *turn);
 bool pace_admits(const struct turn *turn);
 uint64_t pace_ahead(const struct turn *turn);

@@ -1,6 +1,6 @@
 // added_tokens -- the set is sorted once, when it is finished. A search tests each place of the
 // text for a byte that some token begins with; only there does it narrow the sorted list, byte by
-// byte, and it keeps the longest token that fits.
+// byte, and it returns the longest token that matches there.
 
 #include "common/text/added_tokens.h"
 #include <stdlib.h>
@@ -14,10 +14,11 @@ int added_tokens_add(struct added_tokens *self, const struct added_token *token,
     if (self->count == ADDED_TOKENS_MAX)
         return why_set(why, FAULT_LIMIT, "more than %d added tokens", ADDED_TOKENS_MAX);
     if (self->count == self->room) {
-        self->room = 2 * self->room + 16;
-        struct added_token *tokens = realloc(self->tokens, self->room * sizeof *tokens);
-        if (!tokens) return why_set(why, FAULT_MEMORY, "%u added tokens", self->room);
+        const uint32_t room = 2 * self->room + 16;
+        struct added_token *tokens = realloc(self->tokens, room * sizeof *tokens);
+        if (!tokens) return why_set(why, FAULT_MEMORY, "%u added tokens", room);
         self->tokens = tokens;
+        self->room = room;
     }
     struct added_token *kept = &self->tokens[self->count];
     *kept = *token;
@@ -60,8 +61,8 @@ void added_tokens_free(struct added_tokens *self)
     *self = (struct added_tokens){ 0 };
 }
 
-// The first token in [first, end) whose byte `at` is `byte` or higher. Those tokens agree before
-// it.
+// The first token in [first, end) whose byte `at` is `byte` or higher. All tokens of [first, end)
+// have the same first `at` bytes.
 static uint32_t lower_bound(const struct added_tokens *self, uint32_t first, uint32_t end,
                             uint32_t at, unsigned byte)
 {
@@ -73,8 +74,8 @@ static uint32_t lower_bound(const struct added_tokens *self, uint32_t first, uin
     return first;
 }
 
-// The longest token that text[0 .. count) begins with: the sorted list is narrowed byte by byte,
-// and the shortest of those that agree so far stands first.
+// The longest token that text[0 .. count) begins with. The sorted list is narrowed byte by byte. Of
+// tokens with the same beginning the shortest is sorted first, so only the first can end here.
 static const struct added_token *longest(const struct added_tokens *self, const uint8_t *text,
                                          size_t count)
 {

@@ -8,10 +8,10 @@
 //     #define WIRE_ENUM_role(E) E(TRAINER, "trainer") E(WITNESS, "witness")
 //     WENUM(role, ROLE)                    enum role { ROLE_TRAINER, ROLE_WITNESS, ROLE_COUNT }
 //
-//     #define WIRE_interval(F) F(U64, begin, 0, UINT64_MAX) F(U64, end, 0, UINT64_MAX)
-//     RECORD(interval)                     struct interval { uint64_t begin, end; }: a part
+//     #define WIRE_holder(F) F(KEY, key) F(STR, endpoint, 255)
+//     RECORD(holder)                       struct wire_holder { .. }: only within other records
 //
-//     #define WIRE_join(F) F(ENUM, role, role) F(STR, name, 63) F(LIST, spans, interval, 4096)
+//     #define WIRE_join(F) F(ENUM, role, role) F(STR, name, 63) F(LIST, holders, holder, 4096)
 //     FRAME(1, JOIN, join, WIRE_MAIL)      struct wire_join { .. } and FRAME_JOIN = 1
 //     ALSO(110, BUILD, join, WIRE_LOCAL)   FRAME_BUILD = 110, for a record that is declared above
 //
@@ -32,13 +32,13 @@
 //     F(LIST, f, record, max)              const struct wire_record *f; uint32_t f_count;
 //     F(INTERVALS, f, max)                 const struct interval *f; uint32_t f_count; each one
 //                                          travels as a record of begin and end, any two U64
-//     F(PART, f, flag)                     struct wire_part: nil, or [kind, body] of a kind that
-//                                          has this flag, one of WIRE_PART
+//     F(PART, f, flag)                     struct wire_part: nil, or [kind, body]. The kind has
+//                                          the flag, which is one of WIRE_PART
 //
 // A PART lets a common message carry what only one strategy understands: a new strategy brings
 // kinds of its own and changes no frame that is there. Such a kind travels only inside others, and
 // has no PART itself, so the depth stays bounded. Each field takes the kinds of its own flag alone,
-// so that no small frame grows by the largest part of another.
+// so that the largest frame of a kind counts only the parts that it can carry.
 //
 // A record is a positional msgpack array and append-only: fields that a newer peer appends are
 // skipped, a missing field is refused. A change of meaning needs a new frame number. A frame is one
@@ -46,6 +46,8 @@
 //
 //     [protocol, kind, run, sender, incarnation, seq, body, signature]
 //      \______________ the signature covers these bytes ______/  bin 64 or nil
+//
+// and the byte of the array's header, which is the first of the frame.
 //
 // Packing is canonical: one value has exactly one packed form, with the shortest integers and
 // lengths. Unpacking is total: any bytes give a valid frame or a refusal with its reason; nothing
@@ -63,8 +65,8 @@ enum {
     WIRE_SIGNATURE_BYTES = 64
 };
 
-// The ways that a kind may take. A receiver names the flags it accepts; a kind is accepted if it
-// has one of them.
+// How a kind travels, and whether it must be signed. A receiver names the flags it accepts; a kind
+// is accepted if it has at least one of them.
 enum wire_flag {
     WIRE_MAIL = 1,            // Directed, by actor name
     WIRE_NEWS = 2,            // Broadcast, may be lost
@@ -170,32 +172,32 @@ size_t wire_refusal_text(const struct wire_refusal *refusal, char *out, size_t m
 const char *wire_kind_name(uint16_t kind);      // "JOIN"
 unsigned wire_kind_flags(uint16_t kind);        // enum wire_flag
 uint16_t wire_kind_from_name(const char *name); // 0 if there is none; names are upper case
-uint16_t wire_kind_next(uint16_t kind);         // The next known kind; from 0 to 0 through all
+uint16_t wire_kind_next(uint16_t kind);         // The next one; begin with 0; 0 after the last
 
 // Worst cases of a kind, in bytes: a signed frame (at most WIRE_FRAME_MAX), a ledger record (no
-// other limit), the arena that it takes when unpacked. SIZE_MAX if that overflows. The fuzzers hold
-// every record and arena against the last two; no program asks for them.
+// other limit), the arena that it takes when unpacked. SIZE_MAX if that overflows. Only the fuzzers
+// call the last two.
 size_t wire_size_max(uint16_t kind);
 size_t wire_record_max(uint16_t kind);
 size_t wire_arena_max(uint16_t kind);
 
-// The longest frame of a kind that is accepted from outside: the worst case, and a quarter of it
-// (at least 64 bytes) for fields that newer peers append. At most WIRE_FRAME_MAX.
+// The longest frame of a kind that is accepted from outside: 1.25 times the worst case (at least 64
+// bytes more), for fields that newer peers append. At most WIRE_FRAME_MAX.
 size_t wire_frame_max(uint16_t kind);
 
 const char *wire_enum_name(const struct wire_enum *of, unsigned value); // "?" for no value
 
 // Packing: a frame with a nil signature, the body's array alone, and [kind, body] for the ledger.
-// Each returns the number of bytes written. 0, and `out` is undefined, if they do not fit into
-// out_max (a frame also into WIRE_FRAME_MAX with its signature), if the kind is unknown, or if head
-// or body has a value that its table forbids. Whatever packs, unpacks. `body` is the struct of the
-// kind, borrowed.
+// Each returns the number of bytes written, or 0 if it fails: they do not fit into out_max (a frame
+// also into WIRE_FRAME_MAX with its signature), the kind is unknown, or head or body has a value
+// that its table forbids. Then `out` is undefined. Whatever packs, unpacks. `body` is the struct of
+// the kind, borrowed.
 size_t wire_pack(const struct wire_head *head, const void *body, uint8_t *out, size_t out_max);
 size_t wire_pack_body(uint16_t kind, const void *body, uint8_t *out, size_t out_max);
 size_t wire_pack_record(uint16_t kind, const void *body, uint8_t *out, size_t out_max);
 
 // Whether every field of the body has a value that its table allows; if not, the field and the
-// reason. For the fuzzers, which check what the cores say; no program asks.
+// reason. Only the fuzzers call it, for what the actors' cores send.
 bool wire_valid(uint16_t kind, const void *body, struct wire_refusal *ret_refusal);
 
 // The number of bytes of a frame that its signature covers; 0 if the bytes are not a frame.
@@ -226,8 +228,9 @@ bool wire_unpack_record(const uint8_t *bytes, size_t count, unsigned allowed,
 bool wire_unpack_head(const uint8_t *bytes, size_t count, unsigned allowed,
                       struct wire_head *ret_head, struct wire_refusal *ret_refusal);
 
-// Copies the body of a part to `memory`, aligned to 8 bytes, and returns the part that has it there. Its kind
-// is none if the body is longer than `max`, or has lists or bytes, which lie elsewhere.
+// Copies the body of a part to `memory` (aligned to 8 bytes) and returns a part whose body is that
+// copy. Its kind is FRAME_NONE if the body is longer than `max`, or has lists or bytes, which lie
+// elsewhere.
 struct wire_part wire_part_copy(const struct wire_part *part, void *memory, size_t max);
 
 // True if both bodies pack to the same bytes.

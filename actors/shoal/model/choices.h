@@ -11,7 +11,7 @@
 //     acc         the choice of the highest sum
 //     acc_norm    the choice of the highest sum per character (Unicode code point) of the choice
 //
-// Of equal choices it is the first. A context longer than the model's window loses its beginning.
+// On a tie it is the first choice. A context longer than the model's window loses its beginning.
 
 #include "actors/shoal/model/evaluate.h"
 
