@@ -354,9 +354,9 @@ mutant 'guilt: an ejected member may join again' drop
 mutant 'guilt: a witness keeps to itself what was not committed' before 'if (commit) return;'
 mutant 'guilt: the holder of the committed claim is not asked' instead '(void)ask_for_accepted;'
 mutant 'guilt: a liar that shows its other claim itself is not asked about' '.name = name,' \
-    '.name = name, .asked = claim->round == turn->run->round.opened.round && turn->run->round.open,'
+    '.name = name, .asked = claim->round == round_of(turn->run)->opened.round && round_of(turn->run)->open,'
 mutant 'guilt: claims of two rounds are called equivocation' \
-    'at->round == round &&' ''
+    'at->round == round &&' 'round &&'
 mutant 'guilt: a claim of before the run was born counts' \
     'claim->born_unix_ms == run->born_unix_ms &&' ''
 mutant 'guilt: a claim of another run counts' 'strcmp(claim->run, turn->rules->run_id) == 0' 'claim'
