@@ -134,6 +134,7 @@ static void the_claims_of_the_round_before_can_be_shown(void **state)
 }
 
 // A claim by mail as client 1 of the open round would send it.
+static const char *head_run = "r";
 static uint32_t hear_claim(const char *payload, uint32_t payload_bytes, uint32_t frame_bytes)
 {
     static struct effect effects[8];
@@ -148,7 +149,7 @@ static uint32_t hear_claim(const char *payload, uint32_t payload_bytes, uint32_t
                                       .payload = named(payload),
                                       .payload_bytes = payload_bytes };
     const struct msg in = { .kind = FRAME_CLAIM,
-                            .run = "r",
+                            .run = head_run,
                             .from = "trainer.1",
                             .body = &claim,
                             .sender = key_named("key 1"),
@@ -200,6 +201,10 @@ static void what_could_not_be_shown_is_no_claim(void **state)
     assert_false(witness.sightings[1].claimed);
     hear_claim("a", 1, 0);
     assert_false(witness.sightings[1].claimed);
+    head_run = "elsewhere"; // The coordinator takes no proof with another run in its head
+    hear_claim("a", 1, 100);
+    assert_false(witness.sightings[1].claimed);
+    head_run = "r";
     hear_claim("a", 1, CLAIM_FRAME_MAX);
     assert_true(witness.sightings[1].claimed);
     assert_int_equal(hear_claim("b", 1, 100), 3); // A note and two claim_copies

@@ -31,11 +31,13 @@ void witness_begin(struct witness *self, const struct round_view *view, const st
 
 // True if the signed frame can be kept and shown later. Without it an author could sign a second
 // claim and nothing would prove it, so such a claim is refused. A frame may be longer than the part
-// that we decode.
+// that we decode; and a frame whose head names another run proves nothing in this one (audit.c).
 static bool can_be_shown(const struct member *member, const struct msg *in)
 {
+    const bool is_ours = key_equal(&in->sender, &member->key);
+    // mutant: guilt: a claim in a frame of another run is taken
     return in->frame_bytes <= CLAIM_FRAME_MAX &&
-           (in->frame_bytes > 0 || key_equal(&in->sender, &member->key));
+           (is_ours || (in->frame_bytes > 0 && strcmp(in->run, member->run) == 0));
 }
 
 // Everything that must be true of a claim before its payload is fetched.
