@@ -370,6 +370,11 @@ by_unit 'guilt: a bloom alone says that a trainer took part' coordinator_test \
     'tally_accepted(&self->tally, c) != NULL ||' ''
 by_unit 'guilt: what could not be shown is a claim' witness_test \
     'can_be_shown(member, in)' '(in || can_be_shown(member, in))'
+by_unit 'guilt: a claim in a frame of another run is taken' witness_test \
+    'strcmp(in->run, member->run) == 0' 'strcmp(in->run, member->run) < 2'
+by_unit 'a newcomer inherits the vote of a witness that left' parties_test \
+    'round_witness_place(round, member) != NO_MEMBER ||' ''
+by_unit 'audit: a residual without a name is wanted for ever' parties_test drop
 by_unit 'a witness answers without end' witness_test '&& sighting->answers < ANSWERS_MAX' ''
 by_unit 'a witness is asked again and again' tally_test instead \
     'return !(*asked >> *ret_witness & 1) || self->voted < 9;'

@@ -47,6 +47,8 @@ void auditor_hear_reveal(struct auditor *self, const struct round_view *view,
         !is_meant(audit, &reveal->claim, member) ||
         (!zero && reveal->residual.bytes != turn->replica->floats * sizeof(float)))
         return; // It may belong to another audit
+    // mutant: audit: a residual without a name is wanted for ever
+    if (!zero && hash_is_none(&reveal->residual.hash)) return; // Nothing has that hash
     self->revealed = true;
     self->reveal = *reveal;
     if (zero)

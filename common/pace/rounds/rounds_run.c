@@ -163,7 +163,9 @@ bool rounds_run_load(struct run *run, const struct wire_part *part)
 
 bool rounds_run_refers_to(const struct run *run, uint32_t member)
 {
-    // A newcomer must not inherit what is recorded against the member before it.
-    return round_client_place(round_of(run), member) != NO_MEMBER ||
-           round_is_party(round_of(run), member);
+    // A newcomer must not inherit what is recorded against the member before it, nor its vote.
+    const struct round *round = round_of(run);
+    // mutant: a newcomer inherits the vote of a witness that left
+    return round_client_place(round, member) != NO_MEMBER ||
+           round_witness_place(round, member) != NO_MEMBER || round_is_party(round, member);
 }
