@@ -118,6 +118,24 @@ says 0 "model.unpinned ./model has no weights and [model] digest is not set" \
     timeout --preserve-status 2 shoal-coordinator -i coordinator.key --state ./state.toml --ticket ticket --state-dir shape
 mv model.safetensors model
 
+# ---- memory, where /proc/meminfo is hidden, and where nothing tells it ------------------------------
+
+cat >hidden <<'SCRIPT'
+mount --bind /dev/null /proc/meminfo && exec "$@"
+SCRIPT
+# A filter of system calls that refuses sysinfo(2), by its number on x86-64.
+cat >unknown <<'SCRIPT'
+my $steps = pack("(SCCL)*", 0x20, 0, 0, 0,  0x15, 0, 1, 99,  0x06, 0, 0, 0x50001,  0x06, 0, 0, 0x7fff0000);
+syscall(157, 38, 1, 0, 0, 0) == 0 && syscall(157, 22, 2, pack("Sx6P", 4, $steps), 0, 0) == 0 or die "$!\n";
+exec @ARGV;
+SCRIPT
+alone="shoal train state.toml --data data/train --steps 1 --no-checkpoint"
+if unshare --mount sh hidden true 2>/dev/null && [ "$(uname -m)" = x86_64 ]; then
+    says 0 "" grep -E "; [1-9][0-9.]* MiB free; activations" <(unshare --mount sh hidden $alone 2>&1)
+    says 0 "MiB; the free memory cannot be read here and is not checked" \
+        unshare --mount sh hidden perl unknown $alone
+fi
+
 # ---- flags ----------------------------------------------------------------------------------------
 
 says 64 "shoal-trainer: no flag --bulk-bnd; did you mean --bulk-bind?" shoal-trainer -i trainer.key --bulk-bnd 1.2.3.4
