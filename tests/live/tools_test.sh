@@ -202,5 +202,28 @@ says 75 "shoal: not now: the run is not paused; the coordinator refuses: cannot 
     shoal resume --ticket ticket -i coordinator.key
 says 77 "sign with the coordinator's key" shoal resume --ticket ticket -i trainer.key
 
+# ---- where `make install` and systemd put things ----------------------------------------------------
+
+# In a machine of its own as far as /run and /var/lib go.
+cat >installed <<'SCRIPT'
+mount -t tmpfs -o mode=755 none /run && mount -t tmpfs -o mode=755 none /var/lib || exit
+mkdir -p /run/shoal /var/lib/shoal/shoal-broker "/var/lib/shoal/shoal-trainer@1"
+for run in $1; do mkdir "/var/lib/shoal/shoal-coordinator@$run"; done
+[ ! -e "$2" ] || install -m 640 "$2" /run/shoal/ticket
+install -m 755 "$(command -v shoal)" /run/for-all
+shift 2
+exec "$@"
+SCRIPT
+if unshare --mount sh installed demo none true 2>/dev/null; then
+    machine="unshare --mount sh installed"
+    says 0 "run demo: WaitingForMembers" $machine demo ticket shoal status
+    says 64 "take part in 2 runs: demo, other; choose one with --run-id" $machine "demo other" ticket shoal status
+    says 0 "run demo: WaitingForMembers" $machine "demo other" ticket shoal status --run-id demo
+    says 69 "no broker of this machine has left a ticket in /run/shoal/ticket" $machine demo none shoal status
+    says 0 "run demo: WaitingForMembers" $machine other none shoal status --ticket ticket
+    says 77 "members of the group shoal may read it: sudo, or --ticket TICKET" \
+        $machine demo ticket setpriv --reuid 65534 --regid 65534 --clear-groups /run/for-all status
+fi
+
 echo "1..$number"
 exit $failed
