@@ -153,6 +153,18 @@ says 64 "--keep-steps is Psyche's and not supported: shoal-checkpointer" shoal-t
 says 0 "-i --identity-secret-key-path" cat letters
 says 1 "" grep . <(cut -d' ' -f1 letters | uniq -d)
 
+# ---- an address that the others can reach -----------------------------------------------------------
+
+far="shoal-trainer -i trainer.key --ticket ticket --server-addr 192.0.2.77:5550"
+says 78 "--bulk-bind 127.0.0.1: peers cannot fetch from 127.0.0.1:" $far
+says 78 "leads to the broker 192.0.2.77:5550 is" $far --bulk-bind 0.0.0.0
+says 78 "--announce 127.0.0.1:7000: peers cannot fetch from 127.0.0.1:7000" $far --bulk-bind 0.0.0.0 --announce 127.0.0.1:7000
+says 64 "--announce anna: HOST or HOST:PORT is wanted, an address in numbers" $far --announce anna
+says 0 "bulk=tcp://198.51.100.4:7000" timeout --preserve-status 2 $far --bulk-bind 0.0.0.0 --announce 198.51.100.4:7000
+says 0 "bulk=tcp://198.51.100.4:7001" timeout --preserve-status 2 $far --bind-p2p-port 7001 --announce 198.51.100.4
+says 78 "is 127.0.0.1: --bulk-bind 127.0.0.1" shoal-trainer -i trainer.key --ticket ticket --bulk-bind 0.0.0.0
+says 0 "bulk=tcp://198.51.100.4:7002" timeout --preserve-status 2 shoal join ticket --dir joined --announce 198.51.100.4:7002
+
 # ---- tickets --------------------------------------------------------------------------------------
 
 says 0 '"run":"demo"' shoal invite -i broker.key --ticket ticket --json
