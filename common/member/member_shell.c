@@ -9,6 +9,7 @@
 #include "common/member/member_shell.h"
 #include "common/actor/journal.h"
 #include "common/actor/shell.h"
+#include "common/bulk/fetcher.h"
 #include "common/base/ensure.h"
 #include "common/base/instance.h"
 #include "common/ledger/stored.h"
@@ -16,6 +17,7 @@
 #include "common/net/addresses.h"
 #include "common/net/endpoint.h"
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +45,10 @@ struct running {
     struct wire_blob left[BLOBS_INHERITED_MAX]; // In the blob store, from an earlier process
     struct key guests[MEMBERS_MAX];    // By index in the roster: keys the bulk server was told of
     uint8_t guest_states[MEMBERS_MAX]; // 1 + the state that each key had then; 0: not told yet
-    uint64_t guests_version;           // The roster version that the bulk server knows in full
+    uint8_t guest_roles[MEMBERS_MAX];
+    uint64_t guests_version;     // The roster version that the bulk server knows in full
+    pthread_mutex_t guests_lock; // For writing guests, states and roles, and for the fetcher
+    struct fetch_namer namer;
     uint8_t record[JOURNAL_RECORD_MAX];
 };
 
@@ -214,15 +219,34 @@ static void let_guests_in(void *arg)
     for (uint32_t i = 0; i < member->roster.count; i++) {
         const struct wire_member *guest = &member->roster.members[i];
         struct curve_key curve;
-        bool known = self->guest_states[i] && key_equal(&self->guests[i], &guest->key);
+        bool known = self->guest_states[i] && key_equal(&self->guests[i], &guest->key) &&
+                     self->guest_roles[i] == guest->role;
         bool is_in = guest->state != MEMBER_EJECTED;
         if (known && is_in == (self->guest_states[i] != 1 + MEMBER_EJECTED)) continue;
         if (++done > GUESTS_TURN_MAX) return;
+        pthread_mutex_lock(&self->guests_lock);
         self->guests[i] = guest->key;
         self->guest_states[i] = (uint8_t)(1 + guest->state);
+        self->guest_roles[i] = guest->role;
+        pthread_mutex_unlock(&self->guests_lock);
         if (curve_of_key(&guest->key, &curve)) bulk_server_admit(self->server, &curve, is_in);
     }
     self->guests_version = member->roster.version;
+}
+
+// On the fetcher's thread. A member that was not told to the bulk server yet is named by its key.
+static void name_of(void *arg, const struct key *key, char ret_name[ACTOR_NAME_MAX + 1])
+{
+    struct running *self = arg;
+    char hex[KEY_HEX];
+    snprintf(ret_name, ACTOR_NAME_MAX + 1, "key %.16s", key_to_hex(key, hex));
+    pthread_mutex_lock(&self->guests_lock);
+    for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
+        if (!self->guest_states[i] || !key_equal(&self->guests[i], key)) continue;
+        actor_name(self->guest_roles[i], key, ret_name);
+        break;
+    }
+    pthread_mutex_unlock(&self->guests_lock);
 }
 
 static bool is_admitted(const void *arg)
@@ -233,7 +257,9 @@ static bool is_admitted(const void *arg)
 
 static int open_workers(struct running *self, struct why *why)
 {
-    const struct member_place place = { self->options, self->member, self->identity, self->store };
+    self->namer = (struct fetch_namer){ .name_of = name_of, .arg = self };
+    const struct member_place place = { self->options, self->member, self->identity, self->store,
+                                        &self->namer };
     member_worker_fn *const *open = self->process->workers;
     int rc = 0;
     while (rc == 0 && self->workers_count < 2 && open[self->workers_count]) {
@@ -317,6 +343,7 @@ int member_run(struct member_options *options, const struct member_process *proc
 {
     struct running *self = calloc(1, sizeof *self);
     ensure(self);
+    ensure(pthread_mutex_init(&self->guests_lock, NULL) == 0);
     shell_block_signals();
     self->options = options;
     self->process = process;
@@ -343,6 +370,7 @@ int member_run(struct member_options *options, const struct member_process *proc
     blob_store_destroy(&self->store);
     journal_close(&self->journal);
     identity_destroy(&self->identity);
+    pthread_mutex_destroy(&self->guests_lock);
     free(self->member);
     free(self);
     return rc < 0 ? fault_exit(rc, &why) : rc;

@@ -28,12 +28,15 @@ struct member_options {
 // The flags that all members share, those of a command included: a table of struct member_options.
 extern const struct flag member_flags[];
 
+struct fetch_namer; // common/bulk/fetcher.h
+
 // A worker may borrow these until it is destroyed.
 struct member_place {
     const struct member_options *options;
     const struct member *member;
     const struct identity *identity;
     blob_store_t *store;
+    const struct fetch_namer *namer; // Knows the members of the roster; any thread
 };
 
 // Starts a thread behind a port of the core. Call each once in a process. FAULT_USAGE: a flag of
