@@ -129,7 +129,7 @@ my $steps = pack("(SCCL)*", 0x20, 0, 0, 0,  0x15, 0, 1, 99,  0x06, 0, 0, 0x50001
 syscall(157, 38, 1, 0, 0, 0) == 0 && syscall(157, 22, 2, pack("Sx6P", 4, $steps), 0, 0) == 0 or die "$!\n";
 exec @ARGV;
 SCRIPT
-alone="shoal train state.toml --data data/train --steps 1 --no-checkpoint"
+alone="shoal train state.toml --data data/train --steps 1 --batch-size 1 --no-checkpoint"
 if unshare --mount sh hidden true 2>/dev/null && [ "$(uname -m)" = x86_64 ]; then
     says 0 "" grep -E "; [1-9][0-9.]* MiB free; activations" <(unshare --mount sh hidden $alone 2>&1)
     says 0 "MiB; the free memory cannot be read here and is not checked" \
