@@ -1,13 +1,15 @@
-// Asks the kernel for three limits and keeps the least: what /proc/meminfo says is available, what
-// each control group above us leaves, and what the limit of our address space leaves. A limit that
-// cannot be read does not count.
+// Asks the kernel for three limits and keeps the least: what the machine has available, what each
+// control group above us leaves, and what the limit of our address space leaves. A limit that cannot
+// be read does not count.
 #include "common/base/memory.h"
+#include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 
 // The number after `key` in a file of "key number" lines; with "", that of the first line.
 static bool number_in(const char *path, const char *key, uint64_t *ret_number)
@@ -28,6 +30,41 @@ static void least(uint64_t *least_bytes, uint64_t bytes)
 }
 
 static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limit - used : 0; }
+
+// The sum over the lines of a node's meminfo, "Node 0 Inactive(file):  2048 kB", that count memory
+// which the kernel frees on demand.
+static uint64_t cache_of_node(const char *path)
+{
+    static const char *const keys[] = { "Active(file)", "Inactive(file)", "SReclaimable" };
+    char line[256], key[64];
+    uint64_t sum = 0, kib;
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+            if (sscanf(line, "Node %*u %63[^:]: %" SCNu64, key, &kib) == 2 &&
+                strcmp(key, keys[i]) == 0)
+                sum += kib << 10;
+    if (file) fclose(file);
+    return sum;
+}
+
+// Without /proc/meminfo, which a unit with ProcSubset=pid does not see: the free memory, and the
+// caches of all nodes. A kernel without nodes does not tell how large the caches are; then all
+// memory of the machine counts, as the free memory alone would be too little by far.
+static uint64_t machine_bytes(void)
+{
+    struct sysinfo info;
+    uint64_t cache = 0;
+    glob_t nodes;
+    if (sysinfo(&info) != 0) return 0;
+    if (glob("/sys/devices/system/node/node[0-9]*/meminfo", 0, NULL, &nodes) == 0) {
+        for (size_t i = 0; i < nodes.gl_pathc; i++) cache += cache_of_node(nodes.gl_pathv[i]);
+        globfree(&nodes);
+    }
+    const uint64_t all = (uint64_t)info.totalram * info.mem_unit;
+    const uint64_t available = (uint64_t)info.freeram * info.mem_unit + cache;
+    return cache == 0 || available > all ? all : available;
+}
 
 // Control groups, version 2: our own and all above it. "max" is not a number and sets no limit.
 static void ask_groups(uint64_t *least_bytes)
@@ -55,9 +92,10 @@ static void ask_groups(uint64_t *least_bytes)
 
 uint64_t memory_available_bytes(void)
 {
-    uint64_t bytes = 0, kib, used_kib;
+    uint64_t bytes = 0, kib, used_kib, machine;
     struct rlimit limit;
     if (number_in("/proc/meminfo", "MemAvailable:", &kib)) least(&bytes, kib << 10);
+    else if ((machine = machine_bytes()) > 0) least(&bytes, machine);
     ask_groups(&bytes);
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         number_in("/proc/self/status", "VmSize:", &used_kib))

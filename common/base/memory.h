@@ -5,5 +5,6 @@
 
 // The least of what the kernel says is available, what the limits of the process's control groups
 // leave (the container's, as far as they can be seen from inside), and what its limit of address
-// space leaves. 0 if the system tells none of them.
+// space leaves. Does not need /proc/meminfo, which our units hide. 0 if the system tells none of
+// them; the caller then says that it could not check.
 uint64_t memory_available_bytes(void);

@@ -1,9 +1,11 @@
 // fetch -- a list of holders with a state each. The next holder to ask is the first untried one
 // that is not doubtful (silent, lying or slow before), else the first untried one. A failure counts
-// the states and puts them into one sentence.
+// the states and puts them into one sentence. The silent ones come last, and the first of them is
+// named with its address: it cannot be reached, and somebody has to do something about it.
 
 #include "common/base/ensure.h"
 #include "common/bulk/fetch.h"
+#include "common/bulk/fetcher.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,18 +101,40 @@ void fetch_fail(struct fetch *self, const char *format, ...)
     self->state = FETCH_FAILED;
 }
 
+// ": trainer.3fa2b4c6d8e0f112 at 203.0.113.7:7000 and 1 more"; "" if none is silent.
+static void name_silent(const struct fetch *self, char text[FETCH_REASON_MAX])
+{
+    char name[ACTOR_NAME_MAX + 1], hex[KEY_HEX], more[32] = "";
+    const uint32_t count = fetch_count(self, HOLDER_SILENT);
+    uint32_t i = 0;
+    text[0] = 0;
+    if (count == 0) return;
+    while (self->holders[i].state != HOLDER_SILENT) i++;
+    const struct wire_holder *holder = &self->holders[i].peer->holder;
+    const char *address = strstr(holder->endpoint, "//");
+    if (self->namer) self->namer->name_of(self->namer->arg, &holder->key, name);
+    else snprintf(name, sizeof name, "key %.16s", key_to_hex(&holder->key, hex));
+    if (count > 1) snprintf(more, sizeof more, " and %u more", count - 1);
+    snprintf(text, FETCH_REASON_MAX, ": %s at %.50s%s", name,
+             address ? address + 2 : holder->endpoint, more);
+}
+
 void fetch_fail_for_holders(struct fetch *self)
 {
-    static const char *const words[HOLDER_STATES] = { [HOLDER_LACKS] = "lack it",
-                                                      [HOLDER_SILENT] = "silent",
-                                                      [HOLDER_DIFFERS] = "of another size",
-                                                      [HOLDER_LIED] = "sent wrong bytes" };
-    char text[FETCH_REASON_MAX] = "";
+    static const struct {
+        enum holder_state state;
+        const char *words;
+    } parts[] = { { HOLDER_LACKS, "lack it" },
+                  { HOLDER_DIFFERS, "of another size" },
+                  { HOLDER_LIED, "sent wrong bytes" },
+                  { HOLDER_SILENT, "silent" } };
+    char text[FETCH_REASON_MAX] = "", silent[FETCH_REASON_MAX];
     size_t used = 0;
-    for (int state = 0; state < HOLDER_STATES; state++) {
-        const uint32_t count = fetch_count(self, (enum holder_state)state);
-        if (!words[state] || count == 0 || used >= sizeof text) continue;
-        used += (size_t)snprintf(text + used, sizeof text - used, ", %u %s", count, words[state]);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        const uint32_t count = fetch_count(self, parts[i].state);
+        if (count == 0 || used >= sizeof text) continue;
+        used += (size_t)snprintf(text + used, sizeof text - used, ", %u %s", count, parts[i].words);
     }
-    fetch_fail(self, "no holder has it: %u asked%s", self->holders_count, text);
+    name_silent(self, silent);
+    fetch_fail(self, "no holder has it: %u asked%s%s", self->holders_count, text, silent);
 }

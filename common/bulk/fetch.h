@@ -27,6 +27,8 @@ struct holder {
     bool has_served;
 };
 
+struct fetch_namer; // fetcher.h
+
 enum fetch_state { FETCH_GOING, FETCH_DONE, FETCH_FAILED };
 
 struct fetch {
@@ -34,7 +36,8 @@ struct fetch {
     struct holder *holders;
     uint32_t holders_count;
     enum fetch_state state;
-    char reason[FETCH_REASON_MAX]; // Why it failed; of a success, a remark or empty
+    const struct fetch_namer *namer; // Borrowed; NULL: holders are named by their keys
+    char reason[FETCH_REASON_MAX];   // Why it failed; of a success, a remark or empty
 
     // Takes the answer to one of its requests.
     void (*hear)(struct fetch *self, const struct answer *answer);
@@ -56,6 +59,7 @@ struct holder *fetch_take_next(struct fetch *self); // It serves from now on. NU
 uint32_t fetch_widen(struct fetch *self, uint32_t width);
 uint32_t fetch_count(const struct fetch *self, enum holder_state state);
 
-// Ends it as failed: "no holder has it: 3 asked, 2 lack it, 1 silent".
+// Ends it as failed; fetch_fail_for_holders with "no holder has it: 3 asked, 1 lack it, 2 silent:
+// trainer.3fa2b4c6d8e0f112 at 203.0.113.7:7000 and 1 more".
 void fetch_fail(struct fetch *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fetch_fail_for_holders(struct fetch *self);

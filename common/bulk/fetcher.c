@@ -70,6 +70,7 @@ static struct entry *add(struct fetcher *self, const struct wire_blob *blob)
     ensure(entry);
     failpoint("fetch_blob");
     entry->blob = blob_fetch_new(self->peers, &blob->hash, blob->bytes);
+    entry->blob->fetch.namer = self->options->namer;
     LIST_INSERT_HEAD(bucket(self, &blob->hash), entry, bucket);
     TAILQ_INSERT_TAIL(&self->waiting, entry, line);
     self->count++;
@@ -192,6 +193,7 @@ static void hear_model(struct fetcher *self, const struct wire_fetch_model *job)
     }
     if (!self->model)
         self->model = model_fetch_new(self->peers, job->step, &job->digest, job->floats);
+    self->model->fetch.namer = self->options->namer;
     failpoint("fetch_model");
     model_fetch_begin(self->model, job->step, job->holders, job->holders_count);
     self->is_model_awaited = true;

@@ -16,7 +16,8 @@
 // model at a time: a FETCH_MODEL with another digest ends the present one, which is answered as
 // failed.
 //
-// Nothing goes through the broker: a peer that cannot be reached over TCP is silent.
+// Nothing goes through the broker: a peer that cannot be reached over TCP is silent. The reason of a
+// failure names it, with its address.
 //
 //     struct fetcher_options options = { .store = store, .run = "demo" };
 //     struct worker *fetcher = worker_new(PORT_FETCHER, fetcher_run, &options);
@@ -24,12 +25,19 @@
 #include "common/actor/worker.h"
 #include "common/bulk/blob_store.h"
 
+// Names a holder for people, by its key. Called on the fetcher's thread.
+struct fetch_namer {
+    void (*name_of)(void *arg, const struct key *key, char ret_name[ACTOR_NAME_MAX + 1]);
+    void *arg;
+};
+
 #define FETCHER_ACTIVE_BYTES_MAX ((uint64_t)1 << 30)
 
 struct fetcher_options {
     const struct identity *identity;
     blob_store_t *store; // Borrowed for the thread's life, as all of this
     const char *run;
+    const struct fetch_namer *namer; // NULL: holders are named by their keys
     uint32_t patience_ms; // A holder that sends nothing for that long is silent; 0: 1000.
                           // A link must carry a chunk of 256 KiB in that time
 };

@@ -16,6 +16,7 @@
 #include "common/learner/state.h"
 #include "common/model/model_tensors.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,6 +81,7 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
     const uint64_t free_bytes = memory_available_bytes();
     struct compute_config *config = &self->compute_config;
     struct compute_memory memory;
+    char free_mib[24] = "unknown";
     *config = (struct compute_config){ .shape = self->shape,
                                        .micro_batch = micro_batch(self),
                                        .seq = self->config.seq_len,
@@ -93,12 +95,13 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
         memory = compute_memory(&options->device, config);
         if (free_bytes == 0 || memory.host + beside <= free_bytes) break;
     }
+    if (free_bytes) snprintf(free_mib, sizeof free_mib, "%" PRIu64, (uint64_t)free_bytes >> 20);
     log_line(LOG_INFO,
-             "learner.memory parameters=%" PRIu64 " host_mib=%" PRIu64 " free_mib=%" PRIu64
-             " device_mib=%" PRIu64 " "
-             "activations=%s",
-             self->floats, (uint64_t)(memory.host + beside) >> 20, (uint64_t)free_bytes >> 20,
-             (uint64_t)memory.device >> 20, config->recompute ? "recomputed" : "kept");
+             "learner.memory parameters=%" PRIu64 " host_mib=%" PRIu64
+             " free_mib=%s device_mib=%" PRIu64 " activations=%s%s",
+             self->floats, (uint64_t)(memory.host + beside) >> 20, free_mib,
+             (uint64_t)memory.device >> 20, config->recompute ? "recomputed" : "kept",
+             free_bytes ? "" : "; the free memory cannot be read here and is not checked");
     log_line(LOG_INFO, "learner.compute products=%s threads=%u",
              wire_enum_name(&wire_enum_products, self->config.products), options->threads);
     const char *library = gemm_library(config->float32 ? GEMM_FLOAT32 : GEMM_BF16);

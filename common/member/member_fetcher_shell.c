@@ -9,7 +9,8 @@ int member_fetcher(const struct member_place *place, struct why *why, struct wor
     (void)why;
     fetcher = (struct fetcher_options){ .identity = place->identity,
                                         .store = place->store,
-                                        .run = place->member->run };
+                                        .run = place->member->run,
+                                        .namer = place->namer };
     *ret_worker = worker_new(PORT_FETCHER, fetcher_run, &fetcher);
     return 0;
 }

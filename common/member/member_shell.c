@@ -1,5 +1,6 @@
 // Opens what a member needs in this order: command line, identity, state directory with journal,
-// blob store and bulk server, workers, shell; then runs the shell's loop and closes all in reverse.
+// blob store and bulk server, workers, shell. An address that others cannot reach is refused before
+// the workers start. Then it runs the shell's loop and closes all in reverse.
 // What an earlier process left (journal, checkpoint, blobs) enters the core as its first messages.
 // After each turn the bulk server learns which members of the roster may fetch.
 
@@ -8,19 +9,22 @@
 #include "common/member/member_shell.h"
 #include "common/actor/journal.h"
 #include "common/actor/shell.h"
+#include "common/bulk/fetcher.h"
 #include "common/base/ensure.h"
 #include "common/base/instance.h"
 #include "common/ledger/stored.h"
 #include "common/member/blobs.h"
+#include "common/net/addresses.h"
 #include "common/net/endpoint.h"
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GUESTS_TURN_MAX = 64 };
+enum { GUESTS_TURN_MAX = 64, ENDPOINT_BYTES = sizeof((struct member *)0)->endpoint };
 
 struct running {
     struct member_options *options;
@@ -41,7 +45,10 @@ struct running {
     struct wire_blob left[BLOBS_INHERITED_MAX]; // In the blob store, from an earlier process
     struct key guests[MEMBERS_MAX];    // By index in the roster: keys the bulk server was told of
     uint8_t guest_states[MEMBERS_MAX]; // 1 + the state that each key had then; 0: not told yet
-    uint64_t guests_version;           // The roster version that the bulk server knows in full
+    uint8_t guest_roles[MEMBERS_MAX];
+    uint64_t guests_version;     // The roster version that the bulk server knows in full
+    pthread_mutex_t guests_lock; // For writing guests, states and roles, and for the fetcher
+    struct fetch_namer namer;
     uint8_t record[JOURNAL_RECORD_MAX];
 };
 
@@ -102,6 +109,53 @@ static int read_journal(struct running *self, struct why *why)
     return 0;
 }
 
+// ---- the address that we announce ---------------------------------------------------------------
+
+// --announce, with the port that is bound if it names none.
+static int announce(const char *text, const char *bound, struct why *why,
+                    char ret_endpoint[ENDPOINT_BYTES])
+{
+    snprintf(ret_endpoint, ENDPOINT_BYTES, "tcp://%.90s", text);
+    if (endpoint_is_numeric(ret_endpoint)) return 0;
+    snprintf(ret_endpoint, ENDPOINT_BYTES, "tcp://%.90s%s", text, strrchr(bound, ':'));
+    if (endpoint_is_numeric(ret_endpoint)) return 0;
+    return why_set(why, FAULT_USAGE,
+                   "--announce %.90s: HOST or HOST:PORT is wanted, an address in numbers and not "
+                   "0.0.0.0: 203.0.113.7, 203.0.113.7:7000 or [2001:db8::7]:7000",
+                   text);
+}
+
+static bool is_loopback(const char *endpoint)
+{
+    char host[ENDPOINT_BYTES];
+    const char *from = endpoint + strlen("tcp://"), *end = strrchr(from, ':');
+    if (*from == '[') from++, end--;
+    snprintf(host, sizeof host, "%.*s", (int)(end - from), from);
+    return addresses_is_loopback(host);
+}
+
+// Members of other machines fetch from the address that we announce. A loopback address is right only
+// where the broker has one, too; a broker whose name cannot be looked up now may have one. The error
+// text proposes the address that leads to the broker.
+static int check_reach(const struct member_options *options, const char *endpoint, struct why *why)
+{
+    const char *flag = options->announce ? "announce" : "bulk-bind";
+    const char *value = options->announce ? options->announce : options->bulk_bind;
+    const char *broker = options->command.server_addr;
+    const bool is_address = endpoint_is_numeric(endpoint);
+    char own[ADDRESSES_TEXT_MAX] = "HOST";
+    if (is_address && !is_loopback(endpoint)) return 0;
+    const int rc = addresses_towards(broker, NULL, own);
+    const bool is_broker_here = rc == 0 && addresses_is_loopback(own);
+    if (is_address && (is_broker_here || rc == FAULT_NOT_FOUND)) return 0;
+    return why_set(why, FAULT_CONFIG,
+                   "--%s %s: peers cannot fetch from %s; the address of this machine that leads to "
+                   "the broker %s is %s: --bulk-bind %s, and behind NAT also --announce HOST:PORT, "
+                   "the address at which others reach it; not started",
+                   flag, value, endpoint + strlen("tcp://"), broker, rc == 0 ? own : "not known",
+                   own);
+}
+
 // ---- parts --------------------------------------------------------------------------------------
 
 static int open_dir(struct running *self, struct why *why)
@@ -148,14 +202,10 @@ static int open_bulk(struct running *self, struct why *why)
                                           .seq_len = process->seq_len };
     rc = bulk_server_new(&server, why, &self->server);
     if (rc < 0) return rc;
-    // The bound endpoint in numbers. Peers cannot fetch from the unspecified address.
-    snprintf(member->endpoint, sizeof member->endpoint, "%s", bulk_server_endpoint(self->server));
-    return endpoint_is_numeric(member->endpoint)
-               ? 0
-               : why_set(why, FAULT_CONFIG,
-                         "--bulk-bind %s: peers cannot fetch from %s; name one address of this "
-                         "machine that they can reach; not started",
-                         options->bulk_bind, member->endpoint);
+    const char *bound = bulk_server_endpoint(self->server); // In numbers
+    if (options->announce) rc = announce(options->announce, bound, why, member->endpoint);
+    else snprintf(member->endpoint, sizeof member->endpoint, "%s", bound);
+    return rc < 0 ? rc : check_reach(options, member->endpoint, why);
 }
 
 // Tells the bulk server which keys may fetch: all members of the roster but the ejected ones.
@@ -169,15 +219,34 @@ static void let_guests_in(void *arg)
     for (uint32_t i = 0; i < member->roster.count; i++) {
         const struct wire_member *guest = &member->roster.members[i];
         struct curve_key curve;
-        bool known = self->guest_states[i] && key_equal(&self->guests[i], &guest->key);
+        bool known = self->guest_states[i] && key_equal(&self->guests[i], &guest->key) &&
+                     self->guest_roles[i] == guest->role;
         bool is_in = guest->state != MEMBER_EJECTED;
         if (known && is_in == (self->guest_states[i] != 1 + MEMBER_EJECTED)) continue;
         if (++done > GUESTS_TURN_MAX) return;
+        pthread_mutex_lock(&self->guests_lock);
         self->guests[i] = guest->key;
         self->guest_states[i] = (uint8_t)(1 + guest->state);
+        self->guest_roles[i] = guest->role;
+        pthread_mutex_unlock(&self->guests_lock);
         if (curve_of_key(&guest->key, &curve)) bulk_server_admit(self->server, &curve, is_in);
     }
     self->guests_version = member->roster.version;
+}
+
+// On the fetcher's thread. A member that was not told to the bulk server yet is named by its key.
+static void name_of(void *arg, const struct key *key, char ret_name[ACTOR_NAME_MAX + 1])
+{
+    struct running *self = arg;
+    char hex[KEY_HEX];
+    snprintf(ret_name, ACTOR_NAME_MAX + 1, "key %.16s", key_to_hex(key, hex));
+    pthread_mutex_lock(&self->guests_lock);
+    for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
+        if (!self->guest_states[i] || !key_equal(&self->guests[i], key)) continue;
+        actor_name(self->guest_roles[i], key, ret_name);
+        break;
+    }
+    pthread_mutex_unlock(&self->guests_lock);
 }
 
 static bool is_admitted(const void *arg)
@@ -188,7 +257,9 @@ static bool is_admitted(const void *arg)
 
 static int open_workers(struct running *self, struct why *why)
 {
-    const struct member_place place = { self->options, self->member, self->identity, self->store };
+    self->namer = (struct fetch_namer){ .name_of = name_of, .arg = self };
+    const struct member_place place = { self->options, self->member, self->identity, self->store,
+                                        &self->namer };
     member_worker_fn *const *open = self->process->workers;
     int rc = 0;
     while (rc == 0 && self->workers_count < 2 && open[self->workers_count]) {
@@ -272,6 +343,7 @@ int member_run(struct member_options *options, const struct member_process *proc
 {
     struct running *self = calloc(1, sizeof *self);
     ensure(self);
+    ensure(pthread_mutex_init(&self->guests_lock, NULL) == 0);
     shell_block_signals();
     self->options = options;
     self->process = process;
@@ -298,6 +370,7 @@ int member_run(struct member_options *options, const struct member_process *proc
     blob_store_destroy(&self->store);
     journal_close(&self->journal);
     identity_destroy(&self->identity);
+    pthread_mutex_destroy(&self->guests_lock);
     free(self->member);
     free(self);
     return rc < 0 ? fault_exit(rc, &why) : rc;
@@ -306,6 +379,8 @@ int member_run(struct member_options *options, const struct member_process *proc
 // ---- command line -------------------------------------------------------------------------------
 
 const struct flag member_flags[] = {
+    FLAG("announce", 0, "HOST[:PORT]", TO_TEXT(struct member_options, announce),
+         "Address at which peers reach us, if not that of --bulk-bind: behind NAT", .group = 1),
     FLAG("bulk-bind", 0, "HOST", TO_TEXT(struct member_options, bulk_bind),
          "Address at which peers fetch from us (127.0.0.1)", .group = 1),
     FLAG("bind-p2p-port", 0, "PORT", TO_TEXT(struct member_options, bulk_port),

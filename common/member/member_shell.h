@@ -11,11 +11,11 @@
 
 struct member_options {
     struct command command;
-    const char *bulk_bind;               // --bulk-bind HOST: one address of this machine at which
-                                         // peers reach us, or an interface's name; 127.0.0.1
-    const char *bulk_port;               // --bind-p2p-port; "*": any free one
-    const char *word;                    // A trainer's "train"; NULL: not written
-    const char *device;                  // For the learner, like the next three
+    const char *bulk_bind; // --bulk-bind HOST: an address of this machine, or an interface's name
+    const char *announce;  // --announce HOST[:PORT]: where peers reach us; NULL: at bulk_bind
+    const char *bulk_port; // --bind-p2p-port; "*": any free one
+    const char *word;      // A trainer's "train"; NULL: not written
+    const char *device;    // For the learner, like the next three
     uint64_t threads, micro_batch, keep; // keep: the number of newest checkpoints that are kept
     const char *checkpoint_dir, *tokenizer_dir; // Of a checkpointer
 };
@@ -28,12 +28,15 @@ struct member_options {
 // The flags that all members share, those of a command included: a table of struct member_options.
 extern const struct flag member_flags[];
 
+struct fetch_namer; // common/bulk/fetcher.h
+
 // A worker may borrow these until it is destroyed.
 struct member_place {
     const struct member_options *options;
     const struct member *member;
     const struct identity *identity;
     blob_store_t *store;
+    const struct fetch_namer *namer; // Knows the members of the roster; any thread
 };
 
 // Starts a thread behind a port of the core. Call each once in a process. FAULT_USAGE: a flag of

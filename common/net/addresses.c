@@ -1,7 +1,9 @@
-// The addresses are those of all interfaces that are up, in the kernel's order. Link-local IPv6
-// addresses are left out: peers on other machines cannot use them.
+// The addresses in an error text are those of all interfaces that are up, in the kernel's order.
+// Link-local IPv6 addresses are left out: peers on other machines cannot use them. The one that leads
+// to a peer is the kernel's choice for a UDP socket that is connected there; that sends nothing.
 #include "common/net/addresses.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -10,6 +12,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum { LIST_MAX = 600 };
 
@@ -48,4 +52,36 @@ int addresses_refuse(const char *host, int error, struct why *why)
     list(text);
     return why_set(why, FAULT_UNAVAILABLE, "%s is no address of this machine; it has %s", host,
                    text[0] ? text : "none that can be read");
+}
+
+int addresses_towards(const char *peer, struct why *why, char ret_address[ADDRESSES_TEXT_MAX])
+{
+    char host[NI_MAXHOST];
+    struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_DGRAM }, *found = NULL;
+    struct sockaddr_in own;
+    socklen_t length = sizeof own;
+    const char *address = strncmp(peer, "tcp://", 6) == 0 ? peer + 6 : peer;
+    const char *colon = strrchr(address, ':');
+    snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - address) : 0, address);
+    if (!colon || getaddrinfo(host, colon + 1, &hints, &found) != 0)
+        return why_set(why, FAULT_NOT_FOUND, "%s: no such host", peer);
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool done = fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
+                      getsockname(fd, (struct sockaddr *)&own, &length) == 0;
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    freeaddrinfo(found);
+    if (!done)
+        return why_set(why, FAULT_UNREACHABLE, "no way from here to %s: %s", peer, strerror(error));
+    inet_ntop(AF_INET, &own.sin_addr, ret_address, ADDRESSES_TEXT_MAX);
+    return 0;
+}
+
+bool addresses_is_loopback(const char *address)
+{
+    struct in6_addr six;
+    struct in_addr four;
+    if (inet_pton(AF_INET, address, &four) == 1) return ntohl(four.s_addr) >> 24 == IN_LOOPBACKNET;
+    if (inet_pton(AF_INET6, address, &six) != 1) return false;
+    return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
 }

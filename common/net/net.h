@@ -7,7 +7,7 @@
 //     descriptors    reads the kernel's counts of a connection; ends one
 //     connections    every connection to a bound socket: the memory it uses, which ones must be cut
 //     endpoint       checks the address that a peer announces
-//     addresses      those of this machine, for one that cannot be bound
+//     addresses      those of this machine: the one that leads to a peer, all for an error text
 //
 // Facts of libzmq 4.3.4, all measured:
 //

@@ -1,6 +1,7 @@
 // Broker, coordinator, data provider and checkpointer in one network namespace, trainers in
-// another, a veth pair between them: a whole run over what is not loopback. The test's own process
-// is the first namespace, a child of it holds the second; all of it is gone when they are.
+// another, a veth pair between them: a whole run over what is not loopback. A trainer that would
+// announce an address that the others cannot reach is refused, with the one to use. The test's own
+// process is the first namespace, a child of it holds the second; all of it is gone when they are.
 
 #include "tests/live/netns.h"
 #include "tests/live/testbed.h"
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #define HERE  "10.213.7.1"
@@ -28,6 +30,17 @@ static bool connect_them(int netns)
            netns_run(-1, "ip link set live0 up") && netns_run(netns, "ip link set lo up") &&
            netns_run(netns, "ip addr add " THERE "/30 dev live1") &&
            netns_run(netns, "ip link set live1 up");
+}
+
+// With its default, 127.0.0.1, or where it listens everywhere and announces nothing.
+static void expect_refused(struct testbed *bed, const char *address, int netns)
+{
+    const struct testbed_launch far = { .args =
+                                            (const char *const[]){ "--bulk-bind", address, NULL },
+                                        .netns = netns };
+    testbed_start_with(bed, "trainer2", &far);
+    assert_int_equal(testbed_await_end(bed, "trainer2", TESTBED_WAIT_MS), EX_CONFIG);
+    assert_true(testbed_log_has(bed, "trainer2", "is " THERE ": --bulk-bind " THERE, NULL, 0));
 }
 
 static void trainers_are_elsewhere(void **state)
@@ -48,12 +61,20 @@ static void trainers_are_elsewhere(void **state)
     const struct testbed_launch there = { .args =
                                               (const char *const[]){ "--bulk-bind", THERE, NULL },
                                           .netns = netns };
+    // As behind NAT: what it binds is not what it announces.
+    const struct testbed_launch behind = {
+        .args = (const char *const[]){ "--bulk-bind", "0.0.0.0", "--announce", THERE, NULL },
+        .netns = netns
+    };
     testbed_start(bed, "broker");
     testbed_start(bed, "coordinator");
     testbed_start_with(bed, "data-provider", &here);
     testbed_start_with(bed, "checkpointer", &here);
     testbed_await_log(bed, "data-provider", "member.admitted", TESTBED_WAIT_MS);
-    for (unsigned i = 0; i < 3; i++) testbed_start_with(bed, testbed_trainer(i), &there);
+    expect_refused(bed, "127.0.0.1", netns);
+    expect_refused(bed, "0.0.0.0", netns);
+    for (unsigned i = 0; i < 2; i++) testbed_start_with(bed, testbed_trainer(i), &there);
+    testbed_start_with(bed, "trainer2", &behind);
     struct testbed_end end = testbed_finish(bed);
     assert_int_equal(end.ledger.voids, 0);
     close(netns);

@@ -1,5 +1,5 @@
 // What the tools and the actors say while somebody is silent: no broker, no coordinator, a
-// coordinator that was killed or stopped, a trainer that was killed.
+// coordinator that was killed or stopped, a trainer that was killed, a trainer that others cannot reach.
 
 #include "common/actor/last_heard.h"
 #include "common/base/clock.h"
@@ -160,4 +160,25 @@ static void a_dead_coordinator_is_said(void **state)
     testbed_kill_all(bed);
 }
 
-TESTS(TESTBED_TEST(a_broker_that_does_not_answer_is_said), TESTBED_TEST(a_dead_coordinator_is_said))
+// As behind a firewall: nobody listens at the address that it announces.
+static void a_silent_holder_is_named(void **state)
+{
+    static const char *const others[] = { "broker",       "coordinator", "data-provider",
+                                          "checkpointer", "trainer0",    "trainer1" };
+    char full[ACTOR_NAME_MAX + 1], text[128];
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 3 });
+    struct identity *identity = testbed_identity("trainer2");
+    actor_name(ACTOR_TRAINER, identity_key(identity), full);
+    identity_destroy(&identity);
+    snprintf(text, sizeof text, " silent: %s at 127.0.0.1:9\"; asking again", full);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) testbed_start(bed, others[i]);
+    testbed_start_with(bed, "trainer2",
+                       &(struct testbed_launch){
+                           .args = (const char *const[]){ "--announce", "127.0.0.1:9", NULL } });
+    testbed_await_log(bed, "trainer0", text, TESTBED_WAIT_MS);
+    print_message("trainer0:%s\n", text);
+    testbed_kill_all(bed);
+}
+
+TESTS(TESTBED_TEST(a_silent_holder_is_named), TESTBED_TEST(a_broker_that_does_not_answer_is_said),
+      TESTBED_TEST(a_dead_coordinator_is_said))

@@ -58,6 +58,14 @@ inside()
     if says shoal-coordinator@demo "round.committed" 30; then ok "rounds are committed"
     else not_ok "rounds are committed" "$(log shoal-coordinator@demo | tail -n 5)"; fi
 
+    before=$(shoal status 2>&1)
+    if [ $? -eq 0 ] && [[ $before == "run demo: "*"trainer."*healthy* ]]; then ok "shoal status needs no flags"
+    else not_ok "shoal status needs no flags" "$before"; fi
+
+    # The unit hides /proc/meminfo.
+    if says shoal-trainer@1 "learner.memory" 30 && log shoal-trainer@1 | grep -q "learner.memory.* free_mib=[1-9]"; then ok "a trainer knows how much memory is free"
+    else not_ok "a trainer knows how much memory is free" "$(log shoal-trainer@1 | grep learner.memory)"; fi
+
     for unit in shoal-trainer@2 shoal-coordinator@demo shoal-broker; do
         before=$(show $unit MainPID)
         if [ "$before" = 0 ]; then not_ok "$unit comes back after -9" "it does not run"; continue; fi

@@ -118,6 +118,24 @@ says 0 "model.unpinned ./model has no weights and [model] digest is not set" \
     timeout --preserve-status 2 shoal-coordinator -i coordinator.key --state ./state.toml --ticket ticket --state-dir shape
 mv model.safetensors model
 
+# ---- memory, where /proc/meminfo is hidden, and where nothing tells it ------------------------------
+
+cat >hidden <<'SCRIPT'
+mount --bind /dev/null /proc/meminfo && exec "$@"
+SCRIPT
+# A filter of system calls that refuses sysinfo(2), by its number on x86-64.
+cat >unknown <<'SCRIPT'
+my $steps = pack("(SCCL)*", 0x20, 0, 0, 0,  0x15, 0, 1, 99,  0x06, 0, 0, 0x50001,  0x06, 0, 0, 0x7fff0000);
+syscall(157, 38, 1, 0, 0, 0) == 0 && syscall(157, 22, 2, pack("Sx6P", 4, $steps), 0, 0) == 0 or die "$!\n";
+exec @ARGV;
+SCRIPT
+alone="shoal train state.toml --data data/train --steps 1 --batch-size 1 --no-checkpoint"
+if unshare --mount sh hidden true 2>/dev/null && [ "$(uname -m)" = x86_64 ]; then
+    says 0 "" grep -E "; [1-9][0-9.]* MiB free; activations" <(unshare --mount sh hidden $alone 2>&1)
+    says 0 "MiB; the free memory cannot be read here and is not checked" \
+        unshare --mount sh hidden perl unknown $alone
+fi
+
 # ---- flags ----------------------------------------------------------------------------------------
 
 says 64 "shoal-trainer: no flag --bulk-bnd; did you mean --bulk-bind?" shoal-trainer -i trainer.key --bulk-bnd 1.2.3.4
@@ -134,6 +152,18 @@ says 64 "--keep-steps is Psyche's and not supported: shoal-checkpointer" shoal-t
 } 2>&1 | sed -nE 's/^ +-([a-zA-Z]), --([a-z-]+).*/-\1 --\2/p' | sort -u >letters
 says 0 "-i --identity-secret-key-path" cat letters
 says 1 "" grep . <(cut -d' ' -f1 letters | uniq -d)
+
+# ---- an address that the others can reach -----------------------------------------------------------
+
+far="shoal-trainer -i trainer.key --ticket ticket --server-addr 192.0.2.77:5550"
+says 78 "--bulk-bind 127.0.0.1: peers cannot fetch from 127.0.0.1:" $far
+says 78 "leads to the broker 192.0.2.77:5550 is" $far --bulk-bind 0.0.0.0
+says 78 "--announce 127.0.0.1:7000: peers cannot fetch from 127.0.0.1:7000" $far --bulk-bind 0.0.0.0 --announce 127.0.0.1:7000
+says 64 "--announce anna: HOST or HOST:PORT is wanted, an address in numbers" $far --announce anna
+says 0 "bulk=tcp://198.51.100.4:7000" timeout --preserve-status 2 $far --bulk-bind 0.0.0.0 --announce 198.51.100.4:7000
+says 0 "bulk=tcp://198.51.100.4:7001" timeout --preserve-status 2 $far --bind-p2p-port 7001 --announce 198.51.100.4
+says 78 "is 127.0.0.1: --bulk-bind 127.0.0.1" shoal-trainer -i trainer.key --ticket ticket --bulk-bind 0.0.0.0
+says 0 "bulk=tcp://198.51.100.4:7002" timeout --preserve-status 2 shoal join ticket --dir joined --announce 198.51.100.4:7002
 
 # ---- tickets --------------------------------------------------------------------------------------
 
@@ -183,6 +213,29 @@ until_said coordinator.log broker.welcome
 says 75 "shoal: not now: the run is not paused; the coordinator refuses: cannot resume" \
     shoal resume --ticket ticket -i coordinator.key
 says 77 "sign with the coordinator's key" shoal resume --ticket ticket -i trainer.key
+
+# ---- where `make install` and systemd put things ----------------------------------------------------
+
+# In a machine of its own as far as /run and /var/lib go.
+cat >installed <<'SCRIPT'
+mount -t tmpfs -o mode=755 none /run && mount -t tmpfs -o mode=755 none /var/lib || exit
+mkdir -p /run/shoal /var/lib/shoal/shoal-broker "/var/lib/shoal/shoal-trainer@1"
+for run in $1; do mkdir "/var/lib/shoal/shoal-coordinator@$run"; done
+[ ! -e "$2" ] || install -m 640 "$2" /run/shoal/ticket
+install -m 755 "$(command -v shoal)" /run/for-all
+shift 2
+exec "$@"
+SCRIPT
+if unshare --mount sh installed demo none true 2>/dev/null; then
+    machine="unshare --mount sh installed"
+    says 0 "run demo: WaitingForMembers" $machine demo ticket shoal status
+    says 64 "take part in 2 runs: demo, other; choose one with --run-id" $machine "demo other" ticket shoal status
+    says 0 "run demo: WaitingForMembers" $machine "demo other" ticket shoal status --run-id demo
+    says 69 "no broker of this machine has left a ticket in /run/shoal/ticket" $machine demo none shoal status
+    says 0 "run demo: WaitingForMembers" $machine other none shoal status --ticket ticket
+    says 77 "members of the group shoal may read it: sudo, or --ticket TICKET" \
+        $machine demo ticket setpriv --reuid 65534 --regid 65534 --clear-groups /run/for-all status
+fi
 
 echo "1..$number"
 exit $failed

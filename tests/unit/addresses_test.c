@@ -1,4 +1,5 @@
-// A bind that fails because the address is another machine's is answered with our own addresses.
+// A bind that fails because the address is another machine's is answered with our own addresses; and
+// the address that leads to a peer.
 #include "common/net/addresses.h"
 #include "common/net/net.h"
 #include "tests/test.h"
@@ -41,4 +42,32 @@ static void other_errors_are_left_alone(void **state)
     assert_string_equal(why.text, "as it was");
 }
 
-TESTS(TEST(another_machines_address_is_refused_with_ours), TEST(other_errors_are_left_alone))
+static void the_loopback_leads_to_itself(void **state)
+{
+    (void)state;
+    struct why why = { 0 };
+    char own[ADDRESSES_TEXT_MAX];
+    assert_int_equal(addresses_towards("127.0.0.1:5550", &why, own), 0);
+    assert_string_equal(own, "127.0.0.1");
+    assert_int_equal(addresses_towards("tcp://127.0.0.1:5550", &why, own), 0);
+    assert_string_equal(own, "127.0.0.1");
+    assert_int_equal(addresses_towards("no port", &why, own), FAULT_NOT_FOUND);
+    assert_string_equal(why.text, "no port: no such host");
+    assert_int_equal(addresses_towards("255.255.255.255:1", &why, own), FAULT_UNREACHABLE);
+    assert_string_equal(own, "127.0.0.1");
+}
+
+static void loopback_is_told_from_the_rest(void **state)
+{
+    (void)state;
+    static const char *const here[] = { "127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1" };
+    static const char *const there[] = { "10.0.0.127", "128.0.0.1",          "0.0.0.0",  "::",
+                                         "::2",        "::ffff:192.0.2.127", "localhost" };
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        assert_true(addresses_is_loopback(here[i]));
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+        assert_false(addresses_is_loopback(there[i]));
+}
+
+TESTS(TEST(another_machines_address_is_refused_with_ours), TEST(other_errors_are_left_alone),
+      TEST(the_loopback_leads_to_itself), TEST(loopback_is_told_from_the_rest))

@@ -172,6 +172,22 @@ static void test_mixed_lies(void **state)
     fixture_holder_destroy(&honest);
 }
 
+// "key 3fa2b4c6d8e0f112 at 127.0.0.1:7000"; overwritten by the next call.
+static const char *named(const struct wire_holder *holder)
+{
+    static char text[120];
+    char hex[KEY_HEX];
+    snprintf(text, sizeof text, "key %.16s at %s", key_to_hex(&holder->key, hex),
+             holder->endpoint + strlen("tcp://"));
+    return text;
+}
+
+static void name_of(void *arg, const struct key *key, char ret_name[ACTOR_NAME_MAX + 1])
+{
+    (void)key;
+    snprintf(ret_name, ACTOR_NAME_MAX + 1, "%s", (const char *)arg);
+}
+
 static void test_reasons(void **state)
 {
     (void)state;
@@ -184,8 +200,19 @@ static void test_reasons(void **state)
                  *liar = rogue_new(ROGUE_WRONG, 0, c.store);
     struct wire_holder list[] = { a.holder,     silent->holder, b.holder,
                                   liar->holder, c.holder,       b.holder };
+    char text[200];
+    const struct fetch_namer namer = { name_of, (void *)(uintptr_t) "trainer.anna" };
     fixture_fetch(fetcher, &hash, 70000, list, 3);
-    expect_failed(fetcher, "no holder has it: 3 asked, 2 lack it, 1 silent");
+    snprintf(text, sizeof text, "no holder has it: 3 asked, 2 lack it, 1 silent: %s",
+             named(&silent->holder));
+    expect_failed(fetcher, text);
+    fetcher->options.namer = &namer;
+    fixture_fetch(fetcher, &hash, 70000, list, 4);
+    snprintf(
+        text, sizeof text,
+        "no holder has it: 4 asked, 2 lack it, 1 sent wrong bytes, 1 silent: trainer.anna at %s",
+        silent->holder.endpoint + strlen("tcp://"));
+    expect_failed(fetcher, text);
     fixture_fetch(fetcher, &hash, 70000, list + 2, 2);
     expect_failed(fetcher, "no holder has it: 2 asked, 1 lack it, 1 sent wrong bytes");
     fixture_fetch(fetcher, &hash, 70001, list + 4, 2); // Declared with another size
@@ -201,7 +228,7 @@ static void test_reasons(void **state)
     const char *bad[] = { "tcp://", "inproc://stop", "", "tcp://127.0.0.1:1", "nonsense" };
     for (int i = 0; i < 5; i++) snprintf(list[i].endpoint, sizeof list[i].endpoint, "%s", bad[i]);
     fixture_fetch(fetcher, &hash, 70000, list, 5);
-    expect_failed(fetcher, "no holder has it: 4 asked, 4 silent");
+    expect_failed(fetcher, "no holder has it: 4 asked, 4 silent: trainer.anna at  and 3 more");
     list[4] = c.holder;
     fixture_fetch(fetcher, &hash, 70000, list, 5);
     expect_fetched(fetcher, &hash);
@@ -396,7 +423,8 @@ static void test_model_goes_on_where_it_stopped(void **state)
     struct rogue *dies = rogue_new(ROGUE_DIES, 60, holder.store);
     const struct wire_fetched_model *fetched = fetch_model(fetcher, 5, &digest, &dies->holder, 1);
     assert_false(fetched->ok);
-    assert_non_null(strstr(fetched->reason, "no holder has it: 1 asked, 1 silent; "));
+    assert_non_null(strstr(fetched->reason, "no holder has it: 1 asked, 1 silent: key "));
+    assert_non_null(strstr(fetched->reason, named(&dies->holder)));
     assert_non_null(strstr(fetched->reason, " of 101 leaves are here"));
     const uint64_t first = fetched->bytes;
     assert_true(first > LIST_BYTES);
@@ -475,8 +503,10 @@ static void test_list_without_leaves_is_forgotten(void **state)
     const struct hash digest = pin(holder.store, 5, params);
     struct rogue *dies = rogue_new(ROGUE_DIES, 1, holder.store);
     const struct wire_fetched_model *fetched = fetch_model(fetcher, 5, &digest, &dies->holder, 1);
-    assert_string_equal(fetched->reason,
-                        "no holder has it: 1 asked, 1 silent; 0 of 101 leaves are here");
+    char text[200];
+    snprintf(text, sizeof text, "no holder has it: 1 asked, 1 silent: %s; 0 of 101 leaves are here",
+             named(&dies->holder));
+    assert_string_equal(fetched->reason, text);
     fetched = fetch_model(fetcher, 5, &digest, &holder.holder, 1);
     assert_true(fetched->ok && bulk_counts_of(holder.server).leaf_lists == 1);
     expect_stage(fetcher->store, 5, &digest, params);

@@ -9,24 +9,22 @@
 #include "common/base/process.h"
 #include "common/crypto/identity.h"
 #include "common/kernel/pool.h"
+#include "common/net/addresses.h"
 #include <inttypes.h>
-#include <arpa/inet.h>
 #include <errno.h>
 #include <limits.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum { DIR_BYTES_MAX = 900, TEXT_BYTES_MAX = 255 };
 
 struct join {
-    const char *text, *dir, *bulk_bind, *device;
+    const char *text, *dir, *bulk_bind, *announce, *device;
     uint64_t threads, micro_batch, port; // 0: not given
     struct ticket ticket;
-    char folder[PATH_MAX], key[PATH_MAX], address[INET_ADDRSTRLEN];
+    char folder[PATH_MAX], key[PATH_MAX], address[ADDRESSES_TEXT_MAX];
 };
 
 // ---- the folder ---------------------------------------------------------------------------------
@@ -46,40 +44,14 @@ static int make_folder(struct join *self, struct why *why)
 
 // ---- our address --------------------------------------------------------------------------------
 
-static int split(const char *address, char host[TICKET_ADDRESS_MAX + 1], const char **ret_port)
-{
-    const char *colon = strrchr(address, ':');
-    if (!colon) return -1;
-    snprintf(host, TICKET_ADDRESS_MAX + 1, "%.*s", (int)(colon - address), address);
-    *ret_port = colon + 1;
-    return 0;
-}
-
-// The source address of packets to the broker, as the kernel chooses it. Connecting a UDP socket
-// sends nothing.
 static int find_address(struct join *self, struct why *why)
 {
-    char host[TICKET_ADDRESS_MAX + 1];
-    const char *port;
-    struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_DGRAM }, *found = NULL;
-    struct sockaddr_in own;
-    socklen_t length = sizeof own;
-    if (split(self->ticket.address, host, &port) < 0 ||
-        getaddrinfo(host, port, &hints, &found) != 0)
+    const int rc = addresses_towards(self->ticket.address, why, self->address);
+    if (rc == FAULT_NOT_FOUND)
         return why_set(why, FAULT_UNREACHABLE,
                        "the ticket's broker %s: no such host; ask for a new ticket",
                        self->ticket.address);
-    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    const bool done = fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0 &&
-                      getsockname(fd, (struct sockaddr *)&own, &length) == 0;
-    const int error = errno;
-    if (fd >= 0) close(fd);
-    freeaddrinfo(found);
-    if (!done)
-        return why_set(why, FAULT_UNREACHABLE, "no way from here to the broker %s: %s",
-                       self->ticket.address, strerror(error));
-    inet_ntop(AF_INET, &own.sin_addr, self->address, sizeof self->address);
-    return 0;
+    return rc < 0 ? why_wrap(why, rc, "the ticket's broker") : 0;
 }
 
 // ---- the trainer --------------------------------------------------------------------------------
@@ -99,7 +71,9 @@ static int become_trainer(const struct join *self, struct why *why)
     arguments_add(&args, "--identity-secret-key-path=%s", self->key);
     arguments_add(&args, "--ticket=%s/ticket", self->folder);
     arguments_add(&args, "--state-dir=%s/state", self->folder);
-    arguments_add(&args, "--bulk-bind=%s", self->bulk_bind ? self->bulk_bind : self->address);
+    const char *bind = self->bulk_bind ? self->bulk_bind : self->address;
+    arguments_add(&args, "--bulk-bind=%s", bind);
+    if (self->announce) arguments_add(&args, "--announce=%s", self->announce);
     if (self->device) arguments_add(&args, "--device=%s", self->device);
     add_number(&args, "bind-p2p-port", self->port);
     add_number(&args, "threads", self->threads);
@@ -107,8 +81,8 @@ static int become_trainer(const struct join *self, struct why *why)
     fprintf(stderr,
             "joining run \"%s\" at %s; others fetch from us at %s, so a firewall must let them in. "
             "The key is %s\n",
-            self->ticket.run, self->ticket.address,
-            self->bulk_bind ? self->bulk_bind : self->address, self->key);
+            self->ticket.run, self->ticket.address, self->announce ? self->announce : bind,
+            self->key);
     execv(args.list[0], args.list);
     return why_set(why, fault_from_errno(errno), "%s: %s", args.list[0], strerror(errno));
 }
@@ -128,6 +102,8 @@ static int run(struct join *self, struct why *why)
 static const struct flag flags[] = {
     FLAG("dir", 0, "DIR", TO_TEXT(struct join, dir),
          "Folder of our key and state (shoal-RUN); an existing one is continued"),
+    FLAG("announce", 0, "HOST[:PORT]", TO_TEXT(struct join, announce),
+         "Address at which the others reach us, if not that of --bulk-bind: behind NAT"),
     FLAG("bulk-bind", 0, "HOST", TO_TEXT(struct join, bulk_bind),
          "Address at which the others fetch from us (the one that leads to the broker)"),
     FLAG("bind-p2p-port", 0, "PORT", TO_NUMBER(struct join, port, 1, 65535),
@@ -143,8 +119,8 @@ static const struct flag flags[] = {
 static int check(const void *line, struct why *why)
 {
     const struct join *self = line;
-    const char *const texts[] = { self->bulk_bind, self->device };
-    for (int i = 0; i < 2; i++)
+    const char *const texts[] = { self->bulk_bind, self->announce, self->device };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i] && strlen(texts[i]) > TEXT_BYTES_MAX)
             return why_set(why, FAULT_USAGE, "%.40s..: at most %d bytes", texts[i], TEXT_BYTES_MAX);
     return 0;

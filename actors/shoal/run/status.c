@@ -1,10 +1,12 @@
-// status -- the state of a run, from one of two sources. Live: we connect as an observer and hear
+// status -- the state of a run, from one of two sources. Without a word about the broker, the run is
+// one of those in which the services of this machine take part (installed.h). Live: we connect as an observer and hear
 // the news that the broker keeps; once they are complete, we ask the broker when it last heard the
 // coordinator and each member, and print all of it. A coordinator that is dead or silent is a fault
 // after that: what is printed is then its last word. With --ledger: we read the coordinator's
 // ledger, verify it, and print counts and the verdict; a ledger that does not prove itself is a
 // fault after it is printed.
 
+#include "actors/shoal/run/installed.h"
 #include "actors/shoal/run/ledger_report.h"
 #include "actors/shoal/run/run_view.h"
 #include "actors/shoal/shoal.h"
@@ -14,9 +16,11 @@
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include <inttypes.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     ANSWER_MS = 2500,
@@ -402,6 +406,54 @@ static int show_ledger(const struct status *self, struct why *why)
     return rc;
 }
 
+// ---- of the services of this machine -------------------------------------------------------------
+
+static int refuse_to_choose(const struct installed_run *runs, uint32_t count, struct why *why)
+{
+    char names[400] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < count && used < sizeof names; i++)
+        used +=
+            (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", runs[i].run);
+    return why_set(why, FAULT_USAGE,
+                   "services of this machine take part in %u runs: %s; choose one with --run-id",
+                   count, names);
+}
+
+// The broker's ticket is for root and the group shoal.
+static int check_ticket(struct why *why)
+{
+    if (access(INSTALLED_TICKET, R_OK) == 0) return 0;
+    if (errno == ENOENT)
+        return why_set(why, FAULT_UNREACHABLE,
+                       "no broker of this machine has left a ticket in %s; `systemctl status "
+                       "shoal-broker` shows whether it runs",
+                       INSTALLED_TICKET);
+    return why_set(
+        why, fault_from_errno(errno),
+        "%s: %s; root and members of the group shoal may read it: sudo, or --ticket TICKET",
+        INSTALLED_TICKET, strerror(errno));
+}
+
+// Fills in run and ticket where neither flags nor environment say which broker is meant.
+static int find_installed(struct command *command, struct why *why)
+{
+    static struct installed_run runs[INSTALLED_RUNS_MAX];
+    if (command->ticket_text || command->server_addr || command->server_key) return 0;
+    const uint32_t count = installed_runs("", runs);
+    const struct installed_run *run = NULL;
+    for (uint32_t i = 0; i < count && !run; i++)
+        if (!command->run_id || strcmp(runs[i].run, command->run_id) == 0) run = &runs[i];
+    if (!command->run_id && count > 1) return refuse_to_choose(runs, count, why);
+    if (!run) {
+        if (access(INSTALLED_TICKET, R_OK) == 0) command->ticket_text = INSTALLED_TICKET;
+        return 0;
+    }
+    command->run_id = run->run;
+    command->ticket_text = run->ticket;
+    return strcmp(run->ticket, INSTALLED_TICKET) == 0 ? check_ticket(why) : 0;
+}
+
 // ---- command line -------------------------------------------------------------------------------
 
 static const struct flag flags[] = {
@@ -415,6 +467,7 @@ static const struct flag flags[] = {
 static const struct command_line line = {
     .flags = flags,
     .about = "Shows the state of a run.\n\n"
+             "  shoal status                              the run of this machine's services\n"
              "  shoal status --ticket ticket              (or TICKET; `shoal invite` makes one)\n"
              "  shoal status --ledger coordinator-state --json\n\n"
              "Exit code 69 if the coordinator is dead or silent, or no broker answers.\n",
@@ -425,6 +478,7 @@ int shoal_status(int argc, char **argv)
     static struct status self;
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0 && !self.ledger) rc = find_installed(&self.command, &why);
     if (rc == 0)
         rc = self.ledger ? show_ledger(&self, &why)
                          : command_check_broker(&self.command, SHOAL_BROKER, &why);

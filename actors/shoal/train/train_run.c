@@ -68,8 +68,10 @@ static void say_memory(const struct train_settings *settings, const struct compu
                        uint64_t free_bytes)
 {
     const bool cpu = settings->device.kind == COMPUTE_CPU;
-    fprintf(stderr, "device: %s\nmemory: %.1f MiB; %.1f MiB %s", settings->device.text,
-            mib(need->host), mib(free_bytes), settings->memory_mib ? "allowed" : "free");
+    fprintf(stderr, "device: %s\nmemory: %.1f MiB; ", settings->device.text, mib(need->host));
+    if (free_bytes)
+        fprintf(stderr, "%.1f MiB %s", mib(free_bytes), settings->memory_mib ? "allowed" : "free");
+    else fprintf(stderr, "the free memory cannot be read here and is not checked");
     if (!cpu) fprintf(stderr, "; on the GPU %.1f MiB", mib(need->device));
     fprintf(stderr, "; activations of %u x %u tokens%s\n", settings->solo.micro_batch,
             settings->solo.seq,
