@@ -51,7 +51,7 @@ static int measure_heldout(struct eval *self, struct why *why)
     struct evaluate_options options = {
         .data = self->data,
         .codec = self->codec,
-        .seq_len = self->seq_len ? (uint32_t)self->seq_len : self->folder.shape.seq_len_max,
+        .seq_len = self->seq_len ? (uint32_t)self->seq_len : model_seq_len(&self->folder.shape),
         .token_bytes = (uint32_t)self->token_bytes,
         .threads = (uint32_t)self->threads,
     };
@@ -117,7 +117,7 @@ static int ask(struct eval *self, const struct choices *asked, const struct choi
     struct choices_result result;
     decoder_t *decoder = NULL;
     const uint32_t window =
-        self->seq_len ? (uint32_t)self->seq_len : self->folder.shape.seq_len_max;
+        self->seq_len ? (uint32_t)self->seq_len : model_seq_len(&self->folder.shape);
     int rc =
         decoder_new(&self->folder.shape, self->folder.params, window, self->pool, why, &decoder);
     if (rc == 0)
