@@ -25,7 +25,7 @@ CFLAGS   += -std=gnu11 -D_GNU_SOURCE $(OPT) $(SAN) $(WARN_C) -ffp-contract=off -
 CXXFLAGS += -std=c++17 $(OPT) $(SAN) $(WARN) -I. -MMD -MP
 # The GPU library is sought beside the programs: build/lib/shoal, or lib/shoal of the PREFIX.
 LDFLAGS  += $(SAN) -pthread -Wl,--as-needed -Wl,-rpath,'$$ORIGIN/../lib/shoal'
-LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lz -lzstd -lsystemd -lstdc++ -lm $(BLAS_LIB)
+LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lz -lzstd -lutf8proc -lsystemd -lstdc++ -lm $(BLAS_LIB)
 
 # make BLAS=1: float32 products by OpenBLAS (common/kernel/gemm_blas.c). Not reproducible, and every program that
 # computes says so at its start. In a build folder of its own, beside the other.
@@ -107,8 +107,8 @@ clean:                                          ## Remove everything built
 
 # Packages of Debian 12: those to build and run, and those that only the tests need.
 PACKAGES   = gcc g++ make pkg-config libzmq3-dev libczmq-dev liblmdb-dev libsodium-dev libssl-dev \
-             libcurl4-openssl-dev libjansson-dev zlib1g-dev libzstd-dev libtomlplusplus-dev libsystemd-dev openssl \
-             bible-kjv bible-kjv-text jargon-text
+             libcurl4-openssl-dev libjansson-dev zlib1g-dev libzstd-dev libutf8proc-dev libtomlplusplus-dev libsystemd-dev \
+             openssl bible-kjv bible-kjv-text jargon-text
 PACKAGES  += $(if $(filter 1,$(BLAS)),$(PACKAGES_BLAS))
 PACKAGES_TEST = libcmocka-dev libmsgpack-dev clang clang-format libclang-rt-14-dev strace iproute2 systemd procps zstd
 

@@ -167,9 +167,9 @@ static int build(struct learner *self, const struct wire_config *config, struct 
     int rc =
         model_shape_from_config_json(self->config_json, config->model.count, why, &self->shape);
     if (rc < 0) return rc;
-    if (config->seq_len > self->shape.seq_len_max)
+    if (config->seq_len > model_seq_len(&self->shape))
         return why_set(why, FAULT_RANGE, "max_seq_len %u, the model's config.json allows 1..%u",
-                       config->seq_len, self->shape.seq_len_max);
+                       config->seq_len, model_seq_len(&self->shape));
     self->floats = model_parameter_count(&self->shape);
     if (self->rounds.verification_percent && self->floats > BLOB_BYTES_MAX / sizeof(float))
         return why_set(why, FAULT_LIMIT,

@@ -88,9 +88,10 @@ bool run_has_weights(const char *folder)
 
 static int check_length(const struct run_config *config, struct run_model *model, struct why *why)
 {
-    if (config->max_seq_len <= model->shape.seq_len_max) return 0;
+    const uint32_t most = model_seq_len(&model->shape);
+    if (config->max_seq_len <= most) return 0;
     return why_set(why, FAULT_RANGE, "%" PRIu64 ", but config.json of %s allows 1..%u",
-                   config->max_seq_len, model->folder, model->shape.seq_len_max);
+                   config->max_seq_len, model->folder, most);
 }
 
 // All results of a run have one size, which follows from the model's shape and the compression.

@@ -73,7 +73,7 @@ static uint64_t carve(struct decoder *self, char *base)
 uint64_t decoder_memory_bytes(const struct model_shape *shape, uint32_t seq_max, uint32_t threads)
 {
     ensure(model_shape_check(shape, NULL) == 0);
-    ensure(seq_max >= 1 && seq_max <= shape->seq_len_max && threads >= 1);
+    ensure(seq_max >= 1 && seq_max <= model_seq_len(shape) && threads >= 1);
     struct decoder decoder = { .shape = *shape, .seq_max = seq_max, .threads = threads };
     return carve(&decoder, NULL);
 }
@@ -83,10 +83,10 @@ int decoder_new(const struct model_shape *shape, const float *params, uint32_t s
 {
     const int rc = model_shape_check(shape, why);
     if (rc < 0) return rc;
-    if (seq_max < 1 || seq_max > shape->seq_len_max)
+    if (seq_max < 1 || seq_max > model_seq_len(shape))
         return why_set(why, FAULT_RANGE,
                        "decoder: %" PRIu32 " positions, allowed 1..%" PRIu32 "; nothing is made",
-                       seq_max, shape->seq_len_max);
+                       seq_max, model_seq_len(shape));
     const uint64_t bytes = decoder_memory_bytes(shape, seq_max, pool_threads(pool));
     char *base = aligned_alloc(ALIGNMENT, bytes);
     if (!base)

@@ -19,7 +19,7 @@
 typedef struct decoder decoder_t;
 
 // What decoder_new takes: the cache of seq_max positions, and scratch. seq_max is
-// 1..shape->seq_len_max (ensured).
+// 1..model_seq_len (ensured).
 uint64_t decoder_memory_bytes(const struct model_shape *shape, uint32_t seq_max, uint32_t threads);
 
 // Borrows `params` (N floats) and `pool` (NULL: no threads) for its life. FAULT_RANGE for a shape

@@ -110,7 +110,7 @@ uint64_t model_memory_bytes(const struct model_shape *shape, const struct model_
 {
     ensure(model_shape_check(shape, NULL) == 0);
     ensure(options->batch_max >= 1 && options->batch_max <= MODEL_BATCH_MAX);
-    ensure(options->seq_max >= 1 && options->seq_max <= shape->seq_len_max);
+    ensure(options->seq_max >= 1 && options->seq_max <= model_seq_len(shape));
     ensure(threads >= 1 && threads <= POOL_THREADS_MAX);
     struct model model = { .shape = *shape, .options = *options, .threads = threads };
     struct arena arena = { 0 };
@@ -132,7 +132,7 @@ int model_new(const struct model_shape *shape, const struct model_options *optio
 {
     int rc = model_shape_check(shape, why);
     if (rc == 0) rc = check_limit("batch", options->batch_max, MODEL_BATCH_MAX, why);
-    if (rc == 0) rc = check_limit("seq", options->seq_max, shape->seq_len_max, why);
+    if (rc == 0) rc = check_limit("seq", options->seq_max, model_seq_len(shape), why);
     if (rc < 0) return rc;
     const uint64_t bytes = model_memory_bytes(shape, options, pool_threads(pool));
     struct arena arena = { .base = aligned_alloc(ALIGNMENT, bytes) };

@@ -26,7 +26,7 @@ typedef struct model model_t;
 
 struct model_options {
     uint32_t batch_max; // 1..MODEL_BATCH_MAX
-    uint32_t seq_max;   // 1..shape->seq_len_max
+    uint32_t seq_max;   // 1..model_seq_len
     // The type of the products' inputs. With GEMM_BF16 (gemm.h) they are rounded to bfloat16;
     // parameters, activations, sums and all else stay float32.
     enum gemm_precision precision;

@@ -49,7 +49,7 @@ int model_shape_check(const struct model_shape *shape, struct why *why)
         { "kv_heads", shape->kv_heads, 1, shape->heads },
         { "head_dim", shape->head_dim, 2, MODEL_HEAD_DIM_MAX },
         { "ffn", shape->ffn, 1, MODEL_FFN_MAX },
-        { "seq_len_max", shape->seq_len_max, 1, MODEL_SEQ_LEN_MAX },
+        { "seq_len_max", shape->seq_len_max, 1, MODEL_POSITIONS_MAX },
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         const int rc =
@@ -57,6 +57,11 @@ int model_shape_check(const struct model_shape *shape, struct why *why)
         if (rc < 0) return rc;
     }
     return check_relations(shape, why);
+}
+
+uint32_t model_seq_len(const struct model_shape *shape)
+{
+    return shape->seq_len_max < MODEL_SEQ_LEN_MAX ? shape->seq_len_max : MODEL_SEQ_LEN_MAX;
 }
 
 // A layer's tensors in order: name, role, shape.

@@ -32,7 +32,7 @@ struct model_shape {
     uint32_t kv_heads;    // A divisor of heads: each serves heads / kv_heads query heads
     uint32_t head_dim;    // 2..MODEL_HEAD_DIM_MAX, even; heads * head_dim need not be dim
     uint32_t ffn;         // 1..MODEL_FFN_MAX, the width of the SwiGLU
-    uint32_t seq_len_max; // 1..MODEL_SEQ_LEN_MAX positions
+    uint32_t seq_len_max; // 1..MODEL_POSITIONS_MAX positions: what config.json allows
     double rope_theta;    // 1..1e9, the base of the rotation frequencies
     double rms_eps;       // Above 0, at most 0.1
     bool tied;            // The embedding is the head
@@ -46,7 +46,8 @@ enum {
     MODEL_HEADS_MAX = 256,
     MODEL_HEAD_DIM_MAX = 512,
     MODEL_FFN_MAX = 1 << 16,
-    MODEL_SEQ_LEN_MAX = 1 << 17,
+    MODEL_POSITIONS_MAX = 1 << 30,
+    MODEL_SEQ_LEN_MAX = 1 << 17, // Of a sequence that is computed
     MODEL_TENSORS_PER_LAYER = 9,
     MODEL_TENSOR_NAME_MAX = 64,
 };
@@ -77,6 +78,9 @@ struct model_tensor {
 // 0, or FAULT_RANGE with the field, its value and its range. Everything below, and all that takes a
 // shape, wants one that passed here (ensured).
 int model_shape_check(const struct model_shape *shape, struct why *why);
+
+// The longest sequence that can be computed: seq_len_max, but at most MODEL_SEQ_LEN_MAX.
+uint32_t model_seq_len(const struct model_shape *shape);
 
 uint64_t model_parameter_count(const struct model_shape *shape); // N
 uint32_t model_tensor_count(const struct model_shape *shape);

@@ -19,12 +19,16 @@ static const char *const patterns[PRETOKENIZE_RULES] = {
 
 const char *pretokenize_pattern(enum pretokenize_rule rule) { return patterns[rule]; }
 
-// One character: its class as one bit; no bit is set at the end of the text.
+// One character: its class as one bit, and one bit that says whether it is a number to Digits; no
+// bit is set at the end of the text.
 enum {
     OTHER = 1 << UNICODE_OTHER,
     LETTER = 1 << UNICODE_LETTER,
     NUMBER = 1 << UNICODE_NUMBER,
-    SPACE = 1 << UNICODE_SPACE
+    SPACE = 1 << UNICODE_SPACE,
+    CLASSES = OTHER | LETTER | NUMBER | SPACE,
+    DIGIT = 1 << 4,
+    NO_DIGIT = 1 << 5
 };
 struct glyph {
     unsigned class;
@@ -38,7 +42,8 @@ static inline struct glyph look(const uint8_t *text, size_t count, size_t at)
     glyph.length = 1;
     const uint32_t code_point =
         text[at] < 0x80 ? text[at] : unicode_next(text + at, count - at, &glyph.length);
-    glyph.class = 1u << unicode_class_of(code_point);
+    glyph.class =
+        1u << unicode_class_of(code_point) | (unicode_is_digit(code_point) ? DIGIT : NO_DIGIT);
     return glyph;
 }
 
@@ -81,7 +86,7 @@ static size_t next_gpt2(const uint8_t *text, size_t count)
     const size_t apostrophe = text[0] == '\'' ? contraction(text, count, false) : 0;
     if (apostrophe) return apostrophe;
     const size_t begin = text[0] == ' ';
-    const unsigned class = look(text, count, begin).class;
+    const unsigned class = look(text, count, begin).class & CLASSES;
     return class & (LETTER | NUMBER | OTHER) ? run_end(text, count, begin, class)
                                              : spaces_end(text, count);
 }
@@ -125,13 +130,13 @@ static size_t next_cl100k(const uint8_t *text, size_t count, uint32_t numbers_ma
 size_t pretokenize_next(enum pretokenize_rule rule, const uint8_t *text, size_t count)
 {
     const struct glyph first = look(text, count, 0);
-    const unsigned numbers = first.class & NUMBER, others = OTHER | LETTER | SPACE;
+    const unsigned digit = first.class & DIGIT;
     switch (rule) {
     case PRETOKENIZE_GPT2: return next_gpt2(text, count);
     case PRETOKENIZE_CL100K: return next_cl100k(text, count, 3);
     case PRETOKENIZE_CL100K1: return next_cl100k(text, count, 1);
-    case PRETOKENIZE_DIGIT: return numbers ? first.length : run_end(text, count, 0, others);
-    case PRETOKENIZE_DIGITS: return run_end(text, count, 0, numbers ? NUMBER : others);
+    case PRETOKENIZE_DIGIT: return digit ? first.length : run_end(text, count, 0, NO_DIGIT);
+    case PRETOKENIZE_DIGITS: return run_end(text, count, 0, digit ? DIGIT : NO_DIGIT);
     case PRETOKENIZE_RULES: break;
     }
     ensure_failed("a rule of the list", __FILE__, __LINE__);

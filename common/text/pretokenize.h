@@ -10,6 +10,9 @@
 //   DIGIT    each number alone, the text between them in one piece           (SmolLM, before GPT2)
 //   DIGITS   runs of numbers, runs of others
 //
+// DIGIT and DIGITS take 13 code points more for numbers than \p{N}: Hugging Face's Digits has a newer
+// Unicode than its regular expressions.
+//
 // Any bytes are allowed: a byte that is not valid UTF-8 counts as a character that is neither
 // letter, number nor space. Pure; any thread.
 

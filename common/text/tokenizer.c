@@ -1,9 +1,10 @@
 // tokenizer -- encoding goes through three layers, each for the text that the one before leaves:
-// added tokens that are not normalized, added tokens that are, then words (pretokenize.h) merged by
-// bpe.h. Decoding looks each id up among the added tokens first, then in the vocabulary.
+// added tokens that are not normalized, added tokens that are (in the text as NFC leaves it), then
+// words (pretokenize.h) merged by bpe.h. Decoding looks each id up among the added tokens first, then in the vocabulary.
 
 #include "common/text/tokenizer.h"
 #include "common/text/byte_alphabet.h"
+#include "common/text/nfc.h"
 #include "common/text/unicode.h"
 #include <string.h>
 
@@ -51,7 +52,8 @@ uint32_t tokenizer_id_end(const tokenizer_t *self)
 bool tokenizer_is_bytes(const tokenizer_t *self)
 {
     if (tokenizer_id_end(self) != TOKENIZER_BYTES_VOCAB || bpe_merge_count(self->bpe) > 0 ||
-        self->pretokenizer.add_prefix_space || self->plain.count + self->normalized.count > 0)
+        self->nfc || self->pretokenizer.add_prefix_space ||
+        self->plain.count + self->normalized.count > 0)
         return false;
     for (unsigned i = 0; i < TOKENIZER_BYTES_VOCAB; i++)
         if (bpe_byte_id(self->bpe, (uint8_t)i) != i) return false;
@@ -78,8 +80,7 @@ struct encoder {
     struct byte_list prefixed; // A text with the space that add_prefix_space puts before
     struct why *why;           // Of the present call, like the members below
     struct token_list *out;
-    const uint8_t *text;
-    bool continues;
+    const uint8_t *continued; // Where a text begins that continues another; else NULL
 };
 
 encoder_t *encoder_new(const tokenizer_t *tokenizer)
@@ -132,7 +133,7 @@ void byte_list_free(struct byte_list *self)
 static int encode_text(encoder_t *self, const uint8_t *text, size_t count)
 {
     const struct pretokenizer *pretokenizer = &self->tokenizer->pretokenizer;
-    const bool goes_on = self->continues && text == self->text;
+    const bool goes_on = text == self->continued;
     if (pretokenizer->add_prefix_space && count > 0 && text[0] != ' ' && !goes_on) {
         self->prefixed.count = 0;
         byte_list_add(&self->prefixed, " ", 1);
@@ -190,9 +191,21 @@ static int encode_around(encoder_t *self, const struct added_tokens *added, cons
     return gap(self, text + done, count - done);
 }
 
+// A piece of text between added tokens that are not normalized, or all of it.
 static int encode_normalized(encoder_t *self, const uint8_t *text, size_t count)
 {
-    return encode_around(self, &self->tokenizer->normalized, text, count, encode_text);
+    const struct added_tokens *added = &self->tokenizer->normalized;
+    uint8_t *normal;
+    if (!self->tokenizer->nfc || nfc_begin(text, count) == count)
+        return encode_around(self, added, text, count, encode_text);
+    int rc = nfc_normalize(text, count, self->why, &normal, &count);
+    if (rc < 0) return rc;
+    const uint8_t *continued = self->continued;
+    self->continued = continued && text == continued ? normal : NULL;
+    rc = encode_around(self, added, normal, count, encode_text);
+    self->continued = continued;
+    free(normal);
+    return rc;
 }
 
 int tokenizer_encode(encoder_t *self, const uint8_t *text, size_t count, unsigned flags,
@@ -201,8 +214,7 @@ int tokenizer_encode(encoder_t *self, const uint8_t *text, size_t count, unsigne
     const tokenizer_t *tokenizer = self->tokenizer;
     self->why = why;
     self->out = out;
-    self->text = text;
-    self->continues = flags & ENCODE_CONTINUES;
+    self->continued = flags & ENCODE_CONTINUES ? text : NULL;
     return encode_around(self, &tokenizer->plain, text, count, encode_normalized);
 }
 

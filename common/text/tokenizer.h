@@ -1,15 +1,18 @@
 #pragma once
 // tokenizer -- text to token ids and back: Hugging Face's byte-level BPE, whole.
 //
-//   text ─ added tokens ─▶ pieces of text ─ pretokenize.h ─▶ words ─ bpe.h ─▶ ids ─ template ─▶ ids
+//   text ─ added tokens ─▶ pieces of text ─ nfc.h ─▶ the same in NFC ─ added tokens ─▶ pieces
+//        ─ pretokenize.h ─▶ words ─ bpe.h ─▶ ids ─ template ─▶ ids
+//
+// NFC only where the file has that normalizer.
 //
 // Ids equal those of Hugging Face's `tokenizers` for every file that tokenizer_read accepts. A
 // setting that would change ids and is not supported here is refused by name. The simplest
 // tokenizer is that of bytes: 256 tokens whose ids are the bytes.
 //
 // A text is any bytes; bytes that are not valid UTF-8, which Hugging Face does not accept, are
-// taken one by one. Ids decode to the bytes they were made from, except for white space that lstrip
-// and rstrip of an added token swallowed, and a space that add_prefix_space put in.
+// taken one by one. Ids decode to the bytes they were made from, except for what NFC changed, white
+// space that lstrip and rstrip of an added token swallowed, and a space that add_prefix_space put in.
 //
 // A tokenizer is read by any number of threads; an encoder belongs to one.
 
@@ -31,6 +34,7 @@ enum {
 
 struct tokenizer {
     bpe_t *bpe; // Owned
+    bool nfc;   // The normalizer
     struct pretokenizer pretokenizer;
     struct added_tokens plain, normalized; // Added tokens without and with the flag `normalized`
     uint32_t before[TOKENIZER_TEMPLATE_MAX], after[TOKENIZER_TEMPLATE_MAX]; // The template
@@ -58,7 +62,8 @@ void encoder_destroy(encoder_t **self);
 enum { ENCODE_CONTINUES = 1 }; // The text goes on from a cut: no add_prefix_space
 
 // Appends the ids of the text. FAULT_RANGE for a byte that is not a token in a vocabulary without
-// unk_token, FAULT_LIMIT for a word above BPE_WORD_MAX; *out then has what came before.
+// unk_token, FAULT_LIMIT for a word above BPE_WORD_MAX and for what nfc.h refuses; *out then has what
+// came before.
 int tokenizer_encode(encoder_t *self, const uint8_t *text, size_t count, unsigned flags,
                      struct why *why, struct token_list *out);
 

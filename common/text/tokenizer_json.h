@@ -1,12 +1,13 @@
 #pragma once
 // tokenizer_json -- a tokenizer as Hugging Face's `tokenizers` and `transformers` keep it.
 //
-// What is read: model BPE (merges as "a b" or ["a", "b"]; unk_token, fuse_unk, ignore_merges); pre-
-// tokenizer ByteLevel, or a Sequence of Split (one of the patterns of pretokenize.h, Isolated) and
-// Digits, ending with ByteLevel; added tokens; post-processor ByteLevel, TemplateProcessing or a
-// Sequence of them; decoder ByteLevel. What would change ids and is not supported is refused by
-// name: normalizers, truncation, padding, dropout, byte_fallback, single_word, prefixes and
-// suffixes of words, other patterns and kinds. Unknown keys are refused too: they may change ids.
+// What is read: normalizer NFC, a Sequence of it, or an empty Sequence; model BPE (merges as "a b" or
+// ["a", "b"]; unk_token, fuse_unk, ignore_merges); pre-tokenizer ByteLevel, or a Sequence of Split
+// (one of the patterns of pretokenize.h, Isolated) and Digits, ending with ByteLevel; added tokens;
+// post-processor ByteLevel, TemplateProcessing or a Sequence of them; decoder ByteLevel. What would
+// change ids and is not supported is refused by name: other normalizers, truncation, padding,
+// dropout, byte_fallback, single_word, prefixes and suffixes of words, other patterns and kinds.
+// Unknown keys are refused too: they may change ids.
 //
 // The file is not trusted: at most TOKENIZER_FILE_MAX bytes, 16 levels and 8 million values.
 

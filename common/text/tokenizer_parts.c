@@ -67,7 +67,8 @@ int tokenizer_refuse_type(const char *place, const char *type, const char *known
 static int read_parts(const json_t *value, const char *place, const char *key, struct why *why,
                       const json_t *parts[PARTS_MAX], size_t *ret_count)
 {
-    static const char *const keys[] = { "type", "pretokenizers", "processors", NULL };
+    static const char *const keys[] = { "type", "normalizers", "pretokenizers", "processors",
+                                        NULL };
     const char *type;
     const json_t *list;
     int rc = tokenizer_read_type(value, place, why, &type);
@@ -83,6 +84,29 @@ static int read_parts(const json_t *value, const char *place, const char *key, s
     *ret_count = json_array_size(list);
     for (size_t i = 0; i < *ret_count; i++) parts[i] = json_array_get(list, i);
     return 0;
+}
+
+// ---- the normalizer
+
+// NFC twice is NFC once, and an empty Sequence does nothing.
+int tokenizer_read_normalizer(const json_t *root, const char *whole, bool *ret_nfc, struct why *why)
+{
+    static const char *const keys[] = { "type", NULL };
+    const json_t *value = json_object_get(root, "normalizer"), *parts[PARTS_MAX];
+    size_t count;
+    char place[TOKENIZER_PLACE_MAX];
+    snprintf(place, sizeof place, "%s: normalizer", whole);
+    if (tokenizer_is_none(value)) return 0;
+    int rc = read_parts(value, place, "normalizers", why, parts, &count);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        const char *type;
+        rc = tokenizer_read_type(parts[i], place, why, &type);
+        if (rc == 0 && strcmp(type, "NFC") != 0)
+            rc = tokenizer_refuse_type(place, type, "NFC and Sequence", why);
+        if (rc == 0) rc = tokenizer_check_keys(parts[i], place, keys, why);
+        if (rc == 0) *ret_nfc = true;
+    }
+    return rc;
 }
 
 // ---- the pre-tokenizer

@@ -1,6 +1,6 @@
 #pragma once
 // tokenizer_parts -- inside tokenizer_json: helpers that the readers of all parts of a
-// tokenizer.json share, and the readers of pre-tokenizer, post-processor and decoder. Only
+// tokenizer.json share, and the readers of normalizer, pre-tokenizer, post-processor and decoder. Only
 // tokenizer_read.c and tokenizer_parts.c include it.
 
 #include "common/base/strict_json.h"
@@ -27,6 +27,8 @@ int tokenizer_read_type(const json_t *object, const char *place, struct why *why
                         const char **ret_type);
 
 // Readers of parts of the root; `whole` is the root's name in error texts.
+int tokenizer_read_normalizer(const json_t *root, const char *whole, bool *ret_nfc,
+                              struct why *why);
 int tokenizer_read_pretokenizer(const json_t *root, const char *whole, struct pretokenizer *self,
                                 struct why *why);
 int tokenizer_read_post_processor(const json_t *root, const char *whole, tokenizer_t *self,

@@ -1,7 +1,8 @@
-// tokenizer_read -- in this order: the root's keys, the model (vocabulary, then merges), the added
-// tokens, then pre-tokenizer, post-processor and decoder (tokenizer_parts.c). Each part needs those
+// tokenizer_read -- in this order: the root's keys, the model (vocabulary, then merges), the
+// normalizer, the added tokens, then pre-tokenizer, post-processor and decoder (tokenizer_parts.c). Each part needs those
 // before it. The first fault ends the reading and destroys what was built.
 
+#include "common/text/nfc.h"
 #include "common/text/tokenizer_json.h"
 #include "common/text/tokenizer_parts.h"
 #include <stdio.h>
@@ -169,6 +170,21 @@ static int check_added(const tokenizer_t *self, const struct added_token *token,
     return 0;
 }
 
+// Hugging Face looks for the content in NFC in a text in NFC, and decodes to the content as it is.
+static int check_content_nfc(const struct added_token *token, struct why *why)
+{
+    const uint8_t *content = (const uint8_t *)token->content;
+    uint8_t *normal;
+    size_t count;
+    int rc = nfc_normalize(content, token->bytes, why, &normal, &count);
+    if (rc < 0) return rc;
+    if (count != token->bytes || memcmp(normal, content, count) != 0)
+        rc = why_set(why, FAULT_UNSUPPORTED,
+                     "its content is not in NFC, as the normalizer makes every text; refused");
+    free(normal);
+    return rc;
+}
+
 static int read_added(const json_t *value, const char *place, struct why *why,
                       struct added_token *token)
 {
@@ -228,6 +244,7 @@ static int read_added_tokens(const json_t *root, const char *whole, tokenizer_t 
         snprintf(place, sizeof place, "%s: added_tokens[%zu]", whole, i);
         rc = read_added(json_array_get(list, i), place, why, &token);
         if (rc == 0) rc = check_added(self, &token, added_end, why);
+        if (rc == 0 && self->nfc && token.normalized) rc = check_content_nfc(&token, why);
         if (rc == 0)
             rc = added_tokens_add(token.normalized ? &self->normalized : &self->plain, &token, why);
         if (rc < 0) return why_wrap(why, rc, "%s", place);
@@ -247,7 +264,7 @@ static int check_root(const json_t *root, const char *place, struct why *why)
         "version",       "truncation",     "padding", "added_tokens", "normalizer",
         "pre_tokenizer", "post_processor", "decoder", "model",        NULL
     };
-    static const char *const none[] = { "truncation", "padding", "normalizer" };
+    static const char *const none[] = { "truncation", "padding" };
     const json_t *version = json_object_get(root, "version");
     int rc = tokenizer_check_keys(root, place, keys, why);
     if (rc < 0) return rc;
@@ -274,6 +291,7 @@ int tokenizer_read(const char *place, const char *text, size_t count, struct why
     if (rc == 0) rc = strict_json_parse(place, text, count, DEPTH_MAX, VALUES_MAX, why, &root);
     if (rc == 0) rc = check_root(root, place, why);
     if (rc == 0) rc = read_model(json_object_get(root, "model"), place, self->bpe, why);
+    if (rc == 0) rc = tokenizer_read_normalizer(root, place, &self->nfc, why);
     if (rc == 0) rc = read_added_tokens(root, place, self, why);
     if (rc == 0) rc = tokenizer_read_pretokenizer(root, place, &self->pretokenizer, why);
     if (rc == 0) rc = tokenizer_read_post_processor(root, place, self, why);

@@ -155,9 +155,10 @@ static json_t *template(const tokenizer_t *self)
 static json_t *tokenizer(const tokenizer_t *self)
 {
     const bool has_template = self->before_count + self->after_count > 0;
-    return json_pack("{s:s, s:n, s:n, s:o, s:n, s:o, s:o, s:o, s:o}", "version", "1.0",
+    return json_pack("{s:s, s:n, s:n, s:o, s:o, s:o, s:o, s:o, s:o}", "version", "1.0",
                      "truncation", "padding", "added_tokens", added_tokens(self), "normalizer",
-                     "pre_tokenizer", pre_tokenizer(&self->pretokenizer), "post_processor",
+                     self->nfc ? json_pack("{s:s}", "type", "NFC") : json_null(), "pre_tokenizer",
+                     pre_tokenizer(&self->pretokenizer), "post_processor",
                      has_template ? template(self) : json_null(), "decoder",
                      byte_level(false, false), "model", model(self->bpe));
 }

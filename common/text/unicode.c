@@ -1,16 +1,18 @@
-// unicode -- the class of every code point is filled into one table before main begins, from the
+// unicode -- what is known of every code point is filled into one table before main begins, from the
 // ranges of unicode_ranges.def: a lookup then is one load. UTF-8 is decoded by hand, strictly.
 
 #include "common/text/unicode.h"
-#include <string.h>
 
-#define LETTER                    UNICODE_LETTER
-#define NUMBER                    UNICODE_NUMBER
-#define SPACE                     UNICODE_SPACE
-#define RANGE(first, last, class) { first, last, class },
+#define LETTER                   UNICODE_LETTER
+#define NUMBER                   UNICODE_NUMBER
+#define SPACE                    UNICODE_SPACE
+#define NEW_NUMBER               UNICODE_NEW_NUMBER
+#define NFC_CHANGES              UNICODE_NFC_CHANGES
+#define NFC_JOINS                UNICODE_NFC_JOINS
+#define RANGE(first, last, flag) { first, last, flag },
 static const struct {
     uint32_t first, last;
-    uint8_t class;
+    uint8_t flag;
 } ranges[] = {
 #include "common/text/unicode_ranges.def"
 };
@@ -20,8 +22,8 @@ uint8_t unicode_classes[UNICODE_INVALID + 1];
 __attribute__((constructor)) static void fill_classes(void)
 {
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
-        memset(unicode_classes + ranges[i].first, ranges[i].class,
-               ranges[i].last - ranges[i].first + 1);
+        for (uint32_t c = ranges[i].first; c <= ranges[i].last; c++)
+            unicode_classes[c] |= ranges[i].flag;
 }
 
 static int continues(uint8_t byte) { return (byte & 0xc0) == 0x80; }

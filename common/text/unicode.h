@@ -1,7 +1,9 @@
 #pragma once
-// unicode -- as much of it as pre-tokenization needs: UTF-8 to code points, and the class of a code
-// point. The classes are Unicode 16's categories L and N and the property White_Space. The table is
-// our own, because ids must not depend on the Unicode version of a machine's libraries.
+// unicode -- as much of it as tokenizers need: UTF-8 to code points, the class of a code point, and
+// what NFC may do to it. The classes are Unicode 16's categories L and N and the property
+// White_Space. The table is our own, because ids must not depend on the Unicode version of a
+// machine's libraries. It has the parts of Hugging Face's `tokenizers` as they are, each of which
+// has a Unicode of its own.
 //
 // Any thread.
 
@@ -15,6 +17,14 @@ enum unicode_class {
     UNICODE_SPACE,
 };
 
+// What else is known of a code point, in the same byte.
+enum {
+    UNICODE_CLASS = 3,
+    UNICODE_NEW_NUMBER = 4,  // OTHER, but a number to the pre-tokenizer Digits: Unicode 17
+    UNICODE_NFC_CHANGES = 8, // NFC may change or move it, or join it to the character before it
+    UNICODE_NFC_JOINS = 16,  // Not that, but NFC may join it to the character behind it
+};
+
 enum { UNICODE_INVALID = 0x110000 }; // The "code point" of a byte that does not begin valid UTF-8
 
 // The code point at text[0], count 1 or more; *ret_length is its bytes, 1 for UNICODE_INVALID.
@@ -24,7 +34,14 @@ uint32_t unicode_next(const uint8_t *text, size_t count, size_t *ret_length);
 extern uint8_t unicode_classes[UNICODE_INVALID + 1]; // Filled before main begins
 static inline enum unicode_class unicode_class_of(uint32_t code_point)
 {
-    return (enum unicode_class)unicode_classes[code_point];
+    return (enum unicode_class)(unicode_classes[code_point] & UNICODE_CLASS);
+}
+
+// A number to Hugging Face's Digits.
+static inline int unicode_is_digit(uint32_t code_point)
+{
+    const uint8_t flags = unicode_classes[code_point] & (UNICODE_CLASS | UNICODE_NEW_NUMBER);
+    return flags == UNICODE_NUMBER || flags == UNICODE_NEW_NUMBER;
 }
 
 // The offset of the first byte that is not valid UTF-8; `count` if there is none.

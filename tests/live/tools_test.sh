@@ -55,6 +55,11 @@ sed 's/^run_id = .*/run_id = demo/' state.toml >bare.toml
 says 78 'strings need quotes: "demo"' shoal validate-config --state bare.toml
 says 64 "did you mean config.min_clients?" shoal train state.toml --set config.min_client=3
 
+echo '{"question": "Ice is", "choices": [" water", " fire"], "answer": 0}' >questions.jsonl
+says 64 "--template arc: question or raw" shoal eval --model model --choices questions.jsonl --template arc
+says 0 "of 1 questions" shoal eval --model model --choices questions.jsonl --template raw
+cp -r model long && sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 1048576/' long/config.json
+says 0 "of 1 questions" shoal eval --model long --choices questions.jsonl --seq-len 64
 says 64 "--threads four: a whole number from 1 to 64" shoal join friend.ticket --threads four
 says 64 "the names of the texts have 3101 bytes" shoal init run "$(printf 'a%.0s' {1..3100})"
 says 64 "at most 32 bytes" shoal init run text --run-id "$(printf 'a%.0s' {1..33})"

@@ -51,6 +51,12 @@ static void lines_become_questions(void **state)
                                  "Question: 2 + 2\nAnswer: 5\n\n"
                                  "Question: Ice?\nAnswer:");
     free(context);
+    const struct choices_options raw = { .template = CHOICES_RAW,
+                                         .shots = choices.questions,
+                                         .shots_count = 1 };
+    context = context_of(&raw, &choices.questions[1]);
+    assert_string_equal(context, "Ice?water\n\n2 + 2");
+    free(context);
     choices_free(&choices);
 }
 
@@ -220,7 +226,7 @@ static void scores_are_those_computed_by_hand(void **state)
     decoder_t *decoder = hand_made(64, &params);
     assert_int_equal(text_codec_open("here", 256, NULL, &codec), 0);
     double sum;
-    assert_int_equal(score_choice(decoder, codec, "Answer:", "ab", NULL, &sum), 0);
+    assert_int_equal(score_choice(decoder, codec, "Answer:", " ", "ab", NULL, &sum), 0);
     assert_true(fabs(sum - (log(0.9) - 2 * log(2550))) < 1e-5); // " ", "a", "b"
 
     const struct {
@@ -246,6 +252,25 @@ static void scores_are_those_computed_by_hand(void **state)
                          result.right_normalized);
         }
     }
+    // Of the context's end, what Python's rstrip takes away is scored with the continuation
+    static const struct {
+        const char *context, *delimiter, *choice;
+        double sum;
+    } splits[] = {
+        { "Answer:", "", "ab", -0.105361 - 7.843849 },
+        { "Answer: ", "", "a", -7.949210 },
+        { "Answer:a\n \x1f", "", "a", -23.636907 },
+        { "Answer\xe2\x80\x83", "", "a", -23.636907 },
+        { "Answer\xe2\x80\x8b", "", "a", -0.105361 },
+    };
+    for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
+        assert_int_equal(score_choice(decoder, codec, splits[i].context, splits[i].delimiter,
+                                      splits[i].choice, NULL, &sum),
+                         0);
+        if (!(fabs(sum - splits[i].sum) < 1e-5)) fail_msg("split %zu: %g", i, sum);
+    }
+    assert_int_equal(characters(" ab"), 2);
+    assert_int_equal(characters("  ab"), 3);
     assert_true(fabs(choices_stderr(3, 10) - sqrt(0.3 * 0.7 / 9)) < 1e-12);
 
     struct choices choices = read_text(GOOD ASK("[\"a\", \"123456\"]", "0"));
@@ -283,7 +308,7 @@ static void long_choices_are_scored_in_blocks(void **state)
         }
         choice[lengths[k]] = 0;
         for (int again = 0; again < 2; again++) { // The context is held the second time
-            assert_int_equal(score_choice(decoder, codec, "Answer:", choice, NULL, &sum), 0);
+            assert_int_equal(score_choice(decoder, codec, "Answer:", " ", choice, NULL, &sum), 0);
             if (!(fabs(sum - wanted) < 1e-6 * fabs(wanted)))
                 fail_msg("%zu: %g, not %g", lengths[k], sum, wanted);
         }

@@ -88,6 +88,7 @@ static const struct {
 } psyche[] = {
     { "llama2-20m-dolma-noverify-first-checkpointer", 0, 1, { NULL } },
     { "llama2-20m-dolma-noverify-no-checkpointer", 0, 1, { NULL } },
+    { "older-keys", 0, 7, { NULL } },
     { "kill-test-short-epoch-checkpoint", 0, 1, { NULL } },
     { "kill-test-newer", 0, 2, { NULL } },
     { "llama2-20m-dolma-verify-first-checkpointer", 1, 1, { "config.cooldown_time" } },

@@ -154,6 +154,35 @@ static int read_with(const char *fields, struct why *why, struct model_shape *re
     return model_shape_from_config_json(text, strlen(text), why, ret_shape);
 }
 
+// A run's sequences are shorter than what a model for long texts allows.
+static void more_positions_than_a_run_has_are_read(void **state)
+{
+    static const char format[] =
+        "{\"model_type\": \"llama\", \"vocab_size\": 256, \"hidden_size\": 48, "
+        "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 100, "
+        "\"max_position_embeddings\": %u}";
+    static const struct {
+        uint32_t positions, computed;
+        int fault;
+    } cases[] = { { 131072, 131072, 0 },
+                  { 1048576, 131072, 0 },
+                  { MODEL_POSITIONS_MAX, 131072, 0 },
+                  { MODEL_POSITIONS_MAX + 1, 0, FAULT_RANGE },
+                  { 0, 0, FAULT_RANGE } };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[400];
+        struct model_shape shape;
+        struct why why = { 0 };
+        snprintf(text, sizeof text, format, cases[i].positions);
+        const int rc = model_shape_from_config_json(text, strlen(text), &why, &shape);
+        if (rc != cases[i].fault) fail_msg("%u positions: %s", cases[i].positions, why.text);
+        if (rc < 0) continue;
+        assert_int_equal(shape.seq_len_max, cases[i].positions);
+        assert_int_equal(model_seq_len(&shape), cases[i].computed);
+    }
+}
+
 static void what_is_absent_has_hugging_faces_default(void **state)
 {
     (void)state;
@@ -434,7 +463,7 @@ static void what_is_no_config_is_refused(void **state)
 
 TESTS(TEST(a_config_of_hugging_face_is_read),
       TEST(published_models_have_their_number_of_parameters), TEST(what_is_written_is_read_back),
-      TEST(what_is_absent_has_hugging_faces_default),
+      TEST(more_positions_than_a_run_has_are_read), TEST(what_is_absent_has_hugging_faces_default),
       TEST(what_we_do_not_compute_is_refused_by_name), TEST(rotations_are_read_in_both_spellings),
       TEST(other_rotations_are_refused_by_name), TEST(mistral_is_read_if_its_window_cuts_nothing),
       TEST(only_the_dtype_changes), TEST(changed_bytes_are_refused_or_understood),

@@ -79,10 +79,11 @@ static void check_case(const tokenizer_t *tokenizer, const json_t *one)
 static void test_ids_are_those_of_hugging_face(void **state)
 {
     (void)state;
-    static const char *const names[] = { "gpt2.json", "llama3.json", "smollm.json" };
+    static const char *const names[] = { "gpt2.json", "llama3.json", "smollm.json", "neox.json",
+                                         "qwen2.json" };
     json_t *cases = json_load_file(GOLDEN "cases.json", JSON_ALLOW_NUL, NULL);
-    assert_true(json_array_size(cases) > 100);
-    for (size_t n = 0; n < 3; n++) {
+    assert_true(json_array_size(cases) > 250);
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         char path[100];
         snprintf(path, sizeof path, GOLDEN "%s", names[n]);
         tokenizer_t *tokenizer = load(path);
@@ -129,7 +130,7 @@ static size_t random_text(uint8_t *text, size_t count_max)
 {
     static const char *const parts[] = { " the", "\n",   "License", "'ll", "<|begin|>", "<|end|>",
                                          "é",    "世界", "😀",       " ",   "  ",        "123",
-                                         "\r\n", "\t",   "!?",      ".\n" };
+                                         "\r\n", "\t",   "!?",      ".\n", "a\u0301",   "\u0323" };
     size_t count = 0;
     while (count + 16 < count_max) {
         const char *part = parts[random_below(sizeof parts / sizeof *parts)];
@@ -238,8 +239,9 @@ static void test_a_byte_without_a_token(void **state)
 static void test_cuts_change_nothing(void **state)
 {
     (void)state;
-    static const char *const paths[] = { "bytes", GOLDEN "llama3.json", GOLDEN "smollm.json" };
-    for (size_t p = 0; p < 3; p++) {
+    static const char *const paths[] = { "bytes", GOLDEN "llama3.json", GOLDEN "smollm.json",
+                                         GOLDEN "neox.json", GOLDEN "qwen2.json" };
+    for (size_t p = 0; p < sizeof paths / sizeof *paths; p++) {
         tokenizer_t *tokenizer = load(paths[p]);
         encoder_t *encoder = encoder_new(tokenizer);
         size_t cuts = 0;
@@ -287,6 +289,7 @@ static void assert_same_tokenizer(const tokenizer_t *a, const tokenizer_t *b)
         assert_memory_equal(pairs[0], pairs[1], sizeof pairs[0]);
     }
     assert_memory_equal(bpe_options_of(a->bpe), bpe_options_of(b->bpe), sizeof(struct bpe_options));
+    assert_int_equal(a->nfc, b->nfc);
     assert_memory_equal(&a->pretokenizer, &b->pretokenizer, sizeof a->pretokenizer);
     assert_int_equal(a->plain.count, b->plain.count);
     assert_int_equal(a->normalized.count, b->normalized.count);
@@ -298,8 +301,8 @@ static void test_written_is_read(void **state)
 {
     (void)state;
     static const char *const paths[] = { "bytes", GOLDEN "gpt2.json", GOLDEN "llama3.json",
-                                         GOLDEN "smollm.json" };
-    for (size_t p = 0; p < 4; p++) {
+                                         GOLDEN "smollm.json", GOLDEN "neox.json" };
+    for (size_t p = 0; p < sizeof paths / sizeof *paths; p++) {
         const struct tokenizer_config config = { .seq_len = 512, .end_token = "<|end|>" };
         tokenizer_t *tokenizer = load(paths[p]);
         assert_int_equal(tokenizer_write(tokenizer, folder, &config, &why), 0);
@@ -356,7 +359,14 @@ static const struct {
     { WITH("\"version\":\"2.0\""), "'version' is not \"1.0\"" },
     { WITH("\"truncation\":{\"max_length\":5}"), "'truncation' is not null" },
     { WITH("\"padding\":{}"), "'padding' is not null" },
-    { WITH("\"normalizer\":{\"type\":\"NFC\"}"), "'normalizer' is not null" },
+    { WITH("\"normalizer\":{\"type\":\"NFKC\"}"), "normalizer: type 'NFKC', known are NFC" },
+    { WITH("\"normalizer\":{\"type\":\"NFC\",\"x\":1}"), "normalizer: the key 'x'" },
+    { WITH("\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},"
+           "{\"type\":\"Lowercase\"}]}"),
+      "type 'Lowercase'" },
+    { WITH("\"normalizer\":{\"type\":\"NFC\"},\"added_tokens\":[{\"id\":3,\"content\":"
+           "\"e\\u0301\"}]"),
+      "added_tokens[0]: its content is not in NFC" },
     { WITH("\"frobnicate\":1"), "the key 'frobnicate'" },
     { "{" MODEL(",\"dropout\":0.1") ENDS, "model: 'dropout'" },
     { "{" MODEL(",\"byte_fallback\":true") ENDS, "model: 'byte_fallback'" },
@@ -413,6 +423,19 @@ static void test_refusals(void **state)
             fail_msg("%s: %d, \"%s\" lacks \"%s\"", refused[i].json, rc, why.text, refused[i].says);
         assert_null(tokenizer);
         assert_non_null(strstr(why.text, "it"));
+    }
+    static const char *const normalizers[] = {
+        "null", "{\"type\":\"Sequence\",\"normalizers\":[]}", "{\"type\":\"NFC\"}",
+        "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},{\"type\":\"NFC\"}]}"
+    };
+    for (size_t i = 0; i < sizeof normalizers / sizeof *normalizers; i++) {
+        char json[600];
+        tokenizer_t *tokenizer = NULL;
+        snprintf(json, sizeof json, "{\"normalizer\":%s," MODEL("") "%s", normalizers[i], ENDS);
+        if (tokenizer_read("it", json, strlen(json), &why, &tokenizer) < 0)
+            fail_msg("%s", why.text);
+        assert_int_equal(tokenizer->nfc, i >= 2);
+        tokenizer_destroy(&tokenizer);
     }
     static const char good[] = WITH("\"version\":\"1.0\"");
     tokenizer_t *tokenizer = NULL;

@@ -251,7 +251,7 @@ static int count_tokens(struct init *self, struct why *why)
 
 static int choose(struct init *self, struct why *why)
 {
-    const uint64_t longest = self->shape.seq_len_max;
+    const uint64_t longest = model_seq_len(&self->shape);
     if (self->seq_len == 0) self->seq_len = longest < 512 ? longest : 512;
     if (self->seq_len > longest)
         return why_set(why, FAULT_USAGE, "--seq-len %" PRIu64 ": the model takes at most %" PRIu64,

@@ -3,6 +3,7 @@
 
 #include "actors/shoal/model/choices.h"
 #include "common/kernel/elementary.h"
+#include "common/text/unicode.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,10 +14,12 @@ enum { BLOCK = 64 }; // Positions whose logits are held at a time
 
 // ---- text ---------------------------------------------------------------------------------------
 
-static void put_question(FILE *out, const struct choices_question *question)
-{
-    fprintf(out, "Question: %s\nAnswer:", question->question);
-}
+// What stands before and behind a question, and before a choice.
+static const struct template { const char *before, *behind, *delimiter; }
+templates[] = {
+    [CHOICES_QUESTION] = { "Question: ", "\nAnswer:", " " },
+    [CHOICES_RAW] = { "", "", "" },
+};
 
 static char *context_of(const struct choices_options *options,
                         const struct choices_question *question)
@@ -25,21 +28,36 @@ static char *context_of(const struct choices_options *options,
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return NULL;
+    const struct template *template = &templates[options->template];
     for (size_t i = 0; i < options->shots_count; i++) {
         const struct choices_question *shot = &options->shots[i];
-        put_question(out, shot);
-        fprintf(out, " %s\n\n", shot->choices[shot->answer]);
+        fprintf(out, "%s%s%s%s%s\n\n", template->before, shot->question, template->behind,
+                template->delimiter, shot->choices[shot->answer]);
     }
-    put_question(out, question);
+    fprintf(out, "%s%s%s", template->before, question->question, template->behind);
     if (fclose(out) == 0) return text;
     free(text);
     return NULL;
 }
 
-// Code points, as Python counts; a stray byte counts as one.
+// The bytes of a context without the white space at its end, which Python's rstrip takes away: the
+// property White_Space and four control characters.
+static size_t context_end(const char *context)
+{
+    size_t end = 0;
+    for (size_t at = 0, bytes = strlen(context), length; at < bytes; at += length) {
+        const uint32_t c = unicode_next((const uint8_t *)context + at, bytes - at, &length);
+        if (unicode_class_of(c) != UNICODE_SPACE && (c < 0x1c || c > 0x1f)) end = at + length;
+    }
+    return end;
+}
+
+// Code points, as Python counts; a stray byte counts as one. One space in front is left out: it
+// stands between the question and the choice.
 static size_t characters(const char *text)
 {
     size_t count = 0;
+    if (text[0] == ' ') text++;
     for (; *text; text++) count += ((unsigned char)*text & 0xc0) != 0x80;
     return count ? count : 1;
 }
@@ -86,18 +104,18 @@ static int score_tokens(decoder_t *decoder, const uint32_t *tokens, size_t count
     return rc;
 }
 
-// The tokens of the continuation are those by which the whole text has more than the context alone:
-// so does the harness.
+// The tokens of the continuation are those by which the whole text has more than the context alone,
+// the white space at its end apart: so does the harness.
 static int score_choice(decoder_t *decoder, const text_codec_t *codec, const char *context,
-                        const char *choice, struct why *why, double *ret_sum)
+                        const char *delimiter, const char *choice, struct why *why, double *ret_sum)
 {
-    const size_t bytes = strlen(context) + 1 + strlen(choice);
+    const size_t bytes = strlen(context) + strlen(delimiter) + strlen(choice);
     uint32_t *before = NULL, *whole = NULL;
     size_t before_count = 0, whole_count = 0;
     char *text = malloc(bytes + 1);
     if (!text) return why_set(why, FAULT_MEMORY, "a text of %zu bytes", bytes);
-    snprintf(text, bytes + 1, "%s %s", context, choice);
-    int rc = text_codec_encode(codec, context, strlen(context), why, &before, &before_count);
+    snprintf(text, bytes + 1, "%s%s%s", context, delimiter, choice);
+    int rc = text_codec_encode(codec, context, context_end(context), why, &before, &before_count);
     if (rc == 0) rc = text_codec_encode(codec, text, bytes, why, &whole, &whole_count);
     if (rc == 0)
         rc =
@@ -121,7 +139,8 @@ static int ask(decoder_t *decoder, const text_codec_t *codec,
     if (!context) return why_set(why, FAULT_MEMORY, "a context");
     int rc = 0;
     for (uint32_t i = 0; i < question->count && rc == 0; i++) {
-        rc = score_choice(decoder, codec, context, question->choices[i], why, &sum);
+        rc = score_choice(decoder, codec, context, templates[options->template].delimiter,
+                          question->choices[i], why, &sum);
         if (rc < 0)
             why_wrap(why, rc, "%.150s:%" PRIu64 ": choice %u", options->path, question->line, i);
         const double normalized = sum / (double)characters(question->choices[i]);

@@ -4,12 +4,21 @@
 //     {"question": "What is ice?", "choices": ["fire", "frozen water"], "answer": 1}
 //     {"question": "2 + 2 =", "choices": ["3", "4", "5"], "answer": "B"}
 //
-// Asked as lm-evaluation-harness asks ARC: the context is "Question: What is ice?\nAnswer:", after
-// shots with their answers, blank lines between; each choice, after a space, is a continuation of
-// it, and is scored by the sum of the log-probabilities of its tokens. The model's answer is
+// A question is put into a context by a template, and each choice is a continuation of it:
+//
+//     question    context "Question: What is ice?\nAnswer:", continuation " frozen water": as
+//                 lm-evaluation-harness asks ARC
+//     raw         context and continuation are the question and the choice as they stand in the
+//                 file, so that any task of the harness can be asked in the harness's words
+//
+// Shots, questions with their answers, go before the context, a blank line after each. White space
+// at the end of a context is counted with the continuation, as the harness does. A continuation is
+// scored by the sum of the log-probabilities of its tokens. The model's answer is
 //
 //     acc         the choice of the highest sum
-//     acc_norm    the choice of the highest sum per character (Unicode code point) of the choice
+//     acc_norm    the choice of the highest sum per character (Unicode code point) of the choice;
+//                 a space that a raw choice begins with is not counted: in the harness it belongs
+//                 to no choice
 //
 // On a tie it is the first choice. A context longer than the model's window loses its beginning.
 
@@ -40,7 +49,10 @@ struct choices {
 int choices_read(const char *path, struct why *why, struct choices *ret_choices);
 void choices_free(struct choices *self);
 
+enum choices_template { CHOICES_QUESTION, CHOICES_RAW, CHOICES_TEMPLATES };
+
 struct choices_options {
+    enum choices_template template;
     const char *path;                     // Of the questions, to say where a fault is; borrowed
     const struct choices_question *shots; // The same ones before every question; borrowed
     size_t shots_count;

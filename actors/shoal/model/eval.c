@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 struct eval {
-    const char *model, *data, *choices, *shots_file;
+    const char *model, *data, *choices, *template, *shots_file;
     uint64_t seq_len, threads, token_bytes; // seq_len 0: the model's longest
     uint64_t shots, limit;                  // Of questions; COMMAND_NOT_GIVEN
     bool json;
@@ -51,7 +51,7 @@ static int measure_heldout(struct eval *self, struct why *why)
     struct evaluate_options options = {
         .data = self->data,
         .codec = self->codec,
-        .seq_len = self->seq_len ? (uint32_t)self->seq_len : self->folder.shape.seq_len_max,
+        .seq_len = self->seq_len ? (uint32_t)self->seq_len : model_seq_len(&self->folder.shape),
         .token_bytes = (uint32_t)self->token_bytes,
         .threads = (uint32_t)self->threads,
     };
@@ -78,6 +78,7 @@ static void add_choices(struct eval *self, const struct choices_result *result)
     const double acc = (double)right / (double)all, acc_norm = (double)normalized / (double)all;
     const double err = choices_stderr(right, all), err_norm = choices_stderr(normalized, all);
     json_object_set_new(self->report, "questions", json_integer((json_int_t)all));
+    json_object_set_new(self->report, "template", json_string(self->template));
     json_object_set_new(self->report, "shots", json_integer((json_int_t)self->shots));
     json_object_set_new(self->report, "acc", json_real(acc));
     json_object_set_new(self->report, "acc_stderr", json_real(err));
@@ -89,6 +90,16 @@ static void add_choices(struct eval *self, const struct choices_result *result)
            acc, err, right, all, self->shots, acc_norm, err_norm);
 }
 
+static const char *const templates[CHOICES_TEMPLATES] = { "question", "raw" };
+
+// CHOICES_TEMPLATES if there is none of that name.
+static enum choices_template template_of(const char *name)
+{
+    unsigned i = 0;
+    while (i < CHOICES_TEMPLATES && strcmp(templates[i], name) != 0) i++;
+    return (enum choices_template)i;
+}
+
 static int ask(struct eval *self, const struct choices *asked, const struct choices *shots,
                struct why *why)
 {
@@ -98,14 +109,15 @@ static int ask(struct eval *self, const struct choices *asked, const struct choi
         return why_set(why, FAULT_RANGE, "--shots %" PRIu64 ": %s has %zu questions", self->shots,
                        self->shots_file ? self->shots_file : self->choices, shots->count);
     const size_t left = asked->count - first, limit = (size_t)self->limit;
-    const struct choices_options options = { .path = self->choices,
+    const struct choices_options options = { .template = template_of(self->template),
+                                             .path = self->choices,
                                              .shots = shots->questions,
                                              .shots_count = (size_t)self->shots,
                                              .asked = say_asked };
     struct choices_result result;
     decoder_t *decoder = NULL;
     const uint32_t window =
-        self->seq_len ? (uint32_t)self->seq_len : self->folder.shape.seq_len_max;
+        self->seq_len ? (uint32_t)self->seq_len : model_seq_len(&self->folder.shape);
     int rc =
         decoder_new(&self->folder.shape, self->folder.params, window, self->pool, why, &decoder);
     if (rc == 0)
@@ -175,6 +187,9 @@ static const struct flag flags[] = {
          "Bytes of a token of --data: 2 or 4 (its manifest's)", .group = 1),
     FLAG("choices", 0, "FILE", TO_TEXT(struct eval, choices),
          "Lines of {\"question\", \"choices\": [...], \"answer\": 0 or \"A\"}", .group = 2),
+    FLAG("template", 0, "NAME", TO_TEXT(struct eval, template),
+         "Ask \"Question: ...\" and \"Answer:\" (question), or the file's words verbatim (raw)",
+         .group = 2),
     FLAG("shots", 0, "N", TO_NUMBER(struct eval, shots, 0, CHOICES_SHOTS_MAX),
          "Answered questions before each: the first N, not asked (0)", .group = 2),
     FLAG("shots-file", 0, "FILE", TO_TEXT(struct eval, shots_file), "Take them from this file",
@@ -195,8 +210,12 @@ static int check(const void *line, struct why *why)
     const bool has_shots = self->shots != COMMAND_NOT_GIVEN;
     if (!self->data && !self->choices)
         return why_set(why, FAULT_USAGE, "--data DIR or --choices FILE is needed");
-    if (!self->choices && (has_shots || self->shots_file || self->limit != COMMAND_NOT_GIVEN))
-        return why_set(why, FAULT_USAGE, "--shots, --shots-file and --limit belong to --choices");
+    if (!self->choices &&
+        (has_shots || self->shots_file || self->template || self->limit != COMMAND_NOT_GIVEN))
+        return why_set(why, FAULT_USAGE,
+                       "--template, --shots, --shots-file and --limit belong to --choices");
+    if (self->template && template_of(self->template) == CHOICES_TEMPLATES)
+        return why_set(why, FAULT_USAGE, "--template %.40s: question or raw", self->template);
     if (self->shots_file && !has_shots)
         return why_set(why, FAULT_USAGE, "--shots-file without --shots N");
     return 0;
@@ -220,6 +239,7 @@ int shoal_eval(int argc, char **argv)
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
     if (self.shots == COMMAND_NOT_GIVEN) self.shots = 0;
+    if (!self.template) self.template = templates[CHOICES_QUESTION];
     if (rc == 0) rc = run(&self, &why);
     return fault_exit(rc, &why);
 }

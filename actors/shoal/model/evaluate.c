@@ -87,9 +87,9 @@ int evaluate_heldout(const struct model_folder *folder, const struct evaluate_op
                                       .vocab_size = folder->shape.vocab };
     provider_t *provider = NULL;
     model_t *model = NULL;
-    if (options->seq_len < 1 || options->seq_len > folder->shape.seq_len_max)
+    if (options->seq_len < 1 || options->seq_len > model_seq_len(&folder->shape))
         return why_set(why, FAULT_RANGE, "a window of %u tokens, the model allows 1..%u",
-                       options->seq_len, folder->shape.seq_len_max);
+                       options->seq_len, model_seq_len(&folder->shape));
     // Without a gradient no activations need be kept
     const struct model_options of_model = { .batch_max = batch_of(options),
                                             .seq_max = options->seq_len,
@@ -121,7 +121,7 @@ static void make_printable(char *text, size_t count)
 int evaluate_decoder(const struct model_folder *model, uint64_t tokens, pool_t *pool,
                      struct why *why, decoder_t **ret_decoder)
 {
-    const uint32_t most = model->shape.seq_len_max;
+    const uint32_t most = model_seq_len(&model->shape);
     return decoder_new(&model->shape, model->params, tokens < most ? (uint32_t)tokens : most, pool,
                        why, ret_decoder);
 }

@@ -69,10 +69,10 @@ static int change_config(const struct train_flags *flags, struct run_config *con
 static int check_settings(const struct train_settings *self, struct why *why)
 {
     const struct run_config *config = &self->config;
-    if (config->max_seq_len > self->shape.seq_len_max)
+    if (config->max_seq_len > model_seq_len(&self->shape))
         return why_set(why, FAULT_RANGE,
                        "max_seq_len = %" PRIu64 ", the model's config.json allows 1..%u",
-                       config->max_seq_len, self->shape.seq_len_max);
+                       config->max_seq_len, model_seq_len(&self->shape));
     if (self->total_steps > CHECKPOINT_STEP_MAX)
         return why_set(why, FAULT_RANGE, "total_steps = %" PRIu64 ", a checkpoint counts to %d",
                        self->total_steps, CHECKPOINT_STEP_MAX);

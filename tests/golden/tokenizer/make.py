@@ -3,6 +3,8 @@
 #   gpt2.json      ByteLevel with add_prefix_space; added tokens of all kinds; merges as "a b"
 #   llama3.json    Split by Llama 3's pattern, ignore_merges, a template
 #   smollm.json    Digits; four bytes that are no tokens, unk_token, fuse_unk
+#   neox.json      GPT-NeoX's and OLMo's parts: NFC, ByteLevel, added tokens of spaces
+#   qwen2.json     Qwen2.5's: NFC in a Sequence, Split by Llama 3's pattern with single digits
 #   cases.json     texts with the ids that each of them gives, and the words, in bytes, that the
 #                  pre-tokenizer alone cuts the whole text into
 #
@@ -13,6 +15,8 @@ import pathlib
 from tokenizers import AddedToken, Regex, Tokenizer
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
+from tokenizers.normalizers import NFC
+from tokenizers.normalizers import Sequence as Normalizers
 from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
 from tokenizers.processors import ByteLevel as ByteLevelProcessor
 from tokenizers.processors import Sequence as Processors
@@ -84,6 +88,24 @@ def make_smollm():
         model["vocab"] = {t: i for t, i in model["vocab"].items() if not set("qz") & set(t)}
     return write("smollm.json", changed(tokenizer, lose_bytes))
 
+def make_neox():
+    tokenizer = train(ByteLevel(add_prefix_space=True), ["<|endoftext|>", "<|padding|>"])
+    tokenizer.normalizer = NFC()
+    tokenizer.post_processor = ByteLevelProcessor(trim_offsets=True)
+    tokenizer.add_tokens([AddedToken(" " * n, normalized=True) for n in range(24, 1, -1)])
+    tokenizer.add_tokens([AddedToken("caf\u00e9", normalized=True),
+                          AddedToken("e\u0301t", normalized=False)])
+    return write("neox.json", changed(tokenizer, lambda whole: None))
+
+def make_qwen2():
+    tokenizer = train(Sequence([Split(Regex(llama3.replace("{1,3}", "")), "isolated"),
+                                ByteLevel(add_prefix_space=False, use_regex=False)]), [])
+    tokenizer.normalizer = Normalizers([NFC()])
+    tokenizer.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
+    tokenizer.post_processor = ByteLevelProcessor(add_prefix_space=False, trim_offsets=False,
+                                                  use_regex=False)
+    return write("qwen2.json", changed(tokenizer, lambda whole: None))
+
 texts = [
     "", " ", "  ", "\n", "\n\n", "\t", "a", " a", "a ", "Licensed under the Apache License, Version 2.0",
     "I'm you're he'll SHE'LL we'd I'D they've it's 's 'S '\u017f don't '", "a'sb 'tis 'RE'Ve''ll",
@@ -101,11 +123,17 @@ texts = [
     "<right>   xy<left>", "<right>  <left> <both>  x", "abcde abc abcd bcde bcd abbcdabcd", " x xx  x",
     "caf\u00e9\U0001f600 caf\u00e9 \U0001f600", "quiz qqzz zebra q", "liability warranties contributors",
     "abcabcd abcab abcabcabc", " the the theorem", "a'\u017fb'\u017f", "a\v \f\v b", "\v\f\v\v\f x", "a \f b\f\v c",
+    "cafe\u0301 caf\u00e9 cafe\u0301t e\u0301te\u0301 <|endoftext|>e\u0301<|endoftext|>\u0301", "e\u0301",
+    "a\u0301\u0323 a\u0323\u0301 \u1ea5\u0323 q\u0307\u0323 \u1e0b\u0323 \u0344 \u212b \u2126 \u0958 \ufb2c \uf900\ufa10",
+    "\u1112\u1161\u11ab\u1100\u1173\u11af \uac00\u11a8 \uac01\u11a8 \u1100\uac00 \u0dd9\u0dcf\u0dca",
+    "\U00011935\U00011930 \U000105d2\u0307 \U0001e2ae\u0301\u0323 \U0001d15f\U0001d165 =\u0338 \u2add\u0338",
+    "x\u0897\u0323 x\u1aca\u0323 \U00011de0\U00016ff4 1\U00011de5a \U00016121\U0001611e",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", text[:3000],
 ]
 cases = []
 for name, tokenizer in [("gpt2.json", make_gpt2()), ("llama3.json", make_llama3()),
-                        ("smollm.json", make_smollm())]:
+                        ("smollm.json", make_smollm()),
+                        ("neox.json", make_neox()), ("qwen2.json", make_qwen2())]:
     for case in texts:
         ids = tokenizer.encode(case, add_special_tokens=False).ids
         words = [len(word) for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(case)]
