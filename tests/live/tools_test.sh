@@ -135,6 +135,20 @@ says 64 "--keep-steps is Psyche's and not supported: shoal-checkpointer" shoal-t
 says 0 "-i --identity-secret-key-path" cat letters
 says 1 "" grep . <(cut -d' ' -f1 letters | uniq -d)
 
+# ---- pictures -------------------------------------------------------------------------------------
+
+printf 'step,loss,learning_rate,heldout_loss\n1,5.5,1e-3,\n2,5.25,2e-3,5.125\n3,5' >slow.csv
+printf '{"step":1,"loss":5.5}\n' >fast.jsonl
+says 0 $'slow.csv: steps 1 to 2, loss 5.2500, held out 5.1250\nslow.svg' shoal plot slow.csv
+says 0 "<title>slow.csv</title>" cat slow.svg
+says 0 "fast.jsonl: steps 1 to 1, loss 5.5000" shoal plot slow.csv ./fast.jsonl --out both.svg --title '<1 & 2>'
+says 0 $'<title>&lt;1 &amp; 2&gt;</title>\n>fast.jsonl<' cat both.svg
+says 64 "a log of shoal train is needed" shoal plot
+says 64 "that is the log itself" shoal plot slow.csv --out slow.csv
+says 65 "both.svg:1: neither names of columns" shoal plot both.svg --out other.svg
+says 66 "none.csv: No such file" shoal plot none.csv
+says 66 "--out none/a.svg" shoal plot slow.csv --out none/a.svg
+
 # ---- tickets --------------------------------------------------------------------------------------
 
 says 0 '"run":"demo"' shoal invite -i broker.key --ticket ticket --json
