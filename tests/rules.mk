@@ -101,9 +101,9 @@ honest-audits: $(B)/numeric/honest_audits       ## Recompute N=10000 honest resu
 convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and AdamW, see what limits it; 20 minutes (QUICK=1: one)
 	@tests/numeric/convergence.py $(B) $(if $(QUICK),--quick)
 
-# torch and transformers, in a folder beside the build: only the tests that compare with them need them.
-peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers' 2>/dev/null || \
-    { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers; }
+# torch, transformers and tensorboard, in a folder beside the build: only the tests that compare with them need them.
+peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers, tensorboard' 2>/dev/null || \
+    { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers tensorboard; }
 
 fuzz: deps-test fuzz-build                          ## Fuzz every decoder and core, TIME=60 s each, JOBS=1, T=wire for one; resumes
 	@tests/fuzz/run.sh $(B)/fuzz $(or $(TIME),60) $(or $(JOBS),1) $(T)

@@ -143,7 +143,11 @@ says 0 $'slow.csv: steps 1 to 2, loss 5.2500, held out 5.1250\nslow.svg' shoal p
 says 0 "<title>slow.csv</title>" cat slow.svg
 says 0 "fast.jsonl: steps 1 to 1, loss 5.5000" shoal plot slow.csv ./fast.jsonl --out both.svg --title '<1 & 2>'
 says 0 $'<title>&lt;1 &amp; 2&gt;</title>\n>fast.jsonl<' cat both.svg
-says 64 "a log of shoal train is needed" shoal plot
+says 64 "a log of shoal train is needed, or --run DIR" shoal plot
+says 66 "--run .: there is no run.csv in it: the coordinator writes one with --log DIR" shoal plot --run .
+mkdir -p theirs/run/metrics && printf 'step,loss,unix_ms\n1,5.5,1\n2,5,9\n' >theirs/run/metrics/run.csv
+says 0 $'run/metrics/run.csv: steps 1 to 2, loss 5.0000\nslow.csv: steps 1 to 2\nrun/metrics/run.svg' \
+    shoal plot --run theirs slow.csv
 says 64 "that is the log itself" shoal plot slow.csv --out slow.csv
 says 65 "both.svg:1: neither names of columns" shoal plot both.svg --out other.svg
 says 66 "none.csv: No such file" shoal plot none.csv

@@ -1,6 +1,6 @@
 #pragma once
 // curves -- the numbers of a log, step by step: what `shoal train --log` writes, as CSV or as JSON
-// lines.
+// lines, and run.csv of a coordinator (actors/coordinator/log_shell.h).
 //
 //     step,tokens,batch,loss,learning_rate,gradient_norm,seconds,tokens_per_s,heldout_loss
 //     {"step":1,"loss":5.12,"learning_rate":0.004,"tokens_per_s":8120,"heldout_loss":null}

@@ -1,4 +1,5 @@
-// plot -- a picture of one or several trainings, from their logs. Reads all logs first, so that a
+// plot -- a picture of one or several trainings, from their logs: of `shoal train`, or of a
+// coordinator, which --run finds in the folder of a run. Reads all logs first, so that a
 // mistake leaves an older picture as it was; then the picture takes its place at once, so that a
 // browser never sees half of it.
 
@@ -13,11 +14,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct plot {
     const char *paths[CHART_LOGS_MAX];
     size_t paths_count;
-    const char *out, *title;
+    const char *run, *out, *title;
+    char run_log[PATH_MAX];
     struct chart_log logs[CHART_LOGS_MAX];
 };
 
@@ -33,6 +36,29 @@ static const char *shown(const char *text)
     json_t *valid = json_string(text);
     json_decref(valid);
     return valid ? text : "(its name is not UTF-8)";
+}
+
+// Puts the run's log before the others. It lies in the folder of --log itself, of `shoal testnet`,
+// or of `shoal up`.
+static int find_run(struct plot *self, struct why *why)
+{
+    static const char *const places[] = { "", "/metrics", "/run/metrics" };
+    if (!self->run && self->paths_count == 0)
+        return why_set(why, FAULT_USAGE, "a log of shoal train is needed, or --run DIR");
+    if (!self->run) return 0;
+    if (self->paths_count == CHART_LOGS_MAX)
+        return why_set(why, FAULT_USAGE, "at most %d logs, that of --run included", CHART_LOGS_MAX);
+    memmove(self->paths + 1, self->paths, self->paths_count * sizeof *self->paths);
+    self->paths[0] = self->run_log;
+    self->paths_count++;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const int count =
+            snprintf(self->run_log, sizeof self->run_log, "%s%s/run.csv", self->run, places[i]);
+        if (count < (int)sizeof self->run_log && access(self->run_log, F_OK) == 0) return 0;
+    }
+    return why_set(why, FAULT_NOT_FOUND,
+                   "--run %s: there is no run.csv in it: the coordinator writes one with --log DIR",
+                   self->run);
 }
 
 static int read_logs(struct plot *self, struct why *why)
@@ -92,7 +118,8 @@ static int run(struct plot *self, struct why *why)
 {
     char path[PATH_MAX], *bytes = NULL;
     size_t count = 0;
-    int rc = choose_out(self, path, why);
+    int rc = find_run(self, why);
+    if (rc == 0) rc = choose_out(self, path, why);
     if (rc == 0) rc = read_logs(self, why);
     FILE *picture = rc == 0 ? open_memstream(&bytes, &count) : NULL;
     if (rc < 0) return rc;
@@ -109,22 +136,26 @@ static int run(struct plot *self, struct why *why)
 }
 
 static const struct flag flags[] = {
+    FLAG("run", 0, "DIR", TO_TEXT(struct plot, run),
+         "A run: its folder, or the one that the coordinator's --log names"),
     FLAG("out", 'o', "FILE", TO_TEXT(struct plot, out),
-         "The picture (beside the first LOG, ending in .svg)"),
+         "The picture (beside the first log, ending in .svg)"),
     FLAG("title", 0, "TEXT", TO_TEXT(struct plot, title), "Stands above it (the log's name)"),
     { 0 },
 };
 
 static const struct command_line line = {
     .flags = flags,
-    .usage = "LOG...",
+    .usage = "[LOG...]",
     .about = "Draws a training as an SVG: loss, held-out loss, learning rate and tokens/s over "
-             "the steps. LOG is what shoal train --log wrote; up to six are drawn in one picture. "
+             "the steps. LOG is what shoal train --log wrote, --run what a coordinator wrote with "
+             "its --log; up to "
+             "six are drawn in one picture. "
              "Of a long training each point is the mean of some steps.\n\n"
              "  shoal plot 4e-3.csv                       (writes 4e-3.svg)\n"
+             "  shoal plot --run their-run                (their-run/run/metrics/run.svg)\n"
              "  shoal plot 1e-3.csv 4e-3.csv --out rates.svg\n",
     .arguments = TO_LIST(struct plot, paths, paths_count, CHART_LOGS_MAX),
-    .none = "a log of shoal train is needed",
 };
 
 int shoal_plot(int argc, char **argv)
