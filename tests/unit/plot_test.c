@@ -110,6 +110,22 @@ static void axes_have_round_numbers(void **state)
     assert_string_equal(tick_text(2e-5, 1e-5, text), "2e-05");
 }
 
+// 1000 tokens in one second, then 1000 in nine: 200 a second, not 555.
+static void tokens_per_s_are_a_mean_over_time(void **state)
+{
+    (void)state;
+    static struct point points[CHART_POINTS_MAX];
+    struct curves curves = { 0 };
+    struct chart chart = { .x = { 0, 1600, 100 } };
+    for (uint64_t step = 1; step <= 1600; step++)
+        add_row(&curves,
+                &(struct curves_row){ .step = step,
+                                      .values = { NAN, NAN, NAN, step % 2 ? 1000 : 1000 / 9.0 } });
+    assert_int_equal(thin_out(&chart, &curves, CURVE_TOKENS, points), CHART_POINTS_MAX);
+    assert_true(fabs(points[1].y - 200) < 1e-6);
+    curves_free(&curves);
+}
+
 static char picture[200 << 10];
 
 static size_t draw(const struct chart_log *logs, size_t count, const char *title)
@@ -195,5 +211,5 @@ static void what_no_log_has_gets_no_panel(void **state)
 
 TESTS_WITH(folder_set_up, folder_tear_down, TEST(csv_and_json_lines_are_the_same),
            TEST(a_resumed_training_counts_once), TEST(what_is_no_log_is_refused),
-           TEST(axes_have_round_numbers), TEST(a_long_training_is_a_small_picture),
-           TEST(what_no_log_has_gets_no_panel))
+           TEST(axes_have_round_numbers), TEST(tokens_per_s_are_a_mean_over_time),
+           TEST(a_long_training_is_a_small_picture), TEST(what_no_log_has_gets_no_panel))

@@ -89,6 +89,9 @@ struct point {
     double x, y;
 };
 
+// The mean of tokens/s is that over time: the steps' seconds are added, not their rates.
+static bool is_rate(enum curve curve) { return curve == CURVE_TOKENS; }
+
 // The means of the values and of their steps in equal intervals of the x axis; at most
 // CHART_POINTS_MAX points. Returns their number.
 static size_t thin_out(const struct chart *self, const struct curves *curves, enum curve curve,
@@ -110,8 +113,10 @@ static size_t thin_out(const struct chart *self, const struct curves *curves, en
         struct point *point = &points[count - 1];
         in_point++;
         point->x += ((double)row->step - point->x) / (double)in_point;
-        point->y += (row->values[curve] - point->y) / (double)in_point;
+        const double value = is_rate(curve) ? 1 / row->values[curve] : row->values[curve];
+        point->y += (value - point->y) / (double)in_point;
     }
+    for (size_t i = 0; i < count && is_rate(curve); i++) points[i].y = 1 / points[i].y;
     return count;
 }
 
