@@ -197,10 +197,26 @@ says 0 "install -y -qq --no-install-recommends liblmdb-dev" cat apt/called
 shoal-broker -i broker.key --server-port $port 2>broker.log &
 until_said broker.log broker.ready
 shoal-coordinator -i coordinator.key --state state.toml --ticket ticket 2>coordinator.log &
+coordinator=$!
 until_said coordinator.log broker.welcome
 says 75 "shoal: not now: the run is not paused; the coordinator refuses: cannot resume" \
     shoal resume --ticket ticket -i coordinator.key
 says 77 "sign with the coordinator's key" shoal resume --ticket ticket -i trainer.key
+
+# ---- a run on the screen --------------------------------------------------------------------------
+
+says 64 "--watch and --ledger" shoal status --ledger coordinator-state --watch
+# On a terminal it is drawn over itself; elsewhere one block follows the other; both end with Ctrl-C.
+watch="timeout --foreground --preserve-status -s INT 3 shoal status --ticket ticket --watch"
+says 0 $'run demo: WaitingForMembers\n; coordinator heard 0.\nwaits: \n\e[7A\r\e[Krun demo: \n  member ' \
+    env TERM=xterm script -qec "$watch" /dev/null
+says 0 "- tokens/s, 0 tokens so far" $watch
+cp "$work/said" blocks
+says 1 "" grep $'\e' blocks
+says 0 '"schema":"shoal.status.1"' $watch --json
+# It does not end when the coordinator does, but says so; at the end, so does its code.
+disown "$coordinator" && kill -9 "$coordinator"
+says 69 "run demo: the coordinator is not connected, last heard" $watch
 
 echo "1..$number"
 exit $failed
