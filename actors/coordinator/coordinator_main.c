@@ -1,8 +1,8 @@
 // shoal-coordinator -- keeps one run. This file has its flags and its start.
 //
 // The start goes in the order in which one thing needs the other: the configuration, the key, the
-// rules, the ledger, the check that the run belongs to this configuration and key, then the shell
-// with the core.
+// rules, the ledger, the check that the run belongs to this configuration and key, the files of
+// --log, then the shell with the core.
 
 #include "actors/coordinator/disk_shell.h"
 #include "actors/coordinator/genesis_shell.h"
@@ -26,6 +26,7 @@ struct keeper {
     char *model; // config.json of the model: the core's rules point into it
     struct run_folder folder;
     struct disk_shell disk;
+    struct log_shell log;
     uint64_t instance; // The number of this process, for the broker
 };
 
@@ -41,7 +42,8 @@ static int open_run(struct keeper *self, struct why *why)
     int rc = genesis_rules(&self->config, self->identity, why, &rules, &self->model);
     if (rc < 0) return rc;
     coordinator_init(self->core, &rules);
-    self->disk = (struct disk_shell){ .core = self->core, .folder = folder };
+    self->disk = (struct disk_shell){ .core = self->core, .folder = folder, .log = &self->log };
+    self->log.core = self->core;
     rc = disk_shell_open(&self->disk, &options, why);
     if (rc == 0) rc = instance_take(folder->path, clock_unix_ms(), why, &self->instance);
     if (rc < 0) return rc;
@@ -77,9 +79,12 @@ static int run(struct keeper *self, struct why *why)
         .incarnation = incarnation,
         .instance = self->instance,
         .disk = disk_shell_port(&self->disk),
+        .after_turn = log_shell_turn,
+        .after_turn_arg = &self->log,
         .verbose = self->command.verbose,
     };
-    int rc = shell_new(&options, why, &self->disk.shell);
+    int rc = log_shell_open(&self->log, incarnation, why);
+    if (rc == 0) rc = shell_new(&options, why, &self->disk.shell);
     if (rc < 0) return rc;
     if (self->config.data_location == CONFIG_DATA_SERVER &&
         hash_is_none(&self->config.dataset_digest))
@@ -106,6 +111,7 @@ static int run(struct keeper *self, struct why *why)
 
 static void close_run(struct keeper *self)
 {
+    log_shell_close(&self->log);
     disk_shell_close(&self->disk);
     identity_destroy(&self->identity);
     free(self->core);
@@ -117,6 +123,8 @@ static void close_run(struct keeper *self)
 static const struct flag flags[] = {
     FLAG("state", 0, "FILE", TO_TEXT(struct keeper, folder.state_path), "The run's state.toml",
          .needed = true),
+    FLAG("log", 0, "DIR", TO_TEXT(struct keeper, log.dir),
+         "Write step, loss, learning rate and tokens/s there, as CSV and for TensorBoard"),
     FLAG("begin-anew", 0, NULL, TO_SWITCH(struct keeper, folder.begin_anew),
          "Give up what members know of other runs or copies"),
     FLAG("server-port", 's', "PORT", TO_TEXT(struct keeper, server_port),

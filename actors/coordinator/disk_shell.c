@@ -44,8 +44,10 @@ static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t coun
     const struct interval steps = self->core->pace->commits(kind, record);
     const uint64_t last = steps.end - 1;
     uint64_t seq;
-    return ledger_append(self->ledger, self->buffer, bytes,
-                         interval_length(steps) > 0 ? &last : NULL, why, &seq);
+    const int rc = ledger_append(self->ledger, self->buffer, bytes,
+                                 interval_length(steps) > 0 ? &last : NULL, why, &seq);
+    if (rc == 0 && self->log) log_shell_hear(self->log, kind, record);
+    return rc;
 }
 
 // Warns before the ledger is full: at 80 percent, then at each further one.

@@ -11,6 +11,7 @@
 
 #include "actors/coordinator/coordinator.h"
 #include "actors/coordinator/folder_shell.h"
+#include "actors/coordinator/log_shell.h"
 #include "common/actor/shell.h"
 #include "common/ledger/ledger.h"
 
@@ -18,6 +19,7 @@ struct disk_shell {
     struct ledger *ledger;
     struct coordinator *core;  // Borrowed: its rules name the run, its run takes the records
     struct run_folder *folder; // Borrowed
+    struct log_shell *log;     // Borrowed: hears of each record; NULL: none
     struct shell *shell;       // Borrowed: set before it runs
     uint8_t *buffer;           // For the record or snapshot that is being written
     struct wire_arena arena;   // For the record that is being read

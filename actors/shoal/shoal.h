@@ -26,6 +26,7 @@ int shoal_join(int argc, char **argv);
 int shoal_manifest(int argc, char **argv);
 int shoal_new_identity(int argc, char **argv);
 int shoal_pause(int argc, char **argv);
+int shoal_plot(int argc, char **argv);
 int shoal_prepare_text(int argc, char **argv);
 int shoal_resume(int argc, char **argv);
 int shoal_sample(int argc, char **argv);

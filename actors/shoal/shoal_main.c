@@ -34,6 +34,7 @@ static const struct {
     { "tokenize", shoal_tokenize, "text, JSONL or folders to token files, by a tokenizer.json" },
     { "manifest", shoal_manifest, "hashes of token files, by which samples are checked" },
     { "train", shoal_train, "one trainer alone: find a learning rate, make a small model" },
+    { "plot", shoal_plot, "a picture of a training: loss, learning rate, tokens/s" },
     { "eval", shoal_eval, "loss of a model on held-out tokens" },
     { "sample", shoal_sample, "text from a model" },
     { "export", shoal_export, "a model for other tools: bf16, f16 or f32, one file or several" },

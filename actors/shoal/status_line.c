@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { TTY_MS = 250, PLAIN_MS = 5000, WIDTH_DEFAULT = 120 };
+enum { TTY_MS = 250, PLAIN_MS = 5000, WIDTH_DEFAULT = 120, HEIGHT_DEFAULT = 24 };
 
 void status_line_init(struct status_line *self, FILE *out)
 {
@@ -25,16 +25,18 @@ bool status_line_due(struct status_line *self, uint64_t now_ms)
     return true;
 }
 
-static int terminal_width(const struct status_line *self)
+static struct winsize terminal_size(const struct status_line *self)
 {
-    struct winsize size;
-    const bool known = ioctl(fileno(self->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 10;
-    return known ? size.ws_col : WIDTH_DEFAULT;
+    struct winsize size = { 0 };
+    ioctl(fileno(self->out), TIOCGWINSZ, &size);
+    if (size.ws_col <= 10) size.ws_col = WIDTH_DEFAULT;
+    if (size.ws_row <= 2) size.ws_row = HEIGHT_DEFAULT;
+    return size;
 }
 
 void status_line_draw(const struct status_line *self, const char *line)
 {
-    if (self->is_tty) fprintf(self->out, "\r\033[K%.*s", terminal_width(self) - 1, line);
+    if (self->is_tty) fprintf(self->out, "\r\033[K%.*s", terminal_size(self).ws_col - 1, line);
     else fprintf(self->out, "%s\n", line);
     fflush(self->out);
 }
@@ -43,4 +45,33 @@ void status_line_clear(const struct status_line *self)
 {
     if (self->is_tty) fputs("\r\033[K", self->out);
     fflush(self->out);
+}
+
+// The bytes of the first `columns` characters of a line.
+static int bytes_of(const char *line, unsigned columns)
+{
+    int bytes = 0;
+    for (; line[bytes] && line[bytes] != '\n'; bytes++)
+        if ((line[bytes] & 0xc0) != 0x80 && columns-- == 0) break;
+    return bytes;
+}
+
+void status_line_draw_block(struct status_line *self, const char *block)
+{
+    const struct winsize size = terminal_size(self);
+    unsigned rows = 0;
+    if (!self->is_tty) {
+        fprintf(self->out, "%s\n", block);
+        fflush(self->out);
+        return;
+    }
+    if (self->rows) fprintf(self->out, "\033[%uA", self->rows); // Up
+    for (const char *line = block; *line && rows + 1 < size.ws_row; rows++) {
+        fprintf(self->out, "\r\033[K%.*s\n", bytes_of(line, size.ws_col - 1u), line);
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    fputs("\033[J", self->out); // Nothing is left below
+    fflush(self->out);
+    self->rows = rows;
 }

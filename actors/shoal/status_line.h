@@ -1,8 +1,10 @@
 #pragma once
-// status_line -- one line about the progress of work: redrawn in place on a terminal, printed again
-// every few seconds elsewhere.
+// status_line -- one line about the progress of work, or a block of lines: redrawn in place on a
+// terminal, printed again every few seconds elsewhere.
 //
 //     if (status_line_due(&line, now_ms)) status_line_draw(&line, "step 7/460");
+//
+// It changes no setting of the terminal, so nothing needs to be restored, however the process ends.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,6 +16,7 @@ struct status_line {
     FILE *out;       // Borrowed
     uint64_t due_ms; // When the line is next drawn; 0: at once
     bool is_tty;     // The line can be redrawn in place
+    unsigned rows;   // Of the block drawn last; the cursor is below it
 };
 
 void status_line_init(struct status_line *self, FILE *out);
@@ -26,3 +29,7 @@ void status_line_draw(const struct status_line *self, const char *line);
 
 // Removes the line from a terminal; the cursor is then at its beginning.
 void status_line_clear(const struct status_line *self);
+
+// Draws lines, each ended by a newline. On a terminal they take the place of the block before, cut
+// to its width and height; elsewhere an empty line follows. UTF-8; a character takes one column.
+void status_line_draw_block(struct status_line *self, const char *block);

@@ -3,9 +3,11 @@
 
 #include "tests/live/testbed.h"
 #include "tests/test.h"
+#include <glob.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { DELAY_MAX_MS = 250, CALLS_MAX = 120 };
 
@@ -40,17 +42,48 @@ static bool is_finished(struct testbed *bed, const void *arg)
     return bed->news.run.phase == PHASE_FINISHED;
 }
 
+// Each life after the first writes the run's numbers: one line of names, then a row for a commit, in
+// their order; those of a turn in which it was killed may be missing. The last life saw the end.
+static void check_log(struct testbed *bed, unsigned lives)
+{
+    static char rows[256 << 10];
+    char path[300];
+    uint64_t step, before = 0;
+    float loss, rate;
+    unsigned count = 0;
+    snprintf(path, sizeof path, "%s/metrics/run.csv", bed->dir);
+    testbed_read_file(path, rows, sizeof rows);
+    char *row = strchr(rows, '\n');
+    assert_int_equal(strncmp(rows, "step,tokens,loss,", 17), 0);
+    for (; row[1]; row = strchr(row + 1, '\n'), count++) {
+        if (sscanf(row, "\n%" SCNu64 ",%*u,%f,%f", &step, &loss, &rate) !=
+            3) // No loss is known yet
+            assert_int_equal(sscanf(row, "\n%" SCNu64 ",%*u,,%f", &step, &rate), 2);
+        assert_true(step > before && rate > 0);
+        before = step;
+    }
+    assert_int_equal(before, bed->options.total_steps);
+    glob_t files;
+    snprintf(path, sizeof path, "%s/metrics/events.out.tfevents.*", bed->dir);
+    assert_int_equal(glob(path, 0, NULL, &files), 0);
+    print_message("%u rows in %zu files\n", count, files.gl_pathc);
+    assert_true(count >= bed->options.total_steps / 4 && files.gl_pathc <= lives);
+    globfree(&files);
+}
+
 static void killed_at_any_instant_it_finishes_the_run(void **state)
 {
+    static const char *const log[] = { "--log=metrics", NULL };
     struct testbed *bed = begin(state, 12);
     uint64_t seed = testbed_seed();
     unsigned killed = 0;
     for (; killed < kills(); killed++) {
         if (testbed_wait(bed, is_finished, NULL, testbed_draw(&seed) % DELAY_MAX_MS)) break;
         testbed_signal(bed, "coordinator", SIGKILL);
-        testbed_start(bed, "coordinator");
+        testbed_start_with(bed, "coordinator", &(struct testbed_launch){ .args = log });
     }
     check_end(bed, killed);
+    check_log(bed, killed);
 }
 
 static bool has_died(struct testbed *bed, const void *arg)

@@ -170,6 +170,24 @@ says 0 "bulk=tcp://198.51.100.4:7001" timeout --preserve-status 2 $far --bind-p2
 says 78 "is 127.0.0.1: --bulk-bind 127.0.0.1" shoal-trainer -i trainer.key --ticket ticket --bulk-bind 0.0.0.0
 says 0 "bulk=tcp://198.51.100.4:7002" timeout --preserve-status 2 shoal join ticket --dir joined --announce 198.51.100.4:7002
 
+# ---- pictures -------------------------------------------------------------------------------------
+
+printf 'step,loss,learning_rate,heldout_loss\n1,5.5,1e-3,\n2,5.25,2e-3,5.125\n3,5' >slow.csv
+printf '{"step":1,"loss":5.5}\n' >fast.jsonl
+says 0 $'slow.csv: steps 1 to 2, loss 5.2500, held out 5.1250\nslow.svg' shoal plot slow.csv
+says 0 "<title>slow.csv</title>" cat slow.svg
+says 0 "fast.jsonl: steps 1 to 1, loss 5.5000" shoal plot slow.csv ./fast.jsonl --out both.svg --title '<1 & 2>'
+says 0 $'<title>&lt;1 &amp; 2&gt;</title>\n>fast.jsonl<' cat both.svg
+says 64 "a log of shoal train is needed, or --run DIR" shoal plot
+says 66 "--run .: there is no run.csv in it: the coordinator writes one with --log DIR" shoal plot --run .
+mkdir -p theirs/run/metrics && printf 'step,loss,unix_ms\n1,5.5,1\n2,5,9\n' >theirs/run/metrics/run.csv
+says 0 $'run/metrics/run.csv: steps 1 to 2, loss 5.0000\nslow.csv: steps 1 to 2\nrun/metrics/run.svg' \
+    shoal plot --run theirs slow.csv
+says 64 "that is the log itself" shoal plot slow.csv --out slow.csv
+says 65 "both.svg:1: neither names of columns" shoal plot both.svg --out other.svg
+says 66 "none.csv: No such file" shoal plot none.csv
+says 66 "--out none/a.svg" shoal plot slow.csv --out none/a.svg
+
 # ---- tickets --------------------------------------------------------------------------------------
 
 says 0 '"run":"demo"' shoal invite -i broker.key --ticket ticket --json
@@ -214,6 +232,7 @@ says 0 "install -y -qq --no-install-recommends liblmdb-dev" cat apt/called
 shoal-broker -i broker.key --server-port $port 2>broker.log &
 until_said broker.log broker.ready
 shoal-coordinator -i coordinator.key --state state.toml --ticket ticket 2>coordinator.log &
+coordinator=$!
 until_said coordinator.log broker.welcome
 says 75 "shoal: not now: the run is not paused; the coordinator refuses: cannot resume" \
     shoal resume --ticket ticket -i coordinator.key
@@ -241,6 +260,21 @@ if unshare --mount sh installed demo none true 2>/dev/null; then
     says 77 "members of the group shoal may read it: sudo, or --ticket TICKET" \
         $machine demo ticket setpriv --reuid 65534 --regid 65534 --clear-groups /run/for-all status
 fi
+
+# ---- a run on the screen --------------------------------------------------------------------------
+
+says 64 "--watch and --ledger" shoal status --ledger coordinator-state --watch
+# On a terminal it is drawn over itself; elsewhere one block follows the other; both end with Ctrl-C.
+watch="timeout --foreground --preserve-status -s INT 3 shoal status --ticket ticket --watch"
+says 0 $'run demo: WaitingForMembers\n; coordinator heard 0.\nwaits: \n\e[7A\r\e[Krun demo: \n  member ' \
+    env TERM=xterm script -qec "$watch" /dev/null
+says 0 "- tokens/s, 0 tokens so far" $watch
+cp "$work/said" blocks
+says 1 "" grep $'\e' blocks
+says 0 '"schema":"shoal.status.1"' $watch --json
+# It does not end when the coordinator does, but says so; at the end, so does its code.
+disown "$coordinator" && kill -9 "$coordinator"
+says 69 "run demo: the coordinator is not connected, last heard" $watch
 
 echo "1..$number"
 exit $failed

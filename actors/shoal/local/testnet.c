@@ -116,6 +116,7 @@ static void add_children(struct testnet *self)
     self->coordinator = &self->fleet.children[self->fleet.count];
     args = add_actor(self, "coordinator", "shoal-coordinator");
     arguments_add(args, "--state=%s", self->state_toml);
+    arguments_add(args, "--log=%s/metrics", self->state_dir);
     self->members_from = self->fleet.count;
     if (self->config.data_location == CONFIG_DATA_SERVER) {
         args = add_member(self, "data-provider", "shoal-data-provider");

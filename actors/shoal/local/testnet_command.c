@@ -90,7 +90,7 @@ static void say_started(const struct session *self, const struct testnet_options
            options->trainers, self->net.ticket.address, self->net.log_dir);
     if (!options->own_keys)
         printf("The keys are small numbers and not secret: not for real runs. ");
-    printf("Watch with: zmq-monitor --ticket %s\n", self->net.ticket_path);
+    printf("Watch with: shoal status --watch --ticket %s\n", self->net.ticket_path);
     if (options->own_keys && options->bind)
         printf("Others join with:\n\n  shoal join %s\n\n", ticket_print(&self->net.ticket, text));
     fflush(stdout);

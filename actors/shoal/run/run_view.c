@@ -58,6 +58,7 @@ static unsigned hear_progress(struct run_view *self, const struct msg *in)
     if (member == NO_MEMBER) return 0;
     struct view_progress *progress = &self->progress[member];
     progress->step = said->step;
+    progress->round = said->round;
     progress->digest = said->digest;
     return VIEW_PROGRESS;
 }

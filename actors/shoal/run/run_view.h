@@ -20,9 +20,9 @@ enum view_heard {
     VIEW_PHASE = 128, // Another phase than before
 };
 
-struct view_progress { // Of one trainer, as it reported it
-    uint64_t step;
-    struct hash digest; // Of the parameters of that step; none: nothing heard
+struct view_progress {    // Of one trainer, as it reported it
+    uint64_t step, round; // round: the newest of which it has a result
+    struct hash digest;   // Of the parameters of that step; none: nothing heard
 };
 
 struct run_view {

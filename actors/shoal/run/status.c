@@ -4,27 +4,33 @@
 // coordinator and each member, and print all of it. A coordinator that is dead or silent is a fault
 // after that: what is printed is then its last word. With --ledger: we read the coordinator's
 // ledger, verify it, and print counts and the verdict; a ledger that does not prove itself is a
-// fault after it is printed.
+// fault after it is printed. With --watch: we stay connected, ask the broker again every second,
+// and draw what watch.h measures until the run is finished or the user ends it.
 
 #include "actors/shoal/run/installed.h"
 #include "actors/shoal/run/ledger_report.h"
 #include "actors/shoal/run/run_view.h"
+#include "actors/shoal/run/watch.h"
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/show.h"
+#include "actors/shoal/status_line.h"
 #include "common/actor/command.h"
 #include "common/actor/tap.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include <inttypes.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 enum {
     ANSWER_MS = 2500,
-    HEARD_MS = 1000, // For the answers about the actors, which the broker gives at once
+    HEARD_MS = 1000, // For the answers about the actors, which the broker gives at once; --watch
+                     // asks again after it
     MEMBERS_SHOWN = 40,
     MEMBERS_ASKED = 200 // The broker takes so many letters of an observer in a burst
 };
@@ -32,6 +38,7 @@ enum {
 struct status {
     struct command command;
     const char *ledger;
+    bool watch;
     struct last_heard coordinator;
     struct last_heard members[MEMBERS_MAX]; // By index in the roster
     bool was_told[MEMBERS_MAX];             // The broker has answered about that member
@@ -232,7 +239,7 @@ static uint32_t note_heard(struct status *self, const struct run_view *view,
 
 // Asks the broker when it last heard the coordinator and the members. An actor without an answer
 // stays as it is: not told.
-static void ask_heard(struct status *self, struct tap *tap, const struct run_view *view)
+static void ask_heard(struct status *self, struct tap *tap, struct run_view *view)
 {
     uint32_t waited = 1;
     struct letter letter;
@@ -246,6 +253,7 @@ static void ask_heard(struct status *self, struct tap *tap, const struct run_vie
         tap_wait(tap, -1, until_ms);
         for (enum tap_result got; waited && (got = tap_take(tap, &letter)) != TAP_NOTHING;)
             if (got == TAP_HEARD) waited -= note_heard(self, view, &letter);
+            else if (got == TAP_FRAME) run_view_hear(view, &letter.msg);
     }
 }
 
@@ -259,14 +267,112 @@ static int judge_coordinator(const struct status *self, struct why *why)
                    show_heard(&self->coordinator, text));
 }
 
+// ---- live, again and again ----------------------------------------------------------------------
+
+// Time goes on for those that do not answer: adds it to when they were last heard.
+static void pass_time(struct status *self, const struct run_view *view, uint64_t ms)
+{
+    if (self->coordinator.ms_ago != NEVER_HEARD) self->coordinator.ms_ago += ms;
+    for (uint32_t i = 0; i < view->roster.count; i++)
+        if (self->members[i].ms_ago != NEVER_HEARD) self->members[i].ms_ago += ms;
+}
+
+static void ask_again(struct tap *tap, const struct run_view *view)
+{
+    uint32_t asked = 0;
+    tap_ask_heard(tap, "coordinator");
+    for (uint32_t i = 0; i < view->roster.count && asked < WATCH_MEMBERS; i++)
+        if (watch_shows(view, i)) tap_ask_heard(tap, view->roster.members[i].name), asked++;
+}
+
+static bool is_utf8(void)
+{
+    const char *locale = command_env("LC_ALL");
+    if (!locale) locale = command_env("LC_CTYPE");
+    if (!locale) locale = command_env("LANG");
+    return locale && (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8"));
+}
+
+static int draw(struct status *self, struct status_line *line, const struct watch *watch,
+                const struct run_view *view, const struct tap *tap, struct why *why)
+{
+    const struct watch_heard heard = { self->was_told_of_coordinator ? &self->coordinator : NULL,
+                                       self->members, self->was_told, tap_silent_ms(tap) };
+    char *block = NULL;
+    size_t bytes;
+    if (self->command.json) return shoal_print_json(view_to_json(self, view), why);
+    FILE *out = open_memstream(&block, &bytes);
+    ensure(out);
+    watch_draw(out, watch, self->command.run_id, view, &heard, clock_ms(), is_utf8());
+    ensure(fclose(out) == 0);
+    status_line_draw_block(line, block);
+    free(block);
+    return ferror(stdout) ? why_set(why, FAULT_IO, "standard output") : 0;
+}
+
+static void hear_more(struct status *self, struct tap *tap, struct run_view *view,
+                      struct watch *watch)
+{
+    struct letter letter;
+    for (enum tap_result got; (got = tap_take(tap, &letter)) != TAP_NOTHING;)
+        if (got == TAP_HEARD) note_heard(self, view, &letter);
+        else if (got == TAP_FRAME)
+            watch_hear(watch, view, run_view_hear(view, &letter.msg), clock_ms());
+}
+
+// SIGINT, SIGTERM and SIGHUP arrive here.
+static int open_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    const int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    ensure(signals >= 0);
+    return signals;
+}
+
+static int watch_live(struct status *self, struct tap *tap, struct run_view *view, struct why *why)
+{
+    struct watch *watch = calloc(1, sizeof *watch);
+    struct status_line line;
+    const int signals = open_signals();
+    uint64_t ask_ms = 0, passed_ms = clock_ms();
+    bool asked_to_stop = false;
+    int rc = 0;
+    ensure(watch);
+    status_line_init(&line, stdout);
+    line.is_tty = line.is_tty && !self->command.json;
+    watch_hear(watch, view, VIEW_RUN, clock_ms());
+    while (rc == 0 && !asked_to_stop && view->now.phase != PHASE_FINISHED) {
+        asked_to_stop = tap_wait(tap, signals, line.due_ms < ask_ms ? line.due_ms : ask_ms);
+        const uint64_t now_ms = clock_ms();
+        pass_time(self, view, now_ms - passed_ms);
+        passed_ms = now_ms;
+        hear_more(self, tap, view, watch);
+        if (now_ms >= ask_ms) ask_again(tap, view), ask_ms = now_ms + HEARD_MS;
+        if (status_line_due(&line, now_ms)) rc = draw(self, &line, watch, view, tap, why);
+        if (rc == 0 && tap_is_refused(tap))
+            rc = tap_no_answer(tap, self->command.server_addr, ANSWER_MS, why);
+    }
+    if (rc == 0) rc = draw(self, &line, watch, view, tap, why);
+    close(signals);
+    free(watch);
+    return rc;
+}
+
 static int show_live(struct status *self, struct why *why)
 {
-    static const uint16_t kinds[] = { FRAME_RUN, FRAME_ROSTER, FRAME_COMMIT, FRAME_EPOCH_END };
+    static const uint16_t kinds[] = { FRAME_RUN,   FRAME_ROSTER,   FRAME_COMMIT, FRAME_EPOCH_END,
+                                      FRAME_ROUND, FRAME_PROGRESS, FRAME_BEAT };
+    enum { KINDS_ONCE = 4, KINDS_WATCHED = sizeof kinds / sizeof *kinds };
     struct tap_options options = { .broker = &self->command.ticket,
                                    .run = self->command.run_id,
                                    .role = ACTOR_MONITOR,
                                    .kinds = kinds,
-                                   .kinds_count = sizeof kinds / sizeof *kinds };
+                                   .kinds_count = self->watch ? KINDS_WATCHED : KINDS_ONCE };
     struct tap *tap = NULL;
     struct identity *identity = NULL; // Needed only for a broker that does not admit every key
     struct run_view *view = calloc(1, sizeof *view);
@@ -278,7 +384,8 @@ static int show_live(struct status *self, struct why *why)
     if (rc == 0) rc = tap_open(&options, why, &tap);
     if (rc == 0) rc = hear_state(self, tap, view, why);
     if (rc == 0) ask_heard(self, tap, view);
-    if (rc == 0 && self->command.json) rc = shoal_print_json(view_to_json(self, view), why);
+    if (rc == 0 && self->watch) rc = watch_live(self, tap, view, why);
+    else if (rc == 0 && self->command.json) rc = shoal_print_json(view_to_json(self, view), why);
     else if (rc == 0) print_view(self, view);
     if (rc == 0) rc = judge_coordinator(self, why);
     tap_close(&tap);
@@ -460,6 +567,9 @@ static const struct flag flags[] = {
     FLAG("ledger", 'l', "DIR", TO_TEXT(struct status, ledger),
          "Read the ledger in the coordinator's state directory instead: draw all rounds again, "
          "verify the signatures in it, write nothing. Exit code 65 if a check fails"),
+    FLAG("watch", 0, NULL, TO_SWITCH(struct status, watch),
+         "Stay, and draw it anew four times a second; where there is no terminal, every five "
+         "seconds. Until the run is finished, or Ctrl-C"),
     FLAGS_OF(command_flags, struct status, command),
     { 0 },
 };
@@ -469,21 +579,29 @@ static const struct command_line line = {
     .about = "Shows the state of a run.\n\n"
              "  shoal status                              the run of this machine's services\n"
              "  shoal status --ticket ticket              (or TICKET; `shoal invite` makes one)\n"
+             "  shoal status --ticket ticket --watch\n"
              "  shoal status --ledger coordinator-state --json\n\n"
              "Exit code 69 if the coordinator is dead or silent, or no broker answers.\n",
 };
+
+static int run(struct status *self, struct why *why)
+{
+    if (self->ledger && self->watch)
+        return why_set(why, FAULT_USAGE,
+                       "--watch and --ledger: a ledger does not tell what is new");
+    if (self->ledger) return show_ledger(self, why);
+    int rc = find_installed(&self->command, why);
+    if (rc == 0) rc = command_check_broker(&self->command, SHOAL_BROKER, why);
+    if (rc == 0 && !self->command.run_id)
+        rc = why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) or --ledger DIR is needed");
+    return rc < 0 ? rc : show_live(self, why);
+}
 
 int shoal_status(int argc, char **argv)
 {
     static struct status self;
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
-    if (rc == 0 && !self.ledger) rc = find_installed(&self.command, &why);
-    if (rc == 0)
-        rc = self.ledger ? show_ledger(&self, &why)
-                         : command_check_broker(&self.command, SHOAL_BROKER, &why);
-    if (rc == 0 && !self.ledger && !self.command.run_id)
-        rc = why_set(&why, FAULT_USAGE, "--run-id ID (or RUN_ID) or --ledger DIR is needed");
-    if (rc == 0 && !self.ledger) rc = show_live(&self, &why);
+    if (rc == 0) rc = run(&self, &why);
     return fault_exit(rc, &why);
 }
