@@ -7,6 +7,7 @@
 #include "actors/coordinator/disk_shell.h"
 #include "actors/coordinator/genesis_shell.h"
 #include "common/actor/command.h"
+#include "common/actor/run_words.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/instance.h"
@@ -58,6 +59,16 @@ static void step(void *state, const struct msg *in, struct outbox *out)
     else coordinator_step(state, in, out);
 }
 
+// From the newest RUN.
+static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
+{
+    const struct keeper *self = arg;
+    const struct wire_run *now = &self->core->news.run;
+    char words[RUN_WORDS_MAX];
+    snprintf(text, SHELL_STATUS_MAX, "%s, %u trainers healthy, %u pending",
+             run_words_status(now, (double)now->loss, words), now->healthy, now->pending);
+}
+
 static int run(struct keeper *self, struct why *why)
 {
     // Greater than every earlier one, even if the ledger is an older copy that lacks some starts.
@@ -76,6 +87,8 @@ static int run(struct keeper *self, struct why *why)
         .deaf_to = deaf_to,
         .incarnation = incarnation,
         .instance = self->instance,
+        .status = say_status,
+        .after_turn_arg = self,
         .disk = disk_shell_port(&self->disk),
         .verbose = self->command.verbose,
     };
@@ -141,8 +154,9 @@ int main(int argc, char **argv)
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
     if (rc < 0) return fault_exit(rc, &why);
+    command_log(&self.command, "coordinator");
     rc = config_load_run(self.folder.state_path, &self.config, &faults);
-    config_faults_print(&faults, stderr);
+    config_faults_log(&faults);
     if (rc < 0) return fault_exit_code(rc);
     if (self.server_port) snprintf(address, sizeof address, "127.0.0.1:%s", self.server_port);
     else snprintf(address, sizeof address, "%s", self.config.broker_mail);
@@ -152,5 +166,5 @@ int main(int argc, char **argv)
     if (rc == 0) rc = open_run(&self, &why);
     if (rc == 0) rc = run(&self, &why);
     close_run(&self);
-    return rc < 0 ? fault_exit(rc, &why) : rc;
+    return rc < 0 ? log_exit(rc, &why) : rc;
 }

@@ -1,7 +1,7 @@
 // One turn of the loop: wait, then signals, mail, news, answers of workers, the alarm; each message
 // is one step of the core. Then the turn's stores become durable together, then the other effects
 // are performed in order. Last come the post's HELLO, the watchdog, a line about what the actor
-// waits for, and the time limit of leaving.
+// waits for, its Status, and the time limit of leaving.
 
 #include "common/actor/shell.h"
 #include "common/actor/post.h"
@@ -23,7 +23,7 @@
 
 // A turn ends when half of the outbox is full; the other half is for one more step. The largest
 // step drops all of MEMBERS_MAX at once, with a record and a note for each.
-enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20, AWAITED_MAX = 512 };
+enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20 };
 
 struct shell {
     struct shell_options options;
@@ -38,6 +38,8 @@ struct shell {
                                                     // last admitted, the coordinator last heard
     bool coordinator_heard, coordinator_missing;    // Missing: mail to it came back
     uint64_t waiting_ms;                            // No line about waiting before this
+    uint64_t status_ms;                             // No Status before this
+    char status[SHELL_STATUS_MAX];                  // The one that was told last
     bool quitting;
     int exit_code;
 };
@@ -140,6 +142,8 @@ static const void *unpack(struct shell *self, const struct effect *effect)
 
 static void give_to_worker(struct shell *self, const struct effect *effect)
 {
+    if (self->options.watch)
+        self->options.watch(self->options.after_turn_arg, effect->kind, unpack(self, effect));
     for (uint32_t i = 0; i < self->options.workers_count; i++)
         if (worker_port(self->options.workers[i]) == effect->port) {
             worker_send(self->options.workers[i], effect->kind, effect->body, effect->bytes);
@@ -173,7 +177,6 @@ static int perform(struct shell *self, const struct effect *effect, struct why *
     case PORT_LOG: {
         const struct wire_note *note = unpack(self, effect);
         log_line(LOG_INFO, "%s", note->text);
-        sd_notifyf(0, "STATUS=%s", note->text);
         return 0;
     }
     case PORT_SHELL: {
@@ -291,6 +294,7 @@ static void take_answers(struct shell *self)
         self->arena.used = 0;
         while (has_room(self) &&
                worker_take(self->options.workers[i], &self->arena, &kind, &body)) {
+            if (self->options.watch) self->options.watch(self->options.after_turn_arg, kind, body);
             step_local(self, kind, body);
             self->arena.used = 0;
         }
@@ -331,35 +335,38 @@ static void mind_the_watchdog(struct shell *self)
 }
 
 // What the actor waits for, and since when. False: for no other actor.
-static bool awaits(const struct shell *self, char text[AWAITED_MAX], uint64_t *ret_since_ms)
+static bool awaits(const struct shell *self, char text[SHELL_STATUS_MAX], uint64_t *ret_since_ms)
 {
     const char *run = self->options.run, *trouble = post_trouble(self->post);
     const uint64_t silent_ms = clock_ms() - self->coordinator_ms;
     *ret_since_ms = self->known_ms;
     if (!post_is_known(self->post)) {
-        if (trouble) snprintf(text, AWAITED_MAX, "%s: %s", self->options.broker->address, trouble);
-        else snprintf(text, AWAITED_MAX, "no broker answers at %s", self->options.broker->address);
+        if (trouble)
+            snprintf(text, SHELL_STATUS_MAX, "%s: %s", self->options.broker->address, trouble);
+        else
+            snprintf(text, SHELL_STATUS_MAX, "no broker answers at %s",
+                     self->options.broker->address);
         return true;
     }
     if (!self->options.is_admitted) return false;
     const bool admitted = self->options.is_admitted(self->options.after_turn_arg);
     *ret_since_ms = admitted ? self->coordinator_ms : self->admitted_ms;
     if (self->coordinator_heard && (self->coordinator_missing || silent_ms >= SHELL_WAITING_MS))
-        snprintf(text, AWAITED_MAX,
+        snprintf(text, SHELL_STATUS_MAX,
                  "the coordinator of run \"%s\" was last heard %" PRIu64 " s ago", run,
                  (uint64_t)(silent_ms / 1000));
     else if (self->coordinator_missing)
-        snprintf(text, AWAITED_MAX, "no coordinator of run \"%s\" yet", run);
+        snprintf(text, SHELL_STATUS_MAX, "no coordinator of run \"%s\" yet", run);
     else if (!admitted)
-        snprintf(text, AWAITED_MAX, "the coordinator of run \"%s\" has not admitted this actor yet",
-                 run);
+        snprintf(text, SHELL_STATUS_MAX,
+                 "the coordinator of run \"%s\" has not admitted this actor yet", run);
     else return false;
     return true;
 }
 
 static void say_what_we_wait_for(struct shell *self)
 {
-    char text[AWAITED_MAX];
+    char text[SHELL_STATUS_MAX];
     uint64_t since_ms, now_ms = clock_ms();
     if (post_is_known(self->post)) self->known_ms = now_ms;
     if (self->options.is_admitted && self->options.is_admitted(self->options.after_turn_arg))
@@ -368,6 +375,24 @@ static void say_what_we_wait_for(struct shell *self)
     if (now_ms < since_ms + SHELL_WAITING_MS) return;
     self->waiting_ms = now_ms + SHELL_WAITING_AGAIN_MS;
     log_line(LOG_INFO, "waiting: %s", text);
+}
+
+// Only a Status that has changed is told. While no other actor is waited for, it is the actor's own.
+static void tell_status(struct shell *self)
+{
+    char text[SHELL_STATUS_MAX];
+    uint64_t since_ms, now_ms = clock_ms();
+    if (!self->options.status || now_ms < self->status_ms) return;
+    self->status_ms = now_ms + 1000;
+    if (self->patience_ms) snprintf(text, sizeof text, "leaving the run");
+    else if (awaits(self, text, &since_ms) && now_ms >= since_ms + SHELL_WAITING_MS) {
+        memmove(text + 9, text, sizeof text - 9);
+        memcpy(text, "waiting: ", 9);
+        text[sizeof text - 1] = 0;
+    } else self->options.status(self->options.after_turn_arg, text);
+    if (strcmp(text, self->status) == 0) return;
+    memcpy(self->status, text, sizeof self->status);
+    sd_notifyf(0, "STATUS=%s", text);
 }
 
 static long wait_ms(struct shell *self)
@@ -408,6 +433,7 @@ static int turn(struct shell *self, struct why *why)
     post_tick(self->post);
     mind_the_watchdog(self);
     say_what_we_wait_for(self);
+    tell_status(self);
     if (self->patience_ms && !self->quitting && clock_ms() >= self->patience_ms) {
         log_line(LOG_WARNING, "actor.ends code=0 reason=\"left without an answer\"");
         self->quitting = true;

@@ -59,6 +59,7 @@ says 64 "--threads four: a whole number from 1 to 64" shoal join friend.ticket -
 says 64 "the names of the texts have 3101 bytes" shoal init run "$(printf 'a%.0s' {1..3100})"
 says 64 "at most 32 bytes" shoal init run text --run-id "$(printf 'a%.0s' {1..33})"
 perl -e 'print "The fish swim in the sea. " x 20000' >./-text
+cp ./-text text.txt
 says 0 "  shoal up run" shoal init -- run -text
 
 # ---- validate-config opens what it names ------------------------------------------------------------
@@ -183,6 +184,36 @@ until_said coordinator.log broker.welcome
 says 75 "shoal: not now: the run is not paused; the coordinator refuses: cannot resume" \
     shoal resume --ticket ticket -i coordinator.key
 says 77 "sign with the coordinator's key" shoal resume --ticket ticket -i trainer.key
+
+# ---- what a run says of itself --------------------------------------------------------------------
+
+shoal init words text.txt --dim 32 --layers 1 --heads 2 --seq-len 64 --trainers 2 --steps 100000 >init.log 2>&1
+shoal up words --trainers 1 --server-port $((port + 10)) >up.log 2>&1 &
+until_said up.log "waiting for the coordinator\|WaitingForMembers"
+shoal new-identity friend.key >/dev/null
+shoal-trainer --json -i friend.key --ticket words/run/ticket --state-dir friend 2>friend.log &
+friend=$!
+until_said friend.log '"event":"round.trained".*"step":20,'
+
+# Each line of the log is one object; one line a step.
+kill $friend; wait $friend
+cat >lines.pl <<'PERL'
+use strict; use JSON::PP;
+my ($last, $count) = (0, 0);
+while (<>) {
+    my $line = decode_json($_);
+    die "no time, sender or text: $_" if $line->{unix_ms} < 1.7e12 || !$line->{text} || $line->{from} !~ /^trainer/;
+    next if ($line->{event} // "") ne "round.trained";
+    my $said = $line->{fields};
+    die "no $_" for grep { !defined $said->{$_} } qw(name step loss lr tokens_per_s);
+    die "step $said->{step} after $last" if $said->{step} <= $last;
+    $last = $said->{step}; $count++;
+}
+print "$count lines\n";
+PERL
+says 0 " lines" perl lines.pl friend.log
+shoal-broker --json -i broker.key --server-port $port 2>again.log
+says 0 '"priority":3,"event":"actor.fails"' cat again.log # The other broker has the port
 
 echo "1..$number"
 exit $failed
