@@ -8,11 +8,13 @@
 #include "actors/coordinator/genesis_shell.h"
 #include "common/actor/command.h"
 #include "common/actor/run_words.h"
+#include "common/actor/token_rate.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/instance.h"
 #include "common/base/log.h"
 #include "common/learner/run_check.h"
+#include "common/run/phase.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,8 @@ struct keeper {
     struct run_folder folder;
     struct disk_shell disk;
     uint64_t instance; // The number of this process, for the broker
+    struct token_rate rate;
+    struct wire_run now; // The newest RUN, as it was sent
 };
 
 static int open_run(struct keeper *self, struct why *why)
@@ -59,11 +63,28 @@ static void step(void *state, const struct msg *in, struct outbox *out)
     else coordinator_step(state, in, out);
 }
 
-// From the newest RUN.
+// RUN has the tokens per second that commits give, for all that show it. The core fills in the sum
+// of what trainers report, each of the time in which it computes. A run that waits for members, is
+// paused or finished has none, and the time until it goes on does not count.
+static void fill_in(void *arg, uint16_t kind, void *body)
+{
+    struct keeper *self = arg;
+    struct wire_run *run = body;
+    if (kind != FRAME_RUN) return;
+    const uint64_t now_ms = clock_ms();
+    const bool rests = run->phase == PHASE_PAUSED || run->phase == PHASE_FINISHED ||
+                       (run->phase == PHASE_WAITING && run->lacks[0]);
+    if (rests) self->rate = (struct token_rate){ 0 };
+    else if (phase_makes_steps(run->phase) || self->rate.count)
+        token_rate_hear(&self->rate, now_ms, run->tokens_done);
+    run->tokens_per_s = (float)token_rate_per_s(&self->rate, now_ms);
+    self->now = *run;
+}
+
 static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
 {
     const struct keeper *self = arg;
-    const struct wire_run *now = &self->core->news.run;
+    const struct wire_run *now = &self->now;
     char words[RUN_WORDS_MAX];
     snprintf(text, SHELL_STATUS_MAX, "%s, %u trainers healthy, %u pending",
              run_words_status(now, (double)now->loss, words), now->healthy, now->pending);
@@ -88,6 +109,7 @@ static int run(struct keeper *self, struct why *why)
         .incarnation = incarnation,
         .instance = self->instance,
         .status = say_status,
+        .fill_in = fill_in,
         .after_turn_arg = self,
         .disk = disk_shell_port(&self->disk),
         .verbose = self->command.verbose,

@@ -140,6 +140,15 @@ static const void *unpack(struct shell *self, const struct effect *effect)
     return body;
 }
 
+// A frame that is about to be sent.
+static const void *unpack_frame(struct shell *self, const struct effect *effect)
+{
+    void *body = (void *)(uintptr_t)unpack(self, effect); // In our arena, so ours to change
+    if (self->options.fill_in)
+        self->options.fill_in(self->options.after_turn_arg, effect->kind, body);
+    return body;
+}
+
 static void give_to_worker(struct shell *self, const struct effect *effect)
 {
     if (self->options.watch)
@@ -157,12 +166,12 @@ static int perform(struct shell *self, const struct effect *effect, struct why *
     switch (effect->port) {
     case PORT_MAIL:
         failpoint("mail");
-        shell_mail(self, effect->to, effect->kind, unpack(self, effect));
+        shell_mail(self, effect->to, effect->kind, unpack_frame(self, effect));
         failpoint("mailed");
         return 0;
     case PORT_NEWS:
         failpoint("news");
-        post_publish(self->post, effect->kind, unpack(self, effect));
+        post_publish(self->post, effect->kind, unpack_frame(self, effect));
         failpoint("published");
         return 0;
     case PORT_DISK:

@@ -72,6 +72,9 @@ struct shell_options {
     // Status. `watch` sees each job for a worker and each answer of one; it may be NULL.
     void (*status)(const void *arg, char text[SHELL_STATUS_MAX]);
     void (*watch)(void *arg, uint16_t kind, const void *body);
+    // With the same argument: fills in, before a frame is signed and sent, what only a shell can
+    // tell, such as what it has measured. No core decides anything by that. It may be NULL.
+    void (*fill_in)(void *arg, uint16_t kind, void *body);
     // Of a member, with the same argument: whether the coordinator has admitted it. NULL: the actor
     // waits for no coordinator.
     bool (*is_admitted)(const void *arg);

@@ -1,7 +1,7 @@
-// progress -- three numbers are estimated here, and the rest is copied from the news: steps and
-// tokens per second, over a window of about half a minute, and the loss, as a running mean over
-// rounds. Both start when the first step is done, so that the start-up of the run does not count.
-// The time left follows from them.
+// progress -- two numbers are estimated here, and the rest is copied from the news: steps per
+// second, over a window of about half a minute, and the loss, as a running mean over rounds. Both
+// start when the first step is done, so that the start-up of the run does not count. The time left
+// follows from them. Tokens per second are the coordinator's: one number for all that show it.
 
 #include "actors/shoal/local/progress.h"
 #include "actors/shoal/show.h"
@@ -9,10 +9,9 @@
 
 enum { PACE_MS = 30000 };
 
-void progress_init(struct progress *self, FILE *out, const double *baselines, uint32_t seq_len,
-                   uint64_t now_ms)
+void progress_init(struct progress *self, FILE *out, const double *baselines, uint64_t now_ms)
 {
-    *self = (struct progress){ .baselines = baselines, .seq_len = seq_len, .began_ms = now_ms };
+    *self = (struct progress){ .baselines = baselines, .began_ms = now_ms };
     status_line_init(&self->line, out);
 }
 
@@ -30,17 +29,14 @@ static void take_pace(struct progress *self, const struct run_view *view, uint64
         if (now->step == 0) return; // The first step shows that it has begun
         self->from_ms = now_ms;
         self->from_step = now->step;
-        self->from_samples = now->samples_done;
         return;
     }
     double seconds = (double)(now_ms - self->from_ms) / 1000;
     if (seconds < 2) return;
     self->steps_per_s = (double)(now->step - self->from_step) / seconds;
-    self->tokens_per_s = (double)(now->samples_done - self->from_samples) * self->seq_len / seconds;
     if (now_ms - self->from_ms < PACE_MS) return;
     // Half of the window goes: the pace neither jumps nor remembers for ever.
     self->from_step += (now->step - self->from_step) / 2;
-    self->from_samples += (now->samples_done - self->from_samples) / 2;
     self->from_ms += (now_ms - self->from_ms) / 2;
 }
 
@@ -68,7 +64,7 @@ static void put_line(const struct progress *self, const struct run_view *view, u
     double steps = now->total_steps > now->step ? (double)(now->total_steps - now->step) : 0;
     put_loss(self, loss, sizeof loss);
     show_bar(now->total_steps ? (double)now->step / (double)now->total_steps : 0, 12, bar);
-    show_count(self->tokens_per_s, rate);
+    show_count((double)now->tokens_per_s, rate);
     show_duration(self->steps_per_s > 0 ? steps / self->steps_per_s : -1, left);
     snprintf(line, STATUS_LINE_MAX,
              "%s  %-12s %s step %" PRIu64 "/%" PRIu64 "  epoch %" PRIu64
