@@ -63,6 +63,16 @@ static void step(void *state, const struct msg *in, struct outbox *out)
     else coordinator_step(state, in, out);
 }
 
+// The number of trainers that are missing, where the core says that they are too few.
+static void count_missing(const struct keeper *self, struct wire_run *run)
+{
+    const uint32_t wanted = self->core->rules.init_min_clients;
+    if (run->phase != PHASE_WAITING || run->pending >= wanted || !run->lacks[0]) return;
+    const uint16_t missing = (uint16_t)(wanted - run->pending); // Both are at most MEMBERS_MAX
+    snprintf(run->lacks, sizeof run->lacks, "waiting for %u more trainer%s (init_min_clients %u)",
+             missing, missing == 1 ? "" : "s", (uint16_t)wanted);
+}
+
 // RUN has the tokens per second that commits give, for all that show it. The core fills in the sum
 // of what trainers report, each of the time in which it computes. A run that waits for members, is
 // paused or finished has none, and the time until it goes on does not count.
@@ -78,6 +88,7 @@ static void fill_in(void *arg, uint16_t kind, void *body)
     else if (phase_makes_steps(run->phase) || self->rate.count)
         token_rate_hear(&self->rate, now_ms, run->tokens_done);
     run->tokens_per_s = (float)token_rate_per_s(&self->rate, now_ms);
+    count_missing(self, run);
     self->now = *run;
 }
 
@@ -88,6 +99,13 @@ static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
     char words[RUN_WORDS_MAX];
     snprintf(text, SHELL_STATUS_MAX, "%s, %u trainers healthy, %u pending",
              run_words_status(now, (double)now->loss, words), now->healthy, now->pending);
+}
+
+static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
+{
+    char words[RUN_WORDS_MAX];
+    snprintf(text, SHELL_STATUS_MAX, "%s",
+             run_words_lacks(&((const struct keeper *)arg)->now, words));
 }
 
 static int run(struct keeper *self, struct why *why)
@@ -109,6 +127,7 @@ static int run(struct keeper *self, struct why *why)
         .incarnation = incarnation,
         .instance = self->instance,
         .status = say_status,
+        .lacks = say_lacks,
         .fill_in = fill_in,
         .after_turn_arg = self,
         .disk = disk_shell_port(&self->disk),

@@ -11,6 +11,17 @@ char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX])
     return text;
 }
 
+double run_words_left_s(const struct wire_run *now, uint64_t commit_samples)
+{
+    const double rate = (double)now->tokens_per_s;
+    if (now->step >= now->total_steps) return 0;
+    if (!(rate > 0) || now->samples_done == 0 || now->step == 0) return -1;
+    const double of_a_sample = (double)now->tokens_done / (double)now->samples_done;
+    const double of_a_step = commit_samples ? of_a_sample * (double)commit_samples
+                                            : (double)now->tokens_done / (double)now->step;
+    return (double)(now->total_steps - now->step) * of_a_step / rate;
+}
+
 char *run_words_status(const struct wire_run *now, double loss, char text[RUN_WORDS_MAX])
 {
     char lacks[RUN_WORDS_MAX];

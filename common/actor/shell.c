@@ -23,7 +23,7 @@
 
 // A turn ends when half of the outbox is full; the other half is for one more step. The largest
 // step drops all of MEMBERS_MAX at once, with a record and a note for each.
-enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20 };
+enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20, AWAITED_MAX = 480 };
 
 struct shell {
     struct shell_options options;
@@ -37,6 +37,7 @@ struct shell {
     uint64_t known_ms, admitted_ms, coordinator_ms; // When the broker last knew us, when we were
                                                     // last admitted, the coordinator last heard
     bool coordinator_heard, coordinator_missing;    // Missing: mail to it came back
+    uint64_t complete_ms;                           // When the run last lacked nothing
     uint64_t waiting_ms;                            // No line about waiting before this
     uint64_t status_ms;                             // No Status before this
     char status[SHELL_STATUS_MAX];                  // The one that was told last
@@ -80,7 +81,7 @@ int shell_new(const struct shell_options *options, struct why *why, struct shell
     self->options = *options;
     self->signals = watch_signals();
     self->alarm_ms = UINT64_MAX;
-    self->known_ms = self->admitted_ms = self->coordinator_ms = clock_ms();
+    self->known_ms = self->admitted_ms = self->coordinator_ms = self->complete_ms = clock_ms();
     self->out = (struct outbox){ .effects = calloc(EFFECTS_MAX, sizeof(struct effect)),
                                  .count_max = EFFECTS_MAX,
                                  .bytes = malloc(OUTBOX_BYTES),
@@ -344,61 +345,77 @@ static void mind_the_watchdog(struct shell *self)
 }
 
 // What the actor waits for, and since when. False: for no other actor.
-static bool awaits(const struct shell *self, char text[SHELL_STATUS_MAX], uint64_t *ret_since_ms)
+static bool awaits(const struct shell *self, char text[AWAITED_MAX], uint64_t *ret_since_ms)
 {
     const char *run = self->options.run, *trouble = post_trouble(self->post);
     const uint64_t silent_ms = clock_ms() - self->coordinator_ms;
     *ret_since_ms = self->known_ms;
     if (!post_is_known(self->post)) {
-        if (trouble)
-            snprintf(text, SHELL_STATUS_MAX, "%s: %s", self->options.broker->address, trouble);
-        else
-            snprintf(text, SHELL_STATUS_MAX, "no broker answers at %s",
-                     self->options.broker->address);
+        if (trouble) snprintf(text, AWAITED_MAX, "%s: %s", self->options.broker->address, trouble);
+        else snprintf(text, AWAITED_MAX, "no broker answers at %s", self->options.broker->address);
         return true;
     }
     if (!self->options.is_admitted) return false;
     const bool admitted = self->options.is_admitted(self->options.after_turn_arg);
     *ret_since_ms = admitted ? self->coordinator_ms : self->admitted_ms;
     if (self->coordinator_heard && (self->coordinator_missing || silent_ms >= SHELL_WAITING_MS))
-        snprintf(text, SHELL_STATUS_MAX,
+        snprintf(text, AWAITED_MAX,
                  "the coordinator of run \"%s\" was last heard %" PRIu64 " s ago", run,
                  (uint64_t)(silent_ms / 1000));
     else if (self->coordinator_missing)
-        snprintf(text, SHELL_STATUS_MAX, "no coordinator of run \"%s\" yet", run);
+        snprintf(text, AWAITED_MAX, "no coordinator of run \"%s\" yet", run);
     else if (!admitted)
-        snprintf(text, SHELL_STATUS_MAX,
-                 "the coordinator of run \"%s\" has not admitted this actor yet", run);
+        snprintf(text, AWAITED_MAX, "the coordinator of run \"%s\" has not admitted this actor yet",
+                 run);
     else return false;
     return true;
 }
 
+// "waiting: no broker answers at ...", once that is so for some time. False: no other actor is
+// waited for.
+static bool waits_for_another(const struct shell *self, uint64_t now_ms,
+                              char line[SHELL_STATUS_MAX])
+{
+    char text[AWAITED_MAX];
+    uint64_t since_ms;
+    if (!awaits(self, text, &since_ms) || now_ms < since_ms + SHELL_WAITING_MS) return false;
+    snprintf(line, SHELL_STATUS_MAX, "waiting: %s", text);
+    return true;
+}
+
+// The same for what the run lacks, which has a sentence of its own.
+static bool waits_with_the_run(struct shell *self, uint64_t now_ms, char line[SHELL_STATUS_MAX])
+{
+    line[0] = 0;
+    if (self->options.lacks) self->options.lacks(self->options.after_turn_arg, line);
+    if (!line[0]) self->complete_ms = now_ms;
+    return now_ms >= self->complete_ms + SHELL_WAITING_MS;
+}
+
 static void say_what_we_wait_for(struct shell *self)
 {
-    char text[SHELL_STATUS_MAX];
-    uint64_t since_ms, now_ms = clock_ms();
+    char line[SHELL_STATUS_MAX];
+    const uint64_t now_ms = clock_ms();
     if (post_is_known(self->post)) self->known_ms = now_ms;
     if (self->options.is_admitted && self->options.is_admitted(self->options.after_turn_arg))
         self->admitted_ms = now_ms;
-    if (now_ms < self->waiting_ms || self->patience_ms || !awaits(self, text, &since_ms)) return;
-    if (now_ms < since_ms + SHELL_WAITING_MS) return;
+    const bool waits =
+        waits_for_another(self, now_ms, line) || waits_with_the_run(self, now_ms, line);
+    if (!waits || now_ms < self->waiting_ms || self->patience_ms) return;
     self->waiting_ms = now_ms + SHELL_WAITING_AGAIN_MS;
-    log_line(LOG_INFO, "waiting: %s", text);
+    log_line(LOG_INFO, "%s", line);
 }
 
 // Only a Status that has changed is told. While no other actor is waited for, it is the actor's own.
 static void tell_status(struct shell *self)
 {
     char text[SHELL_STATUS_MAX];
-    uint64_t since_ms, now_ms = clock_ms();
+    const uint64_t now_ms = clock_ms();
     if (!self->options.status || now_ms < self->status_ms) return;
     self->status_ms = now_ms + 1000;
     if (self->patience_ms) snprintf(text, sizeof text, "leaving the run");
-    else if (awaits(self, text, &since_ms) && now_ms >= since_ms + SHELL_WAITING_MS) {
-        memmove(text + 9, text, sizeof text - 9);
-        memcpy(text, "waiting: ", 9);
-        text[sizeof text - 1] = 0;
-    } else self->options.status(self->options.after_turn_arg, text);
+    else if (!waits_for_another(self, now_ms, text))
+        self->options.status(self->options.after_turn_arg, text);
     if (strcmp(text, self->status) == 0) return;
     memcpy(self->status, text, sizeof self->status);
     sd_notifyf(0, "STATUS=%s", text);

@@ -207,6 +207,14 @@ static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
              run_words_status(&member->now, trains ? (double)member->loss : 0, words), behind);
 }
 
+static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
+{
+    const struct running *self = arg;
+    char words[RUN_WORDS_MAX] = "";
+    if (self->member->has_run) run_words_lacks(&self->member->now, words);
+    snprintf(text, SHELL_STATUS_MAX, "%s", words);
+}
+
 static void hear_learner(void *arg, uint16_t kind, const void *body)
 {
     struct running *self = arg;
@@ -249,6 +257,7 @@ static int open_shell(struct running *self, struct why *why)
         .after_turn = let_guests_in,
         .after_turn_arg = self,
         .status = say_status,
+        .lacks = say_lacks,
         .watch = hear_learner,
         .is_admitted = is_admitted,
         .disk = { .arg = self,

@@ -189,7 +189,14 @@ says 77 "sign with the coordinator's key" shoal resume --ticket ticket -i traine
 
 shoal init words text.txt --dim 32 --layers 1 --heads 2 --seq-len 64 --trainers 2 --steps 100000 >init.log 2>&1
 shoal up words --trainers 1 --server-port $((port + 10)) >up.log 2>&1 &
-until_said up.log "waiting for the coordinator\|WaitingForMembers"
+wanted="waiting for 1 more trainer (init_min_clients 2)"
+until_said up.log "$wanted"
+says 0 "  $wanted" shoal status --ticket words/run/ticket
+says 0 "\"lacks\":\"$wanted\"" shoal status --ticket words/run/ticket --json
+for name in coordinator trainer-1; do
+    until_said words/run/logs/$name.log "$wanted"
+    says 0 "$wanted" cat words/run/logs/$name.log
+done
 shoal new-identity friend.key >/dev/null
 shoal-trainer --json -i friend.key --ticket words/run/ticket --state-dir friend 2>friend.log &
 friend=$!
@@ -221,6 +228,8 @@ for my $new (@news) { # Behind each other, and ten seconds before
 @off = sort { $a <=> $b } @off;
 printf "RUN is off by %.1f %% in the middle of %d\n", 100 * $off[@off / 2], scalar @off;
 die "more than 5 %" if !@off || $off[@off / 2] > 0.05;
+my $left = decode_json(slurp("status.json"))->{seconds_left};
+die "time left: $left" if !$left || slurp("status.txt") !~ /RoundTrain, about \S+ left\n|, at most/;
 my %shown = (status => decode_json(slurp("status.json"))->{tokens_per_s});
 $shown{"text of status"} = number($1) if slurp("status.txt") =~ m{(\S+) tokens/s};
 $shown{"shoal up"} = number($1) if (grep { /tok/ } split(/\n/, slurp("up.txt")))[-1] =~ m{(\S+) tok/s};

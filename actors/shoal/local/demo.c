@@ -91,7 +91,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     const struct run_view *view = self->net.view;
     uint64_t now_ms = clock_ms();
     (void)msg;
-    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view);
+    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view, now_ms);
     for (int i = 0; i < DEMO_KILLS; i++) {
         if (demo_kill_is_due(&self->kills[i], view, heard, now_ms)) {
             say_killed(self, i);

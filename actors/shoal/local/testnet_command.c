@@ -63,7 +63,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     const struct run_view *view = self->net.view;
     uint64_t now_ms = clock_ms();
     (void)msg;
-    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view);
+    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view, now_ms);
     if (heard & VIEW_REBORN) say(self, "the coordinator is back, in a new life");
     if (heard & VIEW_PHASE &&
         (view->now.phase == PHASE_PAUSED || view->now.phase == PHASE_FINISHED))
