@@ -9,6 +9,7 @@
 
 #include "broker/broker.h"
 #include "common/actor/command.h"
+#include "common/base/log.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -106,8 +107,10 @@ int main(int argc, char **argv)
     struct choice self = { .port = 5550, .admit = "open", .bind = "127.0.0.1" };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
-    if (rc == 0) rc = open_broker(&self, &broker, &why);
+    if (rc < 0) return fault_exit(rc, &why);
+    command_log(&self.command, "broker");
+    rc = open_broker(&self, &broker, &why);
     if (rc == 0) broker_run(&broker);
     broker_close(&broker);
-    return fault_exit(rc, &why);
+    return log_exit(rc, &why);
 }

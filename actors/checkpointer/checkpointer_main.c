@@ -75,6 +75,7 @@ int main(int argc, char **argv)
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
     if (rc < 0) return fault_exit(rc, &why);
+    command_log(&self.command, "checkpointer");
     struct member_process process = { .actor = &actor,
                                       .init = init,
                                       .workers = { member_learner, member_fetcher },

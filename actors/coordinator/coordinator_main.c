@@ -7,11 +7,14 @@
 #include "actors/coordinator/disk_shell.h"
 #include "actors/coordinator/genesis_shell.h"
 #include "common/actor/command.h"
+#include "common/actor/run_words.h"
+#include "common/actor/token_rate.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/instance.h"
 #include "common/base/log.h"
 #include "common/learner/run_check.h"
+#include "common/run/phase.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +31,8 @@ struct keeper {
     struct disk_shell disk;
     struct log_shell log;
     uint64_t instance; // The number of this process, for the broker
+    struct token_rate rate;
+    struct wire_run now; // The newest RUN, as it was sent
 };
 
 static int open_run(struct keeper *self, struct why *why)
@@ -60,6 +65,51 @@ static void step(void *state, const struct msg *in, struct outbox *out)
     else coordinator_step(state, in, out);
 }
 
+// The number of trainers that are missing, where the core says that they are too few.
+static void count_missing(const struct keeper *self, struct wire_run *run)
+{
+    const uint32_t wanted = self->core->rules.init_min_clients;
+    if (run->phase != PHASE_WAITING || run->pending >= wanted || !run->lacks[0]) return;
+    const uint16_t missing = (uint16_t)(wanted - run->pending); // Both are at most MEMBERS_MAX
+    snprintf(run->lacks, sizeof run->lacks, "waiting for %u more trainer%s (init_min_clients %u)",
+             missing, missing == 1 ? "" : "s", (uint16_t)wanted);
+}
+
+// RUN has the tokens per second that commits give, for all that show it. The core fills in the sum
+// of what trainers report, each of the time in which it computes. A run that waits for members, is
+// paused or finished has none, and the time until it goes on does not count.
+static void fill_in(void *arg, uint16_t kind, void *body)
+{
+    struct keeper *self = arg;
+    struct wire_run *run = body;
+    if (kind != FRAME_RUN) return;
+    const uint64_t now_ms = clock_ms();
+    const bool rests = run->phase == PHASE_PAUSED || run->phase == PHASE_FINISHED ||
+                       (run->phase == PHASE_WAITING && run->lacks[0]);
+    if (rests) self->rate = (struct token_rate){ 0 };
+    else if (phase_makes_steps(run->phase) || self->rate.count)
+        token_rate_hear(&self->rate, now_ms, run->tokens_done);
+    run->tokens_per_s = (float)token_rate_per_s(&self->rate, now_ms);
+    count_missing(self, run);
+    self->now = *run;
+}
+
+static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
+{
+    const struct keeper *self = arg;
+    const struct wire_run *now = &self->now;
+    char words[RUN_WORDS_MAX];
+    snprintf(text, SHELL_STATUS_MAX, "%s, %u trainers healthy, %u pending",
+             run_words_status(now, (double)now->loss, words), now->healthy, now->pending);
+}
+
+static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
+{
+    char words[RUN_WORDS_MAX];
+    snprintf(text, SHELL_STATUS_MAX, "%s",
+             run_words_lacks(&((const struct keeper *)arg)->now, words));
+}
+
 static int run(struct keeper *self, struct why *why)
 {
     // Greater than every earlier one, even if the ledger is an older copy that lacks some starts.
@@ -78,6 +128,10 @@ static int run(struct keeper *self, struct why *why)
         .deaf_to = deaf_to,
         .incarnation = incarnation,
         .instance = self->instance,
+        .status = say_status,
+        .lacks = say_lacks,
+        .fill_in = fill_in,
+        .after_turn_arg = self,
         .disk = disk_shell_port(&self->disk),
         .after_turn = log_shell_turn,
         .after_turn_arg = &self->log,
@@ -149,8 +203,9 @@ int main(int argc, char **argv)
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
     if (rc < 0) return fault_exit(rc, &why);
+    command_log(&self.command, "coordinator");
     rc = config_load_run(self.folder.state_path, &self.config, &faults);
-    config_faults_print(&faults, stderr);
+    config_faults_log(&faults);
     if (rc < 0) return fault_exit_code(rc);
     if (self.server_port) snprintf(address, sizeof address, "127.0.0.1:%s", self.server_port);
     else snprintf(address, sizeof address, "%s", self.config.broker_mail);
@@ -160,5 +215,5 @@ int main(int argc, char **argv)
     if (rc == 0) rc = open_run(&self, &why);
     if (rc == 0) rc = run(&self, &why);
     close_run(&self);
-    return rc < 0 ? fault_exit(rc, &why) : rc;
+    return rc < 0 ? log_exit(rc, &why) : rc;
 }

@@ -3,6 +3,7 @@
 // the bulk server calls `answer` for each request.
 
 #include "actors/data-provider/data_provider.h"
+#include "common/base/log.h"
 #include "common/data/source.h"
 #include "common/member/member_shell.h"
 #include <stdio.h>
@@ -71,12 +72,13 @@ int main(int argc, char **argv)
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
     if (rc < 0) return fault_exit(rc, &why);
+    command_log(&self.options.command, "data-provider");
     rc = config_load_data(self.data_config, &self.config, &faults);
-    config_faults_print(&faults, stderr);
+    config_faults_log(&faults);
     if (rc < 0) return fault_exit_code(rc);
     rc = open_source(&self, &why);
     if (rc == 0) rc = describe(&self, &why);
-    if (rc < 0) return fault_exit(rc, &why);
+    if (rc < 0) return log_exit(rc, &why);
     struct member_process process = { .actor = &actor,
                                       .init = init,
                                       .answer = answer,

@@ -7,6 +7,7 @@
 
 #include "common/actor/command.h"
 #include "common/base/ensure.h"
+#include "common/base/log.h"
 #include "common/base/nearest.h"
 #include <inttypes.h>
 #include <argp.h>
@@ -295,8 +296,8 @@ const struct flag command_flags[] = {
     FLAG("state-dir", 0, "DIR", TO_TEXT(struct command, state_dir),
          "What must survive a restart (env STATE_DIRECTORY)", .env = "STATE_DIRECTORY",
          .group = COMMAND_GROUP),
-    FLAG("json", 0, NULL, TO_SWITCH(struct command, json), "Print JSON, one object a line",
-         .group = COMMAND_GROUP),
+    FLAG("json", 0, NULL, TO_SWITCH(struct command, json),
+         "Print JSON, one object a line; an actor writes its log so", .group = COMMAND_GROUP),
     FLAG("verbose", 'v', NULL, TO_COUNT(struct command, verbose), "Log every message as well",
          .group = COMMAND_GROUP),
     // Psyche's flags, refused with the place of what they do, if there is one
@@ -367,6 +368,13 @@ static int check_address(const char *address, struct why *why)
         return 0;
     return why_set(why, FAULT_USAGE, "--server-addr %s: HOST:PORT with PORT 1..%d", address,
                    65536 - POST_PORTS);
+}
+
+void command_log(const struct command *self, const char *actor)
+{
+    struct log_style style = { .json = self->json };
+    snprintf(style.actor, sizeof style.actor, "%s", actor);
+    log_begin(&style);
 }
 
 int command_check(struct command *self, struct why *why)

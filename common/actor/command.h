@@ -140,7 +140,7 @@ struct command {
     const char *server_key;    // --server-key, SERVER_KEY: its public key, 64 hex digits
     const char *ticket_text;   // --ticket, TICKET: all three at once, or a file that has them
     const char *state_dir;     // --state-dir, STATE_DIRECTORY
-    bool json;                 // --json
+    bool json;                 // --json; of an actor: for its log
     int verbose;               // -v
     struct ticket ticket;      // Run, broker and key from all of these, once checked
 };
@@ -157,6 +157,10 @@ int command_check(struct command *self, struct why *why);
 // The same for a command that needs a broker. FAULT_USAGE if its address or its key is not known.
 // `address` is the default address; NULL: none.
 int command_check_broker(struct command *self, const char *address, struct why *why);
+
+// How an actor's log looks from now on: --json, and the name that lines carry. Call it before
+// threads start; again once the name is known in full.
+void command_log(const struct command *self, const char *actor);
 
 // Loads the identity that path or environment name.
 int command_identity(const struct command *self, struct why *why, struct identity **ret_identity);

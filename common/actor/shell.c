@@ -1,7 +1,7 @@
 // One turn of the loop: wait, then signals, mail, news, answers of workers, the alarm; each message
 // is one step of the core. Then the turn's stores become durable together, then the other effects
 // are performed in order. Last come the post's HELLO, the watchdog, a line about what the actor
-// waits for, and the time limit of leaving.
+// waits for, its Status, and the time limit of leaving.
 
 #include "common/actor/shell.h"
 #include "common/actor/post.h"
@@ -23,7 +23,7 @@
 
 // A turn ends when half of the outbox is full; the other half is for one more step. The largest
 // step drops all of MEMBERS_MAX at once, with a record and a note for each.
-enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20, AWAITED_MAX = 512 };
+enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20, AWAITED_MAX = 480 };
 
 struct shell {
     struct shell_options options;
@@ -37,7 +37,10 @@ struct shell {
     uint64_t known_ms, admitted_ms, coordinator_ms; // When the broker last knew us, when we were
                                                     // last admitted, the coordinator last heard
     bool coordinator_heard, coordinator_missing;    // Missing: mail to it came back
+    uint64_t complete_ms;                           // When the run last lacked nothing
     uint64_t waiting_ms;                            // No line about waiting before this
+    uint64_t status_ms;                             // No Status before this
+    char status[SHELL_STATUS_MAX];                  // The one that was told last
     bool quitting;
     int exit_code;
 };
@@ -78,7 +81,7 @@ int shell_new(const struct shell_options *options, struct why *why, struct shell
     self->options = *options;
     self->signals = watch_signals();
     self->alarm_ms = UINT64_MAX;
-    self->known_ms = self->admitted_ms = self->coordinator_ms = clock_ms();
+    self->known_ms = self->admitted_ms = self->coordinator_ms = self->complete_ms = clock_ms();
     self->out = (struct outbox){ .effects = calloc(EFFECTS_MAX, sizeof(struct effect)),
                                  .count_max = EFFECTS_MAX,
                                  .bytes = malloc(OUTBOX_BYTES),
@@ -138,8 +141,19 @@ static const void *unpack(struct shell *self, const struct effect *effect)
     return body;
 }
 
+// A frame that is about to be sent.
+static const void *unpack_frame(struct shell *self, const struct effect *effect)
+{
+    void *body = (void *)(uintptr_t)unpack(self, effect); // In our arena, so ours to change
+    if (self->options.fill_in)
+        self->options.fill_in(self->options.after_turn_arg, effect->kind, body);
+    return body;
+}
+
 static void give_to_worker(struct shell *self, const struct effect *effect)
 {
+    if (self->options.watch)
+        self->options.watch(self->options.after_turn_arg, effect->kind, unpack(self, effect));
     for (uint32_t i = 0; i < self->options.workers_count; i++)
         if (worker_port(self->options.workers[i]) == effect->port) {
             worker_send(self->options.workers[i], effect->kind, effect->body, effect->bytes);
@@ -153,12 +167,12 @@ static int perform(struct shell *self, const struct effect *effect, struct why *
     switch (effect->port) {
     case PORT_MAIL:
         failpoint("mail");
-        shell_mail(self, effect->to, effect->kind, unpack(self, effect));
+        shell_mail(self, effect->to, effect->kind, unpack_frame(self, effect));
         failpoint("mailed");
         return 0;
     case PORT_NEWS:
         failpoint("news");
-        post_publish(self->post, effect->kind, unpack(self, effect));
+        post_publish(self->post, effect->kind, unpack_frame(self, effect));
         failpoint("published");
         return 0;
     case PORT_DISK:
@@ -173,7 +187,6 @@ static int perform(struct shell *self, const struct effect *effect, struct why *
     case PORT_LOG: {
         const struct wire_note *note = unpack(self, effect);
         log_line(LOG_INFO, "%s", note->text);
-        sd_notifyf(0, "STATUS=%s", note->text);
         return 0;
     }
     case PORT_SHELL: {
@@ -291,6 +304,7 @@ static void take_answers(struct shell *self)
         self->arena.used = 0;
         while (has_room(self) &&
                worker_take(self->options.workers[i], &self->arena, &kind, &body)) {
+            if (self->options.watch) self->options.watch(self->options.after_turn_arg, kind, body);
             step_local(self, kind, body);
             self->arena.used = 0;
         }
@@ -357,17 +371,54 @@ static bool awaits(const struct shell *self, char text[AWAITED_MAX], uint64_t *r
     return true;
 }
 
-static void say_what_we_wait_for(struct shell *self)
+// "waiting: no broker answers at ...", once that is so for some time. False: no other actor is
+// waited for.
+static bool waits_for_another(const struct shell *self, uint64_t now_ms,
+                              char line[SHELL_STATUS_MAX])
 {
     char text[AWAITED_MAX];
-    uint64_t since_ms, now_ms = clock_ms();
+    uint64_t since_ms;
+    if (!awaits(self, text, &since_ms) || now_ms < since_ms + SHELL_WAITING_MS) return false;
+    snprintf(line, SHELL_STATUS_MAX, "waiting: %s", text);
+    return true;
+}
+
+// The same for what the run lacks, which has a sentence of its own.
+static bool waits_with_the_run(struct shell *self, uint64_t now_ms, char line[SHELL_STATUS_MAX])
+{
+    line[0] = 0;
+    if (self->options.lacks) self->options.lacks(self->options.after_turn_arg, line);
+    if (!line[0]) self->complete_ms = now_ms;
+    return now_ms >= self->complete_ms + SHELL_WAITING_MS;
+}
+
+static void say_what_we_wait_for(struct shell *self)
+{
+    char line[SHELL_STATUS_MAX];
+    const uint64_t now_ms = clock_ms();
     if (post_is_known(self->post)) self->known_ms = now_ms;
     if (self->options.is_admitted && self->options.is_admitted(self->options.after_turn_arg))
         self->admitted_ms = now_ms;
-    if (now_ms < self->waiting_ms || self->patience_ms || !awaits(self, text, &since_ms)) return;
-    if (now_ms < since_ms + SHELL_WAITING_MS) return;
+    const bool waits =
+        waits_for_another(self, now_ms, line) || waits_with_the_run(self, now_ms, line);
+    if (!waits || now_ms < self->waiting_ms || self->patience_ms) return;
     self->waiting_ms = now_ms + SHELL_WAITING_AGAIN_MS;
-    log_line(LOG_INFO, "waiting: %s", text);
+    log_line(LOG_INFO, "%s", line);
+}
+
+// Only a Status that has changed is told. While no other actor is waited for, it is the actor's own.
+static void tell_status(struct shell *self)
+{
+    char text[SHELL_STATUS_MAX];
+    const uint64_t now_ms = clock_ms();
+    if (!self->options.status || now_ms < self->status_ms) return;
+    self->status_ms = now_ms + 1000;
+    if (self->patience_ms) snprintf(text, sizeof text, "leaving the run");
+    else if (!waits_for_another(self, now_ms, text))
+        self->options.status(self->options.after_turn_arg, text);
+    if (strcmp(text, self->status) == 0) return;
+    memcpy(self->status, text, sizeof self->status);
+    sd_notifyf(0, "STATUS=%s", text);
 }
 
 static long wait_ms(struct shell *self)
@@ -408,6 +459,7 @@ static int turn(struct shell *self, struct why *why)
     post_tick(self->post);
     mind_the_watchdog(self);
     say_what_we_wait_for(self);
+    tell_status(self);
     if (self->patience_ms && !self->quitting && clock_ms() >= self->patience_ms) {
         log_line(LOG_WARNING, "actor.ends code=0 reason=\"left without an answer\"");
         self->quitting = true;

@@ -17,10 +17,13 @@
 // to the core, which leaves the run. A second signal, or SHELL_PATIENCE_MS, ends the process in any
 // case.
 //
-// While no broker answers, while a member is not admitted, and while its coordinator is silent, a
-// line of the log says what the actor waits for: after SHELL_WAITING_MS, then every ten seconds.
+// While no broker answers, while a member is not admitted, while its coordinator is silent, and while
+// the run lacks something, a line of the log says what the actor waits for: after SHELL_WAITING_MS,
+// then every ten seconds.
 //
-// systemd: READY=1 after the first step, WATCHDOG=1 from the loop, STATUS= from the core's notes.
+// systemd: READY=1 after the first step, WATCHDOG=1 from the loop. STATUS= says what is true now, once
+// a second at most: what the actor waits for, else what `status` tells. It is never an event, so a
+// failure that is over does not stay there.
 
 #include "common/actor/msg.h"
 #include "common/actor/ticket.h"
@@ -34,7 +37,8 @@ enum {
     SHELL_PATIENCE_MS = 3000,
     SHELL_WAITING_MS = 3000,
     SHELL_WAITING_AGAIN_MS = 10000,
-    SHELL_WORKERS_MAX = 4
+    SHELL_WORKERS_MAX = 4,
+    SHELL_STATUS_MAX = 512
 };
 
 // Where records go. All functions are called from the loop's thread. A fault ends the process; a
@@ -65,6 +69,16 @@ struct shell_options {
     // Called after each turn; may read the core's state but must not change it. May be NULL.
     void (*after_turn)(void *arg);
     void *after_turn_arg;
+    // With the same argument. `status` writes what the actor does, in a few words; NULL: it has no
+    // Status. `watch` sees each job for a worker and each answer of one; it may be NULL.
+    void (*status)(const void *arg, char text[SHELL_STATUS_MAX]);
+    // What the run waits for, as a sentence, or "". It is logged like what the actor waits for. It
+    // may be NULL.
+    void (*lacks)(const void *arg, char text[SHELL_STATUS_MAX]);
+    void (*watch)(void *arg, uint16_t kind, const void *body);
+    // With the same argument: fills in, before a frame is signed and sent, what only a shell can
+    // tell, such as what it has measured. No core decides anything by that. It may be NULL.
+    void (*fill_in)(void *arg, uint16_t kind, void *body);
     // Of a member, with the same argument: whether the coordinator has admitted it. NULL: the actor
     // waits for no coordinator.
     bool (*is_admitted)(const void *arg);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "common/base/log.h"
 #include "common/config/text.h"
 
 void config_faults_init(struct config_faults *self, const char *file)
@@ -111,4 +112,16 @@ void config_faults_print(const struct config_faults *self, FILE *out)
     fprintf(out, "%s: ", self->file);
     print_count(self->errors, "error", out);
     fprintf(out, ": nothing is loaded\n");
+}
+
+void config_faults_log(const struct config_faults *self)
+{
+    if (!log_is_json()) config_faults_print(self, stderr);
+    for (uint32_t i = 0; log_is_json() && i < self->count; i++) {
+        const struct config_fault *fault = &self->list[i];
+        log_line(fault->warning ? LOG_WARNING : LOG_ERR,
+                 "config.%s file=%s line=%u column=%u reason=\"%s\" note=\"%s\"",
+                 fault->warning ? "warning" : "error", self->file, fault->line, fault->column,
+                 fault->text, fault->note);
+    }
 }

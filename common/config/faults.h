@@ -46,3 +46,4 @@ void config_faults_add(struct config_faults *self, bool warning, struct toml_pla
 // Sorts them into the order of the file.
 void config_faults_sort(struct config_faults *self);
 void config_faults_print(const struct config_faults *self, FILE *out);
+void config_faults_log(const struct config_faults *self); // To stderr, in the form of the log

@@ -8,15 +8,18 @@
 #include "common/base/log.h"
 #include "common/member/member_shell.h"
 #include "common/actor/journal.h"
+#include "common/actor/run_words.h"
 #include "common/actor/shell.h"
 #include "common/bulk/fetcher.h"
 #include "common/base/ensure.h"
 #include "common/base/instance.h"
 #include "common/ledger/stored.h"
 #include "common/member/blobs.h"
+#include "common/member/round_line.h"
 #include "common/net/addresses.h"
 #include "common/net/endpoint.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +42,7 @@ struct running {
     struct worker *workers[2];
     uint32_t workers_count;
     struct shell *shell;
+    struct round_line line; // Of a trainer
     struct wire_journal promised;
     struct wire_load resume;
     struct wire_inherited inherited;
@@ -255,6 +259,40 @@ static bool is_admitted(const void *arg)
     return self->member->admitted || self->member->finished;
 }
 
+// A trainer's own loss and step: the others have none.
+static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
+{
+    const struct running *self = arg;
+    const struct member *member = self->member;
+    const bool trains = member->role == ACTOR_TRAINER;
+    char words[RUN_WORDS_MAX], behind[64] = "";
+    if (!member->has_run) {
+        snprintf(text, SHELL_STATUS_MAX, "joining run \"%s\"", member->run);
+        return;
+    }
+    if (trains && member->step_held + 1 < member->now.step)
+        snprintf(behind, sizeof behind, "; catching up: it holds step %" PRIu64, member->step_held);
+    snprintf(text, SHELL_STATUS_MAX, "%s%s",
+             run_words_status(&member->now, trains ? (double)member->loss : 0, words), behind);
+}
+
+static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
+{
+    const struct running *self = arg;
+    char words[RUN_WORDS_MAX] = "";
+    if (self->member->has_run) run_words_lacks(&self->member->now, words);
+    snprintf(text, SHELL_STATUS_MAX, "%s", words);
+}
+
+static void hear_learner(void *arg, uint16_t kind, const void *body)
+{
+    struct running *self = arg;
+    char text[ROUND_LINE_MAX];
+    if (self->member->role == ACTOR_TRAINER &&
+        round_line_hear(&self->line, self->member, kind, body, text))
+        log_line(LOG_INFO, "%s", text);
+}
+
 static int open_workers(struct running *self, struct why *why)
 {
     self->namer = (struct fetch_namer){ .name_of = name_of, .arg = self };
@@ -289,6 +327,9 @@ static int open_shell(struct running *self, struct why *why)
         .workers_count = self->workers_count,
         .after_turn = let_guests_in,
         .after_turn_arg = self,
+        .status = say_status,
+        .lacks = say_lacks,
+        .watch = hear_learner,
         .is_admitted = is_admitted,
         .disk = { .arg = self,
                   .begin = disk_begin,
@@ -352,6 +393,7 @@ int member_run(struct member_options *options, const struct member_process *proc
     if (rc == 0) rc = command_identity(&options->command, &why, &self->identity);
     if (rc == 0) {
         prepare_member(self);
+        command_log(&options->command, self->member->name);
         rc = open_dir(self, &why);
     }
     if (rc == 0 && process->find) rc = process->find(options, &why, &self->resume);
@@ -373,7 +415,7 @@ int member_run(struct member_options *options, const struct member_process *proc
     pthread_mutex_destroy(&self->guests_lock);
     free(self->member);
     free(self);
-    return rc < 0 ? fault_exit(rc, &why) : rc;
+    return rc < 0 ? log_exit(rc, &why) : rc;
 }
 
 // ---- command line -------------------------------------------------------------------------------

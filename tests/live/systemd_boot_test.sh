@@ -75,6 +75,23 @@ inside()
         else not_ok "$unit comes back after -9" "$(tell $unit)"; fi
     done
 
+    # What is true now, also after the others died and came back; and fields in the journal.
+    for unit in shoal-trainer@1 shoal-trainer@2 shoal-coordinator@demo; do
+        if becomes $unit StatusText '*: step * of 100000, loss *, * tokens/s*' 30
+        then ok "the Status of $unit says step, loss and tokens/s: $(show $unit StatusText)"
+        else not_ok "the Status of $unit says step, loss and tokens/s" "$(show $unit StatusText)"; fi
+    done
+    local n lines
+    for ((n = 0; n < 600; n++)); do
+        lines=$(journalctl -q --no-pager -o json SHOAL_STEP=100 SHOAL_EVENT=round.trained 2>/dev/null)
+        [ "$(grep -c . <<<"$lines")" -ge 2 ] && break
+        sleep 0.1
+    done
+    if [ "$(grep -c '"SHOAL_LOSS":"[0-9]' <<<"$lines")" -ge 2 ] && grep -q '"_SYSTEMD_UNIT":"shoal-trainer@1' <<<"$lines" &&
+        grep -q '"PRIORITY":"6"' <<<"$lines"
+    then ok "journalctl SHOAL_STEP=100 finds a line of each trainer"
+    else not_ok "journalctl SHOAL_STEP=100 finds a line of each trainer" "$(log shoal-trainer@1 | tail -n 3) $lines"; fi
+
     # As shipped it is 30 s; the drop-in of the test says 3.
     check "the watchdog is asked for" "$(show shoal-trainer@1 WatchdogUSec)" 30s
     before=$(show shoal-trainer@2 MainPID) after=$(show shoal-trainer@2 NRestarts)
@@ -84,7 +101,7 @@ inside()
     then ok "the watchdog ends a trainer that hangs, and it comes back"
     else not_ok "the watchdog ends a trainer that hangs, and it comes back" "$(tell shoal-trainer@2)"; fi
 
-    local n life; life=$(show shoal-trainer@2 MainPID)       # Its life before said so, too
+    local life; life=$(show shoal-trainer@2 MainPID)       # Its life before said so, too
     for ((n = 0; n < 300; n++)); do journalctl -q -o cat "_PID=$life" | grep -q member.admitted && break; sleep 0.1; done
     systemctl stop shoal-trainer@2
     check "stopped, a trainer ends by itself" "$(show shoal-trainer@2 Result) $(show shoal-trainer@2 ExecMainStatus)" "success 0"

@@ -64,6 +64,7 @@ says 64 "--threads four: a whole number from 1 to 64" shoal join friend.ticket -
 says 64 "the names of the texts have 3101 bytes" shoal init run "$(printf 'a%.0s' {1..3100})"
 says 64 "at most 32 bytes" shoal init run text --run-id "$(printf 'a%.0s' {1..33})"
 perl -e 'print "The fish swim in the sea. " x 20000' >./-text
+cp ./-text text.txt
 says 0 "  shoal up run" shoal init -- run -text
 
 # ---- validate-config opens what it names ------------------------------------------------------------
@@ -260,6 +261,83 @@ if unshare --mount sh installed demo none true 2>/dev/null; then
     says 77 "members of the group shoal may read it: sudo, or --ticket TICKET" \
         $machine demo ticket setpriv --reuid 65534 --regid 65534 --clear-groups /run/for-all status
 fi
+
+# ---- what a run says of itself --------------------------------------------------------------------
+
+shoal init words text.txt --dim 32 --layers 1 --heads 2 --seq-len 64 --trainers 2 --steps 100000 >init.log 2>&1
+shoal up words --trainers 1 --server-port $((port + 10)) >up.log 2>&1 &
+wanted="waiting for 1 more trainer (init_min_clients 2)"
+until_said up.log "$wanted"
+says 0 "  $wanted" shoal status --ticket words/run/ticket
+says 0 "\"lacks\":\"$wanted\"" shoal status --ticket words/run/ticket --json
+for name in coordinator trainer-1; do
+    until_said words/run/logs/$name.log "$wanted"
+    says 0 "$wanted" cat words/run/logs/$name.log
+done
+shoal new-identity friend.key >/dev/null
+shoal-trainer --json -i friend.key --ticket words/run/ticket --state-dir friend 2>friend.log &
+friend=$!
+until_said friend.log '"event":"round.trained".*"step":20,'
+
+# Tokens per second: what RUN says is the change of tokens_done over the last ten seconds, within 5 %,
+# and status, the line of `shoal up` and the trainer's log show what a RUN of the last seconds says.
+timeout 25 zmq-monitor --topic RUN --json --ticket words/run/ticket >news.json &
+news=$!
+sleep 12
+shoal status --json --ticket words/run/ticket >status.json
+shoal status --ticket words/run/ticket >status.txt
+sleep 6 # `shoal up` writes its line every five seconds
+cp up.log up.txt && cp friend.log friend.txt
+sleep 1
+kill $news; wait $news
+cat >rates.pl <<'PERL'
+use strict; use JSON::PP;
+sub slurp { local (@ARGV, $/) = @_; <> }
+sub number { my ($text) = @_; $text =~ /^([0-9.]+)([kM]?)$/ or die "no number: $text"; $1 * { "" => 1, k => 1e3, M => 1e6 }->{$2} }
+my @news = map { decode_json($_) } grep { /\}$/ } split(/\n/, slurp("news.json"));
+my @off;
+for my $new (@news) { # Behind each other, and ten seconds before
+    my ($before) = grep { $_->{unix_ms} >= $new->{unix_ms} - 10000 } @news;
+    next if $new->{unix_ms} - $news[0]{unix_ms} < 10000 || $new->{body}{phase} ne "RoundTrain";
+    my $rate = ($new->{body}{tokens_done} - $before->{body}{tokens_done}) * 1000 / ($new->{unix_ms} - $before->{unix_ms});
+    push @off, abs($new->{body}{tokens_per_s} / $rate - 1);
+}
+@off = sort { $a <=> $b } @off;
+printf "RUN is off by %.1f %% in the middle of %d\n", 100 * $off[@off / 2], scalar @off;
+die "more than 5 %" if !@off || $off[@off / 2] > 0.05;
+my $left = decode_json(slurp("status.json"))->{seconds_left};
+die "time left: $left" if !$left || slurp("status.txt") !~ /RoundTrain, about \S+ left\n|, at most/;
+my %shown = (status => decode_json(slurp("status.json"))->{tokens_per_s});
+$shown{"text of status"} = number($1) if slurp("status.txt") =~ m{(\S+) tokens/s};
+$shown{"shoal up"} = number($1) if (grep { /tok/ } split(/\n/, slurp("up.txt")))[-1] =~ m{(\S+) tok/s};
+sub is_told { my ($rate) = @_; grep { abs($rate / ($_->{body}{tokens_per_s} || 1) - 1) < 0.006 } @news } # Of three digits
+for my $tool (sort keys %shown) { is_told($shown{$tool}) or die "$tool: no RUN says $shown{$tool}" }
+die "not all show it" if keys %shown != 3;
+my @lines = (grep { /"round.trained"/ } split(/\n/, slurp("friend.txt")))[-30 .. -1];
+my @told = grep { is_told(decode_json($_)->{fields}{tokens_per_s}) } @lines;
+die "the trainer's lines say otherwise" if @told < 20;
+PERL
+says 0 "RUN is off by" perl rates.pl
+
+# Each line of the log is one object; one line a step.
+kill $friend; wait $friend
+cat >lines.pl <<'PERL'
+use strict; use JSON::PP;
+my ($last, $count) = (0, 0);
+while (<>) {
+    my $line = decode_json($_);
+    die "no time, sender or text: $_" if $line->{unix_ms} < 1.7e12 || !$line->{text} || $line->{from} !~ /^trainer/;
+    next if ($line->{event} // "") ne "round.trained";
+    my $said = $line->{fields};
+    die "no $_" for grep { !defined $said->{$_} } qw(name step loss lr tokens_per_s);
+    die "step $said->{step} after $last" if $said->{step} <= $last;
+    $last = $said->{step}; $count++;
+}
+print "$count lines\n";
+PERL
+says 0 " lines" perl lines.pl friend.log
+shoal-broker --json -i broker.key --server-port $port 2>again.log
+says 0 '"priority":3,"event":"actor.fails"' cat again.log # The other broker has the port
 
 # ---- a run on the screen --------------------------------------------------------------------------
 

@@ -91,7 +91,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     const struct run_view *view = self->net.view;
     uint64_t now_ms = clock_ms();
     (void)msg;
-    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view);
+    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view, now_ms);
     for (int i = 0; i < DEMO_KILLS; i++) {
         if (demo_kill_is_due(&self->kills[i], view, heard, now_ms)) {
             say_killed(self, i);
@@ -246,11 +246,10 @@ static int run(struct demo *self, struct why *why)
     const uint64_t began_ms = clock_ms();
     self->end_ms = began_ms + self->seconds_max * 1000 - EVALUATION_MS;
     self->out = self->json ? stderr : stdout;
-    progress_init(&self->progress, self->out, NULL, 1, began_ms);
+    progress_init(&self->progress, self->out, NULL, began_ms);
     int rc = demo_set_up(&self->setup, self->dir, self->config_path, self->seed, say, self, why);
     if (rc < 0) return rc;
     self->progress.baselines = self->setup.text.nats;
-    self->progress.seq_len = (uint32_t)self->setup.config.max_seq_len;
     rc = train(self, why);
     if (rc < 0) return rc;
     say(self,

@@ -63,7 +63,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     const struct run_view *view = self->net.view;
     uint64_t now_ms = clock_ms();
     (void)msg;
-    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view);
+    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view, now_ms);
     if (heard & VIEW_REBORN) say(self, "the coordinator is back, in a new life");
     if (heard & VIEW_PHASE &&
         (view->now.phase == PHASE_PAUSED || view->now.phase == PHASE_FINISHED))
@@ -98,10 +98,9 @@ static void say_started(const struct session *self, const struct testnet_options
 
 static int run(struct session *self, const struct testnet_options *options, struct why *why)
 {
-    progress_init(&self->progress, stdout, NULL, 0, clock_ms());
+    progress_init(&self->progress, stdout, NULL, clock_ms());
     int rc = testnet_start(&self->net, options, why);
     if (rc == 0) {
-        self->progress.seq_len = (uint32_t)self->net.config.max_seq_len;
         self->kill_ms = clock_ms() + self->interval_ms;
         say_started(self, options);
         rc = watch(self, why);

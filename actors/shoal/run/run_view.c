@@ -5,6 +5,7 @@
 // news may overtake each other.
 
 #include "actors/shoal/run/run_view.h"
+#include "common/actor/run_words.h"
 
 static unsigned hear_run(struct run_view *self, const struct wire_run *run)
 {
@@ -103,4 +104,11 @@ bool run_view_accepts(const struct run_view *self, const struct key *key)
 const char *run_view_phase(const struct run_view *self)
 {
     return self->has_run ? wire_enum_name(&wire_enum_phase, self->now.phase) : "unknown";
+}
+
+double run_view_left_s(const struct run_view *self)
+{
+    const struct wire_commit *commit = &self->round.last;
+    const bool committed = commit->round && commit->outcome == OUTCOME_COMMITTED;
+    return run_words_left_s(&self->now, committed ? commit->samples : 0);
 }

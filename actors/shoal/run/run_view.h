@@ -45,3 +45,6 @@ uint32_t run_view_member(const struct run_view *self, const struct key *key);
 bool run_view_accepts(const struct run_view *self, const struct key *key);
 
 const char *run_view_phase(const struct run_view *self); // "RoundTrain"
+
+// Seconds until the last step, as run_words_left_s; negative: unknown.
+double run_view_left_s(const struct run_view *self);

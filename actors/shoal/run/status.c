@@ -15,9 +15,11 @@
 #include "actors/shoal/show.h"
 #include "actors/shoal/status_line.h"
 #include "common/actor/command.h"
+#include "common/actor/run_words.h"
 #include "common/actor/tap.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
+#include "common/run/phase.h"
 #include <inttypes.h>
 #include <errno.h>
 #include <signal.h>
@@ -105,6 +107,12 @@ static bool is_dead(const struct status *self)
     return self->was_told_of_coordinator && !last_heard_is_alive(&self->coordinator);
 }
 
+// Negative: unknown, or the coordinator is dead.
+static double left_s(const struct status *self, const struct run_view *view)
+{
+    return is_dead(self) ? -1 : run_view_left_s(view);
+}
+
 static json_t *view_to_json(const struct status *self, const struct run_view *view)
 {
     const char *run = self->command.run_id;
@@ -124,7 +132,10 @@ static json_t *view_to_json(const struct status *self, const struct run_view *vi
         "passes", (json_int_t)now->passes, "digest_step", (json_int_t)now->digest_step, "digest",
         hash_to_json(&now->digest), "checkpoint", checkpoint_to_json(now), "last_commit",
         commit_to_json(view), "members", members_to_json(self, view));
-    if (!object || !rest || json_object_update(object, rest) != 0) return NULL;
+    const double left = left_s(self, view);
+    if (!object || !rest || json_object_update(object, rest) != 0 ||
+        json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left)) != 0)
+        return NULL;
     json_decref(rest);
     return object;
 }
@@ -159,15 +170,17 @@ static void print_members(const struct status *self, const struct run_view *view
 
 static void print_view(const struct status *self, const struct run_view *view)
 {
-    char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX];
+    char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX], lacks[RUN_WORDS_MAX];
     const struct wire_run *now = &view->now;
     printf("run %s: ", self->command.run_id);
     if (is_dead(self))
         printf("coordinator last heard %s; its last word was: ", show_heard(&self->coordinator, a));
     printf("%s%s", run_view_phase(view), now->pausing ? ", pausing" : "");
-    if (now->phase_left_ms && !is_dead(self))
+    // While steps are made, a phase is a round's: the time left of the run tells more.
+    if (now->phase_left_ms && !is_dead(self) && !phase_makes_steps(now->phase))
         printf(", at most %s more", show_duration(now->phase_left_ms / 1000.0, a));
-    if (now->lacks[0]) printf("\n  waits: %s", now->lacks);
+    if (left_s(self, view) > 0) printf(", about %s left", show_duration(left_s(self, view), a));
+    if (now->lacks[0]) printf("\n  %s", run_words_lacks(now, lacks));
     printf("\n\n  epoch %" PRIu64 "   round %" PRIu64 "   step %" PRIu64 " of %" PRIu64
            "   pass %" PRIu64 "\n",
            now->epoch, now->round, now->step, now->total_steps, now->passes);
@@ -303,7 +316,7 @@ static int draw(struct status *self, struct status_line *line, const struct watc
     if (self->command.json) return shoal_print_json(view_to_json(self, view), why);
     FILE *out = open_memstream(&block, &bytes);
     ensure(out);
-    watch_draw(out, watch, self->command.run_id, view, &heard, clock_ms(), is_utf8());
+    watch_draw(out, watch, self->command.run_id, view, &heard, is_utf8());
     ensure(fclose(out) == 0);
     status_line_draw_block(line, block);
     free(block);
@@ -316,8 +329,7 @@ static void hear_more(struct status *self, struct tap *tap, struct run_view *vie
     struct letter letter;
     for (enum tap_result got; (got = tap_take(tap, &letter)) != TAP_NOTHING;)
         if (got == TAP_HEARD) note_heard(self, view, &letter);
-        else if (got == TAP_FRAME)
-            watch_hear(watch, view, run_view_hear(view, &letter.msg), clock_ms());
+        else if (got == TAP_FRAME) watch_hear(watch, view, run_view_hear(view, &letter.msg));
 }
 
 // SIGINT, SIGTERM and SIGHUP arrive here.
@@ -345,7 +357,7 @@ static int watch_live(struct status *self, struct tap *tap, struct run_view *vie
     ensure(watch);
     status_line_init(&line, stdout);
     line.is_tty = line.is_tty && !self->command.json;
-    watch_hear(watch, view, VIEW_RUN, clock_ms());
+    watch_hear(watch, view, VIEW_RUN);
     while (rc == 0 && !asked_to_stop && view->now.phase != PHASE_FINISHED) {
         asked_to_stop = tap_wait(tap, signals, line.due_ms < ask_ms ? line.due_ms : ask_ms);
         const uint64_t now_ms = clock_ms();

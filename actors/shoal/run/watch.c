@@ -1,15 +1,16 @@
-// watch -- three measures, each from the news alone: the pace of the run and of each member, over a
-// window of commits, and the curve of the loss since the watch began, in so many means that it fits
-// into a line. The rest is copied from the view. What a member does now follows from its state, the
-// phase, and whether it has reported a result of the open round.
+// watch -- measures two things, from the news alone: each member's share of the results that the
+// newest commits accepted, and the curve of the loss since the watch began, in so many means that it
+// fits into a line. The rest is copied from the view. What a member does now follows from its state,
+// the phase, and whether it has reported a result of the open round.
 
 #include "actors/shoal/run/watch.h"
 #include "actors/shoal/show.h"
+#include "common/actor/run_words.h"
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-enum { WINDOW_MS = 30000, MEASURED_MS = 2000, WINDOW_COMMITS = 4 };
+#define KEPT 0.95 // Of the older results' weight, at each commit: about twenty count
 
 // ---- what is measured ---------------------------------------------------------------------------
 
@@ -32,69 +33,29 @@ static void hear_loss(struct watch *self, double loss)
     *newest += (loss - *newest) / self->in_newest;
 }
 
-// The window begins with the first commit that is seen to end, and after a restore.
-static void hear_tokens(struct watch *self, const struct wire_run *now, uint64_t now_ms)
-{
-    if (now->tokens_done == self->tokens_done) return;
-    const bool begins = self->tokens_done == 0 || now->tokens_done < self->tokens_done;
-    const double tokens = (double)(now->tokens_done - self->tokens_done);
-    const double steps = (double)(now->step - self->step);
-    self->tokens_done = now->tokens_done;
-    self->step = now->step;
-    if (begins || !self->has_window) {
-        // The first state is one that the broker has kept: the commit may have ended long ago.
-        self->has_window = !begins;
-        self->from_ms = self->last_ms = now_ms;
-        self->commits = self->steps = self->tokens = 0;
-        memset(self->samples, 0, sizeof self->samples);
-        return;
-    }
-    self->commits++, self->steps += steps, self->tokens += tokens;
-    self->last_ms = now_ms;
-    if (now_ms - self->from_ms < WINDOW_MS || self->commits < WINDOW_COMMITS) return;
-    // Half of the window goes: the pace neither jumps nor remembers for ever.
-    self->from_ms += (now_ms - self->from_ms) / 2;
-    self->commits /= 2, self->steps /= 2, self->tokens /= 2;
-    for (uint32_t i = 0; i < MEMBERS_MAX; i++) self->samples[i] /= 2;
-}
-
 static void hear_results(struct watch *self, const struct round *round)
 {
-    if (!self->has_window || round->last.outcome != OUTCOME_COMMITTED ||
-        round->last.round != round->opened.round)
+    if (round->last.outcome != OUTCOME_COMMITTED || round->last.round != round->opened.round)
         return;
+    self->all_samples *= KEPT;
+    for (uint32_t i = 0; i < MEMBERS_MAX; i++) self->samples[i] *= KEPT;
     for (uint32_t i = 0; i < round->accepted_count; i++) {
         const struct wire_accepted *accepted = &round->accepted[i];
         if (accepted->client >= round->clients_count || accepted->end < accepted->begin) continue;
         const uint32_t member = round->clients[accepted->client].member;
-        if (member < MEMBERS_MAX) self->samples[member] += accepted->end - accepted->begin;
+        if (member >= MEMBERS_MAX) continue;
+        self->samples[member] += accepted->end - accepted->begin;
+        self->all_samples += accepted->end - accepted->begin;
     }
 }
 
-void watch_hear(struct watch *self, const struct run_view *view, unsigned heard, uint64_t now_ms)
+void watch_hear(struct watch *self, const struct run_view *view, unsigned heard)
 {
     if (heard & VIEW_COMMIT) hear_results(self, &view->round);
     if (!(heard & VIEW_RUN)) return;
-    hear_tokens(self, &view->now, now_ms);
     const double loss = (double)view->now.loss;
     if (loss > 0 && view->now.step != self->loss_step) hear_loss(self, loss);
     self->loss_step = view->now.step;
-}
-
-// Seconds of the window; NaN: too few. While the next commit takes longer than usual, the time that
-// has passed since the newest counts too, so that a run that rests gets slower on the screen.
-static double window_s(const struct watch *self, uint64_t now_ms)
-{
-    double ms = (double)(self->last_ms - self->from_ms);
-    if (!self->has_window || !(self->commits > 0)) return NAN;
-    const double usual_ms = ms / self->commits, waits_ms = (double)(now_ms - self->last_ms);
-    if (waits_ms > 2 * usual_ms) ms += waits_ms - usual_ms;
-    return ms >= MEASURED_MS ? ms / 1000 : NAN;
-}
-
-double watch_tokens_per_s(const struct watch *self, uint64_t now_ms)
-{
-    return self->tokens / window_s(self, now_ms);
 }
 
 // ---- what is shown ------------------------------------------------------------------------------
@@ -200,19 +161,16 @@ static void draw_member(FILE *out, uint32_t index, double tokens_per_s, int widt
 }
 
 static void draw_members(FILE *out, const struct watch *self, const struct run_view *view,
-                         const struct watch_heard *heard, uint64_t now_ms)
+                         const struct watch_heard *heard)
 {
-    const struct wire_run *now = &view->now;
-    const double seconds = window_s(self, now_ms);
-    const double seq =
-        now->samples_done ? (double)now->tokens_done / (double)now->samples_done : NAN;
+    const double rate = (double)view->now.tokens_per_s;
     const int width = name_width(view);
     uint32_t shown = 0;
     fprintf(out, "\n  %-*s  %-9s %8s  %-9s %s\n", width, "member", "state", "tokens/s", "heard",
             "now");
     for (uint32_t i = 0; i < view->roster.count; i++) {
         if (!watch_shows(view, i) || shown++ >= WATCH_MEMBERS) continue;
-        draw_member(out, i, self->samples[i] * seq / seconds, width, view, heard);
+        draw_member(out, i, rate * self->samples[i] / self->all_samples, width, view, heard);
     }
     if (shown > WATCH_MEMBERS) fprintf(out, "  ... and %u more\n", shown - WATCH_MEMBERS);
 }
@@ -220,7 +178,7 @@ static void draw_members(FILE *out, const struct watch *self, const struct run_v
 static void draw_head(FILE *out, const char *run, const struct run_view *view,
                       const struct watch_heard *heard)
 {
-    char text[SHOW_MAX];
+    char text[SHOW_MAX], lacks[RUN_WORDS_MAX];
     const struct wire_run *now = &view->now;
     const bool dead = heard->coordinator && !last_heard_is_alive(heard->coordinator);
     fprintf(out, "run %s: ", run);
@@ -237,16 +195,14 @@ static void draw_head(FILE *out, const char *run, const struct run_view *view,
     if (heard->coordinator && !dead)
         fprintf(out, "; coordinator heard %s", show_heard(heard->coordinator, text));
     putc('\n', out);
-    if (now->lacks[0]) fprintf(out, "waits: %s\n", now->lacks);
+    if (now->lacks[0]) fprintf(out, "%s\n", run_words_lacks(now, lacks));
 }
 
 void watch_draw(FILE *out, const struct watch *self, const char *run, const struct run_view *view,
-                const struct watch_heard *heard, uint64_t now_ms, bool utf8)
+                const struct watch_heard *heard, bool utf8)
 {
     char bar[SHOW_MAX], rate[SHOW_MAX], done[SHOW_MAX], left[SHOW_MAX];
     const struct wire_run *now = &view->now;
-    const double pace = watch_tokens_per_s(self, now_ms), seconds = window_s(self, now_ms);
-    const double steps = now->total_steps > now->step ? (double)(now->total_steps - now->step) : 0;
     draw_head(out, run, view, heard);
     show_bar(now->total_steps ? (double)now->step / (double)now->total_steps : 0, 24, bar);
     fprintf(out, "step %" PRIu64 " of %" PRIu64 " [%s] epoch %" PRIu64 ", round %" PRIu64 "\n",
@@ -254,10 +210,12 @@ void watch_draw(FILE *out, const struct watch *self, const char *run, const stru
     if (self->loss > 0) fprintf(out, "loss %.3f  ", self->loss);
     else fputs("loss -  ", out);
     put_curve(out, self, utf8);
-    fprintf(out, "\n%s tokens/s, %s tokens so far", isnan(pace) ? "-" : show_count(pace, rate),
+    fprintf(out, "\n%s tokens/s, %s tokens so far",
+            now->tokens_per_s > 0 ? show_count((double)now->tokens_per_s, rate) : "-",
             show_count((double)now->tokens_done, done));
-    if (steps > 0 && self->steps > 0 && !isnan(seconds))
-        fprintf(out, ", %s left", show_duration(steps * seconds / self->steps, left));
+    const bool dead = heard->coordinator && !last_heard_is_alive(heard->coordinator);
+    const double left_s = dead ? -1 : run_view_left_s(view);
+    if (left_s > 0) fprintf(out, ", about %s left", show_duration(left_s, left));
     putc('\n', out);
-    draw_members(out, self, view, heard, now_ms);
+    draw_members(out, self, view, heard);
 }

@@ -1,0 +1,37 @@
+#include "common/actor/run_words.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX])
+{
+    const bool is_whole = strncmp(now->lacks, "waiting ", 8) == 0;
+    if (!now->lacks[0]) text[0] = 0;
+    else snprintf(text, RUN_WORDS_MAX, "%s%s", is_whole ? "" : "waiting: ", now->lacks);
+    return text;
+}
+
+double run_words_left_s(const struct wire_run *now, uint64_t commit_samples)
+{
+    const double rate = (double)now->tokens_per_s;
+    if (now->step >= now->total_steps) return 0;
+    if (!(rate > 0) || now->samples_done == 0 || now->step == 0) return -1;
+    const double of_a_sample = (double)now->tokens_done / (double)now->samples_done;
+    const double of_a_step = commit_samples ? of_a_sample * (double)commit_samples
+                                            : (double)now->tokens_done / (double)now->step;
+    return (double)(now->total_steps - now->step) * of_a_step / rate;
+}
+
+char *run_words_status(const struct wire_run *now, double loss, char text[RUN_WORDS_MAX])
+{
+    char lacks[RUN_WORDS_MAX];
+    int used = snprintf(text, RUN_WORDS_MAX, "%s: step %" PRIu64 " of %" PRIu64,
+                        wire_enum_name(&wire_enum_phase, now->phase), now->step, now->total_steps);
+    if (loss > 0) used += snprintf(text + used, RUN_WORDS_MAX - (size_t)used, ", loss %.3f", loss);
+    if (now->tokens_per_s > 0)
+        used += snprintf(text + used, RUN_WORDS_MAX - (size_t)used, ", %.0f tokens/s",
+                         (double)now->tokens_per_s);
+    if (run_words_lacks(now, lacks)[0])
+        snprintf(text + used, RUN_WORDS_MAX - (size_t)used, ", %.100s", lacks);
+    return text;
+}

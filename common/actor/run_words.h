@@ -1,0 +1,20 @@
+#pragma once
+// run_words -- what the newest RUN of a run says, in words: the same in `shoal status`, in the demo
+// and in the Status of the units. Pure.
+
+#include "common/wire/wire.h"
+
+enum { RUN_WORDS_MAX = 256 };
+
+// "waiting for 1 more trainer (init_min_clients 4)", "waiting: no witness is in the run"; "" if it
+// waits for nothing.
+char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX]);
+
+// Seconds until the last step at the present tokens per second, if later steps are as large as that
+// of the newest commit, which has `commit_samples` (0: not known). Negative: unknown, as no step is
+// made now.
+double run_words_left_s(const struct wire_run *now, uint64_t commit_samples);
+
+// "RoundTrain: step 100 of 460, loss 2.713, 12345 tokens/s". `loss`: 0 if none is known. The rate is
+// named while there is one, what the run waits for while it waits.
+char *run_words_status(const struct wire_run *now, double loss, char text[RUN_WORDS_MAX]);

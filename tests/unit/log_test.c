@@ -1,0 +1,171 @@
+// log_test -- what a line of the log tells is found in it; as JSON it is one object, whatever bytes
+// it has. And the line of a trainer for a commit.
+
+#include "common/base/log.h"
+#include "common/member/round_line.h"
+#include "tests/test.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static json_t *object_of(const char *line)
+{
+    static const struct log_style style = { .actor = "trainer.3fa2", .json = true };
+    char text[LOG_JSON_MAX];
+    json_error_t error;
+    const size_t count = log_json(&style, LOG_INFO, 1795384503123, line, text, sizeof text);
+    assert_int_equal(count, strlen(text));
+    assert_null(strchr(text, '\n'));
+    json_t *object = json_loads(text, JSON_REJECT_DUPLICATES, &error);
+    if (!object) fail_msg("%s: %s", error.text, text);
+    return object;
+}
+
+static const char *string_of(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+static void test_a_line_becomes_an_object(void **state)
+{
+    (void)state;
+    json_t *object = object_of("round.trained name=trainer.3fa2 step=100 loss=2.713 lr=4e-05 "
+                               "reason=\"the \"peer\"'s fault\"; again");
+    const json_t *fields = json_object_get(object, "fields");
+    assert_int_equal(json_integer_value(json_object_get(object, "unix_ms")), 1795384503123);
+    assert_string_equal(string_of(object, "from"), "trainer.3fa2");
+    assert_int_equal(json_integer_value(json_object_get(object, "priority")), LOG_INFO);
+    assert_string_equal(string_of(object, "event"), "round.trained");
+    assert_int_equal(json_object_size(fields), 5);
+    assert_string_equal(string_of(fields, "name"), "trainer.3fa2");
+    assert_int_equal(json_integer_value(json_object_get(fields, "step")), 100);
+    assert_true(json_real_value(json_object_get(fields, "loss")) > 2.7);
+    assert_true(json_real_value(json_object_get(fields, "lr")) < 5e-5);
+    assert_string_equal(string_of(fields, "reason"), "the \"peer\"'s fault");
+    json_decref(object);
+}
+
+// What has digits alone may be a digest; what is no number as JSON writes it is a text.
+static void test_only_numbers_are_numbers(void **state)
+{
+    (void)state;
+    json_t *object = object_of("a.b digest=1234567890123456 hex=0012 part=4/5 e=12e4 none= at=1.");
+    const json_t *fields = json_object_get(object, "fields");
+    static const char *const texts[] = { "digest", "hex", "part", "none", "at" };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_non_null(string_of(fields, texts[i]));
+    assert_true(json_is_real(json_object_get(fields, "e")));
+    json_decref(object);
+}
+
+static void test_any_bytes_are_told(void **state)
+{
+    (void)state;
+    char line[1024];
+    json_t *object = object_of("waiting: no coordinator of run \"demo\" yet");
+    assert_null(json_object_get(object, "event"));
+    assert_int_equal(json_object_size(json_object_get(object, "fields")), 0);
+    json_decref(object);
+    object = object_of("a.b reason=\"\xc3\xa9\xff\xed\xa0\x80\xf0\x9f\x98\x80\t\"");
+    assert_string_equal(string_of(json_object_get(object, "fields"), "reason"),
+                        "\xc3\xa9????\xf0\x9f\x98\x80\t");
+    json_decref(object);
+    for (unsigned byte = 1; byte < 256; byte++) { // The longest line, of the widest bytes
+        memset(line, (int)byte, sizeof line - 1);
+        memcpy(line, "a.b x=", 6);
+        line[sizeof line - 1] = 0;
+        json_decref(object_of(line));
+    }
+}
+
+// What log_line writes to stderr.
+static const char *written(const struct log_style *style)
+{
+    static char text[4096];
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    const int own = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    log_begin(style);
+    log_line(LOG_INFO, "round.trained name=%s step=%d", "trainer.3fa2", 100);
+    dup2(own, STDERR_FILENO);
+    close(own), close(ends[1]);
+    const ssize_t count = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    text[count > 0 ? count : 0] = 0;
+    log_begin(&(struct log_style){ 0 });
+    return text;
+}
+
+// A child of a service has JOURNAL_STREAM, too: where its stderr is another stream, lines have the
+// date.
+static void test_the_form_follows_the_stream(void **state)
+{
+    (void)state;
+    const struct log_style json = { .actor = "trainer.3fa2", .json = true };
+    unsetenv("JOURNAL_STREAM");
+    const char *line = written(&(struct log_style){ .actor = "trainer.3fa2" });
+    int year, month, day;
+    assert_int_equal(sscanf(line, "%4d-%2d-%2d ", &year, &month, &day), 3);
+    assert_true(year >= 2024 && month <= 12 && day <= 31);
+    assert_string_equal(line + strlen("2026-11-22 21:55:03.123"),
+                        " round.trained name=trainer.3fa2 step=100\n");
+    setenv("JOURNAL_STREAM", "1:2", 1);
+    assert_true(written(&(struct log_style){ .actor = "trainer.3fa2" })[0] != '<');
+    assert_true(strncmp(written(&json), "{\"unix_ms\":", 11) == 0);
+    unsetenv("JOURNAL_STREAM");
+}
+
+// ---- a trainer's line ---------------------------------------------------------------------------
+
+static uint32_t bits_of(float number)
+{
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits;
+}
+
+static bool commit(struct round_line *self, const struct member *member, uint64_t step, char *text)
+{
+    const struct wire_apply job = { .step = step, .lr_bits = bits_of(0.0004f) };
+    const struct wire_applied done = { .ok = true, .step = step + 1 };
+    assert_false(round_line_hear(self, member, FRAME_APPLY, &job, text));
+    return round_line_hear(self, member, FRAME_APPLIED, &done, text);
+}
+
+static void test_a_trainer_writes_one_line_a_commit(void **state)
+{
+    (void)state;
+    struct round_line self = { 0 };
+    char text[ROUND_LINE_MAX];
+    struct member *member = test_calloc(1, sizeof *member);
+    memcpy(member->name, "trainer.3fa2", 13);
+    member->has_run = true;
+    member->now.step = 100;
+    member->now.tokens_per_s = 12345;
+    // Trained in a round without a commit, again in the next
+    for (int i = 0; i < 2; i++) {
+        const struct wire_train job = { .round = 7, .step = 99 };
+        const struct wire_trained done = { .round = 7, .ok = true, .loss = i ? 2.713f : 9 };
+        assert_false(round_line_hear(&self, member, FRAME_TRAIN, &job, text));
+        assert_false(round_line_hear(&self, member, FRAME_TRAINED, &done, text));
+    }
+    assert_true(commit(&self, member, 99, text));
+    assert_string_equal(
+        text, "round.trained name=trainer.3fa2 step=100 loss=2.713 lr=0.0004 tokens_per_s=12345");
+    // Of another step it has no loss; behind the run it writes nothing
+    assert_true(commit(&self, member, 100, text));
+    assert_string_equal(text,
+                        "round.trained name=trainer.3fa2 step=101 lr=0.0004 tokens_per_s=12345");
+    assert_false(commit(&self, member, 50, text));
+    const struct wire_applied failed = { .step = 102 };
+    assert_false(round_line_hear(&self, member, FRAME_APPLIED, &failed, text));
+    test_free(member);
+}
+
+TESTS(TEST(test_a_line_becomes_an_object), TEST(test_only_numbers_are_numbers),
+      TEST(test_any_bytes_are_told), TEST(test_the_form_follows_the_stream),
+      TEST(test_a_trainer_writes_one_line_a_commit))

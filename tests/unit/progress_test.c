@@ -1,0 +1,86 @@
+// progress_test -- the time left: in the line of `shoal up` and the demo, and in `shoal status`; and
+// what a run that waits says.
+
+#include "actors/shoal/local/progress.c" // The front command's own parts are in no library
+#include "actors/shoal/run/run_view.c"
+#include "actors/shoal/show.c"
+#include "actors/shoal/status_line.c"
+#include "tests/test.h"
+
+static bool is_near(double got, double wanted)
+{
+    return got > wanted - 0.01 && got < wanted + 0.01;
+}
+
+enum { ROUND_MS = 10000, STEPS = 100 };
+
+// Between two commits the time left falls as time goes, and it stays a round above the last step.
+static void test_the_time_left_counts_down(void **state)
+{
+    (void)state;
+    struct run_view *view = test_calloc(1, sizeof *view);
+    struct progress self;
+    uint64_t now_ms = 1000;
+    double last = 1e9;
+    progress_init(&self, stdout, NULL, now_ms);
+    view->has_run = true;
+    view->now.total_steps = STEPS;
+    progress_hear(&self, view, now_ms);
+    assert_true(progress_left_s(&self, view, now_ms) < 0);
+    for (int step = 1; step <= 20; step++) {
+        view->now.step = (uint64_t)step;
+        now_ms += ROUND_MS;
+        progress_hear(&self, view, now_ms);
+        for (uint64_t ms = 0; ms < ROUND_MS && step > 1; ms += 500) {
+            const double left = progress_left_s(&self, view, now_ms + ms);
+            assert_true(left < last);
+            assert_true(is_near(left, (STEPS - step) * 10.0 - (double)ms / 1000));
+            last = left;
+        }
+    }
+    assert_true(is_near(progress_left_s(&self, view, now_ms + 100 * ROUND_MS), 79 * 10.0));
+    view->now.step = STEPS;
+    assert_true(progress_left_s(&self, view, now_ms) == 0);
+    test_free(view);
+}
+
+// From the newest commit's size, since a run may begin with smaller ones.
+static void test_the_time_left_of_a_run(void **state)
+{
+    (void)state;
+    struct wire_run run = { .total_steps = 500,
+                            .step = 100,
+                            .samples_done = 1600,
+                            .tokens_done = 1600 * 128,
+                            .tokens_per_s = 2048 };
+    assert_true(is_near(run_words_left_s(&run, 0), 400));
+    assert_true(is_near(run_words_left_s(&run, 32), 800));
+    run.tokens_per_s = 0;
+    assert_true(run_words_left_s(&run, 16) < 0);
+    run.step = 500;
+    assert_true(run_words_left_s(&run, 16) == 0);
+}
+
+static void test_what_a_run_says(void **state)
+{
+    (void)state;
+    char text[RUN_WORDS_MAX];
+    struct wire_run run = {
+        .phase = PHASE_TRAIN, .step = 100, .total_steps = 460, .tokens_per_s = 41200
+    };
+    assert_string_equal(run_words_status(&run, 2.7131, text),
+                        "RoundTrain: step 100 of 460, loss 2.713, 41200 tokens/s");
+    assert_string_equal(run_words_lacks(&run, text), "");
+    run = (struct wire_run){ .total_steps = 460,
+                             .lacks = "waiting for 1 more trainer (init_min_clients 4)" };
+    assert_string_equal(run_words_lacks(&run, text),
+                        "waiting for 1 more trainer (init_min_clients 4)");
+    assert_string_equal(run_words_status(&run, 0, text),
+                        "WaitingForMembers: step 0 of 460, waiting for 1 more trainer "
+                        "(init_min_clients 4)");
+    snprintf(run.lacks, sizeof run.lacks, "no witness is in the run");
+    assert_string_equal(run_words_lacks(&run, text), "waiting: no witness is in the run");
+}
+
+TESTS(TEST(test_the_time_left_counts_down), TEST(test_the_time_left_of_a_run),
+      TEST(test_what_a_run_says))
