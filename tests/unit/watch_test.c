@@ -167,7 +167,7 @@ static void tokens_per_s_are_those_of_the_run(void **state)
     (void)state;
     tell_run(10, 5, PHASE_TRAIN);
     says("  anna            healthy          -  -");
-    train(11, 200);
+    train(11, 60);
     says("  anna            healthy      1.20k  -");
     says("  bob             healthy        400");
 }
