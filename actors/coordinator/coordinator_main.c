@@ -110,6 +110,8 @@ static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
              run_words_lacks(&((const struct keeper *)arg)->now, words));
 }
 
+static void write_log(void *arg) { log_shell_turn(&((struct keeper *)arg)->log); }
+
 static int run(struct keeper *self, struct why *why)
 {
     // Greater than every earlier one, even if the ledger is an older copy that lacks some starts.
@@ -131,10 +133,9 @@ static int run(struct keeper *self, struct why *why)
         .status = say_status,
         .lacks = say_lacks,
         .fill_in = fill_in,
+        .after_turn = write_log,
         .after_turn_arg = self,
         .disk = disk_shell_port(&self->disk),
-        .after_turn = log_shell_turn,
-        .after_turn_arg = &self->log,
         .verbose = self->command.verbose,
     };
     int rc = log_shell_open(&self->log, incarnation, why);

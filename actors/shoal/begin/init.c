@@ -152,7 +152,7 @@ static int open_folder(struct init *self, struct why *why)
 {
     const char *dir = self->words[0];
     if (mkdir(dir, 0755) != 0 && errno == EEXIST && rmdir(dir) != 0)
-        return why_set(why, FAULT_DENIED, "%s exists and is not empty; name a new folder", dir);
+        return why_set(why, FAULT_USAGE, "%s exists and is not empty; name a new folder", dir);
     const int rc = folder_resolve(dir, DIR_BYTES_MAX, self->dir, why);
     if (rc == 0) name_run(self);
     return rc;
@@ -434,7 +434,10 @@ static int report(const struct init *self, struct why *why)
         "  data     %s tokens of %u bytes to train on, shuffled by a seed of its own%s%s\n"
         "  steps    %" PRIu64 " of %" PRIu64 " sequences of %" PRIu64
         " tokens: %.1f passes over the data\n"
-        "  members  begins with %" PRIu64 " trainer%s, goes on while one is left\n"
+        "  members  each epoch begins with %" PRIu64
+        " trainer%s (init_min_clients) and goes on while "
+        "one is left\n"
+        "           (min_clients; a trainer that is left alone decides what is committed)\n"
         "Every setting is in state.toml and data.toml, with its meaning; both digests are pinned."
         "\n\n  shoal up %s\n",
         self->name, self->dir, parameters, self->shape.dim, self->shape.layers, self->shape.heads,

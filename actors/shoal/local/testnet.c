@@ -8,6 +8,7 @@
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/base/folder.h"
+#include "common/base/instance_lock.h"
 #include "common/config/data_config.h"
 #include <inttypes.h>
 #include <arpa/inet.h>
@@ -175,11 +176,22 @@ static int make_ticket(struct testnet *self, struct why *why)
                           strerror(error));
 }
 
+static int lock_state(struct testnet *self, struct why *why)
+{
+    const int fd = open(self->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return why_set(why, fault_from_errno(errno), "%s: %s", self->state_dir, strerror(errno));
+    const int rc = instance_lock_take(fd, self->state_dir, "lock", why, &self->lock);
+    close(fd);
+    return rc;
+}
+
 static int make_places(struct testnet *self, struct why *why)
 {
     const struct testnet_options *options = &self->options;
     char path[PATH_MAX + 16];
     int rc = folder_resolve(options->state_dir, DIR_BYTES_MAX, self->state_dir, why);
+    if (rc == 0) rc = lock_state(self, why);
     if (rc < 0) return rc;
     snprintf(path, sizeof path, "%s/logs", self->state_dir);
     rc = folder_resolve(options->log_dir ? options->log_dir : path, DIR_BYTES_MAX, self->log_dir,
@@ -243,7 +255,7 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
 {
     static struct tap_options tap;
     ensure(options->trainers >= 1 && options->trainers <= TESTNET_TRAINERS_MAX);
-    *self = (struct testnet){ .options = *options, .signals = -1 };
+    *self = (struct testnet){ .options = *options, .lock = -1, .signals = -1 };
     self->view = calloc(1, sizeof *self->view);
     ensure(self->view);
     watch_signals(self);
@@ -304,6 +316,8 @@ void testnet_free(struct testnet *self)
     fleet_free(&self->fleet);
     if (self->signals >= 0) close(self->signals);
     self->signals = -1;
+    instance_lock_release(self->lock);
+    self->lock = -1;
     free(self->view);
     self->view = NULL;
 }

@@ -51,6 +51,7 @@ struct testnet {
     struct key keys[TESTNET_TRAINERS_MAX]; // Of the trainers
     struct tap *tap;
     struct run_view *view;
+    int lock; // Of the state's folder: no other process runs these actors
     int signals;
     bool asked_to_stop; // SIGINT or SIGTERM came
 };

@@ -106,13 +106,17 @@ static int run(struct session *self, const struct testnet_options *options, stru
         rc = watch(self, why);
     }
     progress_end(&self->progress);
-    bool finished = self->net.view->now.phase == PHASE_FINISHED;
-    uint64_t step = self->net.view->now.step;
+    const struct wire_run now = self->net.view->now;
+    const bool finished = now.phase == PHASE_FINISHED;
+    char model[PATH_MAX + 64];
+    testnet_checkpoint_path(&self->net, now.checkpoint_name, model, sizeof model);
     testnet_stop(&self->net);
     testnet_free(&self->net);
     if (rc == 0)
         printf("%s at step %" PRIu64 "; all processes have stopped\n",
-               finished ? "finished" : "interrupted", step);
+               finished ? "finished" : "interrupted", now.step);
+    if (rc == 0 && finished && now.checkpoint_name[0])
+        printf("The model:\n\n  shoal sample --model %s\n", model);
     if (rc == 0 && !finished) return 130;
     return rc;
 }
