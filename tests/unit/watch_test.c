@@ -100,11 +100,13 @@ static void train(uint64_t from, uint64_t to)
     }
 }
 
+static uint64_t broker_silent_ms;
+
 static const char *drawn(void)
 {
     static char text[8192];
     FILE *out = fmemopen(text, sizeof text, "w");
-    const struct watch_heard heard = { &coordinator, told, was_told, 0 };
+    const struct watch_heard heard = { &coordinator, told, was_told, broker_silent_ms };
     assert_non_null(out);
     watch_draw(out, watch, "demo", view, &heard, true);
     fclose(out);
@@ -122,6 +124,7 @@ static int set_up(void **state)
     (void)state;
     watch = calloc(1, sizeof *watch);
     view = calloc(1, sizeof *view);
+    broker_silent_ms = 0;
     memset(told, 0, sizeof told);
     memset(was_told, 0, sizeof was_told);
     coordinator = (struct last_heard){ true, 300 };
@@ -187,6 +190,8 @@ static void what_is_dead_is_said(void **state)
     says("5.0s ago  silent");
     tell_run(10, 0, PHASE_WAITING);
     says("waits for the run to begin");
+    broker_silent_ms = 2600;
+    says("run demo: the broker has been silent for 2.6s; its last word was: WaitingForMembers\n");
 }
 
 static void a_long_curve_fits(void **state)

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+enum { BROKER_SILENT_MS = 2000 }; // It is asked every second: named within three of its death
 #define KEPT 0.95 // Of the older results' weight, at each commit: about twenty count
 
 // ---- what is measured ---------------------------------------------------------------------------
@@ -182,7 +183,7 @@ static void draw_head(FILE *out, const char *run, const struct run_view *view,
     const struct wire_run *now = &view->now;
     const bool dead = heard->coordinator && !last_heard_is_alive(heard->coordinator);
     fprintf(out, "run %s: ", run);
-    if (heard->broker_silent_ms > LAST_HEARD_MAX_MS)
+    if (heard->broker_silent_ms > BROKER_SILENT_MS)
         fprintf(out, "the broker has been silent for %s; its last word was: ",
                 show_duration((double)heard->broker_silent_ms / 1000, text));
     else if (dead)
