@@ -333,6 +333,7 @@ while (<>) {
     die "step $said->{step} after $last" if $said->{step} <= $last;
     $last = $said->{step}; $count++;
 }
+die "only $count lines" if $count < 20;
 print "$count lines\n";
 PERL
 says 0 " lines" perl lines.pl friend.log
