@@ -68,10 +68,11 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     // mutant: a checkpoint of an earlier run is taken for one of this
     // mutant: a checkpoint ahead of the run hides the genesis folder
     if (own_step <= member->config.genesis_step) own_step = 0;
-    // Before the run's first checkpoint a member that can replay begins with genesis, if no peer
-    // serves the pinned step.
-    bool replays =
-        self->can_replay && own_step == 0 && run->checkpoint_step == 0 && self->failures > 0;
+    // As long as no checkpoint has later parameters than genesis, a member that can replay begins
+    // with genesis, if no peer serves the pinned step.
+    // mutant: a checkpoint of the first step hides the genesis folder
+    bool replays = self->can_replay && own_step == 0 &&
+                   run->checkpoint_step <= member->config.genesis_step && self->failures > 0;
     char hex[HASH_HEX];
     if (self->sought_epoch != run->restored_epoch) { // A restore changed the model that we look for
         self->sought_epoch = run->restored_epoch;

@@ -168,6 +168,8 @@ by_unit 'a commit of any size is fetched' replica_test \
 by_unit 'a model of any size is trained' replica_test '|| built->payload_bytes == bytes' '|| bytes > 0'
 by_unit 'a checkpoint of an earlier run is taken for one of this' replica_test \
     'own_step <= member->config' 'own_step < 0 * member->config'
+by_unit 'a checkpoint of the first step hides the genesis folder' replica_test \
+    'run->checkpoint_step <= member->config.genesis_step &&' 'run->checkpoint_step == 0 &&'
 by_unit 'a checkpoint ahead of the run hides the genesis folder' replica_test \
     'own_step <= member->config' 'own_step < member->config'
 mutant 'only a run from step 1 has its parameters in a folder' \

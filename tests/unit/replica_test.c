@@ -140,6 +140,21 @@ static void a_run_begins_where_an_earlier_one_ended(void **state)
     assert_string_equal(path, "own");
 }
 
+// All are gone that held the pinned step, and the only checkpoint is of the run's first step: whoever can replay
+// begins with genesis.
+static void a_checkpoint_of_the_first_step_hides_nothing(void **state)
+{
+    char path[256];
+    (void)state;
+    begins_with(0, 20, path);
+    member.now = (struct wire_run){
+        .step = 29, .pin_step = 29, .pin_digest = hash_of("29", 2), .checkpoint_step = 20
+    };
+    replica = (struct replica){ .built = true, .can_replay = true, .failures = 1 };
+    const struct outbox out = turn(FRAME_WAKE, NULL, HEARD_TICK);
+    assert_true(out.count == 1 && effects[0].kind == FRAME_LOAD);
+}
+
 // Its folder has other parameters than the run began with: the folder would lead to the same ones
 // again, so its peers are asked next.
 static void a_folder_that_differs_is_not_read_again(void **state)
@@ -161,4 +176,5 @@ static void a_folder_that_differs_is_not_read_again(void **state)
 TESTS(TEST_WITH(a_folder_that_differs_is_not_read_again, set_up, NULL),
       TEST_WITH(a_commit_of_another_size_is_ignored, set_up, NULL),
       TEST_WITH(a_model_of_another_size_is_given_up, set_up, NULL),
-      TEST(a_run_begins_where_an_earlier_one_ended))
+      TEST(a_run_begins_where_an_earlier_one_ended),
+      TEST(a_checkpoint_of_the_first_step_hides_nothing))
