@@ -115,7 +115,7 @@ static void name_silent(const struct fetch *self, char text[FETCH_REASON_MAX])
     if (self->namer) self->namer->name_of(self->namer->arg, &holder->key, name);
     else snprintf(name, sizeof name, "key %.16s", key_to_hex(&holder->key, hex));
     if (count > 1) snprintf(more, sizeof more, " and %u more", count - 1);
-    snprintf(text, FETCH_REASON_MAX, ": %s at %.50s%s", name,
+    snprintf(text, FETCH_REASON_MAX, ": %.40s at %.50s%.20s", name,
              address ? address + 2 : holder->endpoint, more);
 }
 

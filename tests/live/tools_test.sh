@@ -345,7 +345,7 @@ says 0 '"priority":3,"event":"actor.fails"' cat again.log # The other broker has
 says 64 "--watch and --ledger" shoal status --ledger coordinator-state --watch
 # On a terminal it is drawn over itself; elsewhere one block follows the other; both end with Ctrl-C.
 watch="timeout --foreground --preserve-status -s INT 3 shoal status --ticket ticket --watch"
-says 0 $'run demo: WaitingForMembers\n; coordinator heard 0.\nwaits: \n\e[7A\r\e[Krun demo: \n  member ' \
+says 0 $'run demo: WaitingForMembers\n; coordinator heard 0.\nwaiting for 4 more trainers (init_min_clients 4)\n\e[7A\r\e[Krun demo: \n  member ' \
     env TERM=xterm script -qec "$watch" /dev/null
 says 0 "- tokens/s, 0 tokens so far" $watch
 cp "$work/said" blocks
