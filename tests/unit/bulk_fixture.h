@@ -99,19 +99,27 @@ struct fixture_fetcher {
     uint8_t *arena, *body;
 };
 
-static inline struct fixture_fetcher *fixture_fetcher_new(uint32_t patience_ms)
+// The thread reads the options at any time: all of them are set before it starts.
+static inline struct fixture_fetcher *fixture_fetcher_named(uint32_t patience_ms,
+                                                            const struct fetch_namer *namer)
 {
     struct fixture_fetcher *self = calloc(1, sizeof *self);
     ensure(self && blob_store_new(NULL, NULL, &self->store) == 0);
     self->options = (struct fetcher_options){ .identity = fixture_identity(),
                                               .store = self->store,
                                               .run = FIXTURE_RUN,
+                                              .namer = namer,
                                               .patience_ms = patience_ms };
     self->arena = malloc(FIXTURE_ARENA);
     self->body = malloc(FIXTURE_BODY);
     ensure(self->arena && self->body);
     self->worker = worker_new(PORT_FETCHER, fetcher_run, &self->options);
     return self;
+}
+
+static inline struct fixture_fetcher *fixture_fetcher_new(uint32_t patience_ms)
+{
+    return fixture_fetcher_named(patience_ms, NULL);
 }
 
 static inline void fixture_fetcher_destroy(struct fixture_fetcher *self)

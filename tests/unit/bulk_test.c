@@ -206,7 +206,8 @@ static void test_reasons(void **state)
     snprintf(text, sizeof text, "no holder has it: 3 asked, 2 lack it, 1 silent: %s",
              named(&silent->holder));
     expect_failed(fetcher, text);
-    fetcher->options.namer = &namer;
+    fixture_fetcher_destroy(fetcher);
+    fetcher = fixture_fetcher_named(PATIENCE_MS, &namer);
     fixture_fetch(fetcher, &hash, 70000, list, 4);
     snprintf(
         text, sizeof text,
