@@ -25,7 +25,8 @@ static bool leads_on(const struct wire_march *march, const struct member_turn *t
 {
     const struct replica *replica = turn->replica;
     const struct wire_run *run = &turn->member->now;
-    // mutant: march: what a restore gave up leads on
+    // A march that is done again has the same samples, so no seed can tell whether the last line is
+    // here. A pace whose second try differs from the first needs it.
     return replica->holding && march_has(march, replica->step) && march->epoch <= run->epoch &&
            !replica_is_given_up(run, replica->step + 1, march->epoch);
 }

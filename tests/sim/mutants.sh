@@ -411,8 +411,6 @@ mutant 'march: an epoch ends in the middle of one' drop
 mutant 'march: nobody may be ahead' 'is_open(run) ?' 'run == NULL ?'
 mutant 'march: nobody is let in in the middle of one' 'is_open(turn->run)' 'turn == NULL'
 mutant 'march: a checkpointer runs ahead' 'member->role != ACTOR_TRAINER' 'member->role == ACTOR_PROVIDER'
-mutant 'march: what a restore gave up leads on' \
-    '!replica_is_given_up(run, replica->step + 1, march->epoch)' 'run'
 mutant 'march: an epoch begins before its first parameters are pinned' 'has_pinned(turn)' 'has_pinned(turn) || self'
 
 while IFS= read -r mark; do
