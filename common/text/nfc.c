@@ -1,7 +1,7 @@
-// nfc -- most characters are in NFC whatever stands beside them. A text is cut into stretches that
-// are copied as they are and stretches that utf8proc normalizes. The latter are a run of characters
-// that NFC may change, with the one before them if it may become one with the first. Nothing
-// outside of such a stretch can change it, because what follows it begins anew.
+// nfc -- most characters are in NFC whatever stands beside them. So we copy most of a text, and give
+// utf8proc only the stretches that NFC may change. A stretch is a run of characters that NFC may
+// change, and the one before it if that may join with the first. The character behind a stretch
+// joins with nothing before it, so each stretch is normalized alone.
 
 #include "common/text/nfc.h"
 #include "common/text/unicode.h"

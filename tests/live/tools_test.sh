@@ -262,6 +262,13 @@ if unshare --mount sh installed demo none true 2>/dev/null; then
         $machine demo ticket setpriv --reuid 65534 --regid 65534 --clear-groups /run/for-all status
 fi
 
+until_news()                            # seconds: waits until news of so many more have come
+{
+    timeout 40 perl -MJSON::PP -ne '
+        next if !/\}$/; my $at = decode_json($_)->{unix_ms};
+        $until = $at + 1000 * '$1' if !$until; exit if $at >= $until' <(exec tail -n 1 -f --pid=$$ news.json)
+}
+
 # ---- what a run says of itself --------------------------------------------------------------------
 
 shoal init words text.txt --dim 32 --layers 1 --heads 2 --seq-len 64 --trainers 2 --steps 100000 >init.log 2>&1
@@ -281,14 +288,14 @@ until_said friend.log '"event":"round.trained".*"step":20,'
 
 # Tokens per second: what RUN says is the change of tokens_done over the last ten seconds, within 5 %,
 # and status, the line of `shoal up` and the trainer's log show what a RUN of the last seconds says.
-timeout 25 zmq-monitor --topic RUN --json --ticket words/run/ticket >news.json &
+timeout 60 zmq-monitor --topic RUN --json --ticket words/run/ticket >news.json &
 news=$!
-sleep 12
+until_news 12
 shoal status --json --ticket words/run/ticket >status.json
 shoal status --ticket words/run/ticket >status.txt
-sleep 6 # `shoal up` writes its line every five seconds
+timeout 20 grep -qm1 "tok/s" <(exec tail -n 0 -f --pid=$$ up.log) # Its next line
 cp up.log up.txt && cp friend.log friend.txt
-sleep 1
+until_news 1
 kill $news; wait $news
 cat >rates.pl <<'PERL'
 use strict; use JSON::PP;

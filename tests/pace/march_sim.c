@@ -48,8 +48,8 @@ static uint64_t takes_ms(struct sim *self, uint8_t id)
     return between(self, 20, self->plan.train_ms / 4 + 20) * (slow ? 10 : 1);
 }
 
-// Joiners fetch the parameters that an epoch begins with, and whoever goes on from them keeps them. (Who has
-// not heard of a restore may still go through the step that it pinned.)
+// Joiners fetch the parameters that an epoch begins with. So every member that goes on from them keeps a
+// copy. (A member that has not heard of a restore may still pass the step that the restore pinned.)
 static void check_pinned(struct sim *sim, uint8_t id, uint64_t step)
 {
     const struct ghost *ghost = &sim->ghost;

@@ -134,14 +134,14 @@ static void a_run_begins_where_an_earlier_one_ended(void **state)
     assert_string_equal(path, "genesis");
     assert_int_equal(begins_with(20, 20, path), 20);
     assert_string_equal(path, "genesis");
-    assert_int_equal(begins_with(24, 20, path), 20); // The run lost its ledger and began anew
+    assert_int_equal(begins_with(24, 20, path), 20); // The run lost its ledger
     assert_string_equal(path, "genesis");
     assert_int_equal(begins_with(24, 30, path), 24);
     assert_string_equal(path, "own");
 }
 
-// All are gone that held the pinned step, and the only checkpoint is of the run's first step: whoever can replay
-// begins with genesis.
+// No member holds the pinned step any more, and the only checkpoint is of the run's first step. A
+// member that can replay then begins with genesis.
 static void a_checkpoint_of_the_first_step_hides_nothing(void **state)
 {
     char path[256];

@@ -1,7 +1,7 @@
-// status -- the state of a run, from one of two sources. Without a word about the broker, the run is
-// one of those in which the services of this machine take part (installed.h). Live: we connect as an observer and hear
-// the news that the broker keeps; once they are complete, we ask the broker when it last heard the
-// coordinator and each member, and print all of it. A coordinator that is dead or silent is a fault
+// status -- the state of a run, from one of two sources. If neither flags nor environment name a
+// broker, the run is one of those that services of this machine take part in (installed.h). Live: we
+// connect as an observer and hear the news that the broker keeps; once they are complete, we ask the
+// broker when it last heard the coordinator and each member, and print all of it. A coordinator that is dead or silent is a fault
 // after that: what is printed is then its last word. With --ledger: we read the coordinator's
 // ledger, verify it, and print counts and the verdict; a ledger that does not prove itself is a
 // fault after it is printed. With --watch: we stay connected, ask the broker again every second,
@@ -579,9 +579,10 @@ static const struct flag flags[] = {
     FLAG("ledger", 'l', "DIR", TO_TEXT(struct status, ledger),
          "Read the ledger in the coordinator's state directory instead: draw all rounds again, "
          "verify the signatures in it, write nothing. Exit code 65 if a check fails"),
-    FLAG("watch", 0, NULL, TO_SWITCH(struct status, watch),
-         "Stay, and draw it anew four times a second; where there is no terminal, every five "
-         "seconds. Until the run is finished, or Ctrl-C"),
+    FLAG(
+        "watch", 0, NULL, TO_SWITCH(struct status, watch),
+        "Redraw four times a second, or print every five seconds where there is no terminal, until "
+        "the run is finished or Ctrl-C"),
     FLAGS_OF(command_flags, struct status, command),
     { 0 },
 };
