@@ -13,7 +13,7 @@ struct hostile_peer {
     uint64_t nonce;
 };
 
-// As a DEALER, with the key of `identity`. False: the broker did not let it in.
+// As a DEALER, with the key of `identity`. False: the server did not let it in, within 5 s.
 bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct identity *identity,
                           const struct key *server);
 // One part of a message; `more`: another one follows. False: hung up.

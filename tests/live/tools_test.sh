@@ -288,7 +288,8 @@ until_said friend.log '"event":"round.trained".*"step":20,'
 
 # Tokens per second: what RUN says is the change of tokens_done over the last ten seconds, within 5 %,
 # and status, the line of `shoal up` and the trainer's log show what a RUN of the last seconds says.
-timeout 60 zmq-monitor --topic RUN --json --ticket words/run/ticket >news.json &
+>news.json # Here already when until_news looks for it
+timeout 60 zmq-monitor --topic RUN --json --ticket words/run/ticket >>news.json &
 news=$!
 until_news 12
 shoal status --json --ticket words/run/ticket >status.json
