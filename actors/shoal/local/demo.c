@@ -18,13 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EVALUATION_MS = 20000, LAST_WORDS_MS = 15000 };
+enum { LAST_WORDS_MS = 15000 };
 
 struct demo {
     const char *dir, *config_path, *threads;
-    uint64_t seconds_max, port, seed;
+    uint64_t patience_s, port, seed;
     bool json;
-    uint64_t end_ms; // By when the run must be finished
+    uint64_t step, moved_ms; // The newest step that was seen, and when it was first seen
     struct demo_setup setup;
     struct testnet net;
     struct progress progress;
@@ -132,14 +132,19 @@ static int watch(struct demo *self, struct why *why)
         if (finished && last_words_ms == 0) last_words_ms = now_ms + LAST_WORDS_MS;
         if (finished && (is_complete(self) || now_ms >= last_words_ms)) return 0;
         if (self->net.asked_to_stop) return why_set(why, FAULT_TIMEOUT, "interrupted");
-        if (now_ms >= self->end_ms)
-            return why_set(
-                why, FAULT_TIMEOUT,
-                "step %" PRIu64 " of %" PRIu64 " when the time was up; a slower machine needs more "
-                "--seconds-max. Logs are in %s",
-                self->net.view->now.step, self->setup.config.total_steps, self->net.log_dir);
-        uint64_t until_ms = progress_tick(&self->progress, self->net.view, now_ms);
-        int rc = testnet_turn(&self->net, until_ms < self->end_ms ? until_ms : self->end_ms, why);
+        if (self->net.view->now.step != self->step) {
+            self->step = self->net.view->now.step;
+            self->moved_ms = now_ms;
+        }
+        const uint64_t end_ms = self->moved_ms + self->patience_s * 1000;
+        if (now_ms >= end_ms)
+            return why_set(why, FAULT_TIMEOUT,
+                           "step %" PRIu64 " of %" PRIu64 ", and none came in the last %" PRIu64
+                           " s; a slower machine needs more --patience. Logs are in %s",
+                           self->step, self->setup.config.total_steps, self->patience_s,
+                           self->net.log_dir);
+        const uint64_t until_ms = progress_tick(&self->progress, self->net.view, now_ms);
+        const int rc = testnet_turn(&self->net, until_ms < end_ms ? until_ms : end_ms, why);
         if (rc < 0) return rc;
     }
 }
@@ -222,7 +227,7 @@ static int train(struct demo *self, struct why *why)
                                        .say = say,
                                        .arg = self };
     int rc = testnet_start(&self->net, &options, why);
-    uint64_t began_ms = clock_ms();
+    const uint64_t began_ms = self->moved_ms = clock_ms();
     plan_kills(self);
     if (rc == 0) {
         char line[PATH_MAX + 200];
@@ -243,10 +248,8 @@ static int train(struct demo *self, struct why *why)
 
 static int run(struct demo *self, struct why *why)
 {
-    const uint64_t began_ms = clock_ms();
-    self->end_ms = began_ms + self->seconds_max * 1000 - EVALUATION_MS;
     self->out = self->json ? stderr : stdout;
-    progress_init(&self->progress, self->out, NULL, began_ms);
+    progress_init(&self->progress, self->out, NULL, clock_ms());
     int rc = demo_set_up(&self->setup, self->dir, self->config_path, self->seed, say, self, why);
     if (rc < 0) return rc;
     self->progress.baselines = self->setup.text.nats;
@@ -268,8 +271,8 @@ static const struct flag flags[] = {
          "The demo's folder (shoal-demo); an earlier demo in it is removed"),
     FLAG("port", 0, "PORT", TO_NUMBER(struct demo, port, 1, 65536 - POST_PORTS),
          "The broker uses this port and the one above (5560)"),
-    FLAG("seconds-max", 0, "S", TO_NUMBER(struct demo, seconds_max, 30, 86400),
-         "Fail if it takes longer (280)"),
+    FLAG("patience", 0, "S", TO_NUMBER(struct demo, patience_s, 1, 86400),
+         "Fail if no step is committed for so long (90)"),
     FLAG("config-path", 0, "DIR", TO_TEXT(struct demo, config_path),
          "Holds state.toml, data.toml and model.json (config/demo)"),
     FLAG("seed", 0, "N", TO_NUMBER(struct demo, seed, 0, UINT64_MAX),
@@ -286,12 +289,12 @@ static const struct command_line line = {
              "GPU. One of them and the coordinator are killed on the way. Exit code 0 if every "
              "check passes.\n\n"
              "  shoal demo\n"
-             "  shoal demo --dir /tmp/demo --seconds-max 600\n",
+             "  shoal demo --dir /tmp/demo --patience 600\n",
 };
 
 int shoal_demo(int argc, char **argv)
 {
-    static struct demo self = { .dir = "shoal-demo", .port = 5560, .seconds_max = 280, .seed = 1 };
+    static struct demo self = { .dir = "shoal-demo", .port = 5560, .patience_s = 90, .seed = 1 };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
     if (rc == 0) rc = run(&self, &why);
