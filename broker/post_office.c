@@ -177,6 +177,7 @@ static const struct {
     { FRAME_CLAIM_COPY, TRAINER | WITNESS, COORDINATOR },
     { FRAME_SEND_CLAIM, COORDINATOR, TRAINER | WITNESS },
     { FRAME_POSITION, ALL, COORDINATOR },
+    { FRAME_REACH, ALL, COORDINATOR },
 };
 
 // What a pace brings for its coordinator says so itself, in its .def.

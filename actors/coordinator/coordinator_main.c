@@ -6,6 +6,7 @@
 
 #include "actors/coordinator/disk_shell.h"
 #include "actors/coordinator/genesis_shell.h"
+#include "actors/coordinator/reach_shell.h"
 #include "common/actor/command.h"
 #include "common/actor/run_words.h"
 #include "common/actor/token_rate.h"
@@ -18,6 +19,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sysexits.h>
 
 struct keeper {
@@ -30,6 +32,7 @@ struct keeper {
     struct run_folder folder;
     struct disk_shell disk;
     struct log_shell log;
+    struct reach_shell *reach;
     uint64_t instance; // The number of this process, for the broker
     struct token_rate rate;
     struct wire_run now; // The newest RUN, as it was sent
@@ -59,11 +62,26 @@ static int open_run(struct keeper *self, struct why *why)
     return rc < 0 ? rc : run_folder_take_anew(folder, run->log_seq, why);
 }
 
+// REACH is not for the core: nothing on record follows from it. A JOIN that comes while its sender's
+// address is tried is left out: a member repeats it, unless it is told that nobody reaches it.
 static void step(void *state, const struct msg *in, struct outbox *out)
 {
+    struct keeper *self = state;
     if (in->kind == FRAME_QUIT) outbox_quit(out, EX_OK, "stopped; the ledger goes on from here");
-    else coordinator_step(state, in, out);
+    else if (in->kind == FRAME_REACH && strcmp(in->run, self->config.run_id) == 0)
+        reach_shell_hear(self->reach, in);
+    else if (in->kind == FRAME_JOIN && reach_shell_is_tried(self->reach, &in->sender)) return;
+    else coordinator_step(self->core, in, out);
 }
+
+static void tell_reach(void *arg, const struct reach_answer *answer)
+{
+    struct keeper *self = arg;
+    shell_mail(self->disk.shell, answer->to, answer->kind,
+               answer->kind == FRAME_ACK ? (const void *)&answer->ack : &answer->refused);
+}
+
+static void take_reach(void *arg) { reach_shell_take(((struct keeper *)arg)->reach); }
 
 // The number of trainers that are missing, where the core says that they are too few.
 static void count_missing(const struct keeper *self, struct wire_run *run)
@@ -117,12 +135,14 @@ static int run(struct keeper *self, struct why *why)
     // Greater than every earlier one, even if the ledger is an older copy that lacks some starts.
     const uint64_t known = self->core->run.incarnation, now_ms = clock_unix_ms();
     const uint64_t incarnation = now_ms > known ? now_ms : known + 1;
-    static const struct actor actor = { sizeof(struct coordinator), step };
+    static const struct actor actor = { sizeof(struct keeper), step };
     static const char *const deaf_to[] = { "CLAIM",  "PROGRESS",  "RUN",  "ROSTER", "ROUND",
                                            "COMMIT", "EPOCH_END", "BEAT", NULL };
+    int rc = reach_shell_new(tell_reach, self, why, &self->reach);
+    if (rc < 0) return rc;
     struct shell_options options = {
         .actor = &actor,
-        .state = self->core,
+        .state = self,
         .identity = self->identity,
         .role = ACTOR_COORDINATOR,
         .run = self->config.run_id,
@@ -133,12 +153,14 @@ static int run(struct keeper *self, struct why *why)
         .status = say_status,
         .lacks = say_lacks,
         .fill_in = fill_in,
+        .ready_fd = reach_shell_fd(self->reach),
+        .take = take_reach,
         .after_turn = write_log,
         .after_turn_arg = self,
         .disk = disk_shell_port(&self->disk),
         .verbose = self->command.verbose,
     };
-    int rc = log_shell_open(&self->log, incarnation, why);
+    rc = log_shell_open(&self->log, incarnation, why);
     if (rc == 0) rc = shell_new(&options, why, &self->disk.shell);
     if (rc < 0) return rc;
     if (self->config.data_location == CONFIG_DATA_SERVER &&
@@ -167,6 +189,7 @@ static int run(struct keeper *self, struct why *why)
 static void close_run(struct keeper *self)
 {
     log_shell_close(&self->log);
+    reach_shell_destroy(&self->reach);
     disk_shell_close(&self->disk);
     identity_destroy(&self->identity);
     free(self->core);

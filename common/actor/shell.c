@@ -433,7 +433,7 @@ static long wait_ms(struct shell *self)
 
 static void wait(struct shell *self)
 {
-    zmq_pollitem_t items[3 + SHELL_WORKERS_MAX] = {
+    zmq_pollitem_t items[4 + SHELL_WORKERS_MAX] = {
         { .socket = post_mail_socket(self->post), .events = ZMQ_POLLIN },
         { .socket = post_news_socket(self->post), .events = ZMQ_POLLIN },
         { .fd = self->signals, .events = ZMQ_POLLIN },
@@ -441,7 +441,10 @@ static void wait(struct shell *self)
     for (uint32_t i = 0; i < self->options.workers_count; i++)
         items[3 + i] = (zmq_pollitem_t){ .socket = worker_socket(self->options.workers[i]),
                                          .events = ZMQ_POLLIN };
-    int rc = zmq_poll(items, 3 + (int)self->options.workers_count, wait_ms(self));
+    int count = 3 + (int)self->options.workers_count;
+    if (self->options.ready_fd)
+        items[count++] = (zmq_pollitem_t){ .fd = self->options.ready_fd, .events = ZMQ_POLLIN };
+    int rc = zmq_poll(items, count, wait_ms(self));
     ensure(rc >= 0 || errno == EINTR);
 }
 
@@ -453,6 +456,7 @@ static int turn(struct shell *self, struct why *why)
     for (int n = 0; n < SHELL_TURN_MAX && has_room(self) && take_frame(self, false); n++) continue;
     take_answers(self);
     take_alarm(self);
+    if (self->options.take) self->options.take(self->options.after_turn_arg);
     int rc = flush(self, why);
     if (rc < 0) return rc;
     if (self->options.after_turn) self->options.after_turn(self->options.after_turn_arg);

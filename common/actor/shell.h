@@ -79,6 +79,10 @@ struct shell_options {
     // With the same argument: fills in, before a frame is signed and sent, what only a shell can
     // tell, such as what it has measured. No core decides anything by that. It may be NULL.
     void (*fill_in)(void *arg, uint16_t kind, void *body);
+    // A descriptor that the loop waits for beside its own; 0: none. After each wait `take` is called,
+    // with the same argument: it must not block.
+    int ready_fd;
+    void (*take)(void *arg);
     // Of a member, with the same argument: whether the coordinator has admitted it. NULL: the actor
     // waits for no coordinator.
     bool (*is_admitted)(const void *arg);
@@ -100,7 +104,7 @@ void shell_destroy(struct shell **self_p);
 // Runs until the core quits or a fault. Returns the core's exit code (0 ..) or a negative fault.
 int shell_run(struct shell *self, struct why *why);
 
-// From within disk.job, on the loop's thread: sends one frame by mail, signed.
+// From within disk.job or `take`, on the loop's thread: sends one frame by mail, signed.
 void shell_mail(struct shell *self, const char *to, uint16_t kind, const void *body);
 
 // Blocks SIGTERM, SIGINT and SIGHUP for this thread and all threads it starts. Call it first in

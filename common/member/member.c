@@ -74,8 +74,10 @@ static unsigned tick(struct member *self, uint64_t now_ms, struct outbox *out)
     }
     self->tick_ms = now_ms + MEMBER_TICK_MS;
     outbox_wake(out, self->tick_ms);
+    member_address_tick(self, now_ms, out);
     if (!self->admitted) {
-        if (now_ms >= self->join_ms && !self->leaving) join(self, now_ms, out);
+        if (now_ms >= self->join_ms && !self->leaving && !member_address_holds_back(self, now_ms))
+            join(self, now_ms, out);
         return HEARD_TICK;
     }
     if (now_ms >= self->ping_ms && !self->leaving) ping(self, now_ms, out);
@@ -192,6 +194,10 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
     // A late refusal that was meant for our previous process, which this one has replaced.
     // mutant: a late word of the old process ends the new one
     if (refused->reason == REFUSAL_REPLACED && refused->round != self->instance) return 0;
+    if (refused->kind == FRAME_REACH && refused->reason != REFUSAL_WRONG_RUN) {
+        member_address_hear_refusal(self, refused, in->now_ms, out);
+        return 0;
+    }
     switch (refused->reason) {
     case REFUSAL_NOT_MEMBER:
         if (self->admitted && !self->leaving) {
@@ -219,6 +225,15 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
     }
 }
 
+// Heard before the admission: the key is not known yet, but the name is the coordinator's.
+static unsigned hear_reached(struct member *self, const struct msg *in, struct outbox *out)
+{
+    if (!key_is_none(&self->coordinator) && !key_equal(&in->sender, &self->coordinator)) return 0;
+    if (strcmp(in->from, COORDINATOR) != 0 || !member_address_hear_ack(self, in->body)) return 0;
+    self->tick_ms = in->now_ms; // Join now
+    return tick(self, in->now_ms, out);
+}
+
 static unsigned hear_ack(const struct msg *in, struct outbox *out)
 {
     const struct wire_ack *ack = in->body;
@@ -234,10 +249,12 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
     case FRAME_START:
         self->instance = ((const struct wire_start *)in->body)->instance;
         self->tick_ms = in->now_ms;
+        member_address_begin(self, in->now_ms);
         return tick(self, in->now_ms, out);
     case FRAME_WAKE: return tick(self, in->now_ms, out);
     case FRAME_WELCOME: // A new or restarted broker: send all again at once
         self->tick_ms = self->join_ms = self->ping_ms = self->ask_ms = in->now_ms;
+        member_address_begin(self, in->now_ms);
         return tick(self, in->now_ms, out);
     case FRAME_ADMITTED: return hear_admitted(self, in, out);
     }
@@ -247,6 +264,8 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
         member_hear_proof(self, in);
         return 0;
     }
+    if (in->kind == FRAME_ACK && ((const struct wire_ack *)in->body)->kind == FRAME_REACH)
+        return hear_reached(self, in, out);
     if (!member_is_coordinator(self, in)) return 0;
     // mutant: an older incarnation of the coordinator is heard
     if (!member_follows(self, in, out) || in->incarnation < self->incarnation) return 0;

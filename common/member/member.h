@@ -18,6 +18,17 @@
 
 enum { MEMBER_TICK_MS = 200, MEMBER_RETRY_MS = 1000, MODEL_JSON_MAX = 65536 };
 
+// What is known of the address that we announce (address.c).
+struct member_address {
+    bool is_unknown;  // To be asked. The shell sets it; in the simulator nobody asks
+    bool is_answered; // The coordinator has said something, be it "not now"
+    bool is_refused;  // The coordinator could not connect to it, once
+    uint64_t number;  // Of the question
+    uint64_t ask_ms;  // The next one
+    uint64_t join_ms; // JOIN waits for the answer until then
+    uint64_t end_ms;  // No question after this; 0: not admitted yet
+};
+
 struct member {
     // Given by the shell before the first message.
     uint8_t role; // enum role
@@ -25,6 +36,7 @@ struct member {
     char name[ACTOR_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], endpoint[128];
     uint64_t samples; // Of its own data source; 0: it has none
     struct hash data, positions;
+    struct member_address address;
 
     uint64_t instance; // Of this process: its start in unix ms
     bool admitted, has_config, has_run;
@@ -89,6 +101,20 @@ bool member_should_keep(const struct member *self);
 bool member_follows(struct member *self, const struct msg *in, struct outbox *out);
 void member_hear_proof(struct member *self, const struct msg *in);       // An ACK of a POSITION
 void member_forget_position(struct member *self, uint64_t born_unix_ms); // If it is another run's
+
+// ---- address.c: whether others can connect to us -------------------------------------------------
+
+// member_address_begin: at the start, and when the broker has restarted. member_address_tick asks, if
+// a question is due. Ends the process (EX_CONFIG) at the second refusal.
+void member_address_begin(struct member *self, uint64_t now_ms);
+bool member_address_holds_back(const struct member *self, uint64_t now_ms); // No JOIN yet
+void member_address_tick(struct member *self, uint64_t now_ms, struct outbox *out);
+bool member_address_hear_ack(struct member *self,
+                             const struct wire_ack *ack); // True: it is reached
+void member_address_hear_refusal(struct member *self, const struct wire_refused *refused,
+                                 uint64_t now_ms, struct outbox *out);
+
+// ---- member.c -----------------------------------------------------------------------------------
 
 // True if this message was signed by the run's coordinator.
 bool member_is_coordinator(const struct member *self, const struct msg *in);

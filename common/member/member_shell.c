@@ -369,6 +369,7 @@ static void prepare_member(struct running *self)
     member->samples = process->samples;
     member->data = process->data;
     member->positions = process->positions;
+    member->address.is_unknown = !self->options->unchecked_address;
 }
 
 static int check_line(struct member_options *options, struct why *why)
@@ -427,6 +428,9 @@ const struct flag member_flags[] = {
          "Address at which peers fetch from us (127.0.0.1)", .group = 1),
     FLAG("bind-p2p-port", 0, "PORT", TO_TEXT(struct member_options, bulk_port),
          "Its port (any free one; env BIND_P2P_PORT)", .env = "BIND_P2P_PORT", .group = 1),
+    FLAG("unchecked-address", 0, NULL, TO_SWITCH(struct member_options, unchecked_address),
+         "Join although the coordinator itself cannot reach that address: a router without hairpin",
+         .group = 1),
     FLAGS_OF(command_flags, struct member_options, command),
     { 0 },
 };

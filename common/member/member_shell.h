@@ -18,6 +18,7 @@ struct member_options {
     const char *device;    // For the learner, like the next three
     uint64_t threads, micro_batch, keep; // keep: the number of newest checkpoints that are kept
     const char *checkpoint_dir, *tokenizer_dir; // Of a checkpointer
+    bool unchecked_address;                     // Nobody is asked whether others can connect to us
 };
 
 // The defaults of the flags, as the first fields of an initializer.

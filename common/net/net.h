@@ -3,6 +3,7 @@
 //
 //     net            contexts, sockets with every limit set, events of their connections
 //     curve          keys of connections                  curve_set     a map of such keys
+//     curve_hello    whether a peer has a key: the first word of a connection and its answer
 //     zap            CURVE on sockets; the handshake      signed_frame  the signature in a frame
 //     descriptors    reads the kernel's counts of a connection; ends one
 //     connections    every connection to a bound socket: the memory it uses, which ones must be cut

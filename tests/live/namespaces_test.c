@@ -1,7 +1,7 @@
 // Broker, coordinator, data provider and checkpointer in one network namespace, trainers in
 // another, a veth pair between them: a whole run over what is not loopback. A trainer that would
-// announce an address that the others cannot reach is refused, with the one to use. The test's own
-// process is the first namespace, a child of it holds the second; all of it is gone when they are.
+// announce an address that the others cannot reach is refused, with the one to use; one that a
+// firewall hides is told so by the coordinator. The test's own process is the first namespace, a child of it holds the second; all of it is gone when they are.
 
 #include "tests/live/netns.h"
 #include "tests/live/testbed.h"
@@ -17,6 +17,8 @@
 
 #define HERE  "10.213.7.1"
 #define THERE "10.213.7.2"
+// An address of the other namespace, of which nothing that arrives is answered: as behind a firewall.
+#define WALLED "198.51.100.4"
 
 static pid_t holder; // Lives in the other namespace
 
@@ -29,7 +31,9 @@ static bool connect_them(int netns)
            netns_run(-1, "ip addr add " HERE "/30 dev live0") &&
            netns_run(-1, "ip link set live0 up") && netns_run(netns, "ip link set lo up") &&
            netns_run(netns, "ip addr add " THERE "/30 dev live1") &&
-           netns_run(netns, "ip link set live1 up");
+           netns_run(netns, "ip link set live1 up") &&
+           netns_run(-1, "ip route add " WALLED " via " THERE) &&
+           netns_run(netns, "ip route add blackhole " WALLED);
 }
 
 // With its default, 127.0.0.1, or where it listens everywhere and announces nothing.
@@ -41,6 +45,20 @@ static void expect_refused(struct testbed *bed, const char *address, int netns)
     testbed_start_with(bed, "trainer2", &far);
     assert_int_equal(testbed_await_end(bed, "trainer2", TESTBED_WAIT_MS), EX_CONFIG);
     assert_true(testbed_log_has(bed, "trainer2", "is " THERE ": --bulk-bind " THERE, NULL, 0));
+}
+
+// A trainer that others cannot reach is told so by the coordinator, with its address, and is not in
+// the run; the coordinator's log names it.
+static void expect_unreachable(struct testbed *bed)
+{
+    static const char text[] = "nobody answers at " WALLED ":7000: connection timed out; open this "
+                               "port in the firewall, or give --announce";
+    assert_int_equal(testbed_await_end(bed, "trainer3", TESTBED_WAIT_MS), EX_CONFIG);
+    assert_true(testbed_log_has(bed, "trainer3", text, NULL, 0));
+    assert_true(testbed_log_has(bed, "trainer3", "--unchecked-address", NULL, 0));
+    assert_true(testbed_log_has(bed, "coordinator", "address.refused to=trainer.", NULL, 0));
+    assert_true(testbed_log_has(bed, "coordinator", text, NULL, 0));
+    assert_false(testbed_log_has(bed, "trainer3", "member.admitted", NULL, 0));
 }
 
 static void trainers_are_elsewhere(void **state)
@@ -66,8 +84,13 @@ static void trainers_are_elsewhere(void **state)
         .args = (const char *const[]){ "--bulk-bind", "0.0.0.0", "--announce", THERE, NULL },
         .netns = netns
     };
+    const struct testbed_launch walled = { .args = (const char *const[]){ "--bulk-bind", "0.0.0.0",
+                                                                          "--announce",
+                                                                          WALLED ":7000", NULL },
+                                           .netns = netns };
     testbed_start(bed, "broker");
     testbed_start(bed, "coordinator");
+    testbed_start_with(bed, "trainer3", &walled);
     testbed_start_with(bed, "data-provider", &here);
     testbed_start_with(bed, "checkpointer", &here);
     testbed_await_log(bed, "data-provider", "member.admitted", TESTBED_WAIT_MS);
@@ -75,6 +98,7 @@ static void trainers_are_elsewhere(void **state)
     expect_refused(bed, "0.0.0.0", netns);
     for (unsigned i = 0; i < 2; i++) testbed_start_with(bed, testbed_trainer(i), &there);
     testbed_start_with(bed, "trainer2", &behind);
+    expect_unreachable(bed);
     struct testbed_end end = testbed_finish(bed);
     assert_int_equal(end.ledger.voids, 0);
     close(netns);

@@ -172,9 +172,10 @@ static void a_silent_holder_is_named(void **state)
     identity_destroy(&identity);
     snprintf(text, sizeof text, " silent: %s at 127.0.0.1:9\"; asking again", full);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) testbed_start(bed, others[i]);
-    testbed_start_with(bed, "trainer2",
-                       &(struct testbed_launch){
-                           .args = (const char *const[]){ "--announce", "127.0.0.1:9", NULL } });
+    testbed_start_with(
+        bed, "trainer2",
+        &(struct testbed_launch){ .args = (const char *const[]){ "--announce", "127.0.0.1:9",
+                                                                 "--unchecked-address", NULL } });
     testbed_await_log(bed, "trainer0", text, TESTBED_WAIT_MS);
     print_message("trainer0:%s\n", text);
     testbed_kill_all(bed);

@@ -187,7 +187,122 @@ static void no_neighbours_shut_anybody_out(void **state)
         if (i != self->index && holds(&self->roster.members[i])) assert_true(met[i]);
 }
 
-TESTS(TEST_WITH(a_member_refused_for_its_endpoint_ends, set_up, tear_down),
+// ---- whether others can connect to it ------------------------------------------------------------
+
+static uint32_t count_said(uint16_t kind)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < out.count; i++) count += effects[i].kind == kind;
+    return count;
+}
+
+static void hear_at(uint64_t now_ms, uint16_t kind, const void *body)
+{
+    const bool local = kind == FRAME_START || kind == FRAME_WAKE;
+    const struct msg in = {
+        .now_ms = now_ms, .kind = kind, .from = local ? "" : "coordinator", .run = "", .body = body
+    };
+    out = (struct outbox){ effects, 0, 16, bytes, 0, sizeof bytes };
+    member_hear(member, &in, &out);
+}
+
+static void start_asking(void)
+{
+    memset(member, 0, sizeof *member);
+    member->address.is_unknown = true;
+    snprintf(member->endpoint, sizeof member->endpoint, "tcp://198.51.100.4:7000");
+    hear_at(1000, FRAME_START, &(struct wire_start){ .instance = 50 });
+    hear_at(1100, FRAME_WELCOME, &(struct wire_welcome){ 0 });
+    assert_int_equal(count_said(FRAME_REACH), 1);
+    assert_int_equal(count_said(FRAME_JOIN), 0);
+}
+
+static void wake(uint64_t now_ms) { hear_at(now_ms, FRAME_WAKE, &(struct wire_wake){ now_ms }); }
+
+static void refuse_reach(uint64_t now_ms, uint8_t reason, uint64_t number)
+{
+    const struct wire_refused refused = {
+        .kind = FRAME_REACH, .reason = reason, .round = number, .text = "nobody answers at x"
+    };
+    hear_at(now_ms, FRAME_REFUSED, &refused);
+}
+
+static void a_member_asks_before_it_joins(void **state)
+{
+    (void)state;
+    start_asking();
+    wake(1300);
+    assert_int_equal(count_said(FRAME_REACH), 0);
+    wake(2100); // The question or its answer was lost
+    assert_int_equal(count_said(FRAME_REACH), 1);
+    hear_at(2110, FRAME_ACK, &(struct wire_ack){ .kind = FRAME_REACH, .round = 49 });
+    assert_int_equal(count_said(FRAME_JOIN), 0); // That was another process of ours
+    hear_at(2110, FRAME_ACK, &(struct wire_ack){ .kind = FRAME_REACH, .round = 50 });
+    assert_int_equal(count_said(FRAME_JOIN), 1);
+    wake(9000);
+    assert_int_equal(count_said(FRAME_REACH), 0);
+    assert_int_equal(count_said(FRAME_JOIN), 1); // Its retry
+
+    memset(member, 0, sizeof *member); // --unchecked-address
+    hear_at(1000, FRAME_START, &(struct wire_start){ .instance = 50 });
+    assert_int_equal(count_said(FRAME_REACH), 0);
+    assert_int_equal(count_said(FRAME_JOIN), 1);
+}
+
+static void a_member_that_nobody_answers_joins(void **state)
+{
+    (void)state;
+    start_asking();
+    wake(5099);
+    assert_int_equal(count_said(FRAME_JOIN), 0);
+    wake(5200);
+    assert_int_equal(count_said(FRAME_JOIN), 0);
+    member->address.ask_ms = 9000; // Not due by itself
+    wake(5400);
+    assert_int_equal(effects[1].kind, FRAME_REACH); // After the alarm, and before the JOIN
+    assert_int_equal(effects[2].kind, FRAME_JOIN);
+    start_asking();
+    refuse_reach(1200, REFUSAL_NOT_NOW, 50);
+    wake(1300);
+    assert_int_equal(count_said(FRAME_JOIN), 1);
+    assert_int_equal(count_said(FRAME_REACH), 0);
+    hear_at(1310, FRAME_ADMITTED, &(struct wire_admitted){ .instance = 50, .born_unix_ms = 1 });
+    wake(6300); // It still wants to know
+    assert_int_equal(count_said(FRAME_REACH), 1);
+    wake(7400);
+    wake(21400); // But not for ever
+    assert_int_equal(count_said(FRAME_REACH), 0);
+    assert_false(member->address.is_unknown);
+}
+
+static void a_member_that_nobody_reaches_ends(void **state)
+{
+    (void)state;
+    start_asking();
+    refuse_reach(1200, REFUSAL_UNREACHABLE, 49);
+    assert_false(member->address.is_refused);
+    refuse_reach(1200, REFUSAL_UNREACHABLE, 50); // Perhaps an accident
+    assert_int_equal(count_said(FRAME_QUIT), 0);
+    refuse_reach(1210, REFUSAL_UNREACHABLE, 50); // The same answer again
+    assert_int_equal(count_said(FRAME_QUIT), 0);
+    wake(3199);
+    assert_int_equal(count_said(FRAME_REACH) + count_said(FRAME_JOIN), 0);
+    wake(3400);
+    assert_int_equal(count_said(FRAME_REACH), 1);
+    assert_int_equal(count_said(FRAME_JOIN), 0);
+    unsigned heard;
+    const struct wire_refused refused = { .kind = FRAME_REACH,
+                                          .reason = REFUSAL_UNREACHABLE,
+                                          .round = 51,
+                                          .text = "nobody answers at x" };
+    assert_int_equal(hear(FRAME_REFUSED, &refused, &heard), EX_CONFIG);
+    assert_int_equal(heard, 0);
+}
+
+TESTS(TEST_WITH(a_member_asks_before_it_joins, set_up, tear_down),
+      TEST_WITH(a_member_that_nobody_answers_joins, set_up, tear_down),
+      TEST_WITH(a_member_that_nobody_reaches_ends, set_up, tear_down),
+      TEST_WITH(a_member_refused_for_its_endpoint_ends, set_up, tear_down),
       TEST_WITH(another_run_of_the_name_is_another_life, set_up, tear_down),
       TEST_WITH(what_the_owner_gave_up_is_forgotten, set_up, tear_down),
       TEST_WITH(every_provider_has_its_turn, set_up, tear_down),

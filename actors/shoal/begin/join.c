@@ -23,6 +23,7 @@ enum { DIR_BYTES_MAX = 900, TEXT_BYTES_MAX = 255 };
 struct join {
     const char *text, *dir, *bulk_bind, *announce, *device;
     uint64_t threads, micro_batch, port; // 0: not given
+    bool unchecked_address;
     struct ticket ticket;
     char folder[PATH_MAX], key[PATH_MAX], address[ADDRESSES_TEXT_MAX];
 };
@@ -74,6 +75,7 @@ static int become_trainer(const struct join *self, struct why *why)
     const char *bind = self->bulk_bind ? self->bulk_bind : self->address;
     arguments_add(&args, "--bulk-bind=%s", bind);
     if (self->announce) arguments_add(&args, "--announce=%s", self->announce);
+    if (self->unchecked_address) arguments_add(&args, "--unchecked-address");
     if (self->device) arguments_add(&args, "--device=%s", self->device);
     add_number(&args, "bind-p2p-port", self->port);
     add_number(&args, "threads", self->threads);
@@ -108,6 +110,8 @@ static const struct flag flags[] = {
          "Address at which the others fetch from us (the one that leads to the broker)"),
     FLAG("bind-p2p-port", 0, "PORT", TO_NUMBER(struct join, port, 1, 65535),
          "Its port (any free one)"),
+    FLAG("unchecked-address", 0, NULL, TO_SWITCH(struct join, unchecked_address),
+         "As of shoal-trainer: join although the coordinator itself cannot reach that address"),
     FLAG("device", 0, "WORD", TO_TEXT(struct join, device), "As of shoal-trainer (cpu)"),
     FLAG("threads", 't', "N", TO_NUMBER(struct join, threads, 1, POOL_THREADS_MAX),
          "Compute threads (1)"),

@@ -1,0 +1,172 @@
+// reach -- a place is kept for each key that asked lately. First it is looked for, then what it has
+// asked is compared: the same again, too soon, or a new try. A place is given to another key when its
+// key may ask again anyway.
+
+#include "actors/coordinator/reach.h"
+#include "common/base/ensure.h"
+#include "common/net/endpoint.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+// ---- what is said -------------------------------------------------------------------------------
+
+static void refuse(struct reach_answer *ret_answer, const char *to, uint8_t reason, uint64_t number,
+                   const char *format, ...) __attribute__((format(printf, 5, 6)));
+static void refuse(struct reach_answer *ret_answer, const char *to, uint8_t reason, uint64_t number,
+                   const char *format, ...)
+{
+    struct wire_refused *refused = &ret_answer->refused;
+    *ret_answer = (struct reach_answer){ .kind = FRAME_REFUSED };
+    *refused = (struct wire_refused){ .kind = FRAME_REACH, .reason = reason, .round = number };
+    snprintf(ret_answer->to, sizeof ret_answer->to, "%s", to);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(refused->text, sizeof refused->text, format, args);
+    va_end(args);
+}
+
+// Why nobody answers there. NULL: the fault may be ours.
+static const char *why_none(int error)
+{
+    switch (error) {
+    case ETIMEDOUT: return "connection timed out";
+    case ECONNREFUSED: return "connection refused";
+    case ECONNRESET: return "connection reset";
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case EHOSTDOWN: return "no route leads there";
+    default: return NULL;
+    }
+}
+
+// What the try that is over has shown. An address in numbers has 47 bytes at most.
+static void say(const struct reach_place *place, struct reach_answer *ret_answer)
+{
+    const char *at = place->endpoint + strlen("tcp://"), *why = why_none(place->error);
+    const char *to = place->asker;
+    const uint64_t number = place->number;
+    if (place->end == REACH_PROVED) {
+        *ret_answer = (struct reach_answer){ .kind = FRAME_ACK };
+        ret_answer->ack = (struct wire_ack){ .kind = FRAME_REACH, .round = number };
+        memcpy(ret_answer->to, to, sizeof ret_answer->to);
+    } else if (place->end == REACH_OTHER) {
+        refuse(ret_answer, to, REFUSAL_UNREACHABLE, number,
+               "another program answers at %.60s, or one that hangs up; give --announce an address "
+               "and port that lead here",
+               at);
+    } else if (place->end == REACH_FAILED && why) {
+        refuse(ret_answer, to, REFUSAL_UNREACHABLE, number,
+               "nobody answers at %.60s: %s; open this port in the firewall, or give --announce an "
+               "address and port that lead here",
+               at, why);
+    } else if (place->end == REACH_FAILED) {
+        refuse(ret_answer, to, REFUSAL_NOT_NOW, number,
+               "the coordinator cannot try %.60s now (errno %d); ask again", at, place->error);
+    } else {
+        refuse(ret_answer, to, REFUSAL_NOT_NOW, number,
+               "%.60s takes a connection and says nothing within %d ms; ask again", at,
+               REACH_DEADLINE_MS);
+    }
+}
+
+// ---- who may try --------------------------------------------------------------------------------
+
+static bool may_try(const struct reach_place *place, uint64_t now_ms)
+{
+    return !place->is_tried &&
+           (key_is_none(&place->key) || now_ms - place->began_ms >= REACH_AGAIN_MS);
+}
+
+// The key's own place, or one that is free; REACH_PLACES: neither.
+static uint32_t find_place(const struct reach *self, const struct key *key, uint64_t now_ms)
+{
+    uint32_t found = REACH_PLACES;
+    for (uint32_t i = 0; i < REACH_PLACES; i++) {
+        if (key_equal(&self->places[i].key, key)) return i;
+        if (found == REACH_PLACES && may_try(&self->places[i], now_ms)) found = i;
+    }
+    return found;
+}
+
+static bool is_same(const struct reach_place *place, const struct msg *in)
+{
+    const struct wire_reach *asked = in->body;
+    return key_equal(&place->key, &in->sender) && place->number == asked->number &&
+           strcmp(place->endpoint, asked->endpoint) == 0;
+}
+
+enum reach_verdict reach_hear(struct reach *self, const struct msg *in, uint32_t *ret_place,
+                              struct reach_answer *ret_answer)
+{
+    const struct wire_reach *asked = in->body;
+    if (!in->from[0] || key_is_none(&in->sender)) return REACH_NOTHING;
+    if (!endpoint_is_numeric(asked->endpoint)) {
+        refuse(ret_answer, in->from, REFUSAL_MALFORMED, asked->number,
+               "endpoint %.60s: must be tcp://IPv4:PORT or tcp://[IPv6]:PORT, numbers and no name",
+               asked->endpoint);
+        return REACH_SAYS;
+    }
+    const uint32_t at = find_place(self, &in->sender, in->now_ms);
+    struct reach_place *place = at < REACH_PLACES ? &self->places[at] : NULL;
+    if (place && is_same(place, in) && place->is_tried) return REACH_NOTHING;
+    if (place && is_same(place, in) && !may_try(place, in->now_ms)) {
+        say(place, ret_answer);
+        return REACH_SAYS;
+    }
+    if (!place || !may_try(place, in->now_ms) || self->tries == REACH_TRIES_MAX) {
+        refuse(ret_answer, in->from, REFUSAL_NOT_NOW, asked->number,
+               "one address of a key is tried in %d ms, and %d of all keys at a time; ask again",
+               REACH_AGAIN_MS, REACH_TRIES_MAX);
+        return REACH_SAYS;
+    }
+    *place = (struct reach_place){
+        .key = in->sender, .number = asked->number, .began_ms = in->now_ms, .is_tried = true
+    };
+    snprintf(place->asker, sizeof place->asker, "%s", in->from);
+    memcpy(place->endpoint, asked->endpoint, sizeof place->endpoint);
+    self->tries++;
+    *ret_place = at;
+    return REACH_TRY;
+}
+
+bool reach_is_tried(const struct reach *self, const struct key *key)
+{
+    for (uint32_t i = 0; i < REACH_PLACES && self->tries; i++)
+        if (self->places[i].is_tried && key_equal(&self->places[i].key, key)) return true;
+    return false;
+}
+
+void reach_end(struct reach *self, uint32_t at, enum reach_end end, int error,
+               struct reach_answer *ret_answer)
+{
+    struct reach_place *place = &self->places[at];
+    ensure(at < REACH_PLACES && place->is_tried);
+    place->is_tried = false;
+    place->end = (uint8_t)end;
+    place->error = error;
+    self->tries--;
+    say(place, ret_answer);
+}
+
+// ---- time ---------------------------------------------------------------------------------------
+
+uint64_t reach_due_ms(const struct reach *self)
+{
+    uint64_t due_ms = UINT64_MAX;
+    for (uint32_t i = 0; i < REACH_PLACES && self->tries; i++) {
+        const uint64_t ends_ms = self->places[i].began_ms + REACH_DEADLINE_MS;
+        if (self->places[i].is_tried && ends_ms < due_ms) due_ms = ends_ms;
+    }
+    return due_ms;
+}
+
+uint32_t reach_late(const struct reach *self, uint64_t now_ms)
+{
+    uint32_t at = 0;
+    while (at < REACH_PLACES &&
+           !(self->places[at].is_tried && now_ms >= self->places[at].began_ms + REACH_DEADLINE_MS))
+        at++;
+    return at;
+}

@@ -1,0 +1,72 @@
+#pragma once
+// reach -- can others connect to a member? Decides which questions (REACH) are tried, when a try is
+// over, and what the asker is told. reach_shell has the sockets.
+//
+//     REACH ─▶ reach_hear ─▶ REACH_TRY ─▶ [connect, find the asker's key] ─▶ reach_end ─▶ ACK
+//                  └─▶ REACH_SAYS: not now, or what was found before    time is up ┘└─▶ REFUSED
+//
+// Only what comes through the broker is heard, so its asker was let in there. Each may have one
+// address tried at a time, and one in REACH_AGAIN_MS. The same question again gets the same answer,
+// within that time without another try.
+//
+// The coordinator tries from where it is. Its answer is true for the others only as far as they
+// reach what it reaches; so a member may be started without asking.
+//
+// Pure: a value, no clock, no socket. One thread.
+
+#include "common/actor/msg.h"
+
+enum {
+    REACH_PLACES = 256,       // Askers that are remembered
+    REACH_TRIES_MAX = 64,     // At once
+    REACH_DEADLINE_MS = 3000, // Of a try: three SYNs at most
+    REACH_AGAIN_MS = 2000,    // From the start of a key's try to the start of its next
+};
+
+// How a try ended.
+enum reach_end {
+    REACH_PROVED, // The asker's key is there
+    REACH_OTHER,  // Something else is there, or hangs up
+    REACH_FAILED, // No connection: `error` is an errno
+    REACH_LATE,   // A connection, and no word within the deadline: a stopped process, for example
+};
+
+struct reach_place {
+    struct key key; // None: a free place
+    char asker[ACTOR_NAME_MAX + 1], endpoint[128];
+    uint64_t number, began_ms;
+    bool is_tried; // A try is under way
+    uint8_t end;   // Of the try that is over
+    int error;
+};
+
+struct reach {
+    uint32_t tries; // Under way
+    struct reach_place places[REACH_PLACES];
+};
+
+struct reach_answer {
+    char to[ACTOR_NAME_MAX + 1];
+    uint16_t kind; // FRAME_ACK or FRAME_REFUSED
+    struct wire_ack ack;
+    struct wire_refused refused;
+};
+
+enum reach_verdict { REACH_NOTHING, REACH_TRY, REACH_SAYS };
+
+// Takes a REACH. REACH_TRY: the shell tries the endpoint of places[*ret_place], which is in numbers.
+// REACH_SAYS: *ret_answer is to be sent. REACH_NOTHING: its try is under way.
+enum reach_verdict reach_hear(struct reach *self, const struct msg *in, uint32_t *ret_place,
+                              struct reach_answer *ret_answer);
+
+// Whether an address of this key is tried now. Its JOIN waits for that.
+bool reach_is_tried(const struct reach *self, const struct key *key);
+
+// A try is over: what to tell the asker. `error` counts with REACH_FAILED only; one that is the
+// coordinator's own trouble (no descriptor left, for example) is not held against the asker.
+void reach_end(struct reach *self, uint32_t place, enum reach_end end, int error,
+               struct reach_answer *ret_answer);
+
+// The place of a try whose time is up; REACH_PLACES: none. The shell ends it.
+uint32_t reach_late(const struct reach *self, uint64_t now_ms);
+uint64_t reach_due_ms(const struct reach *self); // When the next one is; UINT64_MAX: never

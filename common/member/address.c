@@ -1,0 +1,86 @@
+// address -- before it joins, a member asks the coordinator whether others can connect to the address
+// that it announces.
+//
+//     REACH ─▶ ACK: join ─ REFUSED "unreachable": ask once more, after a while ─▶ again: end
+//        └─▶ no answer, or "not now": join after a while, and go on asking for some time
+//
+// One refusal may be an accident (a packet lost, a link that was down); the second one is not. A
+// member that joined all the same would be waited for in every round, for as long as a round lasts.
+
+#include "common/member/member.h"
+#include <string.h>
+#include <sysexits.h>
+
+enum {
+    PATIENCE_MS = 4000, // For an answer: the coordinator tries for 3 s
+    AGAIN_MS = 2000,    // From a refusal to the next question: it tries no more often
+    LATER_MS = 5000,    // From "not now"
+    GIVE_UP_MS = 15000, // From the admission: the coordinator knows no such question
+};
+
+void member_address_begin(struct member *self, uint64_t now_ms)
+{
+    struct member_address *address = &self->address;
+    if (!address->is_unknown || address->is_refused) return;
+    if (address->number == 0) address->number = self->instance;
+    address->ask_ms = now_ms;
+    address->join_ms = now_ms + PATIENCE_MS;
+}
+
+bool member_address_holds_back(const struct member *self, uint64_t now_ms)
+{
+    return self->address.is_unknown && now_ms < self->address.join_ms;
+}
+
+// Whether a JOIN is due although no answer has come, so perhaps no coordinator is there yet. A question
+// goes before each such JOIN, and a coordinator that tries an address lets its member wait.
+static bool joins_unanswered(const struct member *self, uint64_t now_ms)
+{
+    return !self->admitted && !self->address.is_answered && now_ms >= self->join_ms &&
+           !member_address_holds_back(self, now_ms);
+}
+
+void member_address_tick(struct member *self, uint64_t now_ms, struct outbox *out)
+{
+    struct member_address *address = &self->address;
+    if (!address->is_unknown || self->leaving) return;
+    if (now_ms < address->ask_ms && !joins_unanswered(self, now_ms)) return;
+    if (self->admitted && address->end_ms == 0) address->end_ms = now_ms + GIVE_UP_MS;
+    if (self->admitted && now_ms >= address->end_ms) {
+        address->is_unknown = false;
+        return;
+    }
+    struct wire_reach reach = { .number = address->number };
+    memcpy(reach.endpoint, self->endpoint, sizeof reach.endpoint);
+    outbox_mail(out, "coordinator", FRAME_REACH, &reach);
+    address->ask_ms = now_ms + MEMBER_RETRY_MS;
+}
+
+bool member_address_hear_ack(struct member *self, const struct wire_ack *ack)
+{
+    if (!self->address.is_unknown || ack->round != self->address.number) return false;
+    self->address.is_unknown = false;
+    return true;
+}
+
+void member_address_hear_refusal(struct member *self, const struct wire_refused *refused,
+                                 uint64_t now_ms, struct outbox *out)
+{
+    struct member_address *address = &self->address;
+    if (!address->is_unknown || refused->round != address->number) return;
+    address->is_answered = true;
+    if (refused->reason != REFUSAL_UNREACHABLE) {
+        address->ask_ms = now_ms + LATER_MS;
+        address->join_ms = now_ms;
+    } else if (!address->is_refused) {
+        outbox_note(out, "address.refused %s; asking once more", refused->text);
+        address->is_refused = true;
+        address->number++; // Another question: it is tried again
+        address->ask_ms = now_ms + AGAIN_MS;
+        address->join_ms = address->ask_ms + PATIENCE_MS;
+    } else {
+        outbox_quit(out, EX_CONFIG,
+                    "%s; if only the coordinator cannot reach it: --unchecked-address",
+                    refused->text);
+    }
+}
