@@ -101,6 +101,15 @@ static void hear_position(const struct turn *turn, const struct msg *in)
     turn_ack(turn, in, said->log_seq, &said->chain);
 }
 
+// What everybody is told that the run lacks: what it waits for, or what the newest step has missed.
+static const char *what_lacks(const struct coordinator *self, const struct turn *turn)
+{
+    const uint8_t phase = turn->run->phase;
+    const bool rests = phase == PHASE_WAITING || phase == PHASE_PAUSED || phase == PHASE_FINISHED;
+    const char *lacks = epoch_lacks(turn);
+    return lacks || rests || !self->pace->missed ? lacks : self->pace->missed(self->live);
+}
+
 static void hear(struct coordinator *self, const struct turn *turn, const struct msg *in)
 {
     if (self->pace->hear && self->pace->hear(self->live, turn, in)) return;
@@ -108,7 +117,7 @@ static void hear(struct coordinator *self, const struct turn *turn, const struct
     case FRAME_JOIN: hear_join(self, turn, in); break;
     case FRAME_PING: members_hear_ping(turn, in); break;
     case FRAME_LEAVE: members_hear_leave(turn, in); break;
-    case FRAME_ASK: news_hear_ask(turn, in, epoch_lacks(turn)); break;
+    case FRAME_ASK: news_hear_ask(turn, in, what_lacks(self, turn)); break;
     case FRAME_HOLDS: epoch_hear_holds(&self->epoch, turn, in); break;
     case FRAME_CHECKPOINT: epoch_hear_checkpoint(turn, in); break;
     case FRAME_POSITION: hear_position(turn, in); break;
@@ -147,7 +156,7 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
     do { // One decision may allow the next, as a commit the next step. Each phase is told
         phase = self->run.phase;
         epoch_settle(&self->epoch, self->live, &turn);
-        news_settle(&self->news, &turn, epoch_lacks(&turn));
+        news_settle(&self->news, &turn, what_lacks(self, &turn));
     } while (phase != self->run.phase);
     uint64_t next_ms = self->beat_ms;
     // After a deadline that passed without effect, only a message can change something.

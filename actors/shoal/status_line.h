@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { STATUS_LINE_MAX = 480 }; // Bytes of a line, its zero included
+enum { STATUS_LINE_MAX = 640 }; // Bytes of a line, its zero included
 
 struct status_line {
     FILE *out;       // Borrowed

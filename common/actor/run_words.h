@@ -6,8 +6,8 @@
 
 enum { RUN_WORDS_MAX = 256 };
 
-// "waiting for 1 more trainer (init_min_clients 4)", "waiting: no witness is in the run"; "" if it
-// waits for nothing.
+// "waiting for 1 more trainer (init_min_clients 4)", "waiting: no witness is in the run", "the round's
+// time was up without the results of .."; "" if it lacks nothing.
 char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 
 // Seconds until the last step at the present tokens per second, if later steps are as large as that

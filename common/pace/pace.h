@@ -38,6 +38,10 @@ struct pace {
     // Why no step can be made now, in plain words ("no witness is in the run"), or NULL. (optional)
     const char *(*lacks)(const struct turn *turn);
 
+    // Whose part the newest step lacked when its time was up, as a sentence, or NULL. Nothing waits
+    // for it: it is shown while nothing else is lacking. (optional)
+    const char *(*missed)(const void *self);
+
     // Warmup is over. The record that it puts must leave Warmup (run_enter).
     void (*begin)(void *self, const struct turn *turn);
 

@@ -88,7 +88,7 @@ static void put_line(const struct progress *self, const struct run_view *view, u
     snprintf(line, STATUS_LINE_MAX,
              "%s  %-12s %s step %" PRIu64 "/%" PRIu64 "  epoch %" PRIu64
              "  %s  %s tok/s  %u healthy %u pending  "
-             "%s%.80s",
+             "%s%.200s",
              spent, run_view_phase(view), bar, now->step, now->total_steps, now->epoch, loss, rate,
              now->healthy, now->pending, lacks[0] ? "" : "ETA ", lacks[0] ? lacks : left);
 }

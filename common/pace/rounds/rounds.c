@@ -48,6 +48,7 @@ static void resume_round(struct rounds *self, const struct turn *turn)
 {
     prepare(self, turn);
     self->round_began_ms = self->trained_ms = turn->now_ms;
+    self->is_late = false;
     turn_arm(turn);
 }
 
@@ -314,6 +315,8 @@ static void commit(struct rounds *self, const struct turn *turn)
     memcpy(self->audit.accepted_by, round_of(run)->witnesses,
            round_of(run)->witnesses_count * sizeof *round_of(run)->witnesses);
     commit.accepted_count = collect(self, turn, &commit.base, &commit.samples);
+    self->missed[0] = 0;
+    if (self->is_late) missed_sentence(turn, &self->tally, &self->deal, self->missed);
     commit.audit_key = audit_reveal(turn);
     audit_tell_missing(turn);
     commit.outcome = commit.accepted_count > 0 ? OUTCOME_COMMITTED : OUTCOME_VOID;
@@ -409,6 +412,7 @@ static void settle_open(struct rounds *self, const struct turn *turn)
 {
     const struct tally *tally = &self->tally;
     const bool late = turn->now_ms >= turn->presence->deadline_ms;
+    self->is_late |= late;
     if (turn->run->phase == PHASE_TRAIN) {
         bool complete = quorum_reached(tally->complete, tally->elected);
         // mutant: a round takes twice its time, and never less
@@ -509,6 +513,12 @@ static bool needs(const struct turn *turn, uint32_t member)
     return others;
 }
 
+static const char *missed(const void *state)
+{
+    const struct rounds *self = state;
+    return self->missed[0] ? self->missed : NULL;
+}
+
 static void hear_arrival(void *state, uint32_t member, bool is_new_member)
 {
     struct audit *audit = &((struct rounds *)state)->audit;
@@ -529,6 +539,7 @@ const struct pace pace_rounds = {
              .load = rounds_run_load,
              .refers_to = rounds_run_refers_to },
     .lacks = lacks,
+    .missed = missed,
     .begin = begin,
     .resume = resume,
     .hear = hear,

@@ -8,6 +8,7 @@
 //   rounds_run.[hc]        the durable state
 //   round, draw, verdict   the newest round; the draw of the next one; verdicts of the judges
 //   tally, audit           the votes of one round; recomputed results and ejections
+//   missed                 whose results were missing when the time was up, as a sentence
 //   rounds_evidence.[hc]   verifies the records of rounds
 //   rounds_member.[hc]     the member's half, and all parts of it
 //
@@ -22,6 +23,7 @@
 #include "common/pace/pace.h"
 #include "common/pace/rounds/audit.h"
 #include "common/pace/rounds/bloom.h"
+#include "common/pace/rounds/missed.h"
 #include "common/pace/rounds/rounds_run.h"
 #include "common/run/assignment.h"
 
@@ -29,6 +31,8 @@
 struct rounds {
     uint64_t round_began_ms, trained_ms; // When RoundTrain began, and when it ended
     bool lacked_quorum;                  // The newest round had no quorum of votes
+    bool is_late;                        // The open round's time was up, for results or for votes
+    char missed[MISSED_BYTES];           // What it lacked then, of the newest round that has ended
     struct tally tally;
     struct wire_accepted accepted[MEMBERS_MAX]; // Of the commit that is being made
     struct hash items[MEMBERS_MAX]; // SHA-256 of each client's key: the items of the votes' blooms
