@@ -4,6 +4,7 @@
 // firewall hides is told so by the coordinator. The test's own process is the first namespace, a child of it holds the second; all of it is gone when they are.
 
 #include "tests/live/netns.h"
+#include "tests/live/own_actor.h"
 #include "tests/live/testbed.h"
 #include "tests/test.h"
 #include <errno.h>
@@ -61,6 +62,28 @@ static void expect_unreachable(struct testbed *bed)
     assert_false(testbed_log_has(bed, "trainer3", "member.admitted", NULL, 0));
 }
 
+// The coordinator came when the member had stopped waiting for an answer: question and JOIN arrive
+// together. The JOIN is left out while the address is tried.
+static void expect_no_haste(struct testbed *bed)
+{
+    static const char endpoint[] = "tcp://" WALLED ":7001";
+    struct own *own = own_new(bed, "hasty", ACTOR_WITNESS);
+    struct wire_reach reach = { .number = 1 };
+    struct wire_join join = { .role = ACTOR_WITNESS, .instance = 1 };
+    memcpy(reach.endpoint, endpoint, sizeof endpoint);
+    memcpy(join.endpoint, endpoint, sizeof endpoint);
+    memcpy(join.name, own->name, sizeof join.name);
+    assert_true(own_await(own, FRAME_WELCOME, TESTBED_WAIT_MS));
+    post_mail(own->post, "coordinator", FRAME_REACH, &reach);
+    post_mail(own->post, "coordinator", FRAME_JOIN, &join);
+    assert_false(own_await(own, FRAME_ADMITTED, 1000));
+    assert_true(own_await(own, FRAME_REFUSED, TESTBED_WAIT_MS));
+    const struct wire_refused *refused = own->letter.msg.body;
+    assert_int_equal(refused->kind, FRAME_REACH);
+    assert_int_equal(refused->reason, REFUSAL_UNREACHABLE);
+    own_destroy(own);
+}
+
 static void trainers_are_elsewhere(void **state)
 {
     if (unshare(CLONE_NEWNET) != 0) {
@@ -98,6 +121,7 @@ static void trainers_are_elsewhere(void **state)
     expect_refused(bed, "0.0.0.0", netns);
     for (unsigned i = 0; i < 2; i++) testbed_start_with(bed, testbed_trainer(i), &there);
     testbed_start_with(bed, "trainer2", &behind);
+    expect_no_haste(bed);
     expect_unreachable(bed);
     struct testbed_end end = testbed_finish(bed);
     assert_int_equal(end.ledger.voids, 0);
