@@ -102,22 +102,26 @@ static void hear_position(const struct turn *turn, const struct msg *in)
 }
 
 // What everybody is told that the run lacks: what it waits for, or what the newest step has missed.
-static const char *what_lacks(const struct coordinator *self, const struct turn *turn)
+static const char *what_lacks(const struct coordinator *self, const struct turn *turn,
+                              char text[EPOCH_LACKS_MAX])
 {
     const uint8_t phase = turn->run->phase;
     const bool rests = phase == PHASE_WAITING || phase == PHASE_PAUSED || phase == PHASE_FINISHED;
-    const char *lacks = epoch_lacks(turn);
-    return lacks || rests || !self->pace->missed ? lacks : self->pace->missed(self->live);
+    epoch_lacks(turn, text);
+    const char *missed =
+        text[0] || rests || !self->pace->missed ? NULL : self->pace->missed(self->live);
+    return missed ? missed : text;
 }
 
 static void hear(struct coordinator *self, const struct turn *turn, const struct msg *in)
 {
     if (self->pace->hear && self->pace->hear(self->live, turn, in)) return;
+    char lacks[EPOCH_LACKS_MAX];
     switch (in->kind) {
     case FRAME_JOIN: hear_join(self, turn, in); break;
     case FRAME_PING: members_hear_ping(turn, in); break;
     case FRAME_LEAVE: members_hear_leave(turn, in); break;
-    case FRAME_ASK: news_hear_ask(turn, in, what_lacks(self, turn)); break;
+    case FRAME_ASK: news_hear_ask(turn, in, what_lacks(self, turn, lacks)); break;
     case FRAME_HOLDS: epoch_hear_holds(&self->epoch, turn, in); break;
     case FRAME_CHECKPOINT: epoch_hear_checkpoint(turn, in); break;
     case FRAME_POSITION: hear_position(turn, in); break;
@@ -153,10 +157,11 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
         return;
     } else hear(self, &turn, in);
     uint8_t phase;
+    char lacks[EPOCH_LACKS_MAX];
     do { // One decision may allow the next, as a commit the next step. Each phase is told
         phase = self->run.phase;
         epoch_settle(&self->epoch, self->live, &turn);
-        news_settle(&self->news, &turn, what_lacks(self, &turn));
+        news_settle(&self->news, &turn, what_lacks(self, &turn, lacks));
     } while (phase != self->run.phase);
     uint64_t next_ms = self->beat_ms;
     // After a deadline that passed without effect, only a message can change something.

@@ -83,16 +83,6 @@ static void tell_reach(void *arg, const struct reach_answer *answer)
 
 static void take_reach(void *arg) { reach_shell_take(((struct keeper *)arg)->reach); }
 
-// The number of trainers that are missing, where the core says that they are too few.
-static void count_missing(const struct keeper *self, struct wire_run *run)
-{
-    const uint32_t wanted = self->core->rules.init_min_clients;
-    if (run->phase != PHASE_WAITING || run->pending >= wanted || !run->lacks[0]) return;
-    const uint16_t missing = (uint16_t)(wanted - run->pending); // Both are at most MEMBERS_MAX
-    snprintf(run->lacks, sizeof run->lacks, "waiting for %u more trainer%s (init_min_clients %u)",
-             missing, missing == 1 ? "" : "s", (uint16_t)wanted);
-}
-
 // RUN has the tokens per second that commits give, for all that show it. The core fills in the sum
 // of what trainers report, each of the time in which it computes. A run that waits for members, is
 // paused or finished has none, and the time until it goes on does not count.
@@ -108,7 +98,6 @@ static void fill_in(void *arg, uint16_t kind, void *body)
     else if (phase_makes_steps(run->phase) || self->rate.count)
         token_rate_hear(&self->rate, now_ms, run->tokens_done);
     run->tokens_per_s = (float)token_rate_per_s(&self->rate, now_ms);
-    count_missing(self, run);
     self->now = *run;
 }
 

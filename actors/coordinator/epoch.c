@@ -14,6 +14,7 @@
 #include "common/pace/turn.h"
 #include "common/run/quorum.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 // A joiner fetches the model from peers if a member that took part in the newest step waits here.
@@ -160,22 +161,33 @@ void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct 
 
 // ---- phases -------------------------------------------------------------------------------------
 
-const char *epoch_lacks(const struct turn *turn)
+// The trainers that must still join before an epoch begins.
+static uint32_t count_missing(const struct turn *turn)
 {
+    const uint32_t wanted = turn->rules->init_min_clients;
     const uint32_t pending = roster_count(&turn->run->roster, ACTOR_TRAINER, MEMBER_PENDING);
-    switch (turn->run->phase) {
-    case PHASE_WAITING:
-        return pending < turn->rules->init_min_clients ? "too few trainers are in the run"
-                                                       : pace_lacks(turn);
-    case PHASE_WARMUP:
-    case PHASE_TRAIN: return pace_lacks(turn);
-    default: return NULL;
-    }
+    return pending < wanted ? wanted - pending : 0;
+}
+
+_Static_assert(sizeof((struct wire_run *)0)->lacks == EPOCH_LACKS_MAX, "RUN has room for it");
+
+char *epoch_lacks(const struct turn *turn, char text[EPOCH_LACKS_MAX])
+{
+    const uint8_t phase = turn->run->phase;
+    const uint16_t missing = phase == PHASE_WAITING ? (uint16_t)count_missing(turn) : 0;
+    const bool may_lack = phase == PHASE_WAITING || phase == PHASE_WARMUP || phase == PHASE_TRAIN;
+    const char *lacks = may_lack ? pace_lacks(turn) : NULL;
+    if (missing) // At most MEMBERS_MAX, as the other number
+        snprintf(text, EPOCH_LACKS_MAX, "waiting for %u more trainer%s (init_min_clients %u)",
+                 missing, missing == 1 ? "" : "s", (uint16_t)turn->rules->init_min_clients);
+    else snprintf(text, EPOCH_LACKS_MAX, "%s", lacks ? lacks : "");
+    return text;
 }
 
 static void look_waiting(struct epoch *self, const struct turn *turn)
 {
-    if (!epoch_lacks(turn) && turn->now_ms >= turn->presence->deadline_ms)
+    if (count_missing(turn) == 0 && !pace_lacks(turn) &&
+        turn->now_ms >= turn->presence->deadline_ms)
         enter(self, turn, PHASE_WARMUP, "enough members");
 }
 

@@ -30,8 +30,9 @@ void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in);
 void epoch_hear_control(struct epoch *self, const struct turn *turn, const struct msg *in);
 void epoch_hear_arrival(struct epoch *self, uint32_t member); // A new process has this index
 
-// What the run waits for, in plain words, or NULL. A literal: nobody frees it.
-const char *epoch_lacks(const struct turn *turn);
+// Writes in plain words what the run waits for, "" if it waits for nothing; returns `text`.
+enum { EPOCH_LACKS_MAX = 224 }; // As in RUN
+char *epoch_lacks(const struct turn *turn, char text[EPOCH_LACKS_MAX]);
 
 // Enters the next phase if the present one is over. The caller repeats it until the phase stays.
 // `live`: the state of the pace that a crash may lose.

@@ -65,7 +65,7 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
         .passes = run->pass_samples ? table_frontier(&run->table) / run->pass_samples : 0,
     };
     memcpy(state.checkpoint_name, run->checkpoint.name, sizeof state.checkpoint_name);
-    snprintf(state.lacks, sizeof state.lacks, "%s", lacks ? lacks : "");
+    snprintf(state.lacks, sizeof state.lacks, "%s", lacks);
     return state;
 }
 
@@ -87,8 +87,8 @@ static struct wire_beat beat(const struct run *run)
                                .born_unix_ms = run->born_unix_ms };
 }
 
-// A change that a member may wait for is urgent. The counts are told with the roster, and what
-// changes all the time with the heartbeat.
+// A change that a member may wait for is urgent. The counts are told with the roster, and so is
+// what the run waits for, which has a count; what changes all the time is told with the heartbeat.
 static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
 {
     struct wire_run before = *told;
@@ -96,6 +96,7 @@ static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
     before.phase_left_ms = now->phase_left_ms;
     before.pending = now->pending, before.healthy = now->healthy;
     before.roster_version = now->roster_version;
+    if (before.lacks[0] && now->lacks[0]) memcpy(before.lacks, now->lacks, sizeof before.lacks);
     before.tokens_per_s = now->tokens_per_s, before.loss = now->loss;
     // mutant: data: nobody is told what the run is bound to
     return !wire_equal(FRAME_RUN, &before, now);
@@ -121,9 +122,9 @@ void news_settle(struct news *self, const struct turn *turn, const char *lacks)
         turn->pace->tell(turn, NULL);
         self->open = open;
     }
-    if (urgent && now.lacks[0] && strcmp(now.lacks, self->run.lacks) != 0)
-        outbox_note(turn->out, "run.waits because=\"%s\"", now.lacks);
     if (urgent || roster_due || self->beat_due) {
+        if (now.lacks[0] && strcmp(now.lacks, self->run.lacks) != 0)
+            outbox_note(turn->out, "run.waits because=\"%s\"", now.lacks);
         add_progress(turn, &now);
         // mutant: counts and the time left are told once
         if (urgent || !wire_equal(FRAME_RUN, &self->run, &now))
