@@ -2,11 +2,13 @@
 // do not mix. The cores' notes are lines, too: so what a line tells is found by its form, in
 // log_fields, and goes from there into JSON and into the journal's fields. JOURNAL_STREAM is set
 // where systemd reads our stderr; it names the stream, since a child whose stderr is a file has the
-// variable as well. If the journal does not take a record, the line goes to stderr.
+// variable as well. If the journal does not take a record, the line goes to stderr. If there is no
+// memory for the JSON of a line, the line is written as it is.
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include "common/base/clock.h"
 #include "common/base/log.h"
 #include <ctype.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 1024, JOURNAL_BYTES = 4096, NUMBER_BYTES_MAX = 15, NAME_BYTES_MAX = 40 };
+enum {
+    LINE_MAX_BYTES = 1024,
+    JOURNAL_BYTES = 4096,
+    NUMBER_BYTES_MAX = 15,
+    NAME_BYTES_MAX = 40,
+    UTF8_BYTES_MAX = 4
+};
 
 static struct log_style how;
 static bool begun, has_journal; // log_begin was called; and stderr is the journal
@@ -70,111 +78,62 @@ size_t log_fields(const char *line, struct log_field *ret_fields, size_t max)
 
 // ---- JSON ---------------------------------------------------------------------------------------
 
-struct text {
-    char *out;
-    size_t used, max;
-};
-
-static void put(struct text *self, const char *bytes, size_t count)
+// Texts may be a peer's words, so what is not UTF-8 becomes question marks, one for each byte.
+// jansson takes no such text, and says of each character whether it is one.
+static json_t *text_of(const char *bytes, size_t count)
 {
-    if (self->used + count + 1 > self->max) return;
-    memcpy(self->out + self->used, bytes, count);
-    self->used += count;
-    self->out[self->used] = 0;
-}
-
-// Bytes of the UTF-8 character at `at`; 0: it is none.
-static size_t utf8_bytes(const char *at, size_t left)
-{
-    const unsigned char first = (unsigned char)*at;
-    const size_t count = first < 0x80                    ? 1
-                         : first >= 0xc2 && first < 0xe0 ? 2
-                         : first >= 0xe0 && first < 0xf0 ? 3
-                         : first >= 0xf0 && first < 0xf5 ? 4
-                                                         : 0;
-    if (count == 0 || count > left) return 0;
-    for (size_t i = 1; i < count; i++)
-        if (((unsigned char)at[i] & 0xc0) != 0x80) return 0;
-    const unsigned char second = count > 1 ? (unsigned char)at[1] : 0;
-    const bool bad = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-                     (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
-    return bad ? 0 : count;
-}
-
-// Texts may be a peer's words: what is no UTF-8 becomes a question mark.
-static void put_string(struct text *self, const char *bytes, size_t count)
-{
-    put(self, "\"", 1);
+    char clean[LINE_MAX_BYTES];
+    json_t *text = json_stringn(bytes, count);
+    if (text || count > sizeof clean) return text;
+    memcpy(clean, bytes, count);
     for (size_t i = 0, taken; i < count; i += taken) {
-        char escape[8];
-        taken = utf8_bytes(bytes + i, count - i);
-        if (taken == 0) put(self, "?", taken = 1);
-        else if (taken > 1) put(self, bytes + i, taken);
-        else if (bytes[i] == '"' || bytes[i] == '\\') put(self, (char[]){ '\\', bytes[i] }, 2);
-        else if ((unsigned char)bytes[i] < 0x20)
-            put(self, escape, (size_t)snprintf(escape, sizeof escape, "\\u%04x", bytes[i]));
-        else put(self, bytes + i, 1);
+        for (taken = 1; taken <= UTF8_BYTES_MAX && taken <= count - i && !text; taken++)
+            text = json_stringn(bytes + i, taken);
+        taken = text ? taken - 1 : 1;
+        if (!text) clean[i] = '?';
+        json_decref(text);
+        text = NULL;
     }
-    put(self, "\"", 1);
+    return json_stringn(clean, count);
 }
 
-// A number as JSON writes one. Longer ones are digests or keys that have digits alone.
-static bool is_number(const char *text, size_t count)
+// A number as JSON writes one, or a text. Longer numbers are digests or keys that have digits
+// alone.
+static json_t *value_of(const struct log_field *field)
 {
-    size_t i = count && text[0] == '-', from = i;
-    if (count > NUMBER_BYTES_MAX) return false;
-    while (i < count && isdigit((unsigned char)text[i])) i++;
-    if (i == from || (text[from] == '0' && i > from + 1)) return false;
-    if (i < count && text[i] == '.') {
-        from = ++i;
-        while (i < count && isdigit((unsigned char)text[i])) i++;
-        if (i == from) return false;
-    }
-    if (i < count && text[i] == 'e') {
-        i++;
-        i += i < count && (text[i] == '-' || text[i] == '+');
-        from = i;
-        while (i < count && isdigit((unsigned char)text[i])) i++;
-        if (i == from) return false;
-    }
-    return i == count;
+    const size_t count = field->value_bytes;
+    const bool may_be_number = count > 0 && count <= NUMBER_BYTES_MAX &&
+                               !isspace((unsigned char)field->value[0]) &&
+                               isdigit((unsigned char)field->value[count - 1]);
+    json_t *number = may_be_number ? json_loadb(field->value, count, JSON_DECODE_ANY, NULL) : NULL;
+    if (json_is_number(number)) return number;
+    json_decref(number);
+    return text_of(field->value, count);
 }
 
-static void put_fields(struct text *self, const char *line)
+static json_t *fields_of(const char *line)
 {
     struct log_field fields[LOG_FIELDS_MAX];
     const size_t count = log_fields(line, fields, LOG_FIELDS_MAX);
-    put(self, ",\"fields\":{", 11);
-    for (size_t i = 0; i < count; i++) {
-        if (i) put(self, ",", 1);
-        put_string(self, fields[i].name, fields[i].name_bytes);
-        put(self, ":", 1);
-        if (is_number(fields[i].value, fields[i].value_bytes))
-            put(self, fields[i].value, fields[i].value_bytes);
-        else put_string(self, fields[i].value, fields[i].value_bytes);
-    }
-    put(self, "}", 1);
+    json_t *object = json_object();
+    for (size_t i = 0; i < count; i++)
+        json_object_setn_new(object, fields[i].name, fields[i].name_bytes, value_of(&fields[i]));
+    return object;
 }
 
 size_t log_json(const struct log_style *style, int priority, uint64_t unix_ms, const char *line,
                 char *out, size_t max)
 {
-    struct text text = { .out = out, .max = max };
-    char begin[160];
     const size_t event = log_event(line);
-    put(&text, begin,
-        (size_t)snprintf(begin, sizeof begin,
-                         "{\"unix_ms\":%" PRIu64 ",\"from\":\"%s\",\"priority\":%d", unix_ms,
-                         style->actor, priority));
-    if (event) {
-        put(&text, ",\"event\":", 9);
-        put_string(&text, line, event);
-    }
-    put(&text, ",\"text\":", 8);
-    put_string(&text, line, strlen(line));
-    put_fields(&text, line);
-    put(&text, "}", 1);
-    return text.used;
+    json_t *object =
+        json_pack("{s:I, s:s, s:i, s:o*, s:o, s:o}", "unix_ms", (json_int_t)unix_ms, "from",
+                  style->actor, "priority", priority, "event", event ? text_of(line, event) : NULL,
+                  "text", text_of(line, strlen(line)), "fields", fields_of(line));
+    const size_t count =
+        object ? json_dumpb(object, out, max, JSON_COMPACT | JSON_REAL_PRECISION(15)) : 0;
+    json_decref(object);
+    out[count < max ? count : 0] = 0;
+    return count < max ? count : 0;
 }
 
 // ---- the journal --------------------------------------------------------------------------------
@@ -182,29 +141,32 @@ size_t log_json(const struct log_style *style, int priority, uint64_t unix_ms, c
 struct record {
     struct iovec parts[LOG_FIELDS_MAX + 4];
     int count;
-    struct text text;
+    char bytes[LOG_JSON_MAX + JOURNAL_BYTES];
+    size_t used;
 };
 
 // NAME=value, the name in capitals.
 static void put_part(struct record *self, const char *prefix, const char *name, size_t name_bytes,
                      const char *value, size_t value_bytes)
 {
-    struct text *text = &self->text;
-    const size_t from = text->used, needed = strlen(prefix) + name_bytes + 1 + value_bytes;
-    if (from + needed + 1 > text->max) return;
-    put(text, prefix, strlen(prefix));
-    put(text, name, name_bytes);
-    for (size_t i = from; i < text->used; i++)
-        text->out[i] = (char)toupper((unsigned char)text->out[i]);
-    put(text, "=", 1);
-    put(text, value, value_bytes);
-    self->parts[self->count++] = (struct iovec){ text->out + from, text->used - from };
+    char *part = self->bytes + self->used;
+    const size_t prefix_bytes = strlen(prefix), named = prefix_bytes + name_bytes;
+    const size_t count = named + 1 + value_bytes;
+    if (count > sizeof self->bytes - self->used) return;
+    memcpy(part, prefix, prefix_bytes);
+    for (size_t i = 0; i < name_bytes; i++)
+        part[prefix_bytes + i] = (char)toupper((unsigned char)name[i]);
+    part[named] = '=';
+    memcpy(part + named + 1, value, value_bytes);
+    self->used += count;
+    self->parts[self->count++] = (struct iovec){ part, count };
 }
 
 static bool send_to_journal(int priority, const char *line, const char *message)
 {
-    char bytes[LOG_JSON_MAX + JOURNAL_BYTES], digit = (char)('0' + (priority & 7));
-    struct record record = { .text = { .out = bytes, .max = sizeof bytes } };
+    const char digit = (char)('0' + (priority & 7));
+    struct record record;
+    record.count = 0, record.used = 0;
     struct log_field fields[LOG_FIELDS_MAX];
     const size_t count = log_fields(line, fields, LOG_FIELDS_MAX), event = log_event(line);
     put_part(&record, "", "MESSAGE", 7, message, strlen(message));
@@ -273,10 +235,11 @@ void log_line(int priority, const char *format, ...)
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    if (how.json) log_json(&how, priority, clock_unix_ms(), line, json, sizeof json);
-    const char *message = how.json ? json : line;
+    const bool is_json =
+        how.json && log_json(&how, priority, clock_unix_ms(), line, json, sizeof json) > 0;
+    const char *message = is_json ? json : line;
     if (has_journal && send_to_journal(priority, line, message)) return;
-    if (how.json) fprintf(stderr, "%s\n", json);
+    if (is_json) fprintf(stderr, "%s\n", json);
     else if (begun ? has_journal : getenv("JOURNAL_STREAM") != NULL)
         fprintf(stderr, "<%d>%s\n", priority, line);
     else print_line(line);

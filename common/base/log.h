@@ -15,7 +15,7 @@
 // priority there. Priorities are those of syslog: LOG_ERR for what ends something, LOG_WARNING for
 // what is odd and goes on, LOG_INFO for a change of phase, LOG_DEBUG for the rest. A line is cut
 // after 1023 bytes. For shells and threads: cores do not log, they add a note to their outbox. Any
-// thread.
+// thread, but no signal handler. Without memory for its JSON a line is written as it is.
 
 #include "common/base/fault.h"
 #include <inttypes.h>
@@ -57,7 +57,9 @@ size_t log_fields(const char *line, struct log_field *ret_fields, size_t max);
 // The stable name that a line begins with, as a count of bytes; 0: it has none.
 size_t log_event(const char *line);
 
-// Writes the JSON object of a line, without a line break. Returns its bytes; cut before `max`.
+// Writes the JSON object of a line, without a line break. Returns its bytes; 0, and no text: there
+// is no memory, or `max` is too small. LOG_JSON_MAX has room for every line. Of two values with one
+// name the later counts.
 enum { LOG_JSON_MAX = 16384 };
 size_t log_json(const struct log_style *style, int priority, uint64_t unix_ms, const char *line,
                 char *out, size_t max);

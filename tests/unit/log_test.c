@@ -48,16 +48,31 @@ static void test_a_line_becomes_an_object(void **state)
     json_decref(object);
 }
 
+static void test_the_keys_have_an_order(void **state)
+{
+    (void)state;
+    static const struct log_style style = { .actor = "trainer.3fa2", .json = true };
+    char text[LOG_JSON_MAX];
+    log_json(&style, LOG_INFO, 1795384503123, "a.b y=1 x=2.713 lr=0.0004", text, sizeof text);
+    assert_string_equal(
+        text,
+        "{\"unix_ms\":1795384503123,\"from\":\"trainer.3fa2\",\"priority\":6,\"event\":\"a.b\","
+        "\"text\":\"a.b y=1 x=2.713 lr=0.0004\",\"fields\":{\"y\":1,\"x\":2.713,\"lr\":0.0004}}");
+}
+
 // What has digits alone may be a digest; what is no number as JSON writes it is a text.
 static void test_only_numbers_are_numbers(void **state)
 {
     (void)state;
-    json_t *object = object_of("a.b digest=1234567890123456 hex=0012 part=4/5 e=12e4 none= at=1.");
+    json_t *object = object_of("a.b digest=1234567890123456 hex=0012 part=4/5 e=12e4 none= at=1. "
+                               "huge=1e999 is=true list=[1] space=\" 5\" n=-7");
     const json_t *fields = json_object_get(object, "fields");
-    static const char *const texts[] = { "digest", "hex", "part", "none", "at" };
+    static const char *const texts[] = { "digest", "hex", "part", "none", "at",
+                                         "huge",   "is",  "list", "space" };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         assert_non_null(string_of(fields, texts[i]));
     assert_true(json_is_real(json_object_get(fields, "e")));
+    assert_int_equal(json_integer_value(json_object_get(fields, "n")), -7);
     json_decref(object);
 }
 
@@ -119,6 +134,21 @@ static void test_the_form_follows_the_stream(void **state)
     unsetenv("JOURNAL_STREAM");
 }
 
+static void *no_memory(size_t bytes)
+{
+    (void)bytes;
+    return NULL;
+}
+
+static void test_a_line_is_written_without_memory(void **state)
+{
+    (void)state;
+    json_set_alloc_funcs(no_memory, free);
+    const char *line = written(&(struct log_style){ .actor = "trainer.3fa2", .json = true });
+    json_set_alloc_funcs(malloc, free);
+    assert_non_null(strstr(line, " round.trained name=trainer.3fa2 step=100\n"));
+}
+
 // ---- a trainer's line ---------------------------------------------------------------------------
 
 static uint32_t bits_of(float number)
@@ -166,6 +196,7 @@ static void test_a_trainer_writes_one_line_a_commit(void **state)
     test_free(member);
 }
 
-TESTS(TEST(test_a_line_becomes_an_object), TEST(test_only_numbers_are_numbers),
-      TEST(test_any_bytes_are_told), TEST(test_the_form_follows_the_stream),
+TESTS(TEST(test_a_line_becomes_an_object), TEST(test_the_keys_have_an_order),
+      TEST(test_only_numbers_are_numbers), TEST(test_any_bytes_are_told),
+      TEST(test_the_form_follows_the_stream), TEST(test_a_line_is_written_without_memory),
       TEST(test_a_trainer_writes_one_line_a_commit))
