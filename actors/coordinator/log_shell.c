@@ -1,5 +1,5 @@
-// log_shell -- a record tells of a commit; its row is written after the turn, when what follows
-// from the record has been sent.
+// log_shell -- the pace of the run says of each record whether it commits steps. Its row is written
+// after the turn, when what follows from the record has been sent.
 
 #include "actors/coordinator/log_shell.h"
 #include "common/base/clock.h"
@@ -64,11 +64,10 @@ void log_shell_close(struct log_shell *self)
 
 void log_shell_hear(struct log_shell *self, uint16_t kind, const void *record)
 {
-    if (!self->dir || kind != FRAME_RECORD_COMMIT) return;
-    const struct wire_commit *commit = record;
-    if (commit->outcome != OUTCOME_COMMITTED) return;
-    memcpy(&self->rate, &commit->lr_bits, sizeof self->rate);
-    self->results = commit->accepted_count;
+    if (!self->dir) return;
+    const struct pace *pace = self->core->pace;
+    if (interval_length(pace->commits(kind, record)) == 0) return;
+    self->facts = pace_facts(pace, record);
     self->has_commit = true;
 }
 
@@ -101,10 +100,10 @@ static int write_csv(struct log_shell *self, const struct row *row, struct why *
     if (row->loss > 0) snprintf(loss, sizeof loss, "%.9g", row->loss);
     if (row->seconds > 0) snprintf(seconds, sizeof seconds, "%.6g", row->seconds);
     if (row->seconds > 0) snprintf(rate, sizeof rate, "%.6g", row->tokens_per_s);
-    const int count =
-        snprintf(line, sizeof line,
-                 "%" PRIu64 ",%" PRIu64 ",%s,%.9g,%s,%s,%" PRIu32 ",%" PRIu64 "\n", row->step,
-                 row->tokens, loss, (double)self->rate, seconds, rate, self->results, row->unix_ms);
+    const int count = snprintf(line, sizeof line,
+                               "%" PRIu64 ",%" PRIu64 ",%s,%.9g,%s,%s,%" PRIu32 ",%" PRIu64 "\n",
+                               row->step, row->tokens, loss, (double)self->facts.lr, seconds, rate,
+                               self->facts.results, row->unix_ms);
     return event_file_append(self->csv, &self->csv_bytes, line, (size_t)count, why);
 }
 
@@ -112,8 +111,8 @@ static int write_events(struct log_shell *self, const struct row *row, struct wh
 {
     struct event_scalar scalars[EVENT_SCALARS_MAX];
     size_t count = 0;
-    scalars[count++] = (struct event_scalar){ "learning_rate", self->rate };
-    scalars[count++] = (struct event_scalar){ "results", (float)self->results };
+    scalars[count++] = (struct event_scalar){ "learning_rate", self->facts.lr };
+    scalars[count++] = (struct event_scalar){ "results", (float)self->facts.results };
     if (row->loss > 0) scalars[count++] = (struct event_scalar){ "loss", (float)row->loss };
     if (row->seconds > 0)
         scalars[count++] = (struct event_scalar){ "tokens_per_s", (float)row->tokens_per_s };

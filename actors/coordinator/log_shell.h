@@ -4,13 +4,13 @@
 //     run.csv                     a row for each commit, below one line of names; a restart appends
 //     events.out.tfevents.*       the same for TensorBoard, a file for each start
 //
-//     step           commits so far, this one included
+//     step           steps committed so far, those of this commit included
 //     tokens         trained by them
 //     loss           mean of what the live trainers said last, at most a heartbeat old, as in RUN
-//     learning_rate  of the commit
+//     learning_rate  of the commit; 0 where the pace of the run has none
 //     seconds        since the commit before; empty for the first one of a process
 //     tokens_per_s   tokens of the commit over these seconds
-//     results        accepted in the commit
+//     results        accepted in the commit; 0 where the pace of the run has none
 //     unix_ms        when it was recorded
 //
 // It is for people: nothing depends on it, so a row that cannot be written is lost with a line in
@@ -26,9 +26,8 @@ struct log_shell {
     int csv;                        // The file run.csv
     off_t csv_bytes;                // Of whole rows
     struct event_file events;
-    bool has_commit; // A commit is recorded, its row not yet written
-    uint32_t results;
-    float rate;
+    bool has_commit;            // A commit is recorded, its row not yet written
+    struct commit_facts facts;  // Of that commit
     uint64_t commit_ms, tokens; // Of the newest row: monotonic clock; 0: none in this process
     bool failed;                // The last row could not be written
 };

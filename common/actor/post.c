@@ -1,7 +1,7 @@
 // The post connects the mail, says HELLO once a second, and on the broker's WELCOME connects the
 // news and asks for the last values of the run (RECALL). When the broker is silent for too long, it
 // opens new sockets. A frame must pass in this order: two parts; the body decodes; the signature
-// verifies, and that of an enclosed claim, too. What concerns the post itself ends here; the rest
+// verifies, and that of an enclosed frame, too. What concerns the post itself ends here; the rest
 // goes to the core.
 
 #include "common/actor/post.h"
@@ -379,15 +379,14 @@ static enum post_result bad(struct letter *letter, const char *reason)
     return POST_BAD;
 }
 
-// True if the enclosed claim is signed by the author that it names.
-static bool is_true_claim_copy(const struct wire_claim_copy *claim_copy)
+// True if the enclosed frame is signed by the sender that it names.
+static bool is_true_copy(const struct wire_bytes *frame)
 {
     struct wire_head head;
     struct wire_refusal refusal;
-    const uint8_t *bytes = claim_copy->claim.data;
-    const size_t count = claim_copy->claim.count;
-    return wire_unpack_head(bytes, count, WIRE_MAIL, &head, &refusal) && head.kind == FRAME_CLAIM &&
-           signed_frame_verify(bytes, count, &head);
+    return wire_unpack_head(frame->data, frame->count, WIRE_MAIL, &head, &refusal) &&
+           wire_kind_flags(head.kind) & WIRE_SIGNED &&
+           signed_frame_verify(frame->data, frame->count, &head);
 }
 
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
@@ -419,8 +418,8 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
         ret_letter->msg.frame = bytes;
         ret_letter->msg.frame_bytes = (uint32_t)count;
     }
-    if (head.kind == FRAME_CLAIM_COPY && !is_true_claim_copy(body))
-        return bad(ret_letter, "the enclosed claim is not signed by its author; dropped");
+    if (wire_kind_flags(head.kind) & WIRE_COPY && !is_true_copy(body))
+        return bad(ret_letter, "the enclosed frame is not signed by its sender; dropped");
     const bool is_of_broker = strcmp(ret_letter->from, "broker") == 0;
     const enum post_result result = is_of_broker ? hear_broker(self, head.kind, body) : POST_LETTER;
     if (result == POST_OWN) return POST_OWN;

@@ -152,8 +152,6 @@ static const void *unpack_frame(struct shell *self, const struct effect *effect)
 
 static void give_to_worker(struct shell *self, const struct effect *effect)
 {
-    if (self->options.watch)
-        self->options.watch(self->options.after_turn_arg, effect->kind, unpack(self, effect));
     for (uint32_t i = 0; i < self->options.workers_count; i++)
         if (worker_port(self->options.workers[i]) == effect->port) {
             worker_send(self->options.workers[i], effect->kind, effect->body, effect->bytes);
@@ -304,7 +302,6 @@ static void take_answers(struct shell *self)
         self->arena.used = 0;
         while (has_room(self) &&
                worker_take(self->options.workers[i], &self->arena, &kind, &body)) {
-            if (self->options.watch) self->options.watch(self->options.after_turn_arg, kind, body);
             step_local(self, kind, body);
             self->arena.used = 0;
         }

@@ -70,12 +70,11 @@ struct shell_options {
     void (*after_turn)(void *arg);
     void *after_turn_arg;
     // With the same argument. `status` writes what the actor does, in a few words; NULL: it has no
-    // Status. `watch` sees each job for a worker and each answer of one; it may be NULL.
+    // Status.
     void (*status)(const void *arg, char text[SHELL_STATUS_MAX]);
     // What the run waits for, as a sentence, or "". It is logged like what the actor waits for. It
     // may be NULL.
     void (*lacks)(const void *arg, char text[SHELL_STATUS_MAX]);
-    void (*watch)(void *arg, uint16_t kind, const void *body);
     // With the same argument: fills in, before a frame is signed and sent, what only a shell can
     // tell, such as what it has measured. No core decides anything by that. It may be NULL.
     void (*fill_in)(void *arg, uint16_t kind, void *body);

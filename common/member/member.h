@@ -59,12 +59,15 @@ struct member {
     uint64_t doubt_ms;             // No POSITION before this
     uint32_t doubts;               // POSITIONs sent since the last acknowledgement
 
-    // For the pings; the parts set them.
+    // For the pings and the log; the parts set them.
     bool has_round; // False: any round is taken as newer, since none has come yet, or the operator
                     // put back an older ledger (position.c)
     uint64_t round; // The newest known, as the run's pace counts
     uint64_t step_held;
-    float loss, tokens_per_s;
+    float loss, tokens_per_s; // Of the newest result
+    uint64_t loss_step;       // The step that this result leads to; 0: none yet
+    uint64_t steps_taken;     // By this process (replica_move)
+    float step_lr;            // The learning rate of the newest of these; 0: the pace has none
 };
 
 // What a message brought, as flags.

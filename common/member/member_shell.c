@@ -15,7 +15,7 @@
 #include "common/base/instance.h"
 #include "common/ledger/stored.h"
 #include "common/member/blobs.h"
-#include "common/member/round_line.h"
+#include "common/member/step_line.h"
 #include "common/net/addresses.h"
 #include "common/net/endpoint.h"
 #include <errno.h>
@@ -42,7 +42,7 @@ struct running {
     struct worker *workers[2];
     uint32_t workers_count;
     struct shell *shell;
-    struct round_line line; // Of a trainer
+    uint64_t steps_told; // Of a trainer: steps_taken of the newest line
     struct wire_journal promised;
     struct wire_load resume;
     struct wire_inherited inherited;
@@ -284,13 +284,15 @@ static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
     snprintf(text, SHELL_STATUS_MAX, "%s", words);
 }
 
-static void hear_learner(void *arg, uint16_t kind, const void *body)
+static void after_turn(void *arg)
 {
     struct running *self = arg;
-    char text[ROUND_LINE_MAX];
-    if (self->member->role == ACTOR_TRAINER &&
-        round_line_hear(&self->line, self->member, kind, body, text))
-        log_line(LOG_INFO, "%s", text);
+    const struct member *member = self->member;
+    char text[STEP_LINE_MAX];
+    let_guests_in(self);
+    if (member->role != ACTOR_TRAINER || member->steps_taken == self->steps_told) return;
+    self->steps_told = member->steps_taken;
+    if (step_line(member, text)) log_line(LOG_INFO, "%s", text);
 }
 
 static int open_workers(struct running *self, struct why *why)
@@ -325,11 +327,10 @@ static int open_shell(struct running *self, struct why *why)
         .incarnation = self->instance,
         .instance = self->instance,
         .workers_count = self->workers_count,
-        .after_turn = let_guests_in,
+        .after_turn = after_turn,
         .after_turn_arg = self,
         .status = say_status,
         .lacks = say_lacks,
-        .watch = hear_learner,
         .is_admitted = is_admitted,
         .disk = { .arg = self,
                   .begin = disk_begin,

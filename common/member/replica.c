@@ -154,6 +154,7 @@ void replica_move(struct replica *self, struct member *member, uint64_t step,
                   const struct hash *digest, uint64_t epoch)
 {
     self->step = member->step_held = step;
+    member->steps_taken++;
     self->digest = *digest;
     self->epoch = epoch;
     self->stuck_ms = 0;

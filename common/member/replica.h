@@ -53,7 +53,8 @@ struct replica {
 
 // ---- for the pace -------------------------------------------------------------------------------
 
-// The learner has applied the commit of this epoch that leads to `step`.
+// The learner has applied the commit of this epoch that leads to `step`. A trainer's log has a line
+// for it, with the member's `loss`, `loss_step` and `step_lr`, which the pace sets.
 //
 // An epoch begins with the pinned step, which joiners fetch. So a pace does not take the first step
 // of an epoch before the replica has pinned the one it holds: RUN and EPOCH_END say what to pin,

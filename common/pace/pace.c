@@ -14,6 +14,11 @@ const char *pace_lacks(const struct turn *turn)
 
 bool pace_admits(const struct turn *turn) { return turn->pace->admits && turn->pace->admits(turn); }
 
+struct commit_facts pace_facts(const struct pace *self, const void *record)
+{
+    return self->facts ? self->facts(record) : (struct commit_facts){ 0 };
+}
+
 uint64_t pace_ahead(const struct turn *turn)
 {
     return turn->pace->ahead ? turn->pace->ahead(turn->run) : 0;

@@ -27,6 +27,12 @@ enum {
     PACE_COUNTS_MAX = 8
 };
 
+// What a record of committed steps says for people, in the files of --log. 0: the pace has none.
+struct commit_facts {
+    float lr;         // The learning rate of its last step
+    uint32_t results; // That its last step applies
+};
+
 struct pace {
     const char *name;    // In plain words, for logs
     uint16_t config;     // The kind of its part of CONFIG; a run has the pace whose part it has
@@ -73,6 +79,7 @@ struct pace {
 
     // The steps that a record commits: [begin, end), or empty. For the ledger's index and reports.
     struct interval (*commits)(uint16_t kind, const void *record);
+    struct commit_facts (*facts)(const void *record); // Of such a record. (optional: it has none)
     uint16_t commit_frame; // The frame that resends such a record to members that missed it
 
     // ---- members ----
@@ -118,5 +125,6 @@ const struct pace *pace_of(const struct rules *rules);
 // What the optional functions say, or their default where a pace has none.
 const char *pace_lacks(const struct turn *turn);
 bool pace_admits(const struct turn *turn);
+struct commit_facts pace_facts(const struct pace *self, const void *record);
 uint64_t pace_ahead(const struct turn *turn);
 struct interval pace_held_by(const struct turn *turn, uint32_t member);

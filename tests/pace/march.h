@@ -26,7 +26,7 @@
 //   live, from what members repeat  struct march_live
 //
 // It needs no mail of its members but PINGs, keeps no claims, and only the end of an epoch is pinned: so it
-// leaves out hear, resume, lacks, refers_to and position. Every trainer holds the whole vector (no held_by),
+// leaves out hear, resume, lacks, facts, refers_to and position. Every trainer holds the whole vector (no held_by),
 // and nothing ripens by the clock alone (no due_ms).
 
 #define WIRE_MORE "tests/pace/march.def"

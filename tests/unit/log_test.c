@@ -1,8 +1,8 @@
 // log_test -- what a line of the log tells is found in it; as JSON it is one object, whatever bytes
-// it has. And the line of a trainer for a commit.
+// it has. And the line of a trainer for a step.
 
 #include "common/base/log.h"
-#include "common/member/round_line.h"
+#include "common/member/step_line.h"
 #include "tests/test.h"
 
 #include <jansson.h>
@@ -151,52 +151,36 @@ static void test_a_line_is_written_without_memory(void **state)
 
 // ---- a trainer's line ---------------------------------------------------------------------------
 
-static uint32_t bits_of(float number)
-{
-    uint32_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    return bits;
-}
-
-static bool commit(struct round_line *self, const struct member *member, uint64_t step, char *text)
-{
-    const struct wire_apply job = { .step = step, .lr_bits = bits_of(0.0004f) };
-    const struct wire_applied done = { .ok = true, .step = step + 1 };
-    assert_false(round_line_hear(self, member, FRAME_APPLY, &job, text));
-    return round_line_hear(self, member, FRAME_APPLIED, &done, text);
-}
-
-static void test_a_trainer_writes_one_line_a_commit(void **state)
+static void test_a_trainer_writes_one_line_a_step(void **state)
 {
     (void)state;
-    struct round_line self = { 0 };
-    char text[ROUND_LINE_MAX];
+    char text[STEP_LINE_MAX];
     struct member *member = test_calloc(1, sizeof *member);
     memcpy(member->name, "trainer.3fa2", 13);
     member->has_run = true;
     member->now.step = 100;
     member->now.tokens_per_s = 12345;
-    // Trained in a round without a commit, again in the next
-    for (int i = 0; i < 2; i++) {
-        const struct wire_train job = { .round = 7, .step = 99 };
-        const struct wire_trained done = { .round = 7, .ok = true, .loss = i ? 2.713f : 9 };
-        assert_false(round_line_hear(&self, member, FRAME_TRAIN, &job, text));
-        assert_false(round_line_hear(&self, member, FRAME_TRAINED, &done, text));
-    }
-    assert_true(commit(&self, member, 99, text));
+    member->step_held = member->loss_step = 100;
+    member->loss = 2.713f, member->step_lr = 0.0004f;
+    assert_true(step_line(member, text));
     assert_string_equal(
         text, "round.trained name=trainer.3fa2 step=100 loss=2.713 lr=0.0004 tokens_per_s=12345");
-    // Of another step it has no loss; behind the run it writes nothing
-    assert_true(commit(&self, member, 100, text));
+    // Of another step it has no loss, and a pace may have no rate; behind the run it writes nothing
+    member->step_held = 101;
+    assert_true(step_line(member, text));
     assert_string_equal(text,
                         "round.trained name=trainer.3fa2 step=101 lr=0.0004 tokens_per_s=12345");
-    assert_false(commit(&self, member, 50, text));
-    const struct wire_applied failed = { .step = 102 };
-    assert_false(round_line_hear(&self, member, FRAME_APPLIED, &failed, text));
+    member->step_lr = 0;
+    assert_true(step_line(member, text));
+    assert_string_equal(text, "round.trained name=trainer.3fa2 step=101 lr=0 tokens_per_s=12345");
+    member->step_held = 50;
+    assert_false(step_line(member, text));
+    member->loss_step = 50; // But its own step is told
+    assert_true(step_line(member, text));
     test_free(member);
 }
 
 TESTS(TEST(test_a_line_becomes_an_object), TEST(test_the_keys_have_an_order),
       TEST(test_only_numbers_are_numbers), TEST(test_any_bytes_are_told),
       TEST(test_the_form_follows_the_stream), TEST(test_a_line_is_written_without_memory),
-      TEST(test_a_trainer_writes_one_line_a_commit))
+      TEST(test_a_trainer_writes_one_line_a_step))

@@ -58,11 +58,13 @@ static bool takes_commit(uint32_t payload_bytes)
         { .begin = 0, .end = 1, .payload = hash_of("a", 1), .payload_bytes = SIZE },
         { .begin = 1, .end = 2, .payload = name, .payload_bytes = payload_bytes }
     };
-    const struct outbox out = turn(
-        FRAME_COMMIT,
-        &(struct wire_commit){
-            .step = STEP, .outcome = OUTCOME_COMMITTED, .accepted = accepted, .accepted_count = 2 },
-        HEARD_PACE);
+    const struct outbox out = turn(FRAME_COMMIT,
+                                   &(struct wire_commit){ .step = STEP,
+                                                          .outcome = OUTCOME_COMMITTED,
+                                                          .lr_bits = 0x3f000000, // 0.5
+                                                          .accepted = accepted,
+                                                          .accepted_count = 2 },
+                                   HEARD_PACE);
     assert_int_equal(blobs.wanted, replay_knows_commit(&replay, &replica, STEP) ? 2 : 0);
     assert_int_equal(out.count, replay_knows_commit(&replay, &replica, STEP) ? 0 : 1); // A note
     return replay_knows_commit(&replay, &replica, STEP);
@@ -74,6 +76,17 @@ static void a_commit_of_another_size_is_ignored(void **state)
     assert_false(takes_commit(SIZE - 1));
     assert_false(takes_commit(1u << 30));
     assert_true(takes_commit(SIZE));
+}
+
+// The trainer's log has a line for it (step_line.h).
+static void an_applied_commit_is_told(void **state)
+{
+    (void)state;
+    assert_true(takes_commit(SIZE));
+    turn(FRAME_APPLIED, &(struct wire_applied){ .ok = true, .step = STEP + 1 }, 0);
+    assert_int_equal(member.steps_taken, 1);
+    assert_int_equal(member.step_held, STEP + 1);
+    assert_true(member.step_lr > 0.49f && member.step_lr < 0.51f);
 }
 
 // Returns how many effects it has.
@@ -175,6 +188,7 @@ static void a_folder_that_differs_is_not_read_again(void **state)
 
 TESTS(TEST_WITH(a_folder_that_differs_is_not_read_again, set_up, NULL),
       TEST_WITH(a_commit_of_another_size_is_ignored, set_up, NULL),
+      TEST_WITH(an_applied_commit_is_told, set_up, NULL),
       TEST_WITH(a_model_of_another_size_is_given_up, set_up, NULL),
       TEST(a_run_begins_where_an_earlier_one_ended),
       TEST(a_checkpoint_of_the_first_step_hides_nothing))

@@ -157,10 +157,35 @@ static void without_a_folder_nothing_is_written(void **state)
     assert_int_not_equal(access(path_of("run.csv"), F_OK), 0);
 }
 
+// A pace of a test: a record of its commits has several steps, and it tells no facts.
+static struct interval ends(uint16_t kind, const void *record)
+{
+    const struct wire_epoch_end *end = record;
+    return (struct interval){ 0, kind == FRAME_RECORD_EPOCH_END ? end->step : 0 };
+}
+
+static void any_pace_has_rows(void **state)
+{
+    (void)state;
+    const struct pace pace = { .commits = ends };
+    const struct wire_epoch_end end = { .step = 5 };
+    core->pace = &pace;
+    open_log(1);
+    commit(4, 5, 0.001f); // Another's pace
+    assert_int_equal(rows(), 0);
+    core->run.step = 5, core->run.samples_done = 40;
+    log_shell_hear(&shell, FRAME_RECORD_EPOCH_END, &end);
+    log_shell_turn(&shell);
+    log_shell_close(&shell);
+    assert_int_equal(rows(), 1);
+    assert_non_null(strstr(content, "\n5,640,5,0,,,0,"));
+}
+
 static int set_up(void **state)
 {
     core = calloc(1, sizeof *core);
     core->rules.seq_len = 16;
+    core->pace = paces[0];
     return core ? folder_set_up(state) : -1;
 }
 
@@ -173,4 +198,5 @@ static int tear_down(void **state)
 TESTS(TEST_WITH(it_writes_what_tensorboard_writes, set_up, tear_down),
       TEST_WITH(a_restart_goes_on_with_the_rows, set_up, tear_down),
       TEST_WITH(a_full_disk_leaves_whole_rows, set_up, tear_down),
+      TEST_WITH(any_pace_has_rows, set_up, tear_down),
       TEST_WITH(without_a_folder_nothing_is_written, set_up, tear_down))

@@ -99,8 +99,9 @@ static void a_result_is_claimed(void **state)
 {
     (void)state;
     assert_int_equal(hear_round(4), 1);
-    assert_int_equal(hear_round(4), 0);   // Told once more: the same round
-    assert_true(claims_of_result() >= 1); // To all, and to the witness
+    assert_int_equal(hear_round(4), 0);            // Told once more: the same round
+    assert_true(claims_of_result() >= 1);          // To all, and to the witness
+    assert_int_equal(trainer.member.loss_step, 4); // The loss is told with the line of step 4
 }
 
 static void a_result_of_a_replaced_round_is_not_claimed(void **state)

@@ -186,7 +186,10 @@ static void test_the_table_is_sound(void **state)
         const unsigned outside = WIRE_MAIL | WIRE_NEWS | WIRE_BULK, flags = wire_kind_flags(kind);
         // One of the three
         assert_int_equal(!!(flags & outside) + !!(flags & WIRE_LOCAL) + !!(flags & WIRE_PART), 1);
+        const struct wire_field *first = wire_table_frame(kind)->record->fields();
+        if (flags & WIRE_COPY) assert_true(first->type == WIRE_TYPE_BYTES && first->offset == 0);
     }
+    assert_true(wire_kind_flags(FRAME_CLAIM_COPY) & WIRE_COPY); // Or forged claims would be proofs
     assert_string_equal(wire_kind_name(UINT16_MAX), "?");
     assert_int_equal(wire_kind_from_name("NO_SUCH_FRAME"), FRAME_NONE);
     assert_int_equal(wire_kind_flags(0) + wire_size_max(0) + wire_arena_max(0), 0);

@@ -99,6 +99,7 @@ static void hear_applied(struct replay *self, const struct member_turn *turn)
     }
     const struct replay_commit *kept = commit_of(self, replica->step);
     ensure(kept && applied->step == replica->step + 1);
+    memcpy(&turn->member->step_lr, &kept->commit.lr_bits, sizeof turn->member->step_lr);
     self->ahead[replica->step % REPLAY_AHEAD].known = false;
     replica_move(replica, turn->member, applied->step, &applied->digest, kept->commit.epoch);
 }

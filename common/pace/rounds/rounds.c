@@ -486,6 +486,14 @@ static struct interval commits(uint16_t kind, const void *record)
     return (struct interval){ commit->step, commit->step + 1 };
 }
 
+static struct commit_facts facts(const void *record)
+{
+    const struct wire_commit *commit = record;
+    struct commit_facts facts = { .results = commit->accepted_count };
+    memcpy(&facts.lr, &commit->lr_bits, sizeof facts.lr);
+    return facts;
+}
+
 static bool peer_waits(const struct run *run)
 {
     const struct round *round = round_of(run);
@@ -547,6 +555,7 @@ const struct pace pace_rounds = {
     .open_number = open_number,
     .tell = tell,
     .commits = commits,
+    .facts = facts,
     .commit_frame = FRAME_COMMIT,
     .peer_waits = peer_waits,
     .needs = needs,

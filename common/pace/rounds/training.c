@@ -129,6 +129,7 @@ bool training_hear_trained(struct training *self, const struct round_view *view,
         return false;
     }
     member->loss = trained->loss;
+    member->loss_step = replica->step + 1;
     member->tokens_per_s = trained->tokens_per_s;
     outbox_news(out, FRAME_PROGRESS,
                 &(struct wire_progress){ .round = trained->round,

@@ -1,0 +1,21 @@
+#include "common/member/step_line.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+// Behind the run by more than the commit that was just taken.
+static bool is_catching_up(const struct member *member)
+{
+    return member->has_run && member->step_held + 1 < member->now.step;
+}
+
+bool step_line(const struct member *member, char text[STEP_LINE_MAX])
+{
+    char loss[32] = "";
+    const bool trained = member->loss_step == member->step_held;
+    if (!trained && is_catching_up(member)) return false;
+    if (trained) snprintf(loss, sizeof loss, " loss=%.4g", (double)member->loss);
+    snprintf(text, STEP_LINE_MAX,
+             "round.trained name=%s step=%" PRIu64 "%s lr=%.6g tokens_per_s=%.0f", member->name,
+             member->step_held, loss, (double)member->step_lr, (double)member->now.tokens_per_s);
+    return true;
+}
