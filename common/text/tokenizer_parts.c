@@ -63,27 +63,39 @@ int tokenizer_refuse_type(const char *place, const char *type, const char *known
                    strict_json_shown(type, shown), known);
 }
 
-// The parts of a Sequence, or the one object itself.
-static int read_parts(const json_t *value, const char *place, const char *key, struct why *why,
-                      const json_t *parts[PARTS_MAX], size_t *ret_count)
+// A section of the root, such as its pre_tokenizer: the parts of a Sequence, or the one object
+// itself, each with its type.
+struct section {
+    char place[TOKENIZER_PLACE_MAX];
+    const json_t *parts[PARTS_MAX];
+    const char *types[PARTS_MAX];
+    size_t count;
+};
+
+// `list` is the key of the parts of its Sequence.
+static int read_section(const json_t *root, const char *whole, const char *name, const char *list,
+                        struct why *why, struct section *ret_self)
 {
     static const char *const keys[] = { "type", "normalizers", "pretokenizers", "processors",
                                         NULL };
-    const char *type;
-    const json_t *list;
+    struct section *self = ret_self;
+    const char *type, *place = self->place;
+    const json_t *value = json_object_get(root, name), *parts;
+    snprintf(self->place, sizeof self->place, "%s: %s", whole, name);
     int rc = tokenizer_read_type(value, place, why, &type);
     if (rc < 0) return rc;
-    if (strcmp(type, "Sequence") != 0) {
-        parts[0] = value;
-        *ret_count = 1;
-        return 0;
-    }
+    self->parts[0] = value;
+    self->types[0] = type;
+    self->count = 1;
+    if (strcmp(type, "Sequence") != 0) return 0;
     rc = tokenizer_check_keys(value, place, keys, why);
-    if (rc == 0) rc = strict_json_array(value, place, key, PARTS_MAX, why, &list);
-    if (rc < 0) return rc;
-    *ret_count = json_array_size(list);
-    for (size_t i = 0; i < *ret_count; i++) parts[i] = json_array_get(list, i);
-    return 0;
+    if (rc == 0) rc = strict_json_array(value, place, list, PARTS_MAX, why, &parts);
+    self->count = rc == 0 ? json_array_size(parts) : 0;
+    for (size_t i = 0; rc == 0 && i < self->count; i++) {
+        self->parts[i] = json_array_get(parts, i);
+        rc = tokenizer_read_type(self->parts[i], place, why, &self->types[i]);
+    }
+    return rc;
 }
 
 // ---- the normalizer
@@ -92,18 +104,13 @@ static int read_parts(const json_t *value, const char *place, const char *key, s
 int tokenizer_read_normalizer(const json_t *root, const char *whole, bool *ret_nfc, struct why *why)
 {
     static const char *const keys[] = { "type", NULL };
-    const json_t *value = json_object_get(root, "normalizer"), *parts[PARTS_MAX];
-    size_t count;
-    char place[TOKENIZER_PLACE_MAX];
-    snprintf(place, sizeof place, "%s: normalizer", whole);
-    if (tokenizer_is_none(value)) return 0;
-    int rc = read_parts(value, place, "normalizers", why, parts, &count);
-    for (size_t i = 0; rc == 0 && i < count; i++) {
-        const char *type;
-        rc = tokenizer_read_type(parts[i], place, why, &type);
-        if (rc == 0 && strcmp(type, "NFC") != 0)
-            rc = tokenizer_refuse_type(place, type, "NFC and Sequence", why);
-        if (rc == 0) rc = tokenizer_check_keys(parts[i], place, keys, why);
+    struct section section;
+    if (tokenizer_is_none(json_object_get(root, "normalizer"))) return 0;
+    int rc = read_section(root, whole, "normalizer", "normalizers", why, &section);
+    for (size_t i = 0; rc == 0 && i < section.count; i++) {
+        if (strcmp(section.types[i], "NFC") != 0)
+            rc = tokenizer_refuse_type(section.place, section.types[i], "NFC and Sequence", why);
+        if (rc == 0) rc = tokenizer_check_keys(section.parts[i], section.place, keys, why);
         if (rc == 0) *ret_nfc = true;
     }
     return rc;
@@ -183,22 +190,18 @@ static int read_byte_level(const json_t *level, const char *place, struct pretok
 int tokenizer_read_pretokenizer(const json_t *root, const char *whole, struct pretokenizer *self,
                                 struct why *why)
 {
-    const json_t *parts[PARTS_MAX];
-    size_t count;
-    char place[TOKENIZER_PLACE_MAX];
+    struct section section;
+    const char *place = section.place;
     bool ended = false;
-    snprintf(place, sizeof place, "%s: pre_tokenizer", whole);
-    int rc = read_parts(json_object_get(root, "pre_tokenizer"), place, "pretokenizers", why, parts,
-                        &count);
-    for (size_t i = 0; rc == 0 && i < count; i++) {
-        const char *type;
-        rc = tokenizer_read_type(parts[i], place, why, &type);
-        if (rc < 0) return rc;
+    int rc = read_section(root, whole, "pre_tokenizer", "pretokenizers", why, &section);
+    for (size_t i = 0; rc == 0 && i < section.count; i++) {
+        const json_t *part = section.parts[i];
+        const char *type = section.types[i];
         if (ended) return tokenizer_refuse(place, why, "something comes after ByteLevel");
         ended = strcmp(type, "ByteLevel") == 0;
-        if (ended) rc = read_byte_level(parts[i], place, self, why);
-        else if (strcmp(type, "Split") == 0) rc = read_split(parts[i], place, self, why);
-        else if (strcmp(type, "Digits") == 0) rc = read_digits(parts[i], place, self, why);
+        if (ended) rc = read_byte_level(part, place, self, why);
+        else if (strcmp(type, "Split") == 0) rc = read_split(part, place, self, why);
+        else if (strcmp(type, "Digits") == 0) rc = read_digits(part, place, self, why);
         else rc = tokenizer_refuse_type(place, type, "ByteLevel, Split, Digits and Sequence", why);
     }
     if (rc == 0 && !ended) rc = tokenizer_refuse(place, why, "it does not end with ByteLevel");
@@ -268,19 +271,16 @@ static int read_template(const json_t *template, const char *place, tokenizer_t 
 int tokenizer_read_post_processor(const json_t *root, const char *whole, tokenizer_t *self,
                                   struct why *why)
 {
-    const json_t *value = json_object_get(root, "post_processor"), *parts[PARTS_MAX];
-    size_t count;
-    char place[TOKENIZER_PLACE_MAX];
-    snprintf(place, sizeof place, "%s: post_processor", whole);
-    if (tokenizer_is_none(value)) return 0;
-    int rc = read_parts(value, place, "processors", why, parts, &count);
-    for (size_t i = 0; rc == 0 && i < count; i++) {
-        const char *type;
-        rc = tokenizer_read_type(parts[i], place, why, &type);
-        if (rc < 0) return rc;
-        if (strcmp(type, "TemplateProcessing") == 0) rc = read_template(parts[i], place, self, why);
+    struct section section;
+    const char *place = section.place;
+    if (tokenizer_is_none(json_object_get(root, "post_processor"))) return 0;
+    int rc = read_section(root, whole, "post_processor", "processors", why, &section);
+    for (size_t i = 0; rc == 0 && i < section.count; i++) {
+        const json_t *part = section.parts[i];
+        const char *type = section.types[i];
+        if (strcmp(type, "TemplateProcessing") == 0) rc = read_template(part, place, self, why);
         else if (strcmp(type, "ByteLevel") == 0) // Offsets alone
-            rc = tokenizer_check_keys(parts[i], place, byte_level_keys, why);
+            rc = tokenizer_check_keys(part, place, byte_level_keys, why);
         else
             rc = tokenizer_refuse_type(place, type, "ByteLevel, TemplateProcessing and Sequence",
                                        why);

@@ -74,6 +74,12 @@ static void the_end_of_a_text(void **state)
         assert_memory_equal(ends, cases[i].ends, count * sizeof *ends);
         text_codec_close(&codec);
     }
+    char *token = NULL;
+    assert_int_equal(text_codec_end_token(folder, "tokenizer_config.json", &why, &token), 0);
+    assert_string_equal(token, "<end>");
+    free(token);
+    assert_int_equal(text_codec_end_token(folder, "none.json", &why, &token), 0);
+    assert_null(token);
     text_codec_t *codec = NULL;
     put("tokenizer_config.json", "{", 1);
     assert_int_equal(text_codec_open(folder, 6, &why, &codec), 0);

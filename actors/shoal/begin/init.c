@@ -8,13 +8,12 @@
 #include "actors/shoal/model/model_folder.h"
 #include "actors/shoal/show.h"
 #include "actors/shoal/shoal.h"
+#include "actors/shoal/text/text_codec.h"
 #include "common/actor/command.h"
-#include "common/base/dirfile.h"
 #include "common/base/durable_file.h"
 #include "common/base/ensure.h"
 #include "common/base/folder.h"
 #include "common/base/process.h"
-#include "common/base/strict_json.h"
 #include "common/config/data_config.h"
 #include "common/config/print.h"
 #include "common/config/run_config.h"
@@ -39,9 +38,7 @@ enum {
     INPUTS_MAX = 33, // The folder of the run and the texts
     DIR_BYTES_MAX = 160,
     TEXTS_BYTES_MAX = 3000,
-    JSON_BYTES_MAX = 1 << 20,
-    JSON_DEPTH_MAX = 16,
-    JSON_VALUES_MAX = 1 << 16,
+    SEPARATOR_BYTES = 64,
     SHUFFLE_BYTES = 32,
     STEPS_LEAST = 100,
     STEPS_MOST = 100000,
@@ -55,7 +52,7 @@ struct init {
     uint64_t dim, layers, heads, ffn, seq_len, batch, steps, trainers, seed, heldout_every;
     bool skip_bad, json;
     // What follows from them:
-    char dir[PATH_MAX], model_dir[PATH_MAX], name[WIRE_RUN_MAX + 1], separator[STRICT_JSON_SHOWN];
+    char dir[PATH_MAX], model_dir[PATH_MAX], name[WIRE_RUN_MAX + 1], separator[SEPARATOR_BYTES];
     struct model_shape shape;
     struct hash genesis, dataset;
     uint32_t token_bytes;
@@ -173,35 +170,16 @@ static void remove_folder(const struct init *self)
 
 // ---- a model that exists ------------------------------------------------------------------------
 
-static int open_json(const char *dir, const char *name, struct why *why, json_t **ret_root)
-{
-    size_t count;
-    char *text;
-    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
-    int rc = dirfile_slurp(fd, name, true, JSON_BYTES_MAX, why, &text, &count);
-    close(fd);
-    if (rc < 0) return rc;
-    rc = strict_json_parse(name, text, count, JSON_DEPTH_MAX, JSON_VALUES_MAX, why, ret_root);
-    free(text);
-    return rc;
-}
-
 // The token that goes after each document: the model's end-of-text token, as its tokenizer names
 // it.
 static int find_separator(struct init *self, struct why *why)
 {
-    json_t *root;
-    const int rc = open_json(self->model, "tokenizer_config.json", why, &root);
-    if (rc == FAULT_NOT_FOUND) return 0;
-    if (rc < 0) return why_wrap(why, rc, "%s", self->model);
-    const json_t *eos = json_object_get(root, "eos_token");
-    const char *text =
-        json_string_value(json_is_object(eos) ? json_object_get(eos, "content") : eos);
+    char *text;
+    const int rc = text_codec_end_token(self->model, "tokenizer_config.json", why, &text);
     const bool fits = !text || strlen(text) < sizeof self->separator;
     if (text && fits) strcpy(self->separator, text);
-    json_decref(root);
-    return fits ? 0
+    free(text);
+    return fits ? rc
                 : why_set(why, FAULT_LIMIT,
                           "%s/tokenizer_config.json: eos_token has more than %zu bytes",
                           self->model, sizeof self->separator - 1);

@@ -4,10 +4,12 @@
 #include "common/base/dirfile.h"
 #include "common/base/strict_json.h"
 #include "common/text/tokenizer.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct text_codec {
@@ -70,14 +72,6 @@ int text_codec_encode(const text_codec_t *self, const char *text, size_t bytes, 
 
 // ---- the end of a text
 
-// The token is a text, or an object with the text in `content`.
-static uint32_t add_token(const text_codec_t *self, const json_t *value, uint32_t ends[])
-{
-    const json_t *text = json_is_object(value) ? json_object_get(value, "content") : value;
-    return json_is_string(text) &&
-           tokenizer_find(self->tokenizer, json_string_value(text), NULL, &ends[0]) == 0;
-}
-
 // One id, or an array of them.
 static uint32_t add_ids(const json_t *value, uint32_t vocab, uint32_t ends[])
 {
@@ -91,43 +85,58 @@ static uint32_t add_ids(const json_t *value, uint32_t vocab, uint32_t ends[])
     return count;
 }
 
-// FAULT_NOT_FOUND: there is no such file.
-static int read_json(int dir, const char *name, struct why *why, json_t **ret_root)
+// Without such a file *ret_root is NULL.
+static int read_json(const char *dir, const char *name, struct why *why, json_t **ret_root)
 {
-    enum { ENDS_DEPTH_MAX = 64, ENDS_VALUES_MAX = 1 << 23 };
+    enum { DEPTH_MAX = 64, VALUES_MAX = 1 << 23 };
     char *text;
     size_t count;
-    int rc = dirfile_slurp(dir, name, true, TOKENIZER_FILE_MAX, why, &text, &count);
-    if (rc < 0) return rc;
-    rc = strict_json_parse(name, text, count, ENDS_DEPTH_MAX, ENDS_VALUES_MAX, why, ret_root);
-    free(text);
+    *ret_root = NULL;
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    int rc = dirfile_slurp(fd, name, true, TOKENIZER_FILE_MAX, why, &text, &count);
+    close(fd);
+    if (rc == FAULT_NOT_FOUND) return 0;
+    if (rc == 0) {
+        rc = strict_json_parse(name, text, count, DEPTH_MAX, VALUES_MAX, why, ret_root);
+        free(text);
+    }
+    return rc < 0 ? why_wrap(why, rc, "%s", dir) : 0;
+}
+
+// The token is a text, or an object with the text in `content`.
+int text_codec_end_token(const char *dir, const char *name, struct why *why, char **ret_text)
+{
+    json_t *root;
+    const int rc = read_json(dir, name, why, &root);
+    const json_t *token = json_object_get(root, "eos_token");
+    if (json_is_object(token)) token = json_object_get(token, "content");
+    *ret_text = json_is_string(token) ? strdup(json_string_value(token)) : NULL;
+    json_decref(root);
     return rc;
 }
 
 int text_codec_ends(const text_codec_t *self, const char *dir, uint32_t vocab, struct why *why,
                     uint32_t ret_ends[TEXT_CODEC_ENDS_MAX], uint32_t *ret_count)
 {
-    static const struct {
-        const char *name;
-        bool is_id;
-    } files[] = { { "tokenizer_config.json", false },
-                  { "special_tokens_map.json", false },
-                  { "generation_config.json", true },
-                  { "config.json", true } };
+    static const char *const with_token[] = { "tokenizer_config.json", "special_tokens_map.json" };
+    static const char *const with_ids[] = { "generation_config.json", "config.json" };
     uint32_t count = 0;
-    int rc = 0, fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (size_t i = 0; rc == 0 && count == 0 && i < sizeof files / sizeof *files; i++) {
-        json_t *root = NULL;
-        rc = read_json(fd, files[i].name, why, &root);
-        if (rc == 0 && files[i].is_id)
-            count = add_ids(json_object_get(root, "eos_token_id"), vocab, ret_ends);
-        else if (rc == 0) count = add_token(self, json_object_get(root, "eos_token"), ret_ends);
-        json_decref(root);
-        if (rc == FAULT_NOT_FOUND) rc = 0;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && count == 0 && i < 2; i++) {
+        char *token;
+        rc = text_codec_end_token(dir, with_token[i], why, &token);
+        if (token) count = tokenizer_find(self->tokenizer, token, NULL, &ret_ends[0]) == 0;
+        free(token);
     }
-    if (fd >= 0) close(fd);
+    for (size_t i = 0; rc == 0 && count == 0 && i < 2; i++) {
+        json_t *root;
+        rc = read_json(dir, with_ids[i], why, &root);
+        count = add_ids(json_object_get(root, "eos_token_id"), vocab, ret_ends);
+        json_decref(root);
+    }
     *ret_count = count;
-    return rc < 0 ? why_wrap(why, rc, "%s", dir) : 0;
+    return rc;
 }
 
 int text_codec_decode(const text_codec_t *self, const uint32_t *tokens, size_t count,

@@ -26,6 +26,10 @@ enum { TEXT_CODEC_ENDS_MAX = 16 };
 int text_codec_ends(const text_codec_t *self, const char *dir, uint32_t vocab, struct why *why,
                     uint32_t ret_ends[TEXT_CODEC_ENDS_MAX], uint32_t *ret_count);
 
+// The text of eos_token in the file `name` of that folder: tokenizer_config.json, for example. The
+// caller frees; NULL: there is no such file, or it names none. Faults as above.
+int text_codec_end_token(const char *dir, const char *name, struct why *why, char **ret_text);
+
 // Any bytes, ended by a zero that does not count. A token that the model's vocabulary has and the
 // tokenizer has not, in a hole or behind its end, stands for no text. The caller frees.
 int text_codec_decode(const text_codec_t *self, const uint32_t *tokens, size_t count,
