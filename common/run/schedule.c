@@ -41,18 +41,19 @@ static double line_between(double from, double to, double progress)
     return from + (to - from) * progress;
 }
 
-static double decayed_to_final(const struct schedule *self, uint32_t step)
+// `into`: steps of the decay before this one; the first has none.
+static double decayed_to_final(const struct schedule *self, uint32_t into)
 {
-    if (step >= self->total_steps) return self->final_lr;
-    const double steps = self->total_steps - self->warmup_steps;
-    const double progress = (step - self->warmup_steps) / steps;
+    if (self->total_steps <= self->warmup_steps) return self->final_lr;
+    const uint32_t steps = self->total_steps - self->warmup_steps;
+    if (into >= steps) return self->final_lr;
+    const double progress = (double)into / steps;
     return self->kind == SCHEDULE_LINEAR ? line_between(self->base_lr, self->final_lr, progress)
                                          : cosine_between(self->base_lr, self->final_lr, progress);
 }
 
-static double stable_then_decayed(const struct schedule *self, uint32_t step)
+static double stable_then_decayed(const struct schedule *self, uint32_t into)
 {
-    uint32_t into = step - self->warmup_steps;
     if (into < self->stable_steps) return self->base_lr;
     into -= self->stable_steps;
     if (into < self->cosine_decay_steps)
@@ -67,17 +68,19 @@ static double stable_then_decayed(const struct schedule *self, uint32_t step)
 
 static double rate(const struct schedule *self, uint32_t step)
 {
-    if (step < self->warmup_steps)
+    if (step <= self->warmup_steps)
         return line_between(self->warmup_init_lr, self->base_lr, (double)step / self->warmup_steps);
+    const uint32_t into = step - self->warmup_steps - 1;
     if (self->kind == SCHEDULE_CONSTANT) return self->base_lr;
-    if (self->kind == SCHEDULE_WARMUP_STABLE_DECAY) return stable_then_decayed(self, step);
+    if (self->kind == SCHEDULE_WARMUP_STABLE_DECAY) return stable_then_decayed(self, into);
     ensure(self->kind == SCHEDULE_LINEAR || self->kind == SCHEDULE_COSINE);
-    return decayed_to_final(self, step);
+    return decayed_to_final(self, into);
 }
 
 float schedule_rate(const struct schedule *self, uint32_t step, const struct cold_start *cold)
 {
     double factor = 1;
+    ensure(step > 0);
     if (cold && step >= cold->start && step - cold->start < cold->steps)
         factor = (double)(step - cold->start) / cold->steps;
     return (float)(rate(self, step) * factor);

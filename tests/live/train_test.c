@@ -227,7 +227,7 @@ static void schedules_are_the_runs(void **state)
         const char *values;
     } cases[] = {
         { "--set lr_schedule=Constant --set warmup_steps=4 --set base_lr=0.008", 5,
-          "0 0.002 0.004 0.006 0.008 0.008 0.008 0.008 " },
+          "0.002 0.004 0.006 0.008 0.008 0.008 0.008 0.008 " },
         { "--set warmup_steps=0 --set Linear.total_steps=4 --set base_lr=0.008", 5,
           "0.008 0.006 0.004 0.002 0 0 0 0 " },
         { "--set lr_schedule=Cosine --set warmup_steps=0 --set Cosine.total_steps=4 "
@@ -236,10 +236,10 @@ static void schedules_are_the_runs(void **state)
         { "--set lr_schedule=WarmupStableDecay --set warmup_steps=2 --set base_lr=0.008 "
           "--set stable_steps=1 --set cosine_decay_steps=2 --set cosine_decay_final_lr=0.004 "
           "--set linear_decay_steps=2 --set linear_decay_final_lr=0",
-          5, "0 0.004 0.008 0.008 0.006 0.004 0.002 0 " },
+          5, "0.004 0.008 0.008 0.008 0.006 0.004 0.002 0 " },
         { "--set lr_schedule=Constant --set warmup_steps=0 --set base_lr=0.008 "
           "--set cold_start_warmup_steps=4",
-          5, "0 0.002 0.004 0.006 0.008 0.008 0.008 0.008 " },
+          5, "0.002 0.004 0.006 0.008 0.008 0.008 0.008 0.008 " },
         // 128 tokens a sequence: 512 after the first step, 1280 after the second
         { "--set global_batch_size_start=4 --set global_batch_size_end=8 "
           "--set global_batch_size_warmup_tokens=2048",

@@ -21,7 +21,7 @@ enum { MICRO_BATCH = 4 };
 
 static float rate_of(const struct trial *self, uint64_t step)
 {
-    return schedule_rate(&self->settings.schedule, (uint32_t)step, NULL);
+    return schedule_rate(&self->settings.schedule, (uint32_t)step + 1, NULL);
 }
 
 static uint8_t *payload_of(const struct trial *self, uint64_t step, uint64_t trainer)

@@ -64,6 +64,15 @@ static void check_witnesses(struct sim *sim, const struct wire_round *round)
     }
 }
 
+// Its commit teaches something, until the schedule has ended.
+static void check_rate(struct sim *sim, const struct wire_round *round)
+{
+    float rate;
+    memcpy(&rate, &round->lr_bits, sizeof rate);
+    hold(rate > 0 || round->step >= sim->plan.rules.lr.total_steps, "no round has the rate 0",
+         "round %" PRIu64 " of step %" PRIu64, round->round, round->step);
+}
+
 static void hear_round(struct sim *sim, const struct wire_round *round)
 {
     struct ghost *ghost = &sim->ghost;
@@ -83,6 +92,7 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
     check_clients(sim, round);
     check_witnesses(sim, round);
     check_audits(sim, round);
+    check_rate(sim, round);
     hold(hash_equal(&round->previous, &ghost->last_commit), "each state links the one before",
          "round %" PRIu64, round->round);
     ghost->audit_lock = round->audit_lock;

@@ -99,7 +99,6 @@ static struct schedule draw_schedule(struct sim *self)
 {
     struct schedule schedule = { .kind = SCHEDULE_CONSTANT,
                                  .warmup_steps = pick(self, 0, 10),
-                                 .warmup_init_lr = 0.0001,
                                  .base_lr = 0.001,
                                  .total_steps = 1000 };
     if (roll(self, 2)) schedule.kind = SCHEDULE_COSINE;

@@ -91,7 +91,8 @@ static const struct { const char *name; size_t offset, size;
     RULE(waiting_ms),  RULE(warmup_ms),        RULE(train_ms),         RULE(witness_ms),
     RULE(cooldown_ms), RULE(epoch_ms),         RULE(epoch_rounds),     RULE(total_steps),
     RULE(min_clients), RULE(init_min_clients), RULE(lease_ms),         RULE(heartbeat_ms),
-    RULE(unhealthy_rounds), RULE(start_paused),
+    RULE(unhealthy_rounds), RULE(start_paused),     RULE(cold_start_steps),
+    { "lr_warmup_steps", offsetof(struct rules, lr.warmup_steps), 4 },
     { "data_kind", offsetof(struct rules, frame.data.kind), 1 },
     DRAW_RULES(RULE_OF_DRAW)
 };

@@ -1,5 +1,6 @@
 // Golden rates: Psyche's formulas evaluated with 60 decimal digits (π and the cosine from their
-// series) on the very doubles written below, and rounded once to the nearest float. Golden batch
+// series) on the very doubles written below, and rounded once to the nearest float. A step of the
+// decay has the rate that Psyche gives to the step before it (schedule.h). Golden batch
 // sizes: the formula in exact fractions. Both by a program in another language that shares nothing
 // with ours.
 
@@ -74,29 +75,29 @@ static void rates_are_those_of_psyche(void **state)
 {
     (void)state;
     static const struct golden of_constant[] = {
-        { 0, 0x3A83126F },  { 5, 0x3BB43958 },    { 9, 0x3C15182B },
-        { 10, 0x3C23D70A }, { 1000, 0x3C23D70A },
+        { 1, 0x3AF9096C },  { 5, 0x3BB43958 },  { 9, 0x3C15182B },
+        { 10, 0x3C23D70A }, { 11, 0x3C23D70A }, { 1000, 0x3C23D70A },
     };
     static const struct golden of_linear[] = {
-        { 0, 0x3A83126F },  { 5, 0x3BB43958 },   { 10, 0x3C23D70A },
-        { 11, 0x3C2209AB }, { 55, 0x3BA57A78 },  { 77, 0x3B2C5C14 },
-        { 99, 0x395C3372 }, { 100, 0x38D1B717 }, { 200, 0x38D1B717 },
+        { 1, 0x3AF9096C },   { 5, 0x3BB43958 },   { 10, 0x3C23D70A }, { 11, 0x3C23D70A },
+        { 12, 0x3C2209AB },  { 56, 0x3BA57A78 },  { 78, 0x3B2C5C14 }, { 100, 0x395C3372 },
+        { 101, 0x38D1B717 }, { 200, 0x38D1B717 },
     };
     static const struct golden of_cosine[] = {
-        { 5, 0x3BB43958 },  { 10, 0x3C23D70A }, { 11, 0x3C23CCB1 },  { 35, 0x3C0BD8A0 },
-        { 60, 0x3BA3D70A }, { 85, 0x3ABFF354 }, { 109, 0x36259224 }, { 110, 0 },
-        { 111, 0 },         { 4000000000, 0 },
+        { 5, 0x3BB43958 },  { 10, 0x3C23D70A }, { 11, 0x3C23D70A }, { 12, 0x3C23CCB1 },
+        { 36, 0x3C0BD8A0 }, { 61, 0x3BA3D70A }, { 86, 0x3ABFF354 }, { 110, 0x36259224 },
+        { 111, 0 },         { 112, 0 },         { 4000000000, 0 },
     };
     static const struct golden of_long_cosine[] = {
         { 1, 0x3556BF95 },     { 499, 0x39D14BB8 },   { 500, 0x39D1B717 },   { 501, 0x39D1B717 },
-        { 6625, 0x39B61307 },  { 12345, 0x39707BF7 }, { 12750, 0x3966AFCD }, { 20000, 0x389ED995 },
-        { 24999, 0x3827C5AD }, { 25000, 0x3827C5AC },
+        { 502, 0x39D1B717 },   { 6626, 0x39B61307 },  { 12346, 0x39707BF7 }, { 12751, 0x3966AFCD },
+        { 20001, 0x389ED995 }, { 25000, 0x3827C5AD }, { 25001, 0x3827C5AC },
     };
     static const struct golden of_stable_decay[] = {
-        { 0, 0x3A83126F },   { 5, 0x3BB43958 },   { 10, 0x3C23D70A },  { 69, 0x3C23D70A },
-        { 70, 0x3C23D70A },  { 71, 0x3C23CF58 },  { 125, 0x3BB43958 }, { 150, 0x3B27525C },
-        { 179, 0x3A835002 }, { 180, 0x3A83126F }, { 190, 0x3A03126F }, { 199, 0x3851B717 },
-        { 200, 0 },          { 250, 0 },
+        { 1, 0x3AF9096C },   { 5, 0x3BB43958 },   { 10, 0x3C23D70A },  { 70, 0x3C23D70A },
+        { 71, 0x3C23D70A },  { 72, 0x3C23CF58 },  { 126, 0x3BB43958 }, { 151, 0x3B27525C },
+        { 180, 0x3A835002 }, { 181, 0x3A83126F }, { 191, 0x3A03126F }, { 200, 0x3851B717 },
+        { 201, 0 },          { 250, 0 },
     };
     assert_golden(&constant, of_constant, sizeof of_constant / sizeof of_constant[0]);
     assert_golden(&linear, of_linear, sizeof of_linear / sizeof of_linear[0]);
@@ -114,7 +115,7 @@ static void the_cosine_is_right_at_every_step(void **state)
     for (uint32_t step = 500; step < 25000; step++) {
         const double progress = (step - 500) / 24500.0;
         const float expected = (float)(4e-5 + (4e-4 - 4e-5) * 0.5 * (1 + cos(acos(-1) * progress)));
-        const uint32_t bits = bits_of(schedule_rate(&long_cosine, step, NULL));
+        const uint32_t bits = bits_of(schedule_rate(&long_cosine, step + 1, NULL));
         const int64_t off = (int64_t)bits - bits_of(expected);
         assert_true(off >= -1 && off <= 1);
         differ += off != 0;
@@ -128,8 +129,8 @@ static void rates_go_where_they_should(void **state)
     (void)state;
     const struct schedule *all[] = { &constant, &linear, &cosine, &long_cosine, &stable_decay };
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        float last = schedule_rate(all[i], 0, NULL);
-        for (uint32_t step = 1; step < 30000; step++) {
+        float last = schedule_rate(all[i], 1, NULL);
+        for (uint32_t step = 2; step < 30000; step++) {
             const float now = schedule_rate(all[i], step, NULL);
             if (step <= all[i]->warmup_steps) assert_true(now >= last);
             else assert_true(now <= last);
@@ -137,6 +138,33 @@ static void rates_go_where_they_should(void **state)
             last = now;
         }
     }
+}
+
+// Each step learns, the first and the last too, when the rate rises from 0 and falls to 0.
+static void no_step_is_lost_at_either_end(void **state)
+{
+    (void)state;
+    static const struct schedule from_0_to_0[] = {
+        { .kind = SCHEDULE_LINEAR, .base_lr = 8, .warmup_steps = 2, .total_steps = 4 },
+        { .kind = SCHEDULE_LINEAR, .base_lr = 8, .total_steps = 4 },
+        { .kind = SCHEDULE_COSINE, .base_lr = 8, .warmup_steps = 2, .total_steps = 4 },
+        { .kind = SCHEDULE_WARMUP_STABLE_DECAY,
+          .base_lr = 8,
+          .warmup_steps = 1,
+          .stable_steps = 1,
+          .linear_decay_steps = 2,
+          .cosine_decay_final_lr = 8 },
+        { .kind = SCHEDULE_LINEAR, .base_lr = 8, .warmup_steps = 4, .total_steps = 4 },
+    };
+    static const float rates[][5] = { { 4, 8, 8, 4, 0 },
+                                      { 8, 6, 4, 2, 0 },
+                                      { 4, 8, 8, 4, 0 },
+                                      { 8, 8, 8, 4, 0 },
+                                      { 2, 4, 6, 8, 0 } };
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++)
+        for (uint32_t step = 1; step <= 5; step++)
+            assert_int_equal(bits_of(schedule_rate(&from_0_to_0[i], step, NULL)),
+                             bits_of(rates[i][step - 1]));
 }
 
 static void parts_of_no_length_are_skipped(void **state)
@@ -150,16 +178,17 @@ static void parts_of_no_length_are_skipped(void **state)
         .cosine_decay_final_lr = 0.001,
         .linear_decay_final_lr = 0.001,
     };
-    assert_int_equal(bits_of(schedule_rate(&edge, 0, NULL)), bits_of(0.001f));
+    assert_int_equal(bits_of(schedule_rate(&edge, 1, NULL)), bits_of(0.001f));
     edge = constant;
     edge.warmup_steps = 0;
-    assert_int_equal(bits_of(schedule_rate(&edge, 0, NULL)), bits_of(0.01f));
+    assert_int_equal(bits_of(schedule_rate(&edge, 1, NULL)), bits_of(0.01f));
     edge = cosine;
     edge.total_steps = edge.warmup_steps;
-    assert_int_equal(bits_of(schedule_rate(&edge, 10, NULL)), bits_of(0.0f));
+    assert_int_equal(bits_of(schedule_rate(&edge, 10, NULL)), bits_of(0.01f));
+    assert_int_equal(bits_of(schedule_rate(&edge, 11, NULL)), bits_of(0.0f));
     edge = stable_decay; // Sums beyond 32 bits
     edge.stable_steps = edge.cosine_decay_steps = edge.linear_decay_steps = UINT32_MAX;
-    assert_int_equal(bits_of(schedule_rate(&edge, UINT32_MAX - 1, NULL)), bits_of(0.01f));
+    assert_int_equal(bits_of(schedule_rate(&edge, UINT32_MAX, NULL)), bits_of(0.01f));
 }
 
 static void a_cold_start_rises_from_zero(void **state)
@@ -216,5 +245,6 @@ static void batch_sizes_are_exact(void **state)
 }
 
 TESTS(TEST(rates_are_those_of_psyche), TEST(the_cosine_is_right_at_every_step),
-      TEST(rates_go_where_they_should), TEST(parts_of_no_length_are_skipped),
-      TEST(a_cold_start_rises_from_zero), TEST(batch_sizes_are_exact))
+      TEST(rates_go_where_they_should), TEST(no_step_is_lost_at_either_end),
+      TEST(parts_of_no_length_are_skipped), TEST(a_cold_start_rises_from_zero),
+      TEST(batch_sizes_are_exact))

@@ -246,7 +246,7 @@ static int step(struct training *self, struct why *why)
     const struct train_settings *settings = &self->settings;
     struct train_position *at = &self->position;
     const uint32_t batch = train_batch_size(settings, at->samples), seq = settings->solo.seq;
-    const float rate = schedule_rate(&settings->schedule, (uint32_t)at->step, &settings->cold);
+    const float rate = schedule_rate(&settings->schedule, (uint32_t)at->step + 1, &settings->cold);
     const double began_s = clock_s();
     struct solo_result result;
     int rc = provider_read(self->data, at->sample, batch, self->tokens, why);

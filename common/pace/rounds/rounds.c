@@ -18,11 +18,12 @@
 
 // ---- opening ------------------------------------------------------------------------------------
 
+// The commit of this round makes the step after run->step.
 static float learning_rate(const struct turn *turn)
 {
     const struct run *run = turn->run;
     struct cold_start cold = { (uint32_t)run->epoch_start_step, turn->rules->cold_start_steps };
-    return schedule_rate(&turn->rules->lr, (uint32_t)run->step, run->cold_start ? &cold : NULL);
+    return schedule_rate(&turn->rules->lr, (uint32_t)run->step + 1, run->cold_start ? &cold : NULL);
 }
 
 // Computes from the open round's record which client trains which samples.
