@@ -106,7 +106,7 @@ static const char *what_lacks(const struct coordinator *self, const struct turn 
                               char text[EPOCH_LACKS_MAX])
 {
     const uint8_t phase = turn->run->phase;
-    const bool rests = phase == PHASE_WAITING || phase == PHASE_PAUSED || phase == PHASE_FINISHED;
+    const bool rests = phase == PHASE_PAUSED || phase == PHASE_FINISHED;
     epoch_lacks(turn, text);
     const char *missed =
         text[0] || rests || !self->pace->missed ? NULL : self->pace->missed(self->live);

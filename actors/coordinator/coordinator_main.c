@@ -93,7 +93,7 @@ static void fill_in(void *arg, uint16_t kind, void *body)
     if (kind != FRAME_RUN) return;
     const uint64_t now_ms = clock_ms();
     const bool rests = run->phase == PHASE_PAUSED || run->phase == PHASE_FINISHED ||
-                       (run->phase == PHASE_WAITING && run->lacks[0]);
+                       (run->phase == PHASE_WAITING && run->lacks[0] && !run_words_is_past(run));
     if (rests) self->rate = (struct token_rate){ 0 };
     else if (phase_makes_steps(run->phase) || self->rate.count)
         token_rate_hear(&self->rate, now_ms, run->tokens_done);

@@ -3,10 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+bool run_words_is_past(const struct wire_run *now)
+{
+    return strncmp(now->lacks, "the round's ", 12) == 0;
+}
+
 char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX])
 {
-    const bool is_whole =
-        strncmp(now->lacks, "waiting ", 8) == 0 || strncmp(now->lacks, "the round's ", 12) == 0;
+    const bool is_whole = strncmp(now->lacks, "waiting ", 8) == 0 || run_words_is_past(now);
     if (!now->lacks[0]) text[0] = 0;
     else snprintf(text, RUN_WORDS_MAX, "%s%s", is_whole ? "" : "waiting: ", now->lacks);
     return text;

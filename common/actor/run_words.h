@@ -10,6 +10,10 @@ enum { RUN_WORDS_MAX = 256 };
 // time was up without the results of .."; "" if it lacks nothing.
 char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 
+// Whether what it lacks was missed in a round that is over (common/pace/rounds/missed.h), so that
+// nothing waits for it.
+bool run_words_is_past(const struct wire_run *now);
+
 // Seconds until the last step at the present tokens per second, if later steps are as large as that
 // of the newest commit, which has `commit_samples` (0: not known). Negative: unknown, as no step is
 // made now.

@@ -80,8 +80,10 @@ static void test_what_a_run_says(void **state)
                         "(init_min_clients 4)");
     snprintf(run.lacks, sizeof run.lacks, "no witness is in the run");
     assert_string_equal(run_words_lacks(&run, text), "waiting: no witness is in the run");
+    assert_false(run_words_is_past(&run));
     snprintf(run.lacks, sizeof run.lacks, "the round's time was up without the results of x");
     assert_string_equal(run_words_lacks(&run, text), run.lacks);
+    assert_true(run_words_is_past(&run));
 }
 
 TESTS(TEST(test_the_time_left_counts_down), TEST(test_the_time_left_of_a_run),

@@ -12,6 +12,7 @@
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/local/testnet.h"
 #include "common/actor/command.h"
+#include "common/actor/run_words.h"
 #include "common/base/clock.h"
 #include <inttypes.h>
 #include <signal.h>
@@ -24,7 +25,9 @@ struct demo {
     const char *dir, *config_path, *threads;
     uint64_t patience_s, port, seed;
     bool json;
-    uint64_t step, moved_ms; // The newest step that was seen, and when it was first seen
+    uint64_t step, moved_ms;   // The newest step that was seen, and when it was first seen
+    char lacks[RUN_WORDS_MAX]; // What a round has missed since; if none has, what the run waits for
+    bool has_missed;
     struct demo_setup setup;
     struct testnet net;
     struct progress progress;
@@ -123,6 +126,19 @@ static bool is_complete(const struct demo *self)
     return now->checkpoint_step == now->step && !hash_is_none(&now->checkpoint_digest);
 }
 
+static void note_step(struct demo *self, uint64_t now_ms)
+{
+    const struct wire_run *now = &self->net.view->now;
+    if (now->step != self->step) {
+        self->step = now->step;
+        self->moved_ms = now_ms;
+        self->has_missed = false;
+    }
+    if (run_words_is_past(now)) self->has_missed = true;
+    else if (self->has_missed) return;
+    run_words_lacks(now, self->lacks);
+}
+
 static int watch(struct demo *self, struct why *why)
 {
     uint64_t last_words_ms = 0;
@@ -132,16 +148,14 @@ static int watch(struct demo *self, struct why *why)
         if (finished && last_words_ms == 0) last_words_ms = now_ms + LAST_WORDS_MS;
         if (finished && (is_complete(self) || now_ms >= last_words_ms)) return 0;
         if (self->net.asked_to_stop) return why_set(why, FAULT_TIMEOUT, "interrupted");
-        if (self->net.view->now.step != self->step) {
-            self->step = self->net.view->now.step;
-            self->moved_ms = now_ms;
-        }
+        note_step(self, now_ms);
         const uint64_t end_ms = self->moved_ms + self->patience_s * 1000;
         if (now_ms >= end_ms)
             return why_set(why, FAULT_TIMEOUT,
                            "step %" PRIu64 " of %" PRIu64 ", and none came in the last %" PRIu64
-                           " s; a slower machine needs more --patience. Logs are in %s",
+                           " s; %s. Logs are in %s",
                            self->step, self->setup.config.total_steps, self->patience_s,
+                           self->lacks[0] ? self->lacks : "a slower machine needs more --patience",
                            self->net.log_dir);
         const uint64_t until_ms = progress_tick(&self->progress, self->net.view, now_ms);
         const int rc = testnet_turn(&self->net, until_ms < end_ms ? until_ms : end_ms, why);

@@ -55,9 +55,10 @@ static void miss_results(const struct turn *turn, const struct tally *tally,
     const struct round *round = round_of(turn->run);
     struct list list = { 0 };
     uint32_t most = 0; // Votes for one of those that are missing
-    for (uint32_t i = 0; i < deal->count; i++) {
-        const uint32_t client = deal->shares[i].trainer;
-        if (tally_accepted(tally, client) || !turn_is_live(turn, round->clients[client].member))
+    for (uint32_t client = 0; client < round->clients_count; client++) {
+        struct share share;
+        if (!deal_of_trainer(deal, client, &share) || tally_accepted(tally, client) ||
+            !turn_is_live(turn, round->clients[client].member))
             continue;
         name(&list, turn, round->clients[client].member);
         if (tally->rivals_count[client] && tally->leader_votes[client] > most)
