@@ -88,7 +88,7 @@ static uint32_t add_ids(const json_t *value, uint32_t vocab, uint32_t ends[])
 // Without such a file *ret_root is NULL.
 static int read_json(const char *dir, const char *name, struct why *why, json_t **ret_root)
 {
-    enum { DEPTH_MAX = 64, VALUES_MAX = 1 << 23 };
+    enum { ENDS_DEPTH_MAX = 64, ENDS_VALUES_MAX = 1 << 23 };
     char *text;
     size_t count;
     *ret_root = NULL;
@@ -98,7 +98,7 @@ static int read_json(const char *dir, const char *name, struct why *why, json_t 
     close(fd);
     if (rc == FAULT_NOT_FOUND) return 0;
     if (rc == 0) {
-        rc = strict_json_parse(name, text, count, DEPTH_MAX, VALUES_MAX, why, ret_root);
+        rc = strict_json_parse(name, text, count, ENDS_DEPTH_MAX, ENDS_VALUES_MAX, why, ret_root);
         free(text);
     }
     return rc < 0 ? why_wrap(why, rc, "%s", dir) : 0;
