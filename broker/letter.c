@@ -34,7 +34,7 @@ static bool take_name(struct delivery *in, zmq_msg_t *part)
 
 // Reads every part but keeps only the last one, the frame. The connection's key is read from it,
 // because the routing id does not carry the key.
-enum letter_heard letter_take(void *socket, uint64_t now_ms, struct delivery *ret_letter)
+enum letter_result letter_take(void *socket, uint64_t now_ms, struct delivery *ret_letter)
 {
     struct delivery *in = ret_letter;
     struct curve_key user;
@@ -43,13 +43,13 @@ enum letter_heard letter_take(void *socket, uint64_t now_ms, struct delivery *re
     uint32_t number = 0;
     for (bool more = true; more; number++) {
         letter_end(in);
-        if (zmq_msg_recv(&in->part, socket, ZMQ_DONTWAIT) < 0) return LETTER_NOTHING;
+        if (zmq_msg_recv(&in->part, socket, ZMQ_DONTWAIT) < 0) return LETTER_NONE;
         more = zmq_msg_more(&in->part);
         if (number != PART_ROUTE) in->bytes += zmq_msg_size(&in->part);
         if (number == PART_ROUTE) in->is_sound = take_route(in, &in->part);
         if (number == PART_NAME) in->is_sound &= take_name(in, &in->part);
     }
-    if (number == 1 || !zap_user(&in->part, &user)) return LETTER_OF_NOBODY;
+    if (number == 1 || !zap_user(&in->part, &user)) return LETTER_DROPPED;
     memcpy(in->user.bytes, user.bytes, CURVE_BYTES);
     in->is_sound &= number == PARTS;
     in->parts = number - 1;

@@ -28,12 +28,12 @@ struct delivery {
     zmq_msg_t part;
 };
 
-enum letter_heard { LETTER_NOTHING, LETTER_TAKEN, LETTER_OF_NOBODY };
+enum letter_result { LETTER_NONE, LETTER_TAKEN, LETTER_DROPPED };
 
-// Takes the next waiting letter off the socket whole; never blocks. LETTER_OF_NOBODY: its
-// connection has no proven key, or it has no part but the routing id; drop it. Call letter_end
-// after every call, also after LETTER_NOTHING.
-enum letter_heard letter_take(void *socket, uint64_t now_ms, struct delivery *ret_letter);
+// Takes the next waiting letter off the socket whole; never blocks. LETTER_DROPPED: its connection
+// has no proven key, or the letter has no part but the routing id; do not read it. Call letter_end
+// after every call, also after LETTER_NONE.
+enum letter_result letter_take(void *socket, uint64_t now_ms, struct delivery *ret_letter);
 void letter_end(struct delivery *letter);
 
 // False: not sent. errno is EHOSTUNREACH if the connection is gone, EAGAIN if too much waits for

@@ -170,11 +170,11 @@ static const struct peer *find_sender(struct broker *self, const struct delivery
 bool broker_take_mail(struct broker *self, uint64_t now_ms)
 {
     struct delivery in;
-    const enum letter_heard heard = letter_take(self->mail, now_ms, &in);
-    if (heard == LETTER_TAKEN) {
+    const enum letter_result result = letter_take(self->mail, now_ms, &in);
+    if (result == LETTER_TAKEN) {
         const struct peer *from = find_sender(self, &in);
         if (broker_may_say(self, &in, from) && in.is_sound) pass_on(self, &in, from);
     }
     letter_end(&in);
-    return heard != LETTER_NOTHING;
+    return result != LETTER_NONE;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// show -- numbers for people. Pure; each writes into the caller's room and returns it.
+// show -- numbers for people. Pure; each writes into the caller's buffer and returns it.
 
 enum { SHOW_MAX = 64 };
 

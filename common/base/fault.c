@@ -47,10 +47,10 @@ int why_wrap(struct why *why, int fault, const char *format, ...)
         va_end(args);
         size_t used = n < 0 ? 0 : (size_t)n;
         if (used + 3 < sizeof why->text && inner.text[0]) {
-            size_t room = sizeof why->text - used - 3, count = strlen(inner.text);
+            size_t left = sizeof why->text - used - 3, count = strlen(inner.text);
             memcpy(why->text + used, ": ", 2);
-            memcpy(why->text + used + 2, inner.text, count < room ? count : room);
-            why->text[used + 2 + (count < room ? count : room)] = 0;
+            memcpy(why->text + used + 2, inner.text, count < left ? count : left);
+            why->text[used + 2 + (count < left ? count : left)] = 0;
         }
     }
     return fault;

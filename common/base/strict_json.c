@@ -4,13 +4,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-const char *strict_json_shown(const char *text, char room[STRICT_JSON_SHOWN])
+const char *strict_json_shown(const char *text, char shown[STRICT_JSON_SHOWN])
 {
     size_t count = 0;
     for (; text[count] && count < 60; count++)
-        room[count] = text[count] >= ' ' && text[count] <= '~' ? text[count] : '?';
-    strcpy(room + count, text[count] ? "..." : "");
-    return room;
+        shown[count] = text[count] >= ' ' && text[count] <= '~' ? text[count] : '?';
+    strcpy(shown + count, text[count] ? "..." : "");
+    return shown;
 }
 
 struct measure {

@@ -36,6 +36,6 @@ int strict_json_array(const json_t *object, const char *place, const char *key, 
                       struct why *why, const json_t **ret_array); // Borrowed from the object
 
 // A copy fit to be shown: at most 60 characters, what is not printable ASCII becomes '?', "..." at
-// the end if it was cut. Returns `room`.
+// the end if it was cut. Returns `shown`.
 enum { STRICT_JSON_SHOWN = 64 };
-const char *strict_json_shown(const char *text, char room[STRICT_JSON_SHOWN]);
+const char *strict_json_shown(const char *text, char shown[STRICT_JSON_SHOWN]);

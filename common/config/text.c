@@ -21,12 +21,12 @@ void config_text_add(struct config_text *self, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    const size_t room = self->max - self->count;
-    const int wanted = vsnprintf(self->bytes + self->count, room, format, arguments);
+    const size_t left = self->max - self->count;
+    const int wanted = vsnprintf(self->bytes + self->count, left, format, arguments);
     va_end(arguments);
     ensure(wanted >= 0);
-    self->cut = self->cut || (size_t)wanted >= room;
-    self->count += (size_t)wanted < room ? (size_t)wanted : room - 1;
+    self->cut = self->cut || (size_t)wanted >= left;
+    self->count += (size_t)wanted < left ? (size_t)wanted : left - 1;
 }
 
 // The C locale: glibc has it ready and gives the same one each time.

@@ -76,13 +76,13 @@ bool http_answer_is_wanted(const struct attempt *attempt, long status)
 // Room for that many bytes of a whole file: the buffer doubles until it is large enough.
 static bool make_room(struct attempt *attempt, size_t bytes)
 {
-    size_t room = attempt->room ? attempt->room : 65536;
-    while (room < bytes) room *= 2;
-    if (room == attempt->room) return true;
-    uint8_t *out = realloc(attempt->out, room);
+    size_t capacity = attempt->capacity ? attempt->capacity : 65536;
+    while (capacity < bytes) capacity *= 2;
+    if (capacity == attempt->capacity) return true;
+    uint8_t *out = realloc(attempt->out, capacity);
     if (!out) return false;
     attempt->out = out;
-    attempt->room = room;
+    attempt->capacity = capacity;
     return true;
 }
 
@@ -188,7 +188,7 @@ int http_answer_judge(struct attempt *attempt, CURLcode code, struct why *why)
     attempt->final = attempt->no_memory;
     if (attempt->no_memory)
         return why_set(why, FAULT_MEMORY, "%s: more than %zu bytes of it", attempt->name,
-                       attempt->room);
+                       attempt->capacity);
     if (attempt->too_long)
         return why_set(why, FAULT_PROTOCOL, "%s: more than the %" PRIu64 " bytes that were asked",
                        attempt->name, attempt->count);

@@ -16,8 +16,8 @@ struct attempt {
     bool whole;                  // The whole file is asked for, `count` bytes at most
     bool spare;
     uint64_t size, offset, count; // Asked for; count 0: the size alone
-    uint8_t *out;                 // Of a whole file: ours, with room for `room` bytes
-    size_t room;
+    uint8_t *out;                 // Of a whole file: ours, with memory for `capacity` bytes
+    size_t capacity;
     http_check *check;
     void *check_arg;
     uint64_t got;

@@ -18,9 +18,9 @@ static bool add(struct proof *self, const void *bytes, size_t count)
 {
     if (self->count + count > self->max) {
         const size_t max = 2 * (self->count + count);
-        uint8_t *room = realloc(self->bytes, max);
-        if (!room) return false;
-        self->bytes = room;
+        uint8_t *grown = realloc(self->bytes, max);
+        if (!grown) return false;
+        self->bytes = grown;
         self->max = max;
     }
     if (count) memcpy(self->bytes + self->count, bytes, count);
@@ -57,9 +57,9 @@ static bool take_number(struct cursor *self, size_t count, uint64_t *ret_value)
 int proof_add(struct proof *self, const struct hash *path, size_t path_count, const uint8_t *blocks,
               size_t bytes, struct why *why)
 {
-    bool room = add_number(self, path_count, 4) && add(self, path, path_count * HASH_BYTES) &&
+    bool fits = add_number(self, path_count, 4) && add(self, path, path_count * HASH_BYTES) &&
                 add(self, blocks, bytes);
-    return room ? 0 : why_set(why, FAULT_MEMORY, "a proof of %zu bytes", bytes);
+    return fits ? 0 : why_set(why, FAULT_MEMORY, "a proof of %zu bytes", bytes);
 }
 
 // ---- the description ----------------------------------------------------------------------------
@@ -93,18 +93,18 @@ int dataset_describe(const struct samples *samples, const struct manifest *manif
                      struct why *why, uint8_t **ret_bytes, size_t *ret_count)
 {
     struct proof out = { 0 };
-    bool room = add_number(&out, samples->config.token_bytes, 4) &&
+    bool fits = add_number(&out, samples->config.token_bytes, 4) &&
                 add_number(&out, samples->config.seq_len, 4) &&
                 add_number(&out, samples->config.shuffled, 4) &&
                 add(&out, samples->config.seed, SHUFFLE_SEED_BYTES) &&
                 add_number(&out, manifest->file_count, 4);
-    for (uint32_t i = 0; room && i < manifest->file_count; i++) {
+    for (uint32_t i = 0; fits && i < manifest->file_count; i++) {
         const struct manifest_file *file = &manifest->files[i];
-        room = add_number(&out, strlen(file->name), 4) &&
+        fits = add_number(&out, strlen(file->name), 4) &&
                add(&out, file->name, strlen(file->name)) && add_number(&out, file->bytes, 8) &&
                add_number(&out, samples->files[i].offset, 8) && add(&out, &file->root, HASH_BYTES);
     }
-    int rc = !room ? why_set(why, FAULT_MEMORY, "a description of %u files", manifest->file_count)
+    int rc = !fits ? why_set(why, FAULT_MEMORY, "a description of %u files", manifest->file_count)
              : out.count > DESCRIPTION_MAX
                  ? why_set(why, FAULT_LIMIT,
                            "%u token files take %zu bytes to describe, at most %d;"

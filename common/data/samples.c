@@ -27,9 +27,9 @@ static int grow(struct samples *self, struct why *why)
 {
     const size_t count = self->file_count;
     if (count & (count - 1)) return 0;
-    const size_t room = count ? 2 * count : 1;
-    struct samples_file *files = realloc(self->files, room * sizeof *files);
-    if (!files) return why_set(why, FAULT_MEMORY, "a list of %zu token files", room);
+    const size_t capacity = count ? 2 * count : 1;
+    struct samples_file *files = realloc(self->files, capacity * sizeof *files);
+    if (!files) return why_set(why, FAULT_MEMORY, "a list of %zu token files", capacity);
     self->files = files;
     return 0;
 }

@@ -32,9 +32,9 @@ static int add(struct token_dir *self, const char *dir, const char *name, struct
     if (self->count == SAMPLES_FILES_MAX)
         return why_set(why, FAULT_LIMIT, "%s: more than %d token files", dir, SAMPLES_FILES_MAX);
     if ((self->count & (self->count - 1)) == 0) {
-        const size_t room = self->count ? 2 * (size_t)self->count : 1;
-        char **names = realloc(self->names, room * sizeof *names);
-        if (!names) return why_set(why, FAULT_MEMORY, "%s: a list of %zu names", dir, room);
+        const size_t capacity = self->count ? 2 * (size_t)self->count : 1;
+        char **names = realloc(self->names, capacity * sizeof *names);
+        if (!names) return why_set(why, FAULT_MEMORY, "%s: a list of %zu names", dir, capacity);
         self->names = names;
     }
     self->names[self->count] = strdup(name);

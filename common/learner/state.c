@@ -6,7 +6,7 @@ int state_save(optimizer_t *optimizer, enum optimizer_scope scope, struct why *w
                struct state *ret_state)
 {
     void *values[OPTIMIZER_ITEMS_MAX];
-    tags_init(&ret_state->tags, ret_state->room, OPTIMIZER_ITEMS_MAX);
+    tags_init(&ret_state->tags, ret_state->items, OPTIMIZER_ITEMS_MAX);
     const int rc = optimizer_pull(optimizer, scope, &ret_state->tags, why, values);
     for (size_t i = 0; i < ret_state->tags.count && rc == 0; i++) ret_state->values[i] = values[i];
     return rc;
@@ -15,16 +15,16 @@ int state_save(optimizer_t *optimizer, enum optimizer_scope scope, struct why *w
 int state_load(optimizer_t *optimizer, enum optimizer_scope scope, const checkpoint_t *checkpoint,
                struct why *why)
 {
-    struct tags_item room[OPTIMIZER_ITEMS_MAX];
+    struct tags_item tagged[OPTIMIZER_ITEMS_MAX];
     struct state_item items[OPTIMIZER_ITEMS_MAX];
     struct tags tags;
     void *values[OPTIMIZER_ITEMS_MAX];
-    tags_init(&tags, room, OPTIMIZER_ITEMS_MAX);
+    tags_init(&tags, tagged, OPTIMIZER_ITEMS_MAX);
     const size_t count = optimizer_items(optimizer, items);
     int rc = optimizer_pull(optimizer, scope, &tags, why, values);
     for (size_t i = 0; i < count && rc == 0; i++)
         if (values[i])
-            rc = checkpoint_load_state(checkpoint, &room[i], items[i].at, values[i], why);
+            rc = checkpoint_load_state(checkpoint, &tagged[i], items[i].at, values[i], why);
     if (rc == 0) return optimizer_push(optimizer, scope, why);
     optimizer_forget(optimizer, NULL); // The first fault is the one to report
     return rc;

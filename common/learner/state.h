@@ -10,7 +10,7 @@
 
 struct state { // The fields `state` and `values` of struct checkpoint_parts
     struct tags tags;
-    struct tags_item room[OPTIMIZER_ITEMS_MAX];
+    struct tags_item items[OPTIMIZER_ITEMS_MAX];
     const void *values[OPTIMIZER_ITEMS_MAX];
 };
 

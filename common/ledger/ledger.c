@@ -383,14 +383,14 @@ int ledger_put_snapshot(struct ledger *self, const void *bytes, size_t count, st
 
 static int put_record(struct store *store, MDB_txn *txn, const struct record *record)
 {
-    uint8_t *room;
+    uint8_t *reserved;
     int error = store_reserve(txn, store->log, record->seq, RECORD_HEADER_BYTES + record->count,
-                              MDB_APPEND, &room);
+                              MDB_APPEND, &reserved);
     if (error) return error;
-    record_encode(record, room);
+    record_encode(record, reserved);
     if (!record->indexed) return 0;
-    error = store_reserve(txn, store->index, record->index_key, 8, 0, &room);
-    if (!error) be_put(room, record->seq, 8);
+    error = store_reserve(txn, store->index, record->index_key, 8, 0, &reserved);
+    if (!error) be_put(reserved, record->seq, 8);
     return error;
 }
 
@@ -414,11 +414,11 @@ static int prune_snapshots(struct store *store, MDB_txn *txn, uint64_t newest, u
 static int put_snapshot(struct store *store, MDB_txn *txn, const struct snapshot *snapshot,
                         uint64_t older)
 {
-    uint8_t *room;
+    uint8_t *reserved;
     int error = store_reserve(txn, store->snap, snapshot->seq,
-                              SNAPSHOT_HEADER_BYTES + snapshot->count, 0, &room);
+                              SNAPSHOT_HEADER_BYTES + snapshot->count, 0, &reserved);
     if (error) return error;
-    snapshot_encode(snapshot, room);
+    snapshot_encode(snapshot, reserved);
     return prune_snapshots(store, txn, snapshot->seq, older);
 }
 

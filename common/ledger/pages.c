@@ -149,24 +149,24 @@ static int check_overflow(struct check *self, struct walk *walk, uint64_t page, 
     uint32_t said;
     int rc = claim(self, page, pages);
     const uint64_t looked_at = self->in_free ? pages : 1; // contents.h checks the other bytes
-    uint8_t *room = rc == 0 ? malloc(looked_at * self->page_bytes) : NULL;
-    if (rc == 0 && !room) rc = why_set(self->why, FAULT_MEMORY, "%" PRIu64 " pages", looked_at);
+    uint8_t *read = rc == 0 ? malloc(looked_at * self->page_bytes) : NULL;
+    if (rc == 0 && !read) rc = why_set(self->why, FAULT_MEMORY, "%" PRIu64 " pages", looked_at);
     for (uint64_t i = 0; rc == 0 && i < looked_at; i++)
-        rc = read_page(self, page + i, room + i * self->page_bytes);
+        rc = read_page(self, page + i, read + i * self->page_bytes);
     if (rc == 0) {
-        memcpy(&head, room, sizeof head);
-        memcpy(&said, room + 12, sizeof said);
+        memcpy(&head, read, sizeof head);
+        memcpy(&said, read + 12, sizeof said);
         if (head.page != page || head.flags != OVERFLOW || said != pages)
             rc = bad(self, page, "is not a large entry, as the page that names it says");
     }
-    if (rc == 0 && self->in_free) rc = check_free(self, page, key, room + PAGE_HEAD, bytes);
+    if (rc == 0 && self->in_free) rc = check_free(self, page, key, read + PAGE_HEAD, bytes);
     walk->overflows += pages;
-    free(room);
+    free(read);
     return rc;
 }
 
 static int check_leaf_entry(struct check *self, struct walk *walk, uint64_t page, bool in_main,
-                            const struct entry *entry, const uint8_t *key, size_t room)
+                            const struct entry *entry, const uint8_t *key, size_t left)
 {
     const uint64_t bytes = entry->low | (uint64_t)entry->high << 16;
     const uint8_t *data = key + entry->key_bytes;
@@ -176,7 +176,7 @@ static int check_leaf_entry(struct check *self, struct walk *walk, uint64_t page
     const bool is_table = in_main && entry->flags == SUB_DATA;
     if (entry->flags != 0 && !is_big && !is_table)
         return bad(self, page, "has an entry of a kind that does not belong there");
-    if ((is_big ? sizeof overflow : bytes) > room)
+    if ((is_big ? sizeof overflow : bytes) > left)
         return bad(self, page, "an entry reaches beyond the page");
     int rc = check_key(self, walk, page, key, entry->key_bytes, false);
     walk->entries++;
@@ -208,10 +208,10 @@ static int walk_entry(struct check *self, struct walk *walk, uint64_t page, unsi
         return bad(self, page, "an entry leaves it");
     memcpy(&entry, bytes + at, sizeof entry);
     const uint8_t *key = bytes + at + ENTRY_HEAD;
-    const size_t room = self->page_bytes - at - ENTRY_HEAD;
-    if (entry.key_bytes > room) return bad(self, page, "an entry leaves it");
+    const size_t left = self->page_bytes - at - ENTRY_HEAD;
+    if (entry.key_bytes > left) return bad(self, page, "an entry leaves it");
     if (head->flags == LEAF)
-        return check_leaf_entry(self, walk, page, in_main, &entry, key, room - entry.key_bytes);
+        return check_leaf_entry(self, walk, page, in_main, &entry, key, left - entry.key_bytes);
     // The first child has all keys below the key of the second; every other child begins with its
     // key.
     int rc = number == 0 ? 0 : check_key(self, walk, page, key, entry.key_bytes, true);

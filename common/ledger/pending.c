@@ -5,7 +5,7 @@
 #include "common/base/ensure.h"
 #include <stdlib.h>
 
-enum { KEEP_BYTES_MAX = 1 << 20, ROOM_MIN = 64 };
+enum { KEEP_BYTES_MAX = 1 << 20, CAPACITY_MIN = 64 };
 
 static int no_memory(struct why *why)
 {
@@ -20,13 +20,14 @@ static int add_bytes(struct pending *self, const void *bytes, size_t count, stru
                        "%zu bytes more in a transaction that holds %zu: at most "
                        "%d fit; commit first",
                        count, self->bytes_count, PENDING_BYTES_MAX);
-    size_t need = self->bytes_count + count, room = self->bytes_room ? self->bytes_room : 4096;
-    while (room < need) room *= 2;
-    if (room != self->bytes_room) {
-        uint8_t *grown = realloc(self->bytes, room);
+    size_t need = self->bytes_count + count,
+           capacity = self->bytes_capacity ? self->bytes_capacity : 4096;
+    while (capacity < need) capacity *= 2;
+    if (capacity != self->bytes_capacity) {
+        uint8_t *grown = realloc(self->bytes, capacity);
         if (!grown) return no_memory(why);
         self->bytes = grown;
-        self->bytes_room = room;
+        self->bytes_capacity = capacity;
     }
     if (count) memcpy(self->bytes + self->bytes_count, bytes, count);
     *ret_offset = self->bytes_count;
@@ -36,17 +37,17 @@ static int add_bytes(struct pending *self, const void *bytes, size_t count, stru
 
 static int make_room(struct pending *self, struct why *why)
 {
-    if (self->count < self->room) return 0;
+    if (self->count < self->capacity) return 0;
     if (self->count == PENDING_RECORDS_MAX)
         return why_set(why, FAULT_LIMIT,
                        "a transaction has at most %d records; "
                        "commit first",
                        PENDING_RECORDS_MAX);
-    size_t room = self->room ? 2 * self->room : ROOM_MIN;
-    struct pending_record *records = realloc(self->records, room * sizeof *records);
+    size_t capacity = self->capacity ? 2 * self->capacity : CAPACITY_MIN;
+    struct pending_record *records = realloc(self->records, capacity * sizeof *records);
     if (!records) return no_memory(why);
     self->records = records;
-    self->room = room;
+    self->capacity = capacity;
     return 0;
 }
 
@@ -86,10 +87,10 @@ struct snapshot pending_get_snapshot(const struct pending *self)
 
 void pending_clear(struct pending *self)
 {
-    if (self->bytes_room > KEEP_BYTES_MAX) {
+    if (self->bytes_capacity > KEEP_BYTES_MAX) {
         free(self->bytes);
         self->bytes = NULL;
-        self->bytes_room = 0;
+        self->bytes_capacity = 0;
     }
     self->count = self->bytes_count = 0;
     self->has_snapshot = false;

@@ -17,9 +17,9 @@ struct pending_record {
 
 struct pending {
     struct pending_record *records;
-    size_t count, room;
+    size_t count, capacity;
     uint8_t *bytes;
-    size_t bytes_count, bytes_room;
+    size_t bytes_count, bytes_capacity;
     struct snapshot snapshot; // Meaningful if `has_snapshot`
     size_t snapshot_offset;
     bool has_snapshot;

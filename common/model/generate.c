@@ -93,17 +93,17 @@ static uint32_t nucleus(const struct generate_options *options,
 }
 
 uint32_t generate_choose(const struct generate_options *options, const float *logits,
-                         uint32_t vocab, struct generate_candidate *room, uint64_t *state)
+                         uint32_t vocab, struct generate_candidate *scratch, uint64_t *state)
 {
     const uint32_t best = likeliest(logits, vocab);
     uint32_t count = vocab;
     if (options->temperature == 0.0f || options->top_k == 1) return best;
-    for (uint32_t i = 0; i < vocab; i++) room[i] = (struct generate_candidate){ logits[i], i };
-    if (options->top_k != 0 || options->top_p < 1) qsort(room, vocab, sizeof *room, likelier);
+    for (uint32_t i = 0; i < vocab; i++) scratch[i] = (struct generate_candidate){ logits[i], i };
+    if (options->top_k != 0 || options->top_p < 1) qsort(scratch, vocab, sizeof *scratch, likelier);
     if (options->top_k != 0 && options->top_k < vocab) count = options->top_k;
-    if (options->top_p < 1) count = nucleus(options, room, count);
-    return draw(options, room, count, logits[best], sum_of(options, room, count, logits[best]),
-                state);
+    if (options->top_p < 1) count = nucleus(options, scratch, count);
+    return draw(options, scratch, count, logits[best],
+                sum_of(options, scratch, count, logits[best]), state);
 }
 
 // ---- a text
@@ -114,7 +114,7 @@ struct window {
     uint32_t first, count; // The decoder has to read [first, count)
     uint32_t seq_max;
     float *logits;
-    struct generate_candidate *room;
+    struct generate_candidate *scratch;
 };
 
 // Reads the tokens that are not read yet, at least one, and takes the logits after the last.
@@ -143,7 +143,7 @@ static int run(struct window *self, const struct generate_options *options, uint
     while (rc == 0 && self->count < end) {
         rc = read_on(self, why);
         if (rc < 0) break;
-        const uint32_t token = generate_choose(options, self->logits, vocab, self->room, &state);
+        const uint32_t token = generate_choose(options, self->logits, vocab, self->scratch, &state);
         if (is_end(options, token)) break;
         self->tokens[self->count++] = token;
     }
@@ -167,8 +167,8 @@ int generate(decoder_t *decoder, const uint32_t *prompt, uint32_t prompt_count,
                            .seq_max = decoder_seq_max(decoder),
                            .tokens = malloc(((size_t)prompt_count + count) * sizeof(uint32_t)),
                            .logits = malloc(vocab * sizeof(float)),
-                           .room = malloc(vocab * sizeof(struct generate_candidate)) };
-    if (self.tokens && self.logits && self.room) {
+                           .scratch = malloc(vocab * sizeof(struct generate_candidate)) };
+    if (self.tokens && self.logits && self.scratch) {
         memcpy(self.tokens, prompt, prompt_count * sizeof *prompt);
         decoder_keep(decoder, prompt, prompt_count - 1);
         rc = run(&self, options, vocab, prompt_count + count, why);
@@ -179,6 +179,6 @@ int generate(decoder_t *decoder, const uint32_t *prompt, uint32_t prompt_count,
     } else rc = why_set(why, FAULT_MEMORY, "a text of %" PRIu32 " tokens", count);
     free(self.tokens);
     free(self.logits);
-    free(self.room);
+    free(self.scratch);
     return rc;
 }

@@ -25,14 +25,14 @@ struct generate_options {
 // FAULT_RANGE with the option, its value and its range.
 int generate_check(const struct generate_options *options, struct why *why);
 
-// A token, from `vocab` finite logits. `room` is scratch for as many; `state` begins with the seed
+// A token, from `vocab` finite logits. `scratch` is memory for as many candidates; `state` begins with the seed
 // and goes on from draw to draw.
 struct generate_candidate {
     float logit;
     uint32_t token;
 };
 uint32_t generate_choose(const struct generate_options *options, const float *logits,
-                         uint32_t vocab, struct generate_candidate *room, uint64_t *state);
+                         uint32_t vocab, struct generate_candidate *scratch, uint64_t *state);
 
 // Writes `count` tokens that follow the prompt of 1 or more; fewer if one of `ends` comes, which is
 // not among them. *ret_count, which may be NULL, is their number. What the decoder holds of the prompt's

@@ -195,11 +195,11 @@ int result_apply(optimizer_t *base, const struct apply_result *results, uint32_t
 // ---- another member's result
 
 // Works on two residuals of its own, so that those of this replica do not change.
-static int make_again(struct results *self, const struct result_work *work, float *const room[2],
+static int make_again(struct results *self, const struct result_work *work, float *const vectors[2],
                       struct why *why, uint8_t *ret_payload, struct hash *ret_to)
 {
     distro_t *distro = NULL;
-    int rc = distro_new(self->form, self->decay, self->base.place.pool, room, why, &distro);
+    int rc = distro_new(self->form, self->decay, self->base.place.pool, vectors, why, &distro);
     if (rc == 0) rc = distro_set_residual(distro, work->residual, why);
     if (rc == 0)
         rc = distro_compress(distro, compute_at(self->base.compute, COMPUTE_GRADIENT), work->rate,
@@ -219,10 +219,10 @@ int result_again(optimizer_t *base, const struct result_work *work, struct why *
         compute_gradient_at(base->compute, work->params, work->tokens, work->count, why, &loss);
     if (rc == 0 && work->clip > 0.0) rc = compute_clip(base->compute, work->clip, why, &norm);
     if (rc < 0) return rc;
-    float *const room[2] = { aligned_alloc(64, bytes), aligned_alloc(64, bytes) };
-    rc = room[0] && room[1] ? make_again(self, work, room, why, ret_payload, ret_to)
-                            : why_set(why, FAULT_MEMORY, "residuals of %zu bytes", bytes);
-    free(room[0]);
-    free(room[1]);
+    float *const vectors[2] = { aligned_alloc(64, bytes), aligned_alloc(64, bytes) };
+    rc = vectors[0] && vectors[1] ? make_again(self, work, vectors, why, ret_payload, ret_to)
+                                  : why_set(why, FAULT_MEMORY, "residuals of %zu bytes", bytes);
+    free(vectors[0]);
+    free(vectors[1]);
     return rc;
 }

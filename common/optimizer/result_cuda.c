@@ -201,17 +201,17 @@ static int apply_range(struct results *self, struct decode_job *job, struct why 
     struct cuda_commit *range = &job->range;
     const uint64_t slots = range->slots * range->results;
     const uint32_t chunks = range->end - range->first;
-    char *room = malloc(range_bytes(range->slots, chunks) * range->results);
-    if (!room)
+    char *memory = malloc(range_bytes(range->slots, chunks) * range->results);
+    if (!memory)
         return why_set(why, FAULT_MEMORY, "%" PRIu32 " results of a range of %" PRIu32 " chunks",
                        range->results, chunks);
-    range->sent.values = (float *)(void *)room;
-    range->sent.numbers = (uint16_t *)(void *)(room + slots * sizeof(float));
+    range->sent.values = (float *)(void *)memory;
+    range->sent.numbers = (uint16_t *)(void *)(memory + slots * sizeof(float));
     range->sent.counts = range->sent.numbers + slots;
     job->tasks = chunks < TASKS_MAX ? chunks : TASKS_MAX;
     pool_run(self->base.place.pool, job->tasks, decode_task, job);
     const int rc = device->plugin->apply(device->replica, range, why);
-    free(room);
+    free(memory);
     return rc;
 }
 

@@ -13,12 +13,12 @@ int added_tokens_add(struct added_tokens *self, const struct added_token *token,
                        token->bytes, ADDED_TOKEN_BYTES_MAX);
     if (self->count == ADDED_TOKENS_MAX)
         return why_set(why, FAULT_LIMIT, "more than %d added tokens", ADDED_TOKENS_MAX);
-    if (self->count == self->room) {
-        const uint32_t room = 2 * self->room + 16;
-        struct added_token *tokens = realloc(self->tokens, room * sizeof *tokens);
-        if (!tokens) return why_set(why, FAULT_MEMORY, "%u added tokens", room);
+    if (self->count == self->capacity) {
+        const uint32_t capacity = 2 * self->capacity + 16;
+        struct added_token *tokens = realloc(self->tokens, capacity * sizeof *tokens);
+        if (!tokens) return why_set(why, FAULT_MEMORY, "%u added tokens", capacity);
         self->tokens = tokens;
-        self->room = room;
+        self->capacity = capacity;
     }
     struct added_token *kept = &self->tokens[self->count];
     *kept = *token;

@@ -23,7 +23,7 @@ struct added_token {
 
 struct added_tokens {
     struct added_token *tokens; // Owned; after finish, ascending by content
-    uint32_t count, room;
+    uint32_t count, capacity;
     uint32_t *by_id;  // Owned; after finish: indexes into `tokens`, by id
     bool begins[256]; // The bytes that some content begins with
 };

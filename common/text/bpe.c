@@ -19,12 +19,12 @@ struct merge {
 
 struct bpe {
     struct token *tokens; // By id; text_count 0: no such id
-    uint32_t id_end, tokens_room, token_count;
+    uint32_t id_end, tokens_capacity, token_count;
     uint8_t *arena;
-    size_t arena_count, arena_room;
+    size_t arena_count, arena_capacity;
     struct text_map ids;  // By text
     struct merge *merges; // By rank
-    uint32_t merge_count, merges_room;
+    uint32_t merge_count, merges_capacity;
     struct pair_map made; // Left and right: rank << 32 | id of the token made
     uint32_t byte_ids[256];
     struct bpe_options options;
@@ -63,11 +63,11 @@ static const uint8_t *text_of(const void *context, uint32_t id, size_t *ret_coun
 }
 
 // Room in the arena for `count` bytes, not yet taken.
-static uint8_t *arena_room(bpe_t *self, size_t count)
+static uint8_t *arena_take(bpe_t *self, size_t count)
 {
-    if (self->arena_room - self->arena_count < count) {
-        self->arena_room = 2 * self->arena_room + count;
-        self->arena = realloc(self->arena, self->arena_room);
+    if (self->arena_capacity - self->arena_count < count) {
+        self->arena_capacity = 2 * self->arena_capacity + count;
+        self->arena = realloc(self->arena, self->arena_capacity);
         ensure(self->arena);
     }
     return self->arena + self->arena_count;
@@ -77,10 +77,10 @@ static void token_store(bpe_t *self, uint32_t id, const char *text, size_t count
 {
     struct token *token = &self->tokens[id];
     size_t bytes = 0;
-    uint8_t *room = arena_room(self, 2 * count);
-    memcpy(room, text, count);
+    uint8_t *scratch = arena_take(self, 2 * count);
+    memcpy(scratch, text, count);
     *token = (struct token){ .text = self->arena_count, .text_count = (uint32_t)count };
-    if (byte_alphabet_read(room, count, room + count, &bytes)) {
+    if (byte_alphabet_read(scratch, count, scratch + count, &bytes)) {
         token->bytes = self->arena_count + count;
         token->bytes_count = (uint32_t)bytes;
     } else { // Stands for its own text
@@ -93,9 +93,9 @@ static void token_store(bpe_t *self, uint32_t id, const char *text, size_t count
 
 static void tokens_grow(bpe_t *self, uint32_t id)
 {
-    if (id >= self->tokens_room) {
-        self->tokens_room = id + id / 2 + 1024;
-        self->tokens = realloc(self->tokens, self->tokens_room * sizeof *self->tokens);
+    if (id >= self->tokens_capacity) {
+        self->tokens_capacity = id + id / 2 + 1024;
+        self->tokens = realloc(self->tokens, self->tokens_capacity * sizeof *self->tokens);
         ensure(self->tokens);
     }
     for (; self->id_end <= id; self->id_end++) self->tokens[self->id_end] = (struct token){ 0 };
@@ -124,10 +124,10 @@ int bpe_add_token(bpe_t *self, uint32_t id, const char *text, size_t count, stru
 static uint32_t find_joined(bpe_t *self, uint32_t left, uint32_t right)
 {
     const struct token a = self->tokens[left], b = self->tokens[right];
-    uint8_t *room = arena_room(self, (size_t)a.text_count + b.text_count);
-    memcpy(room, self->arena + a.text, a.text_count);
-    memcpy(room + a.text_count, self->arena + b.text, b.text_count);
-    return bpe_find(self, (const char *)room, (size_t)a.text_count + b.text_count);
+    uint8_t *scratch = arena_take(self, (size_t)a.text_count + b.text_count);
+    memcpy(scratch, self->arena + a.text, a.text_count);
+    memcpy(scratch + a.text_count, self->arena + b.text, b.text_count);
+    return bpe_find(self, (const char *)scratch, (size_t)a.text_count + b.text_count);
 }
 
 int bpe_add_merge(bpe_t *self, uint32_t left, uint32_t right, struct why *why)
@@ -145,9 +145,9 @@ int bpe_add_merge(bpe_t *self, uint32_t left, uint32_t right, struct why *why)
         return why_set(why, FAULT_FORMAT, "merge %u of ids %u and %u is there already, as merge %u",
                        self->merge_count, left, right, (uint32_t)(slot->value >> 32) - 1);
     slot->value = (uint64_t)(self->merge_count + 1) << 32 | made; // Ranks from 1: never 0
-    if (self->merge_count == self->merges_room) {
-        self->merges_room = 2 * self->merges_room + 1024;
-        self->merges = realloc(self->merges, self->merges_room * sizeof *self->merges);
+    if (self->merge_count == self->merges_capacity) {
+        self->merges_capacity = 2 * self->merges_capacity + 1024;
+        self->merges = realloc(self->merges, self->merges_capacity * sizeof *self->merges);
         ensure(self->merges);
     }
     self->merges[self->merge_count++] = (struct merge){ left, right };

@@ -22,7 +22,7 @@ struct word {
 struct pair {
     uint64_t pair; // left << 32 | right
     int64_t times; // In all words; too low, never too high, where the pair overlaps itself ("aaa")
-    uint32_t *fresh, fresh_count, fresh_room; // Words it came up in since it was queued
+    uint32_t *fresh, fresh_count, fresh_capacity; // Words it came up in since it was queued
 };
 
 struct place {     // An entry of the queue
@@ -42,22 +42,22 @@ struct bpe_train {
     uint32_t words_count;
     uint32_t *symbols;
     struct pair *pairs;
-    uint32_t pairs_count, pairs_room;
+    uint32_t pairs_count, pairs_capacity;
     struct pair_map pair_numbers; // Pair to 1 + its index in `pairs`
     uint32_t *touched;            // Pairs with fresh words
-    uint32_t touched_count, touched_room;
+    uint32_t touched_count, touched_capacity;
     struct place *queue; // A heap
-    uint32_t queue_count, queue_room, places;
+    uint32_t queue_count, queue_capacity, places;
     uint64_t *merges; // Pairs, in order
-    uint32_t merges_count, merges_room;
+    uint32_t merges_count, merges_capacity;
 };
 
 // Makes room for one more item. Dies when memory is out.
-static void *grow(void *array, uint32_t count, uint32_t *room, size_t size)
+static void *grow(void *array, uint32_t count, uint32_t *capacity, size_t size)
 {
-    if (count < *room) return array;
-    *room = 2 * *room + 16;
-    array = realloc(array, *room * size);
+    if (count < *capacity) return array;
+    *capacity = 2 * *capacity + 16;
+    array = realloc(array, *capacity * size);
     ensure(array);
     return array;
 }
@@ -206,7 +206,7 @@ static bool goes_before(const struct place *a, const struct place *b)
 
 static void queue_push(bpe_train_t *self, const struct place *place)
 {
-    self->queue = grow(self->queue, self->queue_count, &self->queue_room, sizeof *self->queue);
+    self->queue = grow(self->queue, self->queue_count, &self->queue_capacity, sizeof *self->queue);
     size_t at = self->queue_count++;
     for (; at > 0 && goes_before(place, &self->queue[(at - 1) / 2]); at = (at - 1) / 2)
         self->queue[at] = self->queue[(at - 1) / 2];
@@ -234,7 +234,8 @@ static uint32_t pair_number(bpe_train_t *self, uint64_t pair)
 {
     struct pair_slot *slot = pair_map_add(&self->pair_numbers, pair);
     if (slot->value == 0) {
-        self->pairs = grow(self->pairs, self->pairs_count, &self->pairs_room, sizeof *self->pairs);
+        self->pairs =
+            grow(self->pairs, self->pairs_count, &self->pairs_capacity, sizeof *self->pairs);
         self->pairs[self->pairs_count++] = (struct pair){ .pair = pair };
         slot->value = self->pairs_count;
     }
@@ -248,11 +249,11 @@ static void add_pair(bpe_train_t *self, uint32_t left, uint32_t right, uint32_t 
     pair->times += (int64_t)self->words[word].times;
     if (pair->fresh_count && pair->fresh[pair->fresh_count - 1] == word) return;
     if (pair->fresh_count == 0) {
-        self->touched =
-            grow(self->touched, self->touched_count, &self->touched_room, sizeof *self->touched);
+        self->touched = grow(self->touched, self->touched_count, &self->touched_capacity,
+                             sizeof *self->touched);
         self->touched[self->touched_count++] = number;
     }
-    pair->fresh = grow(pair->fresh, pair->fresh_count, &pair->fresh_room, sizeof *pair->fresh);
+    pair->fresh = grow(pair->fresh, pair->fresh_count, &pair->fresh_capacity, sizeof *pair->fresh);
     pair->fresh[pair->fresh_count++] = word;
 }
 
@@ -271,7 +272,7 @@ static void queue_touched(bpe_train_t *self)
         if (pair->times > 0) queue_push(self, &place);
         else free(pair->fresh);
         pair->fresh = NULL;
-        pair->fresh_count = pair->fresh_room = 0;
+        pair->fresh_count = pair->fresh_capacity = 0;
     }
     self->touched_count = 0;
 }
@@ -346,7 +347,8 @@ static int merge_place(bpe_train_t *self, const struct place *place, struct why 
     uint32_t made;
     int rc = find_or_add(self, left, right, why, &made);
     if (rc < 0) return rc;
-    self->merges = grow(self->merges, self->merges_count, &self->merges_room, sizeof *self->merges);
+    self->merges =
+        grow(self->merges, self->merges_count, &self->merges_capacity, sizeof *self->merges);
     self->merges[self->merges_count++] = place->pair;
     for (uint32_t i = 0; i < place->words_count; i++)
         merge_in_word(self, place->words[i], left, right, made);

@@ -46,7 +46,7 @@ struct source {
 struct corpus {
     struct corpus_options options;
     struct source *sources;
-    size_t sources_count, sources_room, next;
+    size_t sources_count, sources_capacity, next;
     uint64_t bytes, bytes_read;
     text_file_t *file; // sources[next - 1]; NULL: none is open
     enum format format;
@@ -58,7 +58,7 @@ struct corpus {
     uint64_t records, skipped; // So far; skipped: the bad ones
     uint64_t text_bytes;       // Of all units so far
     uint8_t *buffer;           // Read and not taken: [taken, have)
-    size_t taken, have, room;
+    size_t taken, have, capacity;
     struct corpus_unit units[CORPUS_BATCH_UNITS];
     size_t units_count;
 };
@@ -93,9 +93,9 @@ static int add_source(corpus_t *self, const char *path, struct why *why)
                            path, foreign[i]);
     if (self->sources_count == CORPUS_FILES_MAX)
         return why_set(why, FAULT_LIMIT, "more than %d files", CORPUS_FILES_MAX);
-    if (self->sources_count == self->sources_room) {
-        self->sources_room = 2 * self->sources_room + 64;
-        self->sources = realloc(self->sources, self->sources_room * sizeof *self->sources);
+    if (self->sources_count == self->sources_capacity) {
+        self->sources_capacity = 2 * self->sources_capacity + 64;
+        self->sources = realloc(self->sources, self->sources_capacity * sizeof *self->sources);
         ensure(self->sources);
     }
     char *copy = strdup(path);
@@ -226,15 +226,15 @@ static int fill(corpus_t *self, size_t want, struct why *why)
     if (waiting) memmove(self->buffer, self->buffer + self->taken, waiting);
     self->taken = 0;
     self->have = waiting;
-    if (self->room <= want) {
-        self->room = want + 1;
-        self->buffer = realloc(self->buffer, self->room);
+    if (self->capacity <= want) {
+        self->capacity = want + 1;
+        self->buffer = realloc(self->buffer, self->capacity);
         ensure(self->buffer);
     }
     while (self->have <= want) {
         size_t got;
-        int rc = text_file_read(self->file, self->buffer + self->have, self->room - self->have, why,
-                                &got);
+        int rc = text_file_read(self->file, self->buffer + self->have, self->capacity - self->have,
+                                why, &got);
         if (rc < 0) return rc;
         self->have += got;
         self->ended = got == 0;

@@ -50,17 +50,17 @@ static int check_marks(const uint8_t *text, size_t count, struct why *why)
 
 struct text {
     uint8_t *bytes; // Owned
-    size_t count, room;
+    size_t count, capacity;
 };
 
 static int put(struct text *self, const void *bytes, size_t count, struct why *why)
 {
-    if (self->room - self->count < count || !self->bytes) {
-        const size_t room = 2 * self->room + count + 1;
-        uint8_t *grown = realloc(self->bytes, room);
-        if (!grown) return why_set(why, FAULT_MEMORY, "a text of %zu bytes in NFC", room);
+    if (self->capacity - self->count < count || !self->bytes) {
+        const size_t capacity = 2 * self->capacity + count + 1;
+        uint8_t *grown = realloc(self->bytes, capacity);
+        if (!grown) return why_set(why, FAULT_MEMORY, "a text of %zu bytes in NFC", capacity);
         self->bytes = grown;
-        self->room = room;
+        self->capacity = capacity;
     }
     if (count) memcpy(self->bytes + self->count, bytes, count);
     self->count += count;
@@ -72,15 +72,15 @@ static int put(struct text *self, const void *bytes, size_t count, struct why *w
 static int put_normalized(struct text *self, const uint8_t *text, size_t count, struct why *why)
 {
     const utf8proc_option_t options = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
-    const utf8proc_ssize_t room = 4 * (utf8proc_ssize_t)count; // One becomes 4 at most
+    const utf8proc_ssize_t capacity = 4 * (utf8proc_ssize_t)count; // One becomes 4 at most
     int rc = check_marks(text, count, why);
     if (rc < 0) return rc;
-    utf8proc_int32_t *points = malloc(((size_t)room + 1) * sizeof *points);
+    utf8proc_int32_t *points = malloc(((size_t)capacity + 1) * sizeof *points);
     if (!points) return why_set(why, FAULT_MEMORY, "%zu characters", count);
     utf8proc_ssize_t left =
-        utf8proc_decompose(text, (utf8proc_ssize_t)count, points, room, options);
-    if (left >= 0 && left <= room) left = utf8proc_reencode(points, left, options);
-    rc = left >= 0 && left <= 4 * room
+        utf8proc_decompose(text, (utf8proc_ssize_t)count, points, capacity, options);
+    if (left >= 0 && left <= capacity) left = utf8proc_reencode(points, left, options);
+    rc = left >= 0 && left <= 4 * capacity
              ? put(self, points, (size_t)left, why)
              : why_set(why, FAULT_FORMAT, "utf8proc: %s", utf8proc_errmsg(left));
     free(points);

@@ -84,10 +84,10 @@ uint64_t text_file_consumed(const text_file_t *self) { return self->consumed; }
 
 // ---- read
 
-static int read_piece(text_file_t *self, uint8_t *out, size_t room, struct why *why, size_t *ret)
+static int read_piece(text_file_t *self, uint8_t *out, size_t max, struct why *why, size_t *ret)
 {
     const uint64_t left = self->bytes - self->consumed;
-    const size_t step = left < room ? (size_t)left : room;
+    const size_t step = left < max ? (size_t)left : max;
     int rc = token_dir_read(self->fd, self->path, self->consumed, step, out, why);
     if (rc < 0) return rc;
     self->consumed += step;
@@ -103,7 +103,7 @@ static int damaged(const text_file_t *self, const char *reason, struct why *why)
 }
 
 // Each of the two decodes what it can from the piece into `out`; *ret_count may be 0.
-static int decode_gzip(text_file_t *self, uint8_t *out, size_t room, struct why *why,
+static int decode_gzip(text_file_t *self, uint8_t *out, size_t max, struct why *why,
                        size_t *ret_count)
 {
     z_stream *stream = &self->gzip;
@@ -111,7 +111,7 @@ static int decode_gzip(text_file_t *self, uint8_t *out, size_t room, struct why 
     stream->next_in = self->piece + self->at;
     stream->avail_in = (unsigned)(self->count - self->at);
     stream->next_out = out;
-    stream->avail_out = room < UINT32_MAX ? (unsigned)room : UINT32_MAX;
+    stream->avail_out = max < UINT32_MAX ? (unsigned)max : UINT32_MAX;
     const int rc = inflate(stream, Z_NO_FLUSH);
     *ret_count = (size_t)(stream->next_out - out);
     self->at = self->count - stream->avail_in;
@@ -121,11 +121,11 @@ static int decode_gzip(text_file_t *self, uint8_t *out, size_t room, struct why 
                              : damaged(self, stream->msg ? stream->msg : "no gzip", why);
 }
 
-static int decode_zstd(text_file_t *self, uint8_t *out, size_t room, struct why *why,
+static int decode_zstd(text_file_t *self, uint8_t *out, size_t max, struct why *why,
                        size_t *ret_count)
 {
     ZSTD_inBuffer in = { self->piece, self->count, self->at };
-    ZSTD_outBuffer to = { out, room, 0 };
+    ZSTD_outBuffer to = { out, max, 0 };
     const size_t left = ZSTD_decompressStream(self->zstd, &to, &in);
     *ret_count = to.pos;
     self->at = in.pos;
@@ -135,14 +135,14 @@ static int decode_zstd(text_file_t *self, uint8_t *out, size_t room, struct why 
 }
 
 // The decoder is asked before more input is read: it may hold output that did not fit before.
-int text_file_read(text_file_t *self, uint8_t *out, size_t room, struct why *why, size_t *ret_count)
+int text_file_read(text_file_t *self, uint8_t *out, size_t max, struct why *why, size_t *ret_count)
 {
-    if (self->kind == PLAIN) return read_piece(self, out, room, why, ret_count);
+    if (self->kind == PLAIN) return read_piece(self, out, max, why, ret_count);
     for (;;) {
         size_t got = 0;
         int rc = 0;
         if (self->is_within || self->at < self->count)
-            rc = (self->kind == GZIP ? decode_gzip : decode_zstd)(self, out, room, why, &got);
+            rc = (self->kind == GZIP ? decode_gzip : decode_zstd)(self, out, max, why, &got);
         if (rc < 0 || got > 0) {
             *ret_count = got;
             return rc;

@@ -18,9 +18,8 @@ typedef struct text_file text_file_t;
 int text_file_open(const char *path, uint64_t bytes, struct why *why, text_file_t **ret_self);
 void text_file_close(text_file_t **self); // NULL is allowed
 
-// The next bytes, at most `room`, which is 1 or more; *ret_count 0 at the end.
-int text_file_read(text_file_t *self, uint8_t *out, size_t room, struct why *why,
-                   size_t *ret_count);
+// The next bytes, at most `max`, which is 1 or more; *ret_count 0 at the end.
+int text_file_read(text_file_t *self, uint8_t *out, size_t max, struct why *why, size_t *ret_count);
 
 uint64_t text_file_consumed(const text_file_t *self); // Bytes of the file itself, so far
 

@@ -118,8 +118,8 @@ int text_tokens_add_ids(text_tokens_t *self, const uint32_t *ids, size_t count, 
 {
     const uint32_t size = self->config.block_tokens, every = self->config.heldout_every;
     for (size_t left = count; left > 0;) {
-        const uint64_t room = size - self->tokens % size;
-        const size_t step = left < room ? left : (size_t)room;
+        const uint64_t block_left = size - self->tokens % size;
+        const size_t step = left < block_left ? left : (size_t)block_left;
         const bool held = !self->config.no_heldout && self->tokens / size % every == every - 1;
         int rc =
             append(&self->files[held ? HELDOUT : TRAIN], ids, step, self->config.token_bytes, why);

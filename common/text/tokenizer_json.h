@@ -1,13 +1,19 @@
 #pragma once
-// tokenizer_json -- a tokenizer as Hugging Face's `tokenizers` and `transformers` keep it.
+// tokenizer_json -- a tokenizer in the files of Hugging Face's `tokenizers` and `transformers`.
 //
-// What is read: normalizer NFC, a Sequence of it, or an empty Sequence; model BPE (merges as "a b" or
-// ["a", "b"]; unk_token, fuse_unk, ignore_merges); pre-tokenizer ByteLevel, or a Sequence of Split
-// (one of the patterns of pretokenize.h, Isolated) and Digits, ending with ByteLevel; added tokens;
-// post-processor ByteLevel, TemplateProcessing or a Sequence of them; decoder ByteLevel. What would
-// change ids and is not supported is refused by name: other normalizers, truncation, padding,
-// dropout, byte_fallback, single_word, prefixes and suffixes of words, other patterns and kinds.
-// Unknown keys are refused too: they may change ids.
+// These parts of a tokenizer.json are supported:
+//
+//     normalizer       none; NFC; a Sequence of NFC, which may be empty
+//     pre_tokenizer    ByteLevel; a Sequence of Split and Digits that ends with ByteLevel. Split has
+//                      one of the patterns of pretokenize.h, Isolated or Removed with invert
+//     model            BPE, with merges as "a b" or ["a", "b"]; unk_token, fuse_unk, ignore_merges
+//     post_processor   none; ByteLevel; TemplateProcessing; a Sequence of both
+//     decoder          ByteLevel
+//     added_tokens     any, without single_word
+//
+// Everything else may change ids, so it is refused, and the error names it: other kinds and
+// patterns, truncation, padding, dropout, byte_fallback, prefixes and suffixes of words, and every
+// key that is not known.
 //
 // The file is not trusted: at most TOKENIZER_FILE_MAX bytes, 16 levels and 8 million values.
 
@@ -23,15 +29,16 @@ struct tokenizer_config {
     const char *end_token, *begin_token; // eos_token, bos_token: the content; NULL: none
 };
 
-// Writes tokenizer.json and tokenizer_config.json (or that alone) into `dir`, durably.
-// tokenizer_read gives back an equal tokenizer.
+// tokenizer_write writes tokenizer.json and tokenizer_config.json into `dir`, durably;
+// tokenizer_write_config writes the second of them alone. tokenizer_read of the first gives an equal
+// tokenizer.
 int tokenizer_write(const tokenizer_t *self, const char *dir, const struct tokenizer_config *config,
                     struct why *why);
 int tokenizer_write_config(const tokenizer_t *self, const char *dir,
                            const struct tokenizer_config *config, struct why *why);
 
-// Puts the tokenizer of a path, as tokenizer_load reads it, into `dir`, durably. "bytes" is written
-// from memory. Otherwise tokenizer.json is copied as it is, with tokenizer_config.json and
-// special_tokens_map.json if they lie beside it; a missing tokenizer_config.json is written, with
-// `seq_len`.
+// Makes `dir` a folder with the tokenizer of `path`, which is what tokenizer_load takes; durably.
+// For "bytes" both files are written. Otherwise the tokenizer.json of `path` is copied unchanged,
+// and so are tokenizer_config.json and special_tokens_map.json, if they lie beside it. If there is
+// no tokenizer_config.json, one with `seq_len` is written.
 int tokenizer_install(const char *path, const char *dir, uint32_t seq_len, struct why *why);

@@ -13,14 +13,14 @@ static const uint8_t *text_of(const void *context, uint32_t number, size_t *ret_
 static void add_new(struct word_counts *self, const uint8_t *word, uint32_t bytes, uint64_t times)
 {
     ensure(self->count < 1u << 31);
-    if (self->count == self->room) {
-        self->room = 2 * self->room + 1024;
-        self->words = realloc(self->words, self->room * sizeof *self->words);
+    if (self->count == self->capacity) {
+        self->capacity = 2 * self->capacity + 1024;
+        self->words = realloc(self->words, self->capacity * sizeof *self->words);
         ensure(self->words);
     }
-    if (self->text_room - self->text_count < bytes) {
-        self->text_room = 2 * self->text_room + bytes + 65536;
-        self->text = realloc(self->text, self->text_room);
+    if (self->text_capacity - self->text_count < bytes) {
+        self->text_capacity = 2 * self->text_capacity + bytes + 65536;
+        self->text = realloc(self->text, self->text_capacity);
         ensure(self->text);
     }
     memcpy(self->text + self->text_count, word, bytes);

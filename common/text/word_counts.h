@@ -11,8 +11,8 @@ struct word_count {
 struct word_counts {
     struct word_count *words; // Owned, as all below; in the order of first occurrence
     uint8_t *text;
-    size_t text_count, text_room;
-    uint32_t count, room;
+    size_t text_count, text_capacity;
+    uint32_t count, capacity;
     struct text_map map;
 };
 

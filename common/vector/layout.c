@@ -36,9 +36,9 @@ bool layout_name_valid(const char *name)
     return count >= 1 && count <= LAYOUT_NAME_MAX && strcmp(name, "__metadata__") != 0;
 }
 
-void layout_init(struct layout *self, struct layout_tensor *room, size_t capacity)
+void layout_init(struct layout *self, struct layout_tensor *tensors, size_t capacity)
 {
-    *self = (struct layout){ .tensors = room, .capacity = capacity };
+    *self = (struct layout){ .tensors = tensors, .capacity = capacity };
 }
 
 // Checks the name, then the size, then the room that is left.

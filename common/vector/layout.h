@@ -10,9 +10,9 @@
 // from which a run may be restored). A matrix is stored as PyTorch stores a Linear: [out, in], by
 // rows.
 //
-//     struct layout_tensor room[200];
+//     struct layout_tensor tensors[200];
 //     struct layout layout;
-//     layout_init(&layout, room, 200);
+//     layout_init(&layout, tensors, 200);
 //     rc = layout_add_matrix(&layout, "model.embed_tokens.weight", 32000, 512, LAYOUT_F32, &why);
 //
 // Pure: no I/O, no clock, no memory taken. Readers on any thread once it is filled.
@@ -40,11 +40,11 @@ struct layout {
     uint64_t total; // N
 };
 
-// Keeps the pointer to `room` (capacity tensors), which must outlive the layout.
-void layout_init(struct layout *self, struct layout_tensor *room, size_t capacity);
+// Keeps the pointer to `tensors` (memory for `capacity` of them), which must outlive the layout.
+void layout_init(struct layout *self, struct layout_tensor *tensors, size_t capacity);
 
 // Appends a tensor. Refuses, and changes nothing: a name that is bad or taken, a size of zero or
-// beyond LAYOUT_TOTAL_MAX (FAULT_RANGE), a full room (FAULT_LIMIT).
+// beyond LAYOUT_TOTAL_MAX (FAULT_RANGE), more than `capacity` (FAULT_LIMIT).
 int layout_add_matrix(struct layout *self, const char *name, uint64_t rows, uint64_t cols,
                       enum layout_dtype dtype, struct why *why);
 int layout_add_vector(struct layout *self, const char *name, uint64_t count,

@@ -37,9 +37,9 @@ static bool name_valid(const char *name)
     return count <= TAGS_NAME_MAX;
 }
 
-void tags_init(struct tags *self, struct tags_item *room, size_t capacity)
+void tags_init(struct tags *self, struct tags_item *items, size_t capacity)
 {
-    *self = (struct tags){ .items = room, .capacity = capacity };
+    *self = (struct tags){ .items = items, .capacity = capacity };
 }
 
 const struct tags_item *tags_find(const struct tags *self, const char *name)

@@ -33,8 +33,8 @@ struct tags {
     size_t count, capacity;
 };
 
-// Keeps the pointer to `room` (capacity items), which must outlive the registry.
-void tags_init(struct tags *self, struct tags_item *room, size_t capacity);
+// Keeps the pointer to `items` (memory for `capacity` of them), which must outlive the registry.
+void tags_init(struct tags *self, struct tags_item *items, size_t capacity);
 
 // Registers an item. Refuses, and changes nothing: a tag that is unset or none of the four, a name
 // that is bad or already registered, a size of zero or beyond 2^48 elements (FAULT_RANGE), a full

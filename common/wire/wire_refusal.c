@@ -53,9 +53,9 @@ static void place_text(const struct wire_refusal *refusal, char out[PLACE_MAX])
         const char *field = refusal->path[i].field;
         const uint32_t index = refusal->path[i].index;
         const bool is_list = index != WIRE_NO_INDEX;
-        const size_t room = PLACE_MAX - used;
-        used += (size_t)(is_list ? snprintf(out + used, room, ".%s[%" PRIu32 "]", field, index)
-                                 : snprintf(out + used, room, ".%s", field));
+        const size_t left = PLACE_MAX - used;
+        used += (size_t)(is_list ? snprintf(out + used, left, ".%s[%" PRIu32 "]", field, index)
+                                 : snprintf(out + used, left, ".%s", field));
     }
 }
 

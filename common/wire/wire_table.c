@@ -199,9 +199,9 @@ size_t wire_size_max(uint16_t kind)
 size_t wire_frame_max(uint16_t kind)
 {
     const size_t most = wire_size_max(kind), quarter = most / 4;
-    const size_t room = most + (quarter > APPENDED_MIN ? quarter : APPENDED_MIN);
+    const size_t longest = most + (quarter > APPENDED_MIN ? quarter : APPENDED_MIN);
     if (most == 0) return 0;
-    return room < WIRE_FRAME_MAX ? room : WIRE_FRAME_MAX;
+    return longest < WIRE_FRAME_MAX ? longest : WIRE_FRAME_MAX;
 }
 
 size_t wire_table_arena_max(const struct wire_record *record)

@@ -125,9 +125,9 @@ static void *arena_take(struct wire_cursor *cursor, const uint8_t *at, size_t co
     struct wire_arena *arena = cursor->arena;
     const size_t align = _Alignof(max_align_t);
     const size_t pad = (align - (uintptr_t)(arena->bytes + arena->used) % align) % align;
-    const size_t room = arena->max - arena->used;
-    if (pad > room || count > room - pad) {
-        wire_cursor_refuse(cursor, at, WIRE_REFUSED_ARENA, pad + count, 0, room);
+    const size_t left = arena->max - arena->used;
+    if (pad > left || count > left - pad) {
+        wire_cursor_refuse(cursor, at, WIRE_REFUSED_ARENA, pad + count, 0, left);
         return NULL;
     }
     void *bytes = arena->bytes + arena->used + pad;

@@ -516,7 +516,7 @@ static void test_a_third_optimizer_alone(void **state)
     struct state kept;
     assert_int_equal(solo_save_state(solo, NULL, &kept), 0);
     assert_int_equal(kept.tags.count, 1);
-    assert_string_equal(kept.room[0].name, "descent-u");
+    assert_string_equal(kept.items[0].name, "descent-u");
     solo_destroy(&solo);
 }
 

@@ -120,7 +120,7 @@ static uint8_t *state_of(struct world *self, size_t *ret_count)
     assert_non_null(bytes);
     assert_int_equal(solo_save_state(self->solo, NULL, &state), 0);
     for (size_t i = 0; i < state.tags.count; i++) {
-        const size_t size = state.room[i].elements * state.room[i].element_bytes;
+        const size_t size = state.items[i].elements * state.items[i].element_bytes;
         memcpy(bytes + count, state.values[i], size);
         count += size;
     }

@@ -91,9 +91,9 @@ static int grow(struct choices *self, const char *place, struct why *why)
         return why_set(why, FAULT_LIMIT, "%s: more than %d questions", place,
                        CHOICES_QUESTIONS_MAX);
     if (self->count & (self->count - 1)) return 0; // Doubles at powers of two
-    const size_t room = self->count ? 2 * self->count : 1;
-    struct choices_question *questions = realloc(self->questions, room * sizeof *questions);
-    if (!questions) return why_set(why, FAULT_MEMORY, "%zu questions", room);
+    const size_t capacity = self->count ? 2 * self->count : 1;
+    struct choices_question *questions = realloc(self->questions, capacity * sizeof *questions);
+    if (!questions) return why_set(why, FAULT_MEMORY, "%zu questions", capacity);
     self->questions = questions;
     return 0;
 }

@@ -34,9 +34,9 @@ static int refuse(const struct reader *self, const char *reason)
 static void add_row(struct curves *self, const struct curves_row *row)
 {
     while (self->count && self->rows[self->count - 1].step >= row->step) self->count--;
-    if (self->count == self->room) {
-        self->room = self->room ? self->room * 2 : 256;
-        self->rows = realloc(self->rows, self->room * sizeof *self->rows);
+    if (self->count == self->capacity) {
+        self->capacity = self->capacity ? self->capacity * 2 : 256;
+        self->rows = realloc(self->rows, self->capacity * sizeof *self->rows);
         ensure(self->rows);
     }
     self->rows[self->count++] = *row;
@@ -132,12 +132,12 @@ int curves_read(const char *path, struct why *why, struct curves *ret_curves)
 {
     struct reader self = { .path = path, .curves = ret_curves, .why = why };
     char *line = NULL;
-    size_t room = 0;
+    size_t line_bytes = 0;
     int rc = 0;
     *ret_curves = (struct curves){ 0 };
     FILE *file = fopen(path, "re");
     if (!file) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-    for (ssize_t count; rc == 0 && (count = getline(&line, &room, file)) > 0;)
+    for (ssize_t count; rc == 0 && (count = getline(&line, &line_bytes, file)) > 0;)
         rc = read_line(&self, line, (size_t)count);
     if (rc == 0 && ferror(file)) rc = why_set(why, FAULT_IO, "%s: %s", path, strerror(errno));
     if (rc == 0 && ret_curves->count == 0)

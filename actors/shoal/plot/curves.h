@@ -21,7 +21,7 @@ struct curves_row {
 
 struct curves {
     struct curves_row *rows; // `count` of them, with rising steps
-    size_t count, room;
+    size_t count, capacity;
 };
 
 // Reads a log; curves_free frees it, in any case. A row whose step is not greater than the one

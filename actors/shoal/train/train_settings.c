@@ -135,25 +135,25 @@ static int take_data_folder(struct train_settings *self, const struct train_flag
 static int choose_order(struct train_settings *self, const struct train_flags *flags,
                         struct why *why)
 {
-    const size_t room = sizeof self->order;
+    const size_t max = sizeof self->order;
     uint64_t seed = 0;
     int rc = 0;
     if (flags->no_shuffle) {
         self->data.seeded = false;
-        snprintf(self->order, room, "that of the files");
+        snprintf(self->order, max, "that of the files");
     } else if (flags->shuffle_seed || flags->data) {
         if (flags->shuffle_seed)
             rc = command_number("--shuffle-seed", flags->shuffle_seed, 0, UINT64_MAX, why, &seed);
         memset(self->data.seed, 0, sizeof self->data.seed);
         le_put(self->data.seed, seed, 8);
         self->data.seeded = true;
-        snprintf(self->order, room, "shuffled, seed %" PRIu64 "%s", seed,
+        snprintf(self->order, max, "shuffled, seed %" PRIu64 "%s", seed,
                  flags->shuffle_seed ? "" : "; --no-shuffle takes that of the files");
     } else if (self->data.seeded) {
-        snprintf(self->order, room, "shuffled, as %.100s says",
+        snprintf(self->order, max, "shuffled, as %.100s says",
                  flags->data_config ? flags->data_config : flags->state_path);
     } else {
-        snprintf(self->order, room,
+        snprintf(self->order, max,
                  "that of the files, as in a run by %.60s; --shuffle-seed N "
                  "shuffles",
                  flags->state_path);
