@@ -10,7 +10,7 @@ UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
 FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/model/choices_read.c actors/shoal/local/kill_list.c actors/shoal/run/run_view.c broker/admission.c
 # Code that only drives the cores is built without coverage: it is twice as fast, and the fuzzer seeks no edges in it.
-FUZZ_DRIVER = cores core_seeds events honest post_office scratch wire
+FUZZ_DRIVER = cores core_kinds core_process core_seeds events honest post_office scratch wire
 # Tests with threads of their own, or of a library.
 TSAN_UNIT = pool_test store_test bulk_test bulk_slow_test bulk_dealer_test bulk_server_test bulk_limits_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test
 CHAOS    := chaos matrix

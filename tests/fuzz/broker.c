@@ -247,188 +247,67 @@ bool core_check_broker(const uint8_t *bytes, size_t count)
     return some;
 }
 
+// ---- seeds --------------------------------------------------------------------------------------
+
+// An event (events.h): what, from, after, the number of its choices, these.
+enum { CHOICES_MAX = 35 };
+typedef uint8_t seed_event[EVENT_HEAD + CHOICES_MAX];
+
+static size_t add_events(uint8_t *seed, size_t used, const seed_event *events, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const size_t bytes = EVENT_HEAD + (size_t)events[i][EVENT_HEAD - 1];
+        memcpy(seed + used, events[i], bytes);
+        used += bytes;
+    }
+    return used;
+}
+
 // All actors send HELLO; then news, mail, and RECALL of the news that are kept.
 void core_write_seeds_broker(const char *folder)
 {
-    uint8_t seed[1024];
-    size_t used = 0;
-    for (uint8_t i = 0; i < 6; i++) {
-        const uint8_t hello[] = { FRAME_HELLO, i, 0, 0 };
-        memcpy(seed + used, hello, sizeof hello);
-        used += sizeof hello;
-    }
-    fuzz_write_seed(folder, "seed-hellos", seed, used);
-    static const uint8_t more[] = {
-        FRAME_RUN,  0,           0,           1,          1,           FRAME_ROSTER,
-        0,          0,           1,           1,          FRAME_ROUND, 0,
-        3,          1,           1,           FRAME_JOIN, 1,           0,
-        1,          0xf0,        FRAME_CLAIM, 2,          0,           1,
-        4,          FRAME_CLAIM, 2,           0,          1,           1,
-        FRAME_VOTE, 1,           0,           1,          0,           FRAME_RECALL,
-        4,          0,           0,           FRAME_RUN,  3,           0,
-        1,          1,           EVENT_WAKE,  0,          14,          0
+    static const seed_event letters[] = {
+        { FRAME_RUN, 0, 0, 1, 1 },     { FRAME_ROSTER, 0, 0, 1, 1 }, { FRAME_ROUND, 0, 3, 1, 1 },
+        { FRAME_JOIN, 1, 0, 1, 0xf0 }, { FRAME_CLAIM, 2, 0, 1, 4 },  { FRAME_CLAIM, 2, 0, 1, 1 },
+        { FRAME_VOTE, 1, 0, 1, 0 },    { FRAME_RECALL, 4, 0, 0 },    { FRAME_RUN, 3, 0, 1, 1 },
+        { EVENT_WAKE, 0, 14, 0 },
     };
-    memcpy(seed + used, more, sizeof more);
-    fuzz_write_seed(folder, "accepted-letters", seed, used + sizeof more);
     // News of every kind; a roster of four, of which the last is ejected, sends one more message,
     // and comes back; mail into a full queue; a connection that is lost.
-    static const uint8_t ejection[] = { FRAME_RUN,
-                                        0,
-                                        0,
-                                        1,
-                                        1,
-                                        FRAME_ROUND,
-                                        0,
-                                        0,
-                                        1,
-                                        1,
-                                        FRAME_COMMIT,
-                                        0,
-                                        0,
-                                        1,
-                                        1,
-                                        FRAME_EPOCH_END,
-                                        0,
-                                        0,
-                                        1,
-                                        1,
-                                        FRAME_BEAT,
-                                        0,
-                                        0,
-                                        1,
-                                        1,
-                                        FRAME_PROGRESS,
-                                        1,
-                                        0,
-                                        1,
-                                        1,
-                                        FRAME_CLAIM,
-                                        3,
-                                        0,
-                                        1,
-                                        1,
-                                        FRAME_PING,
-                                        1,
-                                        0,
-                                        1,
-                                        0xf0,
-                                        FRAME_HOLDS,
-                                        1,
-                                        0,
-                                        1,
-                                        0xf0,
-                                        FRAME_VOTE,
-                                        1,
-                                        0,
-                                        1,
-                                        0xf0,
-                                        FRAME_FINDING,
-                                        1,
-                                        0,
-                                        1,
-                                        0xf0,
-                                        FRAME_CLAIM_COPY,
-                                        1,
-                                        0,
-                                        1,
-                                        0xf0,
-                                        FRAME_POSITION,
-                                        1,
-                                        0,
-                                        1,
-                                        0xf0,
-                                        FRAME_REVEAL,
-                                        1,
-                                        0,
-                                        1,
-                                        2,
-                                        FRAME_ADMITTED,
-                                        0,
-                                        0,
-                                        1,
-                                        1 + 12,
-                                        FRAME_ACK,
-                                        0,
-                                        0,
-                                        1,
-                                        1 + 12,
-                                        FRAME_CHECKPOINT,
-                                        5,
-                                        0,
-                                        1,
-                                        0xf0,
-                                        FRAME_SEND_CLAIM,
-                                        0,
-                                        0,
-                                        1,
-                                        2,
-                                        FRAME_ROSTER,
-                                        0,
-                                        0,
-                                        35,
-                                        1,
-                                        0,
-                                        0x1a,
-                                        5,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0,
-                                        0x4a,
-                                        FRAME_CLAIM,
-                                        3,
-                                        0,
-                                        1,
-                                        1,
-                                        FRAME_HELLO,
-                                        3,
-                                        10,
-                                        0,
-                                        FRAME_PING,
-                                        1,
-                                        0,
-                                        2,
-                                        0xf0,
-                                        127,
-                                        EVENT_QUIT,
-                                        2,
-                                        0,
-                                        0,
-                                        FRAME_CLAIM,
-                                        2,
-                                        0,
-                                        1,
-                                        1,
-                                        EVENT_RESTART,
-                                        0,
-                                        0,
-                                        0 };
-    memcpy(seed + used, ejection, sizeof ejection);
-    fuzz_write_seed(folder, "seed-ejection", seed, used + sizeof ejection);
+    static const seed_event ejection[] = {
+        { FRAME_RUN, 0, 0, 1, 1 },
+        { FRAME_ROUND, 0, 0, 1, 1 },
+        { FRAME_COMMIT, 0, 0, 1, 1 },
+        { FRAME_EPOCH_END, 0, 0, 1, 1 },
+        { FRAME_BEAT, 0, 0, 1, 1 },
+        { FRAME_PROGRESS, 1, 0, 1, 1 },
+        { FRAME_CLAIM, 3, 0, 1, 1 },
+        { FRAME_PING, 1, 0, 1, 0xf0 },
+        { FRAME_HOLDS, 1, 0, 1, 0xf0 },
+        { FRAME_VOTE, 1, 0, 1, 0xf0 },
+        { FRAME_FINDING, 1, 0, 1, 0xf0 },
+        { FRAME_CLAIM_COPY, 1, 0, 1, 0xf0 },
+        { FRAME_POSITION, 1, 0, 1, 0xf0 },
+        { FRAME_REVEAL, 1, 0, 1, 2 },
+        { FRAME_ADMITTED, 0, 0, 1, 1 + 12 },
+        { FRAME_ACK, 0, 0, 1, 1 + 12 },
+        { FRAME_CHECKPOINT, 5, 0, 1, 0xf0 },
+        { FRAME_SEND_CLAIM, 0, 0, 1, 2 },
+        { FRAME_ROSTER, 0, 0, 35, 1, 0, 0x1a, 5, [38] = 0x4a },
+        { FRAME_CLAIM, 3, 0, 1, 1 },
+        { FRAME_HELLO, 3, 10, 0 },
+        { FRAME_PING, 1, 0, 2, 0xf0, 127 },
+        { EVENT_QUIT, 2, 0, 0 },
+        { FRAME_CLAIM, 2, 0, 1, 1 },
+        { EVENT_RESTART, 0, 0, 0 },
+    };
+    uint8_t seed[1024];
+    size_t hellos = 0;
+    for (uint8_t i = 0; i < 6; i++)
+        hellos = add_events(seed, hellos, &(const seed_event){ FRAME_HELLO, i }, 1);
+    fuzz_write_seed(folder, "seed-hellos", seed, hellos);
+    size_t used = add_events(seed, hellos, letters, sizeof letters / sizeof *letters);
+    fuzz_write_seed(folder, "accepted-letters", seed, used);
+    used = add_events(seed, hellos, ejection, sizeof ejection / sizeof *ejection);
+    fuzz_write_seed(folder, "seed-ejection", seed, used);
 }
