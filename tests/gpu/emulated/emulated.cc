@@ -6,7 +6,6 @@
 typedef __nv_bfloat16 bf16;
 #include <emulated_warp.h>
 
-#include <setjmp.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -16,8 +15,13 @@ enum { THREADS_MAX = 1024, STACK_BYTES = 1 << 18, SHARED_MAX = 232448 };
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 unsigned char *emulated_shared;
 
+// The compiler's own setjmp, since libc's takes three times as long. It comes back only from calls of functions
+// that are not inlined.
+typedef void *jump[5];
+#define NOT_INLINED __attribute__((noinline))
+
 struct coroutine { // Made once, then used for every block: a jump costs no system call
-    jmp_buf place;
+    jump place;
     bool made;
     dim3 index;
     bool done;
@@ -34,7 +38,7 @@ static uint64_t block_generation;
 static unsigned thread_count, arrived, finished, current;
 static char *stacks;
 static emulated_copies copies[THREADS_MAX];
-static jmp_buf scheduler;
+static jump scheduler;
 static const std::function<void()> *running;
 
 static void fail(const char *what)
@@ -44,9 +48,11 @@ static void fail(const char *what)
     abort();
 }
 
-static void leave(coroutine *self)
+static NOT_INLINED void leap(jump to) { __builtin_longjmp(to, 1); }
+
+static NOT_INLINED void leave(coroutine *self)
 {
-    if (_setjmp(self->place) == 0) _longjmp(scheduler, 1);
+    if (__builtin_setjmp(self->place) == 0) leap(scheduler);
 }
 
 static void body()
@@ -111,7 +117,7 @@ static void start(unsigned i)
 }
 
 // Its first entry: onto a stack of its own.
-static void make(coroutine *self, unsigned i)
+static NOT_INLINED void make(coroutine *self, unsigned i)
 {
     ucontext_t context;
     self->made = true;
@@ -123,15 +129,15 @@ static void make(coroutine *self, unsigned i)
     setcontext(&context);
 }
 
-static bool resume(unsigned i)
+static NOT_INLINED bool resume(unsigned i)
 {
     coroutine *self = &threads[i];
     if (self->done || (self->waits_for && *self->waits_for == self->seen)) return false;
     self->waits_for = NULL;
     current = i;
     threadIdx = self->index;
-    if (_setjmp(scheduler) == 0) {
-        if (self->made) _longjmp(self->place, 1);
+    if (__builtin_setjmp(scheduler) == 0) {
+        if (self->made) leap(self->place);
         else make(self, i);
     }
     return true;
@@ -156,13 +162,13 @@ bool emulated_reverse()
     return order && strcmp(order, "reverse") == 0;
 }
 
-static void run_block(bool reverse)
+static void run_block(size_t shared, bool reverse)
 {
-    memset(emulated_shared, 0xff, SHARED_MAX);
-    memset(warps, 0, sizeof warps);
+    const unsigned all = (thread_count + 31) / 32;
+    memset(emulated_shared, 0xff, shared);
+    for (unsigned w = 0; w < all; w++) warps[w].generation = warps[w].arrived = 0;
     block_generation = arrived = finished = 0;
     for (unsigned i = 0; i < thread_count; i++) start(i);
-    const unsigned all = (thread_count + 31) / 32;
     while (finished < thread_count) { // A warp goes as far as it can before the next one moves
         bool moved = false;
         for (unsigned w = 0; w < all; w++) moved |= run_warp(reverse ? all - 1 - w : w, reverse);
@@ -188,11 +194,12 @@ void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
     if (thread_count < 1 || thread_count > THREADS_MAX) fail("a block with too many or no threads");
     if (shared > SHARED_MAX) fail("more shared memory than a block may have");
     if (grid.y > 65535 || grid.z > 65535 || grid.x > 0x7fffffff) fail("a grid too large");
+    memset(emulated_shared, 0xff, SHARED_MAX); // Behind a block's own part, too
     for (unsigned z = 0; z < grid.z; z++)
         for (unsigned y = 0; y < grid.y; y++)
             for (unsigned x = 0; x < grid.x; x++) {
                 blockIdx = dim3(x, y, z);
-                run_block(reverse);
+                run_block(shared, reverse);
             }
 }
 

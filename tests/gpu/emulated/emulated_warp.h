@@ -14,23 +14,23 @@ static inline void warp_multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t
     struct {
         uint32_t a[4], b[2];
     } mine = { { a[0], a[1], a[2], a[3] }, { b0, b1 } }, theirs;
-    float matrix_a[16][16], matrix_b[16][8];
     const uint64_t(*place)[4] = emulated_exchange(&mine, sizeof mine);
-    for (int lane = 0; lane < 32; lane++) {
-        memcpy(&theirs, place[lane], sizeof theirs);
-        const int g = lane / 4, t = lane % 4;
-        for (int half = 0; half < 2; half++) {
-            for (int i = 0; i < 4; i++)
-                matrix_a[g + i % 2 * 8][2 * t + i / 2 * 8 + half] =
-                    emulated_half(theirs.a[i], half);
+    const int g = (int)emulated_lane() / 4, t = (int)emulated_lane() % 4;
+    float rows[2][16], columns[16][2]; // Of the two matrices, those that meet in this lane's c
+    for (int from = 0; from < 4; from++) {
+        memcpy(&theirs, place[4 * g + from], sizeof theirs);
+        for (int i = 0; i < 4; i++)
+            for (int half = 0; half < 2; half++)
+                rows[i % 2][2 * from + i / 2 * 8 + half] = emulated_half(theirs.a[i], half);
+        for (int column = 0; column < 2; column++) {
+            memcpy(&theirs, place[4 * (2 * t + column) + from], sizeof theirs);
             for (int i = 0; i < 2; i++)
-                matrix_b[2 * t + i * 8 + half][g] = emulated_half(theirs.b[i], half);
+                for (int half = 0; half < 2; half++)
+                    columns[2 * from + i * 8 + half][column] = emulated_half(theirs.b[i], half);
         }
     }
-    const int g = (int)emulated_lane() / 4, t = (int)emulated_lane() % 4;
     for (int i = 0; i < 4; i++)
-        for (int k = 0; k < 16; k++)
-            c[i] += matrix_a[g + i / 2 * 8][k] * matrix_b[k][2 * t + i % 2];
+        for (int k = 0; k < 16; k++) c[i] += rows[i / 2][k] * columns[k][i % 2];
 }
 
 static inline void emulated_load(uint32_t (&to)[4], const bf16 *row, bool turned)
