@@ -1,19 +1,21 @@
 #!/bin/bash
-# All tests that need no GPU; called by "make test" when all programs are built.
+# All tests that need no GPU; called by "make test" when the programs are built that live tests run.
 #
 #     tests/all.sh BUILD_DIR
 #
 # Two lists run beside each other, so that no processor idles while a test waits. What computes is nicer than what
 # waits: a live test finds a processor as soon as it wants one.
 #
-# What computes, two at a time, the long ones first:
+# What computes, one more at a time than there are processors, since some of it waits a while; the long ones first:
 #
-# builds      asan, tsan, clang
+# builds      the rest of the tests, asan, tsan, clang; the library for GPUs, where there is an nvcc: no test needs it
 # emulated    the GPU's kernels and model, on a device emulated by the processor
 # unit        pure functions, golden values and conversations, the fuzz targets' corpora and seeds; no
 #             target is mutated here (make fuzz: clang builds everything once more for it)
 # format      every file as .clang-format lays it out
 # simulation  seeds of the whole cluster; one trace under three compilers; a few mutants (make mutants for all)
+# installed   the systemd units of a staging tree, by hand and under a systemd of their own: behind the builds, since
+#             "make install" makes what "make all" makes
 # sanitized   the unit tests under ASan + UBSan; three of those with threads under TSan (make tsan for all)
 # storage     a ledger's writer killed, its power cut                  (long form: make storage)
 # audits      honest results made again on other instruction sets      (make honest-audits for 10,000)
@@ -26,16 +28,14 @@
 # then two at a time, the long ones first:
 #
 # chaos       a sample of the kill matrix, the demo's run disturbed     (make chaos for the long forms)
-# build       the library for GPUs, where there is an nvcc: no test needs it
 # guides      every command of the README and the guides
 # tools       mistakes at the command line, and what is answered
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
-# installed   the systemd units of a staging tree, by hand and under a systemd of their own
 # cost        what a round with audits signs and verifies              (make bench for what it costs)
 # peers       what torch and transformers say of our files, where a Python has them (make test-peers)
 set -u
 export B=${1:-build}
-two=$(($(nproc) > 1 ? 2 : 1))
+two=$(($(nproc) > 1 ? 2 : 1)) more=$((two + 1))
 
 # A goal that cannot be made is a failed test of its own name. run.sh calls this: "made GOAL ARGUMENTS".
 made()
@@ -49,7 +49,7 @@ export -f made
 unit=$(cd tests/unit && ls ./*_test.c | sed 's#^\./##; s#\.c$##')
 tsan_unit="pool_test store_test bulk_test"
 
-computes=(-n 10 -s 1200 -j "$two" "made asan-build")
+computes=(-n 10 -s 1200 -j 1 "made test-programs" -j "$more" "made asan-build" "made all")
 for t in tests/gpu/*_test.cu; do computes+=("$B/emulated/$(basename "${t%.cu}")"); done
 # Once more with the threads of a block in the other order: what then differs lacks a barrier.
 computes+=("EMULATED_ORDER=reverse $B/emulated/distro_test" "EMULATED_ORDER=reverse $B/emulated/attention_test")
@@ -57,7 +57,7 @@ computes+=("made tsan-build T='$tsan_unit'" "made clang-build")
 for t in $unit; do computes+=("$B/unit/$t"); done
 computes+=("made format CHECK=1")
 # Behind the builds.
-computes+=(-j "$two" "tests/sim/short.sh $B")
+computes+=(-j "$more" -n 0 "tests/live/installed.sh $B" -n 10 "tests/sim/short.sh $B")
 asan() { computes+=("ASAN_OPTIONS=detect_leaks=1 $B/asan/unit/$1"); }
 long="apply_test bulk_limits_test model_test"
 for t in $long; do asan "$t"; done
@@ -66,15 +66,14 @@ for t in $tsan_unit; do computes+=("TSAN_OPTIONS=suppressions=tests/tsan.supp:ig
 computes+=("$B/storage 300 5000 500" "$B/numeric/honest_audits 400")
 
 waits=(-j 1 "$B/live/floods_test" "$B/live/monitor_test" "$B/live/adversary_test")
-waits+=(-j "$two" "$B/chaos/matrix --sample 40 \$LIVE_SEED" -n 10 "made all" -n 0 "tests/live/guides_test.sh $B"
+waits+=(-j "$two" "$B/chaos/matrix --sample 40 \$LIVE_SEED" "tests/live/guides_test.sh $B"
         "tests/live/tools_test.sh $B"
         "SEED=301 STEPS=30 EVENTS=8 $B/chaos/chaos")
 for t in tests/live/*_test.c; do
     t=$(basename "${t%.c}")
     case $t in floods_test | monitor_test) ;; *) waits+=("$B/live/$t") ;; esac
 done
-# "make install" makes what "made all" makes: behind it.
-waits+=(-j "$two" "tests/live/installed.sh $B" "$B/bench/cost_test")
+waits+=("$B/bench/cost_test")
 for t in tests/peers/*_test.sh; do waits+=("$t $B"); done
 
 exec tests/run.sh "${computes[@]}" --beside "${waits[@]}"

@@ -39,15 +39,17 @@ asked     = $(addprefix $(B)/$(1)/,$(or $(T),$(2)))
 # ---- goals ----------------------------------------------------------------------------------------
 
 test: deps-test                                 ## Run all tests; ends with "N passed, N failed"
-	@$(MAKE) --no-print-directory -s -j$$(nproc) test-programs
+	@$(MAKE) --no-print-directory -s -j$$(nproc) live-programs
 	@tests/all.sh $(B)
 
 test-build: all test-programs
-# The library for GPUs takes nvcc a minute and no test needs it: make test builds it beside tests that wait.
-test-programs: $(BINS) $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) \
-            $(LIVE_PRE:%=$(B)/live/%.so) $(B)/storage $(B)/live/adversary_test \
-            $(B)/live/hostile-trainer $(B)/numeric/honest_audits $(B)/bench/cost_test $(B)/tests/peers/logits \
-            $(B)/bench/tokenizer_bench
+# What waits begins when these are there. The rest is built beside it, as is the library for GPUs, which takes nvcc
+# a minute and which no test needs.
+live-programs: $(BINS) $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) \
+            $(B)/live/adversary_test $(B)/live/hostile-trainer $(B)/bench/cost_test \
+            $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
+test-programs: live-programs $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(B)/storage \
+            $(B)/numeric/honest_audits
 
 unit: $(call asked,unit,$(UNIT))                ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(call asked,unit,$(UNIT))
@@ -147,6 +149,9 @@ gpu-bench: $(B)/gpu/train_bench                 ## On a machine with a GPU: toke
 # The simulator links the cores and nothing else. If a core learns of ZeroMQ, this line breaks.
 $(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(SIM_CORE:%.c=$(B)/%.o)
 	$(link) -lcrypto -o $@
+# The tests' own code compiles in a third of the time, and runs for a moment. Simulator, fuzzers and what measures
+# are optimised as the product is.
+$(B)/tests/unit/%.o $(B)/tests/live/%.o $(B)/tests/chaos/%.o: CFLAGS += -Og -g1
 $(B)/unit/%: $(B)/tests/unit/%.o $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
 $(B)/unit/bulk_limits_test: $(B)/tests/live/hostile_peer.o
@@ -228,5 +233,5 @@ $(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DE
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
-.PHONY: test test-build test-programs unit asan asan-build tsan tsan-build clang-build sim mutants storage live adversaries chaos soak test-peers \
+.PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build clang-build sim mutants storage live adversaries chaos soak test-peers \
         fuzz fuzz-build fuzz-keep bench bench-train blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
