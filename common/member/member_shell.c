@@ -16,8 +16,7 @@
 #include "common/ledger/stored.h"
 #include "common/member/blobs.h"
 #include "common/member/step_line.h"
-#include "common/net/addresses.h"
-#include "common/net/endpoint.h"
+#include "common/net/announce.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -27,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { GUESTS_TURN_MAX = 64, ENDPOINT_BYTES = sizeof((struct member *)0)->endpoint };
+enum { GUESTS_TURN_MAX = 64 };
 
 struct running {
     struct member_options *options;
@@ -113,53 +112,6 @@ static int read_journal(struct running *self, struct why *why)
     return 0;
 }
 
-// ---- the address that we announce ---------------------------------------------------------------
-
-// --announce, with the port that is bound if it names none.
-static int announce(const char *text, const char *bound, struct why *why,
-                    char ret_endpoint[ENDPOINT_BYTES])
-{
-    snprintf(ret_endpoint, ENDPOINT_BYTES, "tcp://%.90s", text);
-    if (endpoint_is_numeric(ret_endpoint)) return 0;
-    snprintf(ret_endpoint, ENDPOINT_BYTES, "tcp://%.90s%s", text, strrchr(bound, ':'));
-    if (endpoint_is_numeric(ret_endpoint)) return 0;
-    return why_set(why, FAULT_USAGE,
-                   "--announce %.90s: HOST or HOST:PORT is wanted, an address in numbers and not "
-                   "0.0.0.0: 203.0.113.7, 203.0.113.7:7000 or [2001:db8::7]:7000",
-                   text);
-}
-
-static bool is_loopback(const char *endpoint)
-{
-    char host[ENDPOINT_BYTES];
-    const char *from = endpoint + strlen("tcp://"), *end = strrchr(from, ':');
-    if (*from == '[') from++, end--;
-    snprintf(host, sizeof host, "%.*s", (int)(end - from), from);
-    return addresses_is_loopback(host);
-}
-
-// Members of other machines fetch from the address that we announce. A loopback address is right only
-// where the broker has one, too; a broker whose name cannot be looked up now may have one. The error
-// text proposes the address that leads to the broker.
-static int check_reach(const struct member_options *options, const char *endpoint, struct why *why)
-{
-    const char *flag = options->announce ? "announce" : "bulk-bind";
-    const char *value = options->announce ? options->announce : options->bulk_bind;
-    const char *broker = options->command.server_addr;
-    const bool is_address = endpoint_is_numeric(endpoint);
-    char own[ADDRESSES_TEXT_MAX] = "HOST";
-    if (is_address && !is_loopback(endpoint)) return 0;
-    const int rc = addresses_towards(broker, NULL, own);
-    const bool is_broker_here = rc == 0 && addresses_is_loopback(own);
-    if (is_address && (is_broker_here || rc == FAULT_NOT_FOUND)) return 0;
-    return why_set(why, FAULT_CONFIG,
-                   "--%s %s: peers cannot fetch from %s; the address of this machine that leads to "
-                   "the broker %s is %s: --bulk-bind %s, and behind NAT also --announce HOST:PORT, "
-                   "the address at which others reach it; not started",
-                   flag, value, endpoint + strlen("tcp://"), broker, rc == 0 ? own : "not known",
-                   own);
-}
-
 // ---- parts --------------------------------------------------------------------------------------
 
 static int open_dir(struct running *self, struct why *why)
@@ -206,10 +158,10 @@ static int open_bulk(struct running *self, struct why *why)
                                           .seq_len = process->seq_len };
     rc = bulk_server_new(&server, why, &self->server);
     if (rc < 0) return rc;
-    const char *bound = bulk_server_endpoint(self->server); // In numbers
-    if (options->announce) rc = announce(options->announce, bound, why, member->endpoint);
-    else snprintf(member->endpoint, sizeof member->endpoint, "%s", bound);
-    return rc < 0 ? rc : check_reach(options, member->endpoint, why);
+    const struct announce how = { .bulk_bind = options->bulk_bind,
+                                  .announce = options->announce,
+                                  .broker = options->command.server_addr };
+    return announce_endpoint(&how, bulk_server_endpoint(self->server), why, member->endpoint);
 }
 
 // Tells the bulk server which keys may fetch: all members of the roster but the ejected ones.

@@ -9,6 +9,7 @@
 //     connections    every connection to a bound socket: the memory it uses, which ones must be cut
 //     endpoint       checks the address that a peer announces
 //     addresses      those of this machine: the one that leads to a peer, all for an error text
+//     announce       the endpoint that a member announces: can others reach it?
 //
 // Facts of libzmq 4.3.4, all measured:
 //
