@@ -10,6 +10,7 @@
 //     endpoint       checks the address that a peer announces
 //     addresses      those of this machine: the one that leads to a peer, all for an error text
 //     announce       the endpoint that a member announces: can others reach it?
+//     knock          who of many endpoints answers a connection
 //
 // Facts of libzmq 4.3.4, all measured:
 //
