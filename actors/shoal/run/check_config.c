@@ -4,15 +4,13 @@
 // digests of model and data into state.toml. explain prints the same tables of keys that the checks
 // read, so the two cannot differ.
 
+#include "actors/shoal/run/check_config.h"
 #include "actors/shoal/model/model_folder.h"
 #include "actors/shoal/run/pin.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
-#include "common/config/data_config.h"
 #include "common/config/print.h"
-#include "common/config/run_config.h"
 #include "common/data/source.h"
-#include "common/learner/run_check.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,46 +18,10 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-struct check {
-    const char *state_path, *data_path;
-    bool json, pin;
-    struct run_config run;
-    struct data_config data;
-    struct run_model model;      // What `run` names, as far as it could be opened
-    bool has_weights;            // In the folder of the model
-    struct hash dataset;         // Of the data that data.toml names
-    struct hash manifest;        // Of the data that state.toml names, where it is Local
-    struct config_faults faults; // Of the file in hand
-    int result;                  // The first fault
-    json_t *files;
-};
-
-// ---- validate-config ----------------------------------------------------------------------------
-
-static json_t *faults_to_json(const struct config_faults *faults, const char *path, bool ok)
-{
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < faults->count; i++) {
-        const struct config_fault *fault = &faults->list[i];
-        json_array_append_new(list, json_pack("{s:i, s:i, s:s, s:s, s:s}", "line", (int)fault->line,
-                                              "column", (int)fault->column, "severity",
-                                              fault->warning ? "warning" : "error", "text",
-                                              fault->text, "note", fault->note));
-    }
-    return json_pack("{s:s, s:b, s:i, s:i, s:o}", "file", path, "ok", ok, "errors",
-                     (int)faults->errors, "warnings", (int)faults->warnings, "faults", list);
-}
-
-static void say(struct check *self, const char *path, int rc)
-{
-    if (self->json)
-        json_array_append_new(self->files, faults_to_json(&self->faults, path, rc == 0));
-    else config_faults_print(&self->faults, stderr);
-    if (self->result == 0) self->result = rc;
-}
+// ---- the checks ----------------------------------------------------------------------------------
 
 // Adds a fault or a warning at a setting of the file.
-static void add(struct check *self, bool warning, const struct config_schema *schema,
+static void add(struct config_check *self, bool warning, const struct config_schema *schema,
                 const struct config_origin *origin, const char *path, const char *text)
 {
     char line[CONFIG_FAULT_TEXT];
@@ -72,7 +34,7 @@ static void add(struct check *self, bool warning, const struct config_schema *sc
 
 // Opens a folder of tokens as its reader will. If the model is known, a sample is read, since tokens
 // of another width are beyond its vocabulary.
-static int check_folder(const struct check *self, const struct wire_data_source *source,
+static int check_folder(const struct config_check *self, const struct wire_data_source *source,
                         uint64_t seq_len, const struct hash *pin, struct why *why,
                         struct hash *ret_manifest, struct hash *ret_dataset)
 {
@@ -91,7 +53,7 @@ static int check_folder(const struct check *self, const struct wire_data_source 
     return rc;
 }
 
-static void check_weights(struct check *self)
+static void check_weights(struct config_check *self)
 {
     self->has_weights = run_has_weights(self->model.folder);
     if (self->has_weights || !hash_is_none(&self->run.model_digest)) return;
@@ -101,7 +63,7 @@ static void check_weights(struct check *self)
 }
 
 // Each trainer has a folder of its own, so it may be missing on the machine of the coordinator.
-static int check_local(struct check *self)
+static int check_local(struct config_check *self)
 {
     static const char path[] = "model.LLM.data_location.Local";
     const struct wire_data_source *source = &self->model.data;
@@ -119,7 +81,7 @@ static int check_local(struct check *self)
     return rc;
 }
 
-static void check_run(struct check *self)
+int config_check_run(struct config_check *self)
 {
     const struct run_config *run = &self->run;
     int rc = config_load_run(self->state_path, &self->run, &self->faults);
@@ -130,16 +92,12 @@ static void check_run(struct check *self)
         config_faults_sort(&self->faults);
         if (rc < 0) rc = FAULT_CONFIG;
     }
-    say(self, self->state_path, rc);
-    if (rc == 0 && !self->json)
-        printf("%s: OK: run \"%s\", %" PRIu64 " steps of %" PRIu64 "..%" PRIu64
-               " sequences of %" PRIu64 " tokens, %" PRIu64 " members to begin\n",
-               self->state_path, run->run_id, run->total_steps, run->batch_start, run->batch_end,
-               run->max_seq_len, run->init_min_clients);
+    if (self->result == 0) self->result = rc;
+    return rc;
 }
 
 // What two files say of the same data must agree; neither can be checked for that alone.
-static int compare(struct check *self)
+static int compare(struct config_check *self)
 {
     const struct run_config *run = &self->run;
     struct why why = { 0 };
@@ -160,7 +118,7 @@ static int compare(struct check *self)
     return FAULT_CONFIG;
 }
 
-static void check_data(struct check *self)
+int config_check_data(struct config_check *self)
 {
     static const struct hash any;
     const bool with_run = self->state_path && self->result == 0;
@@ -178,29 +136,89 @@ static void check_data(struct check *self)
         config_faults_sort(&self->faults);
         if (rc < 0) rc = FAULT_CONFIG;
     }
-    say(self, self->data_path, rc);
-    if (rc == 0 && !self->json)
-        printf("%s: OK: %s, sequences of %" PRIu64 " tokens of %u bytes\n", self->data_path,
-               self->data.dir, self->data.seq_len, config_token_bytes(self->data.token_size));
+    if (self->result == 0) self->result = rc;
+    return rc;
 }
 
-// ---- --pin --------------------------------------------------------------------------------------
-
-// The model's digest follows from all its parameters, so they are loaded.
-static int pin_model(const struct check *self, struct why *why, struct pin *ret_pin)
+int config_check_model(const struct config_check *self, struct why *why, struct hash *ret_digest)
 {
     struct model_folder model;
     if (!self->has_weights)
-        return why_set(why, FAULT_NOT_FOUND,
-                       "--pin: %s has no weights whose digest could be pinned", self->model.folder);
-    int rc = model_folder_load(self->model.folder, why, &model);
+        return why_set(why, FAULT_NOT_FOUND, "%s has no weights", self->model.folder);
+    const int rc = model_folder_load(self->model.folder, why, &model);
     if (rc < 0) return rc;
-    *ret_pin = (struct pin){ "model", "digest", model.digest, self->run.model_digest };
+    *ret_digest = model.digest;
     model_folder_free(&model);
     return 0;
 }
 
-static int pin_data(const struct check *self, struct why *why, struct pin *ret_pin)
+void config_check_end(struct config_check *self)
+{
+    free(self->model.config);
+    self->model.config = NULL;
+}
+
+// ---- validate-config ----------------------------------------------------------------------------
+
+struct validate {
+    struct config_check check;
+    bool json, pin;
+    json_t *files;
+};
+
+static json_t *faults_to_json(const struct config_faults *faults, const char *path, bool ok)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < faults->count; i++) {
+        const struct config_fault *fault = &faults->list[i];
+        json_array_append_new(list, json_pack("{s:i, s:i, s:s, s:s, s:s}", "line", (int)fault->line,
+                                              "column", (int)fault->column, "severity",
+                                              fault->warning ? "warning" : "error", "text",
+                                              fault->text, "note", fault->note));
+    }
+    return json_pack("{s:s, s:b, s:i, s:i, s:o}", "file", path, "ok", ok, "errors",
+                     (int)faults->errors, "warnings", (int)faults->warnings, "faults", list);
+}
+
+static void say(struct validate *self, const char *path, int rc)
+{
+    const struct config_faults *faults = &self->check.faults;
+    if (self->json) json_array_append_new(self->files, faults_to_json(faults, path, rc == 0));
+    else config_faults_print(faults, stderr);
+}
+
+static void validate_run(struct validate *self)
+{
+    const struct run_config *run = &self->check.run;
+    const int rc = config_check_run(&self->check);
+    say(self, self->check.state_path, rc);
+    if (rc == 0 && !self->json)
+        printf("%s: OK: run \"%s\", %" PRIu64 " steps of %" PRIu64 "..%" PRIu64
+               " sequences of %" PRIu64 " tokens, %" PRIu64 " members to begin\n",
+               self->check.state_path, run->run_id, run->total_steps, run->batch_start,
+               run->batch_end, run->max_seq_len, run->init_min_clients);
+}
+
+static void validate_data(struct validate *self)
+{
+    const struct data_config *data = &self->check.data;
+    const int rc = config_check_data(&self->check);
+    say(self, self->check.data_path, rc);
+    if (rc == 0 && !self->json)
+        printf("%s: OK: %s, sequences of %" PRIu64 " tokens of %u bytes\n", self->check.data_path,
+               data->dir, data->seq_len, config_token_bytes(data->token_size));
+}
+
+// ---- --pin --------------------------------------------------------------------------------------
+
+static int pin_model(const struct config_check *self, struct why *why, struct pin *ret_pin)
+{
+    *ret_pin = (struct pin){ "model", "digest", .there = self->run.model_digest };
+    const int rc = config_check_model(self, why, &ret_pin->digest);
+    return rc < 0 ? why_wrap(why, rc, "--pin") : 0;
+}
+
+static int pin_data(const struct config_check *self, struct why *why, struct pin *ret_pin)
 {
     const struct run_config *run = &self->run;
     if (run->data_location == CONFIG_DATA_SERVER && !self->data_path)
@@ -219,14 +237,15 @@ static int pin_data(const struct check *self, struct why *why, struct pin *ret_p
                    self->model.data.where);
 }
 
-static int pin(const struct check *self, struct why *why)
+static int pin(const struct validate *validate, struct why *why)
 {
+    const struct config_check *self = &validate->check;
     struct pin pins[2];
     char hex[HASH_HEX];
     int rc = pin_data(self, why, &pins[0]);
     if (rc == 0) rc = pin_model(self, why, &pins[1]);
     if (rc == 0) rc = pin_config(self->state_path, pins, 2, why);
-    for (int i = 0; i < 2 && rc == 0 && !self->json; i++)
+    for (int i = 0; i < 2 && rc == 0 && !validate->json; i++)
         printf("%s: %s.%s = \"%s\"\n", self->state_path, pins[i].table, pins[i].key,
                hash_to_hex(&pins[i].digest, hex));
     return rc;
@@ -235,21 +254,21 @@ static int pin(const struct check *self, struct why *why)
 // ---- command line -------------------------------------------------------------------------------
 
 static const struct flag check_flags[] = {
-    FLAG("state", 0, "FILE", TO_TEXT(struct check, state_path), "A run's state.toml"),
-    FLAG("data-config", 'd', "FILE", TO_TEXT(struct check, data_path),
+    FLAG("state", 0, "FILE", TO_TEXT(struct validate, check.state_path), "A run's state.toml"),
+    FLAG("data-config", 'd', "FILE", TO_TEXT(struct validate, check.data_path),
          "A data-provider's data.toml"),
-    FLAG("pin", 0, NULL, TO_SWITCH(struct check, pin),
+    FLAG("pin", 0, NULL, TO_SWITCH(struct validate, pin),
          "If there is no fault, write the digests of model and data into state.toml"),
-    FLAG("json", 'j', NULL, TO_SWITCH(struct check, json), "Print one JSON object"),
+    FLAG("json", 'j', NULL, TO_SWITCH(struct validate, json), "Print one JSON object"),
     { 0 },
 };
 
 static int needs_file(const void *line, struct why *why)
 {
-    const struct check *self = line;
-    if (self->pin && !self->state_path)
+    const struct validate *self = line;
+    if (self->pin && !self->check.state_path)
         return why_set(why, FAULT_USAGE, "--pin writes into --state FILE, which is missing");
-    if (self->state_path || self->data_path) return 0;
+    if (self->check.state_path || self->check.data_path) return 0;
     return why_set(why, FAULT_USAGE, "--state FILE or --data-config FILE is needed");
 }
 
@@ -264,23 +283,23 @@ static const struct command_line check_line = {
 
 int shoal_validate_config(int argc, char **argv)
 {
-    static struct check self;
+    static struct validate self;
     struct why why = { 0 };
     command_parse(&check_line, argc, argv, &self, &why); // Has no number that could be wrong
     self.files = json_array();
-    if (self.state_path) check_run(&self);
-    if (self.data_path) check_data(&self);
-    const int rc_pin = self.pin && self.result == 0 ? pin(&self, &why) : 0;
-    free(self.model.config);
+    if (self.check.state_path) validate_run(&self);
+    if (self.check.data_path) validate_data(&self);
+    const int rc_pin = self.pin && self.check.result == 0 ? pin(&self, &why) : 0;
+    config_check_end(&self.check);
     if (rc_pin < 0) return fault_exit(rc_pin, &why);
     if (self.json) {
         int rc = shoal_print_json(json_pack("{s:s, s:b, s:O}", "schema", "shoal.validate-config.1",
-                                            "ok", self.result == 0, "files", self.files),
+                                            "ok", self.check.result == 0, "files", self.files),
                                   &why);
         if (rc < 0) return fault_exit(rc, &why);
     }
     json_decref(self.files);
-    return fault_exit_code(self.result);
+    return fault_exit_code(self.check.result);
 }
 
 // ---- explain ------------------------------------------------------------------------------------
