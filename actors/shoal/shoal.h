@@ -16,6 +16,7 @@
 int shoal_checkpoint(int argc, char **argv);
 int shoal_restore(int argc, char **argv);
 int shoal_demo(int argc, char **argv);
+int shoal_doctor(int argc, char **argv);
 int shoal_eval(int argc, char **argv);
 int shoal_explain(int argc, char **argv);
 int shoal_export(int argc, char **argv);

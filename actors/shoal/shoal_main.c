@@ -16,6 +16,7 @@ static const struct {
     { "init", shoal_init, "a run in a new folder, from your text: everything it needs" },
     { "up", shoal_up, "start that run, and print the ticket for others" },
     { "join", shoal_join, "take part in a run with its ticket" },
+    { "doctor", shoal_doctor, "will the actors of this machine find what they need?" },
     { "testnet", shoal_testnet, "start: a whole run of child processes on this machine" },
     { "status", shoal_status, "where a run stands, live or from a ledger" },
     { "pause", shoal_pause, "the run rests at the end of the round" },

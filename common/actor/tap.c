@@ -19,7 +19,8 @@ static const char NOBODY[] = "nobody"; // No actor has this name
 
 struct tap {
     struct post *post;
-    struct identity *own;
+    struct identity *own; // NULL: one was given
+    const struct identity *identity;
     char name[ACTOR_NAME_MAX + 1]; // The post keeps the pointer for each HELLO
     char run[WIRE_RUN_MAX + 1];
     struct wire_arena arena;
@@ -69,6 +70,7 @@ int tap_open(const struct tap_options *options, struct why *why, struct tap **re
     int rc = identity ? 0 : make_identity(why, &self->own);
     if (rc < 0) goto out;
     if (!identity) identity = self->own;
+    self->identity = identity;
     choose_kinds(self, options);
     actor_name(options->role, identity_key(identity), self->name);
     snprintf(self->run, sizeof self->run, "%s", options->run);
@@ -236,6 +238,7 @@ const char *tap_heard(const struct letter *letter, struct last_heard *ret_heard)
     return last_heard_parse(no->reason, ret_heard) ? no->to : NULL;
 }
 
+const struct identity *tap_identity(const struct tap *self) { return self->identity; }
 bool tap_is_connected(const struct tap *self) { return post_is_known(self->post); }
 bool tap_is_refused(const struct tap *self) { return post_is_refused(self->post); }
 bool tap_knows_run(const struct tap *self) { return self->has_run || self->has_beat; }

@@ -51,6 +51,9 @@ bool tap_mail(struct tap *self, const char *to, uint16_t kind, const void *body)
 void tap_ask_heard(struct tap *self, const char *name);
 const char *tap_heard(const struct letter *letter, struct last_heard *ret_heard);
 
+// The identity in use: the one that was given, or the one that was made. Lives as long as the tap.
+const struct identity *tap_identity(const struct tap *self);
+
 bool tap_is_connected(const struct tap *self);  // The broker has answered at least once
 bool tap_is_refused(const struct tap *self);    // The broker does not let our key in: give up
 bool tap_knows_run(const struct tap *self);     // The broker has had news of the run

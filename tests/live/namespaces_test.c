@@ -84,6 +84,33 @@ static void expect_no_haste(struct testbed *bed)
     own_destroy(own);
 }
 
+// `shoal doctor` there, before a trainer is started: it ends with `code` and says `text`.
+static void expect_doctor(struct testbed *bed, const char *announce, int netns, int code,
+                          const char *text)
+{
+    const char *const args[] = {
+        "doctor", "ticket", "--run-id=live", "--announce", announce, NULL
+    };
+    testbed_start_with(bed, "doctor",
+                       &(struct testbed_launch){
+                           .args = args, .netns = netns, .bare = true, .program = "../bin/shoal" });
+    testbed_actor(bed, "doctor")->may_end = true;
+    assert_int_equal(testbed_await_end(bed, "doctor", TESTBED_WAIT_MS), code);
+    if (!testbed_log_has(bed, "doctor", text, NULL, 0))
+        testbed_fail(bed, "doctor does not say \"%s\"", text);
+}
+
+// What it says of a trainer's memory is what the trainer says.
+static void doctor_agrees_on_memory(struct testbed *bed)
+{
+    char rest[24], text[80];
+    testbed_await_log(bed, "trainer0", "learner.memory ", TESTBED_WAIT_MS);
+    assert_true(testbed_log_has(bed, "trainer0", "host_mib=", rest, sizeof rest));
+    rest[strcspn(rest, " ")] = 0;
+    snprintf(text, sizeof text, "a trainer takes %s MiB", rest);
+    assert_true(testbed_log_has(bed, "doctor", text, NULL, 0));
+}
+
 static void trainers_are_elsewhere(void **state)
 {
     if (unshare(CLONE_NEWNET) != 0) {
@@ -114,12 +141,22 @@ static void trainers_are_elsewhere(void **state)
     testbed_start(bed, "broker");
     testbed_start(bed, "coordinator");
     testbed_start_with(bed, "trainer3", &walled);
+    testbed_actor(bed, "trainer3")->may_end = true;
     testbed_start_with(bed, "data-provider", &here);
     testbed_start_with(bed, "checkpointer", &here);
     testbed_await_log(bed, "data-provider", "member.admitted", TESTBED_WAIT_MS);
     expect_refused(bed, "127.0.0.1", netns);
     expect_refused(bed, "0.0.0.0", netns);
     for (unsigned i = 0; i < 2; i++) testbed_start_with(bed, testbed_trainer(i), &there);
+    testbed_await_log(bed, "checkpointer", "member.admitted", TESTBED_WAIT_MS);
+    for (unsigned i = 0; i < 2; i++)
+        testbed_await_log(bed, testbed_trainer(i), "member.admitted", TESTBED_WAIT_MS);
+    expect_doctor(bed, THERE, netns, EX_OK, "bad: 0, ");
+    assert_true(testbed_log_has(bed, "doctor", "members       4 of 4 answer", NULL, 0));
+    assert_true(testbed_log_has(bed, "doctor", "own address   the coordinator reaches us at " THERE,
+                                NULL, 0));
+    doctor_agrees_on_memory(bed);
+    expect_doctor(bed, THERE ":1", netns, EX_UNAVAILABLE, "nobody answers at " THERE ":1");
     testbed_start_with(bed, "trainer2", &behind);
     expect_no_haste(bed);
     expect_unreachable(bed);

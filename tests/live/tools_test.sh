@@ -115,7 +115,10 @@ says 0 "OK" $valid --pin
 refuses "other samples, or in another order, than data.dataset_digest of bad-state.toml names" "" 's/^     1,  2/     1,  3/'
 rm -r model && shoal init-model --config model.json --seed 2 --out model >/dev/null
 says 65 "state.toml: model.digest is pinned, and what is here has" $valid --pin
+says 78 "state.toml pins model.digest " shoal doctor --state state.toml --data-config data.toml
 rm -r model && shoal init-model --config model.json --out model >/dev/null
+says 0 $'has the pinned digest \n, which state.toml pins\na trainer takes \nbad: 0' \
+    shoal doctor --state state.toml --data-config data.toml
 
 # A model folder with nothing but its shape, and no digest: the run could begin with anything.
 cp plain.toml state.toml && mv model/model.safetensors .
@@ -170,6 +173,18 @@ says 0 "bulk=tcp://198.51.100.4:7000" timeout --preserve-status 2 $far --bulk-bi
 says 0 "bulk=tcp://198.51.100.4:7001" timeout --preserve-status 2 $far --bind-p2p-port 7001 --announce 198.51.100.4
 says 78 "is 127.0.0.1: --bulk-bind 127.0.0.1" shoal-trainer -i trainer.key --ticket ticket --bulk-bind 0.0.0.0
 says 0 "bulk=tcp://198.51.100.4:7002" timeout --preserve-status 2 shoal join ticket --dir joined --announce 198.51.100.4:7002
+
+# ---- doctor -----------------------------------------------------------------------------------------
+
+says 0 $'ok           device        CPU\nnot checked  memory\nbad: 0' shoal doctor
+says 0 '"schema":"shoal.doctor.1","ok":true' shoal doctor --json
+says 69 "bad          broker        no broker answers at 127.0.0.1:$port" shoal doctor ticket
+shoal invite -i broker.key --run-id demo --server-addr nowhere.invalid:5550 >nowhere
+says 69 "bad          broker        nowhere.invalid:5550: no such host" shoal doctor nowhere
+sed 's#^dir = .*#dir = "nowhere"#' data.toml >bad-data.toml
+says 78 "bad          data.toml     bad-data.toml:" shoal doctor --data-config bad-data.toml
+says 78 "bad          own address   --announce anna: HOST or HOST:PORT is wanted" shoal doctor ticket --announce anna
+says 78 "device \"gpu\", allowed auto, cpu and cuda" shoal doctor --device gpu
 
 # ---- pictures -------------------------------------------------------------------------------------
 

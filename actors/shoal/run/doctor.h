@@ -1,0 +1,43 @@
+#pragma once
+// doctor -- the parts of `shoal doctor`, in the order in which they run. Each adds its results, and leaves
+// behind what a later one needs.
+//
+//     doctor_files     --state, --data-config   ─▶ demands of the run
+//     doctor_network   the ticket's broker, coordinator and members   ─▶ demands as CONFIG has them
+//     doctor_machine   clock, disk, device, memory: is it enough for these demands?
+
+#include "actors/shoal/run/checkup.h"
+#include "common/actor/command.h"
+#include "common/base/hash.h"
+#include "common/learner/solo.h"
+
+struct doctor_demands { // Of a run to its members
+    bool known;
+    struct model_shape shape;
+    struct optimizer_settings settings;
+    uint32_t seq_len, verification_percent;
+    uint32_t micro_batch;  // Of all trainers, where results are recomputed
+    uint32_t result_bytes; // Of one trainer in one round
+    uint32_t snapshot_rounds, trainers;
+    bool float32;
+    uint64_t ledger_bytes; // Of its coordinator; 0: not known
+};
+
+struct doctor {
+    struct command command; // Ticket, run and key
+    const char *word;       // The ticket, as an argument
+    const char *state_path, *data_path;
+    const char *bulk_bind, *announce, *bulk_port, *device;
+    uint64_t threads, micro_batch;
+    struct checkup checkup;
+    struct doctor_demands demands;
+    bool has_config;           // state.toml was read ..
+    struct hash config_digest; // .. and this is its digest
+    char config_run[WIRE_RUN_MAX + 1];
+    uint64_t latest_unix_ms; // The latest start of a member, by its own clock; 0: none known
+    char latest_name[ACTOR_NAME_MAX + 1];
+};
+
+void doctor_files(struct doctor *self);
+void doctor_network(struct doctor *self);
+void doctor_machine(struct doctor *self);
