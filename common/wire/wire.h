@@ -78,7 +78,7 @@ enum wire_flag {
     WIRE_PART_SNAPSHOT = 128, // .. of SNAPSHOT
     WIRE_PART_TEST = 256,     // .. of a test's frame
     WIRE_ORDER = 512, // Mail of the coordinator alone, to anybody: so the broker lets it pass
-    WIRE_COPY = 1024, // Its first field is a frame of another sender: its signature is verified, too
+    WIRE_COPY = 1024, // Its first field is a frame of another sender, which is verified, too
     WIRE_PART = WIRE_PART_CONFIG | WIRE_PART_SNAPSHOT | WIRE_PART_TEST,
 };
 
