@@ -106,8 +106,9 @@ static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
     const struct keeper *self = arg;
     const struct wire_run *now = &self->now;
     char words[RUN_WORDS_MAX];
-    snprintf(text, SHELL_STATUS_MAX, "%s, %u trainers healthy, %u pending",
-             run_words_status(now, (double)now->loss, words), now->healthy, now->pending);
+    snprintf(text, SHELL_STATUS_MAX, "%s, %u trainer%s healthy, %u pending",
+             run_words_status(now, (double)now->loss, words), now->healthy,
+             now->healthy == 1 ? "" : "s", now->pending);
 }
 
 static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *show_s(uint64_t count) { return count == 1 ? "" : "s"; }
+
 char *show_count(double value, char text[SHOW_MAX])
 {
     static const char units[] = "kMGTPE";

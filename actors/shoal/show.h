@@ -1,8 +1,11 @@
 #pragma once
 // show -- numbers for people. Pure; each writes into the caller's buffer and returns it.
 
+#include <stdint.h>
+
 enum { SHOW_MAX = 64 };
 
+const char *show_s(uint64_t count);                       // Of a plural: "s", but "" of one
 char *show_count(double value, char text[SHOW_MAX]);      // 987, 18.4k, 3.20M
 char *show_duration(double seconds, char text[SHOW_MAX]); // 0.8s, 42s, 3m05s, 2h10m
 char *show_bar(double fraction, unsigned width,

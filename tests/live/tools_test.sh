@@ -76,6 +76,9 @@ shoal manifest data/train --token-bytes 2 >/dev/null
     says 69 "not available: device cuda was asked for:" shoal train state.toml --data data/train --device cuda
 valid="shoal validate-config --state state.toml --data-config data.toml"
 says 0 $'state.toml: OK: run "demo"\ndata.toml: OK: data/train' $valid
+sed 's/^init_min_clients = .*/init_min_clients = 1/; s/^min_clients = .*/min_clients = 1/' state.toml >one.toml
+says 0 " tokens, 1 member to begin" shoal validate-config --state one.toml
+says 0 "data/train: 1 file, " shoal manifest data/train --token-bytes 2
 # The seven: each an edit of a good file, and the fault with its line.
 refuses()                               # text, sed expression for state.toml, sed expression for data.toml
 {

@@ -45,4 +45,12 @@ static void test_bars(void **state)
     assert_int_equal(strlen(show_bar(0.3, 1000, text)), SHOW_MAX - 4);
 }
 
-TESTS(TEST(test_counts), TEST(test_durations), TEST(test_bars))
+static void test_plurals(void **state)
+{
+    (void)state;
+    assert_string_equal(show_s(0), "s"); // 0 trainers
+    assert_string_equal(show_s(1), "");
+    assert_string_equal(show_s(2), "s");
+}
+
+TESTS(TEST(test_plurals), TEST(test_counts), TEST(test_durations), TEST(test_bars))

@@ -408,7 +408,7 @@ static int report(const struct init *self, struct why *why)
     show_count((double)self->tokens, tokens);
     printf(
         "run \"%s\" in %s\n"
-        "  model    %s parameters: dim %u, %u layers, %u heads; %s\n"
+        "  model    %s parameters: dim %u, %u layer%s, %u head%s; %s\n"
         "  data     %s tokens of %u bytes to train on, shuffled by a seed of its own%s%s\n"
         "  steps    %" PRIu64 " of %" PRIu64 " sequences of %" PRIu64
         " tokens: %.1f passes over the data\n"
@@ -418,11 +418,12 @@ static int report(const struct init *self, struct why *why)
         "           (min_clients; a trainer that is left alone decides what is committed)\n"
         "Every setting is in state.toml and data.toml, with its meaning; both digests are pinned."
         "\n\n  shoal up %s\n",
-        self->name, self->dir, parameters, self->shape.dim, self->shape.layers, self->shape.heads,
+        self->name, self->dir, parameters, self->shape.dim, self->shape.layers,
+        show_s(self->shape.layers), self->shape.heads, show_s(self->shape.heads),
         self->model ? self->model_dir : "new, from a seed", tokens, self->token_bytes,
         self->separator[0] ? ", after each document " : "", self->separator, self->steps,
         self->batch, self->seq_len, (double)self->steps * (double)per_step / (double)self->tokens,
-        self->trainers, self->trainers == 1 ? "" : "s", self->words[0]);
+        self->trainers, show_s(self->trainers), self->words[0]);
     return 0;
 }
 

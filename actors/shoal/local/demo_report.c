@@ -149,9 +149,9 @@ void demo_report_print(const struct demo_report *self, FILE *out)
     print_loss(self, out);
     fprintf(out,
             "  run               %" PRIu64 " steps, %" PRIu64 " epochs, %" PRIu64
-            " commits, %" PRIu64 " void rounds, in %s\n",
+            " commits, %" PRIu64 " void round%s, in %s\n",
             ledger->last_step, ledger->epochs, ledger->commits, ledger->voids,
-            show_duration((double)self->seconds, a));
+            show_s(ledger->voids), show_duration((double)self->seconds, a));
     fprintf(out,
             "  trained           %" PRIu64 " samples of %" PRIu64
             " bytes: %s bytes, each sample in one commit\n",

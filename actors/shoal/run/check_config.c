@@ -8,6 +8,7 @@
 #include "actors/shoal/model/model_folder.h"
 #include "actors/shoal/run/pin.h"
 #include "actors/shoal/shoal.h"
+#include "actors/shoal/show.h"
 #include "common/actor/command.h"
 #include "common/config/print.h"
 #include "common/data/source.h"
@@ -194,9 +195,10 @@ static void validate_run(struct validate *self)
     say(self, self->check.state_path, rc);
     if (rc == 0 && !self->json)
         printf("%s: OK: run \"%s\", %" PRIu64 " steps of %" PRIu64 "..%" PRIu64
-               " sequences of %" PRIu64 " tokens, %" PRIu64 " members to begin\n",
+               " sequences of %" PRIu64 " tokens, %" PRIu64 " member%s to begin\n",
                self->check.state_path, run->run_id, run->total_steps, run->batch_start,
-               run->batch_end, run->max_seq_len, run->init_min_clients);
+               run->batch_end, run->max_seq_len, run->init_min_clients,
+               show_s(run->init_min_clients));
 }
 
 static void validate_data(struct validate *self)

@@ -196,7 +196,8 @@ static void print_view(const struct status *self, const struct run_view *view)
         printf("  checkpoint %s, digest %.16s\n", now->checkpoint_name,
                hash_to_hex(&now->checkpoint_digest, hex));
     else printf("  no checkpoint yet\n");
-    printf("  %u trainers healthy, %u pending\n\n", now->healthy, now->pending);
+    printf("  %u trainer%s healthy, %u pending\n\n", now->healthy, show_s(now->healthy),
+           now->pending);
     print_members(self, view);
 }
 

@@ -1,6 +1,7 @@
 // manifest -- writes down what the token files of a folder contain, so that all can check them.
 
 #include "actors/shoal/shoal.h"
+#include "actors/shoal/show.h"
 #include "common/actor/command.h"
 #include "common/data/manifest.h"
 #include "common/data/source.h"
@@ -31,8 +32,8 @@ static int print(const struct making *self, const struct manifest *manifest, str
                       "bytes", (json_int_t)bytes, "token_bytes", (json_int_t)manifest->token_bytes,
                       "dataset_digest", self->data_config ? dataset : NULL),
             why);
-    printf("%s: %u files, %" PRIu64 " bytes, %u a token\ndigest %s\n", self->dir,
-           manifest->file_count, bytes, manifest->token_bytes, hex);
+    printf("%s: %u file%s, %" PRIu64 " bytes, %u a token\ndigest %s\n", self->dir,
+           manifest->file_count, show_s(manifest->file_count), bytes, manifest->token_bytes, hex);
     if (self->data_config) printf("dataset_digest %s\n", dataset);
     return 0;
 }
