@@ -16,6 +16,9 @@ static const struct flag flags[] = {
          "Sequences at a time: memory against speed (4; env MICRO_BATCH_SIZE). A run with "
          "verification_percent has its own, compute.micro_batch_size: it is part of a result",
          .env = "MICRO_BATCH_SIZE"),
+    FLAG("guest", 0, NULL, TO_SWITCH(struct member_options, guest),
+         "In a run of somebody else, as `shoal join` starts it: says how far the run is, speaks of "
+         "its owner, and ends when it is finished"),
     FLAGS_TOO(member_flags),
     { 0 },
 };

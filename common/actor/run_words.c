@@ -16,6 +16,33 @@ char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX])
     return text;
 }
 
+char *run_words_lacks_for_guest(const struct wire_run *now, char text[RUN_WORDS_MAX])
+{
+    static const char *const of_the_owner[] = { "data-provider", "witness" };
+    char *advice;
+    run_words_lacks(now, text);
+    if (run_words_is_past(now)) {
+        if ((advice = strstr(text, ": raise "))) *advice = 0;
+        return text;
+    }
+    if (strncmp(text, "waiting for ", 12) == 0) text[strcspn(text, "(")] = 0;
+    for (size_t i = strlen(text); i > 0 && text[i - 1] == ' '; i--) text[i - 1] = 0;
+    for (size_t i = 0; i < sizeof of_the_owner / sizeof *of_the_owner; i++)
+        if (strstr(text, of_the_owner[i]))
+            snprintf(text, RUN_WORDS_MAX, "waiting: the owner's %s is not there", of_the_owner[i]);
+    return text;
+}
+
+char *run_words_left(const struct wire_run *now, char text[RUN_WORDS_MAX])
+{
+    const double left_s = run_words_left_s(now, 0);
+    text[0] = 0;
+    if (left_s > 5400) snprintf(text, RUN_WORDS_MAX, ", about %.0f h left", left_s / 3600);
+    else if (left_s > 90) snprintf(text, RUN_WORDS_MAX, ", about %.0f min left", left_s / 60);
+    else if (left_s > 0) snprintf(text, RUN_WORDS_MAX, ", about %.0f s left", left_s);
+    return text;
+}
+
 double run_words_left_s(const struct wire_run *now, uint64_t commit_samples)
 {
     const double rate = (double)now->tokens_per_s;

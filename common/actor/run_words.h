@@ -14,10 +14,17 @@ char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 // nothing waits for it.
 bool run_words_is_past(const struct wire_run *now);
 
+// The same for somebody who takes part in the run of another: the owner's actors are the owner's
+// business, and names of settings say nothing. "waiting: the owner's data-provider is not there".
+char *run_words_lacks_for_guest(const struct wire_run *now, char text[RUN_WORDS_MAX]);
+
 // Seconds until the last step at the present tokens per second, if later steps are as large as that
 // of the newest commit, which has `commit_samples` (0: not known). Negative: unknown, as no step is
 // made now.
 double run_words_left_s(const struct wire_run *now, uint64_t commit_samples);
+
+// ", about 5 min left"; "" if it is not known.
+char *run_words_left(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 
 // "RoundTrain: step 100 of 460, loss 2.713, 12345 tokens/s". `loss`: 0 if none is known. The rate is
 // named while there is one, what the run waits for while it waits.

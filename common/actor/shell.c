@@ -39,6 +39,7 @@ struct shell {
     bool coordinator_heard, coordinator_missing;    // Missing: mail to it came back
     uint64_t complete_ms;                           // When the run last lacked nothing
     uint64_t waiting_ms;                            // No line about waiting before this
+    uint64_t progress_ms;                           // No line about progress before this
     uint64_t status_ms;                             // No Status before this
     char status[SHELL_STATUS_MAX];                  // The one that was told last
     bool quitting;
@@ -345,25 +346,35 @@ static void mind_the_watchdog(struct shell *self)
 static bool awaits(const struct shell *self, char text[AWAITED_MAX], uint64_t *ret_since_ms)
 {
     const char *run = self->options.run, *trouble = post_trouble(self->post);
+    const char *address = self->options.broker->address;
+    const bool is_guest = self->options.is_guest;
+    const char *whose = is_guest ? "the owner's" : "the";
     const uint64_t silent_ms = clock_ms() - self->coordinator_ms;
     *ret_since_ms = self->known_ms;
     if (!post_is_known(self->post)) {
-        if (trouble) snprintf(text, AWAITED_MAX, "%s: %s", self->options.broker->address, trouble);
-        else snprintf(text, AWAITED_MAX, "no broker answers at %s", self->options.broker->address);
+        if (trouble) snprintf(text, AWAITED_MAX, "%s: %s", address, trouble);
+        else if (is_guest)
+            snprintf(text, AWAITED_MAX,
+                     "the run's owner does not answer at %s: the run is stopped, or the network is "
+                     "down; this goes on by itself when it is back, and Ctrl-C ends it",
+                     address);
+        else snprintf(text, AWAITED_MAX, "no broker answers at %s", address);
         return true;
     }
     if (!self->options.is_admitted) return false;
     const bool admitted = self->options.is_admitted(self->options.after_turn_arg);
     *ret_since_ms = admitted ? self->coordinator_ms : self->admitted_ms;
     if (self->coordinator_heard && (self->coordinator_missing || silent_ms >= SHELL_WAITING_MS))
-        snprintf(text, AWAITED_MAX,
-                 "the coordinator of run \"%s\" was last heard %" PRIu64 " s ago", run,
-                 (uint64_t)(silent_ms / 1000));
+        snprintf(text, AWAITED_MAX, "%s coordinator of run \"%s\" was last heard %" PRIu64 " s ago",
+                 whose, run, (uint64_t)(silent_ms / 1000));
     else if (self->coordinator_missing)
-        snprintf(text, AWAITED_MAX, "no coordinator of run \"%s\" yet", run);
-    else if (!admitted)
-        snprintf(text, AWAITED_MAX, "the coordinator of run \"%s\" has not admitted this actor yet",
+        snprintf(text, AWAITED_MAX,
+                 is_guest ? "the owner's coordinator of run \"%s\" is not there yet"
+                          : "no coordinator of run \"%s\" yet",
                  run);
+    else if (!admitted)
+        snprintf(text, AWAITED_MAX, "%s coordinator of run \"%s\" has not admitted this actor yet",
+                 whose, run);
     else return false;
     return true;
 }
@@ -389,6 +400,16 @@ static bool waits_with_the_run(struct shell *self, uint64_t now_ms, char line[SH
     return now_ms >= self->complete_ms + SHELL_WAITING_MS;
 }
 
+static void say_progress(struct shell *self, uint64_t now_ms)
+{
+    char line[SHELL_STATUS_MAX] = "";
+    if (!self->options.progress || now_ms < self->progress_ms || self->patience_ms) return;
+    self->options.progress(self->options.after_turn_arg, line);
+    if (!line[0]) return;
+    self->progress_ms = now_ms + SHELL_WAITING_AGAIN_MS;
+    log_line(LOG_INFO, "%s", line);
+}
+
 static void say_what_we_wait_for(struct shell *self)
 {
     char line[SHELL_STATUS_MAX];
@@ -396,8 +417,9 @@ static void say_what_we_wait_for(struct shell *self)
     if (post_is_known(self->post)) self->known_ms = now_ms;
     if (self->options.is_admitted && self->options.is_admitted(self->options.after_turn_arg))
         self->admitted_ms = now_ms;
-    const bool waits =
-        waits_for_another(self, now_ms, line) || waits_with_the_run(self, now_ms, line);
+    const bool waits_alone = waits_for_another(self, now_ms, line);
+    const bool waits = waits_alone || waits_with_the_run(self, now_ms, line);
+    if (!waits_alone) say_progress(self, now_ms);
     if (!waits || now_ms < self->waiting_ms || self->patience_ms) return;
     self->waiting_ms = now_ms + SHELL_WAITING_AGAIN_MS;
     log_line(LOG_INFO, "%s", line);

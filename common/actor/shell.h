@@ -75,6 +75,10 @@ struct shell_options {
     // What the run waits for, as a sentence, or "". It is logged like what the actor waits for. It
     // may be NULL.
     void (*lacks)(const void *arg, char text[SHELL_STATUS_MAX]);
+    // With the same argument: how far the run is, as a line, or "". It is logged every ten seconds
+    // while the actor waits for no other. It may be NULL.
+    void (*progress)(const void *arg, char text[SHELL_STATUS_MAX]);
+    bool is_guest; // What it waits for is said in words for somebody else than the run's owner
     // With the same argument: fills in, before a frame is signed and sent, what only a shell can
     // tell, such as what it has measured. No core decides anything by that. It may be NULL.
     void (*fill_in)(void *arg, uint16_t kind, void *body);

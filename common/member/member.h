@@ -34,6 +34,7 @@ struct member {
     uint8_t role; // enum role
     struct key key;
     char name[ACTOR_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], endpoint[128];
+    bool is_guest; // In a run of somebody else: it ends with the run, and does not stay for peers
     uint64_t samples; // Of its own data source; 0: it has none
     struct hash data, positions;
     struct member_address address;

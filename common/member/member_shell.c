@@ -232,8 +232,35 @@ static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
 {
     const struct running *self = arg;
     char words[RUN_WORDS_MAX] = "";
-    if (self->member->has_run) run_words_lacks(&self->member->now, words);
+    if (self->member->has_run && self->options->guest)
+        run_words_lacks_for_guest(&self->member->now, words);
+    else if (self->member->has_run) run_words_lacks(&self->member->now, words);
     snprintf(text, SHELL_STATUS_MAX, "%s", words);
+}
+
+// A guest has no other view of the run than its log.
+static void say_progress(const void *arg, char text[SHELL_STATUS_MAX])
+{
+    const struct running *self = arg;
+    struct wire_run now = self->member->now;
+    char words[RUN_WORDS_MAX], left[RUN_WORDS_MAX];
+    text[0] = 0;
+    if (!self->member->has_run || now.phase == PHASE_FINISHED) return;
+    if (now.lacks[0] && !run_words_is_past(&now)) return;
+    now.lacks[0] = 0; // A line of its own has it
+    snprintf(text, SHELL_STATUS_MAX, "run.progress %s%s",
+             run_words_status(&now, (double)now.loss, words), run_words_left(&now, left));
+}
+
+static void say_end(const struct running *self)
+{
+    const struct wire_run *now = &self->member->now;
+    log_line(
+        LOG_INFO,
+        "run.over The run \"%s\" is finished: step %" PRIu64 " of %" PRIu64
+        ", loss %.3f. Its model is with the run's owner: ask there for it. A trainer has it in "
+        "memory only, so %s has nothing that `shoal export` reads",
+        self->member->run, now->step, now->total_steps, (double)now->loss, self->dir);
 }
 
 static void after_turn(void *arg)
@@ -283,6 +310,8 @@ static int open_shell(struct running *self, struct why *why)
         .after_turn_arg = self,
         .status = say_status,
         .lacks = say_lacks,
+        .progress = options->guest ? say_progress : NULL,
+        .is_guest = options->guest,
         .is_admitted = is_admitted,
         .disk = { .arg = self,
                   .begin = disk_begin,
@@ -319,6 +348,7 @@ static void prepare_member(struct running *self)
     member->key = *identity_key(self->identity);
     actor_name(member->role, &member->key, member->name);
     snprintf(member->run, sizeof member->run, "%s", self->options->command.run_id);
+    member->is_guest = self->options->guest;
     member->samples = process->samples;
     member->data = process->data;
     member->positions = process->positions;
@@ -359,6 +389,7 @@ int member_run(struct member_options *options, const struct member_process *proc
         log_line(LOG_INFO, "actor.ready name=%s run=%s broker=%s bulk=%s", member->name,
                  member->run, options->command.server_addr, member->endpoint);
         rc = shell_run(self->shell, &why);
+        if (rc == 0 && member->is_guest && member->finished) say_end(self);
     }
     shell_destroy(&self->shell);
     for (uint32_t i = 0; i < self->workers_count; i++) worker_destroy(&self->workers[i]);

@@ -10,8 +10,9 @@ static void finish(const struct member_turn *turn, const struct part *parts)
     bool stays = false;
     for (const struct part *part = parts; part->self; part++) {
         if (!part->done) continue;
-        if (!part->done(part->self, turn)) return;
-        stays = true;
+        const bool is_guest = turn->member->is_guest;
+        if (!part->done(part->self, turn) && !is_guest) return;
+        stays = !is_guest;
     }
     turn->member->finished = true;
     // mutant: a member that serves nobody outlives its run

@@ -42,5 +42,5 @@ struct part {
 
 // Takes one message through the list. When the run is finished, a role without a `done` ends the
 // process. A role with one stays, because peers may need what it holds; after that QUIT ends it at
-// once, without LEAVE's answer.
+// once, without LEAVE's answer. A guest ends in any case: the owner's machines serve its peers.
 void parts_step(struct member_turn *turn, const struct part *parts);

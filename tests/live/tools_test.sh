@@ -291,6 +291,7 @@ until_news()                            # seconds: waits until news of so many m
 
 shoal init words text.txt --dim 32 --layers 1 --heads 2 --seq-len 64 --trainers 2 --steps 100000 >init.log 2>&1
 shoal up words --trainers 1 --server-port $((port + 10)) >up.log 2>&1 &
+up=$!
 wanted="waiting for 1 more trainer (init_min_clients 2)"
 until_said up.log "$wanted"
 says 0 "  $wanted" shoal status --ticket words/run/ticket
@@ -300,7 +301,7 @@ for name in coordinator trainer-1; do
     says 0 "$wanted" cat words/run/logs/$name.log
 done
 shoal new-identity friend.key >/dev/null
-shoal-trainer --json -i friend.key --ticket words/run/ticket --state-dir friend 2>friend.log &
+shoal-trainer --json --guest -i friend.key --ticket words/run/ticket --state-dir friend 2>friend.log &
 friend=$!
 until_said friend.log '"event":"round.trained".*"step":20,'
 
@@ -344,6 +345,11 @@ my @told = grep { is_told(decode_json($_)->{fields}{tokens_per_s}) } @lines;
 die "the trainer's lines say otherwise" if @told < 20;
 PERL
 says 0 "RUN is off by" perl rates.pl
+
+# A guest says how far the run is, and that the owner's machine is gone.
+says 0 "left\"" grep -E '"event":"run.progress","text":"run.progress .*step [0-9]+ of 100000, loss .* tokens/s, about [0-9]+ (min|h) ' friend.log
+kill -INT $up; wait $up
+until_said friend.log "the run's owner does not answer at 127.0.0.1:$((port + 10)): the run is stopped, or the network is down"
 
 # Each line of the log is one object; one line a step.
 kill $friend; wait $friend

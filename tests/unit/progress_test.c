@@ -80,10 +80,27 @@ static void test_what_a_run_says(void **state)
                         "(init_min_clients 4)");
     snprintf(run.lacks, sizeof run.lacks, "no witness is in the run");
     assert_string_equal(run_words_lacks(&run, text), "waiting: no witness is in the run");
+    // A friend can do nothing about the owner's actors and settings.
+    assert_string_equal(run_words_lacks_for_guest(&run, text),
+                        "waiting: the owner's witness is not there");
+    snprintf(run.lacks, sizeof run.lacks, "no data-provider is in the run");
+    assert_string_equal(run_words_lacks_for_guest(&run, text),
+                        "waiting: the owner's data-provider is not there");
+    snprintf(run.lacks, sizeof run.lacks, "waiting for 2 more trainers (init_min_clients 4)");
+    assert_string_equal(run_words_lacks_for_guest(&run, text), "waiting for 2 more trainers");
     assert_false(run_words_is_past(&run));
     snprintf(run.lacks, sizeof run.lacks, "the round's time was up without the results of x");
     assert_string_equal(run_words_lacks(&run, text), run.lacks);
     assert_true(run_words_is_past(&run));
+    snprintf(
+        run.lacks, sizeof run.lacks,
+        "the round's time was up without the results of x (2 of 3 witnesses have not got them); "
+        "unreachable, or too slow: raise max_round_train_time (now 30 s)");
+    assert_string_equal(run_words_lacks_for_guest(&run, text),
+                        "the round's time was up without the results of x (2 of 3 witnesses have "
+                        "not got them); unreachable, or too slow");
+    run.lacks[0] = 0;
+    assert_string_equal(run_words_lacks_for_guest(&run, text), "");
 }
 
 TESTS(TEST(test_the_time_left_counts_down), TEST(test_the_time_left_of_a_run),

@@ -72,6 +72,7 @@ static int become_trainer(const struct join *self, struct why *why)
     arguments_add(&args, "--identity-secret-key-path=%s", self->key);
     arguments_add(&args, "--ticket=%s/ticket", self->folder);
     arguments_add(&args, "--state-dir=%s/state", self->folder);
+    arguments_add(&args, "--guest");
     const char *bind = self->bulk_bind ? self->bulk_bind : self->address;
     arguments_add(&args, "--bulk-bind=%s", bind);
     if (self->announce) arguments_add(&args, "--announce=%s", self->announce);
@@ -134,7 +135,8 @@ static const struct command_line line = {
     .flags = flags,
     .usage = "TICKET",
     .about = "Takes part in a run until Ctrl-C: makes a key, finds the address that leads to the "
-             "broker, and becomes shoal-trainer. Started again, it goes on with the same key.\n\n"
+             "broker, and becomes shoal-trainer. Started again, it goes on with the same key. Ends "
+             "with 0 when the run is finished; the model is then with its owner.\n\n"
              "  shoal join shoal:AQx8..\n"
              "  shoal join friend.ticket --threads 4\n",
     .arguments = TO_TEXT(struct join, text),
