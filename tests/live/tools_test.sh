@@ -347,9 +347,12 @@ PERL
 says 0 "RUN is off by" perl rates.pl
 
 # A guest says how far the run is, and that the owner's machine is gone.
-says 0 "left\"" grep -E '"event":"run.progress","text":"run.progress .*step [0-9]+ of 100000, loss .* tokens/s, about [0-9]+ (min|h) ' friend.log
+progress='"run.progress [A-Za-z]*: step [0-9]* of 100000.* tokens/s, about [0-9]* [minhs]* left"'
+until_said friend.log "$progress"
+says 0 "" grep "$progress" friend.log
 kill -INT $up; wait $up
-until_said friend.log "the run's owner does not answer at 127.0.0.1:$((port + 10)): the run is stopped, or the network is down"
+until_said friend.log "does not answer"
+says 0 "the run's owner does not answer at 127.0.0.1:$((port + 10)): the run is stopped, or the network is down" cat friend.log
 
 # Each line of the log is one object; one line a step.
 kill $friend; wait $friend
@@ -371,6 +374,42 @@ PERL
 says 0 " lines" perl lines.pl friend.log
 shoal-broker --json -i broker.key --server-port $port 2>again.log
 says 0 '"priority":3,"event":"actor.fails"' cat again.log # The other broker has the port
+
+# ---- a run's end, as a friend sees it -----------------------------------------------------------------
+
+shoal init short text.txt --dim 32 --layers 1 --heads 2 --seq-len 64 --trainers 2 --steps 4 >init.log 2>&1
+first=$((10000 + $$ % 1900 * 5)) # Below those that the kernel gives to connections
+shoal up short --trainers 1 --port $first >short.log 2>&1 &
+until_said short.log "run \"short\": 1 trainer, broker at 127.0.0.1:$first"
+says 0 $'run.over The run "short" is finished: step 4 of 4, loss \nwith the run\'s owner\nhas nothing that `shoal export` reads' \
+    shoal join short/run/ticket --dir guest
+wait $!
+# With --port every actor has its own: behind the broker's two the data-provider, the checkpointer, the trainer.
+says 0 "127.0.0.1:$((first + 2))" grep -h actor.ready short/run/logs/data-provider.log
+says 0 "127.0.0.1:$((first + 4))" grep -h actor.ready short/run/logs/trainer-1.log
+
+# ---- the address of `shoal up` ------------------------------------------------------------------------
+
+# The folder keeps it. In a network of its own, where it has other addresses.
+cat >space <<'SCRIPT'
+ip link set lo up && ip address add 203.0.113.7/32 dev lo && ip address add 198.51.100.4/32 dev lo && exec "$@"
+SCRIPT
+if unshare --net sh space true 2>/dev/null; then
+    up="unshare --net sh space timeout --foreground --preserve-status -s INT 1 shoal up words --trainers 1"
+    moved="last time: a ticket of that time does not lead here"
+    says 130 $'broker is at 203.0.113.7:7000 now, and was at 127.0.0.1:\nTCP ports 7000 to 7004. Others join with:\nshoal join shoal:' \
+        $up --bind 203.0.113.7 --port 7000
+    says 130 $'at 203.0.113.7:7000, as last time\nTCP ports 7000 to 7004.' $up
+    says 130 "broker is at 198.51.100.4:7000 now, and was at 203.0.113.7:7000 $moved" $up --bind 198.51.100.4
+    says 64 "--bind 192.0.2.1 is no address of this machine" $up --bind 192.0.2.1
+fi
+
+# ---- services, where there are none ---------------------------------------------------------------------
+
+[ -d /run/systemd/system ] || [ "$(id -u)" -ne 0 ] ||
+    says 69 "no systemd runs here; without --systemd the run goes in the foreground" shoal up short --systemd
+unshare --user true 2>/dev/null &&
+    says 77 "call it as root (sudo)" unshare --user shoal up short --systemd
 
 # ---- a run on the screen --------------------------------------------------------------------------
 

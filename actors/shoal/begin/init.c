@@ -5,6 +5,7 @@
 // in them and both digests pinned. Last comes validate-config, so that a mistake shows now.
 
 #include "actors/shoal/local/run_files.h"
+#include "actors/shoal/local/shown_command.h"
 #include "actors/shoal/model/model_folder.h"
 #include "actors/shoal/show.h"
 #include "actors/shoal/shoal.h"
@@ -62,22 +63,12 @@ struct init {
 
 // ---- the commands of the long way ---------------------------------------------------------------
 
-static void print_line(const struct arguments *args)
-{
-    fputs("$", stderr);
-    for (uint32_t i = 0; i < args->count; i++) {
-        const bool plain = args->list[i][strcspn(args->list[i], " \t\"'<>|&;()$`\\*?#~")] == 0;
-        fprintf(stderr, plain ? " %s" : " '%s'", args->list[i]);
-    }
-    fputs("\n", stderr);
-}
-
 // Runs a command in a process of its own. What it prints goes to stderr: stdout has our summary.
 static int run_command(struct init *self, int (*command)(int argc, char **argv),
                        struct arguments *args, struct why *why)
 {
     int status;
-    print_line(args);
+    shown_command_print(args);
     fflush(NULL);
     const pid_t child = fork();
     if (child < 0) return why_set(why, FAULT_MEMORY, "fork: %s", strerror(errno));

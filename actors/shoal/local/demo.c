@@ -235,7 +235,7 @@ static int train(struct demo *self, struct why *why)
     struct testnet_options options = { .config_dir = self->setup.dir,
                                        .state_dir = state_dir,
                                        .trainers = DEMO_TRAINERS,
-                                       .port = (uint32_t)self->port,
+                                       .way_in.port = (uint32_t)self->port,
                                        .threads = self->threads,
                                        .hear = hear,
                                        .say = say,

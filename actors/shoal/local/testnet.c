@@ -11,7 +11,6 @@
 #include "common/base/instance_lock.h"
 #include "common/config/data_config.h"
 #include <inttypes.h>
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -19,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 // ---- folders and keys ---------------------------------------------------------------------------
@@ -65,11 +63,6 @@ static int make_key(const struct testnet *self, const char *name, uint32_t numbe
 
 // ---- the children -------------------------------------------------------------------------------
 
-static const char *bind_address(const struct testnet *self)
-{
-    return self->options.bind ? self->options.bind : "127.0.0.1";
-}
-
 static struct arguments *add(struct testnet *self, const char *name, const char *program)
 {
     struct arguments *args = &fleet_add(&self->fleet, name, program, self->log_dir)->arguments;
@@ -87,11 +80,14 @@ static struct arguments *add_actor(struct testnet *self, const char *name, const
     return args;
 }
 
-// A member serves samples, results or parameters to the others, from this address.
+// A member serves samples, results or parameters to the others, from this address and port.
 static struct arguments *add_member(struct testnet *self, const char *name, const char *program)
 {
+    const uint32_t before = self->fleet.count - self->members_from; // Members that have a port
     struct arguments *args = add_actor(self, name, program);
-    arguments_add(args, "--bulk-bind=%s", bind_address(self));
+    if (self->options.way_in.members_port)
+        arguments_add(args, "--bind-p2p-port=%u", self->options.way_in.members_port + before);
+    arguments_add(args, "--bulk-bind=%s", way_in_address(&self->options.way_in));
     return args;
 }
 
@@ -112,8 +108,8 @@ static void add_trainers(struct testnet *self)
 static void add_children(struct testnet *self)
 {
     struct arguments *args = add(self, "broker", "shoal-broker");
-    arguments_add(args, "--server-port=%u", self->options.port);
-    arguments_add(args, "--bind=%s", bind_address(self));
+    arguments_add(args, "--server-port=%u", self->options.way_in.port);
+    arguments_add(args, "--bind=%s", way_in_address(&self->options.way_in));
     self->coordinator = &self->fleet.children[self->fleet.count];
     args = add_actor(self, "coordinator", "shoal-coordinator");
     arguments_add(args, "--state=%s", self->state_toml);
@@ -163,8 +159,8 @@ static int make_ticket(struct testnet *self, struct why *why)
     char text[TICKET_TEXT_MAX];
     int rc = make_key(self, "broker", 0, why, &self->ticket.server);
     if (rc < 0) return rc;
-    snprintf(self->ticket.address, sizeof self->ticket.address, "%s:%u", bind_address(self),
-             self->options.port);
+    snprintf(self->ticket.address, sizeof self->ticket.address, "%s:%u",
+             way_in_address(&self->options.way_in), self->options.way_in.port);
     memccpy(self->ticket.run, self->config.run_id, 0, WIRE_RUN_MAX);
     ensure(snprintf(self->ticket_path, PATH_MAX, "%s/ticket", self->state_dir) < PATH_MAX);
     FILE *file = fopen(self->ticket_path, "we");
@@ -212,31 +208,12 @@ static int make_places(struct testnet *self, struct why *why)
 
 // Checked before the start: a broker that is already on these ports may belong to another testnet,
 // whose trainers have the same keys as ours.
-static int check_ports(const struct testnet *self, struct why *why)
+static int check_ports(struct testnet *self, struct why *why)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET };
-    if (inet_pton(AF_INET, bind_address(self), &address.sin_addr) != 1 ||
-        address.sin_addr.s_addr == htonl(INADDR_ANY))
-        return why_set(why, FAULT_USAGE,
-                       "--bind %s: an IPv4 address of this machine that the others can reach",
-                       bind_address(self));
-    for (uint32_t port = self->options.port; port < self->options.port + POST_PORTS; port++) {
-        address.sin_port = htons((uint16_t)port);
-        int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        ensure(fd >= 0);
-        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        int rc = bind(fd, (const struct sockaddr *)&address, sizeof address), error = errno;
-        close(fd);
-        if (rc != 0 && error == EADDRNOTAVAIL)
-            return why_set(why, FAULT_USAGE, "--bind %s is no address of this machine",
-                           bind_address(self));
-        if (rc != 0)
-            return why_set(why, fault_from_errno(error),
-                           "port %u of %s: %s; another run may use it. The broker needs two free "
-                           "ports in a row: choose others",
-                           port, bind_address(self), strerror(error));
-    }
-    return 0;
+    struct way_in *way_in = &self->options.way_in;
+    const bool has_provider = self->config.data_location == CONFIG_DATA_SERVER;
+    way_in->members = self->options.trainers + 1 + has_provider; // And the checkpointer
+    return way_in_check_ports(way_in, why);
 }
 
 static void watch_signals(struct testnet *self)

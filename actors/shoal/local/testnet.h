@@ -15,6 +15,7 @@
 // A second start with the same state_dir goes on where the first one stopped.
 
 #include "actors/shoal/local/fleet.h"
+#include "actors/shoal/local/way_in.h"
 #include "actors/shoal/run/run_view.h"
 #include "common/actor/tap.h"
 #include "common/config/run_config.h"
@@ -27,11 +28,10 @@ typedef void testnet_hear(void *arg, const struct msg *msg, unsigned heard);
 struct testnet_options {
     const char *config_dir; // Holds state.toml, and data.toml if the data comes from a Server
     const char *state_dir,
-        *log_dir;      // Made if missing, folders above too; log_dir NULL: <state_dir>/logs
-    uint32_t trainers; // 1..TESTNET_TRAINERS_MAX
-    uint32_t port;     // Of the broker: this and the one above
-    bool own_keys;     // Secrets of random bytes: a run for others, too
-    const char *bind;  // The address that others reach us at; NULL: this machine alone (127.0.0.1)
+        *log_dir;         // Made if missing, folders above too; log_dir NULL: <state_dir>/logs
+    uint32_t trainers;    // 1..TESTNET_TRAINERS_MAX
+    struct way_in way_in; // Its `members` is filled in by testnet_start
+    bool own_keys;        // Secrets of random bytes: a run for others, too
     const char *threads, *micro_batch; // Of each trainer; NULL: its default
     bool debug;                        // Children log every message
     testnet_hear *hear;

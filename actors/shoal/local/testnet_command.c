@@ -3,22 +3,26 @@
 // finished or interrupted. `testnet start` is Psyche's local testnet, without tmux: its keys are
 // known to all, and with --random-kill-num some trainers are killed in turns, each time when a round
 // has opened. `up` starts the folder that `shoal init` made, with keys of its own, and prints the
-// ticket by which others join.
+// ticket by which others join; with --systemd it starts the same actors as services.
 
 #include "actors/shoal/local/kill_list.h"
 #include "actors/shoal/local/progress.h"
+#include "actors/shoal/local/services.h"
 #include "actors/shoal/shoal.h"
+#include "actors/shoal/show.h"
 #include "actors/shoal/local/testnet.h"
 #include "common/actor/command.h"
 #include "common/base/clock.h"
+#include "common/net/addresses.h"
 #include <inttypes.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sysexits.h>
+#include <unistd.h>
 
-enum { KILL_INTERVAL_S = 120, KILL_INTERVAL_MAX_S = 86400 };
+enum { KILL_INTERVAL_S = 120, KILL_INTERVAL_MAX_S = 86400, UP_PORT = 5550 };
 
 struct wish {
     struct testnet_options options;
@@ -85,14 +89,13 @@ static int watch(struct session *self, struct why *why)
 
 static void say_started(const struct session *self, const struct testnet_options *options)
 {
-    char text[TICKET_TEXT_MAX];
-    printf("run \"%s\": %u trainers, broker at %s, logs in %s\n", self->net.config.run_id,
-           options->trainers, self->net.ticket.address, self->net.log_dir);
+    printf("run \"%s\": %u trainer%s, broker at %s, logs in %s\n", self->net.config.run_id,
+           options->trainers, show_s(options->trainers), self->net.ticket.address,
+           self->net.log_dir);
     if (!options->own_keys)
         printf("The keys are small numbers and not secret: not for real runs. ");
     printf("Watch with: shoal status --watch --ticket %s\n", self->net.ticket_path);
-    if (options->own_keys && options->bind)
-        printf("Others join with:\n\n  shoal join %s\n\n", ticket_print(&self->net.ticket, text));
+    if (options->own_keys) way_in_print(&self->net.options.way_in, &self->net.ticket);
     fflush(stdout);
 }
 
@@ -149,7 +152,7 @@ static int read_wish(struct wish *wish, struct session *self, struct why *why)
     if (rc == 0 && wish->log && strcmp(wish->log, "info") != 0 && strcmp(wish->log, "debug") != 0)
         rc = why_set(why, FAULT_USAGE, "--log %s: info or debug", wish->log);
     options->trainers = (uint32_t)clients;
-    options->port = (uint32_t)wish->port;
+    options->way_in.port = (uint32_t)wish->port;
     options->debug = wish->log && strcmp(wish->log, "debug") == 0;
     return rc == 0 ? read_kills(wish, self, why) : rc;
 }
@@ -234,17 +237,25 @@ int shoal_testnet(int argc, char **argv)
 
 struct up {
     const char *dir, *bind, *threads;
-    uint64_t trainers, port; // trainers 0: as many as the run begins with
+    uint64_t trainers, port, server_port; // trainers 0: as many as the run begins with
+    bool systemd;
+    char last[TICKET_ADDRESS_MAX + 1]; // The broker's address of last time; "": there was none
 };
 
 static const struct flag up_flags[] = {
     FLAG("trainers", 0, "N", TO_NUMBER(struct up, trainers, 1, TESTNET_TRAINERS_MAX),
          "Trainers on this machine (as many as the run begins with)"),
     FLAG("bind", 'b', "ADDRESS", TO_TEXT(struct up, bind),
-         "Address of this machine that others can reach (127.0.0.1: nobody else)"),
-    FLAG("server-port", 's', "PORT", TO_NUMBER(struct up, port, 1, 65536 - POST_PORTS),
-         "The broker uses this port and the one above (5550)"),
+         "Address of this machine that others can reach (that of last time; at first 127.0.0.1: "
+         "nobody else)"),
+    FLAG("port", 0, "N", TO_NUMBER(struct up, port, 1, 65536 - POST_PORTS),
+         "The broker uses this port and the one above, the other actors the next ones (that of "
+         "last time, 5550; where nobody else can come, the others take any free ones)"),
+    FLAG("server-port", 's', "PORT", TO_NUMBER(struct up, server_port, 1, 65536 - POST_PORTS),
+         "The same for the broker alone"),
     FLAG("threads", 0, "N", TO_TEXT(struct up, threads), "Compute threads of each trainer (1)"),
+    FLAG("systemd", 0, NULL, TO_SWITCH(struct up, systemd),
+         "As services that `make install` has put here, at each boot too; needs root"),
     { 0 },
 };
 
@@ -256,46 +267,100 @@ static const struct command_line up_line = {
         "and trainers, restarted when they die. Goes on where the last `up` stopped. Ends with "
         "0 when the run is finished.\n\n"
         "  shoal up my-run\n"
-        "  shoal up my-run --bind 203.0.113.7        others join with the ticket it prints\n",
+        "  shoal up my-run --bind 203.0.113.7        others join with the ticket it prints\n"
+        "  sudo shoal up my-run --systemd            starts services and ends\n",
     .arguments = TO_TEXT(struct up, dir),
     .none = "the folder of a run is needed; `shoal init` makes one",
 };
 
 // The run begins with init_min_clients trainers: by default we start as many.
-static int count_trainers(const struct up *up, struct why *why, uint32_t *ret_trainers)
+static int read_run(const struct up *up, struct why *why, struct run_config *ret_config,
+                    uint32_t *ret_trainers)
 {
-    static struct run_config config;
     static struct config_faults faults;
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/state.toml", up->dir);
-    const int rc = config_load_run(path, &config, &faults);
+    const int rc = config_load_run(path, ret_config, &faults);
     if (rc < 0) {
         config_faults_print(&faults, stderr);
         return why_set(why, rc, "%s is refused (see above)", path);
     }
-    *ret_trainers = (uint32_t)(up->trainers ? up->trainers : config.init_min_clients);
+    *ret_trainers = (uint32_t)(up->trainers ? up->trainers : ret_config->init_min_clients);
     if (*ret_trainers > TESTNET_TRAINERS_MAX)
         return why_set(why, FAULT_USAGE, "init_min_clients %u of %s: give --trainers, 1 to %d",
                        *ret_trainers, path, TESTNET_TRAINERS_MAX);
     return 0;
 }
 
+// The broker's address of last time is in the ticket that the run's folder has. What the command line
+// leaves open is taken from there.
+static void find_way_in(struct up *up, const char *state_dir, struct way_in *ret_way_in)
+{
+    static char host[TICKET_ADDRESS_MAX + 1];
+    char path[PATH_MAX + 16];
+    struct ticket ticket;
+    const uint64_t port = up->port ? up->port : up->server_port;
+    *ret_way_in = (struct way_in){ .bind = up->bind, .port = port ? (uint32_t)port : UP_PORT };
+    snprintf(path, sizeof path, "%s/ticket", state_dir);
+    if (access(path, R_OK) == 0 && ticket_read(path, NULL, &ticket) == 0) {
+        const char *colon = strrchr(ticket.address, ':');
+        const uint64_t last_port = colon ? strtoull(colon + 1, NULL, 10) : 0;
+        snprintf(up->last, sizeof up->last, "%s", ticket.address);
+        snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - ticket.address) : 0,
+                 ticket.address);
+        if (!up->bind && host[0] && !addresses_is_loopback(host)) ret_way_in->bind = host;
+        if (!port && last_port > 0 && last_port <= 65536 - POST_PORTS)
+            ret_way_in->port = (uint32_t)last_port;
+    }
+    if (up->port || way_in_is_open(ret_way_in))
+        ret_way_in->members_port = ret_way_in->port + POST_PORTS;
+}
+
+// What is not on the command line is said, and what is not as it was.
+static void say_way_in(const struct up *up, const struct way_in *way_in)
+{
+    char now[TICKET_ADDRESS_MAX + 16];
+    snprintf(now, sizeof now, "%.100s:%u", way_in_address(way_in), way_in->port);
+    if (up->last[0] && strcmp(now, up->last) != 0)
+        printf("the broker is at %s now, and was at %s last time: a ticket of that time does not "
+               "lead here\n",
+               now, up->last);
+    else if (up->last[0] && !up->bind && way_in_is_open(way_in))
+        printf("at %s, as last time; --bind changes it\n", now);
+    fflush(stdout);
+}
+
+static int start_services(const struct up *up, const struct testnet_options *options,
+                          const struct run_config *config, struct why *why)
+{
+    struct services_options services = { .dir = up->dir,
+                                         .config = config,
+                                         .way_in = options->way_in,
+                                         .trainers = options->trainers,
+                                         .threads = up->threads };
+    services.way_in.members = options->trainers + 1 + (config->data_location == CONFIG_DATA_SERVER);
+    return services_start(&services, why);
+}
+
 int shoal_up(int argc, char **argv)
 {
     static struct session self;
-    struct up up = { .port = 5550 };
+    static struct run_config config;
+    struct up up = { 0 };
     struct why why = { 0 };
     char state_dir[PATH_MAX];
     struct testnet_options options = {
         .state_dir = state_dir, .own_keys = true, .hear = hear, .say = say, .arg = &self
     };
     int rc = command_parse(&up_line, argc, argv, &up, &why);
-    if (rc == 0) rc = count_trainers(&up, &why, &options.trainers);
+    if (rc == 0) rc = read_run(&up, &why, &config, &options.trainers);
+    if (rc == 0 && !up.systemd) rc = services_check_foreground(up.dir, config.run_id, &why);
+    if (rc < 0) return fault_exit(rc, &why);
     snprintf(state_dir, sizeof state_dir, "%s/run", up.dir);
+    find_way_in(&up, state_dir, &options.way_in);
+    say_way_in(&up, &options.way_in);
     options.config_dir = up.dir;
-    options.bind = up.bind;
-    options.port = (uint32_t)up.port;
     options.threads = up.threads;
-    if (rc == 0) rc = run(&self, &options, &why);
+    rc = up.systemd ? start_services(&up, &options, &config, &why) : run(&self, &options, &why);
     return rc < 0 ? fault_exit(rc, &why) : rc;
 }

@@ -1,0 +1,498 @@
+// services -- in this order, so that nothing is changed before all of it is known to fit:
+//
+//  1. the machine: we are root, systemd runs, the units are installed, the user is there;
+//  2. the folder: its run may be named in a unit, and has not begun in the foreground;
+//  3. what each file shall say: state.toml and data.toml with their folders in /etc/shoal, and the
+//     settings of each unit;
+//  4. what stands: no other run has the broker, no file that stands is somebody else's;
+//  5. model and tokens are copied, then the files written, state.toml last: it shows that the copies
+//     are whole;
+//  6. the broker starts, since it leaves the ticket for the others; units that run with settings that
+//     have changed are started again; then all others start.
+
+#include "actors/shoal/local/services.h"
+#include "actors/shoal/local/run_files.h"
+#include "actors/shoal/local/shown_command.h"
+#include "actors/shoal/local/testnet.h"
+#include "actors/shoal/run/installed.h"
+#include "actors/shoal/show.h"
+#include "common/actor/post.h"
+#include "common/base/child_output.h"
+#include "common/base/dirfile.h"
+#include "common/base/durable_file.h"
+#include "common/base/ensure.h"
+#include "common/base/folder.h"
+#include "common/config/data_config.h"
+#include <inttypes.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#define ETC "/etc/shoal"
+
+enum {
+    SERVICES_MAX = 4 + TESTNET_TRAINERS_MAX,
+    COPIES_MAX = 2,
+    FILE_BYTES_MAX = 1 << 20,
+    ANSWER_BYTES_MAX = 1 << 16,
+    ANSWER_MS = 20000,
+    UNITS_A_COMMAND = 16
+};
+
+enum stands { ABSENT, SAME, OURS, FOREIGN };
+
+struct service {
+    char unit[80]; // Without ".service"
+    char settings[600];
+    enum stands stands;
+};
+
+struct copy {
+    char from[PATH_MAX], to[PATH_MAX];
+};
+
+struct services {
+    const struct services_options *options;
+    const char *run;
+    char etc[96], mark[160]; // The folder of the run; the line that begins our files of settings
+    char *state, *data;      // What state.toml and data.toml shall say; data NULL: there is none
+    enum stands state_stands, data_stands;
+    struct copy copies[COPIES_MAX];
+    uint32_t copies_count;
+    struct service list[SERVICES_MAX]; // The broker first
+    uint32_t count;
+};
+
+// ---- 1. the machine -----------------------------------------------------------------------------
+
+struct answer {
+    char text[ANSWER_BYTES_MAX + 1];
+    size_t count;
+};
+
+static int take_answer(void *context, const void *bytes, size_t count, struct why *why)
+{
+    struct answer *answer = context;
+    (void)why;
+    memcpy(answer->text + answer->count, bytes, count); // At most bytes_max in all
+    answer->count += count;
+    return 0;
+}
+
+static int ask(const char *const argv[], struct answer *answer, struct why *why)
+{
+    const struct child_limits limits = { .bytes_max = ANSWER_BYTES_MAX, .timeout_ms = ANSWER_MS };
+    answer->count = 0;
+    const int rc = child_output(argv, &limits, take_answer, answer, why);
+    answer->text[answer->count] = 0;
+    return rc;
+}
+
+static int check_machine(struct answer *answer, struct why *why)
+{
+    static const char *const files[] = {
+        "systemctl", "show", "--property", "EnvironmentFiles", "shoal-broker.service", NULL
+    };
+    if (geteuid() != 0)
+        return why_set(why, FAULT_DENIED,
+                       "--systemd writes to " ETC " and starts services: call it as root (sudo)");
+    if (sd_booted() <= 0)
+        return why_set(why, FAULT_UNAVAILABLE,
+                       "no systemd runs here; without --systemd the run goes in the foreground");
+    const int rc = ask(files, answer, why);
+    if (rc < 0) return rc;
+    if (!strstr(answer->text, "/shoal.env"))
+        return why_set(why, FAULT_UNAVAILABLE,
+                       "the units are not installed: `sudo make install` in the tree, then "
+                       "`sudo systemctl daemon-reload`");
+    if (!strstr(answer->text, ETC "/shoal.env"))
+        return why_set(why, FAULT_UNAVAILABLE,
+                       "the units were installed with another sysconfdir and do not read " ETC
+                       ": systemd/README.md has the way by hand");
+    if (!getpwnam("shoal"))
+        return why_set(why, FAULT_UNAVAILABLE,
+                       "there is no user shoal: `sudo systemd-sysusers; sudo systemd-tmpfiles "
+                       "--create`");
+    return 0;
+}
+
+// ---- 2. the folder ------------------------------------------------------------------------------
+
+static int check_folder(const struct services *self, struct why *why)
+{
+    static const char allowed[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789:-_.";
+    char path[PATH_MAX];
+    const char *dir = self->options->dir;
+    if (self->run[0] == '.' || self->run[strspn(self->run, allowed)])
+        return why_set(why, FAULT_CONFIG,
+                       "run_id \"%s\": units are named after it, so only letters, digits and :-_. "
+                       "may be in it",
+                       self->run);
+    snprintf(path, sizeof path, "%s/run/coordinator", dir);
+    if (access(path, F_OK) != 0) return 0;
+    return why_set(
+        why, FAULT_CONFIG,
+        "%s: the run has begun under `shoal up`, and its records stay there. Go on "
+        "without --systemd; or remove %s/run, and it begins anew; or make a run of its "
+        "newest checkpoint: shoal init NEW --model %s/run/checkpoints/step-... --data ...",
+        path, dir, dir);
+}
+
+// --systemd leaves the ticket in the folder, and no coordinator has ever run there.
+int services_check_foreground(const char *dir, const char *run, struct why *why)
+{
+    char ticket[PATH_MAX + 32], own[PATH_MAX + 32], service[128];
+    snprintf(ticket, sizeof ticket, "%s/run/ticket", dir);
+    snprintf(own, sizeof own, "%s/run/coordinator", dir);
+    snprintf(service, sizeof service, "/var/lib/shoal/shoal-coordinator@%s", run);
+    if (access(ticket, F_OK) != 0 || access(own, F_OK) == 0 || access(service, F_OK) != 0) return 0;
+    return why_set(why, FAULT_CONFIG,
+                   "the run has begun as services of this machine, and its records are in %s: "
+                   "`sudo shoal up %s --systemd` goes on with it",
+                   service, dir);
+}
+
+// ---- 3. what each file shall say ----------------------------------------------------------------
+
+static int read_file(const char *dir, const char *name, struct why *why, char **ret_text)
+{
+    size_t count;
+    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    const int rc = dirfile_slurp(fd, name, true, FILE_BYTES_MAX, why, ret_text, &count);
+    close(fd);
+    return rc < 0 ? why_wrap(why, rc, "%s", dir) : 0;
+}
+
+// The folder that a setting names is copied to the same place below the run's folder in /etc/shoal, and
+// the setting stays. One outside of DIR goes to `place`, and the setting in *text names that.
+static int move_folder(struct services *self, const struct config_origin *origin, const char *named,
+                       const char *table, const char *key, const char *place, char **text,
+                       struct why *why)
+{
+    char path[PATH_MAX], value[PATH_MAX];
+    struct copy *copy = &self->copies[self->copies_count++];
+    int rc = config_resolve(origin, named, path, sizeof path);
+    if (rc == 0 && !realpath(path, copy->from)) rc = fault_from_errno(errno);
+    if (rc < 0) return why_set(why, rc, "%s: %s", key, named);
+    const bool is_outside = named[0] == '/' || strstr(named, "..");
+    snprintf(copy->to, sizeof copy->to, "%s/%.1000s", self->etc, is_outside ? place : named);
+    snprintf(value, sizeof value, "\"%s\"", place);
+    return is_outside ? run_files_set(text, table, key, value, why) : 0;
+}
+
+static int plan_data(struct services *self, struct why *why)
+{
+    static struct data_config config;
+    static struct config_faults faults;
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/data.toml", self->options->dir);
+    int rc = config_load_data(path, &config, &faults);
+    config_faults_print(&faults, stderr);
+    if (rc < 0) return why_set(why, rc, "%s is refused (see above)", path);
+    rc = read_file(self->options->dir, "data.toml", why, &self->data);
+    return rc < 0 ? rc
+                  : move_folder(self, &config.origin, config.dir, "", "dir", "data/train",
+                                &self->data, why);
+}
+
+static int plan_run(struct services *self, struct why *why)
+{
+    const struct run_config *config = self->options->config;
+    int rc = read_file(self->options->dir, "state.toml", why, &self->state);
+    if (rc == 0)
+        rc = move_folder(self, &config->origin, config->checkpoint_folder,
+                         "model.LLM.checkpoint.Hub", "repo_id", "model", &self->state, why);
+    if (rc < 0) return rc;
+    if (config->data_location == CONFIG_DATA_SERVER) return plan_data(self, why);
+    return config->data_location == CONFIG_DATA_LOCAL
+               ? move_folder(self, &config->origin, config->data_local, "model.LLM.data_location",
+                             "Local", "data", &self->state, why)
+               : 0;
+}
+
+static struct service *add(struct services *self, const char *role, uint32_t number)
+{
+    ensure(self->count < SERVICES_MAX);
+    struct service *service = &self->list[self->count++];
+    char instance[64] = "", of_several[16] = "";
+    if (number) snprintf(of_several, sizeof of_several, "-%" PRIu32, number);
+    if (role[0] != 'b') snprintf(instance, sizeof instance, "@%s%s", self->run, of_several);
+    snprintf(service->unit, sizeof service->unit, "shoal-%s%s", role, instance);
+    snprintf(service->settings, sizeof service->settings, "%s", self->mark);
+    return service;
+}
+
+__attribute__((format(printf, 2, 3))) static void set(struct service *service, const char *format,
+                                                      ...)
+{
+    const size_t used = strlen(service->settings), max = sizeof service->settings - used;
+    va_list args;
+    va_start(args, format);
+    ensure((size_t)vsnprintf(service->settings + used, max, format, args) < max);
+    va_end(args);
+}
+
+// Run and ticket are named though shoal.env may name them: it may belong to another run. A member that
+// others reach has an address and a fixed port.
+static void add_member(struct services *self, const char *role, uint32_t number, const char *flags)
+{
+    const struct way_in *way_in = &self->options->way_in;
+    const bool serves = strcmp(role, "coordinator") != 0;
+    const uint32_t port = way_in->members_port + self->count - 2; // Behind broker and coordinator
+    struct service *service = add(self, role, number);
+    set(service, "RUN_ID=%s\nTICKET=" INSTALLED_TICKET "\n", self->run);
+    if (serves && way_in->members_port) set(service, "BIND_P2P_PORT=%" PRIu32 "\n", port);
+    const bool binds = serves && way_in->bind;
+    if (!binds && !flags[0]) return;
+    set(service, "FLAGS=%s%s%s%s\n", binds ? "--bulk-bind " : "", binds ? way_in->bind : "",
+        binds && flags[0] ? " " : "", flags);
+}
+
+// The actors of this machine reach the broker at 127.0.0.1, so with an address for others it listens
+// on all.
+static void plan_services(struct services *self)
+{
+    const struct services_options *options = self->options;
+    char flags[200];
+    struct service *broker = add(self, "broker", 0);
+    set(broker, "SERVER_PORT=%" PRIu32 "\n", options->way_in.port);
+    if (way_in_is_open(&options->way_in)) set(broker, "FLAGS=--bind 0.0.0.0\n");
+    snprintf(flags, sizeof flags, "--log /var/lib/shoal/shoal-coordinator@%s/metrics", self->run);
+    add_member(self, "coordinator", 0, flags);
+    if (self->data) add_member(self, "data-provider", 0, "");
+    snprintf(flags, sizeof flags, "--keep-steps %" PRIu64, options->config->checkpoint_keep);
+    add_member(self, "checkpointer", 0, flags);
+    snprintf(flags, sizeof flags, "%s%.20s", options->threads ? "--threads " : "",
+             options->threads ? options->threads : "");
+    for (uint32_t i = 1; i <= options->trainers; i++) add_member(self, "trainer", i, flags);
+}
+
+// ---- 4. what stands -----------------------------------------------------------------------------
+
+// A run's coordinator that is started, or will be at boot. One broker has one run.
+static int check_others(const struct services *self, struct answer *answer, struct why *why)
+{
+    static const char *const units[] = { "systemctl",
+                                         "list-units",
+                                         "--all",
+                                         "--plain",
+                                         "--full",
+                                         "--no-legend",
+                                         "shoal-coordinator@*.service",
+                                         NULL };
+    char own[80], *rest = answer->text;
+    const int rc = ask(units, answer, why);
+    if (rc < 0) return rc;
+    const int length = snprintf(own, sizeof own, "shoal-coordinator@%s.service", self->run);
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        if (!line[0] || strncmp(line, own, (size_t)length) == 0) continue;
+        return why_set(
+            why, FAULT_UNAVAILABLE,
+            "%.*s is a service of this machine already, and a broker has one run: end it "
+            "first, with `systemctl disable --now 'shoal-*'`",
+            (int)strcspn(line, " "), line);
+    }
+    return 0;
+}
+
+// `mark`: how our own files begin, which may be changed; NULL: no file of this name may be.
+static int compare(const char *dir, const char *name, const char *wanted, const char *mark,
+                   struct why *why, enum stands *ret_stands)
+{
+    char *text;
+    const int rc = read_file(dir, name, why, &text);
+    *ret_stands = ABSENT;
+    if (rc == FAULT_NOT_FOUND) return 0;
+    if (rc < 0) return rc;
+    *ret_stands = strcmp(text, wanted) == 0                        ? SAME
+                  : mark && strncmp(text, mark, strlen(mark)) == 0 ? OURS
+                                                                   : FOREIGN;
+    free(text);
+    if (*ret_stands != FOREIGN) return 0;
+    return why_set(why, FAULT_CONFIG,
+                   "%s/%s stands there and says something else than this run needs; it is not "
+                   "touched: look at it, move it away, and call this again",
+                   dir, name);
+}
+
+static int check_files(struct services *self, struct why *why)
+{
+    int rc = compare(self->etc, "state.toml", self->state, NULL, why, &self->state_stands);
+    if (rc == 0 && self->data)
+        rc = compare(self->etc, "data.toml", self->data, NULL, why, &self->data_stands);
+    for (uint32_t i = 0; i < self->count && rc == 0; i++) {
+        struct service *service = &self->list[i];
+        char name[96];
+        snprintf(name, sizeof name, "%s.env", service->unit);
+        rc = compare(ETC, name, service->settings, self->mark, why, &service->stands);
+    }
+    return rc;
+}
+
+// ---- 5. copies and files ------------------------------------------------------------------------
+
+static int copy_folders(struct services *self, struct why *why)
+{
+    int rc = 0;
+    umask(022); // The user shoal reads them
+    for (uint32_t i = 0; i < self->copies_count && self->state_stands != SAME && rc == 0; i++) {
+        const struct copy *copy = &self->copies[i];
+        struct arguments args = { 0 };
+        rc = folder_make(copy->to, 0755, why);
+        if (rc < 0) return rc;
+        arguments_add(&args, "cp");
+        arguments_add(&args, "-r");
+        arguments_add(&args, "--no-preserve=mode");
+        arguments_add(&args, "--no-target-directory");
+        arguments_add(&args, "%s", copy->from);
+        arguments_add(&args, "%s", copy->to);
+        rc = shown_command_run(&args, why);
+    }
+    return rc;
+}
+
+static int write_file(const char *dir, const char *name, const char *text, enum stands stands,
+                      bool shows, struct why *why)
+{
+    if (stands == SAME) return 0;
+    fprintf(stderr, "%s %s/%s%s\n", stands == OURS ? "changes" : "writes", dir, name,
+            shows ? ":" : "");
+    for (const char *line = text; shows && *line;) {
+        const size_t count = strcspn(line, "\n");
+        fputs("    ", stderr);
+        fwrite(line, 1, count + (line[count] == '\n'), stderr);
+        line += count + (line[count] == '\n');
+    }
+    return durable_file_write(dir, name, text, strlen(text), why);
+}
+
+static int write_files(struct services *self, struct why *why)
+{
+    int rc = folder_make(self->etc, 0755, why);
+    if (rc == 0 && self->data)
+        rc = write_file(self->etc, "data.toml", self->data, self->data_stands, false, why);
+    if (rc == 0)
+        rc = write_file(self->etc, "state.toml", self->state, self->state_stands, false, why);
+    for (uint32_t i = 0; i < self->count && rc == 0; i++) {
+        const struct service *service = &self->list[i];
+        char name[96];
+        snprintf(name, sizeof name, "%s.env", service->unit);
+        rc = write_file(ETC, name, service->settings, service->stands, true, why);
+    }
+    return rc;
+}
+
+// ---- 6. the units -------------------------------------------------------------------------------
+
+// Its settings stood and were changed, or the broker's were: an actor reads at its start where that is.
+static bool is_changed(const struct services *self, uint32_t i)
+{
+    return self->list[i].stands == OURS || self->list[0].stands == OURS;
+}
+
+// `systemctl WORDS UNIT...` for some units at a time; with `only`, for those that have changed.
+static int command_units(const struct services *self, const char *const words[], uint32_t from,
+                         uint32_t to, bool only, struct why *why)
+{
+    int rc = 0;
+    while (from < to && rc == 0) {
+        struct arguments args = { 0 };
+        uint32_t count = 0;
+        arguments_add(&args, "systemctl");
+        for (int i = 0; words[i]; i++) arguments_add(&args, "%s", words[i]);
+        for (; from < to && count < UNITS_A_COMMAND; from++) {
+            if (only && !is_changed(self, from)) continue;
+            arguments_add(&args, "%s", self->list[from].unit);
+            count++;
+        }
+        if (count) rc = shown_command_run(&args, why);
+    }
+    return rc;
+}
+
+static int start_units(const struct services *self, struct why *why)
+{
+    static const char *const again[] = { "try-restart", NULL },
+                             *const with_target[] = { "enable", "--now", "shoal.target", NULL },
+                             *const others[] = { "enable", "--now", NULL };
+    int rc = command_units(self, again, 0, self->count, true, why);
+    if (rc == 0) rc = command_units(self, with_target, 0, 1, false, why);
+    if (rc == 0) rc = command_units(self, others, 1, self->count, false, why);
+    return rc < 0 ? why_wrap(why, rc, "`systemctl status 'shoal-*'` tells more") : 0;
+}
+
+// The folder has the ticket, as after a start in the foreground: for friends, and so that the next call
+// knows the address.
+static int keep_ticket(const struct services *self, const struct ticket *ticket, struct why *why)
+{
+    char dir[PATH_MAX], text[TICKET_TEXT_MAX], line[TICKET_TEXT_MAX + 1];
+    snprintf(dir, sizeof dir, "%.4000s/run", self->options->dir);
+    const int rc = folder_make(dir, 0755, why);
+    const int count = snprintf(line, sizeof line, "%s\n", ticket_print(ticket, text));
+    fprintf(stderr, "writes %s/ticket\n", dir);
+    return rc < 0 ? rc : durable_file_write(dir, "ticket", line, (size_t)count, why);
+}
+
+static int report(const struct services *self, struct why *why)
+{
+    const struct services_options *options = self->options;
+    struct ticket ticket;
+    const int rc = ticket_read(INSTALLED_TICKET, why, &ticket);
+    if (rc < 0) return rc;
+    snprintf(ticket.address, sizeof ticket.address, "%.60s:%" PRIu32,
+             way_in_address(&options->way_in), options->way_in.port);
+    snprintf(ticket.run, sizeof ticket.run, "%s", self->run);
+    ticket.has_invitation = false;
+    const int kept = keep_ticket(self, &ticket, why);
+    if (kept < 0) return kept;
+    static struct installed_run runs[INSTALLED_RUNS_MAX];
+    const bool is_one_of_several = installed_runs("", runs) > 1;
+    char status[100];
+    snprintf(status, sizeof status, "shoal status%s%s", is_one_of_several ? " --run-id " : "",
+             is_one_of_several ? self->run : "");
+    printf(
+        "run \"%s\" as services of this machine, with %" PRIu32
+        " trainer%s, at each boot too; broker at %s\n"
+        "Each has a key and a folder of its own below /var/lib/shoal; the keys in %s/run are not "
+        "used.\n\n"
+        "  %-36s  where the run stands\n"
+        "  %-36s  what each one does\n"
+        "  %-36s  all leave the run and end\n\n",
+        self->run, options->trainers, show_s(options->trainers), ticket.address, options->dir,
+        status, "systemctl status 'shoal-*'", "systemctl stop shoal.target");
+    way_in_print(&options->way_in, &ticket);
+    return 0;
+}
+
+int services_start(const struct services_options *options, struct why *why)
+{
+    static struct services self;
+    static struct answer answer;
+    self = (struct services){ .options = options, .run = options->config->run_id };
+    snprintf(self.etc, sizeof self.etc, ETC "/%s", self.run);
+    snprintf(self.mark, sizeof self.mark, "# Made by `shoal up --systemd` for run \"%s\"\n",
+             self.run);
+    int rc = check_machine(&answer, why);
+    if (rc == 0) rc = check_folder(&self, why);
+    if (rc == 0) rc = way_in_check(&options->way_in, why);
+    if (rc == 0) rc = plan_run(&self, why);
+    if (rc == 0) plan_services(&self);
+    if (rc == 0) rc = check_others(&self, &answer, why);
+    if (rc == 0) rc = check_files(&self, why);
+    if (rc == 0) rc = copy_folders(&self, why);
+    if (rc == 0) rc = write_files(&self, why);
+    if (rc == 0) rc = start_units(&self, why);
+    if (rc == 0) rc = report(&self, why);
+    free(self.state);
+    free(self.data);
+    return rc;
+}

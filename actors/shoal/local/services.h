@@ -1,0 +1,34 @@
+#pragma once
+// services -- a run as services of this machine: the long way of systemd/README.md by one command,
+// `shoal up DIR --systemd`.
+//
+//     DIR/state.toml, data.toml, the model, the tokens  ─▶  /etc/shoal/RUN/, copied
+//     the settings of each actor                        ─▶  /etc/shoal/UNIT.env
+//     shoal-broker, shoal-coordinator@RUN, shoal-data-provider@RUN, shoal-checkpointer@RUN,
+//     shoal-trainer@RUN-1 ...                           ─▶  enabled and started
+//
+// The units' names have the run in them, so those of other runs stay as they are. Each service makes
+// a key of its own and keeps its state below /var/lib/shoal: the keys in DIR/run are not used, and a
+// run that `shoal up` has begun in the foreground is refused, since its records would stay behind. A
+// second call starts what does not run and changes nothing else.
+
+#include "actors/shoal/local/way_in.h"
+#include "common/config/run_config.h"
+
+struct services_options {
+    const char *dir;                 // Made by `shoal init`
+    const struct run_config *config; // Its state.toml
+    struct way_in way_in;
+    uint32_t trainers;
+    const char *threads; // Of each trainer; NULL: its default
+};
+
+// Prints each command and each file before it does it, and a summary on stdout. FAULT_DENIED: we are
+// not root. FAULT_UNAVAILABLE: systemd, the units or the user is missing, or another run has the
+// broker of this machine; `why` says what to do. FAULT_CONFIG: a file that stands in /etc/shoal is not
+// this run's; it is not touched.
+int services_start(const struct services_options *options, struct why *why);
+
+// Before a start in the foreground: FAULT_CONFIG if the folder's run is one of this machine's services,
+// where its records are.
+int services_check_foreground(const char *dir, const char *run, struct why *why);

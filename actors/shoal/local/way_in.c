@@ -1,0 +1,92 @@
+// way_in -- asks the kernel about addresses and ports by binding to them.
+
+#include "actors/shoal/local/way_in.h"
+#include "common/actor/post.h"
+#include "common/base/ensure.h"
+#include "common/net/addresses.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+const char *way_in_address(const struct way_in *self)
+{
+    return self->bind ? self->bind : "127.0.0.1";
+}
+
+bool way_in_is_open(const struct way_in *self)
+{
+    return !addresses_is_loopback(way_in_address(self));
+}
+
+// Returns the error of bind, 0: the port is free. Port 0 asks for the address alone.
+static int try_bind(struct sockaddr_in *address, uint32_t port)
+{
+    const int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ensure(fd >= 0);
+    address->sin_port = htons((uint16_t)port);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const int rc = bind(fd, (const struct sockaddr *)address, sizeof *address), error = errno;
+    close(fd);
+    return rc == 0 ? 0 : error;
+}
+
+static int read_address(const struct way_in *self, struct why *why, struct sockaddr_in *ret_address)
+{
+    const char *text = way_in_address(self);
+    *ret_address = (struct sockaddr_in){ .sin_family = AF_INET };
+    if (inet_pton(AF_INET, text, &ret_address->sin_addr) == 1 &&
+        ret_address->sin_addr.s_addr != htonl(INADDR_ANY))
+        return 0;
+    return why_set(why, FAULT_USAGE,
+                   "--bind %s: an IPv4 address of this machine that the others can reach", text);
+}
+
+int way_in_check(const struct way_in *self, struct why *why)
+{
+    struct sockaddr_in address;
+    const int rc = read_address(self, why, &address);
+    if (rc < 0) return rc;
+    if (try_bind(&address, 0) == EADDRNOTAVAIL)
+        return why_set(why, FAULT_USAGE, "--bind %s is no address of this machine",
+                       way_in_address(self));
+    if (self->members_port && self->members_port + self->members > 65536)
+        return why_set(why, FAULT_USAGE,
+                       "--port %u: %u actors need ports up to %u, and the last is 65535",
+                       self->port, self->members + 2, self->members_port + self->members - 1);
+    return 0;
+}
+
+static int check_range(const struct way_in *self, uint32_t from, uint32_t count, struct why *why)
+{
+    struct sockaddr_in address;
+    int rc = read_address(self, why, &address);
+    for (uint32_t port = from; port < from + count && rc == 0; port++) {
+        const int error = try_bind(&address, port);
+        if (error)
+            rc = why_set(why, fault_from_errno(error),
+                         "port %u of %s: %s; another run may use it. Ports %u to %u must be free "
+                         "here: choose others",
+                         port, way_in_address(self), strerror(error), from, from + count - 1);
+    }
+    return rc;
+}
+
+int way_in_check_ports(const struct way_in *self, struct why *why)
+{
+    int rc = way_in_check(self, why);
+    if (rc == 0) rc = check_range(self, self->port, POST_PORTS, why);
+    if (rc == 0 && self->members_port)
+        rc = check_range(self, self->members_port, self->members, why);
+    return rc;
+}
+
+void way_in_print(const struct way_in *self, const struct ticket *ticket)
+{
+    char text[TICKET_TEXT_MAX];
+    if (!way_in_is_open(self)) return;
+    printf("A firewall must let in TCP ports %u to %u. Others join with:\n\n  shoal join %s\n\n",
+           self->port, self->members_port + self->members - 1, ticket_print(ticket, text));
+}
