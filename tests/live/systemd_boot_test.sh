@@ -25,21 +25,27 @@ inside()
     show() { systemctl show -P "$2" "$1"; }
     log() { journalctl -q -o cat -u "$1" --no-pager 2>/dev/null; }
 
+    # Waits until the journal has a line with the text: `journalctl -f` prints what is there and then what
+    # comes.
+    hears()                             # seconds, text, what journalctl takes
+    {
+        local seconds=$1 text=$2 code lines reader
+        shift 2
+        exec {lines}< <(exec journalctl -q -f -n all -o cat --no-pager "$@" 2>/dev/null)
+        reader=$!
+        timeout "$seconds" grep -qFm1 -- "$text" <&"$lines"
+        code=$?
+        exec {lines}<&-
+        kill $reader 2>/dev/null
+        return $code
+    }
+    says() { hears "$3" "$2" -u "$1"; }     # unit, text, seconds
     # Waits for a property to become a value, by asking ten times a second.
     becomes()                           # unit, property, pattern, seconds
     {
         local n
         for ((n = 0; n < $4 * 10; n++)); do
             [[ $(show "$1" "$2") == $3 ]] && return 0
-            sleep 0.1
-        done
-        return 1
-    }
-    says()                              # unit, text, seconds
-    {
-        local n
-        for ((n = 0; n < $3 * 10; n++)); do
-            log "$1" | grep -qF -- "$2" && return 0
             sleep 0.1
         done
         return 1
@@ -81,13 +87,10 @@ inside()
         then ok "the Status of $unit says step, loss and tokens/s: $(show $unit StatusText)"
         else not_ok "the Status of $unit says step, loss and tokens/s" "$(show $unit StatusText)"; fi
     done
-    local n lines step
+    local lines step
     step=$(show shoal-trainer@1 StatusText | sed -n 's/.*: step \([0-9]*\) of .*/\1/p')
-    for ((n = 0; n < 100; n++)); do
-        lines=$(journalctl -q --no-pager -o json "SHOAL_STEP=$step" SHOAL_EVENT=round.trained 2>/dev/null)
-        grep -q '"_SYSTEMD_UNIT":"shoal-trainer@1' <<<"$lines" && break
-        sleep 0.1
-    done
+    hears 10 "step=$step " "SHOAL_STEP=$step" SHOAL_EVENT=round.trained _SYSTEMD_UNIT=shoal-trainer@1.service
+    lines=$(journalctl -q --no-pager -o json "SHOAL_STEP=$step" SHOAL_EVENT=round.trained 2>/dev/null)
     if grep -q '"_SYSTEMD_UNIT":"shoal-trainer@1' <<<"$lines" && grep -q '"SHOAL_LOSS":"[0-9]' <<<"$lines" &&
         grep -q '"PRIORITY":"6"' <<<"$lines"
     then ok "journalctl SHOAL_STEP=$step finds a trainer's line"
@@ -103,7 +106,7 @@ inside()
     else not_ok "the watchdog ends a trainer that hangs, and it comes back" "$(tell shoal-trainer@2)"; fi
 
     local life; life=$(show shoal-trainer@2 MainPID)       # Its life before said so, too
-    for ((n = 0; n < 300; n++)); do journalctl -q -o cat "_PID=$life" | grep -q member.admitted && break; sleep 0.1; done
+    hears 30 member.admitted "_PID=$life"
     systemctl stop shoal-trainer@2
     check "stopped, a trainer ends by itself" "$(show shoal-trainer@2 Result) $(show shoal-trainer@2 ExecMainStatus)" "success 0"
     local name; name=$(log shoal-trainer@2 | sed -n 's/.*actor.ready name=\([^ ]*\).*/\1/p' | tail -n 1)
@@ -143,6 +146,12 @@ inside()
     check "it runs without privileges" "$(ps -o user= -p "$before" | tr -d ' ') $(sed -n 's/^CapEff:\s*//p' /proc/"$before"/status) $(sed -n 's/^NoNewPrivs:\s*//p' /proc/"$before"/status)" \
         "shoal 0000000000000000 1"
 
+    # A broker has one run: `shoal up` does not take it from the run that is on.
+    before=$(shoal up /test/theirs --systemd 2>&1); after=$?
+    if [ $after -eq 69 ] && [[ $before == *"shoal-coordinator@demo.service is a service of this machine already"* ]] && [ ! -e /etc/shoal/theirs ]
+    then ok "shoal up --systemd touches no other run"
+    else not_ok "shoal up --systemd touches no other run" "ended with $after: $before"; fi
+
     systemctl start shoal.target
     systemctl stop shoal.target
     for unit in $actors; do
@@ -150,6 +159,52 @@ inside()
         becomes $unit ActiveState inactive 30
         check "the target's stop ends $unit" "$(show $unit ActiveState) $(show $unit Result)" "inactive success"
     done
+
+    # The same by one command, with other units, and with a friend's unit as systemd/README.md has it. A file
+    # that is not of this run is in the way at first.
+    up() { said=$(shoal up /test/theirs --systemd "$@" 2>&1); code=$?; }
+    local said code theirs="shoal-broker shoal-coordinator@theirs shoal-data-provider@theirs shoal-checkpointer@theirs shoal-trainer@theirs-1"
+    echo "ADMIT=open" >/etc/shoal/shoal-broker.env
+    up --bind 203.0.113.7
+    if [ $code -eq 78 ] && [[ $said == *"/etc/shoal/shoal-broker.env stands there"* ]] && [ ! -e /etc/shoal/theirs ]
+    then ok "shoal up --systemd overwrites nothing of others"
+    else not_ok "shoal up --systemd overwrites nothing of others" "ended with $code: $said"; fi
+    rm /etc/shoal/shoal-broker.env
+    up --bind 203.0.113.7
+    if [ $code -eq 0 ] && [[ $said == *"systemctl enable --now shoal.target shoal-broker"*"TCP ports 5550 to 5554."*"shoal join shoal:"* ]]
+    then ok "shoal up --systemd says what it does and how others join"
+    else not_ok "shoal up --systemd says what it does and how others join" "ended with $code: $said"; fi
+    for unit in $theirs; do
+        check "it has started and enabled $unit" "$(show $unit ActiveState) $(show $unit UnitFileState)" "active enabled"
+    done
+    sed -n '/^sudo tee .*friend.env/,/^END/p' /test/guide | sed -e '1d;$d' -e "s/^RUN_ID=.*/RUN_ID=theirs/" -e "s/^TICKET=.*/TICKET=$(cat /test/theirs/run/ticket)/" >/etc/shoal/shoal-trainer@friend.env
+    systemctl start shoal-trainer@friend
+    if says shoal-trainer@friend "round.trained" 30 && says shoal-coordinator@theirs "tcp://198.51.100.4:7000" 1; then ok "a friend's unit trains with them"
+    else not_ok "a friend's unit trains with them" "$(tell shoal-trainer@friend)"; fi
+    before=$(shoal status --run-id theirs 2>&1)
+    if [ $? -eq 0 ] && [[ $before == "run theirs: "*"tcp://203.0.113.7:5554"*"tcp://198.51.100.4:7000"* ]]; then ok "and shoal status sees both"
+    else not_ok "and shoal status sees both" "$before"; fi
+    for unit in shoal-trainer@theirs-1 shoal-trainer@friend; do
+        if becomes $unit StatusText '*: step * of 100000, loss *, * tokens/s*' 30
+        then ok "the Status of $unit says so too: $(show $unit StatusText)"
+        else not_ok "the Status of $unit says step, loss and tokens/s" "$(show $unit StatusText)"; fi
+    done
+    if hears 30 "step=100 " SHOAL_STEP=100 SHOAL_EVENT=round.trained _SYSTEMD_UNIT=shoal-trainer@theirs-1.service
+    then ok "journalctl SHOAL_STEP=100 finds its line: $(journalctl -q -o cat --no-pager SHOAL_STEP=100 SHOAL_EVENT=round.trained _SYSTEMD_UNIT=shoal-trainer@theirs-1.service | tail -n 1)"
+    else not_ok "journalctl SHOAL_STEP=100 finds its line" "$(log shoal-trainer@theirs-1 | tail -n 3)"; fi
+    before=$(show shoal-broker MainPID)$(show shoal-trainer@theirs-1 MainPID)
+    up
+    if [ $code -eq 0 ] && [[ $said == *"203.0.113.7:5550, as last time"* && $said != *"changes /etc"* ]] && [ "$(show shoal-broker MainPID)$(show shoal-trainer@theirs-1 MainPID)" = "$before" ]
+    then ok "a second call changes nothing"
+    else not_ok "a second call changes nothing" "ended with $code: $said"; fi
+    said=$(shoal up /test/theirs 2>&1); code=$?
+    if [ $code -eq 78 ] && [[ $said == *"the run has begun as services of this machine"* ]]; then ok "nor does it begin anew in the foreground"
+    else not_ok "nor does it begin anew in the foreground" "ended with $code: $said"; fi
+    up --port 5600
+    if [ $code -eq 0 ] && [[ $said == *"changes /etc/shoal/shoal-trainer@theirs-1.env"*"systemctl try-restart"*"TCP ports 5600 to 5604."* ]] &&
+        says shoal-trainer@theirs-1 "tcp://203.0.113.7:5604" 20 && hears 30 round.trained "_PID=$(show shoal-trainer@theirs-1 MainPID)"
+    then ok "another port is said, and the units start again with it"
+    else not_ok "another port is said, and the units start again with it" "ended with $code: $said"; fi
     echo "1..$number"
     [ $failures -eq 0 ]
 }
@@ -198,6 +253,11 @@ head -c 1048576 /dev/zero >"$work/conf/demo/data/train/text.bin"
 "$tree/usr/local/bin/shoal" manifest "$work/conf/demo/data/train" --token-bytes 2 >"$work/console" 2>&1 || { echo "not ok 1 - a manifest is made"; sed 's/^/# | /' "$work/console"; exit 1; }
 "$tree/usr/local/bin/shoal" init-model --dim 64 --layers 1 --heads 2 --ffn 128 --seq-len 128 \
     --out "$work/conf/demo/model" >"$work/console" 2>&1 || { echo "not ok 1 - a model is made"; sed 's/^/# | /' "$work/console"; exit 1; }
+
+head -c 65536 "$0" >"$work/text"
+"$tree/usr/local/bin/shoal" init "$work/test/theirs" --data "$work/text" --dim 32 --layers 1 --heads 2 --seq-len 64 \
+    --steps 100000 --heldout-every 0 >"$work/console" 2>&1 || { echo "not ok 1 - a run is made"; sed 's/^/# | /' "$work/console"; exit 1; }
+cp "${0%/*}/../../systemd/README.md" "$work/test/guide"
 
 cat >"$work/boot.sh" <<'BOOT'
 set -eu
@@ -257,7 +317,7 @@ mkdir -p etc/systemd/system/shoal-trainer@2.service.d
 printf '[Service]\nWatchdogSec=3\n' >etc/systemd/system/shoal-trainer@2.service.d/50-test.conf
 for unit in systemd-udevd.service systemd-networkd.service systemd-resolved.service systemd-timesyncd.service \
     systemd-logind.service dbus.service dbus.socket getty.target; do ln -s /dev/null "etc/systemd/system/$unit"; done
-ip link set lo up
+ip link set lo up; ip address add 203.0.113.7/32 dev lo; ip address add 198.51.100.4/32 dev lo
 pivot_root . oldroot
 umount -l /oldroot
 exec env -i container=shoal-test PATH=/usr/bin:/usr/sbin /lib/systemd/systemd --system --unit=selftest.target \
