@@ -159,7 +159,6 @@ static const struct {
     { FRAME_PING, MEMBERS, COORDINATOR },
     { FRAME_ASK, ALL, COORDINATOR },
     { FRAME_HOLDS, MEMBERS, COORDINATOR },
-    { FRAME_VOTE, TRAINER | WITNESS, COORDINATOR },
     { FRAME_CHECKPOINT, CHECKPOINTER, COORDINATOR },
     { FRAME_LEAVE, MEMBERS, COORDINATOR },
     { FRAME_CONTROL, OPERATOR, COORDINATOR },
@@ -171,19 +170,22 @@ static const struct {
     { FRAME_RUN, COORDINATOR, ALL },
     { FRAME_ROSTER, COORDINATOR, ALL },
     { FRAME_EPOCH_END, COORDINATOR, ALL },
-    { FRAME_CLAIM, TRAINER, TRAINER | WITNESS },
-    { FRAME_FINDING, TRAINER, COORDINATOR },
-    { FRAME_REVEAL, TRAINER, TRAINER },
-    { FRAME_CLAIM_COPY, TRAINER | WITNESS, COORDINATOR },
-    { FRAME_SEND_CLAIM, COORDINATOR, TRAINER | WITNESS },
     { FRAME_POSITION, ALL, COORDINATOR },
     { FRAME_REACH, ALL, COORDINATOR },
 };
 
-// What a pace brings for its coordinator says so itself, in its .def.
+// The frames of a pace say in its .def which way they go.
+static bool is_of_pace(uint8_t from, uint16_t kind, uint8_t to)
+{
+    const unsigned flags = wire_kind_flags(kind), sender = 1u << from, receiver = 1u << to;
+    return (flags & WIRE_ORDER && sender == COORDINATOR) ||
+           (flags & WIRE_REPORT && sender & (TRAINER | WITNESS) && receiver == COORDINATOR) ||
+           (flags & WIRE_PEER && sender == TRAINER && receiver & (TRAINER | WITNESS));
+}
+
 const char *post_office_forbids_mail(uint8_t from, uint16_t kind, uint8_t to)
 {
-    if (wire_kind_flags(kind) & WIRE_ORDER && from == ACTOR_COORDINATOR) return NULL;
+    if (is_of_pace(from, kind, to)) return NULL;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (rules[i].kind == kind && rules[i].from & 1 << from && rules[i].to & 1 << to)
             return NULL;
@@ -192,13 +194,12 @@ const char *post_office_forbids_mail(uint8_t from, uint16_t kind, uint8_t to)
 
 const char *post_office_forbids_news(uint8_t from, uint16_t kind)
 {
-    if (!(wire_kind_flags(kind) & WIRE_NEWS)) return "this kind is not news";
+    const unsigned flags = wire_kind_flags(kind);
+    if (!(flags & WIRE_NEWS)) return "this kind is not news";
     if (ONLOOKERS & 1 << from) return "monitors and operators may not publish";
-    if (wire_kind_flags(kind) & WIRE_STATE && from != ACTOR_COORDINATOR)
-        return "only the coordinator may publish this";
-    if ((kind == FRAME_CLAIM || kind == FRAME_PROGRESS) && from != ACTOR_TRAINER)
-        return "only a trainer may publish this";
-    return NULL;
+    if (flags & (WIRE_STATE | WIRE_ORDER))
+        return from == ACTOR_COORDINATOR ? NULL : "only the coordinator may publish this";
+    return from == ACTOR_TRAINER ? NULL : "only a trainer may publish this";
 }
 
 void post_office_forget(struct post_office *self, const struct route *route)

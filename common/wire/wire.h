@@ -77,8 +77,11 @@ enum wire_flag {
     WIRE_PART_CONFIG = 64,    // Only in the PART field of CONFIG: no receiver accepts it by itself
     WIRE_PART_SNAPSHOT = 128, // .. of SNAPSHOT
     WIRE_PART_TEST = 256,     // .. of a test's frame
-    WIRE_ORDER = 512, // Mail of the coordinator alone, to anybody: so the broker lets it pass
-    WIRE_COPY = 1024, // Its first field is a frame of another sender, which is verified, too
+    WIRE_COPY = 4096, // Its first field is a frame of another sender, which is verified, too
+    // What the broker lets pass beside its own table: the frames of a pace.
+    WIRE_ORDER = 512,   // Mail of the coordinator alone, to anybody
+    WIRE_REPORT = 1024, // Mail of trainers and witnesses to the coordinator
+    WIRE_PEER = 2048,   // Mail of trainers to trainers and witnesses
     WIRE_PART = WIRE_PART_CONFIG | WIRE_PART_SNAPSHOT | WIRE_PART_TEST,
 };
 
