@@ -51,7 +51,8 @@ static bool take_all(struct monitor *self, struct tap *tap)
         if (result == TAP_HEARD) self->was_heard = tap_heard(&letter, &self->coordinator) != NULL;
         if (result != TAP_FRAME) continue;
         lines_print(&self->lines, &letter);
-        if (self->lines.printed == self->count_max || ferror(stdout)) return true;
+        const bool enough = self->count_max && self->lines.printed == self->count_max;
+        if (enough || ferror(stdout)) return true;
     }
 }
 

@@ -304,6 +304,7 @@ shoal new-identity friend.key >/dev/null
 shoal-trainer --json --guest -i friend.key --ticket words/run/ticket --state-dir friend 2>friend.log &
 friend=$!
 until_said friend.log '"event":"round.trained".*"step":20,'
+says 124 "" timeout 1 zmq-monitor --member nobody --ticket words/run/ticket # Without --count it goes on
 
 # Tokens per second: what RUN says is the change of tokens_done over the last ten seconds, within 5 %,
 # and status, the line of `shoal up` and the trainer's log show what a RUN of the last seconds says.
