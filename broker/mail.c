@@ -51,7 +51,8 @@ static void hear_hello(struct broker *self, const struct delivery *in)
     if (!wire_unpack(in->frame, in->count, WIRE_MAIL, &arena, &head, &body, &refusal)) return;
     const struct wire_hello *hello = body;
     const struct peer *before = post_office_named(self->office, hello->name);
-    bool renewed = before != NULL, reborn = !before || before->instance != hello->instance;
+    bool renewed = before && strcmp(before->name, hello->name) == 0,
+         reborn = !before || before->instance != hello->instance;
     failpoint("broker_hello");
     const char *reason = judge_hello(self, in, &head, hello, &key);
     if (reason) { // A refusal of kind HELLO is final: the actor ends

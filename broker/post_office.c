@@ -1,7 +1,7 @@
 // post_office -- keeps peers in a fixed array with two open-addressing tables, by route and by
-// name. A HELLO must have the right name first; then the peer that holds the name must allow it;
-// then it replaces what was registered under the name and on the connection. The table `rules` says
-// what each role may send.
+// name; the labels of names do not count. A HELLO must have a right name first; then the peer that
+// holds the name must allow it; then it replaces what was registered under the name and on the
+// connection. The table `rules` says what each role may send.
 
 #include "broker/post_office.h"
 #include "common/base/ensure.h"
@@ -20,7 +20,12 @@ static uint32_t route_slot(const struct route *route)
 {
     return hash_bytes(route->bytes, route->count);
 }
-static uint32_t name_slot(const char *name) { return hash_bytes(name, strlen(name)); }
+static uint32_t name_slot(const char *name)
+{
+    char plain[ACTOR_NAME_MAX + 1];
+    actor_name_plain(name, plain);
+    return hash_bytes(plain, strlen(plain));
+}
 
 static bool same_route(const struct route *a, const struct route *b)
 {
@@ -39,7 +44,8 @@ static uint32_t find_route(const struct post_office *self, const struct route *r
 static uint32_t find_name(const struct post_office *self, const char *name)
 {
     uint32_t slot = name_slot(name);
-    while (self->by_name[slot] && strcmp(self->peers[self->by_name[slot] - 1].name, name) != 0)
+    while (self->by_name[slot] &&
+           !actor_name_is_same(self->peers[self->by_name[slot] - 1].name, name))
         slot = (slot + 1) % SLOTS;
     return slot;
 }
@@ -85,10 +91,9 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
                               const struct key *key, const struct key *connection,
                               const struct wire_hello *hello, uint64_t now_ms)
 {
-    char name[ACTOR_NAME_MAX + 1];
-    actor_name(hello->role, key, name);
-    if (strcmp(name, hello->name) != 0) return "the name is not the one of this role and key";
-    uint32_t held = self->by_name[find_name(self, name)];
+    if (!actor_name_fits(hello->name, hello->role, key))
+        return "the name is not one of this role and key; a label has " ACTOR_LABEL_RULE;
+    uint32_t held = self->by_name[find_name(self, hello->name)];
     if (held) {
         const struct peer *holder = &self->peers[held - 1];
         bool alive = now_ms - holder->heard_ms <= POST_OFFICE_LEASE_MS;
@@ -103,7 +108,7 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
                          .role = hello->role,
                          .instance = hello->instance,
                          .heard_ms = now_ms };
-    memcpy(peer.name, name, sizeof peer.name);
+    memcpy(peer.name, hello->name, sizeof peer.name);
     if (held) remove_peer(self, held - 1);
     uint32_t here = self->by_route[find_route(self, route)];
     if (here) remove_peer(self, here - 1); // A connection has one name

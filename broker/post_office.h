@@ -2,10 +2,13 @@
 // post_office -- which actor is on which connection, and which role may send what to which role.
 //
 // An actor sends HELLO on a connection, signed by its key; from then on mail to its name goes
-// there. The name must follow from role and key, so no actor can take another's name. Only the name
-// "coordinator" does not depend on the key: the first key that sends a HELLO for it has it until
-// its lease ends. A later process with the same key takes the name over; an earlier one cannot take
-// it back.
+// there. The name must follow from role and key (common/actor/name.h), so no actor can take
+// another's name. Only the name "coordinator" does not depend on the key: the first key that sends a
+// HELLO for it has it until its lease ends. A later process with the same key takes the name over;
+// an earlier one cannot take it back.
+//
+// The label in a name is only shown. A peer is registered and found by role and key, so a key has
+// one entry for each role, with the label of its newest process, and mail finds it under any label.
 //
 //     connection ──HELLO──▶ registered ──silent for POST_OFFICE_LEASE_MS──▶ forgotten
 //
@@ -23,7 +26,7 @@ struct route {
 
 struct peer {
     struct route route;
-    char name[ACTOR_NAME_MAX + 1]; // "": the entry is free
+    char name[ACTOR_NAME_MAX + 1]; // As it said it, label included. "": the entry is free
     struct key key, connection;    // The actor's key, and the CURVE key that follows from it
     uint8_t role;
     uint64_t instance, heard_ms;

@@ -1,8 +1,8 @@
 // members -- decides which members the run has.
 //
 // 1. JOIN: role and name must fit, the key must not be ejected, a data provider must have the run's
-//    data. A known key keeps its index and what is recorded against it; a new one gets a free
-//    place.
+//    data. A known key keeps its index and what is recorded against it, and has the name of its
+//    newest JOIN; a new one gets a free place.
 // 2. A trainer is pending until the next epoch, unless the pace admits it at once. All other roles
 //    serve at once.
 // 3. LEAVE withdraws a member, unless the pace still needs it.
@@ -85,13 +85,11 @@ static bool may_join(const struct turn *turn, const struct msg *in)
     const struct wire_join *join = in->body;
     const struct run *run = turn->run;
     uint32_t index = roster_find(&run->roster, &in->sender);
-    char name[ACTOR_NAME_MAX + 1];
-    actor_name(join->role, &in->sender, name);
     if (join->role == ACTOR_COORDINATOR || join->role >= ACTOR_MONITOR ||
-        strcmp(name, join->name) != 0) {
+        !actor_name_fits(join->name, join->role, &in->sender)) {
         turn_refuse(turn, in, REFUSAL_WRONG_ROLE, 0,
-                    "a %s called %s cannot join; allowed: trainer, "
-                    "witness, checkpointer, data-provider, named after their key",
+                    "a %s called %s cannot join; allowed: trainer, witness, checkpointer, "
+                    "data-provider, named ROLE.KEY or ROLE.LABEL.KEY",
                     wire_enum_name(&wire_enum_role, join->role), join->name);
         return false;
     }

@@ -168,7 +168,8 @@ static void send_commits(const struct turn *turn, const struct msg *in, uint64_t
 {
     const struct roster *roster = &turn->run->roster;
     uint32_t member = 0;
-    while (member < roster->count && strcmp(roster->members[member].name, in->from) != 0) member++;
+    while (member < roster->count && !actor_name_is_same(roster->members[member].name, in->from))
+        member++;
     const uint8_t state = member < roster->count ? roster->members[member].state : MEMBER_WITHDRAWN;
     if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) {
         turn_refuse(turn, in, REFUSAL_NOT_MEMBER, 0,

@@ -1,5 +1,5 @@
 // Each frame is printed in one line. Its sender's name follows from the kind and the key, as the
-// broker lets only one role publish each kind. ROUND and COMMIT frames are numbered by their round,
+// broker lets only one role publish each kind; the newest roster has its label. ROUND and COMMIT frames are numbered by their round,
 // so a jump in the numbers tells how many were lost.
 
 #include "actors/zmq-monitor/lines.h"
@@ -52,13 +52,41 @@ static void look_for_gap(struct lines *self, const struct letter *letter)
     if (round > *last) *last = round;
 }
 
+static void hear_roster(struct lines *self, const struct msg *msg)
+{
+    const struct wire_roster *roster = msg->body;
+    if (msg->incarnation < self->roster_incarnation) return;
+    if (!self->roster) self->roster = calloc(1, sizeof *self->roster);
+    ensure(self->roster);
+    roster_load(self->roster, roster->version, roster->members, roster->members_count);
+    self->roster_incarnation = msg->incarnation;
+}
+
 // The broker lets only the coordinator publish state, and only trainers all other news. What comes
 // by mail is the coordinator's answer to a question of the tap.
-static void name_sender(const struct letter *letter, char name[ACTOR_NAME_MAX + 1])
+static void name_sender(const struct lines *self, const struct letter *letter,
+                        char name[ACTOR_NAME_MAX + 1])
 {
+    const struct key *key = &letter->msg.sender;
     const bool is_state = wire_kind_flags(letter->msg.kind) & WIRE_STATE;
-    actor_name(is_state || letter->from[0] ? ACTOR_COORDINATOR : ACTOR_TRAINER, &letter->msg.sender,
-               name);
+    const uint8_t role = is_state || letter->from[0] ? ACTOR_COORDINATOR : ACTOR_TRAINER;
+    const uint32_t member = self->roster ? roster_find(self->roster, key) : NO_MEMBER;
+    actor_name(role, key, name);
+    if (member != NO_MEMBER && actor_name_fits(self->roster->members[member].name, role, key))
+        memcpy(name, self->roster->members[member].name, ACTOR_NAME_MAX + 1);
+}
+
+// --member: anna, trainer.anna, trainer.3fa2 and 3fa2 all mean trainer.anna.3fa2b1c4d5e6f708.
+static bool is_called(const char *name, const char *wanted)
+{
+    char plain[ACTOR_NAME_MAX + 1];
+    actor_name_plain(name, plain);
+    if (strncmp(plain, wanted, strlen(wanted)) == 0) return true;
+    for (const char *at = name; at; at = strchr(at, '.')) {
+        at += *at == '.';
+        if (strncmp(at, wanted, strlen(wanted)) == 0) return true;
+    }
+    return false;
 }
 
 // The next "lr_bits=" (JSON: "lr_bits":) that is a field's name, not a part of a text; NULL: none.
@@ -106,8 +134,10 @@ void lines_print(struct lines *self, const struct letter *letter)
 {
     char name[ACTOR_NAME_MAX + 1];
     if (self->shows_gaps) look_for_gap(self, letter);
-    name_sender(letter, name);
-    if (self->member && strncmp(name, self->member, strlen(self->member)) != 0) {
+    if (letter->msg.kind == FRAME_ROSTER) hear_roster(self, &letter->msg);
+    if (letter->msg.kind == FRAME_ROSTER && self->hides_roster) return;
+    name_sender(self, letter, name);
+    if (self->member && !is_called(name, self->member)) {
         self->hidden++;
         return;
     }
@@ -130,4 +160,5 @@ void lines_end(struct lines *self)
                 " were dropped as bad\n",
                 self->missing, self->dropped);
     free(self->line);
+    free(self->roster);
 }

@@ -2,7 +2,9 @@
 // lines -- prints frames as lines on the standard output, and counts the frames that were lost.
 //
 //     18:36:15.123 trainer.3fa2b1c4d5e6f708 PROGRESS round=7 step=6 loss=2.71 ...
-//     {"unix_ms":1795372575123,"from":"trainer.3fa2b1c4d5e6f708","kind":"PROGRESS", ... }
+//     {"unix_ms":1795372575123,"from":"trainer.anna.3fa2b1c4d5e6f708","kind":"PROGRESS", ... }
+//
+// The sender's label is known once a ROSTER was heard; until then the name is without it.
 //
 // A line is text, or JSON; both begin with the time and the sender. A number that frames
 // carry as the bits of a float (lr_bits) is printed as a number (lr). Every round opens with a
@@ -10,18 +12,23 @@
 // was lost on its way to us. One thread.
 
 #include "common/actor/tap.h"
+#include "common/run/roster.h"
 
 struct lines {
     bool json;
     bool shows_gaps;                  // Report on stderr which rounds' news were lost
-    const char *member;               // Only frames of senders whose names begin so; NULL: of all
+    const char *member;               // Only frames of senders that are called so: the beginning of
+                                      // the name, of its label or of its key. NULL: of all
+    bool hides_roster;                // A ROSTER is heard for the labels alone
+    struct roster *roster;            // The newest; NULL: none was heard
+    uint64_t roster_incarnation;      // Of the coordinator that told it
     uint64_t printed, dropped;        // Lines printed; frames dropped as bad
     uint64_t hidden;                  // Frames of other senders than `member`
     uint64_t last_opened, last_ended; // Rounds of the newest ROUND and COMMIT
     uint64_t missing;                 // ROUND and COMMIT frames that were lost
     char *line;                       // Grows to the longest
     size_t line_max;
-}; // Zeroed but for the first three: nothing printed
+}; // Zeroed but for the first four: nothing printed
 
 void lines_print(struct lines *self, const struct letter *letter);
 void lines_drop(struct lines *self, const struct letter *letter); // Prints the reason on stderr

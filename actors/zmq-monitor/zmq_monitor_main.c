@@ -132,9 +132,18 @@ static int watch_signals(void)
     return signals;
 }
 
+// It has the labels of the senders.
+static void also_hear_roster(struct monitor *self, uint16_t *kinds, size_t *count)
+{
+    for (size_t i = 0; i < *count; i++)
+        if (kinds[i] == FRAME_ROSTER) return;
+    kinds[(*count)++] = FRAME_ROSTER;
+    self->lines.hides_roster = true;
+}
+
 static int run(struct monitor *self, struct why *why)
 {
-    uint16_t kinds[TOPICS_MAX];
+    uint16_t kinds[TOPICS_MAX + 1];
     struct tap_options options = { .broker = &self->command.ticket,
                                    .role = ACTOR_MONITOR,
                                    .kinds = kinds };
@@ -145,6 +154,7 @@ static int run(struct monitor *self, struct why *why)
         rc = why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
     if (rc == 0 && self->topics)
         rc = tap_parse_topics(self->topics, TOPICS_MAX, why, kinds, &options.kinds_count);
+    if (rc == 0 && self->topics) also_hear_roster(self, kinds, &options.kinds_count);
     if (rc == 0 && (self->command.identity_path || command_env(IDENTITY_ENV)))
         rc = command_identity(&self->command, why, &identity);
     if (rc < 0) return rc;
@@ -171,8 +181,8 @@ static const struct flag flags[] = {
     FLAG("count", 'n', "N", TO_NUMBER(struct monitor, count_max, 1, UINT64_MAX),
          "End after N lines"),
     FLAG("member", 0, "NAME", TO_TEXT(struct monitor, lines.member),
-         "Only what this actor says: a name as the lines show it, or its beginning "
-         "(coordinator, trainer.3fa2)"),
+         "Only what this actor says: a name as the lines show it, or the beginning of it, of its "
+         "label or of its key (coordinator, anna, trainer.3fa2)"),
     FLAG("gaps", 'g', NULL, TO_SWITCH(struct monitor, lines.shows_gaps),
          "Report on stderr which rounds' news did not arrive"),
     FLAGS_OF(command_flags, struct monitor, command),
@@ -184,7 +194,7 @@ static const struct command_line line = {
     .about = "Shows what is broadcast in a run; changes and slows nothing.\n\n"
              "  zmq-monitor --ticket ticket               (or TICKET; `shoal invite` makes one)\n"
              "  zmq-monitor --topic RUN --json | jq .body.loss\n"
-             "  zmq-monitor --member trainer.3fa2\n\n"
+             "  zmq-monitor --member anna                 (or trainer.3fa2)\n\n"
              "Ends with 77 if the broker does not admit its key, and with 69 if it has an end\n"
              "(--once, --count) and no broker answers within three seconds.\n",
 };

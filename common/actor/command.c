@@ -256,6 +256,13 @@ int command_parse(const struct command_line *line, int argc, char **argv, void *
     return parsing.rc;
 }
 
+int command_check_label(const char *label, struct why *why)
+{
+    if (!label || !label[0] || actor_label_is_sound(label)) return 0;
+    return why_set(why, FAULT_USAGE, "--name %.40s: " ACTOR_LABEL_RULE ", such as anna or gpu-2",
+                   label);
+}
+
 const char *command_env(const char *name)
 {
     const char *value = getenv(name);

@@ -162,6 +162,10 @@ int command_check_broker(struct command *self, const char *address, struct why *
 // threads start; again once the name is known in full.
 void command_log(const struct command *self, const char *actor);
 
+// Checks the value of --name: FAULT_USAGE says what a label may be (common/actor/name.h). NULL and ""
+// stand for no label.
+int command_check_label(const char *label, struct why *why);
+
 // Loads the identity that path or environment name.
 int command_identity(const struct command *self, struct why *why, struct identity **ret_identity);
 

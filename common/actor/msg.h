@@ -13,13 +13,12 @@
 // The order of effects is the crash-safety argument: a shell performs them in order, and what
 // follows a store happens only once the store is durable.
 
+#include "common/actor/name.h"
 #include "common/base/hash.h"
 #include "common/wire/wire.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum { ACTOR_NAME_MAX = 47 }; // Bytes, without the zero; see actor_name()
 
 // An event. Everything in it is borrowed for the call: a core copies what it keeps.
 struct msg {
@@ -80,7 +79,3 @@ struct actor {
     size_t size;
     void (*step)(void *state, const struct msg *in, struct outbox *out);
 };
-
-// "trainer.3fa2b1c4d5e6f708": the role and the first 16 digits of the key, so that actors have
-// different names. The coordinator of a run is just "coordinator".
-void actor_name(uint8_t role, const struct key *key, char ret_name[ACTOR_NAME_MAX + 1]);

@@ -71,12 +71,3 @@ void outbox_note(struct outbox *out, const char *format, ...)
     va_end(args);
     add(out, PORT_LOG, FRAME_NOTE, &note);
 }
-
-void actor_name(uint8_t role, const struct key *key, char ret_name[ACTOR_NAME_MAX + 1])
-{
-    char hex[KEY_HEX];
-    if (role == ACTOR_COORDINATOR) snprintf(ret_name, ACTOR_NAME_MAX + 1, "coordinator");
-    else
-        snprintf(ret_name, ACTOR_NAME_MAX + 1, "%s.%.16s", wire_enum_name(&wire_enum_role, role),
-                 key_to_hex(key, hex));
-}

@@ -101,7 +101,7 @@ void fetch_fail(struct fetch *self, const char *format, ...)
     self->state = FETCH_FAILED;
 }
 
-// ": trainer.3fa2b4c6d8e0f112 at 203.0.113.7:7000 and 1 more"; "" if none is silent.
+// ": trainer.anna.3fa2b4c6d8e0f112 at 203.0.113.7:7000 and 1 more"; "" if none is silent.
 static void name_silent(const struct fetch *self, char text[FETCH_REASON_MAX])
 {
     char name[ACTOR_NAME_MAX + 1], hex[KEY_HEX], more[32] = "";
@@ -115,7 +115,7 @@ static void name_silent(const struct fetch *self, char text[FETCH_REASON_MAX])
     if (self->namer) self->namer->name_of(self->namer->arg, &holder->key, name);
     else snprintf(name, sizeof name, "key %.16s", key_to_hex(&holder->key, hex));
     if (count > 1) snprintf(more, sizeof more, " and %u more", count - 1);
-    snprintf(text, FETCH_REASON_MAX, ": %.40s at %.50s%.20s", name,
+    snprintf(text, FETCH_REASON_MAX, ": %s at %.50s%.20s", name,
              address ? address + 2 : holder->endpoint, more);
 }
 

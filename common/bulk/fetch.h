@@ -9,7 +9,7 @@
 
 #include "common/bulk/peers.h"
 
-enum { FETCH_HOLDERS_MAX = 256, FETCH_REASON_MAX = 128 };
+enum { FETCH_HOLDERS_MAX = 256, FETCH_REASON_MAX = 160 };
 
 enum holder_state {
     HOLDER_UNTRIED,
@@ -60,6 +60,6 @@ uint32_t fetch_widen(struct fetch *self, uint32_t width);
 uint32_t fetch_count(const struct fetch *self, enum holder_state state);
 
 // Ends it as failed; fetch_fail_for_holders with "no holder has it: 3 asked, 1 lack it, 2 silent:
-// trainer.3fa2b4c6d8e0f112 at 203.0.113.7:7000 and 1 more".
+// trainer.anna.3fa2b4c6d8e0f112 at 203.0.113.7:7000 and 1 more".
 void fetch_fail(struct fetch *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void fetch_fail_for_holders(struct fetch *self);

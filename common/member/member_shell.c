@@ -48,9 +48,9 @@ struct running {
     struct wire_blob left[BLOBS_INHERITED_MAX]; // In the blob store, from an earlier process
     struct key guests[MEMBERS_MAX];    // By index in the roster: keys the bulk server was told of
     uint8_t guest_states[MEMBERS_MAX]; // 1 + the state that each key had then; 0: not told yet
-    uint8_t guest_roles[MEMBERS_MAX];
+    char guest_names[MEMBERS_MAX][ACTOR_NAME_MAX + 1];
     uint64_t guests_version;     // The roster version that the bulk server knows in full
-    pthread_mutex_t guests_lock; // For writing guests, states and roles, and for the fetcher
+    pthread_mutex_t guests_lock; // For writing guests, states and names, and for the fetcher
     struct fetch_namer namer;
     uint8_t record[JOURNAL_RECORD_MAX];
 };
@@ -114,12 +114,15 @@ static int read_journal(struct running *self, struct why *why)
 
 // ---- parts --------------------------------------------------------------------------------------
 
+// Without --state-dir the folder is named after role and key. The label has no part in it: an actor
+// that comes back with another --name must find its journal.
 static int open_dir(struct running *self, struct why *why)
 {
     const struct command *command = &self->options->command;
-    const struct member *member = self->member;
+    char plain[ACTOR_NAME_MAX + 1];
+    actor_name_plain(self->member->name, plain);
     if (command->state_dir) snprintf(self->dir, sizeof self->dir, "%s", command->state_dir);
-    else snprintf(self->dir, sizeof self->dir, "%s-state", member->name);
+    else snprintf(self->dir, sizeof self->dir, "%s-state", plain);
     int rc = journal_open(self->dir, why, &self->journal);
     if (rc == 0) rc = instance_take(self->dir, clock_unix_ms(), why, &self->instance);
     if (rc == 0) rc = read_journal(self, why);
@@ -176,14 +179,14 @@ static void let_guests_in(void *arg)
         const struct wire_member *guest = &member->roster.members[i];
         struct curve_key curve;
         bool known = self->guest_states[i] && key_equal(&self->guests[i], &guest->key) &&
-                     self->guest_roles[i] == guest->role;
+                     strcmp(self->guest_names[i], guest->name) == 0;
         bool is_in = guest->state != MEMBER_EJECTED;
         if (known && is_in == (self->guest_states[i] != 1 + MEMBER_EJECTED)) continue;
         if (++done > GUESTS_TURN_MAX) return;
         pthread_mutex_lock(&self->guests_lock);
         self->guests[i] = guest->key;
         self->guest_states[i] = (uint8_t)(1 + guest->state);
-        self->guest_roles[i] = guest->role;
+        memcpy(self->guest_names[i], guest->name, sizeof self->guest_names[i]);
         pthread_mutex_unlock(&self->guests_lock);
         if (curve_of_key(&guest->key, &curve)) bulk_server_admit(self->server, &curve, is_in);
     }
@@ -199,7 +202,7 @@ static void name_of(void *arg, const struct key *key, char ret_name[ACTOR_NAME_M
     pthread_mutex_lock(&self->guests_lock);
     for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
         if (!self->guest_states[i] || !key_equal(&self->guests[i], key)) continue;
-        actor_name(self->guest_roles[i], key, ret_name);
+        memcpy(ret_name, self->guest_names[i], sizeof self->guest_names[i]);
         break;
     }
     pthread_mutex_unlock(&self->guests_lock);
@@ -346,7 +349,8 @@ static void prepare_member(struct running *self)
     struct member *member = self->member;
     process->init(member);
     member->key = *identity_key(self->identity);
-    actor_name(member->role, &member->key, member->name);
+    actor_name_with(member->role, self->options->label ? self->options->label : "", &member->key,
+                    member->name);
     snprintf(member->run, sizeof member->run, "%s", self->options->command.run_id);
     member->is_guest = self->options->guest;
     member->samples = process->samples;
@@ -358,7 +362,8 @@ static void prepare_member(struct running *self)
 static int check_line(struct member_options *options, struct why *why)
 {
     struct command *command = &options->command;
-    int rc = command_check_broker(command, NULL, why);
+    int rc = command_check_label(options->label, why);
+    if (rc == 0) rc = command_check_broker(command, NULL, why);
     if (rc == 0 && !command->run_id)
         rc = why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
     return rc;
@@ -414,6 +419,9 @@ const struct flag member_flags[] = {
          "Its port (any free one; env BIND_P2P_PORT)", .env = "BIND_P2P_PORT", .group = 1),
     FLAG("unchecked-address", 0, NULL, TO_SWITCH(struct member_options, unchecked_address),
          "Join although the coordinator itself cannot reach that address: a router without hairpin",
+         .group = 1),
+    FLAG("name", 0, "LABEL", TO_TEXT(struct member_options, label),
+         "A word that others see beside our key, such as anna: " ACTOR_LABEL_RULE " (none)",
          .group = 1),
     FLAGS_OF(command_flags, struct member_options, command),
     { 0 },

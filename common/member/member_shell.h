@@ -16,6 +16,7 @@ struct member_options {
     const char *bulk_port; // --bind-p2p-port; "*": any free one
     const char *word;      // A trainer's "train"; NULL: not written
     bool guest;            // In a run of somebody else: speaks of its owner, ends with the run
+    const char *label;     // --name: a label for people, beside the key; NULL: none
     const char *device;    // For the learner, like the next three
     uint64_t threads, micro_batch, keep; // keep: the number of newest checkpoints that are kept
     const char *checkpoint_dir, *tokenizer_dir; // Of a checkpointer

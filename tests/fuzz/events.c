@@ -316,8 +316,8 @@ static void make_text(struct maker *self, const struct wire_field *field, char *
     const char *text = "text";
     char name[ACTOR_NAME_MAX + 1];
     if (see(field)->trait == CALLED) {
-        actor_name(self->role < ACTOR_COUNT ? self->role : people[place].role, &people[place].key,
-                   name);
+        actor_name_with(self->role < ACTOR_COUNT ? self->role : people[place].role,
+                        choice & 64 ? "anna" : "", &people[place].key, name);
         text = name;
     }
     if (see(field)->trait == RUN) text = "fuzz";

@@ -1,8 +1,9 @@
 // post_office -- the broker's table of names, driven by bytes: eight per event.
 //
-//     what (HELLO, mail, lost, silence), connection, person, name said, instance, seconds, -, -
+//     what (HELLO, mail, lost, silence), connection, person, name said, instance, seconds, whose key,
+//     label
 //
-// Names and connections lead to each other, and no two keys share a name.
+// Names and connections lead to each other, whatever the label, and no two keys share a name.
 
 #include "broker/post_office.h"
 #include "common/base/ensure.h"
@@ -41,7 +42,8 @@ static void check(struct post_office *office, uint64_t now_ms)
             const struct peer *peer = post_office_named(office, name);
             if (!peer) continue;
             const struct route route = peer->route;
-            ensure(strcmp(peer->name, name) == 0 && peer->role == role);
+            ensure(actor_name_is_same(peer->name, name) && peer->role == role);
+            ensure(actor_name_fits(peer->name, role, &peer->key));
             ensure(role == ACTOR_COORDINATOR || key_equal(&peer->key, &people[i].key));
             const uint64_t heard_ms = peer->heard_ms;
             ensure(heard_ms <= now_ms && post_office_sender(office, &route, heard_ms) == peer);
@@ -52,13 +54,15 @@ static void check(struct post_office *office, uint64_t now_ms)
 
 static void take(struct post_office *office, const uint8_t *event, uint64_t *now_ms)
 {
+    static const char *const labels[] = { "", "anna", "b-2", "Not sound" };
     const struct event_person *person = &event_people()[event[2] % EVENT_PEOPLE];
     const struct route route = route_of(event[1]);
     struct wire_hello hello = { .role = event[3] % ACTOR_COUNT, .instance = event[4] };
     *now_ms += UINT64_C(1000) * (event[5] % 16);
     switch (event[0] % 4) {
     case 0:
-        actor_name(hello.role, event[6] % 8 ? &person->key : &event_people()[0].key, hello.name);
+        actor_name_with(hello.role, labels[event[7] % 4],
+                        event[6] % 8 ? &person->key : &event_people()[0].key, hello.name);
         post_office_hello(office, &route, &person->key, &person->key, &hello, *now_ms);
         break;
     case 1: post_office_sender(office, &route, *now_ms); break;

@@ -168,14 +168,15 @@ static void a_silent_holder_is_named(void **state)
     char full[ACTOR_NAME_MAX + 1], text[128];
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 3 });
     struct identity *identity = testbed_identity("trainer2");
-    actor_name(ACTOR_TRAINER, identity_key(identity), full);
+    actor_name_with(ACTOR_TRAINER, "anna", identity_key(identity), full);
     identity_destroy(&identity);
     snprintf(text, sizeof text, " silent: %s at 127.0.0.1:9\"; asking again", full);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) testbed_start(bed, others[i]);
     testbed_start_with(
         bed, "trainer2",
         &(struct testbed_launch){ .args = (const char *const[]){ "--announce", "127.0.0.1:9",
-                                                                 "--unchecked-address", NULL } });
+                                                                 "--unchecked-address", "--name",
+                                                                 "anna", NULL } });
     testbed_await_log(bed, "trainer0", text, TESTBED_WAIT_MS);
     print_message("trainer0:%s\n", text);
     testbed_kill_all(bed);

@@ -165,6 +165,14 @@ says 64 "--keep-steps is Psyche's and not supported: shoal-checkpointer" shoal-t
 says 0 "-i --identity-secret-key-path" cat letters
 says 1 "" grep . <(cut -d' ' -f1 letters | uniq -d)
 
+# A label: refused before anything is made.
+rule="1 to 15 of a-z, 0-9 and -, beginning with a letter"
+says 64 "--name Anna: $rule" shoal join ticket --dir unmade --name Anna
+says 64 "--name b.ob: $rule" shoal doctor ticket --name b.ob
+says 64 "--name 2nd: $rule" shoal-trainer -i trainer.key --ticket ticket --name 2nd
+says 64 "--name sixteen-letters-: $rule" shoal-checkpointer -i trainer.key --ticket ticket --name sixteen-letters-
+says 1 "" test -e unmade
+
 # ---- an address that the others can reach -----------------------------------------------------------
 
 far="shoal-trainer -i trainer.key --ticket ticket --server-addr 192.0.2.77:5550"
@@ -173,9 +181,12 @@ says 78 "leads to the broker 192.0.2.77:5550 is" $far --bulk-bind 0.0.0.0
 says 78 "--announce 127.0.0.1:7000: peers cannot fetch from 127.0.0.1:7000" $far --bulk-bind 0.0.0.0 --announce 127.0.0.1:7000
 says 64 "--announce anna: HOST or HOST:PORT is wanted, an address in numbers" $far --announce anna
 says 0 "bulk=tcp://198.51.100.4:7000" timeout --preserve-status 2 $far --bulk-bind 0.0.0.0 --announce 198.51.100.4:7000
-says 0 "bulk=tcp://198.51.100.4:7001" timeout --preserve-status 2 $far --bind-p2p-port 7001 --announce 198.51.100.4
+says 0 $'name=trainer.anna.\nbulk=tcp://198.51.100.4:7001' \
+    timeout --preserve-status 2 $far --name anna --bind-p2p-port 7001 --announce 198.51.100.4
+says 0 "1" sh -c 'ls -d trainer.*-state | wc -l' # Under any name an actor finds its journal
 says 78 "is 127.0.0.1: --bulk-bind 127.0.0.1" shoal-trainer -i trainer.key --ticket ticket --bulk-bind 0.0.0.0
-says 0 "bulk=tcp://198.51.100.4:7002" timeout --preserve-status 2 shoal join ticket --dir joined --announce 198.51.100.4:7002
+says 0 $'name=trainer.anna.\nbulk=tcp://198.51.100.4:7002' \
+    timeout --preserve-status 2 shoal join ticket --dir joined --name anna --announce 198.51.100.4:7002
 
 # ---- doctor -----------------------------------------------------------------------------------------
 
@@ -301,10 +312,11 @@ for name in coordinator trainer-1; do
     says 0 "$wanted" cat words/run/logs/$name.log
 done
 shoal new-identity friend.key >/dev/null
-shoal-trainer --json --guest -i friend.key --ticket words/run/ticket --state-dir friend 2>friend.log &
+shoal-trainer --json --guest -i friend.key --name fifteen-letters --ticket words/run/ticket --state-dir friend 2>friend.log &
 friend=$!
 until_said friend.log '"event":"round.trained".*"step":20,'
 says 124 "" timeout 1 zmq-monitor --member nobody --ticket words/run/ticket # Without --count it goes on
+says 0 " trainer.fifteen-letters." zmq-monitor --topic PROGRESS --member fifteen --count 1 --ticket words/run/ticket
 
 # Tokens per second: what RUN says is the change of tokens_done over the last ten seconds, within 5 %,
 # and status, the line of `shoal up` and the trainer's log show what a RUN of the last seconds says.
@@ -366,6 +378,7 @@ while (<>) {
     next if ($line->{event} // "") ne "round.trained";
     my $said = $line->{fields};
     die "no $_" for grep { !defined $said->{$_} } qw(name step loss lr tokens_per_s);
+    die "called $said->{name}" if $said->{name} !~ /^trainer\.fifteen-letters\.[0-9a-f]{16}$/;
     die "step $said->{step} after $last" if $said->{step} <= $last;
     $last = $said->{step}; $count++;
 }
@@ -373,6 +386,9 @@ die "only $count lines" if $count < 20;
 print "$count lines\n";
 PERL
 says 0 " lines" perl lines.pl friend.log
+# Its name in status, and the columns stand under each other.
+says 0 " trainer.fifteen-letters." cat status.txt
+says 0 "4 times 1 width" perl -ne '$n++, $at{$-[1]}++ if /^  \S+\.\w+ +(healthy) /; END { printf "$n times %d width\n", 0 + keys %at }' status.txt
 shoal-broker --json -i broker.key --server-port $port 2>again.log
 says 0 '"priority":3,"event":"actor.fails"' cat again.log # The other broker has the port
 

@@ -69,8 +69,16 @@ uint64_t node_clock(const struct sim *self, const struct node *node)
 uint32_t node_named(const struct sim *self, const char *name)
 {
     for (uint32_t i = 0; i < self->nodes_count; i++)
-        if (strcmp(self->nodes[i].name, name) == 0) return i;
+        if (actor_name_is_same(self->nodes[i].name, name)) return i;
     return NOBODY;
+}
+
+// By seed, node and life, so that many members come back under another label, or without one.
+static void name_node(const struct sim *self, struct node *node)
+{
+    static const char *const labels[] = { "", "anna", "fifteen-letters", "" };
+    const uint64_t number = self->seed + (uint64_t)(node - self->nodes) + node->life;
+    actor_name_with(node->role, labels[number % 4], &node->key, node->name);
 }
 
 static size_t state_bytes(uint8_t role)
@@ -160,6 +168,7 @@ void node_boot(struct sim *self, uint8_t id)
     struct node *node = &self->nodes[id];
     bool first = node->life == 0;
     node->life++;
+    name_node(self, node);
     node->up = true;
     node->leaving = node->quits = false;
     if (!first && chance(self, 250)) { // The machine rebooted, too: its clock starts over
@@ -503,7 +512,7 @@ static void add_node(struct sim *self, uint8_t role, const struct key *key)
     node->state_bytes = state_bytes(role);
     node->state = state || !node->state_bytes ? state : memory_take(node->state_bytes);
     node->key = *key;
-    actor_name(role, key, node->name);
+    name_node(self, node);
     node->skew_ms = roll(self, 30ull * 86400000); // How long its machine has been up
     node->has_genesis = true;
     node->up_again_ms = roll(self, 2000);

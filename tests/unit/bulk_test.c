@@ -201,7 +201,9 @@ static void test_reasons(void **state)
     struct wire_holder list[] = { a.holder,     silent->holder, b.holder,
                                   liar->holder, c.holder,       b.holder };
     char text[200];
-    const struct fetch_namer namer = { name_of, (void *)(uintptr_t) "trainer.anna" };
+    const struct fetch_namer namer = {
+        name_of, (void *)(uintptr_t) "trainer.fifteen-letters.3fa2b4c6d8e0f112"
+    };
     fixture_fetch(fetcher, &hash, 70000, list, 3);
     snprintf(text, sizeof text, "no holder has it: 3 asked, 2 lack it, 1 silent: %s",
              named(&silent->holder));
@@ -209,10 +211,10 @@ static void test_reasons(void **state)
     fixture_fetcher_destroy(fetcher);
     fetcher = fixture_fetcher_named(PATIENCE_MS, &namer);
     fixture_fetch(fetcher, &hash, 70000, list, 4);
-    snprintf(
-        text, sizeof text,
-        "no holder has it: 4 asked, 2 lack it, 1 sent wrong bytes, 1 silent: trainer.anna at %s",
-        silent->holder.endpoint + strlen("tcp://"));
+    snprintf(text, sizeof text,
+             "no holder has it: 4 asked, 2 lack it, 1 sent wrong bytes, 1 silent: "
+             "trainer.fifteen-letters.3fa2b4c6d8e0f112 at %s",
+             silent->holder.endpoint + strlen("tcp://"));
     expect_failed(fetcher, text);
     fixture_fetch(fetcher, &hash, 70000, list + 2, 2);
     expect_failed(fetcher, "no holder has it: 2 asked, 1 lack it, 1 sent wrong bytes");
@@ -229,7 +231,8 @@ static void test_reasons(void **state)
     const char *bad[] = { "tcp://", "inproc://stop", "", "tcp://127.0.0.1:1", "nonsense" };
     for (int i = 0; i < 5; i++) snprintf(list[i].endpoint, sizeof list[i].endpoint, "%s", bad[i]);
     fixture_fetch(fetcher, &hash, 70000, list, 5);
-    expect_failed(fetcher, "no holder has it: 4 asked, 4 silent: trainer.anna at  and 3 more");
+    expect_failed(fetcher, "no holder has it: 4 asked, 4 silent: "
+                           "trainer.fifteen-letters.3fa2b4c6d8e0f112 at  and 3 more");
     list[4] = c.holder;
     fixture_fetch(fetcher, &hash, 70000, list, 5);
     expect_fetched(fetcher, &hash);

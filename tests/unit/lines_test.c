@@ -82,4 +82,35 @@ static void test_one_member_only(void **state)
     free(lines.line);
 }
 
-TESTS(TEST(test_a_rate_is_a_number), TEST(test_a_text_stays_as_it_is), TEST(test_one_member_only))
+// The roster has the label; it is heard for that even where it is not to be shown.
+static void test_a_label_is_shown(void **state)
+{
+    (void)state;
+    static const char *const called[] = { "anna", "a1", "trainer.anna", "trainer.a1", "trainer" };
+    static const char *const not_called[] = { "nna", "bob", "anna.b", "coordinator" };
+    struct lines lines = { .hides_roster = true };
+    struct wire_member member = { .key = alice, .role = ACTOR_TRAINER };
+    const struct wire_roster roster = { .version = 1, .members = &member, .members_count = 1 };
+    const struct wire_progress progress = { .step = 5 };
+    snprintf(member.name, sizeof member.name, "trainer.anna.a100000000000000");
+    assert_non_null(strstr(line_of(&lines, FRAME_PROGRESS, &alice, &progress), " trainer.a1"));
+    assert_string_equal(line_of(&lines, FRAME_ROSTER, &coordinator, &roster), "");
+    assert_non_null(strstr(line_of(&lines, FRAME_PROGRESS, &alice, &progress),
+                           " trainer.anna.a100000000000000 PROGRESS "));
+    for (int i = 0; i < 5; i++) {
+        lines.member = called[i];
+        assert_true(line_of(&lines, FRAME_PROGRESS, &alice, &progress)[0]);
+    }
+    for (int i = 0; i < 4; i++) {
+        lines.member = not_called[i];
+        assert_string_equal(line_of(&lines, FRAME_PROGRESS, &alice, &progress), "");
+    }
+    lines.member = NULL;
+    snprintf(member.name, sizeof member.name, "trainer.\x1b[2J.a100000000000000");
+    line_of(&lines, FRAME_ROSTER, &coordinator, &roster); // Not a name of this key: not printed
+    assert_non_null(strstr(line_of(&lines, FRAME_PROGRESS, &alice, &progress), " trainer.a1"));
+    lines_end(&lines);
+}
+
+TESTS(TEST(test_a_rate_is_a_number), TEST(test_a_text_stays_as_it_is), TEST(test_one_member_only),
+      TEST(test_a_label_is_shown))

@@ -2,6 +2,7 @@
 // connection.
 #include "broker/post_office.h"
 #include "tests/test.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,4 +78,95 @@ static void a_name_and_a_connection_belong_together(void **state)
     free(self);
 }
 
-TESTS(TEST(roles_are_checked), TEST(a_name_and_a_connection_belong_together))
+static const struct key anna = { { 1 } }, bob = { { 3 } };
+static const struct route first = { .count = 1, .bytes = { 7 } },
+                          second = { .count = 1, .bytes = { 8 } };
+
+static const char *hello_as(struct post_office *self, const struct route *route,
+                            const struct key *key, const char *name, uint64_t instance)
+{
+    struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = instance };
+    snprintf(hello.name, sizeof hello.name, "%s", name);
+    return post_office_hello(self, route, key, key, &hello, 0);
+}
+
+static void the_label_of_a_name_is_only_shown(void **state)
+{
+    (void)state;
+    struct post_office *self = calloc(1, sizeof *self);
+    assert_null(hello_as(self, &first, &anna, "trainer.anna.0100000000000000", 5));
+    assert_null(hello_as(self, &second, &bob, "trainer.anna.0300000000000000", 5));
+    assert_int_equal(self->count, 2);
+    static const char *const names[] = { "trainer.anna.0100000000000000",
+                                         "trainer.0100000000000000",
+                                         "trainer.eve.0100000000000000" };
+    for (int i = 0; i < 3; i++)
+        assert_true(key_equal(&post_office_named(self, names[i])->key, &anna));
+    assert_string_equal(post_office_sender(self, &first, 0)->name, names[0]);
+
+    // Another process of the key, under another label and from another connection, takes its place.
+    const struct route third = { .count = 1, .bytes = { 9 } };
+    struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = 6 };
+    snprintf(hello.name, sizeof hello.name, "trainer.new.0100000000000000");
+    assert_null(hello_as(self, &third, &anna, hello.name, 6));
+    assert_int_equal(self->count, 2);
+    assert_null(post_office_sender(self, &first, 0));
+    assert_string_equal(post_office_named(self, names[0])->name, hello.name);
+    assert_true(post_office_knows(self, &third, &anna, &anna, &hello));
+    hello.name[8] = 'N';
+    assert_false(post_office_knows(self, &third, &anna, &anna, &hello));
+    assert_non_null(hello_as(self, &first, &anna, names[0], 5)); // The earlier process
+    post_office_forget(self, &third);
+    assert_null(post_office_named(self, names[0]));
+    assert_non_null(post_office_named(self, "trainer.0300000000000000"));
+    free(self);
+}
+
+static void a_name_that_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    struct post_office *self = calloc(1, sizeof *self);
+    static const char *const names[] = {
+        "trainer.anna.0300000000000000", // Another key's
+        "witness.anna.0100000000000000",
+        "trainer.Anna.0100000000000000",
+        "trainer.2nd.0100000000000000",
+        "trainer.an na.0100000000000000",
+        "trainer..0100000000000000",
+        "trainer.a.b.0100000000000000",
+        "trainer.sixteen-letters-.0100000000000000",
+        "trainer.anna.0100000000000000.",
+        "trainer.anna",
+        "anna.0100000000000000",
+        "coordinator",
+        "",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!hello_as(self, &first, &anna, names[i], 1)) fail_msg("\"%s\" is let in", names[i]);
+    assert_int_equal(self->count, 0);
+    free(self);
+}
+
+// The longest name has a byte to spare.
+static void names_are_made_and_read(void **state)
+{
+    (void)state;
+    char name[ACTOR_NAME_MAX + 1], part[ACTOR_NAME_MAX + 1];
+    actor_name_with(ACTOR_PROVIDER, "fifteen-letters", &anna, name);
+    assert_string_equal(name, "data-provider.fifteen-letters.0100000000000000");
+    assert_true(strlen(name) == 46 && actor_name_fits(name, ACTOR_PROVIDER, &anna));
+    actor_name_plain(name, part);
+    assert_string_equal(part, "data-provider.0100000000000000");
+    assert_true(actor_name_is_same(name, part));
+    actor_name_label(name, part);
+    assert_string_equal(part, "fifteen-letters");
+    actor_name_with(ACTOR_COORDINATOR, "anna", &anna, name);
+    assert_string_equal(name, "coordinator");
+    assert_true(actor_name_fits(name, ACTOR_COORDINATOR, &bob));
+    assert_false(actor_name_fits("coordinator.anna.0100000000000000", ACTOR_COORDINATOR, &anna));
+    assert_false(actor_name_is_same("coordinator", "coordinator.0100000000000000"));
+}
+
+TESTS(TEST(roles_are_checked), TEST(a_name_and_a_connection_belong_together),
+      TEST(the_label_of_a_name_is_only_shown), TEST(a_name_that_does_not_fit_is_refused),
+      TEST(names_are_made_and_read))

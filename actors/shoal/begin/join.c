@@ -21,7 +21,7 @@
 enum { DIR_BYTES_MAX = 900, TEXT_BYTES_MAX = 255 };
 
 struct join {
-    const char *text, *dir, *bulk_bind, *announce, *device;
+    const char *text, *dir, *bulk_bind, *announce, *device, *label;
     uint64_t threads, micro_batch, port; // 0: not given
     bool unchecked_address;
     struct ticket ticket;
@@ -78,6 +78,7 @@ static int become_trainer(const struct join *self, struct why *why)
     if (self->announce) arguments_add(&args, "--announce=%s", self->announce);
     if (self->unchecked_address) arguments_add(&args, "--unchecked-address");
     if (self->device) arguments_add(&args, "--device=%s", self->device);
+    if (self->label) arguments_add(&args, "--name=%s", self->label);
     add_number(&args, "bind-p2p-port", self->port);
     add_number(&args, "threads", self->threads);
     add_number(&args, "micro-batch-size", self->micro_batch);
@@ -114,6 +115,8 @@ static const struct flag flags[] = {
     FLAG("unchecked-address", 0, NULL, TO_SWITCH(struct join, unchecked_address),
          "As of shoal-trainer: join although the coordinator itself cannot reach that address"),
     FLAG("device", 0, "WORD", TO_TEXT(struct join, device), "As of shoal-trainer (cpu)"),
+    FLAG("name", 0, "LABEL", TO_TEXT(struct join, label),
+         "A word that the others see beside our key, such as anna: " ACTOR_LABEL_RULE " (none)"),
     FLAG("threads", 't', "N", TO_NUMBER(struct join, threads, 1, POOL_THREADS_MAX),
          "Compute threads (1)"),
     FLAG("micro-batch-size", 0, "N", TO_NUMBER(struct join, micro_batch, 1, 4096),
@@ -128,7 +131,7 @@ static int check(const void *line, struct why *why)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i] && strlen(texts[i]) > TEXT_BYTES_MAX)
             return why_set(why, FAULT_USAGE, "%.40s..: at most %d bytes", texts[i], TEXT_BYTES_MAX);
-    return 0;
+    return command_check_label(self->label, why);
 }
 
 static const struct command_line line = {
@@ -138,7 +141,7 @@ static const struct command_line line = {
              "broker, and becomes shoal-trainer. Started again, it goes on with the same key. Ends "
              "with 0 when the run is finished; the model is then with its owner.\n\n"
              "  shoal join shoal:AQx8..\n"
-             "  shoal join friend.ticket --threads 4\n",
+             "  shoal join friend.ticket --name anna --threads 4\n",
     .arguments = TO_TEXT(struct join, text),
     .none = "a ticket is needed, or a file with one; the owner of the run has it",
     .check = check,

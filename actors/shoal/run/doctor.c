@@ -25,6 +25,7 @@ static const struct flag flags[] = {
     FLAG("announce", 0, "HOST[:PORT]", TO_TEXT(struct doctor, announce), "As of shoal-trainer"),
     FLAG("bind-p2p-port", 0, "PORT", TO_TEXT(struct doctor, bulk_port),
          "As of shoal-trainer (env BIND_P2P_PORT)", .env = "BIND_P2P_PORT"),
+    FLAG("name", 0, "LABEL", TO_TEXT(struct doctor, label), "As of shoal-trainer"),
     FLAG("device", 0, "WORD", TO_TEXT(struct doctor, device), "As of shoal-trainer (cpu)"),
     FLAG("threads", 't', "N", TO_NUMBER(struct doctor, threads, 1, POOL_THREADS_MAX),
          "As of shoal-trainer (1)"),
@@ -41,7 +42,7 @@ static int check(const void *line, struct why *why)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (texts[i] && strlen(texts[i]) > TEXT_BYTES_MAX)
             return why_set(why, FAULT_USAGE, "%.40s..: at most %d bytes", texts[i], TEXT_BYTES_MAX);
-    return 0;
+    return command_check_label(self->label, why);
 }
 
 static const struct command_line line = {

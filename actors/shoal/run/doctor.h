@@ -27,7 +27,7 @@ struct doctor {
     struct command command; // Ticket, run and key
     const char *word;       // The ticket, as an argument
     const char *state_path, *data_path;
-    const char *bulk_bind, *announce, *bulk_port, *device;
+    const char *bulk_bind, *announce, *bulk_port, *device, *label;
     uint64_t threads, micro_batch;
     struct checkup checkup;
     struct doctor_demands demands;

@@ -14,7 +14,8 @@ struct keys {
     bool json;
 };
 
-// The names that follow from a key: one for each role that has the key in its name.
+// The names that follow from a key: one for each role that has the key in its name. An actor with
+// --name has its label in the middle.
 static void name_of(uint8_t role, const struct identity *identity, char name[ACTOR_NAME_MAX + 1])
 {
     actor_name(role, identity_key(identity), name);
@@ -51,7 +52,8 @@ static const struct flag show_flags[] = {
 static const struct command_line show_line = {
     .flags = show_flags,
     .about =
-        "Prints the public key of a secret key, and the name of an actor of each role with it.\n\n"
+        "Prints the public key of a secret key, and the name of an actor of each role with it. An "
+        "actor that is started with --name anna has the name trainer.anna.KEY.\n\n"
         "  shoal show-identity -i secret.key\n"
         "  RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32) shoal show-identity\n",
     .arguments = TO_TEXT(struct keys, path), // The path may also be given without its flag

@@ -34,6 +34,7 @@ enum {
     HEARD_MS = 1000, // For the answers about the actors, which the broker gives at once; --watch
                      // asks again after it
     MEMBERS_SHOWN = 40,
+    NAME_WIDTH = 32,    // At least: that of all names without labels
     MEMBERS_ASKED = 200 // The broker takes so many letters of an observer in a burst
 };
 
@@ -151,12 +152,21 @@ static const char *show_heard(const struct last_heard *heard, char text[SHOW_MAX
     return text;
 }
 
+// The names are as wide as the longest that is shown.
+static int wider(int width, const char *name)
+{
+    return (int)strlen(name) > width ? (int)strlen(name) : width;
+}
+
 static void print_members(const struct status *self, const struct run_view *view)
 {
     char text[SHOW_MAX];
+    int width = NAME_WIDTH;
+    for (uint32_t i = 0; i < view->roster.count && i < MEMBERS_SHOWN; i++)
+        width = wider(width, view->roster.members[i].name);
     for (uint32_t i = 0; i < view->roster.count && i < MEMBERS_SHOWN; i++) {
         const struct last_heard *heard = &self->members[i];
-        printf("  %-32s %-10s %-22s", view->roster.members[i].name,
+        printf("  %-*s %-10s %-22s", width, view->roster.members[i].name,
                wire_enum_name(&wire_enum_member_state, view->roster.members[i].state),
                view->roster.members[i].endpoint);
         if (self->was_told[i] && !heard->connected) printf("  not connected");
@@ -486,6 +496,7 @@ static void print_evidence(const struct ledger_report *report)
 static void print_report(const struct ledger_report *report)
 {
     char hex[HASH_HEX];
+    int width = NAME_WIDTH;
     printf("run %s, from the ledger: %s, life %" PRIu64 " of the coordinator\n\n", report->run,
            wire_enum_name(&wire_enum_phase, report->phase), report->incarnation);
     printf("  records  %" PRIu64 "\n", report->records);
@@ -506,7 +517,9 @@ static void print_report(const struct ledger_report *report)
         printf("  newest checkpoint  %s, digest %.16s\n", report->checkpoint.name,
                hash_to_hex(&report->checkpoint.digest, hex));
     for (uint32_t i = 0; i < report->members_count; i++)
-        printf("  %-32s %-10s %6" PRIu64 " results, %8" PRIu64 " samples\n",
+        width = wider(width, report->members[i].name);
+    for (uint32_t i = 0; i < report->members_count; i++)
+        printf("  %-*s %-10s %6" PRIu64 " results, %8" PRIu64 " samples\n", width,
                report->members[i].name,
                wire_enum_name(&wire_enum_member_state, report->members[i].state),
                report->members[i].results, report->members[i].samples);

@@ -6,9 +6,9 @@
 //     loss 2.314  █▆▅▄▃▃▂▂▁▁
 //     18.4k tokens/s, 252k tokens so far, about 3m05s left
 //
-//       member        state    tokens/s  heard     now
-//       trainer.3fa2  healthy     4.62k  0.3s ago  computes
-//       trainer.91c0  healthy     4.55k  0.2s ago  has its result, waits for the others
+//       member             state    tokens/s  heard     now
+//       trainer.anna.3fa2  healthy     4.62k  0.3s ago  computes
+//       trainer.91c0       healthy     4.55k  0.2s ago  has its result, waits for the others
 //
 // Tokens/s are those of RUN. A member's are its share of them: that of its results in the newest
 // commits. Pure: the caller passes messages in.

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMED_MAX = 2, DIGITS = 8 }; // Members named; digits of each key
+enum { NAMED_MAX = 2, DIGITS = 8, LABELLED = 4 }; // Members named; digits of a key, beside a label
 
 struct list {
     char text[96];
@@ -17,11 +17,13 @@ struct list {
 static void name(struct list *list, const struct turn *turn, uint32_t member)
 {
     const struct wire_member *line = &turn->run->roster.members[member];
-    char hex[KEY_HEX];
+    char hex[KEY_HEX], label[ACTOR_LABEL_MAX + 1];
     const size_t used = strlen(list->text);
     if (list->count++ >= NAMED_MAX) return;
-    snprintf(list->text + used, sizeof list->text - used, "%s%s.%.*s", used ? ", " : "",
-             wire_enum_name(&wire_enum_role, line->role), DIGITS, key_to_hex(&line->key, hex));
+    actor_name_label(line->name, label);
+    snprintf(list->text + used, sizeof list->text - used, "%s%s%s%s.%.*s", used ? ", " : "",
+             wire_enum_name(&wire_enum_role, line->role), label[0] ? "." : "", label,
+             label[0] ? LABELLED : DIGITS, key_to_hex(&line->key, hex));
 }
 
 static const char *end_list(struct list *list)
