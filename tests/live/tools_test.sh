@@ -57,7 +57,8 @@ says 64 "did you mean config.min_clients?" shoal train state.toml --set config.m
 
 echo '{"question": "Ice is", "choices": [" water", " fire"], "answer": 0}' >questions.jsonl
 says 64 "--template arc: question or raw" shoal eval --model model --choices questions.jsonl --template arc
-says 0 "of 1 questions" shoal eval --model model --choices questions.jsonl --template raw
+says 0 "of 1 questions" shoal eval --model model --choices questions.jsonl --template raw --scores scores.jsonl
+says 0 '{"line":1,"log_probabilities":[-' cat scores.jsonl
 cp -r model long && sed -i 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 1048576/' long/config.json
 says 0 "of 1 questions" shoal eval --model long --choices questions.jsonl --seq-len 64
 says 64 "--threads four: a whole number from 1 to 64" shoal join friend.ticket --threads four

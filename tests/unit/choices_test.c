@@ -273,6 +273,27 @@ static void scores_are_those_computed_by_hand(void **state)
     assert_int_equal(characters("  ab"), 3);
     assert_true(fabs(choices_stderr(3, 10) - sqrt(0.3 * 0.7 / 9)) < 1e-12);
 
+    // And as a line of JSON: -15.7 per character against -5.9
+    struct choices two = read_text("\n" ASK("[\"b\", \"aabb\"]", "0"));
+    struct choices_result one;
+    char *line = NULL;
+    size_t bytes = 0;
+    double first, second;
+    int end = 0;
+    FILE *scores = open_memstream(&line, &bytes);
+    const struct choices_options written = { .scores = scores };
+    assert_int_equal(choices_score(decoder, codec, two.questions, 1, &written, NULL, &one), 0);
+    fclose(scores);
+    assert_int_equal(sscanf(line,
+                            "{\"line\":2,\"log_probabilities\":[%lf,%lf],\"choice\":0,"
+                            "\"choice_norm\":1,\"answer\":0}\n%n",
+                            &first, &second, &end),
+                     2);
+    assert_int_equal(end, bytes);
+    assert_true(first > -15.75 && first < -15.65 && second > -23.75 && second < -23.55);
+    free(line);
+    choices_free(&two);
+
     struct choices choices = read_text(GOOD ASK("[\"a\", \"123456\"]", "0"));
     struct why why = { 0 };
     struct choices_result result;

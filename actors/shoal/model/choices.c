@@ -129,26 +129,36 @@ static int score_choice(decoder_t *decoder, const text_codec_t *codec, const cha
 
 // ---- all ----------------------------------------------------------------------------------------
 
+static void write_scores(FILE *out, const struct choices_question *question, const double *sums,
+                         uint32_t best, uint32_t best_normalized)
+{
+    fprintf(out, "{\"line\":%" PRIu64 ",\"log_probabilities\":[", question->line);
+    for (uint32_t i = 0; i < question->count; i++) fprintf(out, "%s%.9g", i ? "," : "", sums[i]);
+    fprintf(out, "],\"choice\":%u,\"choice_norm\":%u,\"answer\":%u}\n", best, best_normalized,
+            question->answer);
+}
+
 static int ask(decoder_t *decoder, const text_codec_t *codec,
                const struct choices_question *question, const struct choices_options *options,
                struct why *why, struct choices_result *result)
 {
     uint32_t best = 0, best_normalized = 0;
-    double high = -INFINITY, high_normalized = -INFINITY, sum = 0;
+    double high = -INFINITY, high_normalized = -INFINITY, sums[CHOICES_MAX] = { 0 };
     char *context = context_of(options, question);
     if (!context) return why_set(why, FAULT_MEMORY, "a context");
     int rc = 0;
     for (uint32_t i = 0; i < question->count && rc == 0; i++) {
         rc = score_choice(decoder, codec, context, templates[options->template].delimiter,
-                          question->choices[i], why, &sum);
+                          question->choices[i], why, &sums[i]);
         if (rc < 0)
             why_wrap(why, rc, "%.150s:%" PRIu64 ": choice %u", options->path, question->line, i);
-        const double normalized = sum / (double)characters(question->choices[i]);
-        if (sum > high) high = sum, best = i;
+        const double normalized = sums[i] / (double)characters(question->choices[i]);
+        if (sums[i] > high) high = sums[i], best = i;
         if (normalized > high_normalized) high_normalized = normalized, best_normalized = i;
     }
     free(context);
     if (rc < 0) return rc;
+    if (options->scores) write_scores(options->scores, question, sums, best, best_normalized);
     result->questions++;
     result->right += best == question->answer;
     result->right_normalized += best_normalized == question->answer;

@@ -21,8 +21,14 @@
 //                 to no choice
 //
 // On a tie it is the first choice. A context longer than the model's window loses its beginning.
+//
+// The scores of a question can be had as a line of JSON: the number of its line in the file, the sum
+// of each choice, the model's two answers and the right one. The first choice is 0.
+//
+//     {"line":1,"log_probabilities":[-9.75,-4.5],"choice":1,"choice_norm":1,"answer":1}
 
 #include "actors/shoal/model/evaluate.h"
+#include <stdio.h>
 
 enum {
     CHOICES_LINE_MAX = 1 << 20, // Bytes of a line
@@ -58,6 +64,7 @@ struct choices_options {
     size_t shots_count;
     bool (*asked)(void *arg, size_t done, size_t of); // After each question; false: stop. Or NULL
     void *arg;
+    FILE *scores; // Or NULL; gets a line for each question. The caller looks for its errors
 };
 struct choices_result {
     uint64_t questions, right, right_normalized;

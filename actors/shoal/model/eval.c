@@ -5,6 +5,7 @@
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
 #include "common/data/token_files.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include <unistd.h>
 
 struct eval {
-    const char *model, *data, *choices, *template, *shots_file;
+    const char *model, *data, *choices, *template, *shots_file, *scores;
     uint64_t seq_len, threads, token_bytes; // seq_len 0: the model's longest
     uint64_t shots, limit;                  // Of questions; COMMAND_NOT_GIVEN
     bool json;
@@ -100,6 +101,14 @@ static enum choices_template template_of(const char *name)
     return (enum choices_template)i;
 }
 
+static int close_scores(const struct eval *self, FILE *file, int rc, struct why *why)
+{
+    const bool broken = ferror(file) != 0;
+    return fclose(file) == 0 && !broken
+               ? rc
+               : why_set(why, FAULT_IO, "--scores %s: %s", self->scores, strerror(errno));
+}
+
 static int ask(struct eval *self, const struct choices *asked, const struct choices *shots,
                struct why *why)
 {
@@ -109,11 +118,16 @@ static int ask(struct eval *self, const struct choices *asked, const struct choi
         return why_set(why, FAULT_RANGE, "--shots %" PRIu64 ": %s has %zu questions", self->shots,
                        self->shots_file ? self->shots_file : self->choices, shots->count);
     const size_t left = asked->count - first, limit = (size_t)self->limit;
+    FILE *scores = self->scores ? fopen(self->scores, "we") : NULL;
+    if (self->scores && !scores)
+        return why_set(why, fault_from_errno(errno), "--scores %s: %s", self->scores,
+                       strerror(errno));
     const struct choices_options options = { .template = template_of(self->template),
                                              .path = self->choices,
                                              .shots = shots->questions,
                                              .shots_count = (size_t)self->shots,
-                                             .asked = say_asked };
+                                             .asked = say_asked,
+                                             .scores = scores };
     struct choices_result result;
     decoder_t *decoder = NULL;
     const uint32_t window =
@@ -124,6 +138,7 @@ static int ask(struct eval *self, const struct choices *asked, const struct choi
         rc = choices_score(decoder, self->codec, asked->questions + first,
                            left < limit ? left : limit, &options, why, &result);
     decoder_destroy(&decoder);
+    if (scores) rc = close_scores(self, scores, rc, why);
     if (rc == 0) add_choices(self, &result);
     return rc;
 }
@@ -194,6 +209,8 @@ static const struct flag flags[] = {
          "Answered questions before each: the first N, not asked (0)", .group = 2),
     FLAG("shots-file", 0, "FILE", TO_TEXT(struct eval, shots_file), "Take them from this file",
          .group = 2),
+    FLAG("scores", 0, "FILE", TO_TEXT(struct eval, scores),
+         "Write the log-probability of each choice, a line of JSON a question", .group = 2),
     FLAG("limit", 0, "N", TO_NUMBER(struct eval, limit, 1, CHOICES_QUESTIONS_MAX),
          "Ask only the first N (all)", .group = 2),
     FLAG("seq-len", 0, "N", TO_NUMBER(struct eval, seq_len, 1, MODEL_SEQ_LEN_MAX),
@@ -210,10 +227,11 @@ static int check(const void *line, struct why *why)
     const bool has_shots = self->shots != COMMAND_NOT_GIVEN;
     if (!self->data && !self->choices)
         return why_set(why, FAULT_USAGE, "--data DIR or --choices FILE is needed");
-    if (!self->choices &&
-        (has_shots || self->shots_file || self->template || self->limit != COMMAND_NOT_GIVEN))
-        return why_set(why, FAULT_USAGE,
-                       "--template, --shots, --shots-file and --limit belong to --choices");
+    if (!self->choices && (has_shots || self->shots_file || self->template || self->scores ||
+                           self->limit != COMMAND_NOT_GIVEN))
+        return why_set(
+            why, FAULT_USAGE,
+            "--template, --shots, --shots-file, --scores and --limit belong to --choices");
     if (self->template && template_of(self->template) == CHOICES_TEMPLATES)
         return why_set(why, FAULT_USAGE, "--template %.40s: question or raw", self->template);
     if (self->shots_file && !has_shots)
