@@ -79,7 +79,7 @@ live: all $(call asked,live,$(LIVE)) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the li
 adversaries: all $(B)/live/adversary_test $(B)/live/hostile-trainer  ## One liar among four trainers, RUNS=20 of each kind; resumes
 	@tests/adversary/adversaries.sh $(B) $(or $(RUNS),20)
 
-test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers, tensorboard (PyPI)
+test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers, lm_eval (PyPI)
 	@$(peers_python)
 	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh $(patsubst %,"% $(B)",$(wildcard tests/peers/*_test.sh))
 
@@ -104,8 +104,8 @@ convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and A
 	@tests/numeric/convergence.py $(B) $(if $(QUICK),--quick)
 
 # torch, transformers and others, in a folder beside the build: only the tests that compare with them need them.
-peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers, tensorboard' 2>/dev/null || \
-    { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers tensorboard; }
+peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers, tensorboard, accelerate, lm_eval' 2>/dev/null || \
+    { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers tensorboard accelerate lm_eval; }
 
 fuzz: deps-test fuzz-build                          ## Fuzz every decoder and core, TIME=60 s each, JOBS=1, T=wire for one; resumes
 	@tests/fuzz/run.sh $(B)/fuzz $(or $(TIME),60) $(or $(JOBS),1) $(T)
