@@ -53,7 +53,7 @@ computes=(-n 10 -s 1200 -j 1 "made test-programs" -j "$more" "made asan-build" "
 for t in tests/gpu/*_test.cu; do computes+=("$B/emulated/$(basename "${t%.cu}")"); done
 # Once more with the threads of a block in the other order: what then differs lacks a barrier.
 computes+=("EMULATED_ORDER=reverse $B/emulated/distro_test" "EMULATED_ORDER=reverse $B/emulated/attention_test")
-computes+=("made tsan-build T='$tsan_unit'" "made clang-build")
+computes+=("made tsan-short-build T='$tsan_unit'" "made clang-build")
 for t in $unit; do computes+=("$B/unit/$t"); done
 computes+=("made format CHECK=1")
 # Behind the builds.
@@ -69,9 +69,11 @@ waits=(-j 1 "$B/live/floods_test" "$B/live/monitor_test" "$B/live/adversary_test
 waits+=(-j "$two" "$B/chaos/matrix --sample 40 \$LIVE_SEED" "tests/live/guides_test.sh $B"
         "tests/live/tools_test.sh $B"
         "SEED=301 STEPS=30 EVENTS=8 $B/chaos/chaos")
+long="kill_actors_test silence_test join_test bad_input_test restart_all_test rollback_test kill_coordinator_test"
+for t in $long; do waits+=("$B/live/$t"); done
 for t in tests/live/*_test.c; do
     t=$(basename "${t%.c}")
-    case $t in floods_test | monitor_test) ;; *) waits+=("$B/live/$t") ;; esac
+    [[ " floods_test monitor_test $long " == *" $t "* ]] || waits+=("$B/live/$t")
 done
 waits+=("$B/bench/cost_test")
 for t in tests/peers/*_test.sh; do waits+=("$t $B"); done

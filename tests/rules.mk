@@ -130,6 +130,11 @@ tsan:                                           ## Run the tests with threads un
 	@TSAN_OPTIONS=suppressions=tests/tsan.supp:ignore_noninstrumented_modules=1 tests/run.sh $(call asked,tsan/unit,$(TSAN_UNIT))
 tsan-build:
 	+$(call sanitized,tsan,$(TSAN)) $(call asked,tsan/unit,$(TSAN_UNIT))
+# For make test: without the parts of the product that its three tests do not link.
+tsan-short-build:
+	+$(call sanitized,tsan,$(TSAN)) LIBRARIES=$(B)/tsan/libparts.a $(call asked,tsan/unit,)
+TSAN_PARTS = $(wildcard $(patsubst %,common/%/*.c,base bulk crypto net wire)) common/actor/worker.c common/kernel/pool.c
+$(B)/libparts.a: $(TSAN_PARTS:%.c=$(B)/%.o)
 
 bench: all $(call asked,bench,$(BENCH))         ## Measure against the limits of this machine
 	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
@@ -233,5 +238,5 @@ $(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DE
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
-.PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build clang-build sim mutants storage live adversaries chaos soak test-peers \
+.PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries chaos soak test-peers \
         fuzz fuzz-build fuzz-keep bench bench-train blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench

@@ -15,6 +15,11 @@
 #include <string.h>
 
 enum { RESULTS = 9 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { COMMITS = 100 };
+#else
+enum { COMMITS = 1000 };
+#endif
 
 static const struct apply_step usual = { .rate = 0x1p-10f, .weight_decay = 0.1f };
 
@@ -176,7 +181,7 @@ static void assert_all_agree(const struct replicas *self, struct commit *commit,
     }
 }
 
-// 1000 random commits over small tensors: whole chunks, odd ones, vectors; one bit and floats; k
+// Random commits, 1000 but for sanitizers, over small tensors: whole chunks, odd ones, vectors; one bit and floats; k
 // from one to all, so that both codes of a block come; a result alone up to nine; one in four is
 // hostile.
 static void everybody_comes_to_the_same_bits(void **state)
@@ -188,7 +193,7 @@ static void everybody_comes_to_the_same_bits(void **state)
     };
     struct replicas replicas = replicas_new();
     uint64_t seed = 71;
-    for (uint32_t set = 0; set < 1000; set++) {
+    for (uint32_t set = 0; set < COMMITS; set++) {
         chunks_t *chunks = NULL;
         const uint32_t limit = (uint32_t[]){ 3, 8, 16, 24, 48 }[fixture_random(&seed) % 5];
         const uint32_t top_k = 1 + (uint32_t)(fixture_random(&seed) % (limit * limit));
