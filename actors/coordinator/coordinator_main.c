@@ -63,14 +63,15 @@ static int open_run(struct keeper *self, struct why *why)
 }
 
 // REACH is not for the core: nothing on record follows from it. A JOIN that comes while its sender's
-// address is tried is left out: a member repeats it, unless it is told that nobody reaches it.
+// address is tried, or soon after nobody was found there, is left out: a member repeats it, unless it
+// is told that nobody reaches it.
 static void step(void *state, const struct msg *in, struct outbox *out)
 {
     struct keeper *self = state;
     if (in->kind == FRAME_QUIT) outbox_quit(out, EX_OK, "stopped; the ledger goes on from here");
     else if (in->kind == FRAME_REACH && strcmp(in->run, self->config.run_id) == 0)
         reach_shell_hear(self->reach, in);
-    else if (in->kind == FRAME_JOIN && reach_shell_is_tried(self->reach, &in->sender)) return;
+    else if (in->kind == FRAME_JOIN && reach_shell_holds_back(self->reach, in)) return;
     else coordinator_step(self->core, in, out);
 }
 

@@ -111,7 +111,8 @@ enum reach_verdict reach_hear(struct reach *self, const struct msg *in, uint32_t
     const uint32_t at = find_place(self, &in->sender, in->now_ms);
     struct reach_place *place = at < REACH_PLACES ? &self->places[at] : NULL;
     if (place && is_same(place, in) && place->is_tried) return REACH_NOTHING;
-    if (place && is_same(place, in) && !may_try(place, in->now_ms)) {
+    // An asker repeats its question while it waits; the last one may come after the answer has gone
+    if (place && is_same(place, in) && in->now_ms - place->ended_ms < REACH_KEPT_MS) {
         say(place, ret_answer);
         return REACH_SAYS;
     }
@@ -131,14 +132,20 @@ enum reach_verdict reach_hear(struct reach *self, const struct msg *in, uint32_t
     return REACH_TRY;
 }
 
-bool reach_is_tried(const struct reach *self, const struct key *key)
+static bool is_unreachable(const struct reach_place *place)
 {
-    for (uint32_t i = 0; i < REACH_PLACES && self->tries; i++)
-        if (self->places[i].is_tried && key_equal(&self->places[i].key, key)) return true;
-    return false;
+    return place->end == REACH_OTHER || (place->end == REACH_FAILED && why_none(place->error));
 }
 
-void reach_end(struct reach *self, uint32_t at, enum reach_end end, int error,
+bool reach_holds_back(const struct reach *self, const struct key *key, uint64_t now_ms)
+{
+    const uint32_t at = find_place(self, key, now_ms);
+    if (at == REACH_PLACES || !key_equal(&self->places[at].key, key)) return false;
+    const struct reach_place *place = &self->places[at];
+    return place->is_tried || (is_unreachable(place) && now_ms - place->ended_ms < REACH_KEPT_MS);
+}
+
+void reach_end(struct reach *self, uint32_t at, enum reach_end end, int error, uint64_t now_ms,
                struct reach_answer *ret_answer)
 {
     struct reach_place *place = &self->places[at];
@@ -146,6 +153,7 @@ void reach_end(struct reach *self, uint32_t at, enum reach_end end, int error,
     place->is_tried = false;
     place->end = (uint8_t)end;
     place->error = error;
+    place->ended_ms = now_ms;
     self->tries--;
     say(place, ret_answer);
 }

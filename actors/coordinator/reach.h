@@ -6,8 +6,8 @@
 //                  └─▶ REACH_SAYS: not now, or what was found before    time is up ┘└─▶ REFUSED
 //
 // Only what comes through the broker is heard, so its asker was let in there. Each may have one
-// address tried at a time, and one in REACH_AGAIN_MS. The same question again gets the same answer,
-// within that time without another try.
+// address tried at a time, and one in REACH_AGAIN_MS. For some time the same question again gets the
+// same answer, without another try.
 //
 // The coordinator tries from where it is. Its answer is true for the others only as far as they
 // reach what it reaches; so a member may be started without asking.
@@ -21,6 +21,7 @@ enum {
     REACH_TRIES_MAX = 64,     // At once
     REACH_DEADLINE_MS = 3000, // Of a try: three SYNs at most
     REACH_AGAIN_MS = 2000,    // From the start of a key's try to the start of its next
+    REACH_KEPT_MS = 5000,     // From the end of a try: the same question gets the same answer
 };
 
 // How a try ended.
@@ -34,7 +35,7 @@ enum reach_end {
 struct reach_place {
     struct key key; // None: a free place
     char asker[ACTOR_NAME_MAX + 1], endpoint[128];
-    uint64_t number, began_ms;
+    uint64_t number, began_ms, ended_ms;
     bool is_tried; // A try is under way
     uint8_t end;   // Of the try that is over
     int error;
@@ -59,12 +60,13 @@ enum reach_verdict { REACH_NOTHING, REACH_TRY, REACH_SAYS };
 enum reach_verdict reach_hear(struct reach *self, const struct msg *in, uint32_t *ret_place,
                               struct reach_answer *ret_answer);
 
-// Whether an address of this key is tried now. Its JOIN waits for that.
-bool reach_is_tried(const struct reach *self, const struct key *key);
+// Whether this key's JOIN must wait: its address is tried now, or was found unreachable within the last
+// REACH_KEPT_MS. The member then asks once more, or ends; otherwise it repeats its JOIN.
+bool reach_holds_back(const struct reach *self, const struct key *key, uint64_t now_ms);
 
 // A try is over: what to tell the asker. `error` counts with REACH_FAILED only; one that is the
 // coordinator's own trouble (no descriptor left, for example) is not held against the asker.
-void reach_end(struct reach *self, uint32_t place, enum reach_end end, int error,
+void reach_end(struct reach *self, uint32_t place, enum reach_end end, int error, uint64_t now_ms,
                struct reach_answer *ret_answer);
 
 // The place of a try whose time is up; REACH_PLACES: none. The shell ends it.

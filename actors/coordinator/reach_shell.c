@@ -93,7 +93,7 @@ static void finish(struct reach_shell *self, uint32_t place, enum reach_end end,
     struct reach_answer answer;
     if (connection->fd > 0) close(connection->fd);
     *connection = (struct connection){ 0 };
-    reach_end(&self->reach, place, end, error, &answer);
+    reach_end(&self->reach, place, end, error, clock_ms(), &answer);
     if (answer.kind == FRAME_REFUSED)
         log_line(LOG_INFO, "address.refused to=%s %s", answer.to, answer.refused.text);
     self->tell(self->arg, &answer);
@@ -182,9 +182,9 @@ void reach_shell_hear(struct reach_shell *self, const struct msg *in)
     arm(self);
 }
 
-bool reach_shell_is_tried(const struct reach_shell *self, const struct key *key)
+bool reach_shell_holds_back(const struct reach_shell *self, const struct msg *in)
 {
-    return reach_is_tried(&self->reach, key);
+    return reach_holds_back(&self->reach, &in->sender, in->now_ms);
 }
 
 void reach_shell_take(struct reach_shell *self)

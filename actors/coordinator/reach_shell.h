@@ -20,6 +20,6 @@ int reach_shell_new(reach_tell_fn *tell, void *arg, struct why *why,
 void reach_shell_destroy(struct reach_shell **self_p); // NULL is allowed
 
 int reach_shell_fd(const struct reach_shell *self);
-void reach_shell_hear(struct reach_shell *self, const struct msg *in); // A REACH
-bool reach_shell_is_tried(const struct reach_shell *self, const struct key *key);
-void reach_shell_take(struct reach_shell *self); // Never blocks
+void reach_shell_hear(struct reach_shell *self, const struct msg *in);             // A REACH
+bool reach_shell_holds_back(const struct reach_shell *self, const struct msg *in); // A JOIN
+void reach_shell_take(struct reach_shell *self);                                   // Never blocks

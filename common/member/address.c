@@ -12,7 +12,7 @@
 #include <sysexits.h>
 
 enum {
-    PATIENCE_MS = 4000, // For an answer: the coordinator tries for 3 s
+    PATIENCE_MS = 5000, // For an answer: the coordinator tries for 3 s
     AGAIN_MS = 2000,    // From a refusal to the next question: it tries no more often
     LATER_MS = 5000,    // From "not now"
     GIVE_UP_MS = 15000, // From the admission: the coordinator knows no such question
@@ -69,7 +69,9 @@ void member_address_hear_refusal(struct member *self, const struct wire_refused 
     struct member_address *address = &self->address;
     if (!address->is_unknown || refused->round != address->number) return;
     address->is_answered = true;
-    if (refused->reason != REFUSAL_UNREACHABLE) {
+    if (refused->reason != REFUSAL_UNREACHABLE && address->is_refused) {
+        address->ask_ms = now_ms + AGAIN_MS; // JOIN waits on for the second answer
+    } else if (refused->reason != REFUSAL_UNREACHABLE) {
         address->ask_ms = now_ms + LATER_MS;
         address->join_ms = now_ms;
     } else if (!address->is_refused) {

@@ -81,6 +81,8 @@ static void expect_no_haste(struct testbed *bed)
     const struct wire_refused *refused = own->letter.msg.body;
     assert_int_equal(refused->kind, FRAME_REACH);
     assert_int_equal(refused->reason, REFUSAL_UNREACHABLE);
+    post_mail(own->post, "coordinator", FRAME_JOIN, &join); // Sent before it heard that
+    assert_false(own_await(own, FRAME_ADMITTED, 500));
     own_destroy(own);
 }
 

@@ -253,12 +253,10 @@ static void a_member_that_nobody_answers_joins(void **state)
 {
     (void)state;
     start_asking();
-    wake(5099);
-    assert_int_equal(count_said(FRAME_JOIN), 0);
-    wake(5200);
+    wake(6099);
     assert_int_equal(count_said(FRAME_JOIN), 0);
     member->address.ask_ms = 9000; // Not due by itself
-    wake(5400);
+    wake(6300);
     assert_int_equal(effects[1].kind, FRAME_REACH); // After the alarm, and before the JOIN
     assert_int_equal(effects[2].kind, FRAME_JOIN);
     start_asking();
@@ -288,6 +286,12 @@ static void a_member_that_nobody_reaches_ends(void **state)
     wake(3199);
     assert_int_equal(count_said(FRAME_REACH) + count_said(FRAME_JOIN), 0);
     wake(3400);
+    assert_int_equal(count_said(FRAME_REACH), 1);
+    assert_int_equal(count_said(FRAME_JOIN), 0);
+    refuse_reach(3410, REFUSAL_NOT_NOW, 51);
+    wake(3700);
+    assert_int_equal(count_said(FRAME_REACH) + count_said(FRAME_JOIN), 0);
+    wake(5500);
     assert_int_equal(count_said(FRAME_REACH), 1);
     assert_int_equal(count_said(FRAME_JOIN), 0);
     unsigned heard;

@@ -64,12 +64,12 @@ static void a_question_is_tried_once(void **state)
     assert_string_equal(reach.places[place].endpoint, HERE);
     const uint32_t first = place;
     const struct key asker = reach.places[place].key;
-    assert_true(reach_is_tried(&reach, &asker));      // Its JOIN waits
+    assert_true(reach_holds_back(&reach, &asker, T)); // Its JOIN waits
     assert_int_equal(ask(7, T + 500), REACH_NOTHING); // Repeated while it is tried
     assert_int_equal(ask(8, T + REACH_AGAIN_MS), REACH_SAYS);
     expect_refused(REFUSAL_NOT_NOW, 8, "ask again");
-    reach_end(&reach, first, REACH_PROVED, 0, &answer);
-    assert_false(reach_is_tried(&reach, &asker));
+    reach_end(&reach, first, REACH_PROVED, 0, T, &answer);
+    assert_false(reach_holds_back(&reach, &asker, T));
     assert_int_equal(answer.kind, FRAME_ACK);
     assert_int_equal(answer.ack.kind, FRAME_REACH);
     assert_int_equal(answer.ack.round, 7);
@@ -83,6 +83,27 @@ static void a_question_is_tried_once(void **state)
     expect_refused(REFUSAL_NOT_NOW, 7, "ask again");
     assert_int_equal(ask(8, T + REACH_AGAIN_MS), REACH_TRY);
     assert_int_equal(place, first);
+}
+
+// As a member does: it repeats its question each second, and after a refusal it asks another one.
+static void a_late_repeat_does_not_stand_in_the_way(void **state)
+{
+    (void)state;
+    assert_int_equal(ask(7, T), REACH_TRY);
+    reach_end(&reach, place, REACH_FAILED, ETIMEDOUT, T + 3000, &answer);
+    answer.kind = 0;
+    assert_int_equal(ask(7, T + 3001), REACH_SAYS);
+    expect_refused(REFUSAL_UNREACHABLE, 7, "connection timed out");
+    const struct key asker = reach.places[place].key, other = { { 77 } };
+    assert_true(
+        reach_holds_back(&reach, &asker, T + 3000 + REACH_KEPT_MS - 1)); // A JOIN on its way
+    assert_false(reach_holds_back(&reach, &asker, T + 3000 + REACH_KEPT_MS));
+    assert_false(reach_holds_back(&reach, &other, T + 3001));
+    assert_int_equal(ask(8, T + 5000), REACH_TRY);
+    reach_end(&reach, place, REACH_PROVED, 0, T + 5001, &answer);
+    assert_int_equal(ask(8, T + 5000 + REACH_KEPT_MS), REACH_SAYS);
+    assert_int_equal(ask(8, T + 5001 + REACH_KEPT_MS),
+                     REACH_TRY); // What was found may have changed
 }
 
 static void only_numbers_are_tried(void **state)
@@ -119,7 +140,7 @@ static void what_is_found_is_said(void **state)
     };
     for (uint32_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(ask_as(1 + i, i, HERE, T), REACH_TRY);
-        reach_end(&reach, place, rows[i].end, rows[i].error, &answer);
+        reach_end(&reach, place, rows[i].end, rows[i].error, T, &answer);
         expect_refused(rows[i].reason, i, rows[i].text);
         memset(&answer, 0, sizeof answer);
         assert_int_equal(ask_as(1 + i, i, HERE, T + 1), REACH_SAYS); // Repeated: the same
@@ -128,7 +149,7 @@ static void what_is_found_is_said(void **state)
     // The longest address leaves the advice whole
     assert_int_equal(ask_as(9, 9, "tcp://[2001:db8:1111:2222:3333:4444:5555:6666]:65535", T),
                      REACH_TRY);
-    reach_end(&reach, place, REACH_FAILED, ETIMEDOUT, &answer);
+    reach_end(&reach, place, REACH_FAILED, ETIMEDOUT, T, &answer);
     expect_refused(REFUSAL_UNREACHABLE, 9, "]:65535: connection timed out; open");
     expect_refused(REFUSAL_UNREACHABLE, 9, "that lead here");
 }
@@ -140,14 +161,14 @@ static void many_askers_wait_for_each_other(void **state)
         assert_int_equal(ask_as(i, 1, HERE, T), REACH_TRY);
     assert_int_equal(ask_as(1000, 1, HERE, T), REACH_SAYS);
     expect_refused(REFUSAL_NOT_NOW, 1, "ask again");
-    reach_end(&reach, place, REACH_PROVED, 0, &answer);
+    reach_end(&reach, place, REACH_PROVED, 0, T, &answer);
     assert_int_equal(ask_as(1000, 1, HERE, T), REACH_TRY);
     // As many as can be remembered: the next waits until the first may ask again
     for (uint32_t i = 2000; i < 2000 + REACH_PLACES - REACH_TRIES_MAX - 1; i++) {
-        reach_end(&reach, place, REACH_PROVED, 0, &answer);
+        reach_end(&reach, place, REACH_PROVED, 0, T, &answer);
         assert_int_equal(ask_as(i, 1, HERE, T + 1), REACH_TRY);
     }
-    reach_end(&reach, place, REACH_PROVED, 0, &answer);
+    reach_end(&reach, place, REACH_PROVED, 0, T, &answer);
     assert_int_equal(ask_as(3000, 1, HERE, T + 1), REACH_SAYS);
     expect_refused(REFUSAL_NOT_NOW, 1, "ask again");
     assert_int_equal(ask_as(3000, 1, HERE, T + REACH_AGAIN_MS), REACH_TRY);
@@ -163,7 +184,7 @@ static void a_try_ends_in_time(void **state)
     assert_int_equal(reach_due_ms(&reach), T + REACH_DEADLINE_MS);
     assert_int_equal(reach_late(&reach, T + REACH_DEADLINE_MS - 1), REACH_PLACES);
     assert_int_equal(reach_late(&reach, T + REACH_DEADLINE_MS), first);
-    reach_end(&reach, first, REACH_FAILED, ETIMEDOUT, &answer);
+    reach_end(&reach, first, REACH_FAILED, ETIMEDOUT, T, &answer);
     assert_int_equal(reach_late(&reach, T + REACH_DEADLINE_MS), REACH_PLACES);
     assert_int_equal(reach_due_ms(&reach), T + 5 + REACH_DEADLINE_MS);
 }
@@ -239,6 +260,7 @@ static void a_bulk_server_is_known_by_its_key(void **state)
 }
 
 TESTS(TEST_WITH(a_question_is_tried_once, set_up, NULL),
+      TEST_WITH(a_late_repeat_does_not_stand_in_the_way, set_up, NULL),
       TEST_WITH(only_numbers_are_tried, set_up, NULL),
       TEST_WITH(what_is_found_is_said, set_up, NULL),
       TEST_WITH(many_askers_wait_for_each_other, set_up, NULL),
