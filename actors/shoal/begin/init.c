@@ -43,7 +43,10 @@ enum {
     SHUFFLE_BYTES = 32,
     STEPS_LEAST = 100,
     STEPS_MOST = 100000,
-    PASSES = 3
+    PASSES = 3,
+    EPOCHS = 4, // At least, if they have EPOCH_ROUNDS_LEAST
+    EPOCH_ROUNDS_LEAST = 5,
+    EPOCH_ROUNDS_MOST = 100
 };
 
 struct init {
@@ -57,8 +60,9 @@ struct init {
     struct model_shape shape;
     struct hash genesis, dataset;
     uint32_t token_bytes;
-    uint64_t tokens; // To train on
-    int code;        // Of the command that failed
+    uint64_t tokens;       // To train on
+    uint64_t epoch_rounds; // A step is made in a round
+    int code;              // Of the command that failed
 };
 
 // ---- the commands of the long way ---------------------------------------------------------------
@@ -235,6 +239,8 @@ static int choose(struct init *self, struct why *why)
     if (self->steps == 0)
         self->steps =
             clamp(PASSES * self->tokens / (self->batch * self->seq_len), STEPS_LEAST, STEPS_MOST);
+    // A trainer that joins later takes part from the next epoch on, so there must be one.
+    self->epoch_rounds = clamp(self->steps / EPOCHS, EPOCH_ROUNDS_LEAST, EPOCH_ROUNDS_MOST);
     return 0;
 }
 
@@ -321,7 +327,8 @@ static int write_state(struct init *self, struct why *why)
         MODEL,
         DIGEST,
         DATASET,
-        LR_WARMUP
+        LR_WARMUP,
+        EPOCH
     };
     // A new model is small: these are the numbers of the demo. For one that exists they are the
     // sample's, which are Psyche's.
@@ -338,7 +345,7 @@ static int write_state(struct init *self, struct why *why)
         [DIGEST] = { "model", "digest", "" },
         [DATASET] = { "data", "dataset_digest", "" },
         [LR_WARMUP] = { "model.LLM.lr_schedule.Cosine", "warmup_steps", "" },
-        { "config", "rounds_per_epoch", "100" },
+        [EPOCH] = { "config", "rounds_per_epoch", "" },
         { "config", "waiting_for_members_extra_time", "3" },
         { "config", "cooldown_time", "60" },
         // The rest for a new model alone:
@@ -355,6 +362,7 @@ static int write_state(struct init *self, struct why *why)
     put_number(&settings[STEPS], self->steps);
     put_number(&settings[LR_STEPS], self->steps);
     put_number(&settings[LR_WARMUP], clamp(self->steps / 20, 1, self->model ? 250 : 15));
+    put_number(&settings[EPOCH], self->epoch_rounds);
     put_number(&settings[BATCH], self->batch);
     put_number(&settings[BATCH_END], self->batch);
     put_number(&settings[BEGIN], self->trainers);
@@ -403,10 +411,10 @@ static int report(const struct init *self, struct why *why)
         "  data     %s tokens of %u bytes to train on, shuffled by a seed of its own%s%s\n"
         "  steps    %" PRIu64 " of %" PRIu64 " sequences of %" PRIu64
         " tokens: %.1f passes over the data\n"
-        "  members  each epoch begins with %" PRIu64
-        " trainer%s (init_min_clients) and goes on while "
-        "one is left\n"
-        "           (min_clients; a trainer that is left alone decides what is committed)\n"
+        "  members  an epoch begins with %" PRIu64
+        " trainer%s (init_min_clients) and goes on for %" PRIu64 " steps\n"
+        "           (rounds_per_epoch) while one is left (min_clients; a trainer that is left\n"
+        "           alone decides what is committed); one that joins later waits for the next\n"
         "Every setting is in state.toml and data.toml, with its meaning; both digests are pinned."
         "\n\n  shoal up %s\n",
         self->name, self->dir, parameters, self->shape.dim, self->shape.layers,
@@ -414,7 +422,7 @@ static int report(const struct init *self, struct why *why)
         self->model ? self->model_dir : "new, from a seed", tokens, self->token_bytes,
         self->separator[0] ? ", after each document " : "", self->separator, self->steps,
         self->batch, self->seq_len, (double)self->steps * (double)per_step / (double)self->tokens,
-        self->trainers, show_s(self->trainers), self->words[0]);
+        self->trainers, show_s(self->trainers), self->epoch_rounds, self->words[0]);
     return 0;
 }
 
