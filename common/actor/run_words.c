@@ -1,4 +1,5 @@
 #include "common/actor/run_words.h"
+#include "common/run/phase.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,17 @@ char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX])
     const bool is_whole = strncmp(now->lacks, "waiting ", 8) == 0 || run_words_is_past(now);
     if (!now->lacks[0]) text[0] = 0;
     else snprintf(text, RUN_WORDS_MAX, "%s%s", is_whole ? "" : "waiting: ", now->lacks);
+    return text;
+}
+
+char *run_words_pending(const struct wire_run *now, char text[RUN_WORDS_MAX])
+{
+    text[0] = 0;
+    if (phase_makes_steps(now->phase))
+        snprintf(text, RUN_WORDS_MAX,
+                 "waiting for the next epoch: this trainer joined after the present one had begun "
+                 "(step %" PRIu64 " of %" PRIu64 ")",
+                 now->step, now->total_steps);
     return text;
 }
 

@@ -14,6 +14,11 @@ char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 // nothing waits for it.
 bool run_words_is_past(const struct wire_run *now);
 
+// What a trainer waits for that joined after the epoch had begun: "waiting for the next epoch: this
+// trainer joined after the present one had begun (step 40 of 6000)"; "" in a phase that makes no
+// steps.
+char *run_words_pending(const struct wire_run *now, char text[RUN_WORDS_MAX]);
+
 // The same for somebody who takes part in the run of another: the owner's actors are the owner's
 // business, and names of settings say nothing. "waiting: the owner's data-provider is not there".
 char *run_words_lacks_for_guest(const struct wire_run *now, char text[RUN_WORDS_MAX]);

@@ -71,10 +71,14 @@ static void test_what_a_run_says(void **state)
     assert_string_equal(run_words_status(&run, 2.7131, text),
                         "RoundTrain: step 100 of 460, loss 2.713, 41200 tokens/s");
     assert_string_equal(run_words_lacks(&run, text), "");
+    assert_string_equal(run_words_pending(&run, text),
+                        "waiting for the next epoch: this trainer joined after the present one had "
+                        "begun (step 100 of 460)");
     run = (struct wire_run){ .total_steps = 460,
                              .lacks = "waiting for 1 more trainer (init_min_clients 4)" };
     assert_string_equal(run_words_lacks(&run, text),
                         "waiting for 1 more trainer (init_min_clients 4)");
+    assert_string_equal(run_words_pending(&run, text), "");
     assert_string_equal(run_words_status(&run, 0, text),
                         "WaitingForMembers: step 0 of 460, waiting for 1 more trainer "
                         "(init_min_clients 4)");
