@@ -30,6 +30,7 @@
 # chaos       a sample of the kill matrix, the demo's run disturbed     (make chaos for the long forms)
 # guides      every command of the README and the guides
 # tools       mistakes at the command line, and what is answered
+# machines    the README's own run on two machines, and a third behind a firewall
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
 # cost        what a round with audits signs and verifies              (make bench for what it costs)
 # peers       what torch and transformers say of our files, where a Python has them (make test-peers)
@@ -67,7 +68,7 @@ computes+=("$B/storage 300 5000 500" "$B/numeric/honest_audits 400")
 
 waits=(-j 1 "$B/live/floods_test" "$B/live/monitor_test" "$B/live/adversary_test")
 waits+=(-j "$two" "$B/chaos/matrix --sample 40 \$LIVE_SEED" "tests/live/guides_test.sh $B"
-        "tests/live/tools_test.sh $B"
+        "tests/live/tools_test.sh $B" "tests/live/machines_test.sh $B"
         "SEED=301 STEPS=30 EVENTS=8 $B/chaos/chaos")
 long="kill_actors_test silence_test join_test bad_input_test restart_all_test rollback_test kill_coordinator_test"
 for t in $long; do waits+=("$B/live/$t"); done
