@@ -81,7 +81,7 @@ adversaries: all $(B)/live/adversary_test $(B)/live/hostile-trainer  ## One liar
 
 test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers, lm_eval (PyPI)
 	@$(peers_python)
-	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh $(patsubst %,"% $(B)",$(wildcard tests/peers/*_test.sh))
+	@SHOAL_PYTHON=$(abspath $(B)/peers/bin/python) tests/run.sh $(patsubst %,"% $(B)",$(wildcard tests/peers/*_test.sh))
 
 bench-train: $(B)/bench/train_bench             ## Time a training step: share of the peak, and beside PyTorch from PyPI
 	@$<
