@@ -17,16 +17,18 @@ enum { LANES = 16 };
 
 // With registers everything is unrolled and inlined; otherwise lanes would be spilled at every
 // call. The portable lanes are in memory anyway, and gcc would need a minute to inline them
-// together with the address sanitizer's checks.
+// together with the address sanitizer's checks, as it would to unroll the others with them.
 #define LANES_PRAGMA(text) _Pragma(#text)
 #if defined(__AVX2__) && defined(__FMA__)
-#define LANES_INLINE        static inline __attribute__((always_inline, unused))
-#define LANES_UNROLL(times) LANES_PRAGMA(GCC unroll times)
+#define LANES_INLINE static inline __attribute__((always_inline, unused))
 #elif defined(__SANITIZE_ADDRESS__)
 #define LANES_INLINE static __attribute__((noinline, unused))
-#define LANES_UNROLL(times)
 #else
 #define LANES_INLINE static inline __attribute__((unused))
+#endif
+#if defined(__AVX2__) && defined(__FMA__) && !defined(__SANITIZE_ADDRESS__)
+#define LANES_UNROLL(times) LANES_PRAGMA(GCC unroll times)
+#else
 #define LANES_UNROLL(times)
 #endif
 
