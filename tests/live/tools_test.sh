@@ -319,8 +319,8 @@ until_said friend.log '"event":"round.trained".*"step":20,'
 says 124 "" timeout 1 zmq-monitor --member nobody --ticket words/run/ticket # Without --count it goes on
 says 0 " trainer.fifteen-letters." zmq-monitor --topic PROGRESS --member fifteen --count 1 --ticket words/run/ticket
 
-# Tokens per second: what RUN says is the change of tokens_done over the last ten seconds, within 5 %,
-# and status, the line of `shoal up` and the trainer's log show what a RUN of the last seconds says.
+# Tokens per second: what RUN says is the change of tokens_done over the last ten seconds, within 10 %
+# (5 % on a quiet machine), and status, the line of `shoal up` and the trainer's log show what a RUN of the last seconds says.
 >news.json # Here already when until_news looks for it
 timeout 60 zmq-monitor --topic RUN --json --ticket words/run/ticket >>news.json &
 news=$!
@@ -345,7 +345,7 @@ for my $new (@news) { # Behind each other, and ten seconds before
 }
 @off = sort { $a <=> $b } @off;
 printf "RUN is off by %.1f %% in the middle of %d\n", 100 * $off[@off / 2], scalar @off;
-die "more than 5 %" if !@off || $off[@off / 2] > 0.05;
+die "more than 10 %" if !@off || $off[@off / 2] > 0.1; # 5 % where nothing else runs
 my $left = decode_json(slurp("status.json"))->{seconds_left};
 die "time left: $left" if !$left || slurp("status.txt") !~ /RoundTrain, about \S+ left\n|, at most/;
 my %shown = (status => decode_json(slurp("status.json"))->{tokens_per_s});
