@@ -200,11 +200,11 @@ inside()
     said=$(shoal up /test/theirs 2>&1); code=$?
     if [ $code -eq 78 ] && [[ $said == *"the run has begun as services of this machine"* ]]; then ok "nor does it begin anew in the foreground"
     else not_ok "nor does it begin anew in the foreground" "ended with $code: $said"; fi
-    up --port 5600
+    up --port 5600 --name own
     if [ $code -eq 0 ] && [[ $said == *"changes /etc/shoal/shoal-trainer@theirs-1.env"*"systemctl try-restart"*"TCP ports 5600 to 5604."* ]] &&
-        says shoal-trainer@theirs-1 "tcp://203.0.113.7:5604" 20 && hears 30 round.trained "_PID=$(show shoal-trainer@theirs-1 MainPID)"
-    then ok "another port is said, and the units start again with it"
-    else not_ok "another port is said, and the units start again with it" "ended with $code: $said"; fi
+        says shoal-trainer@theirs-1 "tcp://203.0.113.7:5604" 20 && says shoal-trainer@theirs-1 "name=trainer.own-1." 1 && hears 30 round.trained "_PID=$(show shoal-trainer@theirs-1 MainPID)"
+    then ok "another port and a name are said, and the units start again with them"
+    else not_ok "another port and a name are said, and the units start again with them" "ended with $code: $said"; fi
     echo "1..$number"
     [ $failures -eq 0 ]
 }

@@ -172,6 +172,7 @@ says 64 "--name Anna: $rule" shoal join ticket --dir unmade --name Anna
 says 64 "--name b.ob: $rule" shoal doctor ticket --name b.ob
 says 64 "--name 2nd: $rule" shoal-trainer -i trainer.key --ticket ticket --name 2nd
 says 64 "--name sixteen-letters-: $rule" shoal-checkpointer -i trainer.key --ticket ticket --name sixteen-letters-
+says 64 "--name fifteen-letters-4: $rule" shoal up . --name fifteen-letters # Of four trainers
 says 1 "" test -e unmade
 
 # ---- an address that the others can reach -----------------------------------------------------------
@@ -302,7 +303,7 @@ until_news()                            # seconds: waits until news of so many m
 # ---- what a run says of itself --------------------------------------------------------------------
 
 shoal init words text.txt --dim 32 --layers 1 --heads 2 --seq-len 64 --trainers 2 --steps 100000 >init.log 2>&1
-shoal up words --trainers 1 --server-port $((port + 10)) >up.log 2>&1 &
+shoal up words --trainers 1 --name own --server-port $((port + 10)) >up.log 2>&1 &
 up=$!
 wanted="waiting for 1 more trainer (init_min_clients 2)"
 until_said up.log "$wanted"
@@ -387,8 +388,8 @@ die "only $count lines" if $count < 20;
 print "$count lines\n";
 PERL
 says 0 " lines" perl lines.pl friend.log
-# Its name in status, and the columns stand under each other.
-says 0 " trainer.fifteen-letters." cat status.txt
+# The names in status, and the columns stand under each other.
+says 0 $' trainer.fifteen-letters.\n trainer.own-1.' cat status.txt
 says 0 "4 times 1 width" perl -ne '$n++, $at{$-[1]}++ if /^  \S+\.\w+ +(healthy) /; END { printf "$n times %d width\n", 0 + keys %at }' status.txt
 shoal-broker --json -i broker.key --server-port $port 2>again.log
 says 0 '"priority":3,"event":"actor.fails"' cat again.log # The other broker has the port

@@ -271,9 +271,15 @@ static void plan_services(struct services *self)
     if (self->data) add_member(self, "data-provider", 0, "");
     snprintf(flags, sizeof flags, "--keep-steps %" PRIu64, options->config->checkpoint_keep);
     add_member(self, "checkpointer", 0, flags);
-    snprintf(flags, sizeof flags, "%s%.20s", options->threads ? "--threads " : "",
-             options->threads ? options->threads : "");
-    for (uint32_t i = 1; i <= options->trainers; i++) add_member(self, "trainer", i, flags);
+    for (uint32_t i = 1; i <= options->trainers; i++) {
+        char name[64] = "";
+        if (options->label)
+            snprintf(name, sizeof name, "--name %.40s-%" PRIu32 "%s", options->label, i,
+                     options->threads ? " " : "");
+        snprintf(flags, sizeof flags, "%s%s%.20s", name, options->threads ? "--threads " : "",
+                 options->threads ? options->threads : "");
+        add_member(self, "trainer", i, flags);
+    }
 }
 
 // ---- 4. what stands -----------------------------------------------------------------------------

@@ -21,6 +21,7 @@ struct services_options {
     struct way_in way_in;
     uint32_t trainers;
     const char *threads; // Of each trainer; NULL: its default
+    const char *label;   // The trainers are named label-1, label-2 ..; NULL: by key alone
 };
 
 // Prints each command and each file before it does it, and a summary on stdout. FAULT_DENIED: we are

@@ -99,6 +99,7 @@ static void add_trainers(struct testnet *self)
         char name[32];
         snprintf(name, sizeof name, "trainer-%u", i + 1);
         struct arguments *args = add_member(self, name, "shoal-trainer");
+        if (options->label) arguments_add(args, "--name=%s-%u", options->label, i + 1);
         if (options->threads) arguments_add(args, "--threads=%s", options->threads);
         if (options->micro_batch)
             arguments_add(args, "--micro-batch-size=%s", options->micro_batch);

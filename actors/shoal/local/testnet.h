@@ -33,7 +33,8 @@ struct testnet_options {
     struct way_in way_in; // Its `members` is filled in by testnet_start
     bool own_keys;        // Secrets of random bytes: a run for others, too
     const char *threads, *micro_batch; // Of each trainer; NULL: its default
-    bool debug;                        // Children log every message
+    const char *label; // The trainers are named label-1, label-2 ..; NULL: by key alone
+    bool debug;        // Children log every message
     testnet_hear *hear;
     fleet_say *say;
     void *arg;

@@ -236,7 +236,7 @@ int shoal_testnet(int argc, char **argv)
 // ---- up -----------------------------------------------------------------------------------------
 
 struct up {
-    const char *dir, *bind, *threads;
+    const char *dir, *bind, *threads, *label;
     uint64_t trainers, port, server_port; // trainers 0: as many as the run begins with
     bool systemd;
     char last[TICKET_ADDRESS_MAX + 1]; // The broker's address of last time; "": there was none
@@ -253,6 +253,8 @@ static const struct flag up_flags[] = {
          "last time, 5550; where nobody else can come, the others take any free ones)"),
     FLAG("server-port", 's', "PORT", TO_NUMBER(struct up, server_port, 1, 65536 - POST_PORTS),
          "The same for the broker alone"),
+    FLAG("name", 0, "LABEL", TO_TEXT(struct up, label),
+         "A word that others see beside the trainers' keys: anna makes anna-1, anna-2 .. (none)"),
     FLAG("threads", 0, "N", TO_TEXT(struct up, threads), "Compute threads of each trainer (1)"),
     FLAG("systemd", 0, NULL, TO_SWITCH(struct up, systemd),
          "As services that `make install` has put here, at each boot too; needs root"),
@@ -290,6 +292,15 @@ static int read_run(const struct up *up, struct why *why, struct run_config *ret
         return why_set(why, FAULT_USAGE, "init_min_clients %u of %s: give --trainers, 1 to %d",
                        *ret_trainers, path, TESTNET_TRAINERS_MAX);
     return 0;
+}
+
+// The label of the last trainer is the longest.
+static int check_label(const char *label, uint32_t trainers, struct why *why)
+{
+    char last[64];
+    if (!label) return 0;
+    snprintf(last, sizeof last, "%.40s-%" PRIu32, label, trainers);
+    return command_check_label(last, why);
 }
 
 // The broker's address of last time is in the ticket that the run's folder has. What the command line
@@ -337,7 +348,8 @@ static int start_services(const struct up *up, const struct testnet_options *opt
                                          .config = config,
                                          .way_in = options->way_in,
                                          .trainers = options->trainers,
-                                         .threads = up->threads };
+                                         .threads = up->threads,
+                                         .label = up->label };
     services.way_in.members = options->trainers + 1 + (config->data_location == CONFIG_DATA_SERVER);
     return services_start(&services, why);
 }
@@ -354,6 +366,7 @@ int shoal_up(int argc, char **argv)
     };
     int rc = command_parse(&up_line, argc, argv, &up, &why);
     if (rc == 0) rc = read_run(&up, &why, &config, &options.trainers);
+    if (rc == 0) rc = check_label(up.label, options.trainers, &why);
     if (rc == 0 && !up.systemd) rc = services_check_foreground(up.dir, config.run_id, &why);
     if (rc < 0) return fault_exit(rc, &why);
     snprintf(state_dir, sizeof state_dir, "%s/run", up.dir);
@@ -361,6 +374,7 @@ int shoal_up(int argc, char **argv)
     say_way_in(&up, &options.way_in);
     options.config_dir = up.dir;
     options.threads = up.threads;
+    options.label = up.label;
     rc = up.systemd ? start_services(&up, &options, &config, &why) : run(&self, &options, &why);
     return rc < 0 ? fault_exit(rc, &why) : rc;
 }
