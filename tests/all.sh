@@ -60,7 +60,7 @@ computes+=("made format CHECK=1")
 # Behind the builds.
 computes+=(-j "$more" -n 0 "tests/live/installed.sh $B" -n 10 "tests/sim/short.sh $B")
 asan() { computes+=("ASAN_OPTIONS=detect_leaks=1 $B/asan/unit/$1"); }
-long="apply_test bulk_limits_test model_test"
+long="claim_copy_test model_test bulk_limits_test"
 for t in $long; do asan "$t"; done
 for t in $unit; do [[ " $long " == *" $t "* ]] || asan "$t"; done
 for t in $tsan_unit; do computes+=("TSAN_OPTIONS=suppressions=tests/tsan.supp:ignore_noninstrumented_modules=1 $B/tsan/unit/$t"); done
