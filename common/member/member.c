@@ -93,6 +93,12 @@ bool member_is_coordinator(const struct member *self, const struct msg *in)
     return self->admitted && key_equal(&in->sender, &self->coordinator);
 }
 
+bool member_is_pending(const struct member *self)
+{
+    const uint32_t index = roster_find(&self->roster, &self->key);
+    return index != NO_MEMBER && self->roster.members[index].state == MEMBER_PENDING;
+}
+
 static unsigned hear_admitted(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_admitted *admitted = in->body;

@@ -123,6 +123,9 @@ void member_address_hear_refusal(struct member *self, const struct wire_refused 
 // True if this message was signed by the run's coordinator.
 bool member_is_coordinator(const struct member *self, const struct msg *in);
 
+// True if it waits for the next epoch: it joined after the present one had begun.
+bool member_is_pending(const struct member *self);
+
 // The roster's line of a member.
 const struct wire_member *member_at(const struct member *self, uint32_t index); // NULL if unknown
 

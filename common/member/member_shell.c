@@ -231,12 +231,6 @@ static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
              run_words_status(&member->now, trains ? (double)member->loss : 0, words), behind);
 }
 
-static bool is_pending(const struct member *member)
-{
-    const uint32_t index = roster_find(&member->roster, &member->key);
-    return index != NO_MEMBER && member->roster.members[index].state == MEMBER_PENDING;
-}
-
 static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
 {
     const struct running *self = arg;
@@ -244,7 +238,8 @@ static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
     char words[RUN_WORDS_MAX] = "";
     if (member->has_run && self->options->guest) run_words_lacks_for_guest(&member->now, words);
     else if (member->has_run) run_words_lacks(&member->now, words);
-    if (member->has_run && !words[0] && is_pending(member)) run_words_pending(&member->now, words);
+    if (member->has_run && !words[0] && member_is_pending(member))
+        run_words_pending(&member->now, words);
     snprintf(text, SHELL_STATUS_MAX, "%s", words);
 }
 

@@ -111,8 +111,8 @@ static void failed(struct replica *self, bool was_folder, const char *reason, st
 {
     self->failures++;
     self->peers_turn = was_folder;
-    outbox_note(out, "model.unavailable attempt=%u reason=\"%s\"; asking again", self->failures,
-                reason);
+    outbox_note(out, "model.unavailable attempt=%u reason=\"%s\"; %s", self->failures, reason,
+                was_folder ? "the other members may have it and are asked next" : "asking again");
 }
 
 static void hear_built(struct replica *self, const struct wire_built *built, struct outbox *out)

@@ -12,6 +12,6 @@
 
 enum { STEP_LINE_MAX = 256 };
 
-// The line of the newest step that the replica has taken. False: there is none for a step that the
-// trainer takes while it catches up, and for which it trained nothing.
+// The line of the newest step that the replica has taken. False: there is none for a step for which
+// the trainer trained nothing, because it catches up or waits for the next epoch.
 bool step_line(const struct member *member, char text[STEP_LINE_MAX]);

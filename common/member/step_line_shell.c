@@ -12,7 +12,7 @@ bool step_line(const struct member *member, char text[STEP_LINE_MAX])
 {
     char loss[32] = "";
     const bool trained = member->loss_step == member->step_held;
-    if (!trained && is_catching_up(member)) return false;
+    if (!trained && (is_catching_up(member) || member_is_pending(member))) return false;
     if (trained) snprintf(loss, sizeof loss, " loss=%.4g", (double)member->loss);
     snprintf(text, STEP_LINE_MAX,
              "round.trained name=%s step=%" PRIu64 "%s lr=%.6g tokens_per_s=%.0f", member->name,

@@ -177,6 +177,14 @@ static void test_a_trainer_writes_one_line_a_step(void **state)
     assert_false(step_line(member, text));
     member->loss_step = 50; // But its own step is told
     assert_true(step_line(member, text));
+    // So is that of one that waits for the next epoch, and nobody else's
+    member->now.step = member->step_held = 51;
+    memset(member->key.bytes, 7, sizeof member->key.bytes);
+    struct wire_member own = { .key = member->key, .state = MEMBER_PENDING };
+    roster_put(&member->roster, &own);
+    assert_false(step_line(member, text));
+    member->loss_step = 51;
+    assert_true(step_line(member, text));
     test_free(member);
 }
 
