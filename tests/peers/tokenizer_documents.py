@@ -28,7 +28,7 @@ from tokenizers.trainers import BpeTrainer
 QWEN2 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
          r"|\s*[\r\n]+|\s+(?!\S)|\s+")
 DOCUMENTS, END = 10_000, "<|endoftext|>"
-POINTS_OF = ("Qwen2.5", "GPT-NeoX", "SmolLM")   # One of each pre-tokenizer
+POINTS_OF = ("Qwen2.5", "GPT-NeoX", "OLMo", "SmolLM")
 MARKS = [chr(c) for c in (0x301, 0x323, 0x308, 0x338, 0x345, 0x334, 0x344, 0x5bc, 0x93c, 0x11a8, 0x1161)]
 
 build, work, text_path = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
