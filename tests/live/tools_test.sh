@@ -390,7 +390,7 @@ PERL
 says 0 " lines" perl lines.pl friend.log
 # The names in status, and the columns stand under each other.
 says 0 $' trainer.fifteen-letters.\n trainer.own-1.' cat status.txt
-says 0 "4 times 1 width" perl -ne '$n++, $at{$-[1]}++ if /^  \S+\.\w+ +(healthy) /; END { printf "$n times %d width\n", 0 + keys %at }' status.txt
+says 0 "4 times 1 width" perl -ne '$n++, $at{$-[1]}++ if /^  \S+\.\w+ +(healthy|pending) /; END { printf "$n times %d width\n", 0 + keys %at }' status.txt
 shoal-broker --json -i broker.key --server-port $port 2>again.log
 says 0 '"priority":3,"event":"actor.fails"' cat again.log # The other broker has the port
 
