@@ -11,6 +11,7 @@
 #include "actors/coordinator/epoch.h"
 #include "actors/coordinator/members.h"
 #include "actors/coordinator/news.h"
+#include "common/base/plain_name.h"
 #include "common/pace/turn.h"
 #include "common/run/quorum.h"
 #include <inttypes.h>
@@ -330,6 +331,12 @@ void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in)
     } else if (!committed || hash_is_none(&said->digest)) {
         turn_refuse(turn, in, REFUSAL_WRONG_MODEL, said->step,
                     "no such digest is on record for step %" PRIu64, said->step);
+    } else if (strchr(".-", said->name[0]) || !plain_name(said->name, sizeof said->name - 1)) {
+        // It is shown to people in commands and in paths, and its sender may be anybody.
+        turn_refuse(turn, in, REFUSAL_MALFORMED, said->step,
+                    "the name of a checkpoint has 1 to %zu of " PLAIN_NAME_RULE
+                    ", and begins with a letter, a digit or _",
+                    sizeof said->name - 1);
     } else {
         if (said->step > run->checkpoint.step || hash_is_none(&run->checkpoint.digest)) {
             turn_put(turn, FRAME_RECORD_CHECKPOINT, said);

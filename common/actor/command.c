@@ -9,6 +9,7 @@
 #include "common/base/ensure.h"
 #include "common/base/log.h"
 #include "common/base/nearest.h"
+#include "common/base/plain_name.h"
 #include <inttypes.h>
 #include <argp.h>
 #include <errno.h>
@@ -359,11 +360,8 @@ const struct flag command_flags[] = {
 
 static int check_run(const char *run, struct why *why)
 {
-    if (run[0] && strlen(run) <= WIRE_RUN_MAX &&
-        strspn(run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-            strlen(run))
-        return 0;
-    return why_set(why, FAULT_USAGE, "--run-id \"%s\": 1 to %d of A-Z a-z 0-9 . _ -", run,
+    if (plain_name(run, WIRE_RUN_MAX)) return 0;
+    return why_set(why, FAULT_USAGE, "--run-id \"%.40s\": 1 to %d of " PLAIN_NAME_RULE, run,
                    WIRE_RUN_MAX);
 }
 

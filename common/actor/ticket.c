@@ -5,6 +5,7 @@
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/base/hash.h"
+#include "common/base/plain_name.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -116,6 +117,9 @@ int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket)
     if (!get_text(&in, ticket.address, TICKET_ADDRESS_MAX) ||
         !get_text(&in, ticket.run, WIRE_RUN_MAX) || !get_invitation(&in, &ticket))
         return refuse(why, "is not made as tickets are");
+    // Folders are named after the run.
+    if (ticket.run[0] && !plain_name(ticket.run, WIRE_RUN_MAX))
+        return refuse(why, "names a run with other characters than " PLAIN_NAME_RULE);
     *ret_ticket = ticket;
     return 0;
 }

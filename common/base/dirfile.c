@@ -1,6 +1,7 @@
 // Names first, then reading, writing and removing, each relative to an open directory. Every
 // writing step passes a failpoint, so that a test can let it fail as a full disk or a crash would.
 #include "common/base/dirfile.h"
+#include "common/base/plain_name.h"
 #include "common/base/failpoint.h"
 #include <dirent.h>
 #include <errno.h>
@@ -23,15 +24,7 @@ static int failed(const char *place, const char *doing, struct why *why)
 
 bool dirfile_name_valid(const char *name)
 {
-    size_t count = 0;
-    if (name[0] == '.' || name[0] == '-') return false;
-    for (; name[count] && count <= DIRFILE_NAME_MAX; count++) {
-        const char c = name[count];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-              c == '.' || c == '_' || c == '-'))
-            return false;
-    }
-    return count >= 1 && count <= DIRFILE_NAME_MAX;
+    return name[0] != '.' && name[0] != '-' && plain_name(name, DIRFILE_NAME_MAX);
 }
 
 int dirfile_open(int dir, const char *name, bool follow, struct why *why, int *ret_fd,

@@ -47,6 +47,20 @@ static void what_is_printed_is_read(void **state)
     }
 }
 
+// A folder is named after the run.
+static void no_run_leads_out_of_a_folder(void **state)
+{
+    (void)state;
+    static const char *const runs[] = { "/../../.ssh", "a/b", "a b;true", "caf\xc3\xa9" };
+    char text[TICKET_TEXT_MAX];
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct ticket ticket = sample(false), read;
+        snprintf(ticket.run, sizeof ticket.run, "%s", runs[i]);
+        ticket_print(&ticket, text);
+        assert_int_equal(ticket_parse(text, &why, &read), FAULT_FORMAT);
+    }
+}
+
 static void the_longest_ticket_fits(void **state)
 {
     (void)state;
@@ -117,5 +131,6 @@ static void an_invitation_is_its_owners(void **state)
     identity_destroy(&other);
 }
 
-TESTS(TEST(what_is_printed_is_read), TEST(the_longest_ticket_fits), TEST(a_damaged_line_is_refused),
+TESTS(TEST(what_is_printed_is_read), TEST(no_run_leads_out_of_a_folder),
+      TEST(the_longest_ticket_fits), TEST(a_damaged_line_is_refused),
       TEST(what_must_not_be_in_an_address_is_refused), TEST(an_invitation_is_its_owners))
