@@ -56,7 +56,8 @@ struct broker {
                                      // trusted: the coordinator's
     struct backlog *backlog;
     struct penalties penalties;
-    uint64_t instance, seq, expire_ms, look_ms, sweep_ms, swept_kib, log_ms;
+    uint64_t instance, seq, expire_ms, look_ms, sweep_ms, swept_kib, log_ms, hellos_ms;
+    uint32_t hellos; // Logged since hellos_ms
     uint64_t cut_ms; // When connections of banned keys are cut; 0: no key waits for that
     struct bulletin bulletins[BULLETINS_MAX];
     uint32_t bulletins_count;

@@ -41,6 +41,22 @@ static const char *judge_hello(struct broker *self, const struct delivery *in,
                                       in->now_ms);
 }
 
+// A key may take other roles and labels as often as it likes, and each line costs the disk.
+static void log_hello(struct broker *self, const char *name, uint64_t now_ms)
+{
+    enum { LINES_A_SECOND = 50 };
+    if (now_ms - self->hellos_ms >= 1000) {
+        self->hellos_ms = now_ms;
+        self->hellos = 0;
+    }
+    if (self->hellos < LINES_A_SECOND)
+        log_line(LOG_INFO, "actor.hello name=%s actors=%u", name, self->office->count);
+    else if (self->hellos == LINES_A_SECOND)
+        log_line(LOG_WARNING, "actor.hello more than %d in a second; the rest is not written",
+                 LINES_A_SECOND);
+    self->hellos++;
+}
+
 static void hear_hello(struct broker *self, const struct delivery *in)
 {
     struct wire_arena arena = { .bytes = self->arena_bytes, .max = sizeof self->arena_bytes };
@@ -60,8 +76,7 @@ static void hear_hello(struct broker *self, const struct delivery *in)
         letter_refuse(self, in, "broker", later ? FRAME_NONE : FRAME_HELLO, reason);
         return;
     }
-    if (!renewed)
-        log_line(LOG_INFO, "actor.hello name=%s actors=%u", hello->name, self->office->count);
+    if (!renewed) log_hello(self, hello->name, in->now_ms);
     if (hello->role == ACTOR_COORDINATOR && reborn) broker_doubt_bulletins(self);
     struct wire_welcome welcome = { .instance = self->instance };
     memcpy(welcome.name, hello->name, sizeof welcome.name);

@@ -6,11 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { KEY_LIKE = 8 }; // So many digits of a key are shown where there is no room for more
+
 bool actor_label_is_sound(const char *label)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz",
                       allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
     const size_t count = strspn(label, allowed);
+    if (count >= KEY_LIKE && strspn(label, "0123456789abcdef") == count) return false;
     return count >= 1 && count <= ACTOR_LABEL_MAX && !label[count] && strchr(letters, label[0]);
 }
 

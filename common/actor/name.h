@@ -20,7 +20,9 @@ enum {
 };
 
 // What a label may be, for error texts.
-#define ACTOR_LABEL_RULE "1 to 15 of a-z, 0-9 and -, beginning with a letter"
+// A label that looks like a key would pass for another member's where names are cut.
+#define ACTOR_LABEL_RULE                                                                           \
+    "1 to 15 of a-z, 0-9 and -, beginning with a letter, and not 8 or more hexadecimal digits"
 
 // Whether `label` keeps to ACTOR_LABEL_RULE.
 bool actor_label_is_sound(const char *label);

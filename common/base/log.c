@@ -116,8 +116,11 @@ static json_t *fields_of(const char *line)
     struct log_field fields[LOG_FIELDS_MAX];
     const size_t count = log_fields(line, fields, LOG_FIELDS_MAX);
     json_t *object = json_object();
-    for (size_t i = 0; i < count; i++)
-        json_object_setn_new(object, fields[i].name, fields[i].name_bytes, value_of(&fields[i]));
+    for (size_t i = 0; i < count;
+         i++) // The first wins: what a peer has said comes behind what we say
+        if (!json_object_getn(object, fields[i].name, fields[i].name_bytes))
+            json_object_setn_new(object, fields[i].name, fields[i].name_bytes,
+                                 value_of(&fields[i]));
     return object;
 }
 

@@ -59,7 +59,7 @@ size_t log_event(const char *line);
 
 // Writes the JSON object of a line, without a line break. Returns its bytes; 0, and no text: there
 // is no memory, or `max` is too small. LOG_JSON_MAX has room for every line. Of two values with one
-// name the later counts.
+// name the first counts.
 enum { LOG_JSON_MAX = 16384 };
 size_t log_json(const struct log_style *style, int priority, uint64_t unix_ms, const char *line,
                 char *out, size_t max);

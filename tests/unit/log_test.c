@@ -88,6 +88,10 @@ static void test_any_bytes_are_told(void **state)
     assert_string_equal(string_of(json_object_get(object, "fields"), "reason"),
                         "\xc3\xa9????\xf0\x9f\x98\x80\t");
     json_decref(object);
+    object = object_of("a.b step=1 name=x step=9"); // Behind our own fields may be a peer's words
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(object, "fields"), "step")),
+                     1);
+    json_decref(object);
     for (unsigned byte = 1; byte < 256; byte++) { // The longest line, of the widest bytes
         memset(line, (int)byte, sizeof line - 1);
         memcpy(line, "a.b x=", 6);

@@ -160,6 +160,8 @@ static void names_are_made_and_read(void **state)
     assert_true(actor_name_is_same(name, part));
     actor_name_label(name, part);
     assert_string_equal(part, "fifteen-letters");
+    assert_true(actor_label_is_sound("fee") && actor_label_is_sound("facade-5"));
+    assert_false(actor_label_is_sound("c34962b0")); // A key's first digits
     actor_name_with(ACTOR_COORDINATOR, "anna", &anna, name);
     assert_string_equal(name, "coordinator");
     assert_true(actor_name_fits(name, ACTOR_COORDINATOR, &bob));
