@@ -1,6 +1,6 @@
-// reach -- a place is kept for each key that asked lately. First it is looked for, then what it has
-// asked is compared: the same again, too soon, or a new try. A place is given to another key when its
-// key may ask again anyway.
+// reach -- one place for each key that asked lately. reach_hear finds it, then compares: the same
+// question, too soon, or a new try. If no place is free, that of another key is reused, once that key
+// may ask again.
 
 #include "actors/coordinator/reach.h"
 #include "common/base/ensure.h"
@@ -28,7 +28,7 @@ static void refuse(struct reach_answer *ret_answer, const char *to, uint8_t reas
 }
 
 // Why nobody answers there. NULL: the fault may be ours.
-static const char *why_none(int error)
+static const char *unreachable_text(int error)
 {
     switch (error) {
     case ETIMEDOUT: return "connection timed out";
@@ -41,11 +41,11 @@ static const char *why_none(int error)
     }
 }
 
-// What the try that is over has shown. An address in numbers has 47 bytes at most.
+// Tells the asker how its try ended. An address and port in numbers have 53 bytes at most.
 static void say(const struct reach_place *place, struct reach_answer *ret_answer)
 {
-    const char *at = place->endpoint + strlen("tcp://"), *why = why_none(place->error);
-    const char *to = place->asker;
+    const char *address = place->endpoint + strlen("tcp://"), *to = place->asker;
+    const char *why = unreachable_text(place->error);
     const uint64_t number = place->number;
     if (place->end == REACH_PROVED) {
         *ret_answer = (struct reach_answer){ .kind = FRAME_ACK };
@@ -55,18 +55,18 @@ static void say(const struct reach_place *place, struct reach_answer *ret_answer
         refuse(ret_answer, to, REFUSAL_UNREACHABLE, number,
                "another program answers at %.60s, or one that hangs up; give --announce an address "
                "and port that lead here",
-               at);
+               address);
     } else if (place->end == REACH_FAILED && why) {
         refuse(ret_answer, to, REFUSAL_UNREACHABLE, number,
                "nobody answers at %.60s: %s; open this port in the firewall, or give --announce an "
                "address and port that lead here",
-               at, why);
+               address, why);
     } else if (place->end == REACH_FAILED) {
         refuse(ret_answer, to, REFUSAL_NOT_NOW, number,
-               "the coordinator cannot try %.60s now (errno %d); ask again", at, place->error);
-    } else {
+               "the coordinator cannot try %.60s now (errno %d); ask again", address, place->error);
+    } else if (place->end == REACH_LATE) {
         refuse(ret_answer, to, REFUSAL_NOT_NOW, number,
-               "%.60s takes a connection and says nothing within %d ms; ask again", at,
+               "%.60s takes a connection and says nothing within %d ms; ask again", address,
                REACH_DEADLINE_MS);
     }
 }
@@ -79,15 +79,22 @@ static bool may_try(const struct reach_place *place, uint64_t now_ms)
            (key_is_none(&place->key) || now_ms - place->began_ms >= REACH_AGAIN_MS);
 }
 
-// The key's own place, or one that is free; REACH_PLACES: neither.
+// The key's own place; else a free one; else, of those that may be reused, the one whose answer is
+// oldest. REACH_PLACES: none of these.
 static uint32_t find_place(const struct reach *self, const struct key *key, uint64_t now_ms)
 {
-    uint32_t found = REACH_PLACES;
+    uint32_t free = REACH_PLACES, oldest = REACH_PLACES;
     for (uint32_t i = 0; i < REACH_PLACES; i++) {
-        if (key_equal(&self->places[i].key, key)) return i;
-        if (found == REACH_PLACES && may_try(&self->places[i], now_ms)) found = i;
+        const struct reach_place *place = &self->places[i];
+        if (key_equal(&place->key, key)) return i;
+        if (key_is_none(&place->key)) {
+            if (free == REACH_PLACES) free = i;
+        } else if (may_try(place, now_ms) &&
+                   (oldest == REACH_PLACES || place->ended_ms < self->places[oldest].ended_ms)) {
+            oldest = i;
+        }
     }
-    return found;
+    return free < REACH_PLACES ? free : oldest;
 }
 
 static bool is_same(const struct reach_place *place, const struct msg *in)
@@ -108,18 +115,25 @@ enum reach_verdict reach_hear(struct reach *self, const struct msg *in, uint32_t
                asked->endpoint);
         return REACH_SAYS;
     }
-    const uint32_t at = find_place(self, &in->sender, in->now_ms);
-    struct reach_place *place = at < REACH_PLACES ? &self->places[at] : NULL;
+    const uint32_t index = find_place(self, &in->sender, in->now_ms);
+    struct reach_place *place = index < REACH_PLACES ? &self->places[index] : NULL;
     if (place && is_same(place, in) && place->is_tried) return REACH_NOTHING;
     // An asker repeats its question while it waits; the last one may come after the answer has gone
     if (place && is_same(place, in) && in->now_ms - place->ended_ms < REACH_KEPT_MS) {
         say(place, ret_answer);
         return REACH_SAYS;
     }
-    if (!place || !may_try(place, in->now_ms) || self->tries == REACH_TRIES_MAX) {
+    if (place && !may_try(place, in->now_ms)) {
         refuse(ret_answer, in->from, REFUSAL_NOT_NOW, asked->number,
-               "one address of a key is tried in %d ms, and %d of all keys at a time; ask again",
-               REACH_AGAIN_MS, REACH_TRIES_MAX);
+               "this key has asked less than %d ms ago, or its address is being tried; ask again",
+               REACH_AGAIN_MS);
+        return REACH_SAYS;
+    }
+    if (!place || self->tries == REACH_TRIES_MAX) {
+        refuse(ret_answer, in->from, REFUSAL_NOT_NOW, asked->number,
+               place ? "%d addresses are being tried, the most at a time; ask again"
+                     : "%d keys have asked just now, the most that are remembered; ask again",
+               place ? REACH_TRIES_MAX : REACH_PLACES);
         return REACH_SAYS;
     }
     *place = (struct reach_place){
@@ -128,28 +142,29 @@ enum reach_verdict reach_hear(struct reach *self, const struct msg *in, uint32_t
     snprintf(place->asker, sizeof place->asker, "%s", in->from);
     memcpy(place->endpoint, asked->endpoint, sizeof place->endpoint);
     self->tries++;
-    *ret_place = at;
+    *ret_place = index;
     return REACH_TRY;
 }
 
 static bool is_unreachable(const struct reach_place *place)
 {
-    return place->end == REACH_OTHER || (place->end == REACH_FAILED && why_none(place->error));
+    return place->end == REACH_OTHER ||
+           (place->end == REACH_FAILED && unreachable_text(place->error));
 }
 
 bool reach_holds_back(const struct reach *self, const struct key *key, uint64_t now_ms)
 {
-    const uint32_t at = find_place(self, key, now_ms);
-    if (at == REACH_PLACES || !key_equal(&self->places[at].key, key)) return false;
-    const struct reach_place *place = &self->places[at];
+    const uint32_t index = find_place(self, key, now_ms);
+    if (index == REACH_PLACES || !key_equal(&self->places[index].key, key)) return false;
+    const struct reach_place *place = &self->places[index];
     return place->is_tried || (is_unreachable(place) && now_ms - place->ended_ms < REACH_KEPT_MS);
 }
 
-void reach_end(struct reach *self, uint32_t at, enum reach_end end, int error, uint64_t now_ms,
+void reach_end(struct reach *self, uint32_t index, enum reach_end end, int error, uint64_t now_ms,
                struct reach_answer *ret_answer)
 {
-    struct reach_place *place = &self->places[at];
-    ensure(at < REACH_PLACES && place->is_tried);
+    struct reach_place *place = &self->places[index];
+    ensure(index < REACH_PLACES && place->is_tried);
     place->is_tried = false;
     place->end = (uint8_t)end;
     place->error = error;
@@ -172,9 +187,9 @@ uint64_t reach_due_ms(const struct reach *self)
 
 uint32_t reach_late(const struct reach *self, uint64_t now_ms)
 {
-    uint32_t at = 0;
-    while (at < REACH_PLACES &&
-           !(self->places[at].is_tried && now_ms >= self->places[at].began_ms + REACH_DEADLINE_MS))
-        at++;
-    return at;
+    uint32_t index = 0;
+    while (index < REACH_PLACES && !(self->places[index].is_tried &&
+                                     now_ms >= self->places[index].began_ms + REACH_DEADLINE_MS))
+        index++;
+    return index;
 }

@@ -6,8 +6,9 @@
 //                  └─▶ REACH_SAYS: not now, or what was found before    time is up ┘└─▶ REFUSED
 //
 // Only what comes through the broker is heard, so its asker was let in there. Each may have one
-// address tried at a time, and one in REACH_AGAIN_MS. For some time the same question again gets the
-// same answer, without another try.
+// address tried at a time, and one in REACH_AGAIN_MS. For REACH_KEPT_MS the same question again gets
+// the same answer, without another try. If REACH_PLACES keys ask within that time, the oldest answer
+// that may be tried again is forgotten first.
 //
 // The coordinator tries from where it is. Its answer is true for the others only as far as they
 // reach what it reaches; so a member may be started without asking.
@@ -66,7 +67,7 @@ bool reach_holds_back(const struct reach *self, const struct key *key, uint64_t 
 
 // A try is over: what to tell the asker. `error` counts with REACH_FAILED only; one that is the
 // coordinator's own trouble (no descriptor left, for example) is not held against the asker.
-void reach_end(struct reach *self, uint32_t place, enum reach_end end, int error, uint64_t now_ms,
+void reach_end(struct reach *self, uint32_t index, enum reach_end end, int error, uint64_t now_ms,
                struct reach_answer *ret_answer);
 
 // The place of a try whose time is up; REACH_PLACES: none. The shell ends it.

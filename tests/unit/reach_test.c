@@ -160,7 +160,7 @@ static void many_askers_wait_for_each_other(void **state)
     for (uint32_t i = 1; i <= REACH_TRIES_MAX; i++)
         assert_int_equal(ask_as(i, 1, HERE, T), REACH_TRY);
     assert_int_equal(ask_as(1000, 1, HERE, T), REACH_SAYS);
-    expect_refused(REFUSAL_NOT_NOW, 1, "ask again");
+    expect_refused(REFUSAL_NOT_NOW, 1, "64 addresses are being tried");
     reach_end(&reach, place, REACH_PROVED, 0, T, &answer);
     assert_int_equal(ask_as(1000, 1, HERE, T), REACH_TRY);
     // As many as can be remembered: the next waits until the first may ask again
@@ -170,8 +170,31 @@ static void many_askers_wait_for_each_other(void **state)
     }
     reach_end(&reach, place, REACH_PROVED, 0, T, &answer);
     assert_int_equal(ask_as(3000, 1, HERE, T + 1), REACH_SAYS);
-    expect_refused(REFUSAL_NOT_NOW, 1, "ask again");
+    expect_refused(REFUSAL_NOT_NOW, 1, "256 keys have asked");
     assert_int_equal(ask_as(3000, 1, HERE, T + REACH_AGAIN_MS), REACH_TRY);
+}
+
+// A key whose answer is still kept loses its place to nobody while another is free.
+static void another_key_takes_a_free_place(void **state)
+{
+    (void)state;
+    assert_int_equal(ask(7, T), REACH_TRY);
+    reach_end(&reach, place, REACH_FAILED, ETIMEDOUT, T, &answer);
+    const struct key asker = reach.places[place].key;
+    assert_int_equal(ask_as(2, 1, HERE, T + REACH_AGAIN_MS), REACH_TRY);
+    reach_end(&reach, place, REACH_PROVED, 0, T + REACH_AGAIN_MS, &answer);
+    assert_true(reach_holds_back(&reach, &asker, T + REACH_KEPT_MS - 1));
+    assert_int_equal(ask(7, T + REACH_KEPT_MS - 1), REACH_SAYS);
+    expect_refused(REFUSAL_UNREACHABLE, 7, "connection timed out");
+    // All places taken: the oldest answer goes first, though its place is not the first
+    reach.places[0].ended_ms = T + 1;
+    for (uint32_t i = 3; i <= REACH_PLACES; i++) {
+        assert_int_equal(ask_as(i, 1, HERE, T + REACH_AGAIN_MS), REACH_TRY);
+        reach_end(&reach, place, REACH_PROVED, 0, T + (i != 100) * REACH_AGAIN_MS, &answer);
+    }
+    assert_int_equal(ask_as(1000, 1, HERE, T + 2 * REACH_AGAIN_MS), REACH_TRY);
+    assert_int_equal(place, 99);
+    assert_true(reach_holds_back(&reach, &asker, T + REACH_KEPT_MS));
 }
 
 static void a_try_ends_in_time(void **state)
@@ -264,5 +287,6 @@ TESTS(TEST_WITH(a_question_is_tried_once, set_up, NULL),
       TEST_WITH(only_numbers_are_tried, set_up, NULL),
       TEST_WITH(what_is_found_is_said, set_up, NULL),
       TEST_WITH(many_askers_wait_for_each_other, set_up, NULL),
+      TEST_WITH(another_key_takes_a_free_place, set_up, NULL),
       TEST_WITH(a_try_ends_in_time, set_up, NULL),
       TEST_WITH(a_bulk_server_is_known_by_its_key, set_up, NULL))
