@@ -346,6 +346,8 @@ static int check_files(struct services *self, struct why *why)
 
 // ---- 5. copies and files ------------------------------------------------------------------------
 
+// -L: a snapshot folder of a Hugging Face cache has links to ../../blobs, which lead nowhere from the
+// copy; so it gets the files themselves.
 static int copy_folders(struct services *self, struct why *why)
 {
     int rc = 0;
@@ -356,7 +358,7 @@ static int copy_folders(struct services *self, struct why *why)
         rc = folder_make(copy->to, 0755, why);
         if (rc < 0) return rc;
         arguments_add(&args, "cp");
-        arguments_add(&args, "-r");
+        arguments_add(&args, "-rL");
         arguments_add(&args, "--no-preserve=mode");
         arguments_add(&args, "--no-target-directory");
         arguments_add(&args, "%s", copy->from);
