@@ -4,11 +4,11 @@
 //  2. the folder: its run may be named in a unit, and has not begun in the foreground;
 //  3. what each file shall say: state.toml and data.toml with their folders in /etc/shoal, and the
 //     settings of each unit;
-//  4. what stands: no other run has the broker, no file that stands is somebody else's;
-//  5. model and tokens are copied, then the files written, state.toml last: it shows that the copies
-//     are whole;
-//  6. the broker starts, since it leaves the ticket for the others; units that run with settings that
-//     have changed are started again; then all others start.
+//  4. what exists: no other run has the broker, no file is somebody else's;
+//  5. model and tokens are copied, then data.toml and state.toml are written, which shows that the
+//     copies are whole, then the settings of the units;
+//  6. units that run with settings that have changed are started again; then the broker starts, since
+//     it leaves the ticket for the others; then all others start.
 
 #include "actors/shoal/local/services.h"
 #include "actors/shoal/local/run_files.h"
@@ -35,7 +35,8 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#define ETC "/etc/shoal"
+#define ETC              "/etc/shoal"
+#define RESTARTS_PENDING "restarts-pending" // In the run's folder: units may run with old settings
 
 enum {
     SERVICES_MAX = 4 + TESTNET_TRAINERS_MAX,
@@ -46,12 +47,12 @@ enum {
     UNITS_A_COMMAND = 16
 };
 
-enum stands { ABSENT, SAME, OURS, FOREIGN };
+enum on_disk { ABSENT, SAME, OURS, FOREIGN };
 
 struct service {
     char unit[80]; // Without ".service"
     char settings[600];
-    enum stands stands;
+    enum on_disk on_disk;
 };
 
 struct copy {
@@ -63,7 +64,8 @@ struct services {
     const char *run;
     char etc[96], mark[160]; // The folder of the run; the line that begins our files of settings
     char *state, *data;      // What state.toml and data.toml shall say; data NULL: there is none
-    enum stands state_stands, data_stands;
+    enum on_disk state_on_disk, data_on_disk;
+    bool restarts_pending; // An earlier call has ended before its restarts
     struct copy copies[COPIES_MAX];
     uint32_t copies_count;
     struct service list[SERVICES_MAX]; // The broker first
@@ -146,7 +148,8 @@ static int check_folder(const struct services *self, struct why *why)
         path, dir, dir);
 }
 
-// --systemd leaves the ticket in the folder, and no coordinator has ever run there.
+// The run has begun as services if its folder has the ticket that --systemd leaves but no records of a
+// coordinator, and the service of this machine has such records.
 int services_check_foreground(const char *dir, const char *run, struct why *why)
 {
     char ticket[PATH_MAX + 32], own[PATH_MAX + 32], service[128];
@@ -172,17 +175,19 @@ static int read_file(const char *dir, const char *name, struct why *why, char **
     return rc < 0 ? why_wrap(why, rc, "%s", dir) : 0;
 }
 
-// The folder that a setting names is copied to the same place below the run's folder in /etc/shoal, and
-// the setting stays. One outside of DIR goes to `place`, and the setting in *text names that.
+// Plans the copy of the folder `named`, the value of the setting `key`. Its place below the run's folder in
+// /etc/shoal is that below DIR, so the setting stays. A folder outside of DIR goes to `place`, and
+// *text is changed to say so.
 static int move_folder(struct services *self, const struct config_origin *origin, const char *named,
                        const char *table, const char *key, const char *place, char **text,
                        struct why *why)
 {
     char path[PATH_MAX], value[PATH_MAX];
     struct copy *copy = &self->copies[self->copies_count++];
-    int rc = config_resolve(origin, named, path, sizeof path);
-    if (rc == 0 && !realpath(path, copy->from)) rc = fault_from_errno(errno);
+    const int rc = config_resolve(origin, named, path, sizeof path);
     if (rc < 0) return why_set(why, rc, "%s: %s", key, named);
+    if (!realpath(path, copy->from))
+        return why_set(why, fault_from_errno(errno), "%s: %s: %s", key, path, strerror(errno));
     const bool is_outside = named[0] == '/' || strstr(named, "..");
     snprintf(copy->to, sizeof copy->to, "%s/%.1000s", self->etc, is_outside ? place : named);
     snprintf(value, sizeof value, "\"%s\"", place);
@@ -241,16 +246,18 @@ __attribute__((format(printf, 2, 3))) static void set(struct service *service, c
     va_end(args);
 }
 
-// Run and ticket are named though shoal.env may name them: it may belong to another run. A member that
-// others reach has an address and a fixed port.
+// RUN_ID and TICKET are always set: those of shoal.env may be another run's. A member that others
+// reach also gets an address and a fixed port.
 static void add_member(struct services *self, const char *role, uint32_t number, const char *flags)
 {
     const struct way_in *way_in = &self->options->way_in;
     const bool serves = strcmp(role, "coordinator") != 0;
-    const uint32_t port = way_in->members_port + self->count - 2; // Behind broker and coordinator
     struct service *service = add(self, role, number);
     set(service, "RUN_ID=%s\nTICKET=" INSTALLED_TICKET "\n", self->run);
-    if (serves && way_in->members_port) set(service, "BIND_P2P_PORT=%" PRIu32 "\n", port);
+    if (serves && way_in->members_port) {
+        const uint32_t index = self->count - 3; // Behind broker and coordinator
+        set(service, "BIND_P2P_PORT=%" PRIu32 "\n", way_in->members_port + index);
+    }
     const bool binds = serves && way_in->bind;
     if (!binds && !flags[0]) return;
     set(service, "FLAGS=%s%s%s%s\n", binds ? "--bulk-bind " : "", binds ? way_in->bind : "",
@@ -282,7 +289,7 @@ static void plan_services(struct services *self)
     }
 }
 
-// ---- 4. what stands -----------------------------------------------------------------------------
+// ---- 4. what exists -----------------------------------------------------------------------------
 
 // A run's coordinator that is started, or will be at boot. One broker has one run.
 static int check_others(const struct services *self, struct answer *answer, struct why *why)
@@ -312,18 +319,18 @@ static int check_others(const struct services *self, struct answer *answer, stru
 
 // `mark`: how our own files begin, which may be changed; NULL: no file of this name may be.
 static int compare(const char *dir, const char *name, const char *wanted, const char *mark,
-                   struct why *why, enum stands *ret_stands)
+                   struct why *why, enum on_disk *ret_on_disk)
 {
     char *text;
     const int rc = read_file(dir, name, why, &text);
-    *ret_stands = ABSENT;
+    *ret_on_disk = ABSENT;
     if (rc == FAULT_NOT_FOUND) return 0;
     if (rc < 0) return rc;
-    *ret_stands = strcmp(text, wanted) == 0                        ? SAME
-                  : mark && strncmp(text, mark, strlen(mark)) == 0 ? OURS
-                                                                   : FOREIGN;
+    *ret_on_disk = strcmp(text, wanted) == 0                        ? SAME
+                   : mark && strncmp(text, mark, strlen(mark)) == 0 ? OURS
+                                                                    : FOREIGN;
     free(text);
-    if (*ret_stands != FOREIGN) return 0;
+    if (*ret_on_disk != FOREIGN) return 0;
     return why_set(why, FAULT_CONFIG,
                    "%s/%s stands there and says something else than this run needs; it is not "
                    "touched: look at it, move it away, and call this again",
@@ -332,14 +339,17 @@ static int compare(const char *dir, const char *name, const char *wanted, const 
 
 static int check_files(struct services *self, struct why *why)
 {
-    int rc = compare(self->etc, "state.toml", self->state, NULL, why, &self->state_stands);
+    char pending[PATH_MAX];
+    snprintf(pending, sizeof pending, "%s/" RESTARTS_PENDING, self->etc);
+    self->restarts_pending = access(pending, F_OK) == 0;
+    int rc = compare(self->etc, "state.toml", self->state, NULL, why, &self->state_on_disk);
     if (rc == 0 && self->data)
-        rc = compare(self->etc, "data.toml", self->data, NULL, why, &self->data_stands);
+        rc = compare(self->etc, "data.toml", self->data, NULL, why, &self->data_on_disk);
     for (uint32_t i = 0; i < self->count && rc == 0; i++) {
         struct service *service = &self->list[i];
         char name[96];
         snprintf(name, sizeof name, "%s.env", service->unit);
-        rc = compare(ETC, name, service->settings, self->mark, why, &service->stands);
+        rc = compare(ETC, name, service->settings, self->mark, why, &service->on_disk);
     }
     return rc;
 }
@@ -352,7 +362,7 @@ static int copy_folders(struct services *self, struct why *why)
 {
     int rc = 0;
     umask(022); // The user shoal reads them
-    for (uint32_t i = 0; i < self->copies_count && self->state_stands != SAME && rc == 0; i++) {
+    for (uint32_t i = 0; i < self->copies_count && self->state_on_disk != SAME && rc == 0; i++) {
         const struct copy *copy = &self->copies[i];
         struct arguments args = { 0 };
         rc = folder_make(copy->to, 0755, why);
@@ -368,11 +378,11 @@ static int copy_folders(struct services *self, struct why *why)
     return rc;
 }
 
-static int write_file(const char *dir, const char *name, const char *text, enum stands stands,
+static int write_file(const char *dir, const char *name, const char *text, enum on_disk on_disk,
                       bool shows, struct why *why)
 {
-    if (stands == SAME) return 0;
-    fprintf(stderr, "%s %s/%s%s\n", stands == OURS ? "changes" : "writes", dir, name,
+    if (on_disk == SAME) return 0;
+    fprintf(stderr, "%s %s/%s%s\n", on_disk == OURS ? "changes" : "writes", dir, name,
             shows ? ":" : "");
     for (const char *line = text; shows && *line;) {
         const size_t count = strcspn(line, "\n");
@@ -383,31 +393,57 @@ static int write_file(const char *dir, const char *name, const char *text, enum 
     return durable_file_write(dir, name, text, strlen(text), why);
 }
 
+// Whether this unit, if it runs, has old settings: its own have changed, or the broker's, whose address
+// an actor reads at its start; or an earlier call has changed some and not come to the restarts.
+static bool must_restart(const struct services *self, uint32_t i)
+{
+    return self->restarts_pending || self->list[i].on_disk == OURS || self->list[0].on_disk == OURS;
+}
+
+// RESTARTS_PENDING is written before any settings change and removed after the restarts: so if this
+// call ends in between, the next one restarts the units though it finds their files as they should be.
+static int note_restarts(const struct services *self, struct why *why)
+{
+    static const char text[] =
+        "`shoal up --systemd` has changed settings and must restart units.\n";
+    bool any = false;
+    for (uint32_t i = 0; i < self->count; i++) any = any || must_restart(self, i);
+    return any ? write_file(self->etc, RESTARTS_PENDING, text,
+                            self->restarts_pending ? SAME : ABSENT, false, why)
+               : 0;
+}
+
+static int forget_restarts(const struct services *self, struct why *why)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/" RESTARTS_PENDING, self->etc);
+    if (access(path, F_OK) != 0) return 0;
+    fprintf(stderr, "removes %s\n", path);
+    return unlink(path) == 0
+               ? 0
+               : why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+}
+
 static int write_files(struct services *self, struct why *why)
 {
     int rc = folder_make(self->etc, 0755, why);
     if (rc == 0 && self->data)
-        rc = write_file(self->etc, "data.toml", self->data, self->data_stands, false, why);
+        rc = write_file(self->etc, "data.toml", self->data, self->data_on_disk, false, why);
     if (rc == 0)
-        rc = write_file(self->etc, "state.toml", self->state, self->state_stands, false, why);
+        rc = write_file(self->etc, "state.toml", self->state, self->state_on_disk, false, why);
+    if (rc == 0) rc = note_restarts(self, why);
     for (uint32_t i = 0; i < self->count && rc == 0; i++) {
         const struct service *service = &self->list[i];
         char name[96];
         snprintf(name, sizeof name, "%s.env", service->unit);
-        rc = write_file(ETC, name, service->settings, service->stands, true, why);
+        rc = write_file(ETC, name, service->settings, service->on_disk, true, why);
     }
     return rc;
 }
 
 // ---- 6. the units -------------------------------------------------------------------------------
 
-// Its settings stood and were changed, or the broker's were: an actor reads at its start where that is.
-static bool is_changed(const struct services *self, uint32_t i)
-{
-    return self->list[i].stands == OURS || self->list[0].stands == OURS;
-}
-
-// `systemctl WORDS UNIT...` for some units at a time; with `only`, for those that have changed.
+// `systemctl WORDS UNIT...` for some units at a time; with `only`, for those that must restart.
 static int command_units(const struct services *self, const char *const words[], uint32_t from,
                          uint32_t to, bool only, struct why *why)
 {
@@ -418,7 +454,7 @@ static int command_units(const struct services *self, const char *const words[],
         arguments_add(&args, "systemctl");
         for (int i = 0; words[i]; i++) arguments_add(&args, "%s", words[i]);
         for (; from < to && count < UNITS_A_COMMAND; from++) {
-            if (only && !is_changed(self, from)) continue;
+            if (only && !must_restart(self, from)) continue;
             arguments_add(&args, "%s", self->list[from].unit);
             count++;
         }
@@ -433,21 +469,23 @@ static int start_units(const struct services *self, struct why *why)
                              *const with_target[] = { "enable", "--now", "shoal.target", NULL },
                              *const others[] = { "enable", "--now", NULL };
     int rc = command_units(self, again, 0, self->count, true, why);
+    if (rc == 0) rc = forget_restarts(self, why);
     if (rc == 0) rc = command_units(self, with_target, 0, 1, false, why);
     if (rc == 0) rc = command_units(self, others, 1, self->count, false, why);
     return rc < 0 ? why_wrap(why, rc, "`systemctl status 'shoal-*'` tells more") : 0;
 }
 
-// The folder has the ticket, as after a start in the foreground: for friends, and so that the next call
-// knows the address.
+// Puts the ticket into the folder, as a start in the foreground does: for friends, and so that the next
+// call knows the address.
 static int keep_ticket(const struct services *self, const struct ticket *ticket, struct why *why)
 {
     char dir[PATH_MAX], text[TICKET_TEXT_MAX], line[TICKET_TEXT_MAX + 1];
     snprintf(dir, sizeof dir, "%.4000s/run", self->options->dir);
     const int rc = folder_make(dir, 0755, why);
+    if (rc < 0) return rc;
     const int count = snprintf(line, sizeof line, "%s\n", ticket_print(ticket, text));
     fprintf(stderr, "writes %s/ticket\n", dir);
-    return rc < 0 ? rc : durable_file_write(dir, "ticket", line, (size_t)count, why);
+    return durable_file_write(dir, "ticket", line, (size_t)count, why);
 }
 
 static int report(const struct services *self, struct why *why)
