@@ -213,6 +213,10 @@ inside()
         says shoal-trainer@theirs-1 "tcp://203.0.113.7:5604" 20 && says shoal-trainer@theirs-1 "name=trainer.own-1." 1 && hears 30 round.trained "_PID=$(show shoal-trainer@theirs-1 MainPID)"
     then ok "another port and a name are said, and the units start again with them"
     else not_ok "another port and a name are said, and the units start again with them" "ended with $code: $said"; fi
+    printf '# Made by `shoal up --systemd` for run "theirs"\n' >/etc/shoal/shoal-trainer@theirs-4.env
+    up
+    if [ $code -eq 78 ] && [[ $said == *"has made 4 trainers"*"give --trainers 4"*"shoal-trainer@theirs-{2..4}.env"* ]]; then ok "fewer trainers than before are refused"
+    else not_ok "fewer trainers than before are refused" "ended with $code: $said"; fi
     echo "1..$number"
     [ $failures -eq 0 ]
 }

@@ -4,7 +4,7 @@
 //  2. the folder: its run may be named in a unit, and has not begun in the foreground;
 //  3. what each file shall say: state.toml and data.toml with their folders in /etc/shoal, and the
 //     settings of each unit;
-//  4. what exists: no other run has the broker, no file is somebody else's;
+//  4. what exists: no other run has the broker, no file is somebody else's, no trainer is left over;
 //  5. model and tokens are copied, then data.toml and state.toml are written, which shows that the
 //     copies are whole, then the settings of the units;
 //  6. units that run with settings that have changed are started again; then the broker starts, since
@@ -354,6 +354,28 @@ static int check_files(struct services *self, struct why *why)
     return rc;
 }
 
+// Trainers of an earlier call that had more of them would go on, uncounted.
+static int check_trainers(const struct services *self, struct why *why)
+{
+    const uint32_t wanted = self->options->trainers;
+    uint32_t last = TESTNET_TRAINERS_MAX;
+    for (; last > wanted; last--) {
+        char name[120], *text;
+        snprintf(name, sizeof name, "shoal-trainer@%s-%" PRIu32 ".env", self->run, last);
+        if (read_file(ETC, name, NULL, &text) < 0) continue;
+        const bool is_ours = strncmp(text, self->mark, strlen(self->mark)) == 0;
+        free(text);
+        if (is_ours) break;
+    }
+    if (last <= wanted) return 0;
+    return why_set(why, FAULT_CONFIG,
+                   "an earlier call has made %" PRIu32 " trainers services of this machine: give "
+                   "--trainers %" PRIu32 ", or end the others first: sudo systemctl disable --now "
+                   "shoal-trainer@%s-{%" PRIu32 "..%" PRIu32 "}; sudo rm -f " ETC
+                   "/shoal-trainer@%s-{%" PRIu32 "..%" PRIu32 "}.env",
+                   last, last, self->run, wanted + 1, last, self->run, wanted + 1, last);
+}
+
 // ---- 5. copies and files ------------------------------------------------------------------------
 
 // -L: a snapshot folder of a Hugging Face cache has links to ../../blobs, which lead nowhere from the
@@ -534,6 +556,7 @@ int services_start(const struct services_options *options, struct why *why)
     if (rc == 0) plan_services(&self);
     if (rc == 0) rc = check_others(&self, &answer, why);
     if (rc == 0) rc = check_files(&self, why);
+    if (rc == 0) rc = check_trainers(&self, why);
     if (rc == 0) rc = copy_folders(&self, why);
     if (rc == 0) rc = write_files(&self, why);
     if (rc == 0) rc = start_units(&self, why);

@@ -12,7 +12,7 @@
 // run that `shoal up` has begun in the foreground is refused, since its records would stay behind. A
 // second call starts what does not run and changes nothing else, but for other options: then it changes
 // the settings, and restarts the units that run with the old ones, also after a call that failed between
-// the two.
+// the two. Fewer trainers than before are refused.
 
 #include "actors/shoal/local/way_in.h"
 #include "common/config/run_config.h"
@@ -29,7 +29,7 @@ struct services_options {
 // Prints each command and each file before it does it, and a summary on stdout. FAULT_DENIED: we are
 // not root. FAULT_UNAVAILABLE: systemd, the units or the user is missing, or another run has the
 // broker of this machine; `why` says what to do. FAULT_CONFIG: a file that stands in /etc/shoal is not
-// this run's, and is not touched.
+// this run's, and is not touched; or an earlier call had more trainers.
 int services_start(const struct services_options *options, struct why *why);
 
 // Before a start in the foreground: FAULT_CONFIG if the folder's run is one of this machine's services,
