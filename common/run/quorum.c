@@ -1,3 +1,5 @@
+// quorum -- the rounding of quorum.h; K = 0 has no quorum, so no count of votes reaches it.
+
 #include "common/run/quorum.h"
 #include "common/base/ensure.h"
 
