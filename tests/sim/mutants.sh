@@ -282,11 +282,11 @@ mutant 'a late word of the old process ends the new one' \
 mutant 'audit: the accused judges itself' \
     'member != audit->member && member != audit->accuser' 'member != UINT32_MAX && audit'
 mutant 'audit: a majority is counted over those that spoke' before 'judges -= votes[FINDING_PENDING];'
-mutant 'audit: one word is a verdict' 'most : least' '1 : 1'
+mutant 'audit: one word is a verdict' 'majority : floor' '1 : 1'
 mutant 'audit: a verdict of "same" lets the accuser go' drop
 mutant 'audit: a verdict of "different" lets the accused go' drop
 mutant 'audit: an accusation alone ejects' instead \
-    'conclude(turn, place, word != FINDING_PENDING ? word : finding->finding);'
+    'conclude(turn, place, verdict != FINDING_PENDING ? verdict : finding->finding);'
 mutant 'audit: a trainer that revealed something else is called wrong' \
     'FINDING_WITHHELD' 'FINDING_DIFFERENT'
 mutant 'audit: silence ejects the third time' '} else if (turn_is_live(turn, audit->member)) {' \
@@ -304,7 +304,7 @@ mutant 'audit: a member that nobody judges owes nothing' \
 mutant 'audit: a member that goes away owes nothing' 'AUDIT_OWED_FIRST << debt->withheld' '0'
 by_unit 'audit: a member that owes is drawn like the others' coordinator_test instead '(void)draw_debtors;'
 by_unit 'audit: a quarrel costs neither party anything' coordinator_test \
-    'before == FINDING_PENDING && word == FINDING_SAME' 'before == FINDING_PENDING && word == FINDING_SAME && !self'
+    'before == FINDING_PENDING && verdict == FINDING_SAME' 'before == FINDING_PENDING && verdict == FINDING_SAME && !self'
 by_unit 'audit: to say nothing costs an auditor nothing' coordinator_test \
     'finding != FINDING_PENDING' 'finding <= FINDING_UNABLE'
 by_unit 'audit: a member that went long ago counts for ever' verdict_test \
@@ -346,7 +346,7 @@ mutant 'guilt: a member that left before the commit is believed' \
     'rounds_config(turn->rules)->verification_percent ? turn_is_live(turn, member) :' ''
 mutant 'guilt: a judge against the verdict stays' instead '
     eject_false_judges(turn, place, FINDING_PENDING);
-    (void)word;'
+    (void)verdict;'
 mutant 'guilt: a judge that was shown nothing is a liar' 'finding == FINDING_SAME)' \
     'finding != FINDING_DIFFERENT && finding != FINDING_PENDING)'
 mutant 'guilt: a member that joins again has shown all' \
@@ -366,7 +366,7 @@ by_unit 'guilt: one claim puts another out of the way' coordinator_test \
     '!is_of_use(turn, &all[i])' '!is_of_use(turn, &all[i]) || all[i].author == shower'
 by_unit 'guilt: a flood of claims puts another out of the way' claim_copy_test \
     instead 'memset(held, 0, sizeof self->held), (void)shower;'
-by_unit 'guilt: few judges decide for many' verdict_test '(few)' '(few && judges == 0)'
+by_unit 'guilt: few judges decide for many' verdict_test '(too_few_judges)' '(too_few_judges && judges == 0)'
 mutant 'guilt: a liar that shows it to some goes free' '!still_open' '!still_open && judges == 0'
 by_unit 'guilt: a bloom alone says that a trainer took part' coordinator_test \
     'tally_accepted(&self->tally, c) != NULL ||' ''

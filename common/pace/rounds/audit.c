@@ -1,8 +1,8 @@
-// audit -- results are recomputed by chance, and who lied is ejected.
+// audit -- randomly chosen results are recomputed, and liars are ejected.
 //
 //   commit ─▶ the next round draws auditors ─▶ FINDING same: nothing more
 //                                           └▶ different, withheld: the round after draws judges, who
-//                                              recompute it too; most of them decide
+//                                              recompute it too; enough of them decide (verdict.h)
 //
 //     the judges say      the accused                     the accuser
 //     different           ejected                         -
@@ -10,21 +10,20 @@
 //     withheld            loses its place for the epoch   -
 //     no verdict          judged again, AUDIT_TRIES_MAX times, then left
 //
-// and a judge who said "same" of what the verdict finds different, or the other way, is ejected too.
+// A judge that found "same" where the verdict is "different", or the reverse, is ejected too.
 //
-// Nobody is ejected for what was not shown: a slow line, or a crash, looks like a liar's silence.
-// But whose result was not shown, whatever the reason, owes audits, 8 and each time twice as many,
-// up to 64, until it shows one: as many of its results begin with the declared zero and are
-// recomputed without being drawn by chance, and without its help: one a round, or a quarter of the
-// clients' number, drawn among those who owe. So who hides, or goes away, whenever it is drawn lies
-// until then (four times at 25 %, a hundred times at 1 %) and then in none of 64 unless it risks to
-// be ejected, and what nobody has verified leads to nothing. (A result that began with zero has
-// nothing to be shown.) Who is left alone with such a word, as there is no judge or no verdict,
-// owes one.
+// Nobody is ejected for a starting residual it did not produce: a slow connection or a crash looks the
+// same. A verdict of "withheld" gives audit debt instead: 8 audits, doubled by each further one, at most
+// 64. Each audit that finds "same" pays one; if that result had a starting residual, the next debt is 8
+// again. A trainer in debt starts from zero, so it has nothing to withhold. Its audits are drawn beside
+// those by chance: one a round, or from 8 clients on up to a quarter as many as clients. So a trainer
+// that hides when it is drawn can lie until then (about 4 times at 25 %, 100 at 1 %), and then not in
+// the next 8 to 64 results without risking ejection; and while it is in debt, no result of it builds on
+// an unaudited one. A "withheld" case without judge or verdict leaves a debt of one, if there is none.
 //
-// "Withheld" costs whoever says it nothing, as it may be true. So such cases come last, have half of
-// the clients at most, and where it is not found true either party may have hidden something from the
-// other: that counts against both, as most of the rounds that may be missed.
+// An accuser that says "withheld" risks no ejection. So these cases are drawn last and take at most half
+// of the clients, but for a first one that needs more. If the verdict is "same", or there is none in the
+// end, both parties get a fault score of at least two thirds of the limit.
 //
 // A round waits for its auditors as it waits for its trainers. Two different claims of one round,
 // both signed by their author, eject it at once: that needs no judge.
@@ -38,7 +37,11 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { PRODUCES_MAX = 512 }; // Of one vote: a liar names what nobody claimed
+enum {
+    CLAIM_REQUESTS_MAX = 512, // Of one vote: a liar names what nobody claimed
+    FINDING_FRAME_MAX = 1024, // What the record of a finding has room for (rounds.def)
+    CLAIM_ARENA_BYTES = 2048, // An unpacked claim
+};
 
 // ---- drawing --------------------------------------------------------------------------------------
 
@@ -47,8 +50,7 @@ static bool is_ejected(const struct run *run, uint32_t member)
     return run->roster.members[member].state == MEMBER_EJECTED;
 }
 
-// Known to the coordinator alone until the round's commit. Nothing is kept for it: it follows from a
-// secret that the run's key makes again.
+// Secret until the round's commit. Not stored: it is derived from the run's audit secret.
 static struct hash audit_key(const struct turn *turn, uint64_t round)
 {
     uint8_t number[8];
@@ -72,13 +74,14 @@ struct hash audit_reveal(const struct turn *turn)
     return hash_is_none(&round->opened.audit_lock) ? none : audit_key(turn, round->opened.round);
 }
 
-// One of the two hid something from the other, or says so falsely, and nobody knows which. Once is never
-// too much: it may be an honest party's first.
+// One of the two parties hid something from the other, or says so falsely, and nobody knows which. One
+// such case is never enough to be dropped, since either party may be honest.
 static void blame_both(struct audit *self, const struct turn *turn, const struct wire_audit *audit)
 {
     const uint32_t fault_score = 2 * FAULT_ROUND * turn->rules->unhealthy_rounds / 3;
     if (audit->accusation != FINDING_WITHHELD) return;
-    // They do not add up: a few who each quarrel now and then would have all others lose their places.
+    // The scores of several cases do not add up: else a few liars could get all others dropped by
+    // accusing each of them now and then
     const uint32_t parties[] = { audit->member, audit->accuser };
     for (int i = 0; i < 2; i++)
         if (self->fault_score[parties[i]] < fault_score)
@@ -129,15 +132,15 @@ static void eject(const struct turn *turn, const struct wire_record_ejection *re
                       "this identity was ejected; give up");
 }
 
-// An honest judge never contradicts a verdict: one of those who made it is honest, and what both have
-// recomputed is the same to the bit.
-static void eject_false_judges(const struct turn *turn, uint32_t place, uint8_t word)
+// An honest judge never contradicts a verdict: at least one judge that shares the verdict is honest, and
+// what two honest judges recompute is the same to the bit.
+static void eject_false_judges(const struct turn *turn, uint32_t place, uint8_t verdict)
 {
     const struct run *run = turn->run;
     const struct round *round = round_of(run);
     for (uint32_t i = 0; i < round->audits_count; i++)
         if (verdict_same_case(round, i, place) &&
-            verdict_contradicts(word, round->findings[i].finding))
+            verdict_contradicts(verdict, round->findings[i].finding))
             eject(turn, &(struct wire_record_ejection){
                             .member = round->clients[round->audits[i].auditor].member,
                             .guilt = GUILT_FALSE_FINDING,
@@ -145,8 +148,8 @@ static void eject_false_judges(const struct turn *turn, uint32_t place, uint8_t 
                             .result = round->audits[i].result });
 }
 
-// Carries out the verdict on the case at `place`, whatever of it was done before.
-static void conclude(const struct turn *turn, uint32_t place, uint8_t word)
+// Carries out the verdict on the case at `place`. A second call does nothing that was done before.
+static void conclude(const struct turn *turn, uint32_t place, uint8_t verdict)
 {
     const struct wire_audit *audit = &round_of(turn->run)->audits[place];
     struct wire_record_ejection ejection = { .member = audit->member,
@@ -154,10 +157,10 @@ static void conclude(const struct turn *turn, uint32_t place, uint8_t word)
                                              .round = audit->round,
                                              .result = audit->result };
     // mutant: audit: silence ejects the third time
-    if (word == FINDING_DIFFERENT) {
+    if (verdict == FINDING_DIFFERENT) {
         // mutant: audit: a verdict of "different" lets the accused go
         eject(turn, &ejection);
-    } else if (word == FINDING_SAME) {
+    } else if (verdict == FINDING_SAME) {
         ejection.member = audit->accuser, ejection.guilt = GUILT_FALSE_ACCUSATION;
         // mutant: audit: a verdict of "same" lets the accuser go
         if (audit->accusation == FINDING_DIFFERENT) eject(turn, &ejection);
@@ -165,7 +168,7 @@ static void conclude(const struct turn *turn, uint32_t place, uint8_t word)
         turn_set_state(turn, audit->member, MEMBER_DROPPED);
     }
     // mutant: guilt: a judge against the verdict stays
-    eject_false_judges(turn, place, word);
+    eject_false_judges(turn, place, verdict);
 }
 
 void audit_resume(const struct turn *turn)
@@ -173,8 +176,8 @@ void audit_resume(const struct turn *turn)
     const struct run *run = turn->run;
     const struct round *round = round_of(run);
     for (uint32_t i = 0; i < round->audits_count; i++) {
-        const uint8_t word = verdict_of(round, i);
-        if (verdict_is_first(round, i) && word != FINDING_PENDING) conclude(turn, i, word);
+        const uint8_t verdict = verdict_of(round, i);
+        if (verdict_is_first(round, i) && verdict != FINDING_PENDING) conclude(turn, i, verdict);
     }
 }
 
@@ -188,7 +191,8 @@ static void take_finding(struct audit *self, const struct turn *turn, const stru
     struct wire_record_finding record = { .round = finding->round,
                                           .place = place,
                                           .finding = finding->finding };
-    if (in->frame_bytes <= 1024) record.frame = (struct wire_bytes){ in->frame, in->frame_bytes };
+    if (in->frame_bytes <= FINDING_FRAME_MAX)
+        record.frame = (struct wire_bytes){ in->frame, in->frame_bytes };
     // mutant: audit: a finding is stored after it is acted upon
     turn_put(turn, FRAME_RECORD_FINDING, &record);
     outbox_note(turn->out,
@@ -196,16 +200,16 @@ static void take_finding(struct audit *self, const struct turn *turn, const stru
                 wire_enum_name(&wire_enum_finding, finding->finding), finding->round, audit->round,
                 audit->member, round_of(run)->clients[audit->auditor].member,
                 audit->judges ? " judge" : "", finding->reason);
-    const uint8_t word = verdict_of(round_of(run), place);
-    if (before == FINDING_PENDING && word != FINDING_PENDING)
+    const uint8_t verdict = verdict_of(round_of(run), place);
+    if (before == FINDING_PENDING && verdict != FINDING_PENDING)
         outbox_note(turn->out, "audit.judged round=%" PRIu64 " accused=%u accuser=%u verdict=%s",
                     audit->round, audit->member, audit->accuser,
-                    wire_enum_name(&wire_enum_finding, word));
+                    wire_enum_name(&wire_enum_finding, verdict));
     // mutant: audit: a quarrel costs neither party anything
-    if (before == FINDING_PENDING && word == FINDING_SAME) blame_both(self, turn, audit);
+    if (before == FINDING_PENDING && verdict == FINDING_SAME) blame_both(self, turn, audit);
     // mutant: audit: an accusation alone ejects
     // mutant: audit: a finding is stored after it is acted upon (2)
-    if (word != FINDING_PENDING) conclude(turn, place, word);
+    if (verdict != FINDING_PENDING) conclude(turn, place, verdict);
 }
 
 void audit_hear_finding(struct audit *self, const struct turn *turn, const struct msg *in)
@@ -220,8 +224,8 @@ void audit_hear_finding(struct audit *self, const struct turn *turn, const struc
                     finding->round);
         return;
     }
-    if (strcmp(in->run, turn->rules->run_id) !=
-        0) { // It is kept as it was signed, to prove something
+    // The frame is stored as it was signed, as evidence; so it must name the run
+    if (strcmp(in->run, turn->rules->run_id) != 0) {
         turn_refuse(turn, in, REFUSAL_WRONG_RUN, finding->round, "a finding names its run, \"%s\"",
                     turn->rules->run_id);
         return;
@@ -273,7 +277,8 @@ void audit_tell_missing(const struct turn *turn)
 
 // ---- two claims of one round ----------------------------------------------------------------------
 
-// The claim inside, if it is one of a member of this run, and not of long ago.
+// The author of the claim in this frame, a member; the claim goes to *ret_claim. NO_MEMBER: it is no
+// claim of a member of this run, or too old.
 static uint32_t claimant(const struct turn *turn, const struct wire_bytes *frame,
                          struct wire_arena *arena, const struct wire_claim **ret_claim)
 {
@@ -297,8 +302,8 @@ static uint32_t claimant(const struct turn *turn, const struct wire_bytes *frame
     return ours && recent ? roster_find(&run->roster, &author) : NO_MEMBER;
 }
 
-// Another claim of this member was accepted than the one shown: who voted for that one has it. Both are
-// signed, so whoever makes us ask is ejected by the answer.
+// If this member's accepted claim is not the one shown, asks the witnesses of that round for the accepted
+// one. The member has signed both, so the answer ejects it.
 static void ask_for_accepted(struct audit *self, const struct turn *turn, uint32_t member,
                              struct claim_copy *shown)
 {
@@ -339,7 +344,8 @@ static bool is_of_use(const struct turn *turn, const struct claim_copy *claim_co
            !is_ejected(turn->run, claim_copy->author);
 }
 
-// Where a claim_copy of `shower` may be put.
+// Where to store the next claim that `shower` shows: in place of one that proves nothing any more, in a
+// place never used, or in place of the oldest of the member that has shown the most (audit.h).
 static struct claim_copy *make_room(struct audit *self, const struct turn *turn, uint32_t shower)
 {
     struct claim_copy *all = self->claim_copies, *victim = all;
@@ -369,7 +375,7 @@ void audit_hear_claim_copy(struct audit *self, const struct turn *turn, const st
 {
     const struct wire_claim_copy *claim_copy = in->body;
     const struct wire_claim *claim;
-    _Alignas(8) uint8_t bytes[2048];
+    _Alignas(8) uint8_t bytes[CLAIM_ARENA_BYTES];
     struct wire_arena arena = { .bytes = bytes, .max = sizeof bytes };
     const uint32_t shower = turn_member(turn, in);
     if (shower == NO_MEMBER) return;
@@ -418,7 +424,7 @@ void audit_ask_rivals(struct tally *tally, const struct turn *turn, uint32_t pla
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t client = vote->seen[(first + i) % count].client;
         if (is_ejected(run, round->clients[client].member)) continue;
-        while (asked < PRODUCES_MAX && tally_ask(tally, client, &witness)) {
+        while (asked < CLAIM_REQUESTS_MAX && tally_ask(tally, client, &witness)) {
             asked++;
             outbox_mail(turn->out, run->roster.members[round->witnesses[witness].member].name,
                         FRAME_SEND_CLAIM, &(struct wire_send_claim){ round->opened.round, client });

@@ -16,7 +16,7 @@ enum {
     CLAIM_COPIES_MAX = MEMBERS_MAX / 2, // More than the third of the members that may lie
 };
 
-// What a member does fault_score adds up, and each round in which it takes part takes one away: unhealthy_rounds
+// Faults add to a member's fault score; each round it takes part in takes one away. unhealthy_rounds
 // missed in a row are too much, and so is one in five for long.
 enum { FAULT_ROUND = 4 };
 

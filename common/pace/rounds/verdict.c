@@ -1,6 +1,6 @@
 // verdict -- first the number of judges and the number that must agree, then the verdict: the first
-// finding that enough judges share, else "withheld" if that and "different" together are enough and
-// "different" alone cannot be enough any more.
+// finding that enough judges share. Otherwise "withheld", if the "different" and "withheld" findings
+// together are enough and the judges that have not answered cannot make "different" enough.
 
 #include "common/pace/rounds/verdict.h"
 #include "common/run/quorum.h"
@@ -8,7 +8,8 @@
 enum { JUDGES_MIN = 3, JUDGES_FIRST = 21, JUDGES_MAX = 255 };
 _Static_assert((int)JUDGES_MAX <= (int)AUDITS_MAX, "one round has room for all judges of a case");
 
-// The number of judges of which most are honest even if every trainer that may lie is a judge.
+// So many judges that most are honest even if all liars that may judge are judges. If the accuser says
+// "different", one liar is a party and does not judge; if "withheld", both parties may be honest.
 static uint32_t safe_judges(uint32_t trainers, uint8_t accusation)
 {
     const uint32_t liars = quorum_liars(trainers) + (accusation == FINDING_WITHHELD);
@@ -17,22 +18,24 @@ static uint32_t safe_judges(uint32_t trainers, uint8_t accusation)
 
 uint32_t verdict_judges(uint32_t trainers, uint8_t accusation, uint32_t tries)
 {
-    const uint32_t safe = safe_judges(trainers, accusation),
-                   most = tries ? JUDGES_MAX : JUDGES_FIRST;
-    return safe < most ? safe : most;
+    const uint32_t safe = safe_judges(trainers, accusation);
+    const uint32_t judges_max = tries ? JUDGES_MAX : JUDGES_FIRST;
+    return safe < judges_max ? safe : judges_max;
 }
 
 uint32_t verdict_needed(const struct wire_audit *audit, uint32_t trainers, uint32_t judges,
                         uint8_t finding)
 {
-    const bool few = audit->tries == 0 && safe_judges(trainers, audit->accusation) > JUDGES_FIRST;
+    const bool too_few_judges =
+        audit->tries == 0 && safe_judges(trainers, audit->accusation) > JUDGES_FIRST;
     const bool both_honest = audit->accusation == FINDING_WITHHELD && finding == FINDING_DIFFERENT;
-    const uint32_t most = judges / 2 + 1, liars = quorum_liars(trainers) + both_honest;
-    const uint32_t least = liars < JUDGES_MAX / 2 + 1 ? liars : JUDGES_MAX / 2 + 1;
+    const uint32_t majority = judges / 2 + 1, liars = quorum_liars(trainers) + both_honest;
+    const uint32_t floor = liars < JUDGES_MAX / 2 + 1 ? liars : JUDGES_MAX / 2 + 1;
+    // All but one of 21 must agree (verdict.h)
     // mutant: guilt: few judges decide for many
-    if (few) return JUDGES_FIRST - 1;
+    if (too_few_judges) return JUDGES_FIRST - 1;
     // mutant: audit: one word is a verdict
-    return most > least ? most : least;
+    return majority > floor ? majority : floor;
 }
 
 bool verdict_same_case(const struct round *round, uint32_t a, uint32_t b)
@@ -53,9 +56,10 @@ uint8_t verdict_of(const struct round *round, uint32_t place)
     // mutant: audit: a majority is counted over those that spoke
     if (judges == 0) return FINDING_PENDING;
     uint32_t need[FINDING_COUNT];
-    for (uint8_t word = FINDING_SAME; word <= FINDING_WITHHELD; word++) {
-        need[word] = verdict_needed(&round->audits[place], round->opened.trainers, judges, word);
-        if (votes[word] >= need[word]) return word;
+    for (uint8_t finding = FINDING_SAME; finding <= FINDING_WITHHELD; finding++) {
+        need[finding] =
+            verdict_needed(&round->audits[place], round->opened.trainers, judges, finding);
+        if (votes[finding] >= need[finding]) return finding;
     }
     const uint32_t different = votes[FINDING_DIFFERENT];
     const bool still_open = different + votes[FINDING_PENDING] >= need[FINDING_DIFFERENT];
