@@ -108,6 +108,9 @@ static void axes_have_round_numbers(void **state)
     assert_string_equal(tick_text(20000, 10000, text), "20k");
     assert_string_equal(tick_text(1500000, 500000, text), "1.5M");
     assert_string_equal(tick_text(2e-5, 1e-5, text), "2e-05");
+    assert_string_equal(tick_text(12345600, 1, text), "12.3456M");
+    assert_string_equal(tick_text(12345601, 1, text), "12.345601M");
+    assert_string_equal(tick_text(1.00000002, 1e-8, text), "1.00000002");
 }
 
 // 1000 tokens in one second, then 1000 in nine: 200 a second, not 555.
@@ -193,6 +196,48 @@ static void a_long_training_is_a_small_picture(void **state)
     curves_free(&logs[1].curves);
 }
 
+// Losses and steps whose neighbours have no number between them, and numbers at the ends of a
+// double's range: the picture ends, and has only numbers in it.
+static void ticks_that_no_double_can_tell_apart_end(void **state)
+{
+    (void)state;
+    static const char *const logs[] = {
+        "step,loss\n1,1.2\n2,1.2000000000000002\n",
+        "step,loss\n9007199254740991,1\n9007199254740992,2\n",
+        "{\"step\":9223372036854775806,\"loss\":1}\n{\"step\":9223372036854775807,\"loss\":2}\n",
+        "step,loss\n1,-1.7e308\n2,1.7e308\n3,2\n",
+        "{\"step\":1,\"loss\":-1.7e308}\n{\"step\":2,\"loss\":1.7e308}\n"
+        "{\"step\":3,\"loss\":2}\n",
+        "step,loss\n1,0\n2,5e-324\n",
+    };
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        struct chart_log log = { .name = "a", .curves = read_text(logs[i]) };
+        draw(&log, 1, "a");
+        assert_well_formed();
+        assert_int_equal(count_of("nan") + count_of("inf"), 0);
+        assert_true(count_of("<line") >= 2 && count_of("<line") < 40);
+        curves_free(&log.curves);
+    }
+}
+
+// In a log that is drawn by means, and in one that is not.
+static void a_step_of_no_tokens_is_left_out(void **state)
+{
+    (void)state;
+    for (uint64_t steps = 8; steps <= 400; steps += 392) {
+        struct chart_log log = { .name = "a" };
+        for (uint64_t step = 1; step <= steps; step++)
+            add_row(&log.curves,
+                    &(struct curves_row){ .step = step,
+                                          .values = { 2, NAN, NAN, step % 5 ? 1000 : 0 } });
+        draw(&log, 1, "a");
+        assert_well_formed();
+        assert_int_equal(count_of("nan") + count_of("inf"), 0);
+        assert_int_equal(count_of(">1000<"), 1); // The axis still has its numbers
+        curves_free(&log.curves);
+    }
+}
+
 static void what_no_log_has_gets_no_panel(void **state)
 {
     (void)state;
@@ -212,4 +257,5 @@ static void what_no_log_has_gets_no_panel(void **state)
 TESTS_WITH(folder_set_up, folder_tear_down, TEST(csv_and_json_lines_are_the_same),
            TEST(a_resumed_training_counts_once), TEST(what_is_no_log_is_refused),
            TEST(axes_have_round_numbers), TEST(tokens_per_s_are_a_mean_over_time),
-           TEST(a_long_training_is_a_small_picture), TEST(what_no_log_has_gets_no_panel))
+           TEST(a_long_training_is_a_small_picture), TEST(ticks_that_no_double_can_tell_apart_end),
+           TEST(a_step_of_no_tokens_is_left_out), TEST(what_no_log_has_gets_no_panel))

@@ -4,6 +4,7 @@
 // the picture stays small however long the training was.
 
 #include "actors/shoal/plot/chart.h"
+#include "common/base/ensure.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -20,6 +21,9 @@ enum {
     TEXT_MAX = 32
 };
 
+#define NARROWEST 1e-12  // An axis, as part of its lowest value: a double tells its ticks apart
+#define TINY      1e-100 // Taken for 0: the reciprocal of less might be infinite
+
 #define GREY   "#7d7d7d"
 #define ORANGE "#d97706" // The held-out loss where there is one log
 static const char *const colours[CHART_LOGS_MAX] = { "#3b82f6", "#e0508c", "#2f9e62",
@@ -27,7 +31,7 @@ static const char *const colours[CHART_LOGS_MAX] = { "#3b82f6", "#e0508c", "#2f9
 
 // What is drawn in each panel, and how high it is.
 static const struct panel {
-    enum curve curves[2]; // The second is drawn dashed, with points; the same twice: only one
+    enum curve curves[2]; // The same twice: only one
     const char *name;
     int height;
     bool from_zero;
@@ -54,20 +58,24 @@ struct chart {
 // Round numbers around [low, high]: 1, 2 or 5 times a power of ten apart, about `ticks` of them.
 static struct axis chart_axis(double low, double high, int ticks)
 {
-    if (!(high > low)) high = low + (low != 0 ? fabs(low) : 1);
+    if (!(high - low > fmax(NARROWEST * fabs(low), TINY)))
+        high = low + (fabs(low) > TINY ? fabs(low) : 1);
     const double rough = (high - low) / ticks, power = pow(10, floor(log10(rough)));
     const double times = rough / power;
     const double step = power * (times <= 1.01 ? 1 : times <= 2.02 ? 2 : times <= 5.05 ? 5 : 10);
     return (struct axis){ floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step, step };
 }
 
-// "0.004", "2e-05", "12k", "1.5M"
+// "0.004", "2e-05", "12k", "1.5M", "12.345602M": with the digits that tell it from the next tick.
 static const char *tick_text(double value, double step, char text[TEXT_MAX])
 {
     if (fabs(value) < step / 1000) value = 0; // 0.3 - 3 x 0.1 is not 0
-    if (fabs(value) >= 1e6) snprintf(text, TEXT_MAX, "%.6gM", value / 1e6);
-    else if (fabs(value) >= 1e4) snprintf(text, TEXT_MAX, "%.6gk", value / 1e3);
-    else snprintf(text, TEXT_MAX, "%.6g", value);
+    const double needed =
+        value != 0 ? floor(log10(fabs(value))) - floor(log10(step) + 1e-9) + 1 : 0;
+    const int digits = needed < 6 ? 6 : needed > 17 ? 17 : (int)needed;
+    if (fabs(value) >= 1e6) snprintf(text, TEXT_MAX, "%.*gM", digits, value / 1e6);
+    else if (fabs(value) >= 1e4) snprintf(text, TEXT_MAX, "%.*gk", digits, value / 1e3);
+    else snprintf(text, TEXT_MAX, "%.*g", digits, value);
     return text;
 }
 
@@ -90,7 +98,13 @@ struct point {
 };
 
 // The mean of tokens/s is that over time: the steps' seconds are added, not their rates.
-static bool is_rate(enum curve curve) { return curve == CURVE_TOKENS; }
+static bool is_per_second(enum curve curve) { return curve == CURVE_TOKENS; }
+
+// A step of no tokens per second has no time that could be added.
+static bool is_drawn(enum curve curve, double value)
+{
+    return is_per_second(curve) ? value > TINY : !isnan(value);
+}
 
 // The means of the values and of their steps in equal intervals of the x axis; at most
 // CHART_POINTS_MAX points. Returns their number.
@@ -99,10 +113,10 @@ static size_t thin_out(const struct chart *self, const struct curves *curves, en
 {
     size_t valued = 0, count = 0, in_point = 0, last_interval = SIZE_MAX;
     for (size_t i = 0; i < curves->count; i++)
-        valued += isnan(curves->rows[i].values[curve]) ? 0 : 1;
+        valued += is_drawn(curve, curves->rows[i].values[curve]) ? 1 : 0;
     for (size_t i = 0, seen = 0; i < curves->count; i++) {
         const struct curves_row *row = &curves->rows[i];
-        if (isnan(row->values[curve])) continue;
+        if (!is_drawn(curve, row->values[curve])) continue;
         const double at = place(&self->x, (double)row->step, 0, CHART_POINTS_MAX);
         const size_t interval = valued <= CHART_POINTS_MAX   ? seen
                                 : at >= CHART_POINTS_MAX - 1 ? CHART_POINTS_MAX - 1
@@ -113,17 +127,17 @@ static size_t thin_out(const struct chart *self, const struct curves *curves, en
         struct point *point = &points[count - 1];
         in_point++;
         point->x += ((double)row->step - point->x) / (double)in_point;
-        const double value = is_rate(curve) ? 1 / row->values[curve] : row->values[curve];
+        const double value = is_per_second(curve) ? 1 / row->values[curve] : row->values[curve];
         point->y += (value - point->y) / (double)in_point;
     }
-    for (size_t i = 0; i < count && is_rate(curve); i++) points[i].y = 1 / points[i].y;
+    for (size_t i = 0; i < count && is_per_second(curve); i++) points[i].y = 1 / points[i].y;
     return count;
 }
 
 static void widen(struct axis *range, double value)
 {
-    if (!(value >= range->low)) range->low = value;
-    if (!(value <= range->high)) range->high = value;
+    range->low = fmin(range->low, value); // Of a NaN and a number: the number
+    range->high = fmax(range->high, value);
 }
 
 static struct axis axis_of(const struct chart *self, const struct panel *panel)
@@ -149,10 +163,10 @@ static struct axis steps_axis(const struct chart *self)
         widen(&range, (double)curves->rows[curves->count - 1].step);
     }
     if (range.low <= range.high / 5) range.low = 0;
+    range.high = fmax(range.high, range.low + fmax(1, NARROWEST * range.low));
     const struct axis ticks = chart_axis(range.low, range.high, 8);
     // The panel ends where the steps end: only the ticks are round.
-    return (struct axis){ range.low, range.high > range.low ? range.high : range.low + 1,
-                          ticks.step < 1 ? 1 : ticks.step };
+    return (struct axis){ range.low, range.high, ticks.step < 1 ? 1 : ticks.step };
 }
 
 static const char *colour_of(const struct chart *self, size_t log, enum curve curve)
@@ -220,14 +234,16 @@ static void draw_panel(const struct chart *self, const struct panel *panel, doub
     const struct axis axis = axis_of(self, panel);
     fprintf(self->out, "<text x=\"%d\" y=\"%.1f\" font-weight=\"bold\">%s</text>\n", LEFT, top - 9,
             panel->name);
-    for (double at = axis.low; at < axis.high + axis.step / 2; at += axis.step) {
-        const double y = place(&axis, at, bottom, top);
-        draw_rule(self, LEFT, y, RIGHT, y, at < axis.low + axis.step / 2);
+    const int rules = (int)round((axis.high - axis.low) / axis.step);
+    for (int i = 0; i <= rules; i++) {
+        const double at = axis.low + i * axis.step, y = place(&axis, at, bottom, top);
+        draw_rule(self, LEFT, y, RIGHT, y, i == 0);
         put_label(self, LEFT - 7, y + 4, "end", tick_text(at, axis.step, text));
     }
-    for (double at = ceil(self->x.low / self->x.step) * self->x.step; at <= self->x.high;
-         at += self->x.step) {
-        const double x = place(&self->x, at, LEFT, RIGHT);
+    const double first = ceil(self->x.low / self->x.step);
+    const int ticks = (int)(floor(self->x.high / self->x.step) - first);
+    for (int i = 0; i <= ticks; i++) {
+        const double at = (first + i) * self->x.step, x = place(&self->x, at, LEFT, RIGHT);
         draw_rule(self, x, bottom, x, bottom + 4, true);
         if (last) put_label(self, x, bottom + 18, "middle", tick_text(at, self->x.step, text));
     }
@@ -268,6 +284,7 @@ static void draw_legend(const struct chart *self)
 
 void chart_draw(FILE *out, const char *title, const struct chart_log *logs, size_t count)
 {
+    ensure(count >= 1 && count <= CHART_LOGS_MAX);
     struct chart self = { .out = out, .logs = logs, .count = count };
     double top = TOP + 22 + (double)((count - 1) * LEGEND_ROW);
     int height = (int)top, last = 0;

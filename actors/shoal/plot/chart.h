@@ -26,5 +26,6 @@ struct chart_log {
     struct curves curves; // At least one row
 };
 
-// Whether it was written is for the caller to ask of `out`. `title` is UTF-8.
+// 1 to CHART_LOGS_MAX logs. Whether it was written is for the caller to ask of `out`. `title` is
+// UTF-8.
 void chart_draw(FILE *out, const char *title, const struct chart_log *logs, size_t count);

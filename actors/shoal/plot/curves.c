@@ -14,6 +14,8 @@
 
 enum { COLUMNS_MAX = 64, NO_CURVE = CURVES, STEP_COLUMN = CURVES + 1 };
 
+#define VALUE_MAX 1e100 // A number beyond it is none: sums of more might be infinite
+
 static const char *const names[CURVES] = { "loss", "heldout_loss", "learning_rate",
                                            "tokens_per_s" };
 
@@ -88,7 +90,7 @@ static int read_csv(struct reader *self, char *line)
         const int what = self->columns[column];
         if (what == NO_CURVE || (!*field && what != STEP_COLUMN)) continue;
         if (!read_number(field, &value)) return refuse(self, "a field is no number");
-        if (what != STEP_COLUMN) row.values[what] = isfinite(value) ? value : NAN;
+        if (what != STEP_COLUMN) row.values[what] = fabs(value) <= VALUE_MAX ? value : NAN;
         else if (value >= 0 && value <= (double)(1ll << 53)) row.step = (uint64_t)value;
         else return refuse(self, "the step is no number of steps");
     }
@@ -108,7 +110,8 @@ static int read_json(struct reader *self, const char *line)
     if (has_step) row.step = (uint64_t)json_integer_value(step);
     for (int curve = 0; curve < CURVES; curve++) {
         const json_t *value = json_object_get(object, names[curve]);
-        if (json_is_number(value)) row.values[curve] = json_number_value(value);
+        if (json_is_number(value) && fabs(json_number_value(value)) <= VALUE_MAX)
+            row.values[curve] = json_number_value(value);
     }
     json_decref(object);
     if (!has_step) return refuse(self, "no JSON object with a \"step\"");

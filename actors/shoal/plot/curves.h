@@ -16,7 +16,7 @@ enum curve { CURVE_LOSS, CURVE_HELDOUT, CURVE_RATE, CURVE_TOKENS, CURVES };
 
 struct curves_row {
     uint64_t step;
-    double values[CURVES]; // NaN: the log does not say
+    double values[CURVES]; // -1e100 to 1e100; NaN: the log does not say, or says more
 };
 
 struct curves {
