@@ -1,6 +1,8 @@
-// text_tokens -- tokens are appended block by block; the number of the block decides whether the
-// training file or the held-out file gets it. Finish checks that the text was long enough, commits
-// both files, then writes the tokenizer, then the manifests: a folder with a manifest is complete.
+// text_tokens -- appends tokens to the training file, or to the held-out file in every k-th block.
+// Finish checks that the text was long enough. Then, durably and in this order: it removes what an
+// earlier text left (baselines, manifests, held-out file), commits both files, writes the
+// tokenizer, writes the manifests. So after a crash at any instruction a folder with a manifest is
+// complete, and training and held-out file are of one text, or the held-out file is missing.
 
 #include "common/base/bytes.h"
 #include "common/text/text_tokens.h"
@@ -9,6 +11,8 @@
 #include "common/data/manifest.h"
 #include "common/data/token_dir.h"
 #include "common/text/tokenizer_json.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,17 +23,21 @@ enum { TRAIN, HELDOUT, PARTS, CHUNK = 8192, BYTE_TOKEN_BYTES = 2 };
 
 static const struct {
     const char *folder, *file;
+    const char *old[4]; // Removed before a file of the new text appears; ends with NULL
 } parts[PARTS] = {
-    [TRAIN] = { "train", "train.bin" },
-    [HELDOUT] = { "heldout", "heldout.bin" },
+    [TRAIN] = { "train", "train.bin", { MANIFEST_NAME, "train.bin" MANIFEST_BLOCKS } },
+    [HELDOUT] = { "heldout",
+                  "heldout.bin",
+                  { MANIFEST_NAME, "heldout.bin" MANIFEST_BLOCKS, "heldout.bin" } },
 };
+static const char *const old_baselines[] = { "baselines.json", NULL }; // The callers write them
 
 struct text_tokens {
     struct text_config config;
     char *dir, *folders[PARTS];
     struct durable_file files[PARTS];
     int parts_count; // 1: nothing is held out
-    uint64_t tokens; // So far
+    uint64_t tokens; // Added so far; decides the block
 };
 
 static int check_config(struct text_config *config, struct why *why)
@@ -53,9 +61,10 @@ static int check_config(struct text_config *config, struct why *why)
 static int open_parts(text_tokens_t *self, struct why *why)
 {
     int rc = folder_make(self->dir, 0755, why);
-    for (int part = 0; rc == 0 && part < self->parts_count; part++) {
+    for (int part = 0; rc == 0 && part < PARTS; part++) {
         self->folders[part] = token_dir_path(self->dir, parts[part].folder);
         if (!self->folders[part]) return why_set(why, FAULT_MEMORY, "a path in %s", self->dir);
+        if (part >= self->parts_count) break;
         rc = folder_make(self->folders[part], 0755, why);
         if (rc == 0)
             rc =
@@ -120,9 +129,10 @@ int text_tokens_add_ids(text_tokens_t *self, const uint32_t *ids, size_t count, 
     for (size_t left = count; left > 0;) {
         const uint64_t block_left = size - self->tokens % size;
         const size_t step = left < block_left ? left : (size_t)block_left;
-        const bool held = !self->config.no_heldout && self->tokens / size % every == every - 1;
-        int rc =
-            append(&self->files[held ? HELDOUT : TRAIN], ids, step, self->config.token_bytes, why);
+        const bool is_heldout =
+            !self->config.no_heldout && self->tokens / size % every == every - 1;
+        int rc = append(&self->files[is_heldout ? HELDOUT : TRAIN], ids, step,
+                        self->config.token_bytes, why);
         if (rc < 0) return rc;
         self->tokens += step;
         ids += step;
@@ -141,6 +151,34 @@ int text_tokens_add(text_tokens_t *self, const void *bytes, size_t count, struct
         rc = text_tokens_add_ids(self, ids, step, why);
         done += step;
     }
+    return rc;
+}
+
+// ---- the files
+
+// Durably. Names that are not there, and a folder that is not there, are passed over.
+static int remove_files(const char *folder, const char *const *names, struct why *why)
+{
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *name = "files";
+    int rc = fd >= 0 || errno == ENOENT ? 0 : fault_from_errno(errno);
+    for (; fd >= 0 && rc == 0 && *names; names++)
+        if (unlinkat(fd, name = *names, 0) < 0 && errno != ENOENT) rc = fault_from_errno(errno);
+    if (fd >= 0 && rc == 0 && fsync(fd) < 0) rc = fault_from_errno(errno);
+    if (rc < 0)
+        why_set(why, rc, "cannot remove an earlier text's %s in %s: %s", name, folder,
+                strerror(errno));
+    if (fd >= 0) close(fd);
+    return rc;
+}
+
+static int remove_earlier(const text_tokens_t *self, struct why *why)
+{
+    int rc = remove_files(self->dir, old_baselines, why);
+    for (int part = 0; rc == 0 && part < PARTS; part++)
+        rc = remove_files(self->folders[part], parts[part].old, why);
+    // With other files in it, it stays
+    if (rc == 0 && self->config.no_heldout) rmdir(self->folders[HELDOUT]);
     return rc;
 }
 
@@ -163,12 +201,13 @@ static int check_length(const text_tokens_t *self, const struct text_counts *cou
                         struct why *why)
 {
     const uint64_t tokens = self->tokens, block = self->config.block_tokens;
-    const uint64_t every = tokens ? (tokens - 1) / block + 1 : 0; // The largest that would do
+    const uint64_t largest_every = tokens ? (tokens - 1) / block + 1 : 0;
     char smaller[60] = "";
     if (self->config.no_heldout && counts->train == 0)
         return why_set(why, FAULT_RANGE, "the text has no tokens");
     if (self->config.no_heldout || counts->heldout > 0) return 0;
-    if (every >= 2) snprintf(smaller, sizeof smaller, ", or --heldout-every %" PRIu64, every);
+    if (largest_every >= 2)
+        snprintf(smaller, sizeof smaller, ", or --heldout-every %" PRIu64, largest_every);
     return why_set(why, FAULT_RANGE,
                    "the text has %" PRIu64 " tokens; to hold one block of %" PRIu64 " out of "
                    "every %u it needs more than %" PRIu64
@@ -183,6 +222,7 @@ int text_tokens_finish(text_tokens_t *self, struct why *why, struct text_counts 
     const struct text_counts counts = { .train = self->files[TRAIN].bytes / size,
                                         .heldout = self->files[HELDOUT].bytes / size };
     int rc = check_length(self, &counts, why);
+    if (rc == 0) rc = remove_earlier(self, why);
     for (int part = 0; rc == 0 && part < self->parts_count; part++)
         rc = durable_file_commit(&self->files[part], why);
     if (rc == 0)
@@ -223,7 +263,7 @@ int text_tokens_convert(corpus_t *corpus, const char *dir, const struct text_con
 }
 
 // Turns 2-byte tokens into bytes, in place.
-static int squeeze(uint8_t *bytes, size_t count, const char *path, struct why *why)
+static int narrow_to_bytes(uint8_t *bytes, size_t count, const char *path, struct why *why)
 {
     for (size_t i = 0; i < count; i++) {
         if (bytes[2 * i + 1])
@@ -242,14 +282,17 @@ int text_tokens_load(const char *path, size_t bytes_max, struct why *why, uint8_
     int rc = token_dir_open(path, why, &fd, &size);
     if (rc < 0) return rc;
     uint8_t *bytes = NULL;
-    if (size % BYTE_TOKEN_BYTES || size / BYTE_TOKEN_BYTES > bytes_max)
-        rc = why_set(why, FAULT_LIMIT,
-                     "%s has %" PRIu64 " bytes; it must be even and at most twice %zu", path, size,
-                     bytes_max);
+    if (size % BYTE_TOKEN_BYTES)
+        rc = why_set(why, FAULT_FORMAT,
+                     "%s has %" PRIu64 " bytes; with tokens of 2 bytes their number is even", path,
+                     size);
+    else if (size / BYTE_TOKEN_BYTES > bytes_max)
+        rc = why_set(why, FAULT_LIMIT, "%s has %" PRIu64 " tokens; at most %zu are allowed", path,
+                     size / BYTE_TOKEN_BYTES, bytes_max);
     else if (!(bytes = malloc(size ? (size_t)size : 1)))
         rc = why_set(why, FAULT_MEMORY, "%s: %" PRIu64 " bytes", path, size);
     if (rc == 0) rc = token_dir_read(fd, path, 0, (size_t)size, bytes, why);
-    if (rc == 0) rc = squeeze(bytes, (size_t)size / BYTE_TOKEN_BYTES, path, why);
+    if (rc == 0) rc = narrow_to_bytes(bytes, (size_t)size / BYTE_TOKEN_BYTES, path, why);
     close(fd);
     if (rc < 0) {
         free(bytes);

@@ -16,6 +16,10 @@
 //
 // Memory is small and constant, whatever the length. No file appears under its name before it is
 // complete, and the manifests appear last; after a crash, run it again.
+//
+// `dir` may hold an earlier text. Its train.bin is replaced; its manifests, its heldout.bin and the
+// baselines.json of its held-out part are removed before, so that parts of two texts never stand
+// beside each other.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,9 +33,10 @@ enum { TEXT_BLOCK_TOKENS = 16384, TEXT_HELDOUT_EVERY = 20 };
 struct text_config {
     uint32_t block_tokens;  // 1 .. 2^24; 0: TEXT_BLOCK_TOKENS
     uint32_t heldout_every; // k, 2 .. 2^20; 0: TEXT_HELDOUT_EVERY
-    bool no_heldout;        // Every token is for training; no held-out folder is made
+    bool no_heldout;        // Every token is for training; an earlier held-out part is removed
     uint32_t token_bytes;   // 2 or 4; 0: 2
-    const char *tokenizer;  // As for tokenizer_install; NULL: "bytes". Borrowed
+    const char *tokenizer;  // As for tokenizer_install; NULL: "bytes". Borrowed until
+                            // text_tokens_destroy
     uint32_t seq_len;       // For tokenizer_config.json alone; 0: it does not say
 };
 
@@ -53,8 +58,9 @@ int text_tokens_add_ids(text_tokens_t *self, const uint32_t *ids, size_t count, 
 // More text, whose tokens are its bytes.
 int text_tokens_add(text_tokens_t *self, const void *bytes, size_t count, struct why *why);
 
-// Commits both files, then writes tokenizer and manifests. FAULT_RANGE if the text was too short to
-// hold a block out, FAULT_FORMAT if other token files lie in the two folders.
+// Removes what an earlier text left, commits both files, then writes tokenizer and manifests.
+// FAULT_RANGE, and nothing is removed, if the text was too short to hold a block out; FAULT_FORMAT
+// if other token files lie in the two folders.
 int text_tokens_finish(text_tokens_t *self, struct why *why, struct text_counts *ret_counts);
 
 // Without a finish before it, only the folders remain.
@@ -65,7 +71,7 @@ void text_tokens_destroy(text_tokens_t **self);
 int text_tokens_convert(corpus_t *corpus, const char *dir, const struct text_config *config,
                         struct why *why, struct text_counts *ret_counts);
 
-// Reads a file of byte tokens back as bytes; the caller frees them. FAULT_LIMIT above `bytes_max`
-// tokens, FAULT_RANGE for a token above 255.
+// Reads a file of byte tokens back as bytes; the caller frees them. FAULT_FORMAT for an odd number
+// of bytes, FAULT_LIMIT above `bytes_max` tokens, FAULT_RANGE for a token above 255.
 int text_tokens_load(const char *path, size_t bytes_max, struct why *why, uint8_t **ret_bytes,
                      size_t *ret_count);

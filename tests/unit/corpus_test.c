@@ -1,10 +1,13 @@
 // Files, lines and folders become documents, and documents become token files.
 
+#include "common/base/failpoint.h"
+#include "common/data/manifest.h"
 #include "common/data/token_files.h"
 #include "common/text/corpus.h"
 #include "common/text/text_tokens.h"
 #include "tests/unit/folder_fixture.h"
 #include "tests/test.h"
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -317,10 +320,90 @@ static void test_wide_tokens(void **state)
     text_tokens_destroy(&self);
 }
 
+// ---- a second text in the same folder
+
+static uint32_t fails_in; // The n-th file from now cannot take its name; 0: all can
+
+int failpoint_reached(const char *name)
+{
+    if (strcmp(name, "file_rename") != 0 || fails_in == 0 || --fails_in > 0) return 0;
+    errno = EIO;
+    return -1;
+}
+
+// Two blocks of 4 tokens `id`; the second is held out, or none.
+static int write_text(uint32_t id, bool no_heldout)
+{
+    const struct text_config config = { .block_tokens = 4,
+                                        .heldout_every = 2,
+                                        .no_heldout = no_heldout };
+    const uint32_t ids[] = { id, id, id, id, id, id, id, id };
+    struct text_counts counts;
+    text_tokens_t *self = NULL;
+    int rc = text_tokens_new(path_of("data"), &config, &why, &self);
+    if (rc == 0) rc = text_tokens_add_ids(self, ids, 8, &why);
+    if (rc == 0) rc = text_tokens_finish(self, &why, &counts);
+    text_tokens_destroy(&self);
+    return rc;
+}
+
+// The first token of a file, or 0 if it is missing.
+static uint8_t first_token(const char *name)
+{
+    uint8_t *bytes, first = 0;
+    size_t count;
+    if (access(path_of(name), F_OK) < 0) return 0;
+    assert_int_equal(text_tokens_load(path_of(name), 8, &why, &bytes, &count), 0);
+    first = bytes[0];
+    free(bytes);
+    return first;
+}
+
+static void assert_complete_with_manifest(const char *part)
+{
+    struct manifest manifest;
+    const int rc = manifest_read(path_of(part), &why, &manifest);
+    if (rc == FAULT_NOT_FOUND) return;
+    assert_int_equal(rc, 0);
+    if (manifest_verify(&manifest, path_of(part), &why) < 0) fail_msg("%s: %s", part, why.text);
+    manifest_free(&manifest);
+}
+
+// The first text, then the second, which is cut off before its n-th file: for each n until it is done.
+static void test_a_second_text_replaces_the_first(void **state)
+{
+    (void)state;
+    for (int no_heldout = 0; no_heldout < 2; no_heldout++)
+        for (uint32_t n = 1, rc = 1; rc != 0; n++) {
+            assert_true(n < 20);
+            assert_int_equal(write_text(1, false), 0);
+            put_text("data/baselines.json", "{}");
+            put_text("data/train/train.bin" MANIFEST_BLOCKS, "of the first");
+            fails_in = n;
+            rc = write_text(2, no_heldout) < 0;
+            fails_in = 0;
+            const uint8_t train = first_token("data/train/train.bin");
+            const uint8_t heldout = first_token("data/heldout/heldout.bin");
+            assert_true(heldout == 0 || heldout == train);
+            assert_complete_with_manifest("data/train");
+            assert_complete_with_manifest("data/heldout");
+            if (train == 2) {
+                assert_int_not_equal(access(path_of("data/baselines.json"), F_OK), 0);
+                assert_int_not_equal(access(path_of("data/train/train.bin.blocks"), F_OK), 0);
+            }
+            if (rc != 0) continue;
+            assert_int_equal(train, 2);
+            assert_int_equal(heldout, no_heldout ? 0 : 2);
+            assert_int_equal(access(path_of("data/train/manifest.json"), F_OK), 0);
+            assert_int_equal(access(path_of("data/heldout"), F_OK), no_heldout ? -1 : 0);
+        }
+}
+
 TESTS(TEST_WITH(test_a_folder_in_order, folder_set_up, folder_tear_down),
       TEST_WITH(test_a_long_document_is_cut, folder_set_up, folder_tear_down),
       TEST_WITH(test_bad_records_are_passed_over, folder_set_up, folder_tear_down),
       TEST_WITH(test_records_in_lines_and_arrays, folder_set_up, folder_tear_down),
       TEST_WITH(test_compressed_files, folder_set_up, folder_tear_down),
       TEST_WITH(test_refusals, folder_set_up, folder_tear_down),
-      TEST_WITH(test_wide_tokens, folder_set_up, folder_tear_down))
+      TEST_WITH(test_wide_tokens, folder_set_up, folder_tear_down),
+      TEST_WITH(test_a_second_text_replaces_the_first, folder_set_up, folder_tear_down))

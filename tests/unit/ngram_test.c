@@ -139,6 +139,10 @@ static void test_text_is_split_in_blocks(void **state)
         text_tokens_load(path_of("data/heldout/heldout.bin"), 19, &why, &heldout, &heldout_count),
         FAULT_LIMIT);
 
+    put("odd.bin", "\1\0\2", 3);
+    assert_int_equal(text_tokens_load(path_of("odd.bin"), 1, &why, &heldout, &heldout_count),
+                     FAULT_FORMAT);
+    assert_non_null(strstr(why.text, "odd.bin has 3 bytes"));
     put("wide.bin", "\1\0\0\1", 4);
     assert_int_equal(text_tokens_load(path_of("wide.bin"), 2, &why, &heldout, &heldout_count),
                      FAULT_RANGE);
