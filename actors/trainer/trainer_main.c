@@ -23,10 +23,10 @@ static const struct flag flags[] = {
     { 0 },
 };
 
-// Psyche's client is started as "psyche-centralized-client train ...".
-static int check_word(const void *line, struct why *why)
+// Psyche, which this replaces, is started as "… train"; so that word is accepted.
+static int check_word(const void *options, struct why *why)
 {
-    const struct member_options *self = line;
+    const struct member_options *self = options;
     if (!self->word || strcmp(self->word, "train") == 0) return 0;
     return why_set(why, FAULT_USAGE,
                    "\"%.40s\": train is the only word that is taken, and needs not be written; "

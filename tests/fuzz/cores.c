@@ -25,6 +25,8 @@ enum {
     FRAME_BYTES = 65536
 };
 
+_Static_assert((int)EVENT_REBORN < (int)CORE_KINDS, "core_counts counts every kind of event");
+
 // ---- lives --------------------------------------------------------------------------------------
 
 struct core_counts *core_counted(const char *name)
@@ -310,6 +312,7 @@ static struct talk *talk_with(const struct core *core)
     static struct talk *talks[TALK_CORES];
     struct talk **place = &talks[core - talk_cores];
     if (!*place) {
+        ensure(wire_table_last() < EVENT_ANSWER); // One byte says which frame or EVENT_* it is
         struct talk *talk = *place = take_memory(sizeof *talk);
         talk->core = core;
         talk->counts = core_counted(core->name);
