@@ -210,6 +210,7 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
             outbox_note(out, "member.lapsed %s; joining again", refused->text);
             self->admitted = false;
             self->join_ms = 0;
+            member_address_again(self, in->now_ms);
         }
         return 0;
     case REFUSAL_MALFORMED:
@@ -231,11 +232,13 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
     }
 }
 
-// Heard before the admission: the key is not known yet, but the name is the coordinator's.
+// Before the first admission the key is not known yet, but the name is the coordinator's.
 static unsigned hear_reached(struct member *self, const struct msg *in, struct outbox *out)
 {
     if (!key_is_none(&self->coordinator) && !key_equal(&in->sender, &self->coordinator)) return 0;
-    if (strcmp(in->from, COORDINATOR) != 0 || !member_address_hear_ack(self, in->body)) return 0;
+    if (strcmp(in->from, COORDINATOR) != 0 ||
+        !member_address_hear_ack(self, in->body, in->now_ms, out))
+        return 0;
     self->tick_ms = in->now_ms; // Join now
     return tick(self, in->now_ms, out);
 }

@@ -6,6 +6,8 @@
 //      ▲                                                        │
 //      └────────── REFUSED not-a-member (lease ran out) ◀───────┘
 //
+// Before it joins, each time, it asks whether others can connect to it (address.c).
+//
 // News may be lost, so nothing depends on them: the member compares every BEAT with what it knows
 // and asks by mail for what is missing. The key that signed the first ADMITTED is the
 // coordinator's; frames by another key are dropped, and so are frames of an older incarnation of
@@ -16,17 +18,25 @@
 #include "common/actor/msg.h"
 #include "common/run/roster.h"
 
-enum { MEMBER_TICK_MS = 200, MEMBER_RETRY_MS = 1000, MODEL_JSON_MAX = 65536 };
+enum {
+    MEMBER_TICK_MS = 200,
+    MEMBER_RETRY_MS = 1000,
+    MEMBER_CUT_OFF_MS = 10000, // From a refusal to the next question, while nobody reaches us
+    MODEL_JSON_MAX = 65536
+};
 
 // What is known of the address that we announce (address.c).
 struct member_address {
-    bool is_unknown;  // To be asked. The shell sets it; in the simulator nobody asks
-    bool is_answered; // The coordinator has said something, be it "not now"
-    bool is_refused;  // The coordinator could not connect to it, once
-    uint64_t number;  // Of the question
-    uint64_t ask_ms;  // The next one
-    uint64_t join_ms; // JOIN waits for the answer until then
-    uint64_t end_ms;  // No question after this; 0: not admitted yet
+    bool is_checked;     // Asked before we join. The shell sets it; in the simulator nobody asks
+    bool is_unknown;     // To be asked
+    bool is_answered;    // The coordinator has said something, be it "not now"
+    bool is_refused;     // The coordinator could not connect to it, once
+    bool is_cut_off;     // Twice, after we had been in the run: no JOIN until it can
+    uint64_t number;     // Of the question
+    uint64_t ask_ms;     // The next one
+    uint64_t join_ms;    // JOIN waits for the answer until then
+    uint64_t end_ms;     // No question after this; 0: not admitted yet
+    uint64_t reached_ms; // When the coordinator said that it can
 };
 
 struct member {
@@ -108,13 +118,15 @@ void member_forget_position(struct member *self, uint64_t born_unix_ms); // If i
 
 // ---- address.c: whether others can connect to us -------------------------------------------------
 
-// member_address_begin: at the start, and when the broker has restarted. member_address_tick asks, if
-// a question is due. Ends the process (EX_CONFIG) at the second refusal.
+// member_address_begin: at the start, and when the broker has restarted. member_address_again: the
+// membership is lost, so all is to be asked again. member_address_tick asks, if a question is due. The
+// second refusal ends the process (EX_CONFIG), or, if it was in the run before, its membership.
 void member_address_begin(struct member *self, uint64_t now_ms);
+void member_address_again(struct member *self, uint64_t now_ms);
 bool member_address_holds_back(const struct member *self, uint64_t now_ms); // No JOIN yet
 void member_address_tick(struct member *self, uint64_t now_ms, struct outbox *out);
-bool member_address_hear_ack(struct member *self,
-                             const struct wire_ack *ack); // True: it is reached
+bool member_address_hear_ack(struct member *self, const struct wire_ack *ack, uint64_t now_ms,
+                             struct outbox *out); // True: it is reached
 void member_address_hear_refusal(struct member *self, const struct wire_refused *refused,
                                  uint64_t now_ms, struct outbox *out);
 

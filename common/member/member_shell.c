@@ -358,7 +358,7 @@ static void prepare_member(struct running *self)
     member->samples = process->samples;
     member->data = process->data;
     member->positions = process->positions;
-    member->address.is_unknown = !self->options->unchecked_address;
+    member->address.is_checked = !self->options->unchecked_address;
 }
 
 static int check_line(struct member_options *options, struct why *why)
@@ -420,7 +420,8 @@ const struct flag member_flags[] = {
     FLAG("bind-p2p-port", 0, "PORT", TO_TEXT(struct member_options, bulk_port),
          "Its port (any free one; env BIND_P2P_PORT)", .env = "BIND_P2P_PORT", .group = 1),
     FLAG("unchecked-address", 0, NULL, TO_SWITCH(struct member_options, unchecked_address),
-         "Join although the coordinator itself cannot reach that address: a router without hairpin",
+         "Join although the coordinator cannot reach that address (a router without hairpin): if "
+         "others cannot either, each round waits for us",
          .group = 1),
     FLAG("name", 0, "LABEL", TO_TEXT(struct member_options, label),
          "A word that others see beside our key, such as anna: " ACTOR_LABEL_RULE " (none)",

@@ -56,7 +56,8 @@ static void expect_unreachable(struct testbed *bed)
                                "port in the firewall, or give --announce";
     assert_int_equal(testbed_await_end(bed, "trainer3", TESTBED_WAIT_MS), EX_CONFIG);
     assert_true(testbed_log_has(bed, "trainer3", text, NULL, 0));
-    assert_true(testbed_log_has(bed, "trainer3", "--unchecked-address", NULL, 0));
+    assert_true(testbed_log_has(bed, "trainer3", "; --bind-p2p-port keeps", NULL, 0));
+    assert_false(testbed_log_has(bed, "trainer3", "--unchecked-address", NULL, 0));
     assert_true(testbed_log_has(bed, "coordinator", "address.refused to=trainer.", NULL, 0));
     assert_true(testbed_log_has(bed, "coordinator", text, NULL, 0));
     assert_false(testbed_log_has(bed, "trainer3", "member.admitted", NULL, 0));

@@ -209,7 +209,7 @@ static void hear_at(uint64_t now_ms, uint16_t kind, const void *body)
 static void start_asking(void)
 {
     memset(member, 0, sizeof *member);
-    member->address.is_unknown = true;
+    member->address.is_checked = true;
     snprintf(member->endpoint, sizeof member->endpoint, "tcp://198.51.100.4:7000");
     hear_at(1000, FRAME_START, &(struct wire_start){ .instance = 50 });
     hear_at(1100, FRAME_WELCOME, &(struct wire_welcome){ 0 });
@@ -303,7 +303,131 @@ static void a_member_that_nobody_reaches_ends(void **state)
     assert_int_equal(heard, 0);
 }
 
-TESTS(TEST_WITH(a_member_asks_before_it_joins, set_up, tear_down),
+// The text of the note, or "".
+static const char *find_note(void)
+{
+    static _Alignas(8) uint8_t unpacked[2048];
+    struct wire_arena arena = { .bytes = unpacked, .max = sizeof unpacked };
+    struct wire_refusal refusal;
+    const void *note;
+    for (uint32_t i = 0; i < out.count; i++)
+        if (effects[i].kind == FRAME_NOTE && wire_unpack_body(effects[i].body, effects[i].bytes,
+                                                              FRAME_NOTE, &arena, &note, &refusal))
+            return ((const struct wire_note *)note)->text;
+    return "";
+}
+
+static void refuse_as_blocked(uint64_t now_ms, uint64_t number)
+{
+    const struct wire_refused refused = {
+        .kind = FRAME_REACH,
+        .reason = REFUSAL_UNREACHABLE,
+        .round = number,
+        .text = "nobody answers at 198.51.100.4:7000: connection timed out; open this port in the "
+                "firewall, or give --announce an address and port that lead here"
+    };
+    hear_at(now_ms, FRAME_REFUSED, &refused);
+}
+
+static void lapse(uint64_t now_ms)
+{
+    const struct wire_refused lost = { .kind = FRAME_PING, .reason = REFUSAL_NOT_MEMBER };
+    hear_at(now_ms, FRAME_REFUSED, &lost);
+}
+
+// In the run at 2120, after the question 50.
+static void come_in(void)
+{
+    start_asking();
+    hear_at(2110, FRAME_ACK, &(struct wire_ack){ .kind = FRAME_REACH, .round = 50 });
+    hear_at(2120, FRAME_ADMITTED, &(struct wire_admitted){ .instance = 50, .born_unix_ms = 1 });
+    assert_true(member->admitted);
+}
+
+// A firewall may have closed since it joined first: the others would wait for it in every round, until
+// it is dropped, and again in the next epoch.
+static void a_member_that_is_cut_off_stays_out_until_it_is_reached(void **state)
+{
+    (void)state;
+    come_in();
+    lapse(60000);
+    wake(60200);
+    assert_int_equal(count_said(FRAME_REACH), 1);
+    assert_int_equal(count_said(FRAME_JOIN), 0);
+    refuse_as_blocked(63200, 51); // Perhaps an accident
+    wake(65200);
+    assert_int_equal(count_said(FRAME_REACH), 1);
+    refuse_as_blocked(68200, 52);
+    assert_int_equal(count_said(FRAME_QUIT), 0);
+    assert_string_equal(
+        find_note(),
+        "address.refused nobody reaches us at 198.51.100.4:7000 (connection timed out): the run "
+        "goes on without us; open this port in the firewall; asking again every 10 s");
+    wake(78100); // Nobody's silence lets it in
+    assert_int_equal(count_said(FRAME_REACH) + count_said(FRAME_JOIN), 0);
+    wake(78300);
+    assert_int_equal(count_said(FRAME_REACH), 1);
+    assert_int_equal(count_said(FRAME_JOIN), 0);
+    refuse_as_blocked(81300, 53);
+    assert_string_equal(find_note(), ""); // Said once
+    wake(91400);
+    assert_int_equal(count_said(FRAME_REACH), 1);
+    hear_at(91410, FRAME_ACK, &(struct wire_ack){ .kind = FRAME_REACH, .round = 54 });
+    assert_int_equal(count_said(FRAME_JOIN), 1);
+    assert_non_null(strstr(find_note(), "address.reached "));
+}
+
+static void each_join_has_its_question(void **state)
+{
+    (void)state;
+    come_in();
+    lapse(5000);
+    wake(5200);
+    hear_at(5210, FRAME_ACK, &(struct wire_ack){ .kind = FRAME_REACH, .round = 50 });
+    assert_int_equal(count_said(FRAME_JOIN), 0); // The answer of that time
+    hear_at(5210, FRAME_ACK, &(struct wire_ack){ .kind = FRAME_REACH, .round = 51 });
+    assert_int_equal(count_said(FRAME_JOIN), 1);
+    wake(15000); // No coordinator hears it
+    assert_int_equal(count_said(FRAME_REACH), 0);
+    assert_int_equal(count_said(FRAME_JOIN), 1);
+    wake(16000); // The next one may be elsewhere
+    assert_int_equal(count_said(FRAME_REACH), 1);
+    assert_int_equal(count_said(FRAME_JOIN), 0);
+
+    memset(member, 0, sizeof *member); // --unchecked-address
+    hear_at(1000, FRAME_START, &(struct wire_start){ .instance = 50 });
+    hear_at(2120, FRAME_ADMITTED, &(struct wire_admitted){ .instance = 50, .born_unix_ms = 1 });
+    lapse(60000);
+    wake(60200);
+    assert_int_equal(count_said(FRAME_REACH), 0);
+    assert_int_equal(count_said(FRAME_JOIN), 1);
+}
+
+// No answer came when it joined again. Without its pings, the run soon goes on without it.
+static void a_member_that_is_found_unreachable_in_the_run_leaves_it(void **state)
+{
+    (void)state;
+    come_in();
+    lapse(60000);
+    wake(60200);
+    wake(66300);
+    assert_int_equal(count_said(FRAME_JOIN), 1);
+    hear_at(66310, FRAME_ADMITTED, &(struct wire_admitted){ .instance = 50, .born_unix_ms = 1 });
+    refuse_as_blocked(69300, 51);
+    assert_true(member->admitted);
+    wake(71400);
+    refuse_as_blocked(74400, 52);
+    assert_int_equal(count_said(FRAME_QUIT), 0);
+    assert_false(member->admitted);
+    wake(84500);
+    assert_int_equal(count_said(FRAME_REACH), 1);
+    assert_int_equal(count_said(FRAME_JOIN) + count_said(FRAME_PING), 0);
+}
+
+TESTS(TEST_WITH(a_member_that_is_cut_off_stays_out_until_it_is_reached, set_up, tear_down),
+      TEST_WITH(each_join_has_its_question, set_up, tear_down),
+      TEST_WITH(a_member_that_is_found_unreachable_in_the_run_leaves_it, set_up, tear_down),
+      TEST_WITH(a_member_asks_before_it_joins, set_up, tear_down),
       TEST_WITH(a_member_that_nobody_answers_joins, set_up, tear_down),
       TEST_WITH(a_member_that_nobody_reaches_ends, set_up, tear_down),
       TEST_WITH(a_member_refused_for_its_endpoint_ends, set_up, tear_down),
