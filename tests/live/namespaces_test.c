@@ -116,6 +116,8 @@ static void doctor_agrees_on_memory(struct testbed *bed)
 
 static void trainers_are_elsewhere(void **state)
 {
+    static const char drawn[] =
+        " (a port chosen now; give --bind-p2p-port for the one that will be used)";
     if (unshare(CLONE_NEWNET) != 0) {
         print_message("SKIP: no network namespace of our own: %s (needs root)\n", strerror(errno));
         skip();
@@ -158,8 +160,10 @@ static void trainers_are_elsewhere(void **state)
     assert_true(testbed_log_has(bed, "doctor", "members       4 of 4 answer", NULL, 0));
     assert_true(testbed_log_has(bed, "doctor", "own address   the coordinator reaches us at " THERE,
                                 NULL, 0));
+    assert_true(testbed_log_has(bed, "doctor", drawn, NULL, 0));
     doctor_agrees_on_memory(bed);
     expect_doctor(bed, THERE ":1", netns, EX_UNAVAILABLE, "nobody answers at " THERE ":1");
+    assert_false(testbed_log_has(bed, "doctor", "--unchecked-address", NULL, 0));
     testbed_start_with(bed, "trainer2", &behind);
     expect_no_haste(bed);
     expect_unreachable(bed);

@@ -308,6 +308,8 @@ up=$!
 wanted="waiting for 1 more trainer (init_min_clients 2)"
 until_said up.log "$wanted"
 says 0 "  $wanted" shoal status --ticket words/run/ticket
+says 78 "something listens on port $((port + 10)) here already: a running shoal-trainer? stop it first, or look" \
+    shoal doctor words/run/ticket --bind-p2p-port $((port + 10))
 says 0 "\"lacks\":\"$wanted\"" shoal status --ticket words/run/ticket --json
 for name in coordinator trainer-1; do
     until_said words/run/logs/$name.log "$wanted"

@@ -113,7 +113,8 @@ static const struct flag flags[] = {
     FLAG("bind-p2p-port", 0, "PORT", TO_NUMBER(struct join, port, 1, 65535),
          "Its port (any free one)"),
     FLAG("unchecked-address", 0, NULL, TO_SWITCH(struct join, unchecked_address),
-         "As of shoal-trainer: join although the coordinator itself cannot reach that address"),
+         "As of shoal-trainer: join although the coordinator cannot reach that address; if the "
+         "others cannot either, each round waits for us"),
     FLAG("device", 0, "WORD", TO_TEXT(struct join, device), "As of shoal-trainer (cpu)"),
     FLAG("name", 0, "LABEL", TO_TEXT(struct join, label),
          "A word that the others see beside our key, such as anna: " ACTOR_LABEL_RULE " (none)"),

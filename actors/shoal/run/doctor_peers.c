@@ -162,12 +162,19 @@ static int open_own(struct network *self, struct why *why, bulk_server_t **ret_s
                                   .announce = doctor->announce,
                                   .broker = doctor->command.server_addr };
     rc = bulk_server_new(&options, why, ret_server);
+    if (rc == FAULT_BUSY)
+        return why_set(
+            why, FAULT_BUSY,
+            "something listens on port %s here already: a running shoal-trainer? stop it "
+            "first, or look at its log for address.refused",
+            doctor->bulk_port);
     return rc < 0 ? rc
                   : announce_endpoint(&how, bulk_server_endpoint(*ret_server), why, ret_endpoint);
 }
 
-// The coordinator tries it from where it is, and looks for our key there.
-static void ask_coordinator(struct network *self, const char *endpoint)
+// The coordinator tries it from where it is, and looks for our key there. `is_drawn`: the port is any
+// free one, so what is found is not true of the next one.
+static void ask_coordinator(struct network *self, const char *endpoint, bool is_drawn)
 {
     struct checkup *checkup = &self->doctor->checkup;
     struct wire_reach reach = { .number = clock_unix_ms() };
@@ -178,17 +185,19 @@ static void ask_coordinator(struct network *self, const char *endpoint)
     network_listen(self, has_answer, REACH_MS);
     if (self->answer == ANSWER_ACK)
         checkup_add(checkup, CHECKUP_OK, "own address", "the coordinator reaches us at %s%s", at,
-                    strcmp(self->doctor->bulk_port, "*") == 0
-                        ? ", a free port; --bind-p2p-port fixes it, for a firewall"
-                        : "");
+                    is_drawn ? " (a port chosen now; give --bind-p2p-port for the one that will be "
+                               "used)"
+                             : "");
     else if (self->answer == ANSWER_NONE)
         checkup_add(checkup, CHECKUP_NOT_CHECKED, "own address",
                     "the coordinator has not said within %g s whether it reaches %s",
                     REACH_MS / 1000.0, at);
     else if (self->refused.reason == REFUSAL_UNREACHABLE)
-        checkup_add(checkup, CHECKUP_UNREACHABLE, "own address",
-                    "%s; if only the coordinator cannot reach it: --unchecked-address",
-                    self->refused.text);
+        checkup_add(checkup, CHECKUP_UNREACHABLE, "own address", "%s%s", self->refused.text,
+                    is_drawn
+                        ? "; the port was chosen now: give --bind-p2p-port for the one that will "
+                          "be used"
+                        : "");
     else checkup_add(checkup, CHECKUP_NOT_CHECKED, "own address", "%s", self->refused.text);
 }
 
@@ -199,7 +208,11 @@ void network_check_own(struct network *self, bool coordinator_answers)
     bulk_server_t *server = NULL;
     if (open_own(self, &why, &server, endpoint) < 0)
         checkup_add(&self->doctor->checkup, CHECKUP_WRONG, "own address", "%s", why.text);
-    else if (coordinator_answers) ask_coordinator(self, endpoint);
+    else if (coordinator_answers)
+        ask_coordinator(
+            self, endpoint,
+            strcmp(self->doctor->bulk_port, "*") == 0 &&
+                strcmp(strrchr(endpoint, ':'), strrchr(bulk_server_endpoint(server), ':')) == 0);
     else
         checkup_add(&self->doctor->checkup, CHECKUP_NOT_CHECKED, "own address",
                     "we can listen at %s; no coordinator answers that could connect to it",
