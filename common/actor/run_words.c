@@ -34,7 +34,8 @@ char *run_words_lacks_for_guest(const struct wire_run *now, char text[RUN_WORDS_
     char *advice;
     run_words_lacks(now, text);
     if (run_words_is_past(now)) {
-        if ((advice = strstr(text, ": raise "))) *advice = 0;
+        if ((advice = strstr(text, ": raise ")) || (advice = strstr(text, "; if too slow, raise ")))
+            *advice = 0;
         return text;
     }
     if (strncmp(text, "waiting for ", 12) == 0) text[strcspn(text, "(")] = 0;

@@ -1,5 +1,6 @@
 // missed -- without a quorum of votes nothing is accepted, so the witnesses are named that have not
-// voted. With one, the trainers whose results fewer than a quorum of the votes name.
+// voted. With one, the trainers whose results fewer than a quorum of the votes name. Of several, two
+// are named if the sentence has room for them, else one; the others are counted.
 
 #include "common/pace/rounds/missed.h"
 #include "common/pace/rounds/rounds_run.h"
@@ -10,28 +11,33 @@
 enum { NAMED_MAX = 2, DIGITS = 8, LABELLED = 4 }; // Members named; digits of a key, beside a label
 
 struct list {
-    char text[96];
+    char names[NAMED_MAX][48];
     uint32_t count;
+    char text[128];
 };
 
 static void name(struct list *list, const struct turn *turn, uint32_t member)
 {
     const struct wire_member *line = &turn->run->roster.members[member];
     char hex[KEY_HEX], label[ACTOR_LABEL_MAX + 1];
-    const size_t used = strlen(list->text);
     if (list->count++ >= NAMED_MAX) return;
     actor_name_label(line->name, label);
-    snprintf(list->text + used, sizeof list->text - used, "%s%s%s%s.%.*s", used ? ", " : "",
+    snprintf(list->names[list->count - 1], sizeof list->names[0], "%s%s%s.%.*s",
              wire_enum_name(&wire_enum_role, line->role), label[0] ? "." : "", label,
              label[0] ? LABELLED : DIGITS, key_to_hex(&line->key, hex));
 }
 
-static const char *end_list(struct list *list)
+// The first `named` of them, and how many others there are.
+static const char *write_list(struct list *list, uint32_t named)
 {
-    const size_t used = strlen(list->text);
-    if (list->count > NAMED_MAX)
-        snprintf(list->text + used, sizeof list->text - used, " and %u more",
-                 list->count - NAMED_MAX);
+    int used = 0;
+    if (named > list->count) named = list->count;
+    for (uint32_t i = 0; i < named; i++)
+        used += snprintf(list->text + used, sizeof list->text - (size_t)used, "%s%s", i ? ", " : "",
+                         list->names[i]);
+    if (list->count > named)
+        snprintf(list->text + used, sizeof list->text - (size_t)used, " and %u more",
+                 list->count - named);
     return list->text;
 }
 
@@ -47,7 +53,7 @@ static void miss_votes(const struct turn *turn, const struct tally *tally,
     snprintf(ret_text, MISSED_BYTES,
              "the round's time was up without the votes of %s (%u of %u, %u are needed): raise "
              "round_witness_time (now %g s)",
-             end_list(&list), tally->voted, tally->elected, quorum_of(tally->elected),
+             write_list(&list, NAMED_MAX), tally->voted, tally->elected, quorum_of(tally->elected),
              turn->rules->witness_ms / 1000.0);
 }
 
@@ -67,11 +73,16 @@ static void miss_results(const struct turn *turn, const struct tally *tally,
             most = tally->leader_votes[client];
     }
     if (list.count == 0) return;
-    snprintf(ret_text, MISSED_BYTES,
-             "the round's time was up without the results of %s (%u of %u witnesses have not got "
-             "them); unreachable, or too slow: raise max_round_train_time (now %g s)",
-             end_list(&list), tally->elected - most, tally->elected,
-             turn->rules->train_ms / 1000.0);
+    for (uint32_t named = NAMED_MAX; named > 0; named--) {
+        const int bytes = snprintf(
+            ret_text, MISSED_BYTES,
+            "the round's time was up without the results of %s (%u of %u witnesses lack them); if "
+            "unreachable, `shoal doctor` says so; if too slow, raise max_round_train_time (now %g "
+            "s)",
+            write_list(&list, named), tally->elected - most, tally->elected,
+            turn->rules->train_ms / 1000.0);
+        if (bytes < MISSED_BYTES) break;
+    }
 }
 
 void missed_sentence(const struct turn *turn, const struct tally *tally, const struct deal *deal,

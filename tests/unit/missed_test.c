@@ -1,0 +1,56 @@
+// The sentence of a round whose time is up has room for the longest names and numbers, advice included.
+
+#include "common/pace/rounds/missed.h"
+#include "common/pace/rounds/rounds_run.h"
+#include "tests/test.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct share shares[MEMBERS_MAX];
+static uint32_t by_trainer[MEMBERS_MAX], indices[MEMBERS_MAX];
+
+// As many healthy trainers, elected, voters and no results.
+static void say(uint32_t trainers, uint32_t elected, const char *label, uint32_t train_ms,
+                char ret_text[MISSED_BYTES])
+{
+    static const struct hash secret;
+    const struct rules rules = { .train_ms = train_ms };
+    struct run *run = calloc(1, sizeof *run);
+    struct tally *tally = calloc(1, sizeof *tally);
+    struct deal deal = { .capacity = MEMBERS_MAX, .shares = shares, .by_trainer = by_trainer };
+    const struct turn turn = { .run = run, .rules = &rules };
+    struct round *round = &((struct rounds_run *)(void *)run->pace_state)->round;
+    round->clients_count = trainers;
+    for (uint32_t i = 0; i < trainers; i++) {
+        struct wire_member *line = &run->roster.members[i];
+        *line = (struct wire_member){ .index = i, .role = ACTOR_TRAINER, .state = MEMBER_HEALTHY };
+        actor_name_with(ACTOR_TRAINER, label, &line->key, line->name);
+        round->clients[i].member = indices[i] = i;
+    }
+    tally_init(tally, trainers, elected, &secret);
+    tally->voted = elected;
+    assignment_deal(7, indices, trainers, MEMBERS_MAX, &deal);
+    missed_sentence(&turn, tally, &deal, ret_text);
+    free(tally);
+    free(run);
+}
+
+static void the_longest_sentence_is_whole(void **state)
+{
+    (void)state;
+    char text[MISSED_BYTES];
+    say(2, 3, "", 30000, text);
+    assert_string_equal(
+        text,
+        "the round's time was up without the results of trainer.00000000, trainer.00000000 (3 "
+        "of 3 witnesses lack them); if unreachable, `shoal doctor` says so; if too slow, "
+        "raise max_round_train_time (now 30 s)");
+    say(MEMBERS_MAX, WITNESSES_MAX, "fifteen-letters", UINT32_MAX, text);
+    assert_string_equal(
+        text, "the round's time was up without the results of trainer.fifteen-letters.0000 and "
+              "16383 more (64 of 64 witnesses lack them); if unreachable, `shoal doctor` says so; "
+              "if too slow, raise max_round_train_time (now 4.29497e+06 s)");
+}
+
+TESTS(TEST(the_longest_sentence_is_whole))
