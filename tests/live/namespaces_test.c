@@ -1,7 +1,8 @@
 // Broker, coordinator, data provider and checkpointer in one network namespace, trainers in
 // another, a veth pair between them: a whole run over what is not loopback. A trainer that would
 // announce an address that the others cannot reach is refused, with the one to use; one that a
-// firewall hides is told so by the coordinator. The test's own process is the first namespace, a child of it holds the second; all of it is gone when they are.
+// firewall hides is told so by the coordinator, at its start and when it joins again. The test's own process is
+// the first namespace, a child of it holds the second; all of it is gone when they are.
 
 #include "tests/live/netns.h"
 #include "tests/live/own_actor.h"
@@ -20,8 +21,15 @@
 #define THERE "10.213.7.2"
 // An address of the other namespace, of which nothing that arrives is answered: as behind a firewall.
 #define WALLED "198.51.100.4"
+#define GATED  "198.51.100.5" // The same, until and after it is an address there
 
 static pid_t holder; // Lives in the other namespace
+
+static bool open_gate(int netns, bool open)
+{
+    return netns_run(netns,
+                     open ? "ip addr add " GATED "/32 dev lo" : "ip addr del " GATED "/32 dev lo");
+}
 
 static bool connect_them(int netns)
 {
@@ -34,7 +42,9 @@ static bool connect_them(int netns)
            netns_run(netns, "ip addr add " THERE "/30 dev live1") &&
            netns_run(netns, "ip link set live1 up") &&
            netns_run(-1, "ip route add " WALLED " via " THERE) &&
-           netns_run(netns, "ip route add blackhole " WALLED);
+           netns_run(netns, "ip route add blackhole " WALLED) &&
+           netns_run(-1, "ip route add " GATED " via " THERE) &&
+           netns_run(netns, "ip route add blackhole " GATED) && open_gate(netns, true);
 }
 
 // With its default, 127.0.0.1, or where it listens everywhere and announces nothing.
@@ -61,6 +71,34 @@ static void expect_unreachable(struct testbed *bed)
     assert_true(testbed_log_has(bed, "coordinator", "address.refused to=trainer.", NULL, 0));
     assert_true(testbed_log_has(bed, "coordinator", text, NULL, 0));
     assert_false(testbed_log_has(bed, "trainer3", "member.admitted", NULL, 0));
+}
+
+// A member was in the run, and a firewall has closed since: it stays out, so that no round waits for it.
+static void shut_out(struct testbed *bed, int netns)
+{
+    const struct testbed_launch gated = {
+        .args = (const char *const[]){ "--bulk-bind", "0.0.0.0", "--announce", GATED, NULL },
+        .netns = netns
+    };
+    testbed_start_with(bed, "trainer4", &gated);
+    testbed_await_log(bed, "trainer4", "member.admitted", TESTBED_WAIT_MS);
+    testbed_signal(bed, "trainer4", SIGSTOP);
+    assert_true(open_gate(netns, false));
+    testbed_await_log(bed, "coordinator", "member.dropped", TESTBED_WAIT_MS);
+    testbed_signal(bed, "trainer4", SIGCONT);
+    testbed_await_log(bed, "trainer4", "member.lapsed", TESTBED_WAIT_MS);
+}
+
+// It joins by itself when the firewall is open.
+static void let_in(struct testbed *bed, int netns)
+{
+    static const char text[] =
+        " (connection timed out): the run goes on without us; open this port in the firewall";
+    testbed_await_log(bed, "trainer4", "nobody reaches us at " GATED ":", TESTBED_WAIT_MS);
+    assert_true(testbed_log_has(bed, "trainer4", text, NULL, 0));
+    assert_true(open_gate(netns, true));
+    testbed_await_log(bed, "trainer4", "address.reached ", TESTBED_WAIT_MS);
+    testbed_signal(bed, "trainer4", SIGTERM);
 }
 
 // The coordinator came when the member had stopped waiting for an answer: question and JOIN arrive
@@ -150,6 +188,7 @@ static void trainers_are_elsewhere(void **state)
     testbed_start_with(bed, "data-provider", &here);
     testbed_start_with(bed, "checkpointer", &here);
     testbed_await_log(bed, "data-provider", "member.admitted", TESTBED_WAIT_MS);
+    shut_out(bed, netns);
     expect_refused(bed, "127.0.0.1", netns);
     expect_refused(bed, "0.0.0.0", netns);
     for (unsigned i = 0; i < 2; i++) testbed_start_with(bed, testbed_trainer(i), &there);
@@ -167,6 +206,7 @@ static void trainers_are_elsewhere(void **state)
     testbed_start_with(bed, "trainer2", &behind);
     expect_no_haste(bed);
     expect_unreachable(bed);
+    let_in(bed, netns);
     struct testbed_end end = testbed_finish(bed);
     assert_int_equal(end.ledger.voids, 0);
     close(netns);
