@@ -133,6 +133,14 @@ static int open_dir(struct running *self, struct why *why)
     return 0;
 }
 
+static int refuse_port(const char *port, struct why *why)
+{
+    const struct why before = *why;
+    return why_set(why, FAULT_BUSY,
+                   "%.1000s: port %s is taken; --bind-p2p-port chooses another one", before.text,
+                   port);
+}
+
 static int open_bulk(struct running *self, struct why *why)
 {
     struct member_options *options = self->options;
@@ -160,6 +168,7 @@ static int open_bulk(struct running *self, struct why *why)
                                           .description_bytes = process->description_bytes,
                                           .seq_len = process->seq_len };
     rc = bulk_server_new(&server, why, &self->server);
+    if (rc == FAULT_BUSY) return refuse_port(options->bulk_port, why);
     if (rc < 0) return rc;
     const struct announce how = { .bulk_bind = options->bulk_bind,
                                   .announce = options->announce,

@@ -149,6 +149,9 @@ friend_joins ben said/ben-again &
 ben=$!
 both_end their-run 20 said/ben-again
 check "Ben has the same key after SIGKILL" "$(equal "$(name_of said/ben)" "$(name_of said/ben-again)")"
+address_of() { sed -n 's/.* actor.ready .* bulk=tcp:\/\/\([^ ]*\)$/\1/p' "$1"; }
+check "Ben has the same port after SIGKILL" "$(equal "$(address_of said/ben)" "$(address_of said/ben-again)")" said/ben-again
+check "and said it before" "$(grep -q "fetch from us at $(address_of said/ben); a firewall must let that port in" said/ben || echo no)" said/ben
 trained=$(grep -c ' round.trained .* loss=' said/ben)
 check "commits name results of Ben's trainer from before and after SIGKILL" \
     "$([ "$trained" -gt 0 ] && [ "$ben_results" -gt "$trained" ] || echo "$ben_results results, $trained before")" said/ben-again

@@ -187,8 +187,25 @@ says 0 $'name=trainer.anna.\nbulk=tcp://198.51.100.4:7001' \
     timeout --preserve-status 2 $far --name anna --bind-p2p-port 7001 --announce 198.51.100.4
 says 0 "1" sh -c 'ls -d trainer.*-state | wc -l' # Under any name an actor finds its journal
 says 78 "is 127.0.0.1: --bulk-bind 127.0.0.1" shoal-trainer -i trainer.key --ticket ticket --bulk-bind 0.0.0.0
-says 0 $'name=trainer.anna.\nbulk=tcp://198.51.100.4:7002' \
+says 0 "name=trainer.anna.
+bulk=tcp://198.51.100.4:7002
+others fetch from us at 198.51.100.4:7002, which must lead to 127.0.0.1:
+watch with: shoal status --watch --ticket $(realpath .)/joined/ticket" \
     timeout --preserve-status 2 shoal join ticket --dir joined --name anna --announce 198.51.100.4:7002
+# It keeps its port.
+kept=$(cat joined/port)
+says 0 "others fetch from us at 127.0.0.1:$kept; a firewall must let that port in
+bulk=tcp://127.0.0.1:$kept" timeout --preserve-status 2 shoal join ticket --dir joined
+cat >holds.pl <<'PERL'
+use strict; use IO::Socket::INET; # Holds a port while the command runs
+my $held = IO::Socket::INET->new(LocalAddr => "127.0.0.1:" . shift, Listen => 1, ReuseAddr => 1) or die;
+system(@ARGV); exit $? >> 8;
+PERL
+says 75 "port $kept is taken; --bind-p2p-port chooses another one" perl holds.pl $kept shoal join ticket --dir joined
+says 75 "port $port is taken" perl holds.pl $port shoal join ticket --dir joined --bind-p2p-port $port
+says 0 "$port" cat joined/port
+echo 0 >joined/port
+says 65 'joined/port has "0": one port is wanted' shoal join ticket --dir joined
 
 # ---- doctor -----------------------------------------------------------------------------------------
 

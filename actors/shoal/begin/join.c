@@ -1,6 +1,6 @@
 // join -- takes part in somebody's run with its ticket and nothing else. In this order: read the
-// ticket, make a folder with a key and the ticket in it (once), find the address of this machine
-// that leads to the broker, and become shoal-trainer, with those as its flags.
+// ticket, find the address of this machine that leads to the broker, make a folder with a key, the
+// ticket and our port in it (once), and become shoal-trainer, with those as its flags.
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
@@ -10,15 +10,25 @@
 #include "common/crypto/identity.h"
 #include "common/kernel/pool.h"
 #include "common/net/addresses.h"
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-enum { DIR_BYTES_MAX = 900, TEXT_BYTES_MAX = 255 };
+enum {
+    DIR_BYTES_MAX = 900,
+    TEXT_BYTES_MAX = 255,
+    PORT_LEAST =
+        10000, // Of those that we choose: below the ones that the kernel gives to connections
+    PORTS = 20000,
+    PORT_TRIES = 50
+};
 
 struct join {
     const char *text, *dir, *bulk_bind, *announce, *device, *label;
@@ -43,6 +53,66 @@ static int make_folder(struct join *self, struct why *why)
     return durable_file_write(self->folder, "ticket", line, (size_t)count, why);
 }
 
+// ---- our port -----------------------------------------------------------------------------------
+
+// The folder keeps the port, so that a firewall or a router needs to be told once.
+static int read_port(struct join *self, struct why *why)
+{
+    char path[PATH_MAX], line[16] = "";
+    snprintf(path, sizeof path, "%.*s/port", DIR_BYTES_MAX, self->folder);
+    FILE *file = fopen(path, "re");
+    if (!file && errno == ENOENT) return 0;
+    if (!file) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    const bool has_line = fgets(line, sizeof line, file);
+    fclose(file);
+    line[strcspn(line, "\n")] = 0;
+    if (!has_line || command_number(path, line, 1, 65535, NULL, &self->port) < 0)
+        return why_set(why, FAULT_FORMAT,
+                       "%s has \"%s\": one port is wanted, 1 to 65535; remove the file, and "
+                       "another port is chosen",
+                       path, line);
+    return 0;
+}
+
+// Where the host is none in numbers (a name, an interface, *), the port must be free at any address.
+static bool is_free(const char *host, uint64_t port)
+{
+    const int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+    if (inet_pton(AF_INET, host, &address.sin_addr) != 1)
+        address.sin_addr.s_addr = htonl(INADDR_ANY);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    const bool is_bound =
+        fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
+    if (fd >= 0) close(fd);
+    return is_bound;
+}
+
+// Where none is found free, the last one is taken: the trainer's bind says why it is not free.
+static int choose_port(struct join *self, struct why *why)
+{
+    for (int i = 0; i < PORT_TRIES; i++) {
+        uint32_t draw;
+        if (getrandom(&draw, sizeof draw, 0) != sizeof draw)
+            return why_set(why, FAULT_IO, "getrandom: %s", strerror(errno));
+        self->port = PORT_LEAST + draw % PORTS;
+        if (is_free(self->bulk_bind ? self->bulk_bind : self->address, self->port)) break;
+    }
+    return 0;
+}
+
+static int find_port(struct join *self, struct why *why)
+{
+    char line[16];
+    const bool is_given = self->port != 0;
+    int rc = is_given ? 0 : read_port(self, why);
+    if (rc < 0 || (self->port && !is_given)) return rc;
+    if (!self->port) rc = choose_port(self, why);
+    if (rc < 0) return rc;
+    const int count = snprintf(line, sizeof line, "%u\n", (unsigned)self->port);
+    return durable_file_write(self->folder, "port", line, (size_t)count, why);
+}
+
 // ---- our address --------------------------------------------------------------------------------
 
 static int find_address(struct join *self, struct why *why)
@@ -60,6 +130,20 @@ static int find_address(struct join *self, struct why *why)
 static void add_number(struct arguments *args, const char *name, uint64_t value)
 {
     if (value) arguments_add(args, "--%s=%" PRIu64, name, value);
+}
+
+// "10.77.0.2:39131; a firewall must let that port in". Behind NAT others see another address and port.
+static void say_where(const struct join *self, const char *bind)
+{
+    const char *ipv6_ends = self->announce ? strchr(self->announce, ']') : NULL;
+    const char *port = ipv6_ends ? ipv6_ends : self->announce;
+    const bool has_port = port && strchr(port, ':');
+    fprintf(stderr, "joining run \"%s\" at %s; others fetch from us at %s", self->ticket.run,
+            self->ticket.address, self->announce ? self->announce : bind);
+    if (!has_port) fprintf(stderr, ":%" PRIu64, self->port);
+    if (self->announce) fprintf(stderr, ", which must lead to %s:%" PRIu64, bind, self->port);
+    fprintf(stderr, "; a firewall must let that port in. The key is %s\n", self->key);
+    fprintf(stderr, "watch with: shoal status --watch --ticket %s/ticket\n", self->folder);
 }
 
 static int become_trainer(const struct join *self, struct why *why)
@@ -82,11 +166,7 @@ static int become_trainer(const struct join *self, struct why *why)
     add_number(&args, "bind-p2p-port", self->port);
     add_number(&args, "threads", self->threads);
     add_number(&args, "micro-batch-size", self->micro_batch);
-    fprintf(stderr,
-            "joining run \"%s\" at %s; others fetch from us at %s, so a firewall must let them in. "
-            "The key is %s\n",
-            self->ticket.run, self->ticket.address, self->announce ? self->announce : bind,
-            self->key);
+    say_where(self, bind);
     execv(args.list[0], args.list);
     return why_set(why, fault_from_errno(errno), "%s: %s", args.list[0], strerror(errno));
 }
@@ -100,6 +180,7 @@ static int run(struct join *self, struct why *why)
                        "the ticket names no run; ask for one made with `shoal invite --run-id ID`");
     if (!self->bulk_bind) rc = find_address(self, why);
     if (rc == 0) rc = make_folder(self, why);
+    if (rc == 0) rc = find_port(self, why);
     return rc < 0 ? rc : become_trainer(self, why);
 }
 
@@ -111,7 +192,9 @@ static const struct flag flags[] = {
     FLAG("bulk-bind", 0, "HOST", TO_TEXT(struct join, bulk_bind),
          "Address at which the others fetch from us (the one that leads to the broker)"),
     FLAG("bind-p2p-port", 0, "PORT", TO_NUMBER(struct join, port, 1, 65535),
-         "Its port (any free one)"),
+         "Its port, which the folder keeps (that of last time, at first any free one; env "
+         "BIND_P2P_PORT)",
+         .env = "BIND_P2P_PORT"),
     FLAG("unchecked-address", 0, NULL, TO_SWITCH(struct join, unchecked_address),
          "As of shoal-trainer: join although the coordinator cannot reach that address; if the "
          "others cannot either, each round waits for us"),
@@ -139,8 +222,8 @@ static const struct command_line line = {
     .flags = flags,
     .usage = "TICKET",
     .about = "Takes part in a run until Ctrl-C: makes a key, finds the address that leads to the "
-             "broker, and becomes shoal-trainer. Started again, it goes on with the same key. Ends "
-             "with 0 when the run is finished; the model is then with its owner.\n\n"
+             "broker, and becomes shoal-trainer. Started again, it goes on with the same key "
+             "and port. Ends with 0 when the run is finished; the model is then with its owner.\n\n"
              "  shoal join shoal:AQx8..\n"
              "  shoal join friend.ticket --name anna --threads 4\n",
     .arguments = TO_TEXT(struct join, text),
