@@ -122,6 +122,9 @@ static error_t take_argument(struct parsing *self, const char *text, struct argp
 {
     const struct flag_target *to = &self->line->arguments;
     void *field = field_at(self->self, to->offset);
+    char stray[COMMAND_STRAY_MAX];
+    if (to->kind == FLAG_END && self->line->stray && self->line->stray(text, stray))
+        argp_error(state, "%s", stray);
     if (to->kind == FLAG_END || (to->kind == FLAG_TEXT && self->arguments > 0))
         return ARGP_ERR_UNKNOWN; // "Too many arguments"
     self->arguments++;

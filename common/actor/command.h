@@ -114,12 +114,17 @@ struct flag {
 // A default by which a command knows that a FLAG_NUMBER was not given.
 #define COMMAND_NOT_GIVEN UINT64_MAX
 
+enum { COMMAND_STRAY_MAX = 800 };
+
 struct command_line {
     const struct flag *flags;     // Ended by a row of zeros; NULL: none
     const char *usage;            // What --usage says of the arguments that are no flags, or NULL
     const char *about;            // Sentences, an empty line, two examples
     struct flag_target arguments; // TO_TEXT: one; TO_LIST: several; zeros: none are taken
     const char *none;             // Error text if there is no argument; NULL: that is allowed
+    // Where no arguments are taken: error text for one, in which the flag is named that was meant. NULL
+    // as the field or as the answer: "Too many arguments".
+    const char *(*stray)(const char *argument, char text[COMMAND_STRAY_MAX]);
     // Checks that concern several flags at once; NULL: there are none.
     int (*check)(const void *self, struct why *why);
 };

@@ -153,6 +153,13 @@ fi
 
 says 64 "shoal-trainer: no flag --bulk-bnd; did you mean --bulk-bind?" shoal-trainer -i trainer.key --bulk-bnd 1.2.3.4
 says 64 "shoal status: no flag --jsno; did you mean --json?" shoal status --jsno
+# A folder without the flag that takes it.
+mkdir -p theirs/run && cp ticket theirs/run/ && cp state.toml theirs/
+says 64 "theirs is the folder of a run: --ticket theirs/run/ticket" shoal status theirs
+says 64 "ticket: --ticket ticket?" shoal status ticket
+says 64 "Too many arguments" shoal status nowhere
+says 64 "model is the folder of a model: --model model" shoal sample model
+says 64 "theirs is the folder of a run: --model theirs/run/checkpoints/step-..." shoal sample theirs
 # Psyche's way, which goes on to look for a broker.
 says 64 "where is the broker?" shoal-trainer train -i trainer.key --run-id demo --micro-batch-size 2
 says 64 '"trian": train is the only word that is taken' shoal-trainer trian -i trainer.key --ticket ticket
@@ -277,7 +284,7 @@ says 0 "installing the missing Debian packages with apt-get: liblmdb-dev" \
     apt/makes install-deps
 says 0 "install -y -qq --no-install-recommends liblmdb-dev" cat apt/called
 
-# A run that waits for members is not paused.
+# A run that waits for members is not paused, and has no loss.
 shoal-broker -i broker.key --server-port $port 2>broker.log &
 until_said broker.log broker.ready
 shoal-coordinator -i coordinator.key --state state.toml --ticket ticket 2>coordinator.log &
@@ -285,6 +292,8 @@ coordinator=$!
 until_said coordinator.log broker.welcome
 says 75 "shoal: not now: the run is not paused; the coordinator refuses: cannot resume" \
     shoal resume --ticket ticket -i coordinator.key
+says 0 "  loss -   0 tokens/s" shoal status --ticket ticket
+says 0 '"loss":null' shoal status --ticket ticket --json
 says 77 "sign with the coordinator's key" shoal resume --ticket ticket -i trainer.key
 
 # ---- where `make install` and systemd put things ----------------------------------------------------

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { TOKENS_MAX = 1 << 16, SAMPLES_MAX = 10000 };
 
@@ -108,8 +109,27 @@ static const struct flag flags[] = {
     { 0 },
 };
 
+// A model's folder is meant, or that of a run, whose checkpoints are such folders.
+static const char *say_stray(const char *argument, char text[COMMAND_STRAY_MAX])
+{
+    char path[COMMAND_STRAY_MAX];
+    snprintf(path, sizeof path, "%.300s/config.json", argument);
+    if (access(path, F_OK) == 0)
+        return snprintf(text, COMMAND_STRAY_MAX, "%.300s is the folder of a model: --model %.300s",
+                        argument, argument),
+               text;
+    snprintf(path, sizeof path, "%.300s/state.toml", argument);
+    if (access(path, F_OK) != 0) return NULL;
+    snprintf(text, COMMAND_STRAY_MAX,
+             "%.300s is the folder of a run: --model %.300s/run/checkpoints/step-... takes one of "
+             "its models",
+             argument, argument);
+    return text;
+}
+
 static const struct command_line line = {
     .flags = flags,
+    .stray = say_stray,
     .about = "Text from a model, up to its end-of-text token if that comes.\n\n"
              "  shoal sample --model checkpoints/step-00000460 --prompt 'And the LORD said'\n"
              "  shoal sample --model checkpoints/step-00000460 --top-p 0.9 --samples 3\n",

@@ -85,6 +85,9 @@ static json_t *members_to_json(const struct status *self, const struct run_view 
     return list;
 }
 
+// 0 stands for none: before the first step, and between two epochs.
+static json_t *loss_to_json(double loss) { return loss > 0 ? json_real(loss) : json_null(); }
+
 static json_t *checkpoint_to_json(const struct wire_run *now)
 {
     if (hash_is_none(&now->checkpoint_digest)) return json_null();
@@ -124,15 +127,16 @@ static json_t *view_to_json(const struct status *self, const struct run_view *vi
         (json_int_t)now->epoch, "round", (json_int_t)now->round, "step", (json_int_t)now->step,
         "total_steps", (json_int_t)now->total_steps, "phase_left_ms", (int)now->phase_left_ms,
         "pausing", now->pausing);
-    json_t *rest = json_pack(
-        "{s:o, s:b, s:s, s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
-        "heard_ms_ago", heard_to_json(&self->coordinator, self->was_told_of_coordinator), "stale",
-        is_dead(self), "lacks", now->lacks, "healthy", (int)now->healthy, "pending",
-        (int)now->pending, "loss", (double)now->loss, "tokens_per_s", (double)now->tokens_per_s,
-        "samples_done", (json_int_t)now->samples_done, "tokens_done", (json_int_t)now->tokens_done,
-        "passes", (json_int_t)now->passes, "digest_step", (json_int_t)now->digest_step, "digest",
-        hash_to_json(&now->digest), "checkpoint", checkpoint_to_json(now), "last_commit",
-        commit_to_json(view), "members", members_to_json(self, view));
+    json_t *rest =
+        json_pack("{s:o, s:b, s:s, s:i, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
+                  "heard_ms_ago", heard_to_json(&self->coordinator, self->was_told_of_coordinator),
+                  "stale", is_dead(self), "lacks", now->lacks, "healthy", (int)now->healthy,
+                  "pending", (int)now->pending, "loss", loss_to_json((double)now->loss),
+                  "tokens_per_s", (double)now->tokens_per_s, "samples_done",
+                  (json_int_t)now->samples_done, "tokens_done", (json_int_t)now->tokens_done,
+                  "passes", (json_int_t)now->passes, "digest_step", (json_int_t)now->digest_step,
+                  "digest", hash_to_json(&now->digest), "checkpoint", checkpoint_to_json(now),
+                  "last_commit", commit_to_json(view), "members", members_to_json(self, view));
     const double left = left_s(self, view);
     if (!object || !rest || json_object_update(object, rest) != 0 ||
         json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left)) != 0)
@@ -180,8 +184,9 @@ static void print_members(const struct status *self, const struct run_view *view
 
 static void print_view(const struct status *self, const struct run_view *view)
 {
-    char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX], lacks[RUN_WORDS_MAX];
+    char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX], lacks[RUN_WORDS_MAX], loss[SHOW_MAX] = "-";
     const struct wire_run *now = &view->now;
+    if (now->loss > 0) snprintf(loss, sizeof loss, "%.3f", (double)now->loss);
     printf("run %s: ", self->command.run_id);
     if (is_dead(self))
         printf("coordinator last heard %s; its last word was: ", show_heard(&self->coordinator, a));
@@ -194,9 +199,9 @@ static void print_view(const struct status *self, const struct run_view *view)
     printf("\n\n  epoch %" PRIu64 "   round %" PRIu64 "   step %" PRIu64 " of %" PRIu64
            "   pass %" PRIu64 "\n",
            now->epoch, now->round, now->step, now->total_steps, now->passes);
-    printf("  loss %.3f   %s tokens/s   %s tokens trained   coordinator's life %" PRIu64 "\n",
-           (double)now->loss, show_count(now->tokens_per_s, a),
-           show_count((double)now->tokens_done, b), view->incarnation);
+    printf("  loss %s   %s tokens/s   %s tokens trained   coordinator's life %" PRIu64 "\n", loss,
+           show_count(now->tokens_per_s, a), show_count((double)now->tokens_done, b),
+           view->incarnation);
     if (self->was_told_of_coordinator && !is_dead(self))
         printf("  coordinator heard %s\n", show_heard(&self->coordinator, a));
     if (!hash_is_none(&now->digest))
@@ -601,8 +606,25 @@ static const struct flag flags[] = {
     { 0 },
 };
 
+// "my-run" is meant, or the folder that `shoal join` made.
+static const char *say_stray(const char *argument, char text[COMMAND_STRAY_MAX])
+{
+    static const char *const tickets[] = { "run/ticket", "ticket" };
+    char path[COMMAND_STRAY_MAX];
+    for (size_t i = 0; i < sizeof tickets / sizeof *tickets; i++) {
+        snprintf(path, sizeof path, "%.300s/%s", argument, tickets[i]);
+        if (access(path, F_OK) != 0) continue;
+        snprintf(text, COMMAND_STRAY_MAX, "%.300s is the folder of a run: --ticket %.320s",
+                 argument, path);
+        return text;
+    }
+    snprintf(text, COMMAND_STRAY_MAX, "%.300s: --ticket %.300s?", argument, argument);
+    return strncmp(argument, "shoal:", 6) == 0 || access(argument, F_OK) == 0 ? text : NULL;
+}
+
 static const struct command_line line = {
     .flags = flags,
+    .stray = say_stray,
     .about = "Shows the state of a run.\n\n"
              "  shoal status                              the run of this machine's services\n"
              "  shoal status --ticket ticket              (or TICKET; `shoal invite` makes one)\n"
