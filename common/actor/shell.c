@@ -354,10 +354,11 @@ static bool awaits(const struct shell *self, char text[AWAITED_MAX], uint64_t *r
     if (!post_is_known(self->post)) {
         if (trouble) snprintf(text, AWAITED_MAX, "%s: %s", address, trouble);
         else if (is_guest)
-            snprintf(text, AWAITED_MAX,
-                     "the run's owner does not answer at %s: the run is stopped, or the network is "
-                     "down; this goes on by itself when it is back, and Ctrl-C ends it",
-                     address);
+            snprintf(
+                text, AWAITED_MAX,
+                "the run's owner does not answer at %s: the run is stopped or finished, or the "
+                "network is down; this goes on by itself when it is back, and Ctrl-C ends it",
+                address);
         else snprintf(text, AWAITED_MAX, "no broker answers at %s", address);
         return true;
     }

@@ -8,6 +8,7 @@
 #include "common/base/log.h"
 #include "common/member/member_shell.h"
 #include "common/actor/journal.h"
+#include "common/actor/run_end.h"
 #include "common/actor/run_words.h"
 #include "common/actor/shell.h"
 #include "common/bulk/fetcher.h"
@@ -266,15 +267,30 @@ static void say_progress(const void *arg, char text[SHELL_STATUS_MAX])
              run_words_status(&now, (double)now.loss, words), run_words_left(&now, left));
 }
 
+// The last trainers may have left, and no loss is reported then.
 static void say_end(const struct running *self)
 {
     const struct wire_run *now = &self->member->now;
-    log_line(
-        LOG_INFO,
-        "run.over The run \"%s\" is finished: step %" PRIu64 " of %" PRIu64
-        ", loss %.3f. Its model is with the run's owner: ask there for it. A trainer has it in "
-        "memory only, so %s has nothing that `shoal export` reads",
-        self->member->run, now->step, now->total_steps, (double)now->loss, self->dir);
+    char loss[32] = "-";
+    if (now->loss > 0) snprintf(loss, sizeof loss, "%.3f", (double)now->loss);
+    log_line(LOG_INFO,
+             "run.over The run \"%s\" is finished: step %" PRIu64 " of %" PRIu64
+             ", loss %s. Its model is with the run's owner: ask there for it. A trainer has it in "
+             "memory only, so %s has nothing that `shoal export` reads",
+             self->member->run, now->step, now->total_steps, loss, self->dir);
+}
+
+// For the next `shoal join`. Without it that one only waits.
+static void keep_end(const struct running *self)
+{
+    const struct wire_run *now = &self->member->now;
+    struct run_end end = { .broker = self->options->command.ticket.server,
+                           .step = now->step,
+                           .total_steps = now->total_steps };
+    struct why why = { 0 };
+    snprintf(end.run, sizeof end.run, "%s", self->member->run);
+    if (run_end_keep(self->dir, &end, &why) < 0)
+        log_line(LOG_WARNING, "run.over is not kept: %s", why.text);
 }
 
 static void after_turn(void *arg)
@@ -405,7 +421,7 @@ int member_run(struct member_options *options, const struct member_process *proc
         log_line(LOG_INFO, "actor.ready name=%s run=%s broker=%s bulk=%s", member->name,
                  member->run, options->command.server_addr, member->endpoint);
         rc = shell_run(self->shell, &why);
-        if (rc == 0 && member->is_guest && member->finished) say_end(self);
+        if (rc == 0 && member->is_guest && member->finished) say_end(self), keep_end(self);
     }
     shell_destroy(&self->shell);
     for (uint32_t i = 0; i < self->workers_count; i++) worker_destroy(&self->workers[i]);

@@ -395,7 +395,7 @@ until_said friend.log "$progress"
 says 0 "" grep "$progress" friend.log
 kill -INT $up; wait $up
 until_said friend.log "does not answer"
-says 0 "the run's owner does not answer at 127.0.0.1:$((port + 10)): the run is stopped, or the network is down" cat friend.log
+says 0 "the run's owner does not answer at 127.0.0.1:$((port + 10)): the run is stopped or finished, or the network is down" cat friend.log
 
 # Each line of the log is one object; one line a step.
 kill $friend; wait $friend
@@ -431,6 +431,10 @@ until_said short.log "run \"short\": 1 trainer, broker at 127.0.0.1:$first"
 says 0 $'run.over The run "short" is finished: step 4 of 4, loss \nwith the run\'s owner\nhas nothing that `shoal export` reads' \
     shoal join short/run/ticket --dir guest
 wait $!
+# The owner is gone, and the friend's folder still knows it; of another broker's run of that name it knows nothing.
+says 0 "this run is finished (step 4 of 4); ask its owner for the next ticket" shoal join short/run/ticket --dir guest
+shoal invite -i broker.key --run-id short --server-addr 127.0.0.1:$((port + 6)) >other-short
+says 0 actor.ready timeout --preserve-status 2 shoal join other-short --dir guest
 # With --port every actor has its own: behind the broker's two the data-provider, the checkpointer, the trainer.
 says 0 "127.0.0.1:$((first + 2))" grep -h actor.ready short/run/logs/data-provider.log
 says 0 "127.0.0.1:$((first + 4))" grep -h actor.ready short/run/logs/trainer-1.log

@@ -1,9 +1,10 @@
 // join -- takes part in somebody's run with its ticket and nothing else. In this order: read the
-// ticket, find the address of this machine that leads to the broker, make a folder with a key, the
+// ticket, look whether the folder knows that this run is finished, find the address of this machine that leads to the broker, make a folder with a key, the
 // ticket and our port in it (once), and become shoal-trainer, with those as its flags.
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
+#include "common/actor/run_end.h"
 #include "common/base/durable_file.h"
 #include "common/base/folder.h"
 #include "common/base/process.h"
@@ -40,11 +41,29 @@ struct join {
 
 // ---- the folder ---------------------------------------------------------------------------------
 
+static const char *name_folder(const struct join *self, char own[64])
+{
+    snprintf(own, 64, "shoal-%s", self->ticket.run);
+    return self->dir ? self->dir : own;
+}
+
+// The trainer has seen the end, and its owner may be gone since.
+static bool says_finished(const struct join *self)
+{
+    char own[64], state[PATH_MAX];
+    struct run_end end;
+    snprintf(state, sizeof state, "%.*s/state", DIR_BYTES_MAX, name_folder(self, own));
+    if (!run_end_read(state, self->ticket.run, &self->ticket.server, &end)) return false;
+    printf("this run is finished (step %" PRIu64 " of %" PRIu64
+           "); ask its owner for the next ticket\n",
+           end.step, end.total_steps);
+    return true;
+}
+
 static int make_folder(struct join *self, struct why *why)
 {
     char text[TICKET_TEXT_MAX], line[TICKET_TEXT_MAX + 1], own[64];
-    snprintf(own, sizeof own, "shoal-%s", self->ticket.run);
-    int rc = folder_resolve(self->dir ? self->dir : own, DIR_BYTES_MAX, self->folder, why);
+    int rc = folder_resolve(name_folder(self, own), DIR_BYTES_MAX, self->folder, why);
     if (rc < 0) return rc;
     snprintf(self->key, sizeof self->key, "%.*s/trainer.key", DIR_BYTES_MAX, self->folder);
     if (access(self->key, F_OK) != 0) rc = identity_create(self->key, why);
@@ -178,6 +197,7 @@ static int run(struct join *self, struct why *why)
     if (!self->ticket.run[0])
         return why_set(why, FAULT_USAGE,
                        "the ticket names no run; ask for one made with `shoal invite --run-id ID`");
+    if (says_finished(self)) return 0;
     if (!self->bulk_bind) rc = find_address(self, why);
     if (rc == 0) rc = make_folder(self, why);
     if (rc == 0) rc = find_port(self, why);
