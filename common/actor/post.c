@@ -106,6 +106,9 @@ static void close_sockets(struct post *self)
     net_socket_close(&self->news);
 }
 
+// A broker with another key than the ticket's closes every connection without an answer.
+static bool has_another_key(const struct post *self) { return self->failures >= FAILURES_MAX; }
+
 // Opens new sockets in place of the old ones. The news socket connects only after the first
 // WELCOME: a broker that does not know us yet would refuse it, and a refused socket does not
 // reconnect. False: no descriptor is left, and the old sockets stay.
@@ -131,8 +134,8 @@ static bool open_sockets(struct post *self)
     self->hello_ms = 0;
     self->heard_ms = clock_ms();
     self->broker_instance = 0;
+    if (!has_another_key(self)) self->trouble[0] = 0; // Else true until the new sockets know better
     self->failures = 0;
-    self->trouble[0] = 0;
     self->refused = false;
     return true;
 }
@@ -234,16 +237,16 @@ void post_publish(struct post *self, uint16_t kind, const void *body)
 
 // ---- failed handshakes --------------------------------------------------------------------------
 
+// That an old ticket of a guest leads to another run is said by the shell, as what it waits for.
 static void be_in_trouble(struct post *self, const char *text)
 {
     if (strcmp(self->trouble, text) == 0) return;
     snprintf(self->trouble, sizeof self->trouble, "%s", text);
-    if (!self->options.quiet)
+    if (!self->options.quiet && !(self->options.is_guest && has_another_key(self)))
         log_line(LOG_ERR, "broker.refused address=%s reason=\"%s\"; trying again",
                  self->broker.address, text);
 }
 
-// A broker with another key than the ticket's closes every connection without an answer.
 static void hear_event(struct post *self, uint16_t event)
 {
     char text[256], hex[KEY_HEX];
@@ -259,7 +262,10 @@ static void hear_event(struct post *self, uint16_t event)
                  "or invite us",
                  hex);
         be_in_trouble(self, text);
-    } else if (++self->failures >= FAILURES_MAX) {
+    } else if (++self->failures >= FAILURES_MAX && self->options.is_guest) {
+        be_in_trouble(self, "this ticket is for another run than the one that is there now: ask "
+                            "its owner for the new one");
+    } else if (has_another_key(self)) {
         key_to_hex(&self->broker.server, hex);
         snprintf(text, sizeof text,
                  "the server there does not hold the key %s: is the ticket "
@@ -283,7 +289,7 @@ void post_tick(struct post *self)
     hear_events(self);
     self->hello_ms = now_ms + HELLO_MS;
     if (now_ms - self->heard_ms > POST_SILENCE_MS) {
-        if (!self->options.quiet)
+        if (!self->options.quiet && !has_another_key(self))
             log_line(LOG_WARNING, "broker.silent address=%s for_ms=%" PRIu64 "; connecting again",
                      self->broker.address, (uint64_t)(now_ms - self->heard_ms));
         const bool is_open = open_sockets(self);

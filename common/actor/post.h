@@ -8,6 +8,7 @@
 //
 // Both use CURVE: the broker proves the key that the ticket names, and we prove ours. Nothing is
 // exchanged with a broker that has another key or does not admit us; post_trouble tells the reason.
+// One with another key is not called silent; it is asked again all the same.
 //
 // If the broker is silent for POST_SILENCE_MS, the post opens new sockets. If a WELCOME has a new
 // instance, the broker has restarted: the post asks again for the last values of the run. One
@@ -31,7 +32,8 @@ struct post_options {
     bool follows_news;
     const char *const *deaf_to;
     uint64_t incarnation, instance;
-    bool quiet; // Logs nothing: for short-lived tools
+    bool quiet;    // Logs nothing: for short-lived tools
+    bool is_guest; // In somebody else's run: a broker with another key is another run of the owner
 };
 
 struct post;

@@ -98,6 +98,7 @@ int shell_new(const struct shell_options *options, struct why *why, struct shell
                                  .run = options->run,
                                  .broker = options->broker,
                                  .follows_news = options->follows_news,
+                                 .is_guest = options->is_guest,
                                  .deaf_to = options->deaf_to,
                                  .incarnation = options->incarnation,
                                  .instance = options->instance };

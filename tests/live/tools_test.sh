@@ -289,6 +289,10 @@ shoal-broker -i broker.key --server-port $port 2>broker.log &
 until_said broker.log broker.ready
 shoal-coordinator -i coordinator.key --state state.toml --ticket ticket 2>coordinator.log &
 coordinator=$!
+# A friend with a ticket of the run that was at this address before, for as long as the next sections take.
+shoal invite -i trainer.key --run-id demo --server-addr 127.0.0.1:$port >before
+shoal join before --dir late 2>late.log &
+late=$!
 until_said coordinator.log broker.welcome
 says 75 "shoal: not now: the run is not paused; the coordinator refuses: cannot resume" \
     shoal resume --ticket ticket -i coordinator.key
@@ -438,6 +442,21 @@ says 0 actor.ready timeout --preserve-status 2 shoal join other-short --dir gues
 # With --port every actor has its own: behind the broker's two the data-provider, the checkpointer, the trainer.
 says 0 "127.0.0.1:$((first + 2))" grep -h actor.ready short/run/logs/data-provider.log
 says 0 "127.0.0.1:$((first + 4))" grep -h actor.ready short/run/logs/trainer-1.log
+
+# ---- the ticket of the run before -----------------------------------------------------------------------
+
+kill -INT $late; wait $late
+says 0 "127.0.0.1:$port: this ticket is for another run than the one that is there now: ask its owner for the new one" cat late.log
+says 1 "" grep -E "broker.silent|broker.refused" late.log
+cat >seldom.pl <<'PERL'
+while (<>) {
+    /:(\d\d):(\d\d\.\d+) .*for another run/ or next;
+    my $at = 60 * $1 + $2; # Time of day, by the wall clock
+    die "again after ", $at - $last if $n++ && ($at - $last) % 3600 < 9; $last = $at;
+}
+print "$n times\n";
+PERL
+says 0 " times" perl seldom.pl late.log
 
 # ---- the address of `shoal up` ------------------------------------------------------------------------
 
