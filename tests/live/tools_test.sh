@@ -337,6 +337,7 @@ shoal up words --trainers 1 --name own --server-port $((port + 10)) >up.log 2>&1
 up=$!
 wanted="waiting for 1 more trainer (init_min_clients 2)"
 until_said up.log "$wanted"
+says 75 "this run is up already (process $up)" shoal up words --server-port $((port + 10))
 says 0 "  $wanted" shoal status --ticket words/run/ticket
 says 78 "something listens on port $((port + 10)) here already: a running shoal-trainer? stop it first, or look" \
     shoal doctor words/run/ticket --bind-p2p-port $((port + 10))
@@ -472,7 +473,22 @@ if unshare --net sh space true 2>/dev/null; then
     says 130 $'at 203.0.113.7:7000, as last time\nTCP ports 7000 to 7004.' $up
     says 130 "broker is at 198.51.100.4:7000 now, and was at 203.0.113.7:7000 $moved" $up --bind 198.51.100.4
     says 64 "--bind 192.0.2.1 is no address of this machine" $up --bind 192.0.2.1
+    cp "$work/said" refused
+    says 1 "" grep "the broker is at" refused # Not before the address is known to be good
 fi
+
+# ---- a model that exists ----------------------------------------------------------------------------------
+
+# It is used where it is. An actor that ends again and again is quoted.
+shoal init-model --dim 32 --layers 1 --heads 1 --ffn 64 --seq-len 64 --out there >/dev/null
+says 0 "The model stays in $(realpath there): do not move it while the run lives." \
+    shoal init uses text.txt --model there --batch 2 --steps 4
+mv there elsewhere
+shoal up uses --server-port $((port + 20)) >uses.log 2>&1 &
+quoted="coordinator ended with code .* its log ends with: .*there: No such file"
+until_said uses.log "$quoted"
+says 0 "starting it again in" grep "$quoted" uses.log
+kill -INT $!; wait $!
 
 # ---- services, where there are none ---------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 // testnet -- starts a whole run and keeps it alive. The start goes in this order, so that a mistake
-// shows before any process runs: check the configuration, check that the two ports are free, make
-// folders, keys and the ticket, then start broker, coordinator and members. After that each turn of
+// shows before any process runs: check the configuration, take the folder's lock, check that the ports
+// are free, make folders, keys and the ticket, then start broker, coordinator and members. After that each turn of
 // the loop waits, reaps and restarts children (fleet.h), and passes the news to the caller.
 // Stopping goes the other way round: members first, so that the coordinator hears them leave.
 
@@ -173,6 +173,19 @@ static int make_ticket(struct testnet *self, struct why *why)
                           strerror(error));
 }
 
+// The lock has the process id of its holder.
+static int refuse_second(const struct testnet *self, struct why *why)
+{
+    char path[PATH_MAX + 16];
+    int holder = 0;
+    snprintf(path, sizeof path, "%s/lock", self->state_dir);
+    FILE *file = fopen(path, "re");
+    const bool has_holder = file && fscanf(file, "%d", &holder) == 1;
+    if (file) fclose(file);
+    return has_holder ? why_set(why, FAULT_BUSY, "this run is up already (process %d)", holder)
+                      : why_set(why, FAULT_BUSY, "this run is up already");
+}
+
 static int lock_state(struct testnet *self, struct why *why)
 {
     const int fd = open(self->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -180,19 +193,22 @@ static int lock_state(struct testnet *self, struct why *why)
         return why_set(why, fault_from_errno(errno), "%s: %s", self->state_dir, strerror(errno));
     const int rc = instance_lock_take(fd, self->state_dir, "lock", why, &self->lock);
     close(fd);
-    return rc;
+    return rc == FAULT_BUSY ? refuse_second(self, why) : rc;
+}
+
+static int take_folder(struct testnet *self, struct why *why)
+{
+    const int rc = folder_resolve(self->options.state_dir, DIR_BYTES_MAX, self->state_dir, why);
+    return rc < 0 ? rc : lock_state(self, why);
 }
 
 static int make_places(struct testnet *self, struct why *why)
 {
     const struct testnet_options *options = &self->options;
     char path[PATH_MAX + 16];
-    int rc = folder_resolve(options->state_dir, DIR_BYTES_MAX, self->state_dir, why);
-    if (rc == 0) rc = lock_state(self, why);
-    if (rc < 0) return rc;
     snprintf(path, sizeof path, "%s/logs", self->state_dir);
-    rc = folder_resolve(options->log_dir ? options->log_dir : path, DIR_BYTES_MAX, self->log_dir,
-                        why);
+    int rc = folder_resolve(options->log_dir ? options->log_dir : path, DIR_BYTES_MAX,
+                            self->log_dir, why);
     snprintf(path, sizeof path, "%s/keys", self->state_dir);
     if (rc == 0) rc = folder_make(path, 0700, why);
     static const char *const names[] = { "coordinator", "data-provider", "checkpointer" };
@@ -239,6 +255,7 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
     watch_signals(self);
     int rc = fleet_init(&self->fleet, options->say, options->arg, why);
     if (rc == 0) rc = check_config(self, why);
+    if (rc == 0) rc = take_folder(self, why);
     if (rc == 0) rc = check_ports(self, why);
     if (rc == 0) rc = make_places(self, why);
     if (rc < 0) return rc;

@@ -35,7 +35,8 @@ struct session {
     struct testnet net;
     struct progress progress;
     struct kill_list victims;
-    uint32_t kills;                // At each interval
+    char moved[400]; // A line about the broker's address, if it is not that of the command line
+    uint32_t kills;  // At each interval
     uint64_t interval_ms, kill_ms; // kill_ms: the next kill, at the round that opens then
 };
 
@@ -89,6 +90,7 @@ static int watch(struct session *self, struct why *why)
 
 static void say_started(const struct session *self, const struct testnet_options *options)
 {
+    fputs(self->moved, stdout);
     printf("run \"%s\": %u trainer%s, broker at %s, logs in %s\n", self->net.config.run_id,
            options->trainers, show_s(options->trainers), self->net.ticket.address,
            self->net.log_dir);
@@ -327,18 +329,19 @@ static void find_way_in(struct up *up, const char *state_dir, struct way_in *ret
         ret_way_in->members_port = ret_way_in->port + POST_PORTS;
 }
 
-// What is not on the command line is said, and what is not as it was.
-static void say_way_in(const struct up *up, const struct way_in *way_in)
+// What is not on the command line is said, and what is not as it was. "": neither.
+static void word_way_in(const struct up *up, const struct way_in *way_in, char *text, size_t max)
 {
     char now[TICKET_ADDRESS_MAX + 16];
     snprintf(now, sizeof now, "%.100s:%u", way_in_address(way_in), way_in->port);
+    text[0] = 0;
     if (up->last[0] && strcmp(now, up->last) != 0)
-        printf("the broker is at %s now, and was at %s last time: a ticket of that time does not "
-               "lead here\n",
-               now, up->last);
+        snprintf(text, max,
+                 "the broker is at %s now, and was at %s last time: a ticket of that time does not "
+                 "lead here\n",
+                 now, up->last);
     else if (up->last[0] && !up->bind && way_in_is_open(way_in))
-        printf("at %s, as last time; --bind changes it\n", now);
-    fflush(stdout);
+        snprintf(text, max, "at %s, as last time; --bind changes it\n", now);
 }
 
 static int start_services(const struct up *up, const struct testnet_options *options,
@@ -371,10 +374,11 @@ int shoal_up(int argc, char **argv)
     if (rc < 0) return fault_exit(rc, &why);
     snprintf(state_dir, sizeof state_dir, "%s/run", up.dir);
     find_way_in(&up, state_dir, &options.way_in);
-    say_way_in(&up, &options.way_in);
+    word_way_in(&up, &options.way_in, self.moved, sizeof self.moved);
     options.config_dir = up.dir;
     options.threads = up.threads;
     options.label = up.label;
     rc = up.systemd ? start_services(&up, &options, &config, &why) : run(&self, &options, &why);
+    if (rc == 0 && up.systemd) fputs(self.moved, stdout);
     return rc < 0 ? fault_exit(rc, &why) : rc;
 }
