@@ -416,13 +416,15 @@ static int report(const struct init *self, struct why *why)
         "           (rounds_per_epoch) while one is left (min_clients; a trainer that is left\n"
         "           alone decides what is committed); one that joins later waits for the next\n"
         "Every setting is in state.toml and data.toml, with its meaning; both digests are pinned."
-        "\n\n  shoal up %s\n",
+        "\n%s%s%s\n  shoal up %s\n",
         self->name, self->dir, parameters, self->shape.dim, self->shape.layers,
         show_s(self->shape.layers), self->shape.heads, show_s(self->shape.heads),
         self->model ? self->model_dir : "new, from a seed", tokens, self->token_bytes,
         self->separator[0] ? ", after each document " : "", self->separator, self->steps,
         self->batch, self->seq_len, (double)self->steps * (double)per_step / (double)self->tokens,
-        self->trainers, show_s(self->trainers), self->epoch_rounds, self->words[0]);
+        self->trainers, show_s(self->trainers), self->epoch_rounds,
+        self->model ? "The model stays in " : "", self->model ? self->model_dir : "",
+        self->model ? ": do not move it while the run lives.\n" : "", self->words[0]);
     return 0;
 }
 

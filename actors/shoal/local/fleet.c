@@ -25,6 +25,7 @@ enum {
     BACKOFF_MAX_MS = 5000,
     QUICK_MS = 3000,
     QUICK_DEATHS_MAX = 6,
+    QUICK_DEATHS_TOLD = 2, // From this one on, with the last words
     STOP_MS = 5000,
     TAIL_BYTES = 4096
 };
@@ -126,7 +127,7 @@ static int bury(struct fleet *self, struct child *child, int status, struct why 
 {
     uint64_t now_ms = clock_ms();
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    char how[100];
+    char how[100], words[300], reason[340] = "";
     process_print_end(status, how, sizeof how);
     child->pid = 0;
     if (self->stopping) return 0;
@@ -146,7 +147,12 @@ static int bury(struct fleet *self, struct child *child, int status, struct why 
     uint64_t wait_ms = (uint64_t)BACKOFF_MIN_MS << child->quick_deaths;
     if (wait_ms > BACKOFF_MAX_MS) wait_ms = BACKOFF_MAX_MS;
     child->due_ms = now_ms + wait_ms;
-    say(self, "%s %s; starting it again in %.1f s", child->name, how, (double)wait_ms / 1000);
+    if (child->quick_deaths >= QUICK_DEATHS_TOLD) {
+        fleet_last_words(child, words, sizeof words);
+        snprintf(reason, sizeof reason, "; its log ends with: %s", words[0] ? words : "(nothing)");
+    }
+    say(self, "%s %s; starting it again in %.1f s%s", child->name, how, (double)wait_ms / 1000,
+        reason);
     return 0;
 }
 

@@ -6,7 +6,7 @@
 //
 // A child's code of 64, 77 or 78 (usage, permission, configuration) will not change by trying
 // again, and neither will the sixth quick death in a row: fleet_reap fails and quotes the last line
-// of the child's log.
+// of the child's log. The second quick death and the next ones are told with that line.
 //
 // Each child writes to a log of its own (common/base/process.h says how a child is started). One
 // thread; SIGCHLD belongs to the caller's loop.
