@@ -1,6 +1,6 @@
 // Each frame is printed in one line. Its sender's name follows from the kind and the key, as the
-// broker lets only one role publish each kind; the newest roster has its label. ROUND and COMMIT frames are numbered by their round,
-// so a jump in the numbers tells how many were lost.
+// broker lets only one role publish each kind; the newest roster has its label. ROUND and COMMIT
+// frames are numbered by their round, so a jump in the numbers tells how many were lost.
 
 #include "actors/zmq-monitor/lines.h"
 #include "common/base/clock.h"

@@ -1,6 +1,7 @@
 // join -- takes part in somebody's run with its ticket and nothing else. In this order: read the
-// ticket, look whether the folder knows that this run is finished, find the address of this machine that leads to the broker, make a folder with a key, the
-// ticket and our port in it (once), and become shoal-trainer, with those as its flags.
+// ticket, look whether the folder knows that this run is finished, find the address of this machine
+// that leads to the broker, make a folder with a key, the ticket and our port in it (once), and
+// become shoal-trainer, with those as its flags.
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"

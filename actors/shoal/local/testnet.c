@@ -1,7 +1,7 @@
 // testnet -- starts a whole run and keeps it alive. The start goes in this order, so that a mistake
-// shows before any process runs: check the configuration, take the folder's lock, check that the ports
-// are free, make folders, keys and the ticket, then start broker, coordinator and members. After that each turn of
-// the loop waits, reaps and restarts children (fleet.h), and passes the news to the caller.
+// shows before any process runs: check the configuration, take the folder's lock, check that the
+// ports are free, make folders, keys and the ticket, then start broker, coordinator and members.
+// After that each turn of the loop waits, reaps and restarts children (fleet.h), and passes the news to the caller.
 // Stopping goes the other way round: members first, so that the coordinator hears them leave.
 
 #include "actors/shoal/local/testnet.h"
