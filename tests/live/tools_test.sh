@@ -247,6 +247,11 @@ says 66 "--out none/a.svg" shoal plot slow.csv --out none/a.svg
 # ---- tickets --------------------------------------------------------------------------------------
 
 says 0 '"run":"demo"' shoal invite -i broker.key --ticket ticket --json
+# A ticket of another broker takes no folder of ours, whatever its run is called.
+shoal invite -i trainer.key --run-id demo --server-addr 127.0.0.1:$port >their-ticket
+says 64 'joined is of a run "demo" with another broker, and its key and state belong there' \
+    shoal join their-ticket --dir joined
+says 0 "" grep -qxF "$(cat ticket)" joined/ticket
 says 0 '"run":"other"' shoal invite -i broker.key --ticket ticket --run-id other --json
 says 0 '"run":"demo"' env RUN_ID=demo shoal invite -i broker.key --json
 says 64 "into which run? --run-id ID" shoal invite -i broker.key
@@ -439,7 +444,7 @@ wait $!
 # The owner is gone, and the friend's folder still knows it; of another broker's run of that name it knows nothing.
 says 0 "this run is finished (step 4 of 4); ask its owner for the next ticket" shoal join short/run/ticket --dir guest
 shoal invite -i broker.key --run-id short --server-addr 127.0.0.1:$((port + 6)) >other-short
-says 0 actor.ready timeout --preserve-status 2 shoal join other-short --dir guest
+says 64 "--dir NEW for this ticket" shoal join other-short --dir guest
 # With --port every actor has its own: behind the broker's two the data-provider, the checkpointer, the trainer.
 says 0 "127.0.0.1:$((first + 2))" grep -h actor.ready short/run/logs/data-provider.log
 says 0 "127.0.0.1:$((first + 4))" grep -h actor.ready short/run/logs/trainer-1.log
@@ -488,7 +493,7 @@ shoal up uses --server-port $((port + 20)) >uses.log 2>&1 &
 quoted="coordinator ended with code .* its log ends with: .*there: No such file"
 until_said uses.log "$quoted"
 says 0 "starting it again in" grep "$quoted" uses.log
-kill -INT $!; wait $!
+kill -INT $! 2>/dev/null; wait $!
 
 # ---- services, where there are none ---------------------------------------------------------------------
 

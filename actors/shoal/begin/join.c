@@ -61,10 +61,27 @@ static bool says_finished(const struct join *self)
     return true;
 }
 
+// Whoever makes a ticket chooses the name of its run, and the folder has that name.
+static int check_same_broker(const struct join *self, struct why *why)
+{
+    char path[PATH_MAX];
+    struct ticket before;
+    snprintf(path, sizeof path, "%.*s/ticket", DIR_BYTES_MAX, self->folder);
+    if (access(path, F_OK) != 0) return 0;
+    const int rc = ticket_read(path, why, &before);
+    if (rc < 0) return why_wrap(why, rc, "--dir: the folder of an earlier join");
+    if (key_equal(&before.server, &self->ticket.server)) return 0;
+    return why_set(why, FAULT_USAGE,
+                   "%s is of a run \"%s\" with another broker, and its key and state belong there: "
+                   "--dir NEW for this ticket",
+                   self->folder, before.run);
+}
+
 static int make_folder(struct join *self, struct why *why)
 {
     char text[TICKET_TEXT_MAX], line[TICKET_TEXT_MAX + 1], own[64];
     int rc = folder_resolve(name_folder(self, own), DIR_BYTES_MAX, self->folder, why);
+    if (rc == 0) rc = check_same_broker(self, why);
     if (rc < 0) return rc;
     snprintf(self->key, sizeof self->key, "%.*s/trainer.key", DIR_BYTES_MAX, self->folder);
     if (access(self->key, F_OK) != 0) rc = identity_create(self->key, why);
