@@ -93,7 +93,7 @@ static uint32_t count_holders(const struct epoch *self, const struct turn *turn,
 }
 
 // If more than half of the counted reports for the present step name one digest, this is it; NULL
-// without reports. The caller counts its holders (majority vote of Boyer and Moore, 1981).
+// without reports. The caller counts its holders (the majority of Boyer and Moore, 1981).
 static const struct hash *candidate_digest(const struct epoch *self, const struct turn *turn)
 {
     const struct hash *candidate = NULL;
