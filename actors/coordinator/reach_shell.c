@@ -6,8 +6,8 @@
 #include "common/base/ensure.h"
 #include "common/base/log.h"
 #include "common/net/curve_hello.h"
+#include "common/net/knock.h"
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,28 +99,6 @@ static void finish(struct reach_shell *self, uint32_t place, enum reach_end end,
     self->tell(self->arg, &answer);
 }
 
-// "tcp://192.0.2.7:7000", checked before. 0, or an errno.
-static int begin(struct connection *connection, const char *endpoint)
-{
-    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-                                    .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
-    char host[128];
-    struct addrinfo *address;
-    snprintf(host, sizeof host, "%s", endpoint + strlen("tcp://"));
-    char *port = strrchr(host, ':'), *from = host;
-    *port++ = 0;
-    if (*from == '[') *strchr(from++, ']') = 0;
-    if (getaddrinfo(from, port, &hints, &address) != 0) return EINVAL;
-    connection->fd =
-        socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
-    const bool begun = connection->fd >= 0 &&
-                       (connect(connection->fd, address->ai_addr, address->ai_addrlen) == 0 ||
-                        errno == EINPROGRESS);
-    const int error = errno;
-    freeaddrinfo(address);
-    return begun ? 0 : error;
-}
-
 static void try(struct reach_shell *self, uint32_t at)
 {
     const struct reach_place *place = &self->reach.places[at];
@@ -130,7 +108,7 @@ static void try(struct reach_shell *self, uint32_t at)
         finish(self, at, REACH_OTHER, 0); // No peer can prove such a key
         return;
     }
-    int error = begin(connection, place->endpoint);
+    int error = knock_begin(place->endpoint, &connection->fd);
     if (error == 0 && epoll_ctl(self->events, EPOLL_CTL_ADD, connection->fd, &event) != 0)
         error = errno;
     if (error != 0) finish(self, at, REACH_FAILED, error);

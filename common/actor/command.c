@@ -260,6 +260,15 @@ int command_parse(const struct command_line *line, int argc, char **argv, void *
     return parsing.rc;
 }
 
+int command_check_texts(const char *const *texts, size_t count, struct why *why)
+{
+    for (size_t i = 0; i < count; i++)
+        if (texts[i] && strlen(texts[i]) > COMMAND_TEXT_MAX)
+            return why_set(why, FAULT_USAGE, "%.40s..: at most %d bytes", texts[i],
+                           COMMAND_TEXT_MAX);
+    return 0;
+}
+
 int command_check_label(const char *label, struct why *why)
 {
     if (!label || !label[0] || actor_label_is_sound(label)) return 0;

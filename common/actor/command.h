@@ -167,6 +167,11 @@ int command_check_broker(struct command *self, const char *address, struct why *
 // threads start; again once the name is known in full.
 void command_log(const struct command *self, const char *actor);
 
+// Values that we pass on to another program or write into a line: FAULT_USAGE names one of more than
+// COMMAND_TEXT_MAX bytes. NULL: not given.
+enum { COMMAND_TEXT_MAX = 255 };
+int command_check_texts(const char *const *texts, size_t count, struct why *why);
+
 // Checks the value of --name: FAULT_USAGE says what a label may be (common/actor/name.h). NULL and ""
 // stand for no label.
 int command_check_label(const char *label, struct why *why);

@@ -23,12 +23,13 @@ struct slots {
 };
 
 // Numbers only, so getaddrinfo asks nobody.
-static int connect_to(const char *endpoint, int *ret_fd)
+int knock_begin(const char *endpoint, int *ret_fd)
 {
     const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
                                     .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
     struct addrinfo *found = NULL;
     char host[64];
+    *ret_fd = -1;
     if (!endpoint_is_numeric(endpoint)) return EINVAL;
     const int brackets = endpoint_is_ipv6(endpoint);
     const char *from = endpoint + strlen("tcp://") + brackets, *colon = strrchr(from, ':');
@@ -36,10 +37,10 @@ static int connect_to(const char *endpoint, int *ret_fd)
     if (getaddrinfo(host, colon + 1, &hints, &found) != 0) return EINVAL;
     const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     const int rc = fd < 0 ? -1 : connect(fd, found->ai_addr, found->ai_addrlen);
-    int error = rc == 0 ? 0 : errno;
+    int error = rc == 0 || errno == EINPROGRESS ? 0 : errno;
     if (error == EINVAL) error = EHOSTUNREACH; // What a route of kind blackhole says
     freeaddrinfo(found);
-    if (error == EINPROGRESS) *ret_fd = fd;
+    if (error == 0) *ret_fd = fd;
     else if (fd >= 0) close(fd);
     return error;
 }
@@ -47,8 +48,8 @@ static int connect_to(const char *endpoint, int *ret_fd)
 static void fill(struct slots *self, struct knock *knock, uint64_t due_ms)
 {
     int fd = -1;
-    knock->error = connect_to(knock->endpoint, &fd);
-    if (knock->error != EINPROGRESS) return;
+    knock->error = knock_begin(knock->endpoint, &fd);
+    if (knock->error != 0) return;
     self->fds[self->count] = (struct pollfd){ .fd = fd, .events = POLLOUT };
     self->knocks[self->count] = knock;
     self->due_ms[self->count++] = due_ms;

@@ -18,6 +18,10 @@ struct knock {
                // no endpoint; else what the kernel says, such as ECONNREFUSED
 };
 
+// Begins one connection, without blocking: *ret_fd is writable when it is made, or cannot be
+// (SO_ERROR), and the caller's to close. Else an errno, and -1: EINVAL: no endpoint in numbers.
+int knock_begin(const char *endpoint, int *ret_fd);
+
 // Returns after `ms` at the latest. So that everybody gets a turn, one that is silent is given up the
 // sooner the more there are, but not before a quarter of a second.
 void knock_all(struct knock *list, uint32_t count, unsigned ms);

@@ -198,8 +198,8 @@ inside()
     then ok "a second call changes nothing"
     else not_ok "a second call changes nothing" "ended with $code: $said"; fi
     said=$(shoal up /test/theirs 2>&1); code=$?
-    if [ $code -eq 78 ] && [[ $said == *"the run has begun as services of this machine"* ]]; then ok "nor does it begin anew in the foreground"
-    else not_ok "nor does it begin anew in the foreground" "ended with $code: $said"; fi
+    if [ $code -eq 78 ] && [[ $said == *"the run has begun as services of this machine"* ]]; then ok "a start in the foreground is refused"
+    else not_ok "a start in the foreground is refused" "ended with $code: $said"; fi
     # The first of two calls fails at the restart: its settings stand, and the units have the old ones.
     mkdir /test/fails
     printf '#!/bin/sh\n[ "$1" != try-restart ] && exec /usr/bin/systemctl "$@"\n' >/test/fails/systemctl

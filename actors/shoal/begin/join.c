@@ -25,7 +25,6 @@
 
 enum {
     DIR_BYTES_MAX = 900,
-    TEXT_BYTES_MAX = 255,
     PORT_LEAST =
         10000, // Of those that we choose: below the ones that the kernel gives to connections
     PORTS = 20000,
@@ -250,10 +249,8 @@ static int check(const void *line, struct why *why)
 {
     const struct join *self = line;
     const char *const texts[] = { self->bulk_bind, self->announce, self->device };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (texts[i] && strlen(texts[i]) > TEXT_BYTES_MAX)
-            return why_set(why, FAULT_USAGE, "%.40s..: at most %d bytes", texts[i], TEXT_BYTES_MAX);
-    return command_check_label(self->label, why);
+    const int rc = command_check_texts(texts, sizeof texts / sizeof *texts, why);
+    return rc < 0 ? rc : command_check_label(self->label, why);
 }
 
 static const struct command_line line = {

@@ -142,10 +142,10 @@ static int check_folder(const struct services *self, struct why *why)
     if (access(path, F_OK) != 0) return 0;
     return why_set(
         why, FAULT_CONFIG,
-        "%s: the run has begun under `shoal up`, and its records stay there. Go on "
-        "without --systemd; or remove %s/run, and it begins anew; or make a run of its "
-        "newest checkpoint: shoal init NEW --model %s/run/checkpoints/step-... --data ...",
-        path, dir, dir);
+        "%s: the run has begun under `shoal up`, and its records are there. `shoal up %s` goes on "
+        "with it. To begin anew as services, remove %s/run. To go on from its newest checkpoint as "
+        "services: shoal init NEW --model %s/run/checkpoints/step-... --data ...",
+        path, dir, dir, dir);
 }
 
 // The run has begun as services if its folder has the ticket that --systemd leaves but no records of a

@@ -7,8 +7,6 @@
 #include "common/kernel/pool.h"
 #include <string.h>
 
-enum { TEXT_BYTES_MAX = 255 };
-
 static const struct flag flags[] = {
     FLAG("ticket", 0, "TICKET", TO_TEXT(struct doctor, command.ticket_text),
          "The run, or a file with it (env TICKET)", .env = "TICKET"),
@@ -39,10 +37,8 @@ static int check(const void *line, struct why *why)
 {
     const struct doctor *self = line;
     const char *const texts[] = { self->bulk_bind, self->announce, self->bulk_port, self->device };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (texts[i] && strlen(texts[i]) > TEXT_BYTES_MAX)
-            return why_set(why, FAULT_USAGE, "%.40s..: at most %d bytes", texts[i], TEXT_BYTES_MAX);
-    return command_check_label(self->label, why);
+    const int rc = command_check_texts(texts, sizeof texts / sizeof *texts, why);
+    return rc < 0 ? rc : command_check_label(self->label, why);
 }
 
 static const struct command_line line = {
