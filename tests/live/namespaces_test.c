@@ -20,8 +20,9 @@
 #define HERE  "10.213.7.1"
 #define THERE "10.213.7.2"
 // An address of the other namespace, of which nothing that arrives is answered: as behind a firewall.
-#define WALLED "198.51.100.4"
-#define GATED  "198.51.100.5" // The same, until and after it is an address there
+#define WALLED  "198.51.100.4"
+#define GATED   "198.51.100.5" // The same, until and after it is an address there
+#define NOWHERE "192.0.2.130"  // No route leads there
 
 static pid_t holder; // Lives in the other namespace
 
@@ -44,6 +45,7 @@ static bool connect_them(int netns)
            netns_run(-1, "ip route add " WALLED " via " THERE) &&
            netns_run(netns, "ip route add blackhole " WALLED) &&
            netns_run(-1, "ip route add " GATED " via " THERE) &&
+           netns_run(-1, "ip route add blackhole " NOWHERE) &&
            netns_run(netns, "ip route add blackhole " GATED) && open_gate(netns, true);
 }
 
@@ -122,6 +124,21 @@ static void expect_no_haste(struct testbed *bed)
     assert_int_equal(refused->reason, REFUSAL_UNREACHABLE);
     post_mail(own->post, "coordinator", FRAME_JOIN, &join); // Sent before it heard that
     assert_false(own_await(own, FRAME_ADMITTED, 500));
+    own_destroy(own);
+}
+
+// The kernel says EINVAL of a blackhole route. It is the asker's trouble, not the coordinator's.
+static void expect_no_route(struct testbed *bed)
+{
+    struct own *own = own_new(bed, "lost", ACTOR_WITNESS);
+    const struct wire_reach reach = { .endpoint = "tcp://" NOWHERE ":7002", .number = 1 };
+    assert_true(own_await(own, FRAME_WELCOME, TESTBED_WAIT_MS));
+    post_mail(own->post, "coordinator", FRAME_REACH, &reach);
+    assert_true(own_await(own, FRAME_REFUSED, TESTBED_WAIT_MS));
+    const struct wire_refused *refused = own->letter.msg.body;
+    assert_int_equal(refused->reason, REFUSAL_UNREACHABLE);
+    assert_non_null(
+        strstr(refused->text, "nobody answers at " NOWHERE ":7002: no route leads there"));
     own_destroy(own);
 }
 
@@ -205,6 +222,7 @@ static void trainers_are_elsewhere(void **state)
     assert_false(testbed_log_has(bed, "doctor", "--unchecked-address", NULL, 0));
     testbed_start_with(bed, "trainer2", &behind);
     expect_no_haste(bed);
+    expect_no_route(bed);
     expect_unreachable(bed);
     let_in(bed, netns);
     struct testbed_end end = testbed_finish(bed);
