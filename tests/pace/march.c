@@ -50,7 +50,7 @@ static bool apply(struct run *run, uint16_t kind, const void *record)
     struct march_run *self = own(run);
     switch (kind) {
     case FRAME_RECORD_MARCH: apply_march(run, record); return true;
-    case FRAME_RECORD_STEPS: apply_steps(run, record); return true;
+    case FRAME_RECORD_MARCHED: apply_steps(run, record); return true;
     case FRAME_RECORD_CHECKPOINT: // Of the present step: that is the run's restore point from now on
         if (((const struct wire_checkpoint *)record)->step == run->step)
             self->restore_point_since = self->since;
@@ -143,8 +143,8 @@ static void commit(const struct turn *turn, uint64_t end)
     steps.steps = (uint32_t)(end - run->step);
     steps.step = run->step;
     // mutant: march: a commit is told before it is stored
-    turn_put(turn, FRAME_RECORD_STEPS, &steps);
-    outbox_news(turn->out, FRAME_STEPS, &steps);
+    turn_put(turn, FRAME_RECORD_MARCHED, &steps);
+    outbox_news(turn->out, FRAME_MARCHED, &steps);
 }
 
 static const char *why_over(const struct turn *turn)
@@ -193,7 +193,7 @@ static void tell(const struct turn *turn, const char *to)
 static struct interval commits(uint16_t kind, const void *record)
 {
     const struct wire_march *steps = record;
-    if (kind != FRAME_RECORD_STEPS) return (struct interval){ 0, 0 };
+    if (kind != FRAME_RECORD_MARCHED) return (struct interval){ 0, 0 };
     return (struct interval){ steps->step, steps->step + steps->steps };
 }
 
@@ -244,7 +244,7 @@ static bool verifies(struct evidence *evidence, uint16_t kind, const void *recor
     const struct wire_march *said = record, *march = &self->march;
     static struct interval list[TABLE_INTERVALS_MAX];
     if (kind == FRAME_RECORD_RESTORE) self->march = (struct wire_march){ 0 };
-    if (kind != FRAME_RECORD_MARCH && kind != FRAME_RECORD_STEPS) return true;
+    if (kind != FRAME_RECORD_MARCH && kind != FRAME_RECORD_MARCHED) return true;
     if (said->step != evidence->step || said->steps == 0 || said->batch == 0 ||
         interval_list_total(said->samples, said->samples_count) !=
             (uint64_t)said->steps * said->batch)
@@ -282,7 +282,7 @@ const struct pace pace_march = {
     .open_number = open_number,
     .tell = tell,
     .commits = commits,
-    .commit_frame = FRAME_STEPS,
+    .commit_frame = FRAME_MARCHED,
     .peer_waits = peer_waits,
     .needs = needs,
     .admits = admits,

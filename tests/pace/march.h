@@ -2,8 +2,8 @@
 // march -- the smallest pace that does what rounds do not: an example for the author of the next one.
 //
 //     RECORD_MARCH: steps 40 to 48, their samples ─▶ MARCH ─▶ every trainer takes 40, 41, 42 ... at once
-//          RECORD_STEPS: 40 to 43 are committed  ◀── PING "I hold 43" of the slowest ◀──┘
-//          RECORD_STEPS: 43 to 48                ◀── PING "I hold 48"
+//          RECORD_MARCHED: 40 to 43 are committed  ◀── PING "I hold 43" of the slowest ◀──┘
+//          RECORD_MARCHED: 43 to 48                ◀── PING "I hold 48"
 //     the next RECORD_MARCH, or the epoch is over
 //
 // For members who trust one another. Nobody votes and nobody waits for a commit: a trainer is ahead of it by as
@@ -19,7 +19,7 @@
 //   march_member.c   the member's half
 //   march_sim.c      what the simulator must know: what a step computes, what must hold
 //
-//   several steps a record          RECORD_STEPS; pace.commits
+//   several steps a record          RECORD_MARCHED; pace.commits
 //   members ahead of the commit     pace.ahead
 //   admitted in mid-phase           pace.admits
 //   durable, changed by records     struct march_run

@@ -1,6 +1,6 @@
 // march_member -- the member's half: takes one step after the other, a trainer as far as its MARCH goes, a
-// checkpointer as far as STEPS have come. What it lacks it asks for: commits if it is behind, else the march.
-// One answer brings many STEPS, and none is sent twice within 200 ms: so it keeps those that come too early.
+// checkpointer as far as MARCHED have come. What it lacks it asks for: commits if it is behind, else the march.
+// One answer brings many MARCHED, and none is sent twice within 200 ms: so it keeps those that come too early.
 
 #include "tests/pace/march.h"
 #include "common/base/ensure.h"
@@ -11,8 +11,9 @@
 enum { MARCH_AHEAD = 32 };
 
 struct march_member {
-    uint64_t beginnings;                 // The replica's count when these were kept
-    struct wire_march kept[MARCH_AHEAD]; // MARCH and STEPS, by their first step modulo; lists below
+    uint64_t beginnings; // The replica's count when these were kept
+    struct wire_march
+        kept[MARCH_AHEAD]; // MARCH and MARCHED, by their first step modulo; lists below
     struct interval samples[MARCH_AHEAD][TABLE_INTERVALS_MAX], batch[TABLE_INTERVALS_MAX];
     uint64_t epoch; // Of the step that the learner takes
     uint64_t ask_ms;
@@ -71,7 +72,7 @@ static void hear_march(struct march_member *self, const struct member_turn *turn
         member->has_round = true;
         member->round = said->number;
     }
-    const bool committed = turn->in->kind == FRAME_STEPS;
+    const bool committed = turn->in->kind == FRAME_MARCHED;
     // mutant: march: a checkpointer runs ahead
     if (!turn->replica || (!committed && member->role != ACTOR_TRAINER)) return;
     keep(self, turn->replica, said);
@@ -93,9 +94,9 @@ static void hear(void *state, const struct member_turn *turn)
         self->beginnings = turn->replica->beginnings;
         memset(self->kept, 0, sizeof self->kept);
     }
-    if (turn->heard & HEARD_PACE && (kind == FRAME_MARCH || kind == FRAME_STEPS))
+    if (turn->heard & HEARD_PACE && (kind == FRAME_MARCH || kind == FRAME_MARCHED))
         hear_march(self, turn);
-    if (kind == FRAME_STEPPED) {
+    if (kind == FRAME_MARCH_STEPPED) {
         hear_stepped(self, turn);
         self->ask_ms = 0;
     }
@@ -125,7 +126,7 @@ static void step(struct march_member *self, const struct member_turn *turn,
     };
     self->epoch = march->epoch;
     replica->applying = true;
-    outbox_job(turn->out, PORT_LEARNER, FRAME_STEP, &job);
+    outbox_job(turn->out, PORT_LEARNER, FRAME_MARCH_STEP, &job);
 }
 
 // Whether it keeps the parameters that it holds for joiners, or the run already pins later ones. MARCH may

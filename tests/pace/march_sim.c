@@ -65,12 +65,12 @@ static bool learn(struct sim *self, uint8_t id, uint16_t kind, const void *body)
 {
     struct learner *learner = &self->nodes[id].learner;
     const struct wire_march_step *job = body;
-    if (kind != FRAME_STEP) return false;
+    if (kind != FRAME_MARCH_STEP) return false;
     ensure(learner->holding && learner->step == job->step);
     check_pinned(self, id, job->step);
     learner->digest = digest_after_step(&learner->digest, job->samples, job->samples_count);
     learner->step++;
-    learner_says(self, id, FRAME_STEPPED,
+    learner_says(self, id, FRAME_MARCH_STEPPED,
                  &(struct wire_march_stepped){ learner->step, learner->digest });
     return true;
 }
@@ -167,14 +167,14 @@ static void hear_steps(struct sim *sim, const struct wire_march *steps)
 static void hear_record(struct sim *sim, uint16_t kind, const void *record)
 {
     if (kind == FRAME_RECORD_MARCH) hear_march(sim, record);
-    if (kind == FRAME_RECORD_STEPS) hear_steps(sim, record);
+    if (kind == FRAME_RECORD_MARCHED) hear_steps(sim, record);
 }
 
 // ---- words and replicas -------------------------------------------------------------------------
 
 static void said(struct sim *sim, uint8_t id, const struct effect *effect)
 {
-    if (id != COORDINATOR || (effect->kind != FRAME_MARCH && effect->kind != FRAME_STEPS)) return;
+    if (id != COORDINATOR || (effect->kind != FRAME_MARCH && effect->kind != FRAME_MARCHED)) return;
     const struct wire_march *body =
         unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
     check_recorded(sim,

@@ -1,0 +1,129 @@
+#pragma once
+// group -- direct links among the members of a window, and sums over them.
+//
+//     group_new ─▶ group_form (who is in it) ─▶ group_sum, group_tell, group_hear ... ─▶ group_form ...
+//
+//              contributions                results
+//     member 0 ─────────────▶ owner of ───────────────▶ member 0
+//     member 1 ─────────────▶ a share  ───────────────▶ member 1        every member owns a share
+//     member 2 ─────────────▶          ───────────────▶ member 2
+//
+// A vector of floats is cut into one share a member, at borders of GROUP_LEAF_FLOATS. Each member
+// sends its tree nodes (common/vector/lanes.h) of a share to the owner; the owner adds them in the
+// order of the tree and sends the sum to all. So the result has the same bits for every number of
+// members. A small vector is one share that everybody owns: each sends all to all, one hop.
+//
+// A link is one or more TCP connections to a member. Its handshake proves both keys and names the
+// run, the window's members are the only ones that get further, and from then on the bytes are
+// either plain or sealed with AES-256-GCM, a key for each direction. Links outlive a window: the
+// next one connects only what is missing.
+//
+// A link that ends breaks the sum in hand for everybody: the call returns the fault and names the
+// member whose bytes are missing. Nothing is repeated here; who is in the next window is not decided
+// here. What an earlier window sent is dropped when it comes; what a later window sends is left in
+// the socket until group_form has reached that window.
+//
+// Threads: all functions on the thread that made the group, except group_abort (any thread).
+// Nothing moves while the caller is not inside one of them. Waiting sleeps.
+// Memory: at most GROUP_MEMORY bytes beside the caller's vectors.
+
+#include "common/base/fault.h"
+#include "common/base/interval.h"
+#include "common/base/key.h"
+#include "common/vector/lanes.h"
+
+struct identity;
+
+enum {
+    GROUP_MEMBERS_MAX = 64,
+    GROUP_LEAF_FLOATS = 16384, // = DIGEST_LEAF_FLOATS = GRADIENT_PIECE
+    GROUP_WORD_MAX = 65536,    // Bytes of one word (group_tell)
+    GROUP_CONNECTIONS_MAX = 64,
+    GROUP_MEMORY = 16 << 20,
+};
+
+enum group_link { GROUP_PLAIN, GROUP_SEALED }; // Plain: only between loopback or private addresses
+
+struct group_options {
+    const struct identity *identity; // Borrowed
+    const char *run;                 // Both ends must name the same; borrowed
+    uint64_t instance;               // Of this process
+    const char *bind;                // "ADDRESS:PORT"; port 0: any that is free
+    enum group_link link;
+    uint32_t connections; // 1..GROUP_CONNECTIONS_MAX to each member
+    // A wait ends with FAULT_INTERRUPTED when `called` returns true. It is asked before each sleep,
+    // and whenever `called_fd` is readable. called_fd -1: never.
+    int called_fd;
+    bool (*called)(void *arg);
+    void *called_arg;
+};
+
+typedef struct group group_t;
+
+// Binds the port. FAULT_BUSY: the port is taken; FAULT_RANGE; FAULT_MEMORY.
+int group_new(const struct group_options *options, struct why *why, group_t **ret_group);
+void group_destroy(group_t **self_p); // NULL is allowed
+uint16_t group_port(const group_t *self);
+
+struct group_member {
+    struct key key;
+    uint64_t instance;
+    char endpoint[128]; // "tcp://192.0.2.7:7001" (common/net/endpoint.h)
+};
+
+// Whose bytes are missing when a call fails.
+struct group_blame {
+    uint32_t member; // Index in the group; UINT32_MAX: nobody's
+    bool gone;       // Its connection was reset, and a new one was refused: the process is dead
+};
+
+// The keys that may link besides the members, up to the handshake: pending members, so that their
+// links stand when a window names them. Their links are connected at leisure. Keeps a copy.
+int group_expect(group_t *self, const struct group_member *members, uint32_t count,
+                 struct why *why);
+
+// Takes up window `window`, higher than those before: `members` in order, the caller at `place`.
+// Connects what is missing, and waits up to timeout_ms until all links stand. The one with the
+// smaller key connects. FAULT_UNREACHABLE, FAULT_TIMEOUT, FAULT_DENIED (another key, run or
+// instance answers), each with the member in *ret_blame; FAULT_CONFIG: plain over a public address.
+int group_form(group_t *self, uint64_t window, const struct group_member *members, uint32_t count,
+               uint32_t place, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame);
+
+// One sum of `floats` floats.
+struct group_sum {
+    uint64_t number;       // Rises by 1 with each sum of a window, from 0; all members agree
+    uint64_t floats;       // At least 1
+    uint32_t lanes, batch; // Say who has which nodes; all members agree. Not 0
+    // The caller's nodes, in the order of lane_nodes (lanes, batch, its lanes, ...): whole vectors,
+    // unchanged until the call returns. None for a member without lanes or samples.
+    const float *const *nodes;
+    float *result; // The sum, [floats]. May be nodes[0]
+    uint32_t timeout_ms;
+    // If not NULL: called for each leaf of the caller's own share once it is summed, in rising
+    // order, while it is in the cache.
+    void (*summed)(void *arg, struct interval at, const float *values);
+    void *arg;
+};
+
+// The share of a member in a sum of so many floats. Of a small vector each member owns all.
+struct interval group_share(const group_t *self, uint64_t floats, uint32_t member);
+
+// Sums. On success the result is whole here; others may not have it yet. On a fault the result means
+// nothing, the nodes are unchanged (a node that is the result is lost), and the window is broken:
+// every later call fails alike until group_form. FAULT_TIMEOUT, FAULT_UNREACHABLE, FAULT_FORMAT
+// (a member sent something of another size or kind), FAULT_INTERRUPTED: aborted, or called.
+int group_add(group_t *self, const struct group_sum *sum, struct why *why,
+              struct group_blame *ret_blame);
+
+// Says a word to every other member: at most GROUP_WORD_MAX bytes. Copied; sent in order with the sums.
+int group_tell(group_t *self, const void *bytes, size_t count, struct why *why,
+               struct group_blame *ret_blame);
+
+// The next word of any member, in the order in which each said them; waits up to timeout_ms.
+// *ret_bytes is good until the next call. FAULT_TIMEOUT: none came; FAULT_INTERRUPTED: called; and
+// the faults of group_add. A word of a member whose link ended later is still heard.
+int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame,
+               uint32_t *ret_member, const void **ret_bytes, size_t *ret_count);
+
+// Makes the call in hand, or the next one, return FAULT_INTERRUPTED. Any thread.
+void group_abort(group_t *self);
