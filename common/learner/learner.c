@@ -1,7 +1,8 @@
 // The life of a replica, job by job in the order of learner.h: build a model for a CONFIG, load its
-// parameters, train on a step, apply a commit. Each hear_ function does one job and answers it,
-// also when it failed. BUILD decides how gradients are computed before it takes memory. TRAIN,
-// APPLY and PIN first check that the replica holds the step that the job is about.
+// parameters, keep them for peers. Each hear_ function does one job and answers it, also when it
+// failed. BUILD decides how gradients are computed before it takes memory. What a replica does
+// besides follows from the run's strategy: strategies[] names its optimizer and its jobs, and the
+// jobs are in a file of their own.
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -24,15 +25,14 @@
 
 static void drop_model(struct learner *self)
 {
+    if (self->strategy) self->strategy->close(self);
     learner_close_data(self);
     compute_destroy(&self->compute);
     optimizer_destroy(&self->optimizer);
-    self->form = NULL;
-    past_clear(&self->past);
     free(self->spare);
-    free(self->tensors), free(self->leaves), free(self->tokens), free(self->payload);
+    free(self->tensors), free(self->leaves), free(self->tokens);
     self->params = self->spare = NULL;
-    self->tensors = NULL, self->leaves = NULL, self->tokens = NULL, self->payload = NULL;
+    self->tensors = NULL, self->leaves = NULL, self->tokens = NULL;
     self->tokens_max = 0;
     self->built = self->holding = false;
 }
@@ -45,36 +45,26 @@ static int fill_layout(struct learner *self, struct why *why)
     return model_tensors_layout(&self->shape, self->tensors, why, &self->layout);
 }
 
-// The bits of a gradient depend on it. In a run that recomputes results all trainers use the run's
-// value; in any other run each uses its own.
+// The bits of a gradient depend on it. Where trainers must agree to the bit all use the run's value;
+// in any other run each uses its own.
 static uint32_t micro_batch(const struct learner *self)
 {
-    return self->rounds.verification_percent ? self->config.micro_batch
-                                             : self->options->micro_batch;
+    return self->same_bits ? self->config.micro_batch : self->options->micro_batch;
 }
 
-// A run trains with DisTrO: its settings come from CONFIG.
 static int open_optimizer(struct learner *self, struct why *why)
 {
-    const struct wire_config *config = &self->config;
     const struct optimizer_place place = { .shape = &self->shape,
                                            .layout = &self->layout,
                                            .at = { 0, self->floats },
                                            .pool = self->pool };
-    const struct optimizer_settings settings = { .weight_decay = (double)config->weight_decay,
-                                                 .decay = self->rounds.compression_decay,
-                                                 .chunk = self->rounds.chunk,
-                                                 .topk = self->rounds.topk,
-                                                 .one_bit = self->rounds.one_bit };
-    const int rc = optimizer_new(&optimizer_distro, &place, &settings, why, &self->optimizer);
-    if (rc == 0) self->form = result_form(self->optimizer);
-    return rc;
+    return optimizer_new(self->strategy->optimizer, &place, &self->settings, why, &self->optimizer);
 }
 
 // Decides how the replica computes, and logs what memory that takes before any is taken.
-// Activations that do not fit are not kept but computed again in the backward pass. Refuses a run that
-// recomputes results if this build's products are those of a BLAS library: their bits are not
-// reproducible.
+// Activations that do not fit are not kept but computed again in the backward pass. Refuses a run
+// whose trainers must agree to the bit if this build's products are those of a BLAS library: their
+// bits are not reproducible.
 static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
 {
     const struct learner_options *options = self->options;
@@ -88,6 +78,7 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
                                        .trains = options->trains,
                                        .float32 = self->config.products == PRODUCTS_FLOAT32,
                                        .pool = self->pool };
+    if (self->strategy->plan) self->strategy->plan(self, config);
     optimizer_ask(self->optimizer, config);
     beside += optimizer_memory(self->optimizer, &options->device);
     for (int less = 0; less <= 1; less++) {
@@ -105,11 +96,12 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
     log_line(LOG_INFO, "learner.compute products=%s threads=%u",
              wire_enum_name(&wire_enum_products, self->config.products), options->threads);
     const char *library = gemm_library(config->float32 ? GEMM_FLOAT32 : GEMM_BF16);
-    if (library && options->trains && self->rounds.verification_percent)
+    if (library && options->trains && self->same_bits)
         return why_set(
             why, FAULT_CONFIG,
-            "the run recomputes results, and the float32 products of this build are those "
-            "of %s, which no other build gives to the bit; take a build without BLAS=1",
+            "the trainers of this run compute the same bits, and the float32 products of this "
+            "build are those of %s, which no other build gives to the bit; take a build without "
+            "BLAS=1",
             library);
     if (library && options->trains && options->device.kind == COMPUTE_CPU)
         log_line(LOG_WARNING,
@@ -132,8 +124,7 @@ static int take_memory(struct learner *self, struct why *why)
     self->leaf_count = digest_leaf_count(self->floats);
     self->spare = aligned_alloc(64, (beside + 63) / 64 * 64);
     self->leaves = calloc(self->leaf_count, sizeof *self->leaves);
-    self->payload = malloc(payload_bytes(self->form));
-    if (!self->spare || !self->leaves || !self->payload)
+    if (!self->spare || !self->leaves)
         return why_set(why, FAULT_MEMORY, "%" PRIu64 " MiB for a copy of the parameters",
                        (uint64_t)beside >> 20);
     rc = compute_new(&self->options->device, &self->compute_config, why, &self->compute);
@@ -142,43 +133,42 @@ static int take_memory(struct learner *self, struct why *why)
     return rc;
 }
 
+static const struct learner_strategy *strategy_of(const struct wire_config *config)
+{
+    static const struct learner_strategy *const strategies[] = { &learner_results };
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++)
+        if (strategies[i]->config == config->strategy.kind) return strategies[i];
+    return NULL;
+}
+
 static int build(struct learner *self, const struct wire_config *config, struct why *why)
 {
     drop_model(self);
-    if (config->strategy.kind != FRAME_ROUNDS_CONFIG)
+    self->strategy = strategy_of(config);
+    if (!self->strategy)
         return why_set(why, FAULT_UNSUPPORTED,
                        "the run's strategy is none of this version; upgrade this program");
     self->config = *config;
-    self->rounds = *(const struct wire_rounds_config *)config->strategy.body;
-    self->config.strategy.body = &self->rounds;
-    if (self->rounds.verification_percent && self->options->trains &&
-        self->options->device.kind != COMPUTE_CPU)
-        return why_set(why, FAULT_CONFIG,
-                       "the run recomputes results (verification_percent %u), and the results "
-                       "of a GPU cannot be recomputed to the bit; use --device cpu",
-                       self->rounds.verification_percent);
-    if (self->rounds.verification_percent && config->micro_batch != self->options->micro_batch)
-        log_line(LOG_INFO, "learner.micro_batch size=%u; the run's, since it recomputes results",
+    self->config.strategy.body = NULL; // Its strategy has read it
+    int rc = self->strategy->read(self, config->strategy.body, why);
+    if (rc < 0) return rc;
+    if (self->same_bits && config->micro_batch != self->options->micro_batch)
+        log_line(LOG_INFO, "learner.micro_batch size=%u; the run's, since its bits depend on it",
                  config->micro_batch);
     if (config->model.count > MODEL_CONFIG_BYTES_MAX)
         return why_set(why, FAULT_LIMIT, "config.json of %u bytes", config->model.count);
     memcpy(self->config_json, config->model.data, config->model.count);
     self->config_json[config->model.count] = 0;
-    int rc =
-        model_shape_from_config_json(self->config_json, config->model.count, why, &self->shape);
+    rc = model_shape_from_config_json(self->config_json, config->model.count, why, &self->shape);
     if (rc < 0) return rc;
     if (config->seq_len > model_seq_len(&self->shape))
         return why_set(why, FAULT_RANGE, "max_seq_len %u, the model's config.json allows 1..%u",
                        config->seq_len, model_seq_len(&self->shape));
     self->floats = model_parameter_count(&self->shape);
-    if (self->rounds.verification_percent && self->floats > BLOB_BYTES_MAX / sizeof(float))
-        return why_set(why, FAULT_LIMIT,
-                       "a model of %" PRIu64 " parameters; the run recomputes results, "
-                       "and a residual of more than %zu cannot be revealed",
-                       self->floats, BLOB_BYTES_MAX / sizeof(float));
     rc = fill_layout(self, why);
     if (rc == 0) rc = open_optimizer(self, why);
     if (rc == 0) rc = take_memory(self, why);
+    if (rc == 0) rc = self->strategy->open(self, why);
     if (rc == 0 && self->options->trains) rc = learner_open_data(self, why);
     self->built = rc == 0;
     return rc;
@@ -193,16 +183,17 @@ static void hear_build(struct learner *self, const struct wire_config *config)
                                 .floats = self->floats,
                                 .may_pass = rc == FAULT_MEMORY };
     learner_put_reason(built.reason, &why);
-    if (built.ok) built.payload_bytes = (uint32_t)payload_bytes(self->form);
+    if (built.ok && self->form) built.payload_bytes = (uint32_t)payload_bytes(self->form);
     if (!built.ok) drop_model(self);
     worker_answer(self->worker, FRAME_BUILT, &built);
+    if (built.ok && self->strategy->built) self->strategy->built(self);
 }
 
 // ---- LOAD, PIN ----------------------------------------------------------------------------------
 
 // The digest of all that members hold alike: the parameters, and the optimizer's shared state, of
 // which DisTrO has none.
-static int take_digest(struct learner *self, struct why *why)
+int learner_take_digest(struct learner *self, struct why *why)
 {
     const int rc = compute_leaves(self->compute, COMPUTE_PARAMETERS, why, self->leaves);
     if (rc < 0) return rc;
@@ -211,7 +202,7 @@ static int take_digest(struct learner *self, struct why *why)
 }
 
 // Puts the held parameters into the blob store for peers, and remembers the step for audits.
-static int pin(struct learner *self, struct why *why)
+int learner_pin(struct learner *self, struct why *why)
 {
     const int rc = compute_pull(self->compute, why);
     if (rc < 0) return rc;
@@ -269,7 +260,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
          : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
                          : load_checkpoint(self, load, why, ret_epoch);
     if (rc == 0) rc = compute_push(self->compute, why);
-    if (rc == 0) rc = take_digest(self, why);
+    if (rc == 0) rc = learner_take_digest(self, why);
     if (rc < 0) return rc;
     if (load->genesis && !hash_is_none(&self->config.genesis_digest) &&
         !hash_equal(&self->digest, &self->config.genesis_digest)) {
@@ -280,7 +271,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     }
     self->step = load->step;
     self->holding = true;
-    return pin(self, why);
+    return learner_pin(self, why);
 }
 
 static void hear_load(struct learner *self, const struct wire_load *job)
@@ -294,102 +285,41 @@ static void hear_load(struct learner *self, const struct wire_load *job)
     worker_answer(self->worker, FRAME_LOADED, &loaded);
 }
 
-// ---- TRAIN --------------------------------------------------------------------------------------
-
-// Samples, gradient, clip, result, hashes, store: the order of a result. The candidate residual
-// waits for the commit that names the payload.
-static int train(struct learner *self, const struct wire_train *job, struct why *why,
-                 struct wire_trained *ret_trained)
-{
-    uint64_t began_us = clock_us(), count = 0;
-    double loss = 0, norm;
-    float rate;
-    self->candidate = (struct hash){ { 0 } };
-    memcpy(&rate, &job->lr_bits, sizeof rate);
-    if (!self->holding || !self->options->trains || job->step != self->step)
-        return why_set(why, FAULT_RANGE,
-                       "asked to train step %" PRIu64 ", step %" PRIu64 " is held", job->step,
-                       self->step);
-    int rc = job->from_zero ? optimizer_forget(self->optimizer, why) : 0;
-    if (rc == 0) rc = learner_read_samples(self, job, why, &count);
-    if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, why, &loss);
-    if (rc == 0 && self->config.clip_norm > 0)
-        rc = compute_clip(self->compute, (double)self->config.clip_norm, why, &norm);
-    if (rc == 0) rc = result_make(self->optimizer, rate, why, self->payload);
-    if (rc == 0)
-        rc = result_hashes(self->optimizer, why, &ret_trained->residual_from,
-                           &ret_trained->residual_to);
-    if (rc == 0)
-        rc = learner_keep(self, self->payload, payload_bytes(self->form), why, &self->candidate);
-    if (rc < 0) return rc;
-    ret_trained->payload = self->candidate;
-    uint64_t took_us = clock_us() - began_us;
-    ret_trained->base = self->digest;
-    ret_trained->payload_bytes = (uint32_t)payload_bytes(self->form);
-    ret_trained->loss = (float)loss;
-    ret_trained->train_ms = (uint32_t)(took_us / 1000);
-    ret_trained->tokens_per_s =
-        (float)((double)count * self->config.seq_len * 1e6 / (double)(took_us + 1));
-    return 0;
-}
-
-static void hear_train(struct learner *self, const struct wire_train *job)
-{
-    struct why why = { 0 };
-    struct wire_trained trained = { .round = job->round };
-    failpoint("learner_train");
-    int rc = train(self, job, &why, &trained);
-    failpoint("learner_trained");
-    trained.ok = rc == 0;
-    if (rc < 0 && why.text[0] == 0) why_set(&why, rc, "%s", fault_sentence(rc));
-    learner_put_reason(trained.reason, &why);
-    worker_answer(self->worker, FRAME_TRAINED, &trained);
-}
-
-// ---- APPLY --------------------------------------------------------------------------------------
-
-// Moves the parameters by a commit. If the commit names our own payload, the candidate becomes the
-// residual; otherwise it is dropped.
-static int apply(struct learner *self, const struct wire_apply *job, struct why *why)
-{
-    struct apply_step step = { .weight_decay = self->config.weight_decay };
-    memcpy(&step.rate, &job->lr_bits, sizeof step.rate);
-    if (!self->holding || job->step != self->step)
-        return why_set(why, FAULT_RANGE,
-                       "asked to apply commit %" PRIu64 ", step %" PRIu64 " is held", job->step,
-                       self->step);
-    past_applied(&self->past, job);
-    const struct past_step *past = &self->past.steps[job->step % PAST_STEPS];
-    struct past_results taken;
-    int rc = past_results_take(self->options->store, self->form, past->payloads, past->count,
-                               job->step, why, &taken);
-    if (rc == 0 && taken.sound > 0)
-        rc = result_apply(self->optimizer, taken.results, taken.sound, &step, why);
-    past_results_release(&taken);
-    if (rc < 0) return rc;
-    if (result_has_candidate(self->optimizer)) {
-        if (!hash_is_none(&job->own_payload) && hash_equal(&job->own_payload, &self->candidate))
-            result_adopt(self->optimizer);
-        else result_discard(self->optimizer);
-    }
-    self->step = job->step + 1;
-    rc = take_digest(self, why);
-    return rc == 0 && job->pin ? pin(self, why) : rc;
-}
-
-static void hear_apply(struct learner *self, const struct wire_apply *job)
-{
-    struct why why = { 0 };
-    failpoint("learner_apply");
-    struct wire_applied applied = { .ok = apply(self, job, &why) == 0 };
-    failpoint("learner_applied");
-    applied.step = self->step;
-    applied.digest = self->digest;
-    learner_put_reason(applied.reason, &why);
-    worker_answer(self->worker, FRAME_APPLIED, &applied);
-}
-
 // ---- the thread ---------------------------------------------------------------------------------
+
+static void hear_pin(struct learner *self, const struct wire_pin *job)
+{
+    struct why why = { 0 };
+    if (self->holding && self->step == job->step && learner_pin(self, &why) < 0)
+        log_line(LOG_WARNING, "learner.not_pinned step=%" PRIu64 " %s", self->step, why.text);
+}
+
+static void hear(struct learner *self, const struct job *job)
+{
+    switch (job->kind) {
+    case FRAME_BUILD: hear_build(self, job->body); break;
+    case FRAME_LOAD: hear_load(self, job->body); break;
+    case FRAME_PIN: hear_pin(self, job->body); break;
+    case FRAME_SAVE: learner_save(self, job->body); break;
+    default:
+        if (!self->strategy || !self->strategy->hear(self, job))
+            ensure_failed("a job that a learner knows", __FILE__, __LINE__);
+    }
+}
+
+// A job goes before the strategy's own work, which goes on when there is none.
+static bool do_next(struct learner *self)
+{
+    const bool busy = self->built && self->strategy->busy && self->strategy->busy(self);
+    const enum worker_turn turn = learner_next(self, busy ? 0 : -1);
+    if (turn == WORKER_JOB) {
+        self->has_job = false;
+        hear(self, &self->job);
+    } else if (turn == WORKER_QUIET) {
+        self->strategy->work(self);
+    }
+    return turn != WORKER_END;
+}
 
 void learner_body(struct worker *worker, void *arg)
 {
@@ -399,25 +329,7 @@ void learner_body(struct worker *worker, void *arg)
     self->worker = worker;
     self->pool = pool_new(self->options->threads);
     ensure(self->pool);
-    struct job job;
-    while (worker_next(worker, -1, &job) != WORKER_END) {
-        struct why why = { 0 };
-        switch (job.kind) {
-        case FRAME_BUILD: hear_build(self, job.body); break;
-        case FRAME_LOAD: hear_load(self, job.body); break;
-        case FRAME_TRAIN: hear_train(self, job.body); break;
-        case FRAME_APPLY: hear_apply(self, job.body); break;
-        case FRAME_SAVE: learner_save(self, job.body); break;
-        case FRAME_SHOW: learner_show(self, job.body); break;
-        case FRAME_RECOMPUTE: learner_recompute(self, job.body); break;
-        case FRAME_PIN:
-            if (self->holding && self->step == ((const struct wire_pin *)job.body)->step &&
-                pin(self, &why) < 0)
-                log_line(LOG_WARNING, "learner.not_pinned step=%" PRIu64 " %s", self->step,
-                         why.text);
-            break;
-        default: ensure_failed("a job that a learner knows", __FILE__, __LINE__);
-        }
+    while (do_next(self)) {
     }
     drop_model(self);
     pool_destroy(&self->pool);

@@ -55,12 +55,12 @@ static int compute(struct learner *self, const struct wire_recompute *job,
                                       self->config.weight_decay, self->floats };
     struct result_work work = { .residual = (const void *)residual->bytes,
                                 .clip = (double)self->config.clip_norm };
-    const struct wire_train samples = { .samples = job->samples,
-                                        .samples_count = job->samples_count,
-                                        .providers = job->providers,
-                                        .providers_count = job->providers_count,
-                                        .data = job->data,
-                                        .order = job->order };
+    const struct learner_samples samples = { .list = job->samples,
+                                             .list_count = job->samples_count,
+                                             .providers = job->providers,
+                                             .providers_count = job->providers_count,
+                                             .data = job->data,
+                                             .order = job->order };
     uint64_t count = 0;
     memcpy(&work.rate, &audit->lr_bits, sizeof work.rate);
     int rc = past_params(&self->past, &means, audit->step, &audit->base, why, self->spare);

@@ -127,12 +127,11 @@ void learner_close_data(struct learner *self)
     dataset_free(&self->dataset);
 }
 
-int learner_read_samples(struct learner *self, const struct wire_train *job, struct why *why,
-                         uint64_t *ret_count)
+int learner_read_samples(struct learner *self, const struct learner_samples *samples,
+                         struct why *why, uint64_t *ret_count)
 {
-    uint64_t row = (uint64_t)self->config.seq_len + 1, count = 0;
-    for (uint32_t i = 0; i < job->samples_count; i++)
-        count += job->samples[i].end - job->samples[i].begin;
+    const uint64_t row = (uint64_t)self->config.seq_len + 1;
+    const uint64_t count = interval_list_total(samples->list, samples->list_count);
     if (count == 0 || count > 65535) return why_set(why, FAULT_RANGE, "%" PRIu64 " samples", count);
     if (count * row > self->tokens_max) {
         free(self->tokens);
@@ -140,20 +139,21 @@ int learner_read_samples(struct learner *self, const struct wire_train *job, str
         self->tokens_max = self->tokens ? count * row : 0;
         if (!self->tokens) return why_set(why, FAULT_MEMORY, "%" PRIu64 " samples", count);
     }
-    self->data = job->data;
-    self->order = job->order;
-    self->providers_count = job->providers_count;
-    if (job->providers_count)
-        memcpy(self->providers, job->providers, job->providers_count * sizeof *job->providers);
+    self->data = samples->data;
+    self->order = samples->order;
+    self->providers_count = samples->providers_count;
+    if (samples->providers_count)
+        memcpy(self->providers, samples->providers,
+               samples->providers_count * sizeof *samples->providers);
     if (!self->provider) {
         int rc = open_source(self, why);
         if (rc < 0) return rc;
     }
     uint64_t at = 0;
-    for (uint32_t i = 0; i < job->samples_count; i++) {
-        uint32_t n = (uint32_t)(job->samples[i].end - job->samples[i].begin);
+    for (uint32_t i = 0; i < samples->list_count; i++) {
+        uint32_t n = (uint32_t)(samples->list[i].end - samples->list[i].begin);
         int rc =
-            provider_read(self->provider, job->samples[i].begin, n, self->tokens + at * row, why);
+            provider_read(self->provider, samples->list[i].begin, n, self->tokens + at * row, why);
         if (rc < 0) return rc;
         at += n;
     }

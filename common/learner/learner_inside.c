@@ -1,4 +1,5 @@
-// What every job of the learner's thread ends with: a reason for the answer, a blob for the peers.
+// What every job of the learner's thread begins and ends with: taking it; a reason for the answer, a
+// blob for the peers.
 
 #include "common/learner/learner_inside.h"
 #include "common/base/log.h"
@@ -22,4 +23,14 @@ int learner_keep(struct learner *self, const void *bytes, size_t count, struct w
                  "learner.not_on_disk fault=%s reason=\"%s\"; served until this process ends",
                  fault_name(rc), said.text);
     return 0;
+}
+
+enum worker_turn learner_next(struct learner *self, int timeout_ms)
+{
+    if (self->has_job) return WORKER_JOB;
+    if (self->has_ended) return WORKER_END;
+    const enum worker_turn turn = worker_next(self->worker, timeout_ms, &self->job);
+    self->has_job = turn == WORKER_JOB;
+    self->has_ended = turn == WORKER_END;
+    return turn;
 }

@@ -1,11 +1,12 @@
 #pragma once
 // learner_inside -- what the files of the learner's thread share; for common/learner alone.
 //
-//   learner.c         the thread: BUILD, LOAD, PIN, TRAIN, APPLY; it calls the others, none calls it
-//   learner_data.c    samples: a folder, files by HTTP, data-provider actors; each checked
-//   learner_audit.c   SHOW, RECOMPUTE
-//   learner_save.c    SAVE
-//   learner_inside.c  what each job ends with
+//   learner.c          the thread: BUILD, LOAD, PIN; it calls the others, none calls it
+//   learner_data.c     samples: a folder, files by HTTP, data-provider actors; each checked
+//   learner_save.c     SAVE
+//   learner_results.c  the strategy `distro`: TRAIN, APPLY
+//   learner_audit.c      SHOW, RECOMPUTE
+//   learner_inside.c   what each job begins and ends with
 
 #include "common/learner/learner.h"
 #include "common/learner/past.h"
@@ -18,20 +19,45 @@
 
 enum { REASON_MAX = 191 };
 
+struct learner;
+
+// What a replica does beyond holding a state: it follows from the run's strategy.
+struct learner_strategy {
+    uint16_t config; // The kind of its part of CONFIG
+    const struct optimizer_kind *optimizer;
+    // Reads the part: sets self->settings, self->same_bits, and what is its own. Refuses a run that
+    // this member cannot take part in.
+    int (*read)(struct learner *self, const void *part, struct why *why);
+    void (*plan)(struct learner *self, struct compute_config *config); // Or NULL: as it is
+    int (*open)(struct learner *self, struct why *why);                // The model has been built
+    void (*close)(struct learner *self);                               // Also after half an open
+    void (*built)(struct learner *self);                       // BUILT has been answered. Or NULL
+    bool (*hear)(struct learner *self, const struct job *job); // False: it does not know the kind
+    // Work that goes on while there is no job; NULL: it has none. `busy`: there is such work.
+    bool (*busy)(const struct learner *self);
+    void (*work)(struct learner *self);
+};
+extern const struct learner_strategy learner_results;
+
 struct learner {
     const struct learner_options *options;
     struct worker *worker;
     bool built, holding;
-    struct wire_config config;
-    struct wire_rounds_config rounds; // Where it points to: what the strategy says
+    struct job job;            // Taken and not yet done, if has_job
+    bool has_job, has_ended;   // has_ended: the thread is asked to end
+    struct wire_config config; // Without the strategy's part
+    const struct learner_strategy *strategy;
+    struct optimizer_settings settings;
+    bool same_bits;                   // All trainers of the run must compute the same bits
+    struct wire_rounds_config rounds; // Of learner_results
     char config_json[MODEL_CONFIG_BYTES_MAX + 1];
     struct model_shape shape;
     struct layout layout;
     struct layout_tensor *tensors;
     pool_t *pool;
     struct compute_config compute_config;
-    optimizer_t *optimizer;     // DisTrO
-    const payload_form_t *form; // The optimizer's
+    optimizer_t *optimizer;
+    const payload_form_t *form; // Of results; NULL: the strategy has none
     compute_t *compute;
     provider_t *provider;
     struct bulk_client *client; // Of data-provider actors
@@ -63,9 +89,25 @@ int learner_keep(struct learner *self, const void *bytes, size_t count, struct w
 int learner_open_data(struct learner *self, struct why *why);
 void learner_close_data(struct learner *self); // Closes what was opened
 
-// The samples of a TRAIN, in self->tokens. FAULT_RANGE, FAULT_MEMORY, or what the source says.
-int learner_read_samples(struct learner *self, const struct wire_train *job, struct why *why,
-                         uint64_t *ret_count);
+// Some samples, in self->tokens, and where to get them. FAULT_RANGE, FAULT_MEMORY, or what the
+// source says.
+struct learner_samples {
+    const struct interval *list;
+    uint32_t list_count;
+    const struct wire_holder *providers;
+    uint32_t providers_count;
+    struct hash data, order;
+};
+int learner_read_samples(struct learner *self, const struct learner_samples *samples,
+                         struct why *why, uint64_t *ret_count);
+
+// Takes the next job into self->job, if none is there; waits up to timeout_ms, -1: for ever.
+enum worker_turn learner_next(struct learner *self, int timeout_ms);
+
+// learner.c: the digest of the state as it is, to self->digest.
+int learner_take_digest(struct learner *self, struct why *why);
+// learner.c: puts the held state into the blob store for peers.
+int learner_pin(struct learner *self, struct why *why);
 
 void learner_show(struct learner *self, const struct wire_show *job);
 void learner_recompute(struct learner *self, const struct wire_recompute *job);
