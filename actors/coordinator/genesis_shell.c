@@ -3,9 +3,11 @@
 
 #include "actors/coordinator/genesis_shell.h"
 #include "actors/coordinator/rules_shell.h"
+#include "actors/coordinator/strategies_shell.h"
 #include "common/learner/run_check.h"
-#include "common/pace/rounds/rounds_config.h"
+#include "common/pace/pace.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 // A hash of the key's signature: nobody else can compute it, and each restart computes the same.
 static struct hash audit_secret(const struct run_config *config, const struct identity *identity)
@@ -32,10 +34,15 @@ int genesis_rules(const struct run_config *config, const struct identity *identi
     snprintf(frame->genesis, sizeof frame->genesis, "%s", model.folder);
     frame->model = (struct wire_bytes){ (const uint8_t *)model.config, model.config_bytes };
     frame->data = model.data;
-    struct wire_rounds_config strategy = *rounds_config(&rules);
-    strategy.payload_bytes = model.result_bytes;
-    rules_set_strategy(&rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
-    *ret_rules = rules;
-    *ret_model = model.config;
-    return 0;
+    const struct strategy *strategy = strategy_of(config);
+    if (strategy->set_model) strategy->set_model(&model, &rules);
+    if (pace_of(&rules)) {
+        *ret_rules = rules;
+        *ret_model = model.config;
+        return 0;
+    }
+    free(model.config);
+    return why_set(why, FAULT_UNSUPPORTED,
+                   "strategy.kind: a coordinator of this program has no \"%s\"",
+                   config_word_of(config->strategy)->name);
 }

@@ -1,7 +1,8 @@
 // rules_shell -- one long list: struct rules in its order, then CONFIG as members get it, then the
-// part of CONFIG that belongs to the strategy.
+// part of CONFIG that belongs to the strategy (strategies_shell.h).
 
 #include "actors/coordinator/rules_shell.h"
+#include "actors/coordinator/strategies_shell.h"
 #include "common/model/recipe.h"
 #include <stdio.h>
 
@@ -45,7 +46,7 @@ void rules_of_config(const struct run_config *config, struct rules *ret_rules)
         .genesis_step = rules.first_step,
         .genesis_digest = rules.genesis_digest,
         .seq_len = rules.seq_len,
-        .clip_norm = (float)config->clip_grad_norm,
+        .clip_norm = (float)recipe_clip_norm(config),
         .weight_decay = (float)config->weight_decay,
         .heartbeat_ms = rules.heartbeat_ms,
         .lease_ms = rules.lease_ms,
@@ -55,16 +56,7 @@ void rules_of_config(const struct run_config *config, struct rules *ret_rules)
         .micro_batch = (uint32_t)config->micro_batch,
         .products = config->products == CONFIG_PRODUCTS_FLOAT32 ? PRODUCTS_FLOAT32 : PRODUCTS_BF16,
     };
-    const struct wire_rounds_config strategy = {
-        .compression_decay = (float)config->compression_decay,
-        .topk = (uint32_t)config->compression_topk,
-        .chunk = (uint32_t)config->compression_chunk,
-        .one_bit = config->quantize_1bit,
-        .witness_nodes = (uint32_t)config->witness_nodes,
-        .witness_standalone = config->witness_standalone,
-        .verification_percent = (uint32_t)config->verification_percent,
-    };
-    rules_set_strategy(&rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     snprintf(rules.frame.run, sizeof rules.frame.run, "%s", rules.run_id);
+    strategy_of(config)->set_rules(config, &rules);
     *ret_rules = rules;
 }

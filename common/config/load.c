@@ -1,7 +1,8 @@
 // load -- reads the whole file, parses it to a list of nodes, then takes one node after the other:
 // a table is passed, a variant chooses its word, a key is checked and stored, anything else is
-// unknown. Then missing keys and tables are reported, defaults are set, and the rules between
-// settings are checked. Nothing stops at the first fault: all of them are collected.
+// unknown. Then settings that have no meaning beside the others are reported (ONLY in keys.def), then
+// missing keys and tables, and the rules between settings are checked. Nothing stops at the first
+// fault: all of them are collected.
 
 #include "common/config/load.h"
 
@@ -238,6 +239,53 @@ static size_t read_node(struct config_load *load, const struct toml_node *node)
     return subtree_count(load, node);
 }
 
+static bool is_off(const struct config_key *key, const void *base)
+{
+    if (key->type == CONFIG_FLAG) return !*((const bool *)base + key->offset);
+    return key->type != CONFIG_VALUE && config_value_number(key, base) == 0;
+}
+
+static void report_unused(struct config_load *load, const struct config_key *key,
+                          const struct toml_node *node, const struct config_only *only)
+{
+    const struct config_key *of = config_key_find(load->schema, only->of);
+    struct message message;
+    if (only->refused && is_off(key, load->base)) return;
+    message_begin(&message, key->path);
+    if (only->refused) {
+        config_value_print(key, load->base, &message.is.text);
+        config_text_add(&message.is.text, " does not go with %s = ", of->path);
+    } else {
+        config_text_add(&message.is.text, "not used with %s = ", of->path);
+    }
+    config_value_print(of, load->base, &message.is.text);
+    config_text_add(&message.is.note, "%s", only->note);
+    report(load, !only->refused, only->refused ? node->value : name_place(node), &message);
+}
+
+// Whether the setting that decides about this one has a word of its set.
+static bool is_decided(const struct config_load *load, const struct config_only *only)
+{
+    const struct config_key *of = config_key_find(load->schema, only->of);
+    return load->valid[config_key_index(load->schema, of)];
+}
+
+// A setting that is not active has its default, or zero, whatever the file says: it is not part of
+// the digest of the run, so nothing may depend on it.
+static void drop_unused(struct config_load *load)
+{
+    for (size_t i = 0; i < load->schema->count; i++) {
+        const struct config_key *key = &load->schema->keys[i];
+        const struct config_only *only = load->nodes[i] ? config_only_of(key->path) : NULL;
+        if (!only || config_path_active(load->schema, key->path, load->base)) continue;
+        if (load->valid[i] && is_decided(load, only))
+            report_unused(load, key, load->nodes[i], only);
+        config_value_reset(key, load->base);
+        load->nodes[i] = NULL;
+        load->valid[i] = false;
+    }
+}
+
 static bool is_missing(const struct config_load *load, size_t index)
 {
     const struct config_key *key = &load->schema->keys[index];
@@ -324,6 +372,7 @@ static void load_document(struct config_load *load)
 {
     set_defaults(load);
     for (size_t i = 1; i < load->document.count;) i += read_node(load, &load->document.nodes[i]);
+    drop_unused(load);
     report_missing(load);
 }
 

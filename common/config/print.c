@@ -33,21 +33,31 @@ static void print_facts(const struct config_key *key, FILE *out)
     fputs(bytes, out);
 }
 
+static enum config_value word_in(const struct config_key *key, const union config *config)
+{
+    enum config_value value;
+    memcpy(&value, (const char *)config + key->offset, sizeof value);
+    return value;
+}
+
 static void print_setting(const struct config_schema *schema, const struct config_key *key,
                           const union config *chosen, FILE *out)
 {
     union config scratch = *chosen;
     char bytes[CONFIG_VALUE_MAX];
     struct config_text value = config_text_in(bytes, sizeof bytes);
+    const bool is_word = key->type == CONFIG_VALUE || key->type == CONFIG_VARIANT;
     const bool live =
         config_path_active(schema, key->path, chosen) && key->fallback.need != CONFIG_ABSENT;
     const size_t parent = config_path_parent(key->path);
     fprintf(out, "\n# %s\n# ", key->sentence);
     print_facts(key, out);
     fputc('\n', out);
-    if (key->type == CONFIG_VARIANT && config_word_has_settings(schema, key, key->fallback.text))
+    if (key->type == CONFIG_VARIANT &&
+        config_word_has_settings(schema, key, config_word_of(word_in(key, chosen))->name))
         return;
-    config_value_set(key, key->fallback.text, &scratch);
+    if (!is_word || word_in(key, chosen) == CONFIG_NONE)
+        config_value_set(key, key->fallback.text, &scratch);
     config_value_print(key, &scratch, &value);
     fprintf(out, "%s%s = %s\n", live ? "" : "# ", key->path + parent + (parent ? 1 : 0), bytes);
 }
@@ -67,15 +77,27 @@ static void print_header(const struct config_schema *schema, const char *path, s
         fprintf(out, "%s[%s]\n", config_path_active(schema, table, chosen) ? "" : "# ", table);
 }
 
-void config_print_sample(const struct config_schema *schema, FILE *out)
+// The words of all settings that decide which others are used.
+static void choose(const struct config_schema *schema, const struct config_choice *choices,
+                   union config *chosen)
+{
+    memset(chosen, 0, sizeof *chosen);
+    for (size_t i = 0; i < schema->count; i++) {
+        const struct config_key *key = &schema->keys[i];
+        const bool is_value = key->type == CONFIG_VALUE && key->fallback.need == CONFIG_DEFAULT;
+        const char *word = key->fallback.text;
+        for (const struct config_choice *at = choices; at && at->path; at++)
+            if (strcmp(at->path, key->path) == 0) word = at->word;
+        if (key->type == CONFIG_VARIANT || is_value) config_value_set(key, word, chosen);
+    }
+}
+
+void config_print_sample(const struct config_schema *schema, const struct config_choice *choices,
+                         FILE *out)
 {
     union config chosen;
     const char *table = NULL; // A path of the table that is being printed
-    memset(&chosen, 0, sizeof chosen);
-    for (size_t i = 0; i < schema->count; i++)
-        if (schema->keys[i].type == CONFIG_VARIANT)
-            config_value_set(&schema->keys[i], schema->keys[i].fallback.text, &chosen);
-
+    choose(schema, choices, &chosen);
     for (size_t i = 0; i < schema->count; i++) {
         const struct config_key *key = &schema->keys[i];
         const size_t parent = config_path_parent(key->path);
@@ -114,6 +136,8 @@ int config_explain(const struct config_schema *schema, const char *path, FILE *o
     fprintf(out, "\n  %s\n",
             key->scope == CONFIG_RUN ? "Part of the run: every member must have the same."
                                      : "Of this machine only: other machines may differ.");
+    const struct config_only *only = config_only_of(key->path);
+    if (only) fprintf(out, "  Used only with %s = \"%s\".\n", only->of, only->word);
     for (unsigned i = 1; i < CONFIG_VALUE_END; i++) {
         const struct config_word *word = config_word_of((enum config_value)i);
         if (strcmp(word->set, key->of) == 0 && word->refusal)

@@ -1,13 +1,15 @@
 // rules -- comparisons first, all in one table, then rules that need code: what ends an epoch, the
-// number of witnesses, compression, the cold start, the pins of the data. Warnings come last: data
-// that nothing proves, trainers without work, AdamW.
+// number of witnesses, compression, the cold start, the pins of the data, what the strategy needs.
+// Warnings come last: data that nothing proves, trainers without work, AdamW.
 
 #include "common/config/rules.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/ensure.h"
+#include "common/base/private_address.h"
 #include "common/config/run_config.h"
 #include "common/config/value.h"
 
@@ -228,16 +230,49 @@ static void check_proved(struct config_load *load)
                           pin_it);
 }
 
-// AdamW is right for one trainer alone (shoal train); a coordinator refuses it.
-static void check_alone(struct config_load *load)
+// Each strategy has its optimizer. AdamW with distro is a warning alone: it is right for one trainer
+// alone (shoal train), and a coordinator refuses it (common/learner/run_check.h).
+static void check_optimizer(struct config_load *load)
 {
-    const char *path = "model.LLM.optimizer";
-    const struct config_key *key = config_key_find(load->schema, path);
+    const struct setting optimizer = setting_of(load, "model.LLM.optimizer");
     const struct run_config *config = load->base;
-    if (config->optimizer != CONFIG_OPTIMIZER_ADAMW) return;
-    config_load_fault(load, true, load->nodes[config_key_index(load->schema, key)], path,
+    const bool sums = config->strategy == CONFIG_STRATEGY_ALLREDUCE;
+    if (sums && config->optimizer == CONFIG_OPTIMIZER_DISTRO)
+        fault_at(load, &optimizer, "Distro exchanges results, not gradients",
+                 "strategy.kind = \"allreduce\" needs [model.LLM.optimizer.AdamW]");
+    if (sums || config->optimizer != CONFIG_OPTIMIZER_ADAMW) return;
+    config_load_fault(load, true, optimizer.node, optimizer.key->path,
                       "model.LLM.optimizer: AdamW exchanges no results",
-                      "shoal train learns with it alone; a run needs Distro");
+                      "shoal train learns with it alone; a run needs Distro, or strategy.kind = "
+                      "\"allreduce\"");
+}
+
+// The coordinator does not see the links. But a broker at a public address has members elsewhere.
+static void check_link(struct config_load *load)
+{
+    const struct setting link = setting_of(load, "strategy.link");
+    const struct run_config *config = load->base;
+    if (config->strategy != CONFIG_STRATEGY_ALLREDUCE || !link.right ||
+        config->link != CONFIG_LINK_PLAIN || !address_of_endpoint_is_public(config->broker_mail))
+        return;
+    char text[CONFIG_FAULT_TEXT];
+    snprintf(text, sizeof text, "plain, but broker.mail = \"%.200s\" is a public address",
+             config->broker_mail);
+    fault_at(load, &link, text, "write aes-gcm: others read and change what is not encrypted");
+}
+
+// Allowed, but some trainers would stand by.
+static void check_lanes(struct config_load *load)
+{
+    const struct setting lanes = setting_of(load, "strategy.lanes");
+    const struct setting members = setting_of(load, "config.init_min_clients");
+    const struct run_config *config = load->base;
+    if (config->strategy != CONFIG_STRATEGY_ALLREDUCE || !lanes.right || !members.right ||
+        lanes.number >= members.number)
+        return;
+    config_load_fault(load, true, lanes.node, lanes.key->path,
+                      "strategy.lanes: fewer than init_min_clients",
+                      "a trainer computes at least one lane; the others stand by");
 }
 
 // Allowed, but some trainers would have nothing to do.
@@ -248,7 +283,7 @@ static void check_idle(struct config_load *load)
     if (!batch.right || !members.right || batch.number >= members.number) return;
     config_load_fault(load, true, batch.node, batch.key->path,
                       "config.global_batch_size_start: fewer sequences than init_min_clients",
-                      "some trainers get no work in each round");
+                      "some trainers get no work in each step");
 }
 
 void config_run_rules(struct config_load *load)
@@ -262,7 +297,9 @@ void config_run_rules(struct config_load *load)
     check_template(load);
     check_mirror(load);
     check_pins(load);
+    check_link(load);
     check_proved(load);
     check_idle(load);
-    check_alone(load);
+    check_lanes(load);
+    check_optimizer(load);
 }

@@ -1,6 +1,7 @@
 // schema -- keys.def is included several times, with other macros each time: as the list of words,
-// of keys and of tables. Below the tables are the questions about paths: a path is active if every
-// variant above it has chosen the word that the path goes through.
+// of keys, of tables and of conditions (ONLY). Below the tables are the questions about paths: a path
+// is active if every variant above it has chosen the word that the path goes through, and its
+// condition holds.
 
 #include "common/config/schema.h"
 
@@ -43,6 +44,11 @@ static const struct config_key data_keys[] = {
 
 #define TABLE(path, sentence) { path, sentence },
 static const struct config_table tables[] = {
+#include "common/config/keys.def"
+};
+
+#define ONLY(path, of, word, refused, note) { path, of, word, refused, note },
+static const struct config_only onlys[] = {
 #include "common/config/keys.def"
 };
 
@@ -114,14 +120,35 @@ bool config_path_is_table(const struct config_schema *schema, const char *path)
     return false;
 }
 
+const struct config_only *config_only_of(const char *path)
+{
+    for (size_t i = 0; i < sizeof onlys / sizeof *onlys; i++)
+        if (config_path_within(path, onlys[i].path)) return &onlys[i];
+    return NULL;
+}
+
+static enum config_value value_of(const struct config_key *key, const void *base)
+{
+    enum config_value value;
+    memcpy(&value, (const char *)base + key->offset, sizeof value);
+    return value;
+}
+
+static bool is_met(const struct config_schema *schema, const char *path, const void *base)
+{
+    const struct config_only *only = config_only_of(path);
+    const struct config_key *of = only ? config_key_find(schema, only->of) : NULL;
+    return !of || strcmp(words[value_of(of, base)].name, only->word) == 0;
+}
+
 bool config_path_active(const struct config_schema *schema, const char *path, const void *base)
 {
+    if (!is_met(schema, path, base)) return false;
     for (size_t i = 0; i < schema->count; i++) {
         const struct config_key *variant = &schema->keys[i];
         const char *below = path_below(path, variant->path);
         if (variant->type != CONFIG_VARIANT || !below[0]) continue;
-        enum config_value chosen;
-        memcpy(&chosen, (const char *)base + variant->offset, sizeof chosen);
+        const enum config_value chosen = value_of(variant, base);
         if (chosen == CONFIG_NONE || !config_path_within(below, words[chosen].name)) return false;
     }
     return true;

@@ -5,7 +5,8 @@
 //     path            config.min_clients           a setting: one key, one field
 //     variant         model.LLM.optimizer          one word of a set: [model.LLM.optimizer.Distro]
 //     active          a setting that is used: model.LLM.optimizer.Distro.compression_topk is
-//                     active only if the variant above it is Distro
+//                     active only if the variant above it is Distro, strategy.lanes only if
+//                     strategy.kind is allreduce (ONLY in keys.def)
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,6 +76,13 @@ struct config_word {
     const char *set, *name, *refusal;
 };
 
+// The settings within `path` are active only if the setting `of`, a VALUE, has the word `word`.
+struct config_only {
+    const char *path, *of, *word;
+    bool refused;     // An error if it is set elsewhere, and not 0 or false; else a warning
+    const char *note; // Why it has no meaning there, or what to do
+};
+
 struct config_schema {
     const char *name; // "state.toml"
     const struct config_key *keys;
@@ -88,8 +96,12 @@ extern const struct config_schema config_run_schema, config_data_schema;
 const struct config_key *config_key_find(const struct config_schema *schema, const char *path);
 size_t config_key_index(const struct config_schema *schema, const struct config_key *key);
 
-// Whether the path is active: false if a variant above it has chosen another word, or none yet.
+// Whether the path is active: false if a variant above it has chosen another word, or none yet, and
+// outside of its config_only.
 bool config_path_active(const struct config_schema *schema, const char *path, const void *base);
+
+// The line of keys.def that says when the path is used, or NULL: always.
+const struct config_only *config_only_of(const char *path);
 
 // True if `path` is `prefix`, or lies below it.
 bool config_path_within(const char *path, const char *prefix);

@@ -367,6 +367,17 @@ void config_value_set(const struct config_key *key, const char *text, void *base
     ensure(config_value_read(key, &node, base, &complaint));
 }
 
+void config_value_reset(const struct config_key *key, void *base)
+{
+    static const uint8_t zeros[sizeof(double)];
+    ensure(key->type <= CONFIG_FLAG || key->type == CONFIG_VALUE);
+    if (key->fallback.need == CONFIG_DEFAULT) config_value_set(key, key->fallback.text, base);
+    else if (key->type == CONFIG_FLAG) memcpy(field_of(key, base), zeros, sizeof(bool));
+    else if (key->type == CONFIG_VALUE)
+        memcpy(field_of(key, base), zeros, sizeof(enum config_value));
+    else memcpy(field_of(key, base), zeros, sizeof zeros);
+}
+
 double config_value_number(const struct config_key *key, const void *base)
 {
     uint64_t count;

@@ -36,6 +36,9 @@ enum config_value config_word_read(const struct config_key *key, const char *nam
 // Stores the text of a fallback from keys.def, which must be right (ensured).
 void config_value_set(const struct config_key *key, const char *text, void *base);
 
+// Gives the field its default; without one, zero. Of a COUNT, SECONDS, REAL, FLAG or VALUE.
+void config_value_reset(const struct config_key *key, void *base);
+
 // The field as TOML writes it; "range 1..16384"; "integer".
 void config_value_print(const struct config_key *key, const void *base, struct config_text *out);
 void config_value_print_range(const struct config_key *key, struct config_text *out);

@@ -21,15 +21,27 @@
 
 enum { MODEL_JSON_MAX = 65535 }; // Bytes; members keep it in memory
 
+// The optimizer that goes with each strategy.
+static const struct {
+    enum config_value strategy, optimizer;
+    const char *refusal; // Of every other one
+} pairs[] = {
+    { CONFIG_STRATEGY_DISTRO, CONFIG_OPTIMIZER_DISTRO,
+      "AdamW exchanges no results, so a run cannot be made of it with strategy.kind = \"distro\"; "
+      "write Distro, or kind = \"allreduce\" if the trainers trust one another, or use shoal "
+      "train" },
+    { CONFIG_STRATEGY_ALLREDUCE, CONFIG_OPTIMIZER_ADAMW,
+      "Distro exchanges results, not gradients; strategy.kind = \"allreduce\" needs AdamW" },
+};
+
 static int check_optimizer(const struct run_config *config, struct run_model *model,
                            struct why *why)
 {
     (void)model;
-    if (config->optimizer == CONFIG_OPTIMIZER_DISTRO) return 0;
-    return why_set(
-        why, FAULT_UNSUPPORTED,
-        "AdamW exchanges no results, so a run cannot be made of it; write Distro, or use "
-        "shoal train");
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (pairs[i].strategy == config->strategy && pairs[i].optimizer != config->optimizer)
+            return why_set(why, FAULT_UNSUPPORTED, "%s", pairs[i].refusal);
+    return 0;
 }
 
 // "meta-llama/Llama-3.2-1B" is a name of the Hub's, "./model" and "/srv/model" are not.

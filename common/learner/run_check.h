@@ -3,7 +3,7 @@
 // or refuses what a run cannot do though the file may say it. The coordinator makes them when it
 // starts and ends at the first fault; `shoal validate-config` prints them all.
 //
-//     model.LLM.optimizer       exchanges results                   FAULT_UNSUPPORTED for AdamW
+//     model.LLM.optimizer       is the one of strategy.kind         FAULT_UNSUPPORTED for another
 //     model.LLM.checkpoint      a folder with a config.json of a model that is computed here
 //     model.LLM.max_seq_len     at most what the model allows       FAULT_RANGE
 //     compression_topk          results are not too large           FAULT_LIMIT

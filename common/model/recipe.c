@@ -1,6 +1,17 @@
 // Copies the settings of a state.toml into the fields of schedule.h, one by one.
 #include "common/model/recipe.h"
 
+double recipe_clip_norm(const struct run_config *config)
+{
+    return (double)(float)config->clip_grad_norm;
+}
+
+uint32_t recipe_batch_size(const struct run_config *config, uint64_t samples)
+{
+    return schedule_batch_size((uint32_t)config->batch_start, (uint32_t)config->batch_end,
+                               config->batch_warmup_tokens, samples * config->max_seq_len);
+}
+
 struct schedule recipe_schedule(const struct run_config *config)
 {
     struct schedule schedule = {

@@ -1,5 +1,6 @@
 // A bind that fails because the address is another machine's is answered with our own addresses; and
 // the address that leads to a peer.
+#include "common/base/private_address.h"
 #include "common/net/addresses.h"
 #include "common/net/net.h"
 #include "tests/test.h"
@@ -69,5 +70,45 @@ static void loopback_is_told_from_the_rest(void **state)
         assert_false(addresses_is_loopback(there[i]));
 }
 
+// At the edges of each block.
+static void private_blocks_have_their_edges(void **state)
+{
+    (void)state;
+    static const char *const here[] = {
+        "127.0.0.1",       "127.255.255.255", "10.0.0.0",    "10.255.255.255",
+        "172.16.0.0",      "172.31.255.255",  "192.168.0.0", "192.168.9.9",
+        "192.168.255.255", "169.254.1.1",     "::1",         "fc00::1",
+        "fdff::1",         "fe80::1",         "febf::1",     "::ffff:10.1.2.3"
+    };
+    static const char *const there[] = {
+        "128.0.0.0",   "9.255.255.255",  "11.0.0.0",  "172.32.0.0", "172.15.255.255", "192.169.0.0",
+        "100.64.0.1",  "0.0.0.0",        "192.0.2.7", "::2",        "fe00::1",        "fec0::1",
+        "2001:db8::7", "::ffff:8.8.8.8", "localhost", "",           "10.0.0"
+    };
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        assert_true(address_is_private(here[i]));
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+        assert_false(address_is_private(there[i]));
+}
+
+static void an_endpoint_is_public_by_its_address(void **state)
+{
+    (void)state;
+    static const char *const not_public[] = { "tcp://127.0.0.1:5550",
+                                              "tcp://[fd00::1]:5550",
+                                              "tcp://broker.example.net:5550",
+                                              "ipc:///run/mail",
+                                              "tcp://",
+                                              "tcp://:1",
+                                              "tcp://[]:1",
+                                              "tcp://[:1",
+                                              "192.0.2.7:5550" };
+    assert_true(address_of_endpoint_is_public("tcp://192.0.2.7:5550"));
+    assert_true(address_of_endpoint_is_public("tcp://[2001:db8::7]:5550"));
+    for (size_t i = 0; i < sizeof not_public / sizeof *not_public; i++)
+        assert_false(address_of_endpoint_is_public(not_public[i]));
+}
+
 TESTS(TEST(another_machines_address_is_refused_with_ours), TEST(other_errors_are_left_alone),
-      TEST(the_loopback_leads_to_itself), TEST(loopback_is_told_from_the_rest))
+      TEST(the_loopback_leads_to_itself), TEST(loopback_is_told_from_the_rest),
+      TEST(private_blocks_have_their_edges), TEST(an_endpoint_is_public_by_its_address))

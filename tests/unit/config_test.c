@@ -269,6 +269,7 @@ static const struct {
 } canonical[] = {
     { "good", "cabb1616210f237b99a10ce8ec6d342e362374820ca5b1474f450085ff079956" },
     { "other", "6a8adf65a032de41396946ae5b14821fea4c7ba5d72ed10fa2d3c80b80b65bc2" },
+    { "allreduce", "75ccb5b0b7bf245e5d641501fcc9108a0b26eb048c3a2515690688a34eb26d8f" },
 };
 
 static void canonical_bytes_are_golden(void **state)
@@ -330,7 +331,7 @@ static void the_sample_loads_and_holds_every_key(void **state)
     (void)state;
     FILE *out = fdopen(mkstemp(path), "w");
     assert_non_null(out);
-    config_print_sample(&config_run_schema, out);
+    config_print_sample(&config_run_schema, NULL, out);
     fclose(out);
     assert_int_equal(config_load_run(path, &config, &faults), 0);
     assert_int_equal(faults.count, 0);
@@ -344,10 +345,59 @@ static void the_sample_loads_and_holds_every_key(void **state)
     free(text);
 
     out = fopen(path, "w");
-    config_print_sample(&config_data_schema, out);
+    config_print_sample(&config_data_schema, NULL, out);
     fclose(out);
     struct data_config data;
     assert_int_equal(config_load_data(path, &data, &faults), 0);
+    unlink(path);
+}
+
+// A setting without a meaning is no part of the run: with it the digest is the same.
+static void settings_without_meaning_do_not_count(void **state)
+{
+    static const char *const added[] = { "[model.sync]\nsnapshot_rounds = 99\n",
+                                         "[members]\nunhealthy_rounds = 200\n",
+                                         "[witness]\nstandalone = false\n" };
+    char path[] = P_tmpdir "/shoal-unused-XXXXXX";
+    struct run_config config, other;
+    (void)state;
+    close(mkstemp(path));
+    assert_int_equal(config_load_run(GOLDEN "allreduce.toml", &config, &faults), 0);
+    assert_int_equal(faults.count, 0);
+    const struct hash digest = config_digest(&config);
+    char *text = slurp(GOLDEN "allreduce.toml");
+    for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
+        FILE *out = fopen(path, "w");
+        fprintf(out, "%s\n%s", text, added[i]);
+        fclose(out);
+        assert_int_equal(config_load_run(path, &other, &faults), 0);
+        assert_int_equal(faults.warnings, i < 2);
+        const struct hash same = config_digest(&other);
+        assert_true(hash_equal(&digest, &same));
+        assert_int_equal(other.snapshot_rounds, config.snapshot_rounds);
+    }
+    free(text);
+    unlink(path);
+}
+
+static void the_sample_of_a_strategy_loads(void **state)
+{
+    static const struct config_choice choices[] = { { "strategy.kind", "allreduce" },
+                                                    { "model.LLM.optimizer", "AdamW" },
+                                                    { 0 } };
+    char path[] = P_tmpdir "/shoal-sample-XXXXXX";
+    struct run_config config;
+    (void)state;
+    FILE *out = fdopen(mkstemp(path), "w");
+    assert_non_null(out);
+    config_print_sample(&config_run_schema, choices, out);
+    fclose(out);
+    assert_int_equal(config_load_run(path, &config, &faults), 0);
+    assert_int_equal(faults.count, 0);
+    assert_int_equal(config.strategy, CONFIG_STRATEGY_ALLREDUCE);
+    assert_int_equal(config.optimizer, CONFIG_OPTIMIZER_ADAMW);
+    assert_int_equal(config.lanes, 8);
+    assert_int_equal(config.round_train_ms, 0); // There are no rounds
     unlink(path);
 }
 
@@ -376,6 +426,9 @@ static void keys_explain_themselves(void **state)
     text = explained("min_client", FAULT_NOT_FOUND);
     assert_string_equal(text,
                         "min_client: no key of state.toml; did you mean `config.min_clients`?\n");
+    free(text);
+    text = explained("strategy.connections", 0);
+    assert_non_null(strstr(text, "  Used only with strategy.kind = \"allreduce\".\n"));
     free(text);
 }
 
@@ -574,7 +627,8 @@ TESTS(TEST(every_bad_file_is_refused_as_written), TEST(psyches_files_load_or_are
       TEST(a_missing_run_id_is_all_that_keeps_solanas_files), TEST(a_file_becomes_fields),
       TEST(every_word_and_table_becomes_fields), TEST(the_demo_loads_and_agrees_with_itself),
       TEST(canonical_bytes_are_golden), TEST(the_digest_knows_the_run_and_not_the_machine),
-      TEST(the_sample_loads_and_holds_every_key), TEST(keys_explain_themselves),
+      TEST(settings_without_meaning_do_not_count), TEST(the_sample_loads_and_holds_every_key),
+      TEST(the_sample_of_a_strategy_loads), TEST(keys_explain_themselves),
       TEST(ranges_hold_at_their_edges), TEST(nearest_names_are_near),
       TEST(files_are_bounded_before_they_are_believed), TEST(one_change_at_a_time),
       TEST(deep_trees_are_refused_and_freed), TEST(damaged_files_are_loaded_or_refused))

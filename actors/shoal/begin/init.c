@@ -259,7 +259,7 @@ static int make_text(const struct config_schema *schema, const struct setting *s
     size_t size;
     FILE *out = open_memstream(&text, &size);
     ensure(out);
-    config_print_sample(schema, out);
+    config_print_sample(schema, NULL, out);
     ensure(fclose(out) == 0);
     for (size_t i = 0; i < count; i++) {
         const int rc =

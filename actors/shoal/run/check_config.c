@@ -332,9 +332,9 @@ int shoal_explain(int argc, char **argv)
     command_parse(&explain_line, argc, argv, &self, &why); // Has no number that could be wrong
     const char *name = self.name;
     if (strcmp(name, "state.toml") == 0)
-        return config_print_sample(&config_run_schema, stdout), EX_OK;
+        return config_print_sample(&config_run_schema, NULL, stdout), EX_OK;
     if (strcmp(name, "data.toml") == 0)
-        return config_print_sample(&config_data_schema, stdout), EX_OK;
+        return config_print_sample(&config_data_schema, NULL, stdout), EX_OK;
     int rc =
         config_explain(is_of_data(name) ? &config_data_schema : &config_run_schema, name, stdout);
     return rc < 0 ? EX_USAGE : EX_OK;

@@ -10,6 +10,7 @@
 #include "actors/shoal/train/train_checkpoint.h"
 #include "actors/shoal/train/train_report.h"
 #include "common/crypto/merkle.h"
+#include "common/model/recipe.h"
 #include "common/model/genesis.h"
 #include "common/checkpoint/hf_folder.h"
 #include <inttypes.h>
@@ -245,7 +246,8 @@ static int step(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
     struct train_position *at = &self->position;
-    const uint32_t batch = train_batch_size(settings, at->samples), seq = settings->solo.seq;
+    const uint32_t batch = recipe_batch_size(&settings->config, at->samples),
+                   seq = settings->solo.seq;
     const float rate = schedule_rate(&settings->schedule, (uint32_t)at->step + 1, &settings->cold);
     const double began_s = clock_s();
     struct solo_result result;

@@ -199,7 +199,7 @@ static struct solo_options solo_options_of(const struct run_config *config, uint
                       .chunk = (uint32_t)config->compression_chunk,
                       .topk = (uint32_t)config->compression_topk,
                       .one_bit = config->quantize_1bit },
-        .clip_norm = (double)(float)config->clip_grad_norm,
+        .clip_norm = recipe_clip_norm(config),
         .seq = (uint32_t)config->max_seq_len,
         .batch_max = batch_max,
         .micro_batch = micro_batch < batch_max ? micro_batch : batch_max,
@@ -270,11 +270,4 @@ void train_settings_recipe(const struct train_settings *self, char ret_text[TRAI
                                                       : "cpu");
     config_text_add(&text, "data = %s\ntoken bytes = %u\nshuffle seed = %s\n", self->data.where,
                     self->data.token_bytes, seed);
-}
-
-uint32_t train_batch_size(const struct train_settings *self, uint64_t samples)
-{
-    const struct run_config *config = &self->config;
-    return schedule_batch_size((uint32_t)config->batch_start, (uint32_t)config->batch_end,
-                               config->batch_warmup_tokens, samples * config->max_seq_len);
 }

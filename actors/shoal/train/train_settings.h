@@ -58,6 +58,3 @@ int train_settings_read(const struct train_flags *flags, struct why *why,
 // What decides the bits of the result, one "key = value" a line: kept in each checkpoint, so that
 // a resume with another recipe is reported.
 void train_settings_recipe(const struct train_settings *self, char ret_text[TRAIN_RECIPE_MAX]);
-
-// Sequences of step `step`, when `samples` were trained before it.
-uint32_t train_batch_size(const struct train_settings *self, uint64_t samples);

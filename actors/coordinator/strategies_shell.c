@@ -1,0 +1,71 @@
+// strategies_shell -- a function for each strategy fills its part of CONFIG; the table at the end names
+// them.
+#include "actors/coordinator/strategies_shell.h"
+#include "common/base/ensure.h"
+#include "common/learner/run_check.h"
+#include "common/model/recipe.h"
+#include "common/pace/rounds/rounds_config.h"
+
+// ---- distro -------------------------------------------------------------------------------------
+
+static void distro_rules(const struct run_config *config, struct rules *rules)
+{
+    const struct wire_rounds_config part = {
+        .compression_decay = (float)config->compression_decay,
+        .topk = (uint32_t)config->compression_topk,
+        .chunk = (uint32_t)config->compression_chunk,
+        .one_bit = config->quantize_1bit,
+        .witness_nodes = (uint32_t)config->witness_nodes,
+        .witness_standalone = config->witness_standalone,
+        .verification_percent = (uint32_t)config->verification_percent,
+    };
+    rules_set_strategy(rules, FRAME_ROUNDS_CONFIG, &part, sizeof part);
+}
+
+static void distro_model(const struct run_model *model, struct rules *rules)
+{
+    struct wire_rounds_config part = *rounds_config(rules);
+    part.payload_bytes = model->result_bytes;
+    rules_set_strategy(rules, FRAME_ROUNDS_CONFIG, &part, sizeof part);
+}
+
+// ---- allreduce ----------------------------------------------------------------------------------
+
+// The state has moments beside the parameters, so the ledger's first digest is not model.digest: the
+// first quorum decides it. model.digest still goes to the trainers, in CONFIG: they compare the
+// parameters that they begin with.
+static void allreduce_rules(const struct run_config *config, struct rules *rules)
+{
+    const struct wire_windows_config part = {
+        .lanes = (uint32_t)config->lanes,
+        .window_ms = (uint32_t)config->window_ms,
+        .step_timeout_ms = (uint32_t)config->step_timeout_ms,
+        .link = config->link == CONFIG_LINK_PLAIN ? LINK_PLAIN : LINK_SEALED,
+        .connections = (uint32_t)config->connections,
+        .clip_norm = recipe_clip_norm(config),
+        .weight_decay = config->weight_decay,
+        .beta1 = config->adamw_betas[0],
+        .beta2 = config->adamw_betas[1],
+        .eps = config->adamw_eps,
+        .batch_start = rules->batch_start,
+        .batch_end = rules->batch_end,
+        .batch_warmup_tokens = rules->batch_warmup_tokens,
+    };
+    rules->genesis_digest = (struct hash){ { 0 } };
+    rules_set_strategy(rules, FRAME_WINDOWS_CONFIG, &part, sizeof part);
+}
+
+// ---- the table ----------------------------------------------------------------------------------
+
+static const struct strategy strategies[] = {
+    { CONFIG_STRATEGY_DISTRO, distro_rules, distro_model },
+    { CONFIG_STRATEGY_ALLREDUCE, allreduce_rules, NULL },
+};
+
+const struct strategy *strategy_of(const struct run_config *config)
+{
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++)
+        if (strategies[i].kind == config->strategy) return &strategies[i];
+    ensure(!"a strategy in keys.def that the table lacks");
+    return NULL;
+}
