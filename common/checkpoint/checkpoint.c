@@ -1,4 +1,4 @@
-// The writing half of checkpoint.h. In this order: the arguments are checked (the digest too), the
+// The writing half of checkpoint.h. In this order: the arguments are checked (the digest of the state too), the
 // root is locked and cleaned of dead writers' folders, every file is written into a .tmp folder and
 // noted in the manifest, the manifest is written last, the folder is renamed, the root is synced.
 // Only then are older checkpoints removed.
@@ -74,7 +74,7 @@ static int add_params(struct writer *self, const struct layout *layout, const fl
     const struct safetensors_note notes[] = {
         { "run", info->run },
         { "step", step },
-        { "digest", hash_to_hex(&info->digest, digest) },
+        { "digest", hash_to_hex(&info->params, digest) },
     };
     int rc = new_record(self, CHECKPOINT_PARAMS, why, &record);
     if (rc == 0)
@@ -227,11 +227,44 @@ static int retire_older(struct writer *self, const char *root, unsigned keep, ui
 
 // ---- The whole ----
 
-static int check(const struct checkpoint_info *info, const struct checkpoint_parts *parts,
-                 const struct layout *layout, const float *params, struct why *why)
+// The digest of the state, and of its parameters alone.
+static int digests(const struct checkpoint_parts *parts, const struct layout *layout,
+                   const float *params, struct why *why, struct hash *ret_digest,
+                   struct hash *ret_params)
 {
+    struct state_cut cut = state_cut_of_floats(layout->total);
+    const void *items[STATE_ITEMS_MAX] = { params };
+    for (size_t i = 0; parts->state && parts->values && i < parts->state->count; i++) {
+        const struct tags_item *item = &parts->state->items[i];
+        if (!parts->values[i] || item->tag == TAG_DROP) continue;
+        if (cut.count == STATE_ITEMS_MAX)
+            return why_set(why, FAULT_LIMIT,
+                           "checkpoint: more than %d items of state that members "
+                           "hold alike; nothing written",
+                           STATE_ITEMS_MAX);
+        items[cut.count] = parts->values[i];
+        state_cut_add(&cut, item->elements * item->element_bytes);
+    }
+    struct hash roots[STATE_ITEMS_MAX];
+    *ret_digest = state_cut_digest(&cut, items, roots);
+    *ret_params = roots[0];
+    return 0;
+}
+
+int checkpoint_digest(const struct checkpoint_parts *parts, const struct layout *layout,
+                      const float *params, struct why *why, struct hash *ret_digest)
+{
+    struct hash alone;
+    return digests(parts, layout, params, why, ret_digest, &alone);
+}
+
+static int check(const struct checkpoint_info *info, const struct checkpoint_parts *parts,
+                 const struct layout *layout, const float *params, struct why *why,
+                 struct hash *ret_params)
+{
+    struct hash digest;
     char has[HASH_HEX], wants[HASH_HEX];
-    const int rc = checkpoint_manifest_check(info, why);
+    int rc = checkpoint_manifest_check(info, why);
     if (rc < 0) return rc;
     for (size_t i = 0; i < layout->count; i++) {
         if (layout->tensors[i].dtype != LAYOUT_F32)
@@ -245,11 +278,12 @@ static int check(const struct checkpoint_info *info, const struct checkpoint_par
                        "checkpoint: %zu state items, allowed are %d; nothing "
                        "written",
                        parts->state->count, CHECKPOINT_ITEMS_MAX);
-    const struct hash digest = digest_of(params, layout->total);
+    rc = digests(parts, layout, params, why, &digest, ret_params);
+    if (rc < 0) return rc;
     if (!hash_equal(&digest, &info->digest))
         return why_set(why, FAULT_DIGEST,
-                       "checkpoint of step %" PRIu64 ": the given parameters "
-                       "have digest %s, the run's have %s; nothing written",
+                       "checkpoint of step %" PRIu64 ": the given state "
+                       "has digest %s, the run's has %s; nothing written",
                        info->step, hash_to_hex(&digest, has), hash_to_hex(&info->digest, wants));
     return 0;
 }
@@ -304,7 +338,8 @@ int checkpoint_write(const char *root, const struct checkpoint_info *info,
                      const float *params, struct why *why)
 {
     ensure(parts->keep >= 1 && parts->config_json);
-    int rc = check(info, parts, layout, params, why);
+    struct hash alone;
+    int rc = check(info, parts, layout, params, why, &alone);
     if (rc < 0) return rc;
     struct writer *self = calloc(1, sizeof *self);
     if (!self)
@@ -312,6 +347,7 @@ int checkpoint_write(const char *root, const struct checkpoint_info *info,
                        info->step);
     self->dir = -1;
     self->manifest.info = *info;
+    self->manifest.info.params = alone;
     self->manifest.info.layout = layout_hash(layout);
     checkpoint_root_name(info->step, self->name);
     checkpoint_root_tmp_name(info->step, self->tmp);

@@ -19,8 +19,8 @@
 // A checkpoint is opened only if every file has the size and SHA-256 of the manifest, and the
 // manifest has the SHA-256 of its own last line. A damaged one is refused by name; only the caller
 // may choose an older one, from checkpoint_list. An empty root is FAULT_NOT_FOUND: nothing here
-// starts from random weights. A forged checkpoint is found by the digest of its
-// parameters, which the caller compares with the run's.
+// starts from random weights. A forged checkpoint is found by the digest of its state, which the caller
+// makes from what was loaded and compares with the run's.
 //
 // Names are made of checked parts only: no name from a file or a caller can leave its directory.
 // Links inside checkpoints are not followed. One thread per open checkpoint.
@@ -28,6 +28,7 @@
 #include "common/base/dirfile.h"
 #include "common/base/fault.h"
 #include "common/vector/layout.h"
+#include "common/vector/state_cut.h"
 #include "common/vector/tags.h"
 
 enum {
@@ -50,7 +51,8 @@ struct checkpoint_info {
     char run[CHECKPOINT_RUN_MAX + 1];
     uint64_t epoch;
     uint64_t step;      // Up to CHECKPOINT_STEP_MAX
-    struct hash digest; // digest_of the parameters (common/crypto/merkle.h)
+    struct hash digest; // Of the state: checkpoint_digest. Of parameters alone: digest_of them
+    struct hash params; // digest_of the parameters (merkle.h); filled in by checkpoint_write
     struct hash layout; // layout_hash; filled in by checkpoint_write
     uint64_t created_unix_s;
     uint64_t protocol; // WIRE_PROTOCOL when it was written
@@ -87,7 +89,13 @@ struct checkpoint_parts {
 // Removes the .tmp folders of writers that died. FAULT_BUSY if a writer is at work in the root.
 int checkpoint_clean(const char *root, struct why *why);
 
-// Writes the checkpoint of info->step. The layout must be all F32, and the parameters must have
+// The digest of the state that members hold alike (common/vector/state_cut.h): the parameters, and the
+// saved items of parts->state without those of the tag drop, in their order. FAULT_LIMIT for more than
+// STATE_ITEMS_MAX.
+int checkpoint_digest(const struct checkpoint_parts *parts, const struct layout *layout,
+                      const float *params, struct why *why, struct hash *ret_digest);
+
+// Writes the checkpoint of info->step. The layout must be all F32, and the state must have
 // info->digest (FAULT_DIGEST). On failure (such as FAULT_DISK_FULL) older checkpoints are unchanged
 // and nothing of the new one is left; only if the very last fsync fails does it stay, visible but
 // perhaps not durable. If only the removal of an old checkpoint failed, the result is 0 and
@@ -121,7 +129,7 @@ void checkpoint_close(checkpoint_t **self);
 
 const struct checkpoint_info *checkpoint_info(const checkpoint_t *self); // Lives as long as self
 
-// All parameters (layout->total floats), with the digest of the manifest, or FAULT_DIGEST; a layout
+// All parameters (layout->total floats), with info->params as their digest, or FAULT_DIGEST; a layout
 // of another hash is FAULT_FOREIGN. After a fault `params` must not be used.
 int checkpoint_load_params(const checkpoint_t *self, const struct layout *layout, float *params,
                            struct why *why);

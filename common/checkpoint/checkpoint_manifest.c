@@ -170,12 +170,14 @@ int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why 
                              char **ret_text, size_t *ret_count)
 {
     const struct checkpoint_info *info = &self->info;
+    const bool has_more = !hash_is_none(&info->params) && !hash_equal(&info->params, &info->digest);
     json_t *root = json_pack(
-        "{s: s, s: i, s: o, s: s, s: o, s: o, s: o, s: o, s: o, s: o, s: o, s: o}", "format",
+        "{s: s, s: i, s: o, s: s, s: o, s: o, s: o, s: o*, s: o, s: o, s: o, s: o, s: o}", "format",
         format, "version", CHECKPOINT_VERSION, "protocol", number(info->protocol), "run", info->run,
         "epoch", number(info->epoch), "step", number(info->step), "digest", hex(&info->digest),
-        "layout", hex(&info->layout), "created_unix_s", number(info->created_unix_s), "data",
-        pack_data(info), "state", pack_state(self), "files", pack_files(self));
+        "parameters", has_more ? hex(&info->params) : NULL, "layout", hex(&info->layout),
+        "created_unix_s", number(info->created_unix_s), "data", pack_data(info), "state",
+        pack_state(self), "files", pack_files(self));
     char *text = root ? dump_sealed(root) : NULL;
     json_decref(root);
     if (!text) return why_set(why, FAULT_MEMORY, "%s: no memory to write it", CHECKPOINT_MANIFEST);
@@ -263,6 +265,9 @@ static int get_info(const json_t *root, const char *place, struct why *why,
         rc = strict_json_number(numbers[i].object, place, numbers[i].key, CHECKPOINT_NUMBER_MAX,
                                 why, numbers[i].ret);
     if (rc == 0) rc = get_hash(root, place, "digest", why, &info->digest);
+    info->params = info->digest;
+    if (rc == 0 && json_object_get(root, "parameters"))
+        rc = get_hash(root, place, "parameters", why, &info->params);
     if (rc == 0) rc = get_hash(root, place, "layout", why, &info->layout);
     if (rc == 0) rc = get_list(data, place, "done", why, &info->done, &info->done_count);
     if (rc == 0 && json_object_get(data, "failed"))

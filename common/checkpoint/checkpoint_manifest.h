@@ -6,7 +6,8 @@
 // space.
 //
 //     {"format": "shoal checkpoint", "version": 1, "protocol": 1, "run": "a", "epoch": 3,
-//      "step": 120, "digest": "<64 hex>", "layout": "<64 hex>", "created_unix_s": 1700000000,
+//      "step": 120, "digest": "<64 hex>", "parameters": "<64 hex>", "layout": "<64 hex>",
+//      "created_unix_s": 1700000000,
 //      "data": {"pass": 0, "pass_length": 1000, "cursor": 640, "done": [[0, 512], [544, 640]],
 //               "failed": [[520, 530]]},
 //      "state": [{"name": "m", "tag": "reshard", "elements": 100, "element_bytes": 4,
@@ -18,6 +19,9 @@
 // and a text without it has none: so the manifest of a run that gave up no sample is what it was
 // before there was this key, and the version is the same. A program that does not know the key
 // takes such samples for samples still to be trained.
+//
+// "parameters" is left out if it is the digest: if the state is the parameters alone. In a text of an
+// earlier program that saved more state, both are the digest of the parameters.
 
 #include "common/checkpoint/checkpoint.h"
 

@@ -1,6 +1,6 @@
 // The reading half of checkpoint.h. Opening checks the manifest, that it names every file its
 // reader needs, in the right sizes, and then the SHA-256 of each file. Loading reads from files
-// that were checked so; the whole parameters are compared with the digest once more.
+// that were checked so; the whole parameters are compared with their digest once more.
 #include "common/checkpoint/checkpoint.h"
 #include "common/base/ensure.h"
 #include "common/checkpoint/checkpoint_manifest.h"
@@ -257,12 +257,12 @@ int checkpoint_load_params(const checkpoint_t *self, const struct layout *layout
         checkpoint_load_interval(self, layout, (struct interval){ 0, layout->total }, params, why);
     if (rc < 0) return rc;
     const struct hash digest = digest_of(params, layout->total);
-    if (!hash_equal(&digest, &self->manifest.info.digest))
+    if (!hash_equal(&digest, &self->manifest.info.params))
         return why_set(why, FAULT_DIGEST,
                        "%s: the parameters have digest %s, the manifest says "
                        "%s; not to be used",
                        self->name, hash_to_hex(&digest, has),
-                       hash_to_hex(&self->manifest.info.digest, wants));
+                       hash_to_hex(&self->manifest.info.params, wants));
     return 0;
 }
 

@@ -82,6 +82,15 @@ static inline unsigned count_names(const char *part)
     return count;
 }
 
+static const void *const values[] = { moment, settings, NULL };
+
+static inline struct checkpoint_parts parts_of(unsigned keep)
+{
+    return (struct checkpoint_parts){
+        .config_json = config, .state = &state, .values = values, .keep = keep
+    };
+}
+
 // The parameters of a step follow from its number, so a reader can tell a wrong model.
 static inline struct checkpoint_info info_of(uint64_t step)
 {
@@ -89,11 +98,14 @@ static inline struct checkpoint_info info_of(uint64_t step)
         params[i] = (float)(step * 1000 + i) * 0.1f;
         moment[i] = -params[i];
     }
+    struct hash digest;
+    const struct checkpoint_parts parts = parts_of(1);
+    assert_int_equal(checkpoint_digest(&parts, &layout, params, NULL, &digest), 0);
     return (struct checkpoint_info){
         .run = "run-1",
         .epoch = 3,
         .step = step,
-        .digest = digest_of(params, N),
+        .digest = digest,
         .created_unix_s = 1700000000,
         .protocol = 1,
         .pass = 2,
@@ -101,15 +113,6 @@ static inline struct checkpoint_info info_of(uint64_t step)
         .cursor = 640,
         .done = done,
         .done_count = 2,
-    };
-}
-
-static const void *const values[] = { moment, settings, NULL };
-
-static inline struct checkpoint_parts parts_of(unsigned keep)
-{
-    return (struct checkpoint_parts){
-        .config_json = config, .state = &state, .values = values, .keep = keep
     };
 }
 

@@ -226,7 +226,7 @@ static void wrong_facts_are_not_written(void **unused)
     not_written(&info, &parts, FAULT_RANGE, "epoch is 18446744073709551615");
     info = info_of(1);
     params[5] += 1;
-    not_written(&info, &parts, FAULT_DIGEST, "the given parameters have digest");
+    not_written(&info, &parts, FAULT_DIGEST, "the given state has digest");
     info = info_of(1);
     tensors[1].dtype = LAYOUT_BF16;
     not_written(&info, &parts, FAULT_RANGE, "'model.norm.weight' is to be written as BF16");
@@ -270,9 +270,8 @@ static void hostile_names_are_not_written(void **unused)
     const struct checkpoint_file extra = { long_name, "x", 1 };
     parts.files = &extra;
     not_written(&info, &parts, FAULT_RANGE, "its name must be");
-    const struct checkpoint_parts lost = { .config_json = config,
-                                           .tokenizer_dir = "/no/such/folder",
-                                           .keep = 1 };
+    struct checkpoint_parts lost = parts_of(1);
+    lost.tokenizer_dir = "/no/such/folder";
     not_written(&info, &lost, FAULT_NOT_FOUND, "the tokenizer's folder /no/such/folder");
 }
 
@@ -409,7 +408,8 @@ static void climb(struct checkpoint_manifest *m) { strcpy(m->files[0].name, "../
 static void twice(struct checkpoint_manifest *m) { strcpy(m->files[1].name, m->files[0].name); }
 static void no_params(struct checkpoint_manifest *m) { m->files[1] = m->files[--m->file_count]; }
 static void without_state(struct checkpoint_manifest *m) { m->file_count = 2; }
-static void another_digest(struct checkpoint_manifest *m) { m->info.digest.bytes[0] ^= 1; }
+static void another_digest(struct checkpoint_manifest *m) { m->info.params.bytes[0] ^= 1; }
+static void no_own_digest(struct checkpoint_manifest *m) { m->info.digest = m->info.params; }
 static void cursor_outside(struct checkpoint_manifest *m) { m->info.cursor = 1001; }
 static void trained_and_failed(struct checkpoint_manifest *m)
 {
@@ -449,6 +449,23 @@ static void forged_manifests_lead_nowhere(void **unused)
     assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
     assert_rc(checkpoint_load_params(checkpoint, &layout, loaded, &why), FAULT_DIGEST);
     checkpoint_close(&checkpoint);
+}
+
+// An earlier program's manifest names the parameters' digest only, whatever else was saved.
+static void an_earlier_manifest_is_read(void **unused)
+{
+    (void)unused;
+    const struct checkpoint_info info = info_of(5);
+    const struct hash alone = digest_of(params, N);
+    checkpoint_t *checkpoint;
+    assert_rc(write_step(5, 1), 0);
+    assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
+    assert_true(hash_equal(&checkpoint_info(checkpoint)->digest, &info.digest));
+    assert_true(hash_equal(&checkpoint_info(checkpoint)->params, &alone));
+    assert_false(hash_equal(&info.digest, &alone));
+    checkpoint_close(&checkpoint);
+    forge(no_own_digest);
+    assert_int_equal(newest_is_whole(), 5);
 }
 
 // ---- Keeping and cleaning ----
@@ -572,6 +589,6 @@ TESTS(CHECKPOINT_TEST(everything_comes_back), CHECKPOINT_TEST(what_failed_comes_
       CHECKPOINT_TEST(cut_longer_and_missing_files_are_refused_by_name),
       CHECKPOINT_TEST(falling_back_is_an_explicit_choice),
       CHECKPOINT_TEST(what_is_not_ours_is_refused), CHECKPOINT_TEST(forged_manifests_lead_nowhere),
-      CHECKPOINT_TEST(the_newest_stay), CHECKPOINT_TEST(the_one_to_spare_stays),
-      CHECKPOINT_TEST(leftovers_of_the_dead_are_removed), CHECKPOINT_TEST(a_root_has_one_writer),
-      CHECKPOINT_TEST(a_hugging_face_folder_is_loaded))
+      CHECKPOINT_TEST(an_earlier_manifest_is_read), CHECKPOINT_TEST(the_newest_stay),
+      CHECKPOINT_TEST(the_one_to_spare_stays), CHECKPOINT_TEST(leftovers_of_the_dead_are_removed),
+      CHECKPOINT_TEST(a_root_has_one_writer), CHECKPOINT_TEST(a_hugging_face_folder_is_loaded))

@@ -350,11 +350,7 @@ static checkpoint_t *write_checkpoint(const char *root, struct world *world,
                                       enum optimizer_scope scope)
 {
     const float *params = compute_host(world->compute);
-    struct checkpoint_info info = { .run = "r",
-                                    .step = 3,
-                                    .digest = digest_of(params, world->layout.total),
-                                    .protocol = 1,
-                                    .pass_length = 1 };
+    struct checkpoint_info info = { .run = "r", .step = 3, .protocol = 1, .pass_length = 1 };
     struct state state;
     struct why why = { 0 };
     checkpoint_t *checkpoint = NULL;
@@ -362,6 +358,7 @@ static checkpoint_t *write_checkpoint(const char *root, struct world *world,
     const struct checkpoint_parts parts = {
         .config_json = "{}", .state = &state.tags, .values = state.values, .keep = 1
     };
+    assert_int_equal(checkpoint_digest(&parts, &world->layout, params, &why, &info.digest), 0);
     if (checkpoint_write(root, &info, &parts, &world->layout, params, &why) < 0 ||
         checkpoint_open(root, 3, "r", &why, &checkpoint) < 0)
         fail_msg("%s", why.text);

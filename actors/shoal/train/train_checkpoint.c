@@ -3,7 +3,6 @@
 #include "actors/shoal/train/train_checkpoint.h"
 #include "common/base/clock.h"
 #include "common/base/folder.h"
-#include "common/crypto/merkle.h"
 #include "common/model/model_config.h"
 #include "common/wire/wire.h"
 #include <inttypes.h>
@@ -46,7 +45,6 @@ int train_checkpoint_write(const struct train_settings *settings,
     int rc = solo_pull(solo, why);
     if (rc < 0) return rc;
     struct checkpoint_info info = { .step = position->step,
-                                    .digest = digest_of(solo_params(solo), model->floats),
                                     .protocol = WIRE_PROTOCOL,
                                     .created_unix_s = clock_unix_ms() / 1000,
                                     .pass_length = CHECKPOINT_NUMBER_MAX,
@@ -68,8 +66,10 @@ int train_checkpoint_write(const struct train_settings *settings,
                                             .state = &state.tags,
                                             .values = state.values,
                                             .keep = (unsigned)settings->keep };
-    rc = checkpoint_write(settings->checkpoint_dir, &info, &parts, &model->layout,
-                          solo_params(solo), why);
+    rc = checkpoint_digest(&parts, &model->layout, solo_params(solo), why, &info.digest);
+    if (rc == 0)
+        rc = checkpoint_write(settings->checkpoint_dir, &info, &parts, &model->layout,
+                              solo_params(solo), why);
     free(config);
     if (rc == 0 && why->text[0]) fprintf(stderr, "shoal train: %s\n", why->text);
     return rc;
