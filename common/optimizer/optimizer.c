@@ -49,7 +49,6 @@ void optimizer_ask(const optimizer_t *self, struct compute_config *config)
 {
     config->state = self->place.at;
     self->kind->ask(self, config);
-    if (!config->trains) config->vectors = 0;
 }
 
 static size_t item_bytes(const struct state_item *item)
@@ -128,9 +127,11 @@ static uint64_t elements_of(const optimizer_t *self, const struct state_item *it
     return item->tag == TAG_RESHARD ? self->place.layout->total : interval_length(item->at);
 }
 
+static bool is_shared(const struct state_item *item) { return item->tag != TAG_DROP; }
+
 static bool in_scope(const struct state_item *item, enum optimizer_scope scope)
 {
-    return scope == OPTIMIZER_OWN || item->tag != TAG_DROP;
+    return scope == OPTIMIZER_OWN || is_shared(item);
 }
 
 int optimizer_pull(optimizer_t *self, enum optimizer_scope scope, struct tags *tags,
@@ -183,32 +184,46 @@ int optimizer_push(optimizer_t *self, enum optimizer_scope scope, struct why *wh
     return rc;
 }
 
-static int item_digest(optimizer_t *self, const struct state_item *item, struct why *why,
-                       struct hash *ret_digest)
+// ---- what members hold alike
+
+void optimizer_cut(optimizer_t *self, struct state_cut *cut)
 {
-    if (item->values) {
-        *ret_digest = merkle_leaf(item->values, item_bytes(item));
-        return 0;
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = optimizer_items(self, items);
+    for (size_t i = 0; i < count; i++)
+        if (is_shared(&items[i])) state_cut_add(cut, item_bytes(&items[i]));
+}
+
+int optimizer_leaves(optimizer_t *self, struct why *why, struct hash *ret_leaves)
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = optimizer_items(self, items);
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        if (!is_shared(&items[i])) continue;
+        if (items[i].values) state_item_fill(items[i].values, item_bytes(&items[i]), ret_leaves);
+        else rc = compute_leaves(self->compute, items[i].vector, why, ret_leaves);
+        ret_leaves += state_item_leaves(item_bytes(&items[i]));
     }
-    const size_t count = digest_leaf_count(interval_length(item->at));
-    struct hash *leaves = malloc(count * sizeof *leaves);
-    if (!leaves) return why_set(why, FAULT_MEMORY, "the leaves of state item '%s'", item->name);
-    const int rc = compute_leaves(self->compute, item->vector, why, leaves);
-    if (rc == 0) *ret_digest = merkle_root(leaves, count);
-    free(leaves);
     return rc;
 }
 
 int optimizer_digest(optimizer_t *self, const struct hash *parameters, struct why *why,
                      struct hash *ret_digest)
 {
-    struct state_item items[OPTIMIZER_ITEMS_MAX];
-    const size_t count = optimizer_items(self, items);
-    struct hash roots[1 + OPTIMIZER_ITEMS_MAX] = { *parameters };
-    size_t held = 1;
-    int rc = 0;
-    for (size_t i = 0; i < count && rc == 0; i++)
-        if (items[i].tag != TAG_DROP) rc = item_digest(self, &items[i], why, &roots[held++]);
-    if (rc == 0) *ret_digest = merkle_root(roots, held);
+    struct state_cut cut = { 0 };
+    struct hash roots[1 + STATE_ITEMS_MAX] = { *parameters };
+    optimizer_cut(self, &cut);
+    const uint64_t count = state_cut_leaves(&cut);
+    struct hash *leaves = malloc(count * sizeof *leaves + 1);
+    if (!leaves) return why_set(why, FAULT_MEMORY, "%" PRIu64 " leaves of the state", count);
+    const int rc = optimizer_leaves(self, why, leaves);
+    const struct hash *at = leaves;
+    for (uint32_t i = 0; i < cut.count && rc == 0; i++) {
+        roots[1 + i] = merkle_root(at, state_item_leaves(cut.bytes[i]));
+        at += state_item_leaves(cut.bytes[i]);
+    }
+    if (rc == 0) *ret_digest = merkle_root(roots, 1 + cut.count);
+    free(leaves);
     return rc;
 }

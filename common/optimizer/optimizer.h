@@ -28,6 +28,7 @@
 #include "common/base/hash.h"
 #include "common/compute/compute.h"
 #include "common/vector/layout.h"
+#include "common/vector/state_cut.h"
 #include "common/vector/tags.h"
 
 // The settings of all optimizers, as a run's configuration has them. Each reads its own and refuses
@@ -62,7 +63,8 @@ int optimizer_new(const struct optimizer_kind *kind, const struct optimizer_plac
                   optimizer_t **ret_optimizer);
 void optimizer_destroy(optimizer_t **self); // NULL is allowed. The device goes first
 
-// Fills in what the device has to hold for it; vectors only if config->trains.
+// Fills in what the device has to hold for it. A replica that does not train (config->trains) holds
+// vectors only if members hold them alike: it keeps AdamW's moments, and no residual.
 void optimizer_ask(const optimizer_t *self, struct compute_config *config);
 // Host bytes beyond those of compute_memory: copies of state that lies on a GPU.
 uint64_t optimizer_memory(optimizer_t *self, const struct compute_device *device);
@@ -105,8 +107,15 @@ int optimizer_pull(optimizer_t *self, enum optimizer_scope scope, struct tags *t
 // that no optimizer leaves behind; then all state is zero.
 int optimizer_push(optimizer_t *self, enum optimizer_scope scope, struct why *why);
 
+// ---- what members hold alike: the items without the tag drop, in their order
+
+// Adds them to a cut that has the parameters (state_cut.h).
+void optimizer_cut(optimizer_t *self, struct state_cut *cut);
+
+// Their leaves, one item behind the other: state_cut_leaves of what optimizer_cut adds.
+int optimizer_leaves(optimizer_t *self, struct why *why, struct hash *ret_leaves);
+
 // The digest of all that members hold alike: the root over the digest of the parameters, which the
-// caller knows, and those of the items without the tag drop. With DisTrO it is that of the
-// parameters.
+// caller knows, and those of the items. With DisTrO it is that of the parameters.
 int optimizer_digest(optimizer_t *self, const struct hash *parameters, struct why *why,
                      struct hash *ret_digest);

@@ -72,8 +72,7 @@ static void ask(const optimizer_t *base, struct compute_config *config)
 static int begin(optimizer_t *base, struct why *why)
 {
     struct moments *self = moments_of(base);
-    if (!compute_config(base->compute)->trains)
-        return why_set(why, FAULT_UNSUPPORTED, "AdamW of a replica that does not train");
+    (void)why; // Cannot fail
     self->adamw.m = compute_at(base->compute, FIRST_MOMENT);
     self->adamw.v = compute_at(base->compute, SECOND_MOMENT);
     return 0;

@@ -60,7 +60,7 @@ static int open_results(const struct optimizer_place *place,
 
 static void ask(const optimizer_t *base, struct compute_config *config)
 {
-    config->vectors = 2;
+    config->vectors = config->trains ? 2 : 0; // A residual belongs to the trainer that made it
     config->plan = results_in(base)->plan;
 }
 
