@@ -4,10 +4,10 @@
 //     learner ──put──▶ ┌─ blobs ── hash ▶ bytes ─────────┐ ──get──▶ bulk server ─▶ peers
 //     fetcher ──take─▶ │  (also files, if there is a dir) │ ──get──▶ learner
 //     learner ──pin──▶ ├─ pins ─── leaf ▶ view of a copy ─┤
-//     fetcher ─stage─▶ └─ stage ── one vector ────────────┘ ─unstage─▶ learner
+//     fetcher ─stage─▶ └─ stage ── one state ─────────────┘ ─unstage─▶ learner
 //
-// A blob is named by the SHA-256 of its bytes, a leaf of pinned parameters by its merkle_leaf; the
-// two cannot be equal. Readers get references: a blob that is forgotten while it is sent stays in
+// A blob is named by the SHA-256 of its bytes, a leaf of a pinned state by its merkle_leaf; the two
+// cannot be equal. Readers get references: a blob that is forgotten while it is sent stays in
 // memory until its last reference is released.
 //
 // With a directory every blob is also the file DIR/<64 hex digits>, durable when put or take
@@ -25,6 +25,7 @@
 
 #include "common/base/fault.h"
 #include "common/base/hash.h"
+#include "common/vector/state_cut.h"
 #include "common/wire/wire.h"
 
 enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 3 };
@@ -89,26 +90,34 @@ void blob_store_sweep(blob_store_t *self, const struct hash *hash);
 // many.
 uint32_t blob_store_list(blob_store_t *self, struct wire_blob *ret_blobs, uint32_t max);
 
-// ---- snapshots of the parameters ------------------------------------------------------------
+// ---- snapshots of the state (common/vector/state_cut.h) -------------------------------------
 
-// Keeps a copy of the vector, served unchanged while the learner goes on. If there are more than
-// BLOB_PINS_MAX pins, the oldest is removed. `leaves` are the digest_leaf_count (floats) leaves
-// whose root is `digest` (ensured). A step that is pinned already is replaced. FAULT_MEMORY pins
-// nothing.
-int blob_store_pin(blob_store_t *self, uint64_t step, const struct hash *digest,
-                   const float *params, uint64_t floats, const struct hash *leaves,
-                   size_t leaf_count, struct why *why);
+struct blob_snapshot {
+    uint64_t step;
+    struct hash digest;
+    struct state_cut cut;
+};
 
-// The leaf hashes under a pinned digest: 32 bytes each. FAULT_NOT_FOUND.
+// Keeps a copy of the state's items, served unchanged while the learner goes on. `leaves` are those
+// of all items; their digest is state->digest (ensured). If this state is pinned already, that pin is
+// the newest again. Else a pin of the same step is removed first, or the oldest of BLOB_PINS_MAX; so
+// one thread that pins never makes more copies, but for those that references keep alive.
+// FAULT_MEMORY pins nothing.
+int blob_store_pin(blob_store_t *self, const struct blob_snapshot *state, const void *const *items,
+                   const struct hash *leaves, struct why *why);
+
+// The leaf hashes under a pinned digest, 32 bytes each. FAULT_NOT_FOUND.
 int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why *why,
-                      struct blob_ref *ret_ref, uint64_t *ret_floats);
+                      struct blob_ref *ret_ref, struct state_cut *ret_cut);
 
-// ---- the stage: where the fetcher leaves a model for the learner ----------------------------
+// The copy under a pinned digest (state_cut_place). FAULT_NOT_FOUND.
+int blob_store_pinned(blob_store_t *self, const struct hash *digest, struct why *why,
+                      struct blob_ref *ret_ref, struct state_cut *ret_cut);
 
-// Takes *vector_p (freed with free); a vector that is still staged is freed.
-void blob_store_stage(blob_store_t *self, uint64_t step, const struct hash *digest,
-                      float **vector_p, uint64_t floats);
+// ---- the stage: where the fetcher leaves a state for the learner ----------------------------
 
-// Returns the vector of this step, which the caller frees; NULL if none is staged.
-float *blob_store_unstage(blob_store_t *self, uint64_t step, struct hash *ret_digest,
-                          uint64_t *ret_floats);
+// Takes *copy_p (freed with free); a state that is still staged is freed.
+void blob_store_stage(blob_store_t *self, const struct blob_snapshot *state, uint8_t **copy_p);
+
+// Returns the copy of the state of this step, which the caller frees; NULL if none is staged.
+uint8_t *blob_store_unstage(blob_store_t *self, uint64_t step, struct blob_snapshot *ret_state);

@@ -25,9 +25,8 @@ struct blob {
 
 struct pin {
     struct blob_held held;
-    uint64_t step, floats;
-    struct hash digest;
-    float *params;
+    struct blob_snapshot state;
+    uint8_t *copy; // Of the items
     struct hash *leaves;
     size_t leaf_count;
     uint32_t *slots;   // Open addressing by leaf hash: index + 1, or 0
@@ -50,9 +49,8 @@ struct blob_store {
     uint32_t pin_count;
 
     struct {
-        uint64_t step, floats;
-        struct hash digest;
-        float *vector;
+        struct blob_snapshot state;
+        uint8_t *copy; // NULL: nothing is staged
     } stage;
 };
 

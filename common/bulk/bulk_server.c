@@ -160,10 +160,10 @@ static void hear_want(struct bulk_server *self, const struct wire_want *want)
 static void hear_want_leaves(struct bulk_server *self, const struct wire_want_leaves *want)
 {
     struct blob_ref ref = { 0 };
-    uint64_t floats;
+    struct state_cut cut;
     zmq_msg_t raw;
     if (!self->options.store ||
-        blob_store_leaves(self->options.store, &want->digest, NULL, &ref, &floats) < 0) {
+        blob_store_leaves(self->options.store, &want->digest, NULL, &ref, &cut) < 0) {
         lack(self, want->request, &want->digest, "not pinned here");
         return;
     }
@@ -176,7 +176,7 @@ static void hear_want_leaves(struct bulk_server *self, const struct wire_want_le
     blob_store_release(&ref);
     if (!is_copied) return;
     failpoint("serve_leaves");
-    const struct wire_leaves leaves = { want->request, want->digest, floats };
+    const struct wire_leaves leaves = { want->request, want->digest, cut.bytes[0] / sizeof(float) };
     answer(self, FRAME_LEAVES, &leaves, &raw);
 }
 

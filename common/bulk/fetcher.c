@@ -182,17 +182,26 @@ static void hear_blob(struct fetcher *self, const struct wire_blob *blob,
     }
 }
 
+static struct state_cut cut_of(const struct wire_fetch_model *job)
+{
+    struct state_cut cut = { .count = 1 };
+    if (job->floats <= UINT64_MAX / sizeof(float)) cut = state_cut_of_floats(job->floats);
+    for (uint32_t i = 0; i < job->items_count; i++) state_cut_add(&cut, job->items[i].bytes);
+    return cut;
+}
+
 static void hear_model(struct fetcher *self, const struct wire_fetch_model *job)
 {
+    const struct state_cut cut = cut_of(job);
     struct model_fetch *model = self->model;
     char text[FETCH_REASON_MAX];
-    if (model && (!hash_equal(&model->digest, &job->digest) || model->floats != job->floats)) {
+    if (model &&
+        (!hash_equal(&model->digest, &job->digest) || !state_cut_equal(&model->cut, &cut))) {
         snprintf(text, sizeof text, "given up for the parameters of step %" PRIu64, job->step);
         if (self->is_model_awaited) tell_model(self, false, text);
         model_fetch_destroy(&self->model);
     }
-    if (!self->model)
-        self->model = model_fetch_new(self->peers, job->step, &job->digest, job->floats);
+    if (!self->model) self->model = model_fetch_new(self->peers, job->step, &job->digest, &cut);
     self->model->fetch.namer = self->options->namer;
     failpoint("fetch_model");
     model_fetch_begin(self->model, job->step, job->holders, job->holders_count);

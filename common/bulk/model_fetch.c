@@ -1,6 +1,6 @@
 // model_fetch -- three parts, in order: LIST gets the hashes of the leaves and compares their root
 // with the digest; COPY takes leaves that our own pins have; PULL asks all holders in turns for the
-// rest. Each leaf is hashed where it lies in the vector and refused if the hash differs.
+// rest. Each leaf is hashed where it lies in the copy and refused if the hash differs.
 
 #include "common/base/ensure.h"
 #include "common/bulk/model_fetch.h"
@@ -9,29 +9,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAF_BYTES = DIGEST_LEAF_FLOATS * sizeof(float), ALIGNMENT = 64 };
-static const uint64_t FLOATS_MAX = (uint64_t)BULK_LEAVES_MAX * DIGEST_LEAF_FLOATS;
-_Static_assert((int)LEAF_BYTES <= (int)BULK_CHUNK_BYTES, "a leaf is one piece");
+enum { ALIGNMENT = 64 };
+_Static_assert((int)STATE_LEAF_BYTES <= (int)BULK_CHUNK_BYTES, "a leaf is one piece");
 
 static void hear(struct fetch *fetch, const struct answer *answer);
 
+// 0: no state has such items.
+static uint32_t leaves_of(const struct state_cut *cut)
+{
+    for (uint32_t i = 0; i < cut->count; i++)
+        if (cut->bytes[i] == 0) return 0;
+    const uint64_t leaves = state_cut_leaves(cut);
+    return leaves <= BULK_LEAVES_MAX ? (uint32_t)leaves : 0;
+}
+
 struct model_fetch *model_fetch_new(struct peers *peers, uint64_t step, const struct hash *digest,
-                                    uint64_t floats)
+                                    const struct state_cut *cut)
 {
     struct model_fetch *self = calloc(1, sizeof *self);
     ensure(self);
     fetch_init(&self->fetch, peers, hear);
     self->step = step;
     self->digest = *digest;
-    self->floats = floats;
-    if (floats >= 1 && floats <= FLOATS_MAX) self->leaf_count = (uint32_t)digest_leaf_count(floats);
+    self->cut = *cut;
+    self->leaf_count = leaves_of(cut);
     return self;
 }
 
 static void forget_list(struct model_fetch *self)
 {
-    free(self->leaves), free(self->vector), free(self->is_here), free(self->todo);
-    self->leaves = NULL, self->vector = NULL, self->is_here = NULL, self->todo = NULL;
+    free(self->leaves), free(self->copy), free(self->is_here), free(self->todo);
+    self->leaves = NULL, self->copy = NULL, self->is_here = NULL, self->todo = NULL;
     self->part = MODEL_LIST;
 }
 
@@ -51,8 +59,9 @@ void model_fetch_begin(struct model_fetch *self, uint64_t step, const struct wir
     fetch_add_holders(&self->fetch, holders, count);
     self->step = step;
     if (self->leaf_count == 0)
-        fetch_fail(&self->fetch, "%" PRIu64 " floats, allowed 1..%" PRIu64 "; not fetched",
-                   self->floats, FLOATS_MAX);
+        fetch_fail(&self->fetch,
+                   "a state of %" PRIu64 " leaves, allowed 1..%d and no empty item; not fetched",
+                   state_cut_leaves(&self->cut), BULK_LEAVES_MAX);
     if (self->leaf_count == 0 || self->fetch.state != FETCH_FAILED) return;
     self->fetch.state = FETCH_GOING;
     self->got_bytes = 0;
@@ -73,19 +82,19 @@ static bool take_list(struct model_fetch *self, const uint8_t *bytes, size_t cou
     struct hash *leaves = malloc(count);
     ensure(leaves);
     memcpy(leaves, bytes, count);
-    const struct hash root = merkle_root(leaves, leaf_count);
+    const struct hash root = state_cut_root(&self->cut, leaves);
     if (!hash_equal(&root, &self->digest)) {
         free(leaves);
         return false;
     }
     self->leaves = leaves;
-    self->vector = aligned_alloc(ALIGNMENT, leaf_count * LEAF_BYTES);
+    self->copy = aligned_alloc(ALIGNMENT, state_cut_room(&self->cut));
     self->is_here = calloc(leaf_count, sizeof *self->is_here);
     self->todo = malloc(leaf_count * sizeof *self->todo);
     self->part = MODEL_COPY;
-    if (self->vector && self->is_here && self->todo) return true;
+    if (self->copy && self->is_here && self->todo) return true;
     fetch_fail(&self->fetch, "no memory for its %zu leaves of %d bytes", leaf_count,
-               (int)LEAF_BYTES);
+               (int)STATE_LEAF_BYTES);
     forget_list(self);
     return true;
 }
@@ -94,8 +103,8 @@ static void ask_list(struct model_fetch *self, blob_store_t *store, uint64_t now
 {
     struct fetch *fetch = &self->fetch;
     struct blob_ref ref;
-    uint64_t floats;
-    if (self->coming == 0 && blob_store_leaves(store, &self->digest, NULL, &ref, &floats) == 0) {
+    struct state_cut cut;
+    if (self->coming == 0 && blob_store_leaves(store, &self->digest, NULL, &ref, &cut) == 0) {
         const bool is_list = take_list(self, ref.bytes, ref.count);
         blob_store_release(&ref);
         if (is_list) return;
@@ -112,18 +121,11 @@ static void ask_list(struct model_fetch *self, blob_store_t *store, uint64_t now
 
 // ---- leaves ---------------------------------------------------------------------------------
 
-// Every leaf but the last has LEAF_BYTES.
-static uint32_t leaf_bytes(const struct model_fetch *self, uint32_t leaf)
-{
-    const uint64_t rest = self->floats - (uint64_t)leaf * DIGEST_LEAF_FLOATS;
-    return rest < DIGEST_LEAF_FLOATS ? (uint32_t)(rest * sizeof(float)) : LEAF_BYTES;
-}
-
-// Copies a leaf into the vector and checks its hash there. False: it is another leaf.
+// Copies a leaf into its place and checks its hash there. False: it is another leaf.
 static bool put_leaf(struct model_fetch *self, uint32_t leaf, const uint8_t *bytes, size_t count)
 {
-    float *place = self->vector + (size_t)leaf * DIGEST_LEAF_FLOATS;
-    if (count != leaf_bytes(self, leaf)) return false;
+    uint8_t *place = self->copy + (size_t)leaf * STATE_LEAF_BYTES;
+    if (count != state_cut_leaf(&self->cut, leaf).bytes) return false;
     memcpy(place, bytes, count);
     const struct hash hash = merkle_leaf(place, count);
     if (!hash_equal(&hash, &self->leaves[leaf])) return false;
@@ -158,7 +160,7 @@ static bool ask_one(struct model_fetch *self, struct peer *peer, uint64_t now_ms
     }
     const uint32_t leaf = self->todo[self->todo_count - 1];
     if (!peers_ask_piece(self->fetch.peers, peer, &self->fetch, leaf, &self->leaves[leaf], 0,
-                         leaf_bytes(self, leaf), now_ms))
+                         state_cut_leaf(&self->cut, leaf).bytes, now_ms))
         return false;
     self->todo_count--;
     self->coming++;
@@ -249,5 +251,6 @@ uint32_t model_fetch_served_by(const struct model_fetch *self)
 void model_fetch_stage(struct model_fetch *self, blob_store_t *store)
 {
     ensure(self->fetch.state == FETCH_DONE && self->here == self->leaf_count);
-    blob_store_stage(store, self->step, &self->digest, &self->vector, self->floats);
+    const struct blob_snapshot state = { self->step, self->digest, self->cut };
+    blob_store_stage(store, &state, &self->copy);
 }

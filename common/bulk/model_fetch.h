@@ -1,11 +1,12 @@
 #pragma once
-// model_fetch -- fetches the parameters with one digest, leaf by leaf, from all holders at once.
+// model_fetch -- fetches the state with one digest, leaf by leaf, from all holders at once: the
+// parameters, and the items that an optimizer keeps beside them (common/vector/state_cut.h).
 //
 //     LIST ── leaf hashes whose root is the digest: out of our own store, or from any holder ──▶
 //     COPY ── leaves that we hold already (of an older pin): copied ──▶
 //     PULL ── the others: one queue for all holders; a faster holder gets more of it ──▶ all here
 //
-// The core says how many floats there are, and the list must have one hash for each of their
+// The core says how many bytes each item has, and the list must have one hash for each of their
 // leaves. A shorter list (the digest itself, or a level between) has the same root, but no holder
 // can have a "leaf" of it. Every leaf is checked against its hash, so at the end the digest of the
 // whole is checked too. When no leaf is left to ask for, the late ones are asked for again, from
@@ -24,21 +25,21 @@ struct model_fetch {
     struct fetch fetch; // First: a model_fetch is a fetch
     uint64_t step;
     struct hash digest;
-    uint64_t floats;
+    struct state_cut cut;
     enum model_part part;
-    uint32_t leaf_count; // Of `floats` floats
+    uint32_t leaf_count; // Of the cut; 0: there cannot be such a state
     struct hash *leaves; // NULL in MODEL_LIST, as are the next three
     uint32_t here, looked_at;
     uint32_t coming; // Requests without an answer; two may be for one leaf
-    float *vector;   // leaf_count full leaves
+    uint8_t *copy;   // Of the state: leaf_count full leaves
     bool *is_here;
     uint32_t *todo, todo_count; // Leaves to ask for, the next one last
     uint64_t got_bytes;         // From peers, since the core last asked
 };
 
-// Never NULL. With no floats, or more than BULK_LEAVES_MAX leaves of them, it fails at once.
+// Never NULL. With an empty item, or more than BULK_LEAVES_MAX leaves, it fails at once.
 struct model_fetch *model_fetch_new(struct peers *peers, uint64_t step, const struct hash *digest,
-                                    uint64_t floats);
+                                    const struct state_cut *cut);
 void model_fetch_destroy(struct model_fetch **self_p);
 
 // Begins, or goes on after a failure, with these holders too.
@@ -49,6 +50,6 @@ void model_fetch_begin(struct model_fetch *self, uint64_t step, const struct wir
 // more to copy at once.
 bool model_fetch_work(struct model_fetch *self, blob_store_t *store, uint64_t now_ms);
 
-// Done: gives the vector to the stage.
+// Done: gives the state to the stage.
 void model_fetch_stage(struct model_fetch *self, blob_store_t *store);
 uint32_t model_fetch_served_by(const struct model_fetch *self); // Holders that sent a leaf

@@ -1,5 +1,5 @@
 // The life of a replica, job by job in the order of learner.h: build a model for a CONFIG, load its
-// parameters, keep them for peers. Each hear_ function does one job and answers it, also when it
+// state, keep it for peers (learner_load.c). Each hear_ function does one job and answers it, also when it
 // failed. BUILD decides how gradients are computed before it takes memory. What a replica does
 // besides follows from the run's strategy: strategies[] names its optimizer and its jobs, and the
 // jobs are in a file of their own.
@@ -8,13 +8,10 @@
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
-#include "common/checkpoint/checkpoint.h"
-#include "common/checkpoint/hf_folder.h"
 #include "common/compute/compute.h"
 #include "common/crypto/merkle.h"
 #include "common/kernel/gemm.h"
 #include "common/learner/learner_inside.h"
-#include "common/learner/state.h"
 #include "common/model/model_tensors.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,11 +58,19 @@ static int open_optimizer(struct learner *self, struct why *why)
     return optimizer_new(self->strategy->optimizer, &place, &self->settings, why, &self->optimizer);
 }
 
-// Decides how the replica computes, and logs what memory that takes before any is taken.
-// Activations that do not fit are not kept but computed again in the backward pass. Refuses a run
-// whose trainers must agree to the bit if this build's products are those of a BLAS library: their
-// bits are not reproducible.
-static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
+// An audit makes the parameters of an earlier step again, in a vector of its own.
+static uint64_t spare_bytes(const struct learner *self)
+{
+    const bool audits = self->rounds.verification_percent && self->options->trains;
+    return audits ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0;
+}
+
+// Decides how the replica computes, and logs what memory that takes before any is taken: the most
+// that it will hold, with all pins and a state that is fetched meanwhile (`copies`). Activations that
+// do not fit are not kept but computed again in the backward pass. Refuses a run whose trainers must
+// agree to the bit if this build's products are those of a BLAS library: their bits are not
+// reproducible.
+static int plan_memory(struct learner *self, struct why *why)
 {
     const struct learner_options *options = self->options;
     const uint64_t free_bytes = memory_available_bytes();
@@ -80,7 +85,9 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
                                        .pool = self->pool };
     if (self->strategy->plan) self->strategy->plan(self, config);
     optimizer_ask(self->optimizer, config);
-    beside += optimizer_memory(self->optimizer, &options->device);
+    const uint64_t copies = (self->pins + 1) * state_cut_room(&self->cut);
+    const uint64_t beside = spare_bytes(self) + copies + state_cut_leaves(&self->cut) * HASH_BYTES +
+                            optimizer_memory(self->optimizer, &options->device);
     for (int less = 0; less <= 1; less++) {
         config->recompute = less;
         memory = compute_memory(&options->device, config);
@@ -89,9 +96,9 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
     if (free_bytes) snprintf(free_mib, sizeof free_mib, "%" PRIu64, (uint64_t)free_bytes >> 20);
     log_line(LOG_INFO,
              "learner.memory parameters=%" PRIu64 " host_mib=%" PRIu64
-             " free_mib=%s device_mib=%" PRIu64 " activations=%s%s",
+             " free_mib=%s device_mib=%" PRIu64 " activations=%s copies_mib=%" PRIu64 "%s",
              self->floats, (uint64_t)(memory.host + beside) >> 20, free_mib,
-             (uint64_t)memory.device >> 20, config->recompute ? "recomputed" : "kept",
+             (uint64_t)memory.device >> 20, config->recompute ? "recomputed" : "kept", copies >> 20,
              free_bytes ? "" : "; the free memory cannot be read here and is not checked");
     log_line(LOG_INFO, "learner.compute products=%s threads=%u",
              wire_enum_name(&wire_enum_products, self->config.products), options->threads);
@@ -118,15 +125,17 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
 
 static int take_memory(struct learner *self, struct why *why)
 {
-    const uint64_t beside = self->floats * sizeof(float);
-    int rc = plan_memory(self, beside, why);
+    self->cut = state_cut_of_floats(self->floats);
+    optimizer_cut(self->optimizer, &self->cut);
+    self->pins = BLOB_PINS_MAX;
+    int rc = plan_memory(self, why);
     if (rc < 0) return rc;
-    self->leaf_count = digest_leaf_count(self->floats);
-    self->spare = aligned_alloc(64, (beside + 63) / 64 * 64);
-    self->leaves = calloc(self->leaf_count, sizeof *self->leaves);
-    if (!self->spare || !self->leaves)
+    const uint64_t spare = spare_bytes(self);
+    self->leaves = calloc(state_cut_leaves(&self->cut), sizeof *self->leaves);
+    if (spare) self->spare = aligned_alloc(64, spare);
+    if (!self->leaves || (spare && !self->spare))
         return why_set(why, FAULT_MEMORY, "%" PRIu64 " MiB for a copy of the parameters",
-                       (uint64_t)beside >> 20);
+                       spare >> 20);
     rc = compute_new(&self->options->device, &self->compute_config, why, &self->compute);
     if (rc == 0) rc = optimizer_begin(self->optimizer, self->compute, why);
     if (rc == 0) self->params = compute_host(self->compute);
@@ -182,107 +191,16 @@ static void hear_build(struct learner *self, const struct wire_config *config)
     struct wire_built built = { .ok = rc == 0,
                                 .floats = self->floats,
                                 .may_pass = rc == FAULT_MEMORY };
+    struct wire_state_item items[STATE_ITEMS_MAX];
     learner_put_reason(built.reason, &why);
-    if (built.ok && self->form) built.payload_bytes = (uint32_t)payload_bytes(self->form);
+    if (built.ok) {
+        if (self->form) built.payload_bytes = (uint32_t)payload_bytes(self->form);
+        for (uint32_t i = 1; i < self->cut.count; i++) items[i - 1].bytes = self->cut.bytes[i];
+        built.items = items, built.items_count = self->cut.count - 1;
+    }
     if (!built.ok) drop_model(self);
     worker_answer(self->worker, FRAME_BUILT, &built);
     if (built.ok && self->strategy->built) self->strategy->built(self);
-}
-
-// ---- LOAD, PIN ----------------------------------------------------------------------------------
-
-// The digest of all that members hold alike: the parameters, and the optimizer's shared state, of
-// which DisTrO has none.
-int learner_take_digest(struct learner *self, struct why *why)
-{
-    const int rc = compute_leaves(self->compute, COMPUTE_PARAMETERS, why, self->leaves);
-    if (rc < 0) return rc;
-    const struct hash parameters = merkle_root(self->leaves, self->leaf_count);
-    return optimizer_digest(self->optimizer, &parameters, why, &self->digest);
-}
-
-// Puts the held parameters into the blob store for peers, and remembers the step for audits.
-int learner_pin(struct learner *self, struct why *why)
-{
-    const int rc = compute_pull(self->compute, why);
-    if (rc < 0) return rc;
-    past_pinned(&self->past, self->step, &self->digest);
-    failpoint("learner_pin");
-    return blob_store_pin(self->options->store, self->step, &self->digest, self->params,
-                          self->floats, self->leaves, self->leaf_count, why);
-}
-
-static int load_checkpoint(struct learner *self, const struct wire_load *load, struct why *why,
-                           uint64_t *ret_epoch)
-{
-    checkpoint_t *checkpoint;
-    int rc = checkpoint_open(load->path, load->step, self->options->run_id, why, &checkpoint);
-    if (rc < 0) return rc;
-    rc = checkpoint_load_params(checkpoint, &self->layout, self->params, why);
-    if (rc == 0) rc = state_load(self->optimizer, OPTIMIZER_SHARED, checkpoint, why);
-    const uint64_t epoch = checkpoint_info(checkpoint)->epoch;
-    if (epoch <= UINT32_MAX) *ret_epoch = epoch;
-    else if (rc == 0)
-        rc = why_set(why, FAULT_RANGE, "%s: epoch %" PRIu64 ", allowed 0..%u; not loaded",
-                     load->path, epoch, UINT32_MAX);
-    checkpoint_close(&checkpoint);
-    return rc;
-}
-
-// Takes the parameters that the fetcher has brought from peers. The store gives them away once.
-static int take_staged(struct learner *self, const struct wire_load *load, struct why *why)
-{
-    struct hash digest;
-    uint64_t floats;
-    float *vector = blob_store_unstage(self->options->store, load->step, &digest, &floats);
-    if (!vector)
-        return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %" PRIu64, load->step);
-    if (floats == self->floats) memcpy(self->params, vector, floats * sizeof *vector);
-    free(vector);
-    return floats == self->floats
-               ? 0
-               : why_set(why, FAULT_FORMAT,
-                         "%" PRIu64 " floats were fetched, the model has %" PRIu64, floats,
-                         self->floats);
-}
-
-// Replaces the parameters: from the stage, from the run's first model, or from a checkpoint of
-// ours. Until all of it has worked, the replica holds no step.
-static int load(struct learner *self, const struct wire_load *load, struct why *why,
-                uint64_t *ret_epoch)
-{
-    if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
-    self->holding = false;
-    past_clear(&self->past);
-    int rc = optimizer_forget(self->optimizer, why); // No residual outlives its parameters
-    if (rc < 0) return rc;
-    rc = !load->path[0]  ? take_staged(self, load, why)
-         : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
-                         : load_checkpoint(self, load, why, ret_epoch);
-    if (rc == 0) rc = compute_push(self->compute, why);
-    if (rc == 0) rc = learner_take_digest(self, why);
-    if (rc < 0) return rc;
-    if (load->genesis && !hash_is_none(&self->config.genesis_digest) &&
-        !hash_equal(&self->digest, &self->config.genesis_digest)) {
-        char ours[HASH_HEX], theirs[HASH_HEX];
-        return why_set(why, FAULT_DIGEST, "%s has digest %.16s, the run pins %.16s", load->path,
-                       hash_to_hex(&self->digest, ours),
-                       hash_to_hex(&self->config.genesis_digest, theirs));
-    }
-    self->step = load->step;
-    self->holding = true;
-    return learner_pin(self, why);
-}
-
-static void hear_load(struct learner *self, const struct wire_load *job)
-{
-    struct why why = { 0 };
-    failpoint("learner_load");
-    struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
-    loaded.ok = load(self, job, &why, &loaded.epoch) == 0;
-    loaded.digest = self->digest;
-    learner_put_reason(loaded.reason, &why);
-    worker_answer(self->worker, FRAME_LOADED, &loaded);
 }
 
 // ---- the thread ---------------------------------------------------------------------------------
@@ -298,7 +216,7 @@ static void hear(struct learner *self, const struct job *job)
 {
     switch (job->kind) {
     case FRAME_BUILD: hear_build(self, job->body); break;
-    case FRAME_LOAD: hear_load(self, job->body); break;
+    case FRAME_LOAD: learner_load(self, job->body); break;
     case FRAME_PIN: hear_pin(self, job->body); break;
     case FRAME_SAVE: learner_save(self, job->body); break;
     default:

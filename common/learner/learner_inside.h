@@ -1,7 +1,8 @@
 #pragma once
 // learner_inside -- what the files of the learner's thread share; for common/learner alone.
 //
-//   learner.c          the thread: BUILD, LOAD, PIN; it calls the others, none calls it
+//   learner.c          the thread: BUILD; it calls the others, none calls it
+//   learner_load.c     LOAD, PIN, and the digest of what is held
 //   learner_data.c     samples: a folder, files by HTTP, data-provider actors; each checked
 //   learner_save.c     SAVE
 //   learner_results.c  the strategy `distro`: TRAIN, APPLY
@@ -65,10 +66,12 @@ struct learner {
     struct hash data, order;    // The dataset and its order, by the TRAIN in hand
     uint64_t floats, step;
     struct hash digest;
-    struct hash *leaves;
-    size_t leaf_count;
-    float *params, *spare; // compute_host of the replica; room for a pinned step
-    uint32_t *tokens;      // Of one batch
+    struct state_cut cut; // The state that members hold alike: parameters, items of the optimizer
+    uint32_t pins;        // How many copies of it the blob store keeps for peers
+    struct hash *leaves;  // Of all items, as of the newest digest
+    float *params;        // compute_host of the replica
+    float *spare;         // Room for the parameters of an earlier step; NULL: the run has no audits
+    uint32_t *tokens;     // Of one batch
     uint64_t tokens_max;
     uint8_t *payload;
     struct past past;                 // For audits
@@ -104,11 +107,13 @@ int learner_read_samples(struct learner *self, const struct learner_samples *sam
 // Takes the next job into self->job, if none is there; waits up to timeout_ms, -1: for ever.
 enum worker_turn learner_next(struct learner *self, int timeout_ms);
 
-// learner.c: the digest of the state as it is, to self->digest.
+// The digest of the state that is held, in self->digest, and its leaves.
 int learner_take_digest(struct learner *self, struct why *why);
-// learner.c: puts the held state into the blob store for peers.
+
+// Puts the held state, whose digest was taken, into the blob store for peers.
 int learner_pin(struct learner *self, struct why *why);
 
+void learner_load(struct learner *self, const struct wire_load *job);
 void learner_show(struct learner *self, const struct wire_show *job);
 void learner_recompute(struct learner *self, const struct wire_recompute *job);
 void learner_save(struct learner *self, const struct wire_save *job);

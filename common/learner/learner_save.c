@@ -1,5 +1,6 @@
-// SAVE: the held step, or one that is still pinned, as a checkpoint. The optimizer's shared state
-// goes with it; a member's residual does not, since a checkpoint belongs to all members.
+// SAVE: the held step, or one that is still pinned, as a checkpoint. The items of the optimizer that
+// members hold alike go with it, of the same step; a member's residual does not, since a checkpoint
+// belongs to all members.
 
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -51,16 +52,10 @@ static const char *tokenizer_folder(const struct learner *self)
     return NULL;
 }
 
-static int save(struct learner *self, const struct wire_save *job, struct why *why)
+static int write_state(struct learner *self, const struct wire_save *job, const struct state *state,
+                       const float *params, struct why *why)
 {
     const struct learner_options *options = self->options;
-    if (!options->checkpoint_root)
-        return why_set(why, FAULT_CONFIG, "no --checkpoint-dir was given");
-    bool held = self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest);
-    int rc = held ? compute_pull(self->compute, why)
-                  : past_gather(options->store, &job->digest, self->floats, why, self->spare);
-    if (rc < 0) return rc;
-    const float *params = held ? self->params : self->spare;
     struct interval *done =
         calloc((size_t)job->data_position.returned_count + job->data_position.failed_count + 1,
                sizeof *done);
@@ -77,22 +72,58 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
                                     .failed = job->data_position.failed,
                                     .failed_count = job->data_position.failed_count };
     snprintf(info.run, sizeof info.run, "%s", options->run_id);
-    // The optimizer's state that all members share
-    struct state state;
-    rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
     char *config = model_config_with_dtype(self->config_json, "float32"); // The type of its numbers
     ensure(config);
     struct checkpoint_parts parts = { .config_json = config,
-                                      .state = &state.tags,
-                                      .values = state.values,
+                                      .state = &state->tags,
+                                      .values = state->values,
                                       .keep = options->keep,
                                       .spare = job->spare,
                                       .tokenizer_dir = tokenizer_folder(self) };
-    if (rc == 0)
-        rc = checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why);
+    const int rc =
+        checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why);
     free(config);
     free(done);
     return rc;
+}
+
+static int save_held(struct learner *self, const struct wire_save *job, struct why *why)
+{
+    struct state state;
+    int rc = compute_pull(self->compute, why);
+    if (rc == 0) rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
+    return rc == 0 ? write_state(self, job, &state, self->params, why) : rc;
+}
+
+// Out of the pin itself, which cannot go meanwhile.
+static int save_pinned(struct learner *self, const struct wire_save *job, struct why *why)
+{
+    struct blob_ref pinned;
+    struct state_cut cut;
+    struct state state;
+    int rc = blob_store_pinned(self->options->store, &job->digest, why, &pinned, &cut);
+    if (rc < 0) return rc;
+    rc = state_cut_equal(&cut, &self->cut)
+             ? state_save(self->optimizer, OPTIMIZER_SHARED, why, &state)
+             : why_set(why, FAULT_CORRUPT,
+                       "step %" PRIu64 " is pinned with %u items of state, the "
+                       "model has %u",
+                       job->step, cut.count, self->cut.count);
+    if (rc == 0) {
+        state_point(&state, &cut, pinned.bytes);
+        rc = write_state(self, job, &state, (const float *)(const void *)pinned.bytes, why);
+    }
+    blob_store_release(&pinned);
+    return rc;
+}
+
+static int save(struct learner *self, const struct wire_save *job, struct why *why)
+{
+    if (!self->options->checkpoint_root)
+        return why_set(why, FAULT_CONFIG, "no --checkpoint-dir was given");
+    const bool held =
+        self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest);
+    return held ? save_held(self, job, why) : save_pinned(self, job, why);
 }
 
 void learner_save(struct learner *self, const struct wire_save *job)

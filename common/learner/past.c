@@ -38,22 +38,17 @@ void past_clear(struct past *self)
 int past_gather(blob_store_t *store, const struct hash *digest, uint64_t floats, struct why *why,
                 float *ret_params)
 {
-    struct blob_ref list, leaf;
-    uint64_t held, at = 0;
-    int rc = blob_store_leaves(store, digest, why, &list, &held);
+    struct blob_ref pinned;
+    struct state_cut cut;
+    int rc = blob_store_pinned(store, digest, why, &pinned, &cut);
     if (rc < 0) return rc;
-    const struct hash *hashes = (const void *)list.bytes;
-    for (size_t i = 0; i < list.count / HASH_BYTES && rc == 0 && held == floats; i++) {
-        rc = blob_store_get(store, &hashes[i], why, &leaf);
-        if (rc < 0) break;
-        memcpy(ret_params + at, leaf.bytes, leaf.count);
-        at += leaf.count / sizeof(float);
-        blob_store_release(&leaf);
-    }
-    blob_store_release(&list);
-    if (rc < 0 || at == floats) return rc;
-    return why_set(why, FAULT_CORRUPT,
-                   "a pinned step of %" PRIu64 " floats, the model has %" PRIu64, held, floats);
+    if (cut.bytes[0] == floats * sizeof *ret_params) memcpy(ret_params, pinned.bytes, cut.bytes[0]);
+    else
+        rc = why_set(why, FAULT_CORRUPT,
+                     "a pinned step of %" PRIu64 " bytes, the model has %" PRIu64 " floats",
+                     cut.bytes[0], floats);
+    blob_store_release(&pinned);
+    return rc;
 }
 
 int past_results_take(blob_store_t *store, const payload_form_t *form, const struct hash *payloads,

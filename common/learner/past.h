@@ -46,7 +46,7 @@ struct past_means {
 int past_params(const struct past *self, const struct past_means *means, uint64_t step,
                 const struct hash *digest, struct why *why, float *ret_params);
 
-// The parameters of a pinned step, put together from its leaves. FAULT_NOT_FOUND, FAULT_CORRUPT.
+// The parameters of a pinned step. FAULT_NOT_FOUND, FAULT_CORRUPT.
 int past_gather(blob_store_t *store, const struct hash *digest, uint64_t floats, struct why *why,
                 float *ret_params);
 

@@ -1,6 +1,9 @@
 // Both directions are one walk: optimizer_pull gives tags and room for the values, a checkpoint
 // saves or fills them, and when it is loaded optimizer_push takes them in.
 #include "common/learner/state.h"
+#include "common/base/ensure.h"
+
+#include <string.h>
 
 int state_save(optimizer_t *optimizer, enum optimizer_scope scope, struct why *why,
                struct state *ret_state)
@@ -28,4 +31,32 @@ int state_load(optimizer_t *optimizer, enum optimizer_scope scope, const checkpo
     if (rc == 0) return optimizer_push(optimizer, scope, why);
     optimizer_forget(optimizer, NULL); // The first fault is the one to report
     return rc;
+}
+
+int state_take(optimizer_t *optimizer, const struct state_cut *cut, const uint8_t *copy,
+               struct why *why)
+{
+    struct tags_item tagged[OPTIMIZER_ITEMS_MAX];
+    struct tags tags;
+    void *values[OPTIMIZER_ITEMS_MAX];
+    uint32_t item = 1;
+    tags_init(&tags, tagged, OPTIMIZER_ITEMS_MAX);
+    const int rc = optimizer_pull(optimizer, OPTIMIZER_SHARED, &tags, why, values);
+    for (size_t i = 0; i < tags.count && rc == 0; i++) {
+        if (!values[i]) continue;
+        ensure(item < cut->count);
+        memcpy(values[i], copy + state_cut_place(cut, item), cut->bytes[item]);
+        item++;
+    }
+    return rc == 0 ? optimizer_push(optimizer, OPTIMIZER_SHARED, why) : rc;
+}
+
+void state_point(struct state *self, const struct state_cut *cut, const uint8_t *copy)
+{
+    uint32_t item = 1;
+    for (size_t i = 0; i < self->tags.count; i++) {
+        if (!self->values[i]) continue;
+        ensure(item < cut->count);
+        self->values[i] = copy + state_cut_place(cut, item++);
+    }
 }

@@ -41,7 +41,9 @@ static void fetch_pinned(struct replica *self, const struct member *member, stru
                                            .digest = member->now.pin_digest,
                                            .holders = count ? holders : none,
                                            .holders_count = count,
-                                           .floats = self->floats });
+                                           .floats = self->floats,
+                                           .items = self->items,
+                                           .items_count = self->items_count });
 }
 
 static void load(struct replica *self, uint64_t step, const char *path, bool genesis,
@@ -119,6 +121,8 @@ static void hear_built(struct replica *self, const struct wire_built *built, str
 {
     self->built = built->ok;
     self->floats = built->floats;
+    self->items_count = built->items_count;
+    for (uint32_t i = 0; i < built->items_count; i++) self->items[i] = built->items[i];
     if (!built->ok) // A lack of memory may pass; a wrong shape does not
         outbox_quit(out, built->may_pass ? EX_TEMPFAIL : EX_CONFIG,
                     "the run's model cannot be built: %s", built->reason);

@@ -15,7 +15,12 @@
 
 #include "common/member/blobs.h"
 
-enum { REPLICA_RETRY_MS = 700, REPLICA_STUCK_MS = 5000, REPLICA_FAILURES_MAX = 40 };
+enum {
+    REPLICA_RETRY_MS = 700,
+    REPLICA_STUCK_MS = 5000,
+    REPLICA_FAILURES_MAX = 40,
+    REPLICA_ITEMS_MAX = 7
+};
 
 // True if the run's newest restore gave up the parameters of this step, reached in this epoch. The
 // run may have reached the same step again since.
@@ -31,7 +36,9 @@ struct replica {
     bool applying;       // The learner applies a commit; set by the pace
     bool ready;          // It holds the recorded parameters, and the learner is free
     uint64_t beginnings; // How often it dropped its parameters or loaded others
-    uint64_t floats;
+    uint64_t floats;     // Of the parameters, and the items of state beside them: of BUILT
+    struct wire_state_item items[REPLICA_ITEMS_MAX];
+    uint32_t items_count;
     bool own_folder;        // The newest LOAD was from a folder here, not from peers
     uint64_t step;          // Held, if holding
     struct hash digest;     // Of the parameters held

@@ -92,10 +92,9 @@ static double measure_model(struct fixture_fetcher *fetcher, const struct hash *
     const struct wire_fetched_model *fetched =
         fixture_answer(fetcher, FRAME_FETCHED_MODEL, WAIT_MS);
     const double took_s = clock_s() - start_s;
-    struct hash got;
-    uint64_t floats;
+    struct blob_snapshot got;
     ensure(fetched && fetched->ok);
-    free(blob_store_unstage(fetcher->store, 1, &got, &floats));
+    free(blob_store_unstage(fetcher->store, 1, &got));
     return took_s;
 }
 
@@ -111,15 +110,7 @@ static void report(const char *what, size_t count, const double *took_s, double 
 
 static struct hash pin(blob_store_t *store, const uint8_t *bytes, size_t count)
 {
-    const size_t floats = count / sizeof(float), leaf_count = digest_leaf_count(floats);
-    const float *params = (const float *)(const void *)bytes;
-    struct hash *leaves = malloc(leaf_count * sizeof *leaves);
-    ensure(leaves);
-    digest_fill_leaves(params, floats, 0, leaf_count, leaves);
-    const struct hash digest = merkle_root(leaves, leaf_count);
-    ensure(blob_store_pin(store, 1, &digest, params, floats, leaves, leaf_count, NULL) == 0);
-    free(leaves);
-    return digest;
+    return pin_vector(store, 1, (const float *)(const void *)bytes, count / sizeof(float));
 }
 
 int main(int argc, char **argv)

@@ -264,7 +264,8 @@ static bool fetch_model(const uint8_t *at, const uint8_t *end, blob_store_t *sto
     const struct hash digest = merkle_root(leaves, leaf_count);
     const struct truth truth = { (const uint8_t *)values, sizeof values, leaves, leaf_count };
     struct peers *peers = peers_new(NULL, "", 1);
-    struct model_fetch *model = model_fetch_new(peers, 3, &digest, FLOATS);
+    const struct state_cut cut = state_cut_of_floats(FLOATS);
+    struct model_fetch *model = model_fetch_new(peers, 3, &digest, &cut);
     model_fetch_begin(model, 3, holders, PEERS + 1);
     for (; end - at >= ANSWER_BYTES && model->fetch.state != FETCH_DONE; at += ANSWER_BYTES) {
         if (model->fetch.state == FETCH_FAILED) model_fetch_begin(model, 3, holders, PEERS + 1);
@@ -272,7 +273,7 @@ static bool fetch_model(const uint8_t *at, const uint8_t *end, blob_store_t *sto
         answer_one(peers, &truth, at);
     }
     const bool done = model->fetch.state == FETCH_DONE;
-    ensure(!done || memcmp(model->vector, values, sizeof values) == 0);
+    ensure(!done || memcmp(model->copy, values, sizeof values) == 0);
     model_fetch_destroy(&model);
     for (int i = 0; i < PEERS; i++) ensure(peers->peers[i].users == 0);
     peers_destroy(&peers);

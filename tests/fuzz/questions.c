@@ -127,7 +127,8 @@ static blob_store_t *make_store(void)
     ensure(blob_store_put(store, "", 0, NULL, &hash) == 0);
     digest_fill_leaves(params, FLOATS, 0, 2, leaves);
     digest = merkle_root(leaves, 2);
-    ensure(blob_store_pin(store, 3, &digest, params, FLOATS, leaves, 2, NULL) == 0);
+    const struct blob_snapshot state = { 3, digest, state_cut_of_floats(FLOATS) };
+    ensure(blob_store_pin(store, &state, (const void *[]){ params }, leaves, NULL) == 0);
     return store;
 }
 

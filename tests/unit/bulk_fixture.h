@@ -9,6 +9,7 @@
 #include "common/bulk/fetcher.h"
 #include "common/crypto/merkle.h"
 #include "common/bulk/bulk_socket.h"
+#include "tests/unit/pin_fixture.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -158,12 +159,28 @@ static inline void fixture_fetch(struct fixture_fetcher *self, const struct hash
     fixture_job(self, FRAME_FETCH, &(struct wire_fetch){ &blob, 1, holders, count, 0 });
 }
 
+static inline void fixture_fetch_state(struct fixture_fetcher *self, uint64_t step,
+                                       const struct hash *digest, const struct state_cut *cut,
+                                       const struct wire_holder *holders, uint32_t count)
+{
+    struct wire_state_item items[STATE_ITEMS_MAX];
+    for (uint32_t i = 1; i < cut->count; i++) items[i - 1].bytes = cut->bytes[i];
+    const struct wire_fetch_model job = { .step = step,
+                                          .digest = *digest,
+                                          .holders = holders,
+                                          .holders_count = count,
+                                          .floats = cut->bytes[0] / sizeof(float),
+                                          .items = items,
+                                          .items_count = cut->count - 1 };
+    fixture_job(self, FRAME_FETCH_MODEL, &job);
+}
+
 static inline void fixture_fetch_model(struct fixture_fetcher *self, uint64_t step,
                                        const struct hash *digest, uint64_t floats,
                                        const struct wire_holder *holders, uint32_t count)
 {
-    const struct wire_fetch_model job = { step, *digest, holders, count, floats };
-    fixture_job(self, FRAME_FETCH_MODEL, &job);
+    const struct state_cut cut = state_cut_of_floats(floats);
+    fixture_fetch_state(self, step, digest, &cut, holders, count);
 }
 
 static inline void fixture_forget(struct fixture_fetcher *self, const struct hash *hash)
@@ -232,7 +249,7 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
     const struct wire_want *want = mail->body;
     const bool is_list = mail->head.kind == FRAME_WANT_LEAVES;
     struct blob_ref ref = { 0 };
-    uint64_t floats = 0;
+    struct state_cut cut = { 0 };
     zmq_msg_t raw;
     if (self->mode == ROGUE_SILENT) return;
     self->answered++;
@@ -244,7 +261,7 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
         is_list ? ((const struct wire_want_leaves *)mail->body)->digest : want->hash;
     const uint32_t request =
         is_list ? ((const struct wire_want_leaves *)mail->body)->request : want->request;
-    const int rc = is_list ? blob_store_leaves(self->store, &hash, NULL, &ref, &floats)
+    const int rc = is_list ? blob_store_leaves(self->store, &hash, NULL, &ref, &cut)
                            : blob_store_get(self->store, &hash, NULL, &ref);
     if (rc < 0) {
         bulk_send(self->router, mail, FIXTURE_RUN, FRAME_LACKING,
@@ -263,7 +280,7 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
     if (self->mode == ROGUE_SHORT_LIST && is_list) memcpy(zmq_msg_data(&raw), &hash, HASH_BYTES);
     struct wire_chunk chunk = { request, hash, offset, ref.count + (self->mode == ROGUE_LARGER) };
     if (self->mode == ROGUE_OTHER) chunk.hash.bytes[0] ^= 1;
-    const struct wire_leaves leaves = { request, hash, floats };
+    const struct wire_leaves leaves = { request, hash, cut.bytes[0] / sizeof(float) };
     if (!bulk_send(self->router, mail, FIXTURE_RUN, is_list ? FRAME_LEAVES : FRAME_CHUNK,
                    is_list ? (const void *)&leaves : &chunk, &raw))
         zmq_msg_close(&raw); // It has gone

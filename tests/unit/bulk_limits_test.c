@@ -328,10 +328,7 @@ static void test_slow_readers_keep_no_snapshots(void **state)
         for (int leaf = 0; leaf < LEAVES; leaf++)
             params[leaf * DIGEST_LEAF_FLOATS] = (float)(i + 1);
         digest_fill_leaves(params, FLOATS, 0, LEAVES, leaves);
-        const struct hash digest = merkle_root(leaves, LEAVES);
-        assert_int_equal(blob_store_pin(holder.store, (uint64_t)i, &digest, params, FLOATS, leaves,
-                                        LEAVES, &why),
-                         0);
+        pin_vector(holder.store, (uint64_t)i, params, FLOATS);
         const struct wire_want want = { (uint32_t)i, leaves[i % LEAVES], 0, BULK_CHUNK_BYTES };
         const uint64_t chunks = bulk_counts_of(holder.server).chunks;
         for (int n = 0; n < (i ? 1 : FIRST); n++) assert_true(say(&peer, FRAME_WANT, &want));

@@ -14,15 +14,9 @@ enum {
     BLOB = 48 << 20
 };
 
-static struct why why;
-
 static struct hash pin(blob_store_t *store, const float *params)
 {
-    static struct hash leaves[LEAVES];
-    digest_fill_leaves(params, FLOATS, 0, LEAVES, leaves);
-    const struct hash digest = merkle_root(leaves, LEAVES);
-    assert_int_equal(blob_store_pin(store, 1, &digest, params, FLOATS, leaves, LEAVES, &why), 0);
-    return digest;
+    return pin_vector(store, 1, params, FLOATS);
 }
 
 static uint64_t fetch_model(const struct hash *digest, const struct wire_holder *list,
@@ -30,14 +24,13 @@ static uint64_t fetch_model(const struct hash *digest, const struct wire_holder 
 {
     struct fixture_fetcher *fetcher = fixture_fetcher_new(PATIENCE_MS);
     const uint64_t begun_ms = clock_ms();
-    struct hash got;
-    uint64_t floats;
+    struct blob_snapshot got;
     fixture_fetch_model(fetcher, 1, digest, FLOATS, list, count);
     const struct wire_fetched_model *fetched =
         fixture_answer(fetcher, FRAME_FETCHED_MODEL, ENOUGH_MS);
     const uint64_t took_ms = clock_ms() - begun_ms;
     assert_true(fetched && fetched->ok);
-    free(blob_store_unstage(fetcher->store, 1, &got, &floats));
+    free(blob_store_unstage(fetcher->store, 1, &got));
     fixture_fetcher_destroy(fetcher);
     return took_ms;
 }

@@ -2,6 +2,7 @@
 #include "common/bulk/blob_store.h"
 #include "common/crypto/merkle.h"
 #include "tests/test.h"
+#include "tests/unit/pin_fixture.h"
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
@@ -368,9 +369,7 @@ static struct hash pin(blob_store_t *store, uint64_t step, float value,
     float *params = malloc(FLOATS * sizeof *params);
     for (int i = 0; i < FLOATS; i++) params[i] = value + (float)i;
     digest_fill_leaves(params, FLOATS, 0, LEAVES, ret_leaves);
-    const struct hash digest = merkle_root(ret_leaves, LEAVES);
-    assert_int_equal(blob_store_pin(store, step, &digest, params, FLOATS, ret_leaves, LEAVES, &why),
-                     0);
+    const struct hash digest = pin_vector(store, step, params, FLOATS);
     free(params);
     return digest;
 }
@@ -381,15 +380,15 @@ static void test_pins(void **state)
     blob_store_t *store = new_store(NULL);
     struct hash first[LEAVES], leaves[LEAVES];
     struct blob_ref ref, list;
-    uint64_t floats = 0;
+    struct state_cut cut;
     const struct hash one = pin(store, 1, 0.5f, first);
     assert_int_equal(blob_store_get(store, &first[2], &why, &ref), 0);
     assert_int_equal(ref.count, 5 * sizeof(float));
-    assert_int_equal(blob_store_leaves(store, &one, &why, &list, &floats), 0);
-    assert_int_equal(floats, FLOATS);
+    assert_int_equal(blob_store_leaves(store, &one, &why, &list, &cut), 0);
+    assert_true(cut.count == 1 && cut.bytes[0] == FLOATS * sizeof(float));
     assert_int_equal(list.count, sizeof first);
     for (uint64_t step = 2; step <= 4; step++) pin(store, step, (float)step, leaves);
-    assert_int_equal(blob_store_leaves(store, &one, &why, &(struct blob_ref){ 0 }, &floats),
+    assert_int_equal(blob_store_leaves(store, &one, &why, &(struct blob_ref){ 0 }, &cut),
                      FAULT_NOT_FOUND);
     assert_int_equal(blob_store_get(store, &first[0], &why, &(struct blob_ref){ 0 }),
                      FAULT_NOT_FOUND);
@@ -402,7 +401,7 @@ static void test_pins(void **state)
     assert_int_equal(blob_store_get(store, &leaves[1], &why, &ref), 0);
     assert_int_equal(ref.count, DIGEST_LEAF_FLOATS * sizeof(float));
     const struct hash again = pin(store, 4, 9.0f, leaves); // The same step: replaced
-    assert_int_equal(blob_store_leaves(store, &again, &why, &list, &floats), 0);
+    assert_int_equal(blob_store_leaves(store, &again, &why, &list, &cut), 0);
     blob_store_release(&list);
     blob_store_release(&ref);
     assert_int_equal(count_of(store), 0);
@@ -414,17 +413,17 @@ static void test_equal_leaves_and_none(void **state)
     (void)state;
     blob_store_t *store = new_store(NULL);
     float *params = calloc(FLOATS, sizeof *params);
-    struct hash leaves[LEAVES], none = { { 0 } };
+    struct hash leaves[LEAVES];
     struct blob_ref ref;
     digest_fill_leaves(params, FLOATS, 0, LEAVES, leaves);
     assert_true(hash_equal(&leaves[0], &leaves[1]));
-    const struct hash digest = merkle_root(leaves, LEAVES);
-    assert_int_equal(blob_store_pin(store, 0, &digest, params, FLOATS, leaves, LEAVES, &why), 0);
+    pin_vector(store, 0, params, FLOATS);
     for (int i = 0; i < LEAVES; i++) {
         assert_int_equal(blob_store_get(store, &leaves[i], &why, &ref), 0);
         blob_store_release(&ref);
     }
-    assert_int_equal(blob_store_pin(store, 1, &none, params, 0, leaves, 0, &why), 0);
+    const struct hash none = pin_vector(store, 1, params, 0);
+    assert_true(hash_is_none(&none));
     assert_int_equal(blob_store_get(store, &none, &why, &ref), FAULT_NOT_FOUND);
     free(params);
     blob_store_destroy(&store);
@@ -434,20 +433,21 @@ static void test_stage(void **state)
 {
     (void)state;
     blob_store_t *store = new_store(NULL);
-    struct hash digest = { { 1 } }, got;
-    uint64_t floats;
+    const struct blob_snapshot staged = { 7, { { 1 } }, state_cut_of_floats(10) };
+    struct blob_snapshot got;
     for (int i = 0; i < 2; i++) { // The second takes the place of the first
-        float *vector = calloc(10, sizeof *vector);
-        vector[3] = (float)i;
-        blob_store_stage(store, 7, &digest, &vector, 10);
-        assert_null(vector);
+        uint8_t *copy = calloc(10, sizeof(float));
+        copy[3] = (uint8_t)i;
+        blob_store_stage(store, &staged, &copy);
+        assert_null(copy);
     }
-    assert_null(blob_store_unstage(store, 8, &got, &floats));
-    float *vector = blob_store_unstage(store, 7, &got, &floats);
-    assert_non_null(vector);
-    assert_true(vector[3] == 1 && floats == 10 && hash_equal(&got, &digest));
-    assert_null(blob_store_unstage(store, 7, &got, &floats));
-    blob_store_stage(store, 9, &digest, &vector, 10);
+    assert_null(blob_store_unstage(store, 8, &got));
+    uint8_t *copy = blob_store_unstage(store, 7, &got);
+    assert_non_null(copy);
+    assert_true(copy[3] == 1 && got.step == 7 && hash_equal(&got.digest, &staged.digest));
+    assert_true(state_cut_equal(&got.cut, &staged.cut));
+    assert_null(blob_store_unstage(store, 7, &got));
+    blob_store_stage(store, &staged, &copy);
     blob_store_destroy(&store);
 }
 

@@ -1,0 +1,140 @@
+// LOAD and PIN: how a replica gets the state of a step, and how peers get it. The state is the
+// parameters and the items of the optimizer that members hold alike (common/vector/state_cut.h): from
+// the stage and from a checkpoint come all of them; the run's first model has parameters alone, and the
+// rest is zero. With DisTrO the parameters are all there is.
+//
+// Until all of a LOAD has worked, the replica holds no step. What was loaded must have the digest that
+// its source names: the stage was checked by the fetcher, a checkpoint by its manifest and here, the
+// first model by the digest of parameters that the run's configuration pins.
+
+#include "common/base/failpoint.h"
+#include "common/base/ensure.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/learner/learner_inside.h"
+#include "common/learner/state.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- what is held -------------------------------------------------------------------------------
+
+int learner_take_digest(struct learner *self, struct why *why)
+{
+    int rc = compute_leaves(self->compute, COMPUTE_PARAMETERS, why, self->leaves);
+    if (rc == 0)
+        rc = optimizer_leaves(self->optimizer, why,
+                              self->leaves + state_item_leaves(self->cut.bytes[0]));
+    if (rc == 0) self->digest = state_cut_root(&self->cut, self->leaves);
+    return rc;
+}
+
+int learner_pin(struct learner *self, struct why *why)
+{
+    const void *items[STATE_ITEMS_MAX] = { self->params };
+    struct state state;
+    uint32_t count = 1;
+    int rc = compute_pull(self->compute, why);
+    if (rc == 0) rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
+    if (rc < 0) return rc;
+    for (size_t i = 0; i < state.tags.count; i++)
+        if (state.values[i]) items[count++] = state.values[i];
+    ensure(count == self->cut.count);
+    const struct blob_snapshot held = { self->step, self->digest, self->cut };
+    past_pinned(&self->past, self->step, &self->digest);
+    failpoint("learner_pin");
+    return blob_store_pin(self->options->store, &held, items, self->leaves, why);
+}
+
+// ---- LOAD ---------------------------------------------------------------------------------------
+
+static int load_checkpoint(struct learner *self, const struct wire_load *load, struct why *why,
+                           uint64_t *ret_epoch, struct hash *ret_digest)
+{
+    checkpoint_t *checkpoint;
+    int rc = checkpoint_open(load->path, load->step, self->options->run_id, why, &checkpoint);
+    if (rc < 0) return rc;
+    rc = checkpoint_load_params(checkpoint, &self->layout, self->params, why);
+    if (rc == 0) rc = state_load(self->optimizer, OPTIMIZER_SHARED, checkpoint, why);
+    *ret_digest = checkpoint_info(checkpoint)->digest;
+    const uint64_t epoch = checkpoint_info(checkpoint)->epoch;
+    if (epoch <= UINT32_MAX) *ret_epoch = epoch;
+    else if (rc == 0)
+        rc = why_set(why, FAULT_RANGE, "%s: epoch %" PRIu64 ", allowed 0..%u; not loaded",
+                     load->path, epoch, UINT32_MAX);
+    checkpoint_close(&checkpoint);
+    return rc;
+}
+
+// Takes the state that the fetcher has brought from peers. The store gives it away once.
+static int take_staged(struct learner *self, const struct wire_load *load, struct why *why,
+                       struct hash *ret_digest)
+{
+    struct blob_snapshot state;
+    int rc = 0;
+    uint8_t *copy = blob_store_unstage(self->options->store, load->step, &state);
+    if (!copy)
+        return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %" PRIu64, load->step);
+    if (state_cut_equal(&state.cut, &self->cut)) {
+        memcpy(self->params, copy, state.cut.bytes[0]);
+        rc = state_take(self->optimizer, &state.cut, copy, why);
+    } else
+        rc = why_set(why, FAULT_FORMAT,
+                     "%u items of state, %" PRIu64
+                     " leaves, were fetched; the model has %u, %" PRIu64,
+                     state.cut.count, state_cut_leaves(&state.cut), self->cut.count,
+                     state_cut_leaves(&self->cut));
+    free(copy);
+    *ret_digest = state.digest;
+    return rc;
+}
+
+// What was loaded must be what its source says that it is. `wanted` none: it says nothing.
+static int check_digest(const struct learner *self, const struct wire_load *load,
+                        const struct hash *wanted, struct why *why)
+{
+    char ours[HASH_HEX], theirs[HASH_HEX];
+    const struct hash has = load->genesis
+                                ? merkle_root(self->leaves, state_item_leaves(self->cut.bytes[0]))
+                                : self->digest;
+    if (hash_is_none(wanted) || hash_equal(&has, wanted)) return 0;
+    return why_set(why, FAULT_DIGEST, "%s has digest %.16s, %s %.16s",
+                   load->path[0] ? load->path : "what was fetched", hash_to_hex(&has, ours),
+                   load->genesis   ? "the run pins"
+                   : load->path[0] ? "its manifest says"
+                                   : "asked for was",
+                   hash_to_hex(wanted, theirs));
+}
+
+static int load(struct learner *self, const struct wire_load *load, struct why *why,
+                uint64_t *ret_epoch)
+{
+    struct hash wanted = { { 0 } };
+    if (load->genesis) wanted = self->config.genesis_digest; // Of the parameters alone
+    if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
+    self->holding = false;
+    past_clear(&self->past);
+    int rc = optimizer_forget(self->optimizer, why); // No residual outlives its parameters
+    if (rc < 0) return rc;
+    rc = !load->path[0]  ? take_staged(self, load, why, &wanted)
+         : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
+                         : load_checkpoint(self, load, why, ret_epoch, &wanted);
+    if (rc == 0) rc = compute_push(self->compute, why);
+    if (rc == 0) rc = learner_take_digest(self, why);
+    if (rc == 0) rc = check_digest(self, load, &wanted, why);
+    if (rc < 0) return rc;
+    self->step = load->step;
+    self->holding = true;
+    return learner_pin(self, why);
+}
+
+void learner_load(struct learner *self, const struct wire_load *job)
+{
+    struct why why = { 0 };
+    failpoint("learner_load");
+    struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
+    loaded.ok = load(self, job, &why, &loaded.epoch) == 0;
+    loaded.digest = self->digest;
+    learner_put_reason(loaded.reason, &why);
+    worker_answer(self->worker, FRAME_LOADED, &loaded);
+}
