@@ -67,6 +67,10 @@ says 64 "at most 32 bytes" shoal init run text --run-id "$(printf 'a%.0s' {1..33
 perl -e 'print "The fish swim in the sea. " x 20000' >./-text
 cp ./-text text.txt
 says 0 "  shoal up run" shoal init -- run -text
+says 64 "--strategy server: distro or allreduce" shoal init group text.txt --strategy server
+says 0 $'All trust one another; links are encrypted\n  shoal up group' \
+    shoal init group text.txt --strategy allreduce --dim 32 --layers 1 --heads 2 --seq-len 64
+says 0 'kind = "allreduce"' grep '^kind' group/state.toml
 
 # ---- validate-config opens what it names ------------------------------------------------------------
 
@@ -76,6 +80,7 @@ shoal manifest data/train --token-bytes 2 >/dev/null
 [ -e /dev/nvidiactl ] || # where there is no GPU
     says 69 "not available: device cuda was asked for:" shoal train state.toml --data data/train --device cuda
 valid="shoal validate-config --state state.toml --data-config data.toml"
+says 0 'allreduce.toml: OK: run "demo", 460 steps of 16..16 sequences' shoal validate-config --state allreduce.toml
 says 0 $'state.toml: OK: run "demo"\ndata.toml: OK: data/train' $valid
 sed 's/^init_min_clients = .*/init_min_clients = 1/; s/^min_clients = .*/min_clients = 1/' state.toml >one.toml
 says 0 " tokens, 1 member to begin" shoal validate-config --state one.toml

@@ -232,6 +232,25 @@ static void the_demo_loads_and_agrees_with_itself(void **state)
     assert_int_equal(config_resolve(&data.origin, "data", folder, 16), FAULT_LIMIT);
 }
 
+// The demo of each strategy has the same text, model and steps.
+static void the_demos_agree(void **state)
+{
+    struct run_config distro, sums;
+    (void)state;
+    assert_int_equal(config_load_run("config/demo/state.toml", &distro, &faults), 0);
+    assert_int_equal(config_load_run("config/demo/allreduce.toml", &sums, &faults), 0);
+    assert_int_equal(faults.count, 0);
+    assert_int_equal(sums.strategy, CONFIG_STRATEGY_ALLREDUCE);
+    assert_int_equal(sums.link, CONFIG_LINK_PLAIN);
+    assert_int_equal(sums.total_steps, distro.total_steps);
+    assert_int_equal(sums.batch_start, distro.batch_start);
+    assert_int_equal(sums.batch_end, distro.batch_end);
+    assert_int_equal(sums.max_seq_len, distro.max_seq_len);
+    assert_int_equal(sums.init_min_clients, distro.init_min_clients);
+    assert_string_equal(sums.checkpoint_folder, distro.checkpoint_folder);
+    assert_string_equal(sums.run_id, distro.run_id);
+}
+
 static void every_word_and_table_becomes_fields(void **state)
 {
     struct run_config config;
@@ -626,7 +645,8 @@ static void damaged_files_are_loaded_or_refused(void **state)
 TESTS(TEST(every_bad_file_is_refused_as_written), TEST(psyches_files_load_or_are_refused_by_name),
       TEST(a_missing_run_id_is_all_that_keeps_solanas_files), TEST(a_file_becomes_fields),
       TEST(every_word_and_table_becomes_fields), TEST(the_demo_loads_and_agrees_with_itself),
-      TEST(canonical_bytes_are_golden), TEST(the_digest_knows_the_run_and_not_the_machine),
+      TEST(the_demos_agree), TEST(canonical_bytes_are_golden),
+      TEST(the_digest_knows_the_run_and_not_the_machine),
       TEST(settings_without_meaning_do_not_count), TEST(the_sample_loads_and_holds_every_key),
       TEST(the_sample_of_a_strategy_loads), TEST(keys_explain_themselves),
       TEST(ranges_hold_at_their_edges), TEST(nearest_names_are_near),

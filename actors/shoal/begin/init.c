@@ -2,7 +2,8 @@
 // after the other, and prints each of them before: tokenize, then init-model unless --model names a
 // model that exists. Then chooses what follows from data and model (choose), makes the keys, and
 // writes data.toml and state.toml: the annotated samples of `shoal explain` with the chosen values
-// in them and both digests pinned. Last comes validate-config, so that a mistake shows now.
+// in them and both digests pinned. What a strategy needs besides is in one table (strategies). Last
+// comes validate-config, so that a mistake shows now.
 
 #include "actors/shoal/local/run_files.h"
 #include "actors/shoal/local/shown_command.h"
@@ -46,24 +47,73 @@ enum {
     PASSES = 3,
     EPOCHS = 4, // At least, if they have EPOCH_ROUNDS_LEAST
     EPOCH_ROUNDS_LEAST = 5,
-    EPOCH_ROUNDS_MOST = 100
+    SETTINGS_MAX = 32,
+};
+
+struct setting {
+    const char *table, *key;
+    char value[PATH_MAX];
 };
 
 struct init {
     const char *words[INPUTS_MAX]; // The folder, then texts
     size_t words_count;
-    const char *data, *field, *model, *run_id;
+    const char *data, *field, *model, *run_id, *strategy_name;
     uint64_t dim, layers, heads, ffn, seq_len, batch, steps, trainers, seed, heldout_every;
     bool skip_bad, json;
     // What follows from them:
+    const struct strategy *strategy;
     char dir[PATH_MAX], model_dir[PATH_MAX], name[WIRE_RUN_MAX + 1], separator[SEPARATOR_BYTES];
     struct model_shape shape;
     struct hash genesis, dataset;
     uint32_t token_bytes;
     uint64_t tokens;       // To train on
-    uint64_t epoch_rounds; // A step is made in a round
+    uint64_t epoch_rounds; // Each makes a step
     int code;              // Of the command that failed
 };
+
+// ---- what the strategies differ in --------------------------------------------------------------
+
+// A new model is small: these are the numbers of the demo. For one that exists they are the sample's,
+// which are Psyche's.
+static const struct setting of_new_distro[] = {
+    { "model.LLM.optimizer.Distro", "clip_grad_norm", "1.0" },
+    { "model.LLM.optimizer.Distro", "compression_decay", "0.95" },
+    { "model.LLM.optimizer.Distro", "compression_chunk", "32" },
+    { "model.LLM.optimizer.Distro", "compression_topk", "64" },
+    { "model.LLM.lr_schedule.Cosine", "base_lr", "2e-3" },
+    { "model.LLM.lr_schedule.Cosine", "final_lr", "2e-4" },
+};
+static const struct setting of_new_allreduce[] = {
+    { "model.LLM.optimizer.AdamW", "clip_grad_norm", "1.0" },
+    { "model.LLM.lr_schedule.Cosine", "base_lr", "4e-3" },
+    { "model.LLM.lr_schedule.Cosine", "final_lr", "4e-4" },
+};
+
+static const struct strategy {
+    const char *name, *optimizer;
+    uint64_t epoch_rounds_most;
+    const struct setting *of_new; // For a new model alone
+    size_t of_new_count;
+    const char *members; // A sentence of the report
+} strategies[] = {
+    // A trainer that joins later takes part from the next epoch on, so there must be one soon.
+    { "distro", "Distro", 100, of_new_distro, sizeof of_new_distro / sizeof *of_new_distro,
+      "           (rounds_per_epoch) while one is left (min_clients; a trainer that is left\n"
+      "           alone decides what is committed); one that joins later waits for the next\n" },
+    { "allreduce", "AdamW", UINT32_MAX, of_new_allreduce,
+      sizeof of_new_allreduce / sizeof *of_new_allreduce,
+      "           (rounds_per_epoch) while one is left (min_clients); one that joins later does\n"
+      "           not wait for the next. All trust one another; links are encrypted "
+      "(strategy.link)\n" },
+};
+
+static const struct strategy *find_strategy(const char *name)
+{
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++)
+        if (strcmp(strategies[i].name, name) == 0) return &strategies[i];
+    return NULL;
+}
 
 // ---- the commands of the long way ---------------------------------------------------------------
 
@@ -239,27 +289,25 @@ static int choose(struct init *self, struct why *why)
     if (self->steps == 0)
         self->steps =
             clamp(PASSES * self->tokens / (self->batch * self->seq_len), STEPS_LEAST, STEPS_MOST);
-    // A trainer that joins later takes part from the next epoch on, so there must be one.
-    self->epoch_rounds = clamp(self->steps / EPOCHS, EPOCH_ROUNDS_LEAST, EPOCH_ROUNDS_MOST);
+    self->epoch_rounds =
+        clamp(self->steps / EPOCHS, EPOCH_ROUNDS_LEAST, self->strategy->epoch_rounds_most);
     return 0;
 }
 
 // ---- the files ----------------------------------------------------------------------------------
 
-struct setting {
-    const char *table, *key;
-    char value[PATH_MAX];
-};
-
 // The annotated sample with these settings, as a text that the caller frees.
-static int make_text(const struct config_schema *schema, const struct setting *settings,
-                     size_t count, struct why *why, char **ret_text)
+static int make_text(const struct init *self, const struct config_schema *schema,
+                     const struct setting *settings, size_t count, struct why *why, char **ret_text)
 {
+    const struct config_choice choices[] = { { "strategy.kind", self->strategy->name },
+                                             { "model.LLM.optimizer", self->strategy->optimizer },
+                                             { 0 } };
     char *text = NULL;
     size_t size;
     FILE *out = open_memstream(&text, &size);
     ensure(out);
-    config_print_sample(schema, NULL, out);
+    config_print_sample(schema, choices, out);
     ensure(fclose(out) == 0);
     for (size_t i = 0; i < count; i++) {
         const int rc =
@@ -277,7 +325,7 @@ static int write_file(const struct init *self, const char *name, const struct co
                       const struct setting *settings, size_t count, struct why *why)
 {
     char *text = NULL;
-    int rc = make_text(schema, settings, count, why, &text);
+    int rc = make_text(self, schema, settings, count, why, &text);
     if (rc == 0) rc = durable_file_write(self->dir, name, text, strlen(text), why);
     free(text);
     return rc;
@@ -328,11 +376,10 @@ static int write_state(struct init *self, struct why *why)
         DIGEST,
         DATASET,
         LR_WARMUP,
-        EPOCH
+        EPOCH,
+        COMMON = EPOCH + 3
     };
-    // A new model is small: these are the numbers of the demo. For one that exists they are the
-    // sample's, which are Psyche's.
-    static struct setting settings[] = {
+    static struct setting settings[SETTINGS_MAX] = {
         [RUN_ID] = { "", "run_id", "" },
         [STEPS] = { "config", "total_steps", "" },
         [LR_STEPS] = { "model.LLM.lr_schedule.Cosine", "total_steps", "" },
@@ -348,15 +395,10 @@ static int write_state(struct init *self, struct why *why)
         [EPOCH] = { "config", "rounds_per_epoch", "" },
         { "config", "waiting_for_members_extra_time", "3" },
         { "config", "cooldown_time", "60" },
-        // The rest for a new model alone:
-        { "model.LLM.lr_schedule.Cosine", "base_lr", "2e-3" },
-        { "model.LLM.lr_schedule.Cosine", "final_lr", "2e-4" },
-        { "model.LLM.optimizer.Distro", "clip_grad_norm", "1.0" },
-        { "model.LLM.optimizer.Distro", "compression_decay", "0.95" },
-        { "model.LLM.optimizer.Distro", "compression_chunk", "32" },
-        { "model.LLM.optimizer.Distro", "compression_topk", "64" },
     };
-    enum { ALL = sizeof settings / sizeof *settings, OF_NEW_MODELS = 6 };
+    const size_t more = self->model ? 0 : self->strategy->of_new_count;
+    ensure(COMMON + more <= SETTINGS_MAX);
+    memcpy(settings + COMMON, self->strategy->of_new, more * sizeof *settings);
     char hex[HASH_HEX];
     put_text(&settings[RUN_ID], self->name);
     put_number(&settings[STEPS], self->steps);
@@ -370,8 +412,7 @@ static int write_state(struct init *self, struct why *why)
     put_text(&settings[MODEL], self->model ? self->model_dir : "model");
     put_text(&settings[DIGEST], hash_to_hex(&self->genesis, hex));
     put_text(&settings[DATASET], hash_to_hex(&self->dataset, hex));
-    return write_file(self, "state.toml", &config_run_schema, settings,
-                      self->model ? ALL - OF_NEW_MODELS : ALL, why);
+    return write_file(self, "state.toml", &config_run_schema, settings, COMMON + more, why);
 }
 
 static int make_keys(const struct init *self, struct why *why)
@@ -413,8 +454,7 @@ static int report(const struct init *self, struct why *why)
         " tokens: %.1f passes over the data\n"
         "  members  an epoch begins with %" PRIu64
         " trainer%s (init_min_clients) and goes on for %" PRIu64 " steps\n"
-        "           (rounds_per_epoch) while one is left (min_clients; a trainer that is left\n"
-        "           alone decides what is committed); one that joins later waits for the next\n"
+        "%s"
         "Every setting is in state.toml and data.toml, with its meaning; both digests are pinned."
         "\n%s%s%s\n  shoal up %s\n",
         self->name, self->dir, parameters, self->shape.dim, self->shape.layers,
@@ -422,7 +462,7 @@ static int report(const struct init *self, struct why *why)
         self->model ? self->model_dir : "new, from a seed", tokens, self->token_bytes,
         self->separator[0] ? ", after each document " : "", self->separator, self->steps,
         self->batch, self->seq_len, (double)self->steps * (double)per_step / (double)self->tokens,
-        self->trainers, show_s(self->trainers), self->epoch_rounds,
+        self->trainers, show_s(self->trainers), self->epoch_rounds, self->strategy->members,
         self->model ? "The model stays in " : "", self->model ? self->model_dir : "",
         self->model ? ": do not move it while the run lives.\n" : "", self->words[0]);
     return 0;
@@ -481,6 +521,9 @@ static const struct flag flags[] = {
          .group = 2),
     FLAG("trainers", 0, "N", TO_NUMBER(struct init, trainers, 1, 256),
          "Trainers with which it begins: so many `shoal up` starts (1)", .group = 2),
+    FLAG("strategy", 0, "KIND", TO_TEXT(struct init, strategy_name),
+         "distro, or allreduce: plain AdamW, for trainers that trust one another (distro)",
+         .group = 2),
     FLAG("steps", 0, "N", TO_NUMBER(struct init, steps, 1, UINT32_MAX),
          "Steps of the run (three passes, 100 to 100000)", .group = 2),
     FLAG("batch", 0, "N", TO_NUMBER(struct init, batch, 1, 65535), "Sequences of a step (16)",
@@ -516,6 +559,9 @@ static int check(const void *line, struct why *why)
     const struct init *self = line;
     if (!self->data && self->words_count < 2)
         return why_set(why, FAULT_USAGE, "--data FILE is needed: the text to train on");
+    if (!find_strategy(self->strategy_name))
+        return why_set(why, FAULT_USAGE, "--strategy %.40s: distro or allreduce",
+                       self->strategy_name);
     if (self->model && (self->dim || self->layers || self->heads || self->ffn))
         return why_set(why, FAULT_USAGE,
                        "--model has its own shape: no --dim, --layers, --heads, "
@@ -529,7 +575,8 @@ static const struct command_line line = {
     .about = "Makes a run in a new folder: token files, model, keys, state.toml and data.toml, and "
              "prints each command that it runs. Then `shoal up DIR`.\n\n"
              "  shoal init my-run --data books/ notes.txt\n"
-             "  shoal init my-run --model SmolLM-135M --data web.jsonl\n",
+             "  shoal init my-run --model SmolLM-135M --data web.jsonl\n"
+             "  shoal init my-run --strategy allreduce --trainers 4 --data books/\n",
     .arguments = TO_LIST(struct init, words, words_count, INPUTS_MAX),
     .none = "the name of a new folder is needed",
     .check = check,
@@ -537,13 +584,18 @@ static const struct command_line line = {
 
 int shoal_init(int argc, char **argv)
 {
-    static struct init self = {
-        .batch = 16, .trainers = 1, .seed = 1, .heldout_every = COMMAND_NOT_GIVEN
-    };
+    static struct init self = { .strategy_name = "distro",
+                                .batch = 16,
+                                .trainers = 1,
+                                .seed = 1,
+                                .heldout_every = COMMAND_NOT_GIVEN };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
     if (rc == 0 && !self.model && self.dim == 0) self.dim = 128;
-    if (rc == 0) rc = run(&self, &why);
+    if (rc == 0) {
+        self.strategy = find_strategy(self.strategy_name);
+        rc = run(&self, &why);
+    }
     if (self.code == 0) return fault_exit(rc, &why);
     fprintf(stderr, "shoal init: the command above failed, so %s is not made\n", self.words[0]);
     return self.code;

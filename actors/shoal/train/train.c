@@ -43,7 +43,7 @@ static const struct flag flags[] = {
     FLAG("device", 0, "WORD", TO_TEXT(struct train_flags, device),
          "cpu, cuda, or auto: a GPU if there is one (cpu)", .group = 3),
     FLAG("micro-batch-size", 0, "N", TO_NUMBER(struct train_flags, micro_batch, 1, MODEL_BATCH_MAX),
-         "Sequences at a time: memory against speed (4)", .group = 3),
+         "Sequences at a time: memory against speed (that of STATE_TOML)", .group = 3),
     FLAG("threads", 0, "N", TO_NUMBER(struct train_flags, threads, 1, POOL_THREADS_MAX),
          "Compute threads (one per processor)", .group = 3),
     FLAG("memory-mib", 0, "N", TO_NUMBER(struct train_flags, memory_mib, 1, 1 << 30),
@@ -70,7 +70,8 @@ static const struct command_line line = {
     .usage = "STATE_TOML",
     .about = "One trainer alone, without a run: to find a learning rate, or to make a small model. "
              "Ctrl-C saves. On the CPU the bits are the same for any number of threads, and with "
-             "--resume. The GPU's part has been compiled, not yet run on a GPU.\n\n"
+             "--resume; with strategy.kind = \"allreduce\" they are those of the run, however many "
+             "trainers it has. The GPU's part has been compiled, not yet run on a GPU.\n\n"
              "  shoal train state.toml --data-config data.toml --learning-rate 1e-3\n"
              "  shoal train state.toml --data data/train --optimizer adamw --log a.csv\n",
     .arguments = TO_TEXT(struct train_flags, state_path),
@@ -80,7 +81,7 @@ static const struct command_line line = {
 int shoal_train(int argc, char **argv)
 {
     static struct train_flags self = {
-        .device = "cpu", .micro_batch = 4, .heldout_every = 100, .heldout_samples = 256, .keep = 3
+        .device = "cpu", .heldout_every = 100, .heldout_samples = 256, .keep = 3
     };
     struct why why = { 0 };
     self.threads = shoal_threads();

@@ -226,7 +226,8 @@ static int derive(struct train_settings *self, const struct train_flags *flags, 
     self->total_steps = config->total_steps;
     self->cold =
         (struct cold_start){ (uint32_t)self->first_step, (uint32_t)config->cold_start_steps };
-    self->solo = solo_options_of(config, (uint32_t)flags->micro_batch);
+    self->solo = solo_options_of(
+        config, (uint32_t)(flags->micro_batch ? flags->micro_batch : config->micro_batch));
     int rc = compute_find(flags->device, why, &self->device);
     return rc < 0 ? rc : check_settings(self, why);
 }

@@ -23,7 +23,7 @@ struct train_flags {
     size_t sets_count;
     uint64_t token_bytes;
     uint64_t heldout_every, heldout_samples;   // 100, 256
-    uint64_t micro_batch, threads, memory_mib; // 4, one per processor
+    uint64_t micro_batch, threads, memory_mib; // That of state.toml, one per processor
     uint64_t checkpoint_every, keep;           // keep 3
     bool no_shuffle, resume, no_checkpoint, json;
 };
