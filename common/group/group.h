@@ -13,15 +13,16 @@
 // order of the tree and sends the sum to all. So the result has the same bits for every number of
 // members. A small vector is one share that everybody owns: each sends all to all, one hop.
 //
-// A link is one or more TCP connections to a member. Its handshake proves both keys and names the
-// run, the window's members are the only ones that get further, and from then on the bytes are
-// either plain or sealed with AES-256-GCM, a key for each direction. Links outlive a window: the
-// next one connects only what is missing.
+// A link is a control connection to a member (words, and whether it is there) and one or more
+// channels, which carry sums. The handshake of each (common/net/handshake.h) proves both keys and
+// names the run, the window's members are the only ones that get further, and from then on the bytes
+// are either plain or sealed with AES-256-GCM, a key for each direction. Links outlive a window: the
+// next one connects only what is missing, and after a broken window the channels anew.
 //
-// A link that ends breaks the sum in hand for everybody: the call returns the fault and names the
-// member whose bytes are missing. Nothing is repeated here; who is in the next window is not decided
-// here. What an earlier window sent is dropped when it comes; what a later window sends is left in
-// the socket until group_form has reached that window.
+// A link that ends breaks the sum in hand, unless all that was to come of that member is here: the
+// call returns the fault and names the member whose bytes are missing, and the others are told.
+// Nothing is repeated here; who is in the next window is not decided here. group_form returns when
+// all members are in the window, so nothing of a window reaches a member that is not in it.
 //
 // Threads: all functions on the thread that made the group, except group_abort (any thread).
 // Nothing moves while the caller is not inside one of them. Waiting sleeps.
@@ -52,7 +53,8 @@ struct group_options {
     enum group_link link;
     uint32_t connections; // 1..GROUP_CONNECTIONS_MAX to each member
     // A wait ends with FAULT_INTERRUPTED when `called` returns true. It is asked before each sleep,
-    // and whenever `called_fd` is readable. called_fd -1: never.
+    // and whenever `called_fd` is readable; it empties called_fd, or returns true. called_fd -1:
+    // before each sleep only. NULL: never.
     int called_fd;
     bool (*called)(void *arg);
     void *called_arg;
@@ -60,7 +62,8 @@ struct group_options {
 
 typedef struct group group_t;
 
-// Binds the port. FAULT_BUSY: the port is taken; FAULT_RANGE; FAULT_MEMORY.
+// Binds the port. FAULT_BUSY: the port is taken; FAULT_UNAVAILABLE: no address of this machine;
+// FAULT_CONFIG: plain at a public address; FAULT_RANGE; FAULT_MEMORY.
 int group_new(const struct group_options *options, struct why *why, group_t **ret_group);
 void group_destroy(group_t **self_p); // NULL is allowed
 uint16_t group_port(const group_t *self);
@@ -83,9 +86,11 @@ int group_expect(group_t *self, const struct group_member *members, uint32_t cou
                  struct why *why);
 
 // Takes up window `window`, higher than those before: `members` in order, the caller at `place`.
-// Connects what is missing, and waits up to timeout_ms until all links stand. The one with the
-// smaller key connects. FAULT_UNREACHABLE, FAULT_TIMEOUT, FAULT_DENIED (another key, run or
-// instance answers), each with the member in *ret_blame; FAULT_CONFIG: plain over a public address.
+// Connects what is missing, and waits up to timeout_ms until all links stand and all members have
+// come to this window. The one with the smaller key connects. FAULT_UNREACHABLE, FAULT_TIMEOUT,
+// FAULT_DENIED (another key, run or instance answers), each with the member in *ret_blame;
+// FAULT_CONFIG: plain over a public address; FAULT_NOT_NOW: another member is in a later window;
+// FAULT_INTERRUPTED. After a fault the window is broken.
 int group_form(group_t *self, uint64_t window, const struct group_member *members, uint32_t count,
                uint32_t place, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame);
 
@@ -112,16 +117,23 @@ struct interval group_share(const group_t *self, uint64_t floats, uint32_t membe
 // nothing, the nodes are unchanged (a node that is the result is lost), and the window is broken:
 // every later call fails alike until group_form. FAULT_TIMEOUT, FAULT_UNREACHABLE, FAULT_FORMAT
 // (a member sent something of another size or kind), FAULT_INTERRUPTED: aborted, or called.
+//
+// Large plain vectors go without a copy. So if the call fails at one member, and that member then
+// changes its vectors, the result of another may be wrong although its call returned 0: use a result
+// only once all members have said that they have it.
 int group_add(group_t *self, const struct group_sum *sum, struct why *why,
               struct group_blame *ret_blame);
 
-// Says a word to every other member: at most GROUP_WORD_MAX bytes. Copied; sent in order with the sums.
+// Says a word to every other member: at most GROUP_WORD_MAX bytes. Copied; what the socket does not
+// take at once goes out in later calls. FAULT_LIMIT: a member does not read its words.
 int group_tell(group_t *self, const void *bytes, size_t count, struct why *why,
                struct group_blame *ret_blame);
 
 // The next word of any member, in the order in which each said them; waits up to timeout_ms.
-// *ret_bytes is good until the next call. FAULT_TIMEOUT: none came; FAULT_INTERRUPTED: called; and
-// the faults of group_add. A word of a member whose link ended later is still heard.
+// *ret_bytes is good until the next call. FAULT_TIMEOUT: none came; FAULT_INTERRUPTED: called, or
+// aborted: both leave the window whole; and the faults of group_add. A word of a member whose link
+// ended later is still heard. Of each member up to 16 words (128 KiB) wait until they are heard; one
+// that says more has its link ended. A word may be heard before a sum that was begun earlier is done.
 int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame,
                uint32_t *ret_member, const void **ret_bytes, size_t *ret_count);
 

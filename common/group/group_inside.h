@@ -1,0 +1,269 @@
+#pragma once
+// group_inside -- what the sources of a group share. group.h is the manual; here is how it is built.
+//
+//     group.c     life, faults, the one place where it sleeps
+//     links.c     who may link, connecting, group_form
+//     control.c   the control connection of a link: words, and what members tell each other
+//     channel.c   the connections that carry sums: messages in and out
+//     sum.c       which message next, where it goes, when a segment can be added
+//     tree.c      the adding
+//
+// A link to a member is one control connection and `connections` channels. The control connection
+// says whether the member is there, and its messages never wait behind floats. A channel that a
+// broken window leaves with half a message is closed, and made anew by group_form.
+
+#include "common/base/clock.h"
+#include "common/base/ensure.h"
+#include "common/group/group.h"
+#include "common/group/tree.h"
+#include "common/net/handshake.h"
+#include "common/net/sealing.h"
+#include "common/net/tcp.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+enum {
+    HEAD_BYTES = 32,
+    HEAD_MAX = HEAD_BYTES + SEALING_TAG,
+    SEGMENT_MAX = 512 << 10, // Bytes; shares are sent, added and sent on by segments
+    FLAT_MAX = 64 << 10,     // Vectors up to so many bytes go from all to all, in one hop
+    SPLICE_MIN = 4 << 20,    // Plain vectors from so many bytes on go without a copy
+    SLOTS_MAX = 8 << 20,     // Bytes of contributions that wait to be added
+    AHEAD_MIN = 2,           // Segments that may wait while another is added
+    AHEAD_MAX = 8,
+    RECORD_MAX = 128 << 10,    // Bytes that are sealed at a time
+    RECORD_ROOM_MAX = 3 << 20, // Of all channels
+    WORDS_MAX = 16,            // Of one member that nobody has heard yet; and their bytes
+    WORDS_BYTES_MAX = 2 * GROUP_WORD_MAX,
+    PEERS_MAX = 2 * GROUP_MEMBERS_MAX,
+};
+
+// ---- messages -------------------------------------------------------------------------------
+
+// In its 32 bytes, little-endian: kind 1, node 1, record 2 (in KiB), length 4, window 8, number 8,
+// offset 8. On a sealed connection the head is one record; the payload follows in records of
+// `record` KiB, the last one shorter.
+enum message_kind {
+    // On channels:
+    MESSAGE_PART = 1, // Of node `node` of the sum `number`, from byte `offset` on, to its owner
+    MESSAGE_RESULT,   // Of the sum, from its owner
+    // On the control connection:
+    MESSAGE_FORM,  // The sender is in `window`. number: 1 if its channels are to be made anew
+    MESSAGE_WORD,  // group_tell
+    MESSAGE_DONE,  // The sender has all of sum `number`, and reads no more of it
+    MESSAGE_BREAK, // The sender's window is broken. number: 1 + the member whose bytes it lacks
+    MESSAGE_KINDS,
+};
+
+struct message {
+    enum message_kind kind;
+    uint32_t node, record, length;
+    uint64_t window, number, offset;
+};
+
+void message_pack(const struct message *self, uint8_t ret_bytes[HEAD_BYTES]);
+void message_unpack(const uint8_t bytes[HEAD_BYTES], struct message *ret_message);
+
+// ---- connections ----------------------------------------------------------------------------
+
+struct channel {
+    int fd; // -1: none
+    struct sealing seal, unseal;
+    uint64_t window; // In which it was made
+    bool may_read, may_write, hung_up;
+
+    // Out. `iov` is what is left to write; of a sealed payload `from` is what is not sealed yet.
+    uint8_t head_out[HEAD_MAX];
+    struct iovec iov[2];
+    int iov_count;
+    const uint8_t *from;
+    size_t from_left;
+    uint8_t *room; // A sealed record
+    int pipe[2];   // -1: none. On its way to the socket without a copy
+    size_t piped;
+
+    // In. `left` is what is to come of the payload, to `to`.
+    uint8_t head_in[HEAD_MAX], tag[SEALING_TAG];
+    size_t head_got, left, record_got;
+    struct message in;
+    uint8_t *to;
+    bool reading, held; // held: its message cannot be taken yet
+};
+
+struct control {
+    int fd; // -1: none
+    struct sealing seal, unseal;
+    bool may_read;
+    uint8_t head_in[HEAD_MAX];
+    size_t head_got;
+    struct message in;
+    struct word *word; // Being read
+    size_t word_got;
+    uint8_t *out; // Not written yet
+    size_t out_count, out_room;
+};
+
+struct word {
+    struct word *next;
+    struct peer *from;
+    size_t count;
+    uint8_t bytes[]; // count + SEALING_TAG
+};
+
+// Another member, or one that is expected.
+struct peer {
+    struct group_member who;
+    bool we_connect; // Our key is the smaller one
+    bool expected;
+    uint32_t place; // In the window; UINT32_MAX: no member
+    struct control control;
+    struct channel *channels; // [connections]
+    uint32_t words, words_bytes;
+
+    // Its link. fault: why its bytes end in this window (0: they do not), `said` is the sentence.
+    int fault;
+    char said[256];
+    bool was_linked; // Its link stood once
+    bool dirty;      // Its channels may hold half a message
+    bool form_said, renewed;
+    uint64_t formed; // The newest window of which it has said FORM, and what it said
+    bool formed_dirty;
+    int form_fault; // Why it cannot be linked; form_final: trying again is of no use
+    bool form_final;
+    uint64_t retry_at_ms, probe_at_ms;
+    uint32_t pause_ms;
+
+    // The window.
+    bool broke; // It said BREAK, for member broke_for - 1
+    uint32_t broke_for;
+    uint64_t done; // 1 + the newest sum of which it has said DONE
+
+    // The sum in hand. Cursors: what of our part and our result it is to be sent next.
+    struct cursor {
+        uint64_t segment, offset; // Byte of the vector at which the segment begins; within it
+        uint32_t node;
+    } part, result;
+    uint64_t results_got;        // Bytes
+    size_t parts_got[AHEAD_MAX]; // Bytes of each segment that waits
+    uint64_t parts_whole;        // Bytes of its parts that have come, of all segments
+    uint8_t *slots;              // [ahead][nodes][segment]
+    bool done_said;
+};
+
+struct sum {
+    const struct group_sum *ask;
+    uint64_t bytes, got; // Of the result; how many of them are here
+    uint64_t summed;     // Bytes of our share that are added
+    struct byte_range {
+        uint64_t begin, end;
+    } own;
+    size_t segment, piece, record;
+    uint32_t ahead;
+    bool flat, spliced;
+};
+
+struct attempt {
+    struct attempt *next;
+    int fd;
+    bool connects, stands; // stands: the TCP connection does
+    struct peer *peer;     // Of one that connects
+    uint32_t channel;
+    uint64_t begun_ms, deadline_ms;
+    struct handshake handshake;
+};
+
+struct group {
+    struct group_options options;
+    struct handshake_self self;
+    struct key key;
+    int listener, abort_fd;
+    uint16_t port;
+
+    struct peer *peers[PEERS_MAX];
+    uint32_t peer_count;
+    struct peer *members[GROUP_MEMBERS_MAX]; // NULL at our place
+    uint32_t member_count, place;
+    struct attempt *attempts;
+    uint32_t strangers; // Of the attempts: those that others began
+
+    uint64_t window, next_sum;
+    int fault; // Of the window; and what to say of it
+    struct why why;
+    struct group_blame blame;
+    struct word *first_word, *last_word, *told; // told: what group_hear gave last
+
+    struct tree tree;
+    struct sum sum;
+    uint8_t *slots;
+    size_t slots_bytes;
+
+    struct pollfd *polls;
+    struct waiter *waiters;
+    size_t poll_room, poll_count;
+};
+
+// ---- group.c --------------------------------------------------------------------------------
+
+// Ends this window for us: remembers the fault, tells the others. Returns the fault.
+int group_break(group_t *self, int fault, uint32_t member, bool gone, struct why *why,
+                struct group_blame *ret_blame, const char *format, ...)
+    __attribute__((format(printf, 7, 8)));
+// The fault of a window that is broken, again. 0: it is not.
+int group_again(const group_t *self, struct why *why, struct group_blame *ret_blame);
+
+// "member 2 (0123abcd)": for the words of an error.
+enum { PEER_NAME_MAX = 32 };
+const char *peer_name(const struct peer *peer, char text[PEER_NAME_MAX]);
+
+// Its bytes end here, for this window. Keeps the first reason.
+void peer_end(struct peer *peer, int fault, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// Whether the process of a peer is dead: its link has ended, and a new connection is refused.
+bool peer_is_gone(const struct peer *peer);
+
+// Sleeps until something moves or the time is over, and serves handshakes and control connections.
+// Marks the channels that may be read or written, if `channels`. FAULT_INTERRUPTED, or 0.
+int group_wait(group_t *self, uint64_t until_ms, bool channels, struct why *why);
+
+// ---- links.c --------------------------------------------------------------------------------
+
+enum handshake_refusal links_judge(void *arg, const struct handshake_party *from,
+                                   const struct handshake_purpose *purpose);
+void links_accept(group_t *self);
+void links_move(group_t *self, struct attempt *attempt);
+void links_begin_due(group_t *self);         // To those that are expected; drops what is late
+uint64_t links_next_ms(const group_t *self); // When links_begin_due has something to do
+void links_destroy(group_t *self);
+
+// ---- control.c ------------------------------------------------------------------------------
+
+// False: more waits to be written than a member may leave unread.
+bool control_say(group_t *self, struct peer *peer, const struct message *message,
+                 const void *payload);
+void control_write(struct peer *peer);
+void control_read(group_t *self, struct peer *peer);
+void control_close(struct peer *peer);
+void words_drop(group_t *self);
+
+// ---- channel.c ------------------------------------------------------------------------------
+
+void channel_close(struct channel *self);
+// Writes what can be without waiting; asks sum_next for messages. True: something moved.
+bool channels_write(group_t *self, struct peer *peer);
+bool channels_read(group_t *self, struct peer *peer);
+bool channels_idle(const group_t *self, const struct peer *peer); // Nothing is half written
+
+// ---- sum.c ----------------------------------------------------------------------------------
+
+// The next message for a peer, and its payload. False: there is none now.
+bool sum_next(group_t *self, struct peer *peer, struct message *ret_message,
+              const uint8_t **ret_from);
+// Where the payload of a message goes. SUM_HELD: it must wait. SUM_WRONG: it is none of ours; the
+// peer's link is ended.
+enum sum_place { SUM_TAKEN, SUM_HELD, SUM_WRONG };
+enum sum_place sum_place(group_t *self, struct peer *peer, const struct message *message,
+                         uint8_t **ret_to);
+void sum_arrived(group_t *self, struct peer *peer, const struct message *message);

@@ -1,0 +1,571 @@
+// Who may link, and how links come to stand.
+//
+// The end with the smaller key connects, the other accepts: first the control connection, then the
+// channels. Whoever connects here is a stranger until its handshake is done. At most STRANGERS_MAX
+// handshakes of strangers are under way, each for HANDSHAKE_MS; a further one takes the place of
+// the oldest. Only a key and instance of the window, or an expected one, gets an answer that costs
+// work.
+//
+// group_form: each member says FORM on the control connections once it is in the window, and waits
+// for the FORM of all others. So no message of a window reaches a member that is not in it. If
+// either end of a link says that its channels may hold half a message, both close those of earlier
+// windows, and they are made anew.
+
+#include "common/group/group_inside.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    STRANGERS_MAX = 16,
+    HANDSHAKE_MS = 5000,
+    ACCEPTS_MAX = 8,      // At one waking
+    PROBE_AFTER_MS = 100, // The other end should have connected by then: is it there at all?
+    PROBE_MS = 200,
+    PAUSE_MIN_MS = 2,
+    PAUSE_MAX_MS = 100,
+    LEISURE_MS = 1000, // Between two attempts to link with one that is expected
+    NOTSENT_MAX = 128 << 10,
+};
+
+// ---- the peers ------------------------------------------------------------------------------
+
+static struct peer *find(const group_t *self, const struct key *key, uint64_t instance)
+{
+    for (uint32_t i = 0; i < self->peer_count; i++)
+        if (self->peers[i]->who.instance == instance && key_equal(&self->peers[i]->who.key, key))
+            return self->peers[i];
+    return NULL;
+}
+
+static void drop_attempts(group_t *self, const struct peer *peer);
+
+static void peer_destroy(group_t *self, struct peer *peer)
+{
+    drop_attempts(self, peer);
+    control_close(peer);
+    for (uint32_t c = 0; c < self->options.connections; c++) {
+        channel_close(&peer->channels[c]);
+        free(peer->channels[c].room);
+    }
+    free(peer->channels);
+    free(peer);
+}
+
+static struct peer *peer_new(group_t *self, const struct group_member *who)
+{
+    ensure(self->peer_count < PEERS_MAX);
+    struct peer *peer = calloc(1, sizeof *peer);
+    ensure(peer);
+    peer->channels = calloc(self->options.connections, sizeof *peer->channels);
+    ensure(peer->channels);
+    peer->who = *who;
+    peer->we_connect = key_compare(&self->key, &who->key) < 0;
+    peer->place = UINT32_MAX;
+    peer->control.fd = -1;
+    for (uint32_t c = 0; c < self->options.connections; c++)
+        peer->channels[c] = (struct channel){ .fd = -1, .pipe = { -1, -1 } };
+    self->peers[self->peer_count++] = peer;
+    return peer;
+}
+
+static int check(const group_t *self, const struct group_member *who, struct why *why)
+{
+    if (!memchr(who->endpoint, 0, sizeof who->endpoint) || !*who->endpoint)
+        return why_set(why, FAULT_CONFIG, "a member has no endpoint");
+    if (self->options.link == GROUP_PLAIN && !tcp_names_private(who->endpoint))
+        return why_set(why, FAULT_CONFIG,
+                       "%s is a public address: links are plain only between loopback or private "
+                       "ones; choose link = \"aes-gcm\"",
+                       who->endpoint);
+    return 0;
+}
+
+// Those that are in no list go, and their links with them.
+static void drop_others(group_t *self)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < self->peer_count; i++) {
+        struct peer *peer = self->peers[i];
+        if (peer->place != UINT32_MAX || peer->expected) self->peers[kept++] = peer;
+        else peer_destroy(self, peer);
+    }
+    self->peer_count = kept;
+}
+
+int group_expect(group_t *self, const struct group_member *members, uint32_t count, struct why *why)
+{
+    ensure(count <= GROUP_MEMBERS_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        const int rc = check(self, &members[i], why);
+        if (rc < 0) return rc;
+    }
+    for (uint32_t i = 0; i < self->peer_count; i++) {
+        self->peers[i]->expected = false;
+        for (uint32_t k = 0; k < count; k++)
+            self->peers[i]->expected |= self->peers[i]->who.instance == members[k].instance &&
+                                        key_equal(&self->peers[i]->who.key, &members[k].key);
+    }
+    drop_others(self);
+    for (uint32_t i = 0; i < count; i++)
+        if (!key_equal(&members[i].key, &self->key) &&
+            !find(self, &members[i].key, members[i].instance))
+            peer_new(self, &members[i])->expected = true;
+    links_begin_due(self);
+    return 0;
+}
+
+// ---- attempts -------------------------------------------------------------------------------
+
+static void attempt_free(group_t *self, struct attempt *attempt)
+{
+    for (struct attempt **at = &self->attempts; *at; at = &(*at)->next)
+        if (*at == attempt) {
+            *at = attempt->next;
+            break;
+        }
+    if (attempt->fd >= 0) close(attempt->fd);
+    self->strangers -= !attempt->connects;
+    handshake_wipe(&attempt->handshake);
+    free(attempt);
+}
+
+static void drop_attempts(group_t *self, const struct peer *peer)
+{
+    for (struct attempt *a = self->attempts, *next; a; a = next) {
+        next = a->next;
+        if (a->connects && a->peer == peer) attempt_free(self, a);
+    }
+}
+
+void links_destroy(group_t *self)
+{
+    while (self->attempts) attempt_free(self, self->attempts);
+    while (self->peer_count) peer_destroy(self, self->peers[--self->peer_count]);
+}
+
+static struct attempt *attempt_new(group_t *self, int fd)
+{
+    struct attempt *attempt = calloc(1, sizeof *attempt);
+    ensure(attempt);
+    attempt->fd = fd;
+    attempt->begun_ms = clock_ms();
+    attempt->deadline_ms = attempt->begun_ms + HANDSHAKE_MS;
+    attempt->next = self->attempts;
+    self->attempts = attempt;
+    return attempt;
+}
+
+static bool is_attempted(const group_t *self, const struct peer *peer, uint32_t channel)
+{
+    for (const struct attempt *a = self->attempts; a; a = a->next)
+        if (a->connects && a->peer == peer && a->channel == channel) return true;
+    return false;
+}
+
+// A link that does not come to stand: the sentence, and whether trying again is of any use.
+static void refuse(struct peer *peer, int fault, bool final, const struct why *why)
+{
+    peer->pause_ms = peer->pause_ms ? 2 * peer->pause_ms : PAUSE_MIN_MS;
+    if (peer->pause_ms > PAUSE_MAX_MS) peer->pause_ms = PAUSE_MAX_MS;
+    peer->retry_at_ms = clock_ms() + peer->pause_ms;
+    peer->form_fault = fault;
+    peer->form_final = final;
+    snprintf(peer->said, sizeof peer->said, "%.120s: %.120s", peer->who.endpoint, why->text);
+}
+
+static void connect_to(group_t *self, struct peer *peer, uint32_t channel)
+{
+    struct why why = { 0 };
+    int fd;
+    const int rc = tcp_connect(peer->who.endpoint, &why, &fd);
+    if (rc < 0) {
+        refuse(peer, rc, errno == ECONNREFUSED || rc == FAULT_CONFIG, &why);
+        return;
+    }
+    struct attempt *attempt = attempt_new(self, fd);
+    attempt->connects = true;
+    attempt->peer = peer;
+    attempt->channel = channel;
+    const struct handshake_party party = { peer->who.key, peer->who.instance };
+    const struct handshake_purpose purpose = { .channel = channel,
+                                               .channels = self->options.connections,
+                                               .number = self->window,
+                                               .sealed = self->options.link == GROUP_SEALED };
+    handshake_connect(&attempt->handshake, &self->self, &party, &purpose);
+}
+
+void links_begin_due(group_t *self)
+{
+    const uint64_t now_ms = clock_ms();
+    for (struct attempt *a = self->attempts, *next; a; a = next) {
+        next = a->next;
+        if (now_ms < a->deadline_ms) continue;
+        if (a->connects) {
+            const struct why late = { "no answer to the handshake" };
+            refuse(a->peer, FAULT_TIMEOUT, false, &late);
+        }
+        attempt_free(self, a);
+    }
+    for (uint32_t i = 0; i < self->peer_count; i++) {
+        struct peer *peer = self->peers[i];
+        if (!peer->expected || peer->place != UINT32_MAX || !peer->we_connect ||
+            peer->control.fd >= 0 || now_ms < peer->retry_at_ms || is_attempted(self, peer, 0))
+            continue;
+        connect_to(self, peer, 0);
+        peer->retry_at_ms = now_ms + LEISURE_MS;
+    }
+}
+
+uint64_t links_next_ms(const group_t *self)
+{
+    uint64_t at_ms = UINT64_MAX;
+    for (const struct attempt *a = self->attempts; a; a = a->next)
+        if (a->deadline_ms < at_ms) at_ms = a->deadline_ms;
+    for (uint32_t i = 0; i < self->peer_count; i++) {
+        const struct peer *peer = self->peers[i];
+        if (peer->expected && peer->place == UINT32_MAX && peer->we_connect &&
+            peer->control.fd < 0 && peer->retry_at_ms < at_ms && !is_attempted(self, peer, 0))
+            at_ms = peer->retry_at_ms;
+    }
+    return at_ms;
+}
+
+// ---- handshakes -----------------------------------------------------------------------------
+
+enum handshake_refusal links_judge(void *arg, const struct handshake_party *from,
+                                   const struct handshake_purpose *purpose)
+{
+    const group_t *self = arg;
+    const struct peer *peer = find(self, &from->key, from->instance);
+    if (!peer || peer->we_connect) return HANDSHAKE_REFUSED_STRANGER;
+    if (purpose->channels != self->options.connections || purpose->channel > purpose->channels ||
+        purpose->sealed != (self->options.link == GROUP_SEALED))
+        return HANDSHAKE_REFUSED_PURPOSE;
+    if (purpose->channel > 0 && (peer->control.fd < 0 || purpose->number != self->window))
+        return HANDSHAKE_REFUSED_NOT_YET;
+    return HANDSHAKE_REFUSED_NONE;
+}
+
+static bool seal(const struct handshake *handshake, bool sealed, struct sealing *seal,
+                 struct sealing *unseal)
+{
+    return !sealed || (sealing_new(seal, handshake->send_key, true) &&
+                       sealing_new(unseal, handshake->take_key, false));
+}
+
+static void install_control(group_t *self, struct peer *peer, struct attempt *attempt)
+{
+    char name[PEER_NAME_MAX];
+    if (peer->control.fd >= 0)
+        peer_end(peer, FAULT_UNREACHABLE, "%s: it made its link anew", peer_name(peer, name));
+    control_close(peer);
+    for (uint32_t c = 0; c < self->options.connections; c++) channel_close(&peer->channels[c]);
+    struct control *control = &peer->control;
+    ensure(seal(&attempt->handshake, self->options.link == GROUP_SEALED, &control->seal,
+                &control->unseal));
+    control->fd = attempt->fd;
+    control->may_read = true;
+    peer->was_linked = true;
+}
+
+static void install_channel(group_t *self, struct peer *peer, struct attempt *attempt,
+                            uint32_t number)
+{
+    struct channel *channel = &peer->channels[number];
+    channel_close(channel);
+    ensure(seal(&attempt->handshake, self->options.link == GROUP_SEALED, &channel->seal,
+                &channel->unseal));
+    channel->fd = attempt->fd;
+    channel->window = attempt->handshake.purpose.number;
+    channel->may_read = channel->may_write = true;
+    if (self->options.connections > 1) {
+        const int most = NOTSENT_MAX; // So that no connection takes far more than it can send
+        setsockopt(channel->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most);
+    }
+}
+
+static void install(group_t *self, struct attempt *attempt)
+{
+    const struct handshake *handshake = &attempt->handshake;
+    struct peer *peer = attempt->connects
+                            ? attempt->peer
+                            : find(self, &handshake->peer.key, handshake->peer.instance);
+    const uint32_t channel = handshake->purpose.channel;
+    // A while has passed since the HELLO
+    if (peer && (attempt->connects || links_judge(self, &handshake->peer, &handshake->purpose) ==
+                                          HANDSHAKE_REFUSED_NONE)) {
+        tcp_tune(attempt->fd);
+        peer->form_fault = 0;
+        peer->pause_ms = 0;
+        if (channel == 0) install_control(self, peer, attempt);
+        else install_channel(self, peer, attempt, channel - 1);
+        attempt->fd = -1;
+    }
+    attempt_free(self, attempt);
+}
+
+static bool may_be_plain(group_t *self, struct attempt *attempt, struct why *why)
+{
+    char address[TCP_ADDRESS_MAX];
+    if (self->options.link != GROUP_PLAIN || tcp_is_private(attempt->fd, address)) return true;
+    why_set(why, FAULT_CONFIG,
+            "%s is a public address: links are plain only between loopback or private ones; choose "
+            "link = \"aes-gcm\"",
+            address);
+    return false;
+}
+
+// Of one that connects: whether it is of use to try again.
+static bool is_final(const struct attempt *attempt, int fault)
+{
+    const enum handshake_refusal refusal = attempt->handshake.refusal;
+    return fault == FAULT_CONFIG || fault == FAULT_PROTOCOL || fault == FAULT_SIGNATURE ||
+           (fault == FAULT_DENIED && refusal != HANDSHAKE_REFUSED_STRANGER &&
+            refusal != HANDSHAKE_REFUSED_NOT_YET);
+}
+
+static void fail(group_t *self, struct attempt *attempt, int fault, bool final,
+                 const struct why *why)
+{
+    if (attempt->connects) refuse(attempt->peer, fault, final, why);
+    attempt_free(self, attempt);
+}
+
+void links_move(group_t *self, struct attempt *attempt)
+{
+    struct why why = { 0 };
+    if (!attempt->stands) {
+        const int error = tcp_connected(attempt->fd);
+        if (error == EINPROGRESS) return;
+        if (error) {
+            why_set(&why, 0, "%s", strerror(error));
+            fail(self, attempt, FAULT_UNREACHABLE, error == ECONNREFUSED, &why);
+            return;
+        }
+        attempt->stands = true;
+        if (!may_be_plain(self, attempt, &why)) {
+            fail(self, attempt, FAULT_CONFIG, true, &why);
+            return;
+        }
+    }
+    const int rc = handshake_move(&attempt->handshake, attempt->fd, &why);
+    if (rc < 0) fail(self, attempt, rc, is_final(attempt, rc), &why);
+    else if (rc == 1) install(self, attempt);
+    else if (attempt->handshake.ends && attempt->handshake.out_done == attempt->handshake.out_count)
+        attempt_free(self, attempt);
+}
+
+// The oldest of those that have not yet said a HELLO that was wanted; else the oldest of all.
+static void evict(group_t *self)
+{
+    struct attempt *oldest = NULL;
+    for (int wanted = 0; wanted < 2 && !oldest; wanted++)
+        for (struct attempt *a = self->attempts; a; a = a->next)
+            if (!a->connects && (wanted || a->handshake.in == a->handshake.hello) &&
+                (!oldest || a->begun_ms <= oldest->begun_ms))
+                oldest = a;
+    ensure(oldest);
+    attempt_free(self, oldest);
+}
+
+void links_accept(group_t *self)
+{
+    struct why why;
+    for (int i = 0; i < ACCEPTS_MAX; i++) {
+        const int fd = tcp_accept(self->listener);
+        if (fd < 0) return;
+        if (self->strangers == STRANGERS_MAX) evict(self);
+        struct attempt *attempt = attempt_new(self, fd);
+        self->strangers++;
+        attempt->stands = true;
+        handshake_accept(&attempt->handshake, &self->self);
+        if (!may_be_plain(self, attempt, &why)) attempt_free(self, attempt);
+        else links_move(self, attempt);
+    }
+}
+
+// ---- group_form -----------------------------------------------------------------------------
+
+static int take_members(group_t *self, const struct group_member *members, uint32_t count,
+                        uint32_t place, struct why *why, struct group_blame *ret_blame)
+{
+    for (uint32_t i = 0; i < self->peer_count; i++) self->peers[i]->place = UINT32_MAX;
+    for (uint32_t m = 0; m < count; m++) {
+        if (m == place) continue;
+        ensure(!key_equal(&members[m].key, &self->key));
+        const int rc = check(self, &members[m], why);
+        struct peer *peer = find(self, &members[m].key, members[m].instance);
+        *ret_blame = (struct group_blame){ .member = m };
+        if (rc < 0) return rc;
+        if (!peer && self->peer_count == PEERS_MAX) {
+            drop_others(self); // Members so far have a place
+            ensure(self->peer_count < PEERS_MAX);
+        }
+        if (!peer) peer = peer_new(self, &members[m]);
+        memcpy(peer->who.endpoint, members[m].endpoint, sizeof peer->who.endpoint);
+        peer->place = m;
+        self->members[m] = peer;
+    }
+    drop_others(self);
+    return 0;
+}
+
+static void begin(group_t *self)
+{
+    const uint64_t now_ms = clock_ms();
+    words_drop(self);
+    for (uint32_t i = 0; i < self->peer_count; i++) {
+        struct peer *peer = self->peers[i];
+        peer->dirty |= self->fault != 0 || peer->broke;
+        peer->fault = peer->form_fault = 0;
+        peer->broke = peer->form_said = peer->renewed = false;
+        peer->done = 0;
+        peer->pause_ms = 0;
+        peer->retry_at_ms = 0;
+        peer->probe_at_ms = now_ms + PROBE_AFTER_MS;
+    }
+    self->fault = 0;
+    self->blame = (struct group_blame){ .member = UINT32_MAX };
+    self->next_sum = 0;
+}
+
+static void connect_control(group_t *self, struct peer *peer, uint64_t now_ms)
+{
+    struct why why = { 0 };
+    if (peer->we_connect) {
+        if (now_ms >= peer->retry_at_ms && !is_attempted(self, peer, 0)) connect_to(self, peer, 0);
+        return;
+    }
+    if (now_ms < peer->probe_at_ms) return;
+    peer->probe_at_ms = UINT64_MAX;
+    const int error = tcp_probe(peer->who.endpoint, PROBE_MS);
+    if (error == 0) return;
+    why_set(&why, 0, "%s", strerror(error));
+    refuse(peer, FAULT_UNREACHABLE, error == ECONNREFUSED, &why);
+}
+
+static bool has_channels(const group_t *self, const struct peer *peer)
+{
+    for (uint32_t c = 0; c < self->options.connections; c++)
+        if (peer->channels[c].fd < 0) return false;
+    return true;
+}
+
+static void connect_channels(group_t *self, struct peer *peer, uint64_t now_ms)
+{
+    if (!peer->renewed && (peer->dirty || peer->formed_dirty))
+        for (uint32_t c = 0; c < self->options.connections; c++)
+            if (peer->channels[c].window < self->window) channel_close(&peer->channels[c]);
+    peer->renewed = true;
+    for (uint32_t c = 0; c < self->options.connections; c++)
+        if (peer->we_connect && peer->channels[c].fd < 0 && now_ms >= peer->retry_at_ms &&
+            !is_attempted(self, peer, c + 1))
+            connect_to(self, peer, c + 1);
+}
+
+// One step further with the link to a member. True: it stands, and the member is in the window.
+static bool advance(group_t *self, struct peer *peer)
+{
+    const uint64_t now_ms = clock_ms();
+    if (peer->control.fd < 0) {
+        if (peer->fault) peer->probe_at_ms = 0; // It was there a moment ago
+        peer->fault = 0;
+        peer->renewed = false;
+        connect_control(self, peer, now_ms);
+        return false;
+    }
+    if (!peer->form_said) {
+        const struct message message = { .kind = MESSAGE_FORM,
+                                         .window = self->window,
+                                         .number = peer->dirty };
+        control_say(self, peer, &message, NULL);
+        peer->form_said = true;
+    }
+    if (peer->formed != self->window) return false;
+    connect_channels(self, peer, now_ms);
+    return has_channels(self, peer) && peer->control.out_count == 0;
+}
+
+static int fail_form(group_t *self, const struct peer *peer, struct why *why,
+                     struct group_blame *ret_blame)
+{
+    char name[PEER_NAME_MAX];
+    int fault = peer->form_fault;
+    const bool refused = fault == FAULT_UNREACHABLE && peer->form_final;
+    if (fault == FAULT_PROTOCOL || fault == FAULT_SIGNATURE) fault = FAULT_DENIED;
+    if (fault)
+        return group_break(self, fault, peer->place, refused && peer->was_linked, why, ret_blame,
+                           "window %" PRIu64 ": no link to %s: %s", self->window,
+                           peer_name(peer, name), peer->said);
+    return group_break(self, FAULT_TIMEOUT, peer->place, false, why, ret_blame,
+                       peer->control.fd < 0 ? "window %" PRIu64 ": %s has not connected to us; is "
+                                              "port %u open to it?"
+                                            : "window %" PRIu64 ": %s has not come to this window",
+                       self->window, peer_name(peer, name), self->port);
+}
+
+// When there is something to do for a link that does not stand, though nothing moves.
+static uint64_t wake_at(const struct peer *peer, uint64_t until_ms)
+{
+    uint64_t at_ms = UINT64_MAX;
+    if (peer->we_connect && peer->retry_at_ms > clock_ms()) at_ms = peer->retry_at_ms;
+    if (!peer->we_connect && peer->control.fd < 0) at_ms = peer->probe_at_ms;
+    return at_ms < until_ms ? at_ms : until_ms;
+}
+
+static int form(group_t *self, uint64_t until_ms, struct why *why, struct group_blame *ret_blame)
+{
+    for (;;) {
+        uint64_t wake_ms = until_ms;
+        const struct peer *missing = NULL;
+        for (uint32_t m = 0; m < self->member_count; m++) {
+            struct peer *peer = self->members[m];
+            if (!peer || advance(self, peer)) continue;
+            if (peer->form_fault && peer->form_final) return fail_form(self, peer, why, ret_blame);
+            if (peer->formed > self->window)
+                return group_break(self, FAULT_NOT_NOW, UINT32_MAX, false, why, ret_blame,
+                                   "window %" PRIu64 ": another member is in window %" PRIu64
+                                   " already",
+                                   self->window, peer->formed);
+            missing = missing ? missing : peer;
+            wake_ms = wake_at(peer, wake_ms);
+        }
+        if (!missing) return 0;
+        if (clock_ms() >= until_ms) return fail_form(self, missing, why, ret_blame);
+        const int rc = group_wait(self, wake_ms, false, why);
+        if (rc < 0)
+            return group_break(self, rc, UINT32_MAX, false, why, ret_blame,
+                               "called away while window %" PRIu64 " was formed", self->window);
+    }
+}
+
+int group_form(group_t *self, uint64_t window, const struct group_member *members, uint32_t count,
+               uint32_t place, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame)
+{
+    ensure(window > self->window && count >= 1 && count <= GROUP_MEMBERS_MAX && place < count);
+    ensure(key_equal(&members[place].key, &self->key));
+    memset(self->members, 0, sizeof self->members);
+    self->member_count = count;
+    self->place = place;
+    self->window = window;
+    struct why refused = { 0 };
+    int rc = take_members(self, members, count, place, &refused, ret_blame);
+    begin(self);
+    if (rc < 0)
+        return group_break(self, rc, ret_blame->member, false, why, ret_blame, "%s", refused.text);
+    rc = form(self, clock_ms() + timeout_ms, why, ret_blame);
+    if (rc < 0) return rc;
+    for (uint32_t m = 0; m < count; m++) {
+        if (!self->members[m]) continue;
+        self->members[m]->dirty = false;
+        self->members[m]->fault = 0;
+    }
+    *ret_blame = self->blame;
+    return 0;
+}

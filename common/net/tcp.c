@@ -1,0 +1,201 @@
+// Text to socket address first, then one function for each deed. A socket to or on a loopback gets
+// its congestion control before it connects: switched later, it keeps the pacing of the one before.
+
+#include "common/net/tcp.h"
+#include "common/net/addresses.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { BACKLOG = 128, SHORT_LINE_US = 2000, ALIVE_MS = 10 };
+static const char SHORT_LINE_CONTROL[] = "reno";
+
+struct place {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+        struct sockaddr_storage room;
+    } at;
+    socklen_t size;
+    char host[TCP_ADDRESS_MAX];
+};
+
+static bool read_port(const char *text, uint16_t *ret_port)
+{
+    char *end;
+    if (*text < '0' || *text > '9') return false;
+    const unsigned long port = strtoul(text, &end, 10);
+    *ret_port = (uint16_t)port;
+    return *end == 0 && port <= 65535;
+}
+
+// "ADDRESS:PORT", "[ADDRESS]:PORT", either behind "tcp://".
+static bool read_place(const char *text, struct place *ret_place)
+{
+    uint16_t port;
+    if (strncmp(text, "tcp://", 6) == 0) text += 6;
+    const bool six = *text == '[';
+    const char *host = text + six, *end = strstr(host, six ? "]:" : ":");
+    *ret_place = (struct place){ .size = 0 };
+    if (!end || end - host >= TCP_ADDRESS_MAX || !read_port(end + 1 + six, &port)) return false;
+    snprintf(ret_place->host, sizeof ret_place->host, "%.*s", (int)(end - host), host);
+    if (six) {
+        ret_place->size = sizeof ret_place->at.six;
+        ret_place->at.six.sin6_family = AF_INET6;
+        ret_place->at.six.sin6_port = htons(port);
+        return inet_pton(AF_INET6, ret_place->host, &ret_place->at.six.sin6_addr) == 1;
+    }
+    ret_place->size = sizeof ret_place->at.four;
+    ret_place->at.four.sin_family = AF_INET;
+    ret_place->at.four.sin_port = htons(port);
+    return inet_pton(AF_INET, ret_place->host, &ret_place->at.four.sin_addr) == 1;
+}
+
+static void set(int fd, int name)
+{
+    static const int one = 1;
+    setsockopt(fd, name == TCP_NODELAY ? IPPROTO_TCP : SOL_SOCKET, name, &one, sizeof one);
+}
+
+static void use_short_line(int fd)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, SHORT_LINE_CONTROL, sizeof SHORT_LINE_CONTROL - 1);
+}
+
+static int open_socket(const struct place *place)
+{
+    const int fd = socket(place->at.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    set(fd, TCP_NODELAY);
+    if (addresses_is_loopback(place->host)) use_short_line(fd);
+    return fd;
+}
+
+int tcp_listen(const char *bind_to, struct why *why, int *ret_fd, uint16_t *ret_port)
+{
+    struct place place;
+    if (!read_place(bind_to, &place))
+        return why_set(why, FAULT_CONFIG,
+                       "%s: no address to listen on; write ADDRESS:PORT in numbers, for example "
+                       "0.0.0.0:7001 (port 0: any)",
+                       bind_to);
+    const int fd = open_socket(&place);
+    if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", bind_to, strerror(errno));
+    set(fd, SO_REUSEADDR);
+    if (bind(fd, &place.at.any, place.size) == 0 && listen(fd, BACKLOG) == 0 &&
+        getsockname(fd, &place.at.any, &place.size) == 0) {
+        *ret_fd = fd;
+        *ret_port = ntohs(place.at.any.sa_family == AF_INET6 ? place.at.six.sin6_port
+                                                             : place.at.four.sin_port);
+        return 0;
+    }
+    const int error = errno, rc = addresses_refuse(place.host, error, why);
+    close(fd);
+    if (rc < 0) return rc;
+    if (error == EADDRINUSE)
+        return why_set(why, FAULT_BUSY, "%s: another process has this port; choose another",
+                       bind_to);
+    return why_set(why, fault_from_errno(error), "%s: %s", bind_to, strerror(error));
+}
+
+int tcp_accept(int listener)
+{
+    const int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) set(fd, TCP_NODELAY);
+    return fd;
+}
+
+int tcp_connect(const char *endpoint, struct why *why, int *ret_fd)
+{
+    struct place place;
+    if (!read_place(endpoint, &place))
+        return why_set(why, FAULT_CONFIG, "%s: no endpoint of the form tcp://ADDRESS:PORT",
+                       endpoint);
+    const int fd = open_socket(&place);
+    if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", endpoint, strerror(errno));
+    if (connect(fd, &place.at.any, place.size) == 0 || errno == EINPROGRESS) {
+        *ret_fd = fd;
+        return 0;
+    }
+    const int error = errno;
+    close(fd);
+    errno = error;
+    return why_set(why, FAULT_UNREACHABLE, "%s: %s", endpoint, strerror(error));
+}
+
+int tcp_connected(int fd)
+{
+    struct pollfd writable = { .fd = fd, .events = POLLOUT };
+    int error = 0;
+    socklen_t size = sizeof error;
+    if (poll(&writable, 1, 0) == 0) return EINPROGRESS;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;
+    return error;
+}
+
+int tcp_probe(const char *endpoint, uint32_t timeout_ms)
+{
+    for (;;) {
+        int fd;
+        errno = 0;
+        if (tcp_connect(endpoint, NULL, &fd) < 0) return errno ? errno : EINVAL;
+        struct pollfd at = { .fd = fd, .events = POLLOUT };
+        const int error = poll(&at, 1, (int)timeout_ms) > 0 ? tcp_connected(fd) : ETIMEDOUT;
+        // A process that is dying resets it in a moment
+        at.events = POLLIN;
+        const bool lives = error != 0 || poll(&at, 1, ALIVE_MS) == 0;
+        close(fd);
+        if (lives) return error;
+    }
+}
+
+static bool read_address(int fd, bool peer, char *text)
+{
+    struct place place = { .size = sizeof place.at };
+    const int rc = peer ? getpeername(fd, &place.at.any, &place.size)
+                        : getsockname(fd, &place.at.any, &place.size);
+    if (rc != 0) return false;
+    const bool six = place.at.any.sa_family == AF_INET6;
+    return inet_ntop(six ? AF_INET6 : AF_INET,
+                     six ? (const void *)&place.at.six.sin6_addr
+                         : (const void *)&place.at.four.sin_addr,
+                     text, TCP_ADDRESS_MAX) != NULL;
+}
+
+void tcp_tune(int fd)
+{
+    struct tcp_info info = { .tcpi_rtt = 0 };
+    socklen_t size = sizeof info;
+    char control[16] = "";
+    socklen_t length = sizeof control - 1;
+    getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, control, &length);
+    if (strcmp(control, SHORT_LINE_CONTROL) == 0) return;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+    if (info.tcpi_rtt < SHORT_LINE_US) use_short_line(fd);
+}
+
+bool tcp_is_private(int fd, char ret_address[TCP_ADDRESS_MAX])
+{
+    snprintf(ret_address, TCP_ADDRESS_MAX, "?");
+    for (int peer = 0; peer < 2; peer++)
+        if (!read_address(fd, peer, ret_address) || !addresses_is_private(ret_address))
+            return false;
+    return true;
+}
+
+bool tcp_names_private(const char *text)
+{
+    struct place place;
+    if (!read_place(text, &place)) return false;
+    return addresses_is_private(place.host) || strcmp(place.host, "0.0.0.0") == 0 ||
+           strcmp(place.host, "::") == 0;
+}

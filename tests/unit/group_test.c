@@ -1,0 +1,375 @@
+// group: sums among processes on a loopback, their bits, deaths in their middle, and who is let in.
+//
+// Each member is a process of its own. They meet at a barrier in shared memory, and each ends with 0
+// if all that it saw was right; else it prints what was not.
+
+#include "common/crypto/identity.h"
+#include "common/group/group.h"
+#include "common/base/clock.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+enum { MAX = 9, FORM_MS = 5000, SUM_MS = 20000 };
+
+// ---- members --------------------------------------------------------------------------------
+
+static struct shared {
+    pthread_barrier_t barrier;
+    struct group_member members[MAX];
+    uint64_t numbers[MAX];
+    double times[MAX];
+} * shared;
+
+static uint32_t me, world;
+
+#define CHECK(what)                                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            fprintf(stderr, "# member %u of %u, line %d: %s: %s\n", me, world, __LINE__, #what,    \
+                    why.text);                                                                     \
+            fflush(stderr);                                                                        \
+            _exit(1);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static struct why why;
+static struct group_blame blame;
+
+static struct identity *identity_of(uint32_t member)
+{
+    uint8_t secret[SECRET_BYTES];
+    struct identity *identity;
+    memset(secret, 7 + (int)member, sizeof secret);
+    CHECK(identity_from_secret(secret, &why, &identity) == 0);
+    return identity;
+}
+
+static struct group_options options_of(uint32_t member)
+{
+    return (struct group_options){ .identity = identity_of(member),
+                                   .run = "a run",
+                                   .instance = 100 + member,
+                                   .bind = "127.0.0.1:0",
+                                   .link = GROUP_PLAIN,
+                                   .connections = 1,
+                                   .called_fd = -1 };
+}
+
+static void enter(uint32_t member, const group_t *group, const struct group_options *options)
+{
+    struct group_member *own = &shared->members[member];
+    own->key = *identity_key(options->identity);
+    own->instance = options->instance;
+    snprintf(own->endpoint, sizeof own->endpoint, "tcp://127.0.0.1:%u", group_port(group));
+    pthread_barrier_wait(&shared->barrier);
+}
+
+static group_t *group_of(const struct group_options *options)
+{
+    group_t *group;
+    CHECK(group_new(options, &why, &group) == 0);
+    enter(me, group, options);
+    return group;
+}
+
+typedef void body(void *arg);
+
+// Runs `count` members; dead: those that must die of their timer.
+static void run(uint32_t count, body *member, void *arg, uint32_t dead)
+{
+    pid_t pids[MAX];
+    pthread_barrierattr_t attr;
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(shared != MAP_FAILED);
+    pthread_barrierattr_init(&attr);
+    pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+    pthread_barrier_init(&shared->barrier, &attr, count);
+    world = count;
+    fflush(NULL);
+    for (uint32_t m = 0; m < count; m++) {
+        pids[m] = fork();
+        assert_true(pids[m] >= 0);
+        if (pids[m] == 0) {
+            me = m;
+            alarm(60);
+            member(arg);
+            _exit(0);
+        }
+    }
+    uint32_t bad = 0;
+    for (uint32_t m = 0; m < count; m++) {
+        int status;
+        assert_int_equal(waitpid(pids[m], &status, 0), pids[m]);
+        const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+        if (dead >> m & 1 ? killed : status == 0) continue;
+        fprintf(stderr, "# member %u of %u ended with status %#x\n", m, count, (unsigned)status);
+        bad |= 1u << m;
+    }
+    munmap(shared, sizeof *shared);
+    assert_int_equal(bad, 0);
+}
+
+// ---- vectors --------------------------------------------------------------------------------
+
+static float value(uint32_t lane, uint64_t i, uint64_t salt)
+{
+    uint64_t x = (i + 1 + salt * 77777) * 0x9E3779B97F4A7C15u + lane * 0xD1B54A32D192ED03u;
+    x ^= x >> 29;
+    x *= 0xBF58476D1CE4E5B9u;
+    x ^= x >> 32;
+    return (float)(int32_t)x * (1.0f / 65536) * (x >> 40 & 7 ? 1 : 1e-4f);
+}
+
+// The definition of lanes.h, float by float. False: no sample.
+static bool sum_of(uint32_t lanes, uint32_t batch, struct lane_node node, uint64_t i, uint64_t salt,
+                   float *ret_sum)
+{
+    float left, right;
+    if (interval_empty(lane_samples(lanes, batch, node))) return false;
+    if (node.end - node.first == 1) {
+        *ret_sum = value(node.first, i, salt);
+        return true;
+    }
+    const uint32_t middle = lane_middle(node);
+    const bool l = sum_of(lanes, batch, (struct lane_node){ node.first, middle }, i, salt, &left);
+    const bool r = sum_of(lanes, batch, (struct lane_node){ middle, node.end }, i, salt, &right);
+    *ret_sum = l && r ? left + right : l ? left : right;
+    return true;
+}
+
+struct vectors {
+    uint32_t count;
+    float *nodes[LANE_NODES_MAX], *result;
+};
+
+static struct vectors vectors_new(uint32_t lanes, uint32_t batch, uint32_t members, uint32_t place,
+                                  uint64_t floats, uint64_t salt)
+{
+    struct lane_node nodes[LANE_NODES_MAX];
+    struct vectors self = { .result = malloc(floats * sizeof(float)) };
+    self.count = lane_nodes(lanes, batch, lanes_of_member(lanes, members, place), nodes);
+    for (uint32_t k = 0; k < self.count; k++) {
+        self.nodes[k] = malloc(floats * sizeof(float));
+        for (uint64_t i = 0; i < floats; i++)
+            sum_of(lanes, batch, nodes[k], i, salt, &self.nodes[k][i]);
+    }
+    return self;
+}
+
+static void vectors_free(struct vectors *self)
+{
+    for (uint32_t k = 0; k < self->count; k++) free(self->nodes[k]);
+    free(self->result);
+}
+
+struct leaves {
+    struct interval share;
+    uint64_t at;
+};
+
+static void leaf_is_told(void *arg, struct interval at, const float *values)
+{
+    struct leaves *leaves = arg;
+    CHECK(at.begin == leaves->at && at.end > at.begin && at.end <= leaves->share.end);
+    CHECK(at.begin % GROUP_LEAF_FLOATS == 0);
+    CHECK(at.end % GROUP_LEAF_FLOATS == 0 || at.end == leaves->share.end);
+    CHECK(values != NULL);
+    leaves->at = at.end;
+}
+
+// One sum of a window's members; checks every bit.
+static void add(group_t *group, uint64_t number, uint32_t members, uint32_t place, uint32_t lanes,
+                uint32_t batch, uint64_t floats, bool in_place)
+{
+    struct vectors vectors = vectors_new(lanes, batch, members, place, floats, number);
+    struct leaves leaves = { .share = group_share(group, floats, place) };
+    float *result = in_place && vectors.count ? vectors.nodes[0] : vectors.result;
+    leaves.at = leaves.share.begin;
+    const struct group_sum sum = { .number = number,
+                                   .floats = floats,
+                                   .lanes = lanes,
+                                   .batch = batch,
+                                   .nodes = (const float *const *)vectors.nodes,
+                                   .result = result,
+                                   .timeout_ms = SUM_MS,
+                                   .summed = leaf_is_told,
+                                   .arg = &leaves };
+    CHECK(group_add(group, &sum, &why, &blame) == 0);
+    CHECK(interval_empty(leaves.share) || leaves.at == leaves.share.end);
+    for (uint64_t i = 0; i < floats; i++) {
+        float right;
+        sum_of(lanes, batch, (struct lane_node){ 0, lanes }, i, number, &right);
+        CHECK(memcmp(&result[i], &right, sizeof right) == 0);
+    }
+    vectors_free(&vectors);
+}
+
+// ---- sums -----------------------------------------------------------------------------------
+
+struct kind {
+    enum group_link link;
+    uint32_t connections;
+};
+
+static void sums(void *arg)
+{
+    static const uint64_t sizes[] = { 1, 3, 1000, 10032, 16384, 16385, 70001, 300000 };
+    const struct kind *kind = arg;
+    struct group_options options = options_of(me);
+    options.link = kind->link;
+    options.connections = kind->connections;
+    group_t *group = group_of(&options);
+    uint64_t number = 0;
+    CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        add(group, number++, world, me, 8, 64, sizes[s], s & 1);
+        if (sizes[s] <= 20000) add(group, number++, world, me, 8, 5, sizes[s], !(s & 1));
+    }
+    CHECK(group_form(group, 3, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, world, me, 16, 3, 1000, true);
+    add(group, 1, world, me, 8, 8, world <= 3 ? 1 << 20 : 40000, true);
+    group_destroy(&group);
+    CHECK(group == NULL);
+}
+
+static void the_bits_are_those_of_the_tree(void **state)
+{
+    struct kind kind = { GROUP_PLAIN, 1 };
+    (void)state;
+    for (uint32_t members = 1; members <= 8; members++) run(members, sums, &kind, 0);
+}
+
+static void sealed_links_and_many_connections_give_the_same_bits(void **state)
+{
+    struct kind kinds[] = { { GROUP_SEALED, 1 }, { GROUP_PLAIN, 3 }, { GROUP_SEALED, 4 } };
+    (void)state;
+    for (int i = 0; i < 3; i++) run(3, sums, &kinds[i], 0);
+}
+
+// ---- words ----------------------------------------------------------------------------------
+
+static size_t word_size(uint32_t turn, uint32_t member)
+{
+    return turn == 7 ? GROUP_WORD_MAX : turn == 9 ? 0 : 100 * turn + member;
+}
+
+// Hears one word. Each member's come in order; one that has heard all of a turn begins the next.
+static void hear(group_t *group, uint32_t turns[MAX])
+{
+    uint32_t member;
+    const void *bytes;
+    size_t count;
+    CHECK(group_hear(group, SUM_MS, &why, &blame, &member, &bytes, &count) == 0);
+    const uint8_t *text = bytes;
+    const uint32_t turn = turns[member]++;
+    CHECK(count == word_size(turn, member));
+    CHECK(count == 0 || (text[0] == (uint8_t)(turn + member) && text[count - 1] == text[0]));
+}
+
+static void words(void *arg)
+{
+    struct group_options options = options_of(me);
+    uint8_t *word = malloc(GROUP_WORD_MAX);
+    uint32_t turns[MAX] = { 0 }, member;
+    const void *bytes;
+    size_t count;
+    options.link = *(enum group_link *)arg;
+    group_t *group = group_of(&options);
+    CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    for (uint32_t turn = 0; turn < 40; turn++) {
+        memset(word, (int)(turn + me), GROUP_WORD_MAX);
+        if (turn % 10 == 3) add(group, turn / 10, world, me, 8, 8, 1000, false);
+        CHECK(group_tell(group, word, word_size(turn, me), &why, &blame) == 0);
+        turns[me]++;
+        for (uint32_t m = 0; m < world; m++)
+            while (turns[m] <= turn) hear(group, turns);
+    }
+    CHECK(group_hear(group, 1, &why, &blame, &member, &bytes, &count) == FAULT_TIMEOUT);
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+    free(word);
+}
+
+static void each_member_hears_the_words_of_all_others(void **state)
+{
+    enum group_link links[] = { GROUP_PLAIN, GROUP_SEALED };
+    (void)state;
+    for (int i = 0; i < 2; i++) run(3, words, &links[i], 0);
+}
+
+// ---- deaths ---------------------------------------------------------------------------------
+
+struct death {
+    uint64_t floats;
+    suseconds_t after_us;
+    enum group_link link;
+};
+
+// The last member dies in the middle of a sum. The others get the fault and the blame, and sum right
+// in the next window.
+static void death(void *arg)
+{
+    const struct death *how = arg;
+    struct group_options options = options_of(me);
+    options.link = how->link;
+    group_t *group = group_of(&options);
+    const bool dies = me == world - 1;
+    CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    struct vectors vectors = vectors_new(8, 8, world, me, 16384, 0);
+    float *big[LANE_NODES_MAX], *result = calloc(how->floats, sizeof *result);
+    for (uint32_t k = 0; k < vectors.count; k++) big[k] = calloc(how->floats, sizeof **big);
+    pthread_barrier_wait(&shared->barrier);
+    if (dies) {
+        const struct itimerval timer = { .it_value = { .tv_usec = how->after_us } };
+        setitimer(ITIMER_REAL, &timer, NULL);
+    }
+    int rc = 0;
+    for (uint64_t number = 0; rc == 0; number++) {
+        const struct group_sum sum = { .number = number,
+                                       .floats = how->floats,
+                                       .lanes = 8,
+                                       .batch = 8,
+                                       .nodes = (const float *const *)big,
+                                       .result = result,
+                                       .timeout_ms = SUM_MS };
+        rc = group_add(group, &sum, &why, &blame);
+    }
+    const uint64_t known_us = clock_us();
+    CHECK(!dies && rc == FAULT_UNREACHABLE);
+    CHECK(blame.member == UINT32_MAX || (blame.member == world - 1 && blame.gone));
+    struct group_blame again;
+    CHECK(group_tell(group, "x", 1, &why, &again) == FAULT_UNREACHABLE);
+    CHECK(again.member == blame.member && again.gone == blame.gone);
+    shared->numbers[me] = blame.member;
+    CHECK(group_form(group, 2, shared->members, world - 1, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, world - 1, me, 8, 8, 40000, true);
+    shared->times[me] = (double)(clock_us() - known_us) / 1000;
+    group_destroy(&group);
+}
+
+static void a_death_is_known_and_the_others_go_on(void **state)
+{
+    static const struct death deaths[] = { { 1000, 3000, GROUP_PLAIN },
+                                           { 1 << 20, 8000, GROUP_PLAIN },
+                                           { 1 << 21, 20000, GROUP_PLAIN },
+                                           { 1 << 19, 9000, GROUP_SEALED } };
+    (void)state;
+    for (size_t i = 0; i < sizeof deaths / sizeof *deaths; i++)
+        for (uint32_t members = 2; members <= 4; members++)
+            run(members, death, (void *)(uintptr_t)&deaths[i], 1u << (members - 1));
+}
+
+TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_all_others),
+      TEST(sealed_links_and_many_connections_give_the_same_bits),
+      TEST(a_death_is_known_and_the_others_go_on))
