@@ -1,8 +1,9 @@
 // Each frame is printed in one line. Its sender's name follows from the kind and the key, as the
-// broker lets only one role publish each kind; the newest roster has its label. ROUND and COMMIT
-// frames are numbered by their round, so a jump in the numbers tells how many were lost.
+// broker lets only one role publish each kind; the newest roster has its label. One table says which
+// frames are numbered without gaps, so that a jump in the numbers tells how many were lost.
 
 #include "actors/zmq-monitor/lines.h"
+#include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/log.h"
@@ -34,22 +35,73 @@ static void make_line(struct lines *self, const struct letter *letter)
     print(self, letter);
 }
 
+// ---- gaps ---------------------------------------------------------------------------------------
+
+// What a frame covers: [begin, end) of its numbers. A round or a window covers its own.
+static struct interval of_round(const void *body)
+{
+    const uint64_t round = ((const struct wire_round *)body)->round;
+    return (struct interval){ round, round + 1 };
+}
+
+static struct interval of_commit(const void *body)
+{
+    const uint64_t round = ((const struct wire_commit *)body)->round;
+    return (struct interval){ round, round + 1 };
+}
+
+static struct interval of_window(const void *body)
+{
+    const uint64_t number = ((const struct wire_window *)body)->number;
+    return (struct interval){ number, number + 1 };
+}
+
+static struct interval of_steps(const void *body)
+{
+    const struct wire_steps *steps = body;
+    return (struct interval){ steps->step, steps->end };
+}
+
+static const struct counted {
+    uint16_t kind;
+    const char *unit;
+    struct interval (*covers)(const void *body);
+} counted[LINES_COUNTED] = {
+    { FRAME_ROUND, "round", of_round },
+    { FRAME_COMMIT, "round", of_commit },
+    { FRAME_WINDOW, "window", of_window },
+    { FRAME_STEPS, "step", of_steps },
+};
+
 static void look_for_gap(struct lines *self, const struct letter *letter)
 {
-    uint64_t *last, round;
-    if (letter->msg.kind == FRAME_ROUND) {
-        last = &self->last_opened;
-        round = ((const struct wire_round *)letter->msg.body)->round;
-    } else if (letter->msg.kind == FRAME_COMMIT) {
-        last = &self->last_ended;
-        round = ((const struct wire_commit *)letter->msg.body)->round;
-    } else return;
-    if (*last && round > *last + 1) {
-        self->missing += round - *last - 1;
-        fprintf(stderr, "gap: no %s of the %" PRIu64 " rounds before round %" PRIu64 "\n",
-                wire_kind_name(letter->msg.kind), (uint64_t)(round - *last - 1), round);
+    size_t place = 0;
+    while (place < LINES_COUNTED && counted[place].kind != letter->msg.kind) place++;
+    if (place == LINES_COUNTED) return;
+    const struct counted *as = &counted[place];
+    const struct interval here = as->covers(letter->msg.body);
+    uint64_t *end = &self->last[place];
+    if (*end && here.begin > *end) {
+        self->missing[place] += here.begin - *end;
+        fprintf(stderr, "gap: no %s of the %" PRIu64 " %ss before %s %" PRIu64 "\n",
+                wire_kind_name(as->kind), (uint64_t)(here.begin - *end), as->unit, as->unit,
+                here.begin);
     }
-    if (round > *last) *last = round;
+    if (here.end > *end) *end = here.end;
+}
+
+// "3 ROUND or COMMIT frames", "1 WINDOW frame and STEPS of 40 steps"
+static void print_gaps(const struct lines *self)
+{
+    const uint64_t *missing = self->missing;
+    if (self->last[2] || self->last[3])
+        fprintf(stderr,
+                "gaps: %" PRIu64 " WINDOW frames, and STEPS of %" PRIu64 " steps, did not arrive, ",
+                missing[2], missing[3]);
+    else
+        fprintf(stderr, "gaps: %" PRIu64 " ROUND or COMMIT frames did not arrive, ",
+                missing[0] + missing[1]);
+    fprintf(stderr, "%" PRIu64 " were dropped as bad\n", self->dropped);
 }
 
 static void hear_roster(struct lines *self, const struct msg *msg)
@@ -62,14 +114,14 @@ static void hear_roster(struct lines *self, const struct msg *msg)
     self->roster_incarnation = msg->incarnation;
 }
 
-// The broker lets only the coordinator publish state, and only trainers all other news. What comes
+// The broker lets only the coordinator publish state and orders, and only trainers all other news. What comes
 // by mail is the coordinator's answer to a question of the tap.
 static void name_sender(const struct lines *self, const struct letter *letter,
                         char name[ACTOR_NAME_MAX + 1])
 {
     const struct key *key = &letter->msg.sender;
-    const bool is_state = wire_kind_flags(letter->msg.kind) & WIRE_STATE;
-    const uint8_t role = is_state || letter->from[0] ? ACTOR_COORDINATOR : ACTOR_TRAINER;
+    const bool is_its = wire_kind_flags(letter->msg.kind) & (WIRE_STATE | WIRE_ORDER);
+    const uint8_t role = is_its || letter->from[0] ? ACTOR_COORDINATOR : ACTOR_TRAINER;
     const uint32_t member = self->roster ? roster_find(self->roster, key) : NO_MEMBER;
     actor_name(role, key, name);
     if (member != NO_MEMBER && actor_name_fits(self->roster->members[member].name, role, key))
@@ -103,16 +155,37 @@ static const char *find_bits(const char *line, bool json)
     return NULL;
 }
 
-static void put_float_of_bits(const char *digits, bool json)
+static void put_float(uint32_t bits, bool json)
 {
-    const uint32_t bits = (uint32_t)strtoul(digits, NULL, 10);
     float number;
     memcpy(&number, &bits, sizeof number);
-    if (isfinite(number)) printf(json ? "\"lr\":%.9g" : "lr=%.6g", (double)number);
-    else printf(json ? "\"lr\":null" : "lr=null");
+    if (isfinite(number)) printf(json ? "%.9g" : "%.6g", (double)number);
+    else printf("null");
 }
 
-static void put_line(const struct lines *self, const char *name)
+// The bits of one rate. Returns where the line goes on.
+static const char *put_rate(const char *digits, bool json)
+{
+    printf(json ? "\"lr\":" : "lr=");
+    put_float((uint32_t)strtoul(digits, NULL, 10), json);
+    return digits + strspn(digits, "0123456789");
+}
+
+// A WINDOW has the bits of all its rates; the first and the last are printed. In the line they are one
+// word in hexadecimal digits.
+static const char *put_rates(const struct wire_bytes *bits, const char *at, bool json)
+{
+    printf(json ? "\"lr\":[" : "lr=");
+    if (bits->count >= 4) {
+        put_float((uint32_t)le_get(bits->data, 4), json);
+        printf(json ? "," : "..");
+        put_float((uint32_t)le_get(bits->data + bits->count / 4 * 4 - 4, 4), json);
+    }
+    if (json) putchar(']');
+    return at + strcspn(at, json ? ",}" : " }");
+}
+
+static void put_line(const struct lines *self, const struct msg *msg, const char *name)
 {
     char time[LOG_TIME];
     const char *rest = self->line, *at;
@@ -123,8 +196,9 @@ static void put_line(const struct lines *self, const char *name)
     while ((at = find_bits(rest, self->json))) {
         fwrite(rest, 1, (size_t)(at - rest), stdout);
         at += strcspn(at, "=:") + 1;
-        put_float_of_bits(at, self->json);
-        rest = at + strspn(at, "0123456789");
+        rest = msg->kind == FRAME_WINDOW
+                   ? put_rates(&((const struct wire_window *)msg->body)->lr_bits, at, self->json)
+                   : put_rate(at, self->json);
     }
     puts(rest);
     fflush(stdout);
@@ -142,7 +216,7 @@ void lines_print(struct lines *self, const struct letter *letter)
         return;
     }
     make_line(self, letter);
-    put_line(self, name);
+    put_line(self, &letter->msg, name);
     self->printed++;
 }
 
@@ -154,11 +228,7 @@ void lines_drop(struct lines *self, const struct letter *letter)
 
 void lines_end(struct lines *self)
 {
-    if (self->shows_gaps)
-        fprintf(stderr,
-                "gaps: %" PRIu64 " ROUND or COMMIT frames did not arrive, %" PRIu64
-                " were dropped as bad\n",
-                self->missing, self->dropped);
+    if (self->shows_gaps) print_gaps(self);
     free(self->line);
     free(self->roster);
 }

@@ -175,8 +175,8 @@ static int run(struct monitor *self, struct why *why)
 
 static const struct flag flags[] = {
     FLAG("topic", 0, "LIST", TO_TEXT(struct monitor, topics),
-         "Only these, with commas between: RUN ROSTER ROUND COMMIT EPOCH_END BEAT CLAIM "
-         "PROGRESS (all)"),
+         "Only these, with commas between: RUN ROSTER ROUND COMMIT WINDOW STEPS EPOCH_END BEAT "
+         "CLAIM PROGRESS (all)"),
     FLAG("once", 0, NULL, TO_SWITCH(struct monitor, once), "Print the current state and end"),
     FLAG("count", 'n', "N", TO_NUMBER(struct monitor, count_max, 1, UINT64_MAX),
          "End after N lines"),
@@ -184,7 +184,7 @@ static const struct flag flags[] = {
          "Only what this actor says: a name as the lines show it, or the beginning of it, of its "
          "label or of its key (coordinator, anna, trainer.3fa2)"),
     FLAG("gaps", 'g', NULL, TO_SWITCH(struct monitor, lines.shows_gaps),
-         "Report on stderr which rounds' news did not arrive"),
+         "Report on stderr which rounds' news, or windows', did not arrive"),
     FLAGS_OF(command_flags, struct monitor, command),
     { 0 },
 };

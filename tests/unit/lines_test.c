@@ -55,6 +55,47 @@ static void test_a_rate_is_a_number(void **state)
     free(text.line), free(json.line);
 }
 
+// Of a window's rates the first and the last, as numbers.
+static void test_a_window_is_a_line(void **state)
+{
+    (void)state;
+    struct lines text = { 0 }, json = { .json = true };
+    uint8_t bits[12];
+    le_put(bits, bits_of(0.0004f), 4);
+    le_put(bits + 4, bits_of(0.0003f), 4);
+    le_put(bits + 8, bits_of(0.0002f), 4);
+    const struct wire_window window = { .number = 7, .steps = 3, .lr_bits = { bits, 12 } };
+    const char *line = line_of(&text, FRAME_WINDOW, &coordinator, &window);
+    assert_true(strncmp(line + LOG_TIME, "coordinator WINDOW number=7 ", 28) == 0);
+    assert_non_null(strstr(line, " steps=3 "));
+    assert_non_null(strstr(line, " lr=0.0004..0.0002 samples="));
+    line = line_of(&json, FRAME_WINDOW, &coordinator, &window);
+    assert_non_null(strstr(line, ",\"lr\":[0.00039999999,0.000199999995],\"samples\""));
+    const struct wire_steps steps = { .number = 7, .end = 3, .lr_bits = bits_of(0.5f) };
+    line = line_of(&text, FRAME_STEPS, &coordinator, &steps);
+    assert_true(strncmp(line + LOG_TIME, "coordinator STEPS number=7 ", 27) == 0);
+    assert_non_null(strstr(line, " lr=0.5 "));
+    free(text.line), free(json.line);
+}
+
+static void test_gaps_are_counted(void **state)
+{
+    (void)state;
+    struct lines lines = { .shows_gaps = true };
+    for (uint64_t number = 1; number <= 9; number += 2) // 2, 4, 6 and 8 are missing
+        line_of(&lines, FRAME_WINDOW, &coordinator, &(struct wire_window){ .number = number });
+    line_of(&lines, FRAME_STEPS, &coordinator, &(struct wire_steps){ .step = 5, .end = 10 });
+    line_of(&lines, FRAME_STEPS, &coordinator, &(struct wire_steps){ .step = 10, .end = 20 });
+    line_of(&lines, FRAME_STEPS, &coordinator, &(struct wire_steps){ .step = 27, .end = 30 });
+    line_of(&lines, FRAME_STEPS, &coordinator, &(struct wire_steps){ .step = 12, .end = 31 });
+    for (uint64_t round = 1; round <= 4; round += 3)
+        line_of(&lines, FRAME_ROUND, &coordinator, &(struct wire_round){ .round = round });
+    assert_int_equal(lines.missing[0], 2);
+    assert_int_equal(lines.missing[2], 4);
+    assert_int_equal(lines.missing[3], 7);
+    free(lines.line);
+}
+
 // The field's name in a text of a peer is not the field.
 static void test_a_text_stays_as_it_is(void **state)
 {
@@ -112,5 +153,5 @@ static void test_a_label_is_shown(void **state)
     lines_end(&lines);
 }
 
-TESTS(TEST(test_a_rate_is_a_number), TEST(test_a_text_stays_as_it_is), TEST(test_one_member_only),
+TESTS(TEST(test_a_rate_is_a_number), TEST(test_a_window_is_a_line), TEST(test_gaps_are_counted), TEST(test_a_text_stays_as_it_is), TEST(test_one_member_only),
       TEST(test_a_label_is_shown))

@@ -123,6 +123,49 @@ static void test_what_cannot_be_is_not_kept(void **state)
     free(view);
 }
 
+static unsigned tell_steps(struct run_view *view, uint64_t window, uint64_t from, uint64_t to)
+{
+    return hear(view, FRAME_STEPS, 1,
+                &(struct wire_steps){
+                    .number = window, .step = from, .end = to, .samples = 8 * (to - from) });
+}
+
+static void test_follows_windows(void **state)
+{
+    (void)state;
+    struct run_view *view = started();
+    const struct wire_place group[] = { { .member = 1 } };
+    const struct interval samples[] = { { 0, 100 }, { 200, 260 } };
+    struct wire_window window = { .number = 4,
+                                  .step = 10,
+                                  .steps = 20,
+                                  .samples = samples,
+                                  .samples_count = 2,
+                                  .group = group,
+                                  .group_count = 1 };
+    assert_null(view->unit);
+    assert_int_equal(hear(view, FRAME_WINDOW, 1, &window), VIEW_WINDOW);
+    assert_int_equal(hear(view, FRAME_WINDOW, 1, &window), 0); // Recalled: nothing new
+    assert_string_equal(view->unit->name, "window");
+    assert_int_equal(view->window.samples, 160);
+    assert_true(run_view_in_group(view, 1));
+    assert_false(run_view_in_group(view, 0));
+    view->now.phase = PHASE_TRAIN;
+    assert_string_equal(run_view_phase(view), "Train");
+    assert_int_equal(tell_steps(view, 4, 10, 16), VIEW_COMMIT);
+    assert_int_equal(view->now.step, 16);
+    assert_int_equal(tell_steps(view, 4, 10, 16), 0); // Said again
+    assert_int_equal(tell_steps(view, 4, 16, 16), 0); // It was closed
+    assert_int_equal(tell_steps(view, 4, 16, 12), 0); // Cannot be
+    assert_int_equal(tell_steps(view, 6, 12, 14), VIEW_COMMIT); // After a restore
+    assert_int_equal(view->now.step, 14);
+    view->now.samples_done = 112, view->now.tokens_done = 1120, view->now.tokens_per_s = 800;
+    assert_true(run_view_steps_per_s(view) == 10);
+    view->now.tokens_per_s = 0;
+    assert_true(run_view_steps_per_s(view) == 0);
+    free(view);
+}
+
 static void test_old_lives_are_passed_over(void **state)
 {
     (void)state;
@@ -186,6 +229,7 @@ static void test_a_killed_coordinator_is_back(void **state)
 }
 
 TESTS(TEST(test_follows_rounds), TEST(test_a_round_is_heard_after_its_commit),
-      TEST(test_what_cannot_be_is_not_kept), TEST(test_old_lives_are_passed_over),
+      TEST(test_what_cannot_be_is_not_kept),
+      TEST(test_follows_windows), TEST(test_old_lives_are_passed_over),
       TEST(test_progress_needs_a_known_sender), TEST(test_a_killed_trainer_is_back),
       TEST(test_a_killed_coordinator_is_back))

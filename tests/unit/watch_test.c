@@ -155,13 +155,55 @@ static void the_screen(void **state)
         "run demo: RoundTrain, at most 5.2s more; coordinator heard 0.3s ago\n"
         "step 30 of 100 [#######.................] epoch 1, round 31\n"
         "loss 3.500  █▅▅▅▅▅▄▄▄▄▃▃▃▃▂▂▂▂▁▁▁\n"
-        "1.60k tokens/s, 24.0k tokens so far, about 35s left\n"
+        "2 steps/s, 1.60k tokens/s, 24.0k tokens so far, about 35s left\n"
         "\n"
         "  member          state     tokens/s  heard     now\n"
         "  anna            healthy      1.20k  0.2s ago  computes\n"
         "  bob             healthy        400  0.2s ago  has its result, waits for the others\n"
         "  carol           pending          0  0.2s ago  waits for the next epoch\n"
         "  checkpointer.6  healthy          -  7.0s ago  not connected\n");
+}
+
+static void tell_steps(uint64_t window, uint64_t from, uint64_t to)
+{
+    tell(FRAME_STEPS, key_of(99),
+         &(struct wire_steps){
+             .number = window, .epoch = 1, .step = from, .end = to, .samples = (to - from) * BATCH });
+    tell_run(to, 4, PHASE_TRAIN);
+}
+
+// Nothing on it says "round".
+static void the_screen_of_windows(void **state)
+{
+    (void)state;
+    static const struct wire_place group[] = { { .member = 0 } };
+    static const struct interval samples = { 0, 20 * BATCH };
+    tell_run(10, 5, PHASE_TRAIN);
+    assert_null(strstr(drawn(), "epoch 1,")); // Which pace it has is not known yet
+    tell(FRAME_WINDOW, key_of(99),
+         &(struct wire_window){ .number = 3,
+                                .epoch = 1,
+                                .step = 10,
+                                .steps = 20,
+                                .samples = &samples,
+                                .samples_count = 1,
+                                .group = group,
+                                .group_count = 1 });
+    says("\n2 steps/s, 1.60k tokens/s"); // By the window, before the first STEPS
+    tell_steps(3, 10, 14);
+    tell_steps(3, 14, 30);
+    view->now.round = 3;
+    assert_string_equal(drawn(),
+                        "run demo: Train, at most 5.2s more; coordinator heard 0.3s ago\n"
+                        "step 30 of 100 [#######.................] epoch 1, window 3\n"
+                        "loss 4.000  █▁▁\n"
+                        "2 steps/s, 1.60k tokens/s, 24.0k tokens so far, about 35s left\n"
+                        "\n"
+                        "  member          state     tokens/s  heard     now\n"
+                        "  anna            healthy          -  -         computes\n"
+                        "  bob             healthy          -  -         stands by\n"
+                        "  carol           pending          -  -         waits for the next window\n"
+                        "  checkpointer.6  healthy          -  -         follows\n");
 }
 
 // A member's part of them is that of its newest results, however the rounds fell before.
@@ -232,6 +274,7 @@ static void a_block_is_drawn_in_place(void **state)
 }
 
 TESTS(TEST_WITH(the_screen, set_up, tear_down),
+      TEST_WITH(the_screen_of_windows, set_up, tear_down),
       TEST_WITH(tokens_per_s_are_those_of_the_run, set_up, tear_down),
       TEST_WITH(what_is_dead_is_said, set_up, tear_down),
       TEST_WITH(a_long_curve_fits, set_up, tear_down), TEST(a_block_is_drawn_in_place))

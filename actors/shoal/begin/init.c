@@ -86,8 +86,8 @@ static const struct setting of_new_distro[] = {
 };
 static const struct setting of_new_allreduce[] = {
     { "model.LLM.optimizer.AdamW", "clip_grad_norm", "1.0" },
-    { "model.LLM.lr_schedule.Cosine", "base_lr", "4e-3" },
-    { "model.LLM.lr_schedule.Cosine", "final_lr", "4e-4" },
+    { "model.LLM.lr_schedule.Cosine", "base_lr", "2e-3" },
+    { "model.LLM.lr_schedule.Cosine", "final_lr", "2e-4" },
 };
 
 static const struct strategy {

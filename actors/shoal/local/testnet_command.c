@@ -2,7 +2,7 @@
 // first, since a wrong one must stop us before anything starts. Then the run goes until it is
 // finished or interrupted. `testnet start` is Psyche's local testnet, without tmux: its keys are
 // known to all, and with --random-kill-num some trainers are killed in turns, each time when a round
-// has opened. `up` starts the folder that `shoal init` made, with keys of its own, and prints the
+// or a window has opened. `up` starts the folder that `shoal init` made, with keys of its own, and prints the
 // ticket by which others join; with --systemd it starts the same actors as services.
 
 #include "actors/shoal/local/kill_list.h"
@@ -37,7 +37,7 @@ struct session {
     struct kill_list victims;
     char moved[400]; // A line about the broker's address, if it is not that of the command line
     uint32_t kills;  // At each interval
-    uint64_t interval_ms, kill_ms; // kill_ms: the next kill, at the round that opens then
+    uint64_t interval_ms, kill_ms; // kill_ms: the next kill, at the round or window that opens then
 };
 
 // ---- killing ------------------------------------------------------------------------------------
@@ -47,15 +47,17 @@ static void say(void *arg, const char *line)
     progress_event(&((struct session *)arg)->progress, clock_ms(), line);
 }
 
-// Kills right after a round has opened, since most work is lost there.
+// Kills right after a round has opened, since most work is lost there; or a window.
 static void kill_some(struct session *self, uint64_t now_ms)
 {
+    const struct run_view *view = self->net.view;
     kill_list_draw(&self->victims, self->kills);
     for (uint32_t i = 0; i < self->kills; i++) {
         struct child *child = &self->net.trainers[self->victims.clients[i] - 1];
         char line[128];
-        snprintf(line, sizeof line, "kill -9 %s (pid %d) in RoundTrain of round %" PRIu64,
-                 child->name, (int)child->pid, self->net.view->round.opened.round);
+        snprintf(line, sizeof line, "kill -9 %s (pid %d) in %s of %s %" PRIu64, child->name,
+                 (int)child->pid, view->unit->training, view->unit->name,
+                 view->window.number ? view->window.number : view->round.opened.round);
         say(self, line);
         fleet_kill(child);
     }
@@ -73,7 +75,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     if (heard & VIEW_PHASE &&
         (view->now.phase == PHASE_PAUSED || view->now.phase == PHASE_FINISHED))
         say(self, run_view_phase(view));
-    if (heard & VIEW_ROUND && self->kills > 0 && now_ms >= self->kill_ms) kill_some(self, now_ms);
+    if (heard & (VIEW_ROUND | VIEW_WINDOW) && self->kills > 0 && now_ms >= self->kill_ms) kill_some(self, now_ms);
 }
 
 // ---- running ------------------------------------------------------------------------------------

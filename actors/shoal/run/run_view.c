@@ -2,10 +2,13 @@
 // else only the coordinator's word counts, and only that of its newest life; then each kind has one
 // function. The roster, the newest round and its commit are kept in the values that the coordinator
 // itself uses (roster.h, round.h). What is not newer than what the view knows is ignored, since
-// news may overtake each other.
+// news may overtake each other. The first ROUND or WINDOW tells what the run's steps are made in.
 
 #include "actors/shoal/run/run_view.h"
 #include "common/actor/run_words.h"
+
+static const struct view_unit unit_round = { "round", "rounds", "RoundTrain" },
+                              unit_window = { "window", "windows", "Train" };
 
 static unsigned hear_run(struct run_view *self, const struct wire_run *run)
 {
@@ -37,6 +40,7 @@ static unsigned hear_round(struct run_view *self, const struct wire_round *round
 {
     if (round->round <= self->round.opened.round || !round_is_sound(round)) return 0;
     round_open(&self->round, round);
+    self->unit = &unit_round;
     self->now.round = round->round;
     self->now.step = round->step;
     self->now.epoch = round->epoch;
@@ -48,7 +52,44 @@ static unsigned hear_commit(struct run_view *self, const struct wire_commit *com
 {
     if (commit->round <= self->round.last.round) return 0;
     round_close(&self->round, commit);
+    self->unit = &unit_round;
     if (commit->outcome == OUTCOME_COMMITTED) self->now.step = commit->step + 1;
+    return VIEW_COMMIT;
+}
+
+// A window may be opened while steps of the one before are still ahead, so `now` stays.
+static unsigned hear_window(struct run_view *self, const struct wire_window *window)
+{
+    struct view_window *newest = &self->window;
+    if (window->number <= newest->number) return 0;
+    self->unit = &unit_window;
+    newest->number = window->number;
+    newest->step = window->step;
+    newest->steps = window->steps;
+    newest->samples = 0;
+    for (uint32_t i = 0; i < window->samples_count; i++)
+        newest->samples += interval_length(window->samples[i]);
+    newest->members_count = 0;
+    for (uint32_t i = 0; i < window->group_count && i < VIEW_GROUP_MAX; i++)
+        newest->members[newest->members_count++] = window->group[i].member;
+    return VIEW_WINDOW;
+}
+
+// After a restore the steps go back. That is a later window's word, so it counts.
+static unsigned hear_steps(struct run_view *self, const struct wire_steps *steps)
+{
+    struct view_window *newest = &self->window;
+    const bool is_later = steps->number > newest->commit_window ||
+                          (steps->number == newest->commit_window && steps->end > newest->end);
+    if (!is_later || steps->end < steps->step) return 0;
+    self->unit = &unit_window;
+    newest->commit_window = steps->number;
+    newest->end = steps->end;
+    self->now.round = steps->number;
+    self->now.step = steps->end;
+    if (steps->end == steps->step) return 0; // The window was closed, and nothing more
+    newest->commit_steps = steps->end - steps->step;
+    newest->commit_samples = steps->samples;
     return VIEW_COMMIT;
 }
 
@@ -67,7 +108,8 @@ static unsigned hear_progress(struct run_view *self, const struct msg *in)
 // True if the coordinator signed it, in its newest life.
 static bool is_of_coordinator(struct run_view *self, const struct msg *in, unsigned *ret_heard)
 {
-    if (!(wire_kind_flags(in->kind) & WIRE_STATE) || in->incarnation < self->incarnation)
+    if (!(wire_kind_flags(in->kind) & (WIRE_STATE | WIRE_ORDER)) ||
+        in->incarnation < self->incarnation)
         return false;
     *ret_heard = self->incarnation && in->incarnation > self->incarnation ? VIEW_REBORN : 0;
     self->incarnation = in->incarnation;
@@ -85,6 +127,8 @@ unsigned run_view_hear(struct run_view *self, const struct msg *in)
     case FRAME_ROSTER: return heard | hear_roster(self, in->body);
     case FRAME_ROUND: return heard | hear_round(self, in->body);
     case FRAME_COMMIT: return heard | hear_commit(self, in->body);
+    case FRAME_WINDOW: return heard | hear_window(self, in->body);
+    case FRAME_STEPS: return heard | hear_steps(self, in->body);
     case FRAME_EPOCH_END: return heard | VIEW_EPOCH_END;
     default: return heard;
     }
@@ -103,12 +147,39 @@ bool run_view_accepts(const struct run_view *self, const struct key *key)
 
 const char *run_view_phase(const struct run_view *self)
 {
-    return self->has_run ? wire_enum_name(&wire_enum_phase, self->now.phase) : "unknown";
+    if (!self->has_run) return "unknown";
+    return self->unit && self->now.phase == PHASE_TRAIN
+               ? self->unit->training
+               : wire_enum_name(&wire_enum_phase, self->now.phase);
+}
+
+bool run_view_in_group(const struct run_view *self, uint32_t member)
+{
+    for (uint32_t i = 0; i < self->window.members_count; i++)
+        if (self->window.members[i] == member) return true;
+    return false;
+}
+
+// Of one step: by the newest commit, else by the newest window. 0: unknown.
+static double step_samples(const struct run_view *self)
+{
+    const struct view_window *window = &self->window;
+    const struct wire_commit *commit = &self->round.last;
+    if (commit->round && commit->outcome == OUTCOME_COMMITTED) return (double)commit->samples;
+    if (window->commit_steps) return (double)window->commit_samples / (double)window->commit_steps;
+    return window->steps ? (double)window->samples / (double)window->steps : 0;
+}
+
+double run_view_steps_per_s(const struct run_view *self)
+{
+    const struct wire_run *now = &self->now;
+    const double samples = step_samples(self);
+    if (!(samples > 0) || now->samples_done == 0 || !(now->tokens_per_s > 0)) return 0;
+    const double tokens_of_a_sample = (double)now->tokens_done / (double)now->samples_done;
+    return (double)now->tokens_per_s / (samples * tokens_of_a_sample);
 }
 
 double run_view_left_s(const struct run_view *self)
 {
-    const struct wire_commit *commit = &self->round.last;
-    const bool committed = commit->round && commit->outcome == OUTCOME_COMMITTED;
-    return run_words_left_s(&self->now, committed ? commit->samples : 0);
+    return run_words_left_s(&self->now, (uint64_t)(step_samples(self) + 0.5));
 }

@@ -5,6 +5,9 @@
 //
 //     unsigned heard = run_view_hear(view, &letter.msg);
 //     if (heard & VIEW_COMMIT && run_view_accepts(view, &key)) ...
+//
+// The news of a pace tells which one the run has: rounds or windows. Until some was heard nothing is
+// said of either.
 
 #include "common/actor/msg.h"
 #include "common/pace/rounds/round.h"
@@ -13,11 +16,31 @@ enum view_heard {
     VIEW_RUN = 1,
     VIEW_ROSTER = 2,
     VIEW_ROUND = 4,  // ROUND: one that was not open before
-    VIEW_COMMIT = 8, // A round ended that had not ended before
+    VIEW_COMMIT = 8, // A round ended that had not ended before; or STEPS: steps were committed
     VIEW_EPOCH_END = 16,
     VIEW_PROGRESS = 32,
     VIEW_REBORN = 64, // The coordinator has restarted
     VIEW_PHASE = 128, // Another phase than before
+    VIEW_WINDOW = 256 // WINDOW: a later one than before
+};
+
+// What the steps of a run are made in, in words.
+struct view_unit {
+    const char *name;     // "round"
+    const char *plural;   // "rounds"
+    const char *training; // The phase that makes steps: "RoundTrain"
+};
+
+enum { VIEW_GROUP_MAX = 64 };
+
+struct view_window {         // The newest WINDOW
+    uint64_t number;         // 0: none was heard
+    uint64_t step, steps;    // It may be opened before the one before it is over
+    uint64_t samples;        // Of all its steps
+    uint32_t members[VIEW_GROUP_MAX], members_count; // Of its group, by index in the roster
+    uint64_t end;            // Steps before it are committed, as the newest STEPS says
+    uint64_t commit_window;  // The number of that STEPS; 0: none was heard
+    uint64_t commit_steps, commit_samples; // How many steps it committed, and their samples
 };
 
 struct view_progress {    // Of one trainer, as it reported it
@@ -31,7 +54,9 @@ struct run_view {
     bool has_run;
     struct roster roster;
     struct view_progress progress[MEMBERS_MAX]; // By member
+    const struct view_unit *unit;               // NULL: not known yet
     struct round round;                         // The newest, and the newest commit
+    struct view_window window;                  // The same of windows
 };
 
 // About 10 MiB, most of it never touched: on the heap, zeroed. Returns a mask of enum view_heard;
@@ -44,7 +69,14 @@ uint32_t run_view_member(const struct run_view *self, const struct key *key);
 // Whether the newest commit has a result of this member. False as well if its round was not heard.
 bool run_view_accepts(const struct run_view *self, const struct key *key);
 
-const char *run_view_phase(const struct run_view *self); // "RoundTrain"
+const char *run_view_phase(const struct run_view *self); // "RoundTrain"; of windows "Train"
+
+// Whether the member is in the group of the newest window.
+bool run_view_in_group(const struct run_view *self, uint32_t member);
+
+// Steps per second, as the tokens per second of RUN and the samples of the newest steps give them;
+// 0: unknown, as no step is made now.
+double run_view_steps_per_s(const struct run_view *self);
 
 // Seconds until the last step, as run_words_left_s; negative: unknown.
 double run_view_left_s(const struct run_view *self);

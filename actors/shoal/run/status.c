@@ -88,6 +88,8 @@ static json_t *members_to_json(const struct status *self, const struct run_view 
 // 0 stands for none: before the first step, and between two epochs.
 static json_t *loss_to_json(double loss) { return loss > 0 ? json_real(loss) : json_null(); }
 
+static json_t *rate_to_json(double rate) { return rate > 0 ? json_real(rate) : json_null(); }
+
 static json_t *checkpoint_to_json(const struct wire_run *now)
 {
     if (hash_is_none(&now->checkpoint_digest)) return json_null();
@@ -95,9 +97,17 @@ static json_t *checkpoint_to_json(const struct wire_run *now)
                      now->checkpoint_name, "digest", hash_to_json(&now->checkpoint_digest));
 }
 
+static json_t *steps_to_json(const struct view_window *window)
+{
+    return json_pack("{s:I, s:I, s:I, s:I}", "window", (json_int_t)window->commit_window, "step",
+                     (json_int_t)window->end, "steps", (json_int_t)window->commit_steps, "samples",
+                     (json_int_t)window->commit_samples);
+}
+
 static json_t *commit_to_json(const struct run_view *view)
 {
     const struct wire_commit *commit = &view->round.last;
+    if (view->window.commit_steps) return steps_to_json(&view->window);
     if (commit->round == 0) return json_null();
     return json_pack("{s:I, s:I, s:s, s:i, s:I, s:i, s:i}", "round", (json_int_t)commit->round,
                      "step", (json_int_t)commit->step, "outcome",
@@ -124,7 +134,8 @@ static json_t *view_to_json(const struct status *self, const struct run_view *vi
     json_t *object = json_pack(
         "{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:i, s:b}", "schema", "shoal.status.1", "run",
         run, "incarnation", (json_int_t)view->incarnation, "phase", run_view_phase(view), "epoch",
-        (json_int_t)now->epoch, "round", (json_int_t)now->round, "step", (json_int_t)now->step,
+        (json_int_t)now->epoch, view->unit ? view->unit->name : "round", (json_int_t)now->round,
+        "step", (json_int_t)now->step,
         "total_steps", (json_int_t)now->total_steps, "phase_left_ms", (int)now->phase_left_ms,
         "pausing", now->pausing);
     json_t *rest =
@@ -139,7 +150,9 @@ static json_t *view_to_json(const struct status *self, const struct run_view *vi
                   "last_commit", commit_to_json(view), "members", members_to_json(self, view));
     const double left = left_s(self, view);
     if (!object || !rest || json_object_update(object, rest) != 0 ||
-        json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left)) != 0)
+        json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left)) !=
+            0 ||
+        json_object_set_new(object, "steps_per_s", rate_to_json(run_view_steps_per_s(view))) != 0)
         return NULL;
     json_decref(rest);
     return object;
@@ -182,6 +195,18 @@ static void print_members(const struct status *self, const struct run_view *view
         printf("  ... and %u more; --json lists all\n", view->roster.count - MEMBERS_SHOWN);
 }
 
+// "   window 12", "   40.1 steps/s". What is not known is not said.
+static void print_unit(const struct run_view *view)
+{
+    if (view->unit) printf("   %s %" PRIu64, view->unit->name, view->now.round);
+}
+
+static void print_rate(const struct run_view *view)
+{
+    const double rate = run_view_steps_per_s(view);
+    if (rate > 0) printf("%.3g steps/s   ", rate);
+}
+
 static void print_view(const struct status *self, const struct run_view *view)
 {
     char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX], lacks[RUN_WORDS_MAX], loss[SHOW_MAX] = "-";
@@ -191,15 +216,18 @@ static void print_view(const struct status *self, const struct run_view *view)
     if (is_dead(self))
         printf("coordinator last heard %s; its last word was: ", show_heard(&self->coordinator, a));
     printf("%s%s", run_view_phase(view), now->pausing ? ", pausing" : "");
-    // While steps are made, a phase is a round's: the time left of the run tells more.
+    // While steps are made, the time left of the run tells more.
     if (now->phase_left_ms && !is_dead(self) && !phase_makes_steps(now->phase))
         printf(", at most %s more", show_duration(now->phase_left_ms / 1000.0, a));
     if (left_s(self, view) > 0) printf(", about %s left", show_duration(left_s(self, view), a));
     if (now->lacks[0]) printf("\n  %s", run_words_lacks(now, lacks));
-    printf("\n\n  epoch %" PRIu64 "   round %" PRIu64 "   step %" PRIu64 " of %" PRIu64
-           "   pass %" PRIu64 "\n",
-           now->epoch, now->round, now->step, now->total_steps, now->passes);
-    printf("  loss %s   %s tokens/s   %s tokens trained   coordinator's life %" PRIu64 "\n", loss,
+    printf("\n\n  epoch %" PRIu64, now->epoch);
+    print_unit(view);
+    printf("   step %" PRIu64 " of %" PRIu64 "   pass %" PRIu64 "\n", now->step, now->total_steps,
+           now->passes);
+    printf("  loss %s   ", loss);
+    print_rate(view);
+    printf("%s tokens/s   %s tokens trained   coordinator's life %" PRIu64 "\n",
            show_count(now->tokens_per_s, a), show_count((double)now->tokens_done, b),
            view->incarnation);
     if (self->was_told_of_coordinator && !is_dead(self))
@@ -393,9 +421,10 @@ static int watch_live(struct status *self, struct tap *tap, struct run_view *vie
 
 static int show_live(struct status *self, struct why *why)
 {
-    static const uint16_t kinds[] = { FRAME_RUN,   FRAME_ROSTER,   FRAME_COMMIT, FRAME_EPOCH_END,
-                                      FRAME_ROUND, FRAME_PROGRESS, FRAME_BEAT };
-    enum { KINDS_ONCE = 4, KINDS_WATCHED = sizeof kinds / sizeof *kinds };
+    static const uint16_t kinds[] = { FRAME_RUN,       FRAME_ROSTER, FRAME_COMMIT,
+                                      FRAME_EPOCH_END, FRAME_WINDOW, FRAME_ROUND,
+                                      FRAME_STEPS,     FRAME_PROGRESS, FRAME_BEAT };
+    enum { KINDS_ONCE = 5, KINDS_WATCHED = sizeof kinds / sizeof *kinds };
     struct tap_options options = { .broker = &self->command.ticket,
                                    .run = self->command.run_id,
                                    .role = ACTOR_MONITOR,

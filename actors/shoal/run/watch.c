@@ -82,11 +82,17 @@ static void put_curve(FILE *out, const struct watch *self, bool utf8)
 // What a client of the open round does. Whether it audits instead is not public yet.
 static const char *trains(const struct run_view *view, uint32_t index)
 {
+    if (view->window.number) return run_view_in_group(view, index) ? "computes" : "stands by";
     const uint64_t round = view->round.opened.round;
     if (round == 0 || round != view->now.round) return "follows";
     if (round_client_place(&view->round, index) == NO_MEMBER) return "not in this round";
     return view->progress[index].round >= round ? "has its result, waits for the others"
                                                 : "computes";
+}
+
+static const char *waits_for(const struct run_view *view)
+{
+    return view->window.number ? "waits for the next window" : "waits for the next epoch";
 }
 
 static const char *what_trainer_does(const struct run_view *view, uint32_t index)
@@ -95,8 +101,8 @@ static const char *what_trainer_does(const struct run_view *view, uint32_t index
     switch (view->now.phase) {
     case PHASE_WAITING: return "waits for the run to begin";
     case PHASE_WARMUP: return "gets the model";
-    case PHASE_TRAIN: return pending ? "waits for the next epoch" : trains(view, index);
-    case PHASE_WITNESS: return pending ? "waits for the next epoch" : "waits for the votes";
+    case PHASE_TRAIN: return pending ? waits_for(view) : trains(view, index);
+    case PHASE_WITNESS: return pending ? waits_for(view) : "waits for the votes";
     case PHASE_COOLDOWN: return "waits for the checkpoint";
     case PHASE_PAUSED: return "waits: the run is paused";
     default: return "done";
@@ -204,14 +210,19 @@ void watch_draw(FILE *out, const struct watch *self, const char *run, const stru
 {
     char bar[SHOW_MAX], rate[SHOW_MAX], done[SHOW_MAX], left[SHOW_MAX];
     const struct wire_run *now = &view->now;
+    const double steps_per_s = run_view_steps_per_s(view);
     draw_head(out, run, view, heard);
     show_bar(now->total_steps ? (double)now->step / (double)now->total_steps : 0, 24, bar);
-    fprintf(out, "step %" PRIu64 " of %" PRIu64 " [%s] epoch %" PRIu64 ", round %" PRIu64 "\n",
-            now->step, now->total_steps, bar, now->epoch, now->round);
+    fprintf(out, "step %" PRIu64 " of %" PRIu64 " [%s] epoch %" PRIu64, now->step,
+            now->total_steps, bar, now->epoch);
+    if (view->unit) fprintf(out, ", %s %" PRIu64, view->unit->name, now->round);
+    putc('\n', out);
     if (self->loss > 0) fprintf(out, "loss %.3f  ", self->loss);
     else fputs("loss -  ", out);
     put_curve(out, self, utf8);
-    fprintf(out, "\n%s tokens/s, %s tokens so far",
+    putc('\n', out);
+    if (steps_per_s > 0) fprintf(out, "%.3g steps/s, ", steps_per_s);
+    fprintf(out, "%s tokens/s, %s tokens so far",
             now->tokens_per_s > 0 ? show_count((double)now->tokens_per_s, rate) : "-",
             show_count((double)now->tokens_done, done));
     const bool dead = heard->coordinator && !last_heard_is_alive(heard->coordinator);
