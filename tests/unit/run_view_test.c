@@ -1,7 +1,8 @@
-// run_view_test -- the view that an observer makes of the news, and how the demo tells that a
-// process is back.
+// run_view_test -- the view that an observer makes of the news, how the demo tells that a process is
+// back, and what a ledger of windows adds up to.
 
 #include "actors/shoal/local/demo_kills.c" // The front command's own parts are in no library
+#include "actors/shoal/run/ledger_report.c"
 #include "actors/shoal/run/run_view.c"
 #include "tests/test.h"
 
@@ -228,7 +229,65 @@ static void test_a_killed_coordinator_is_back(void **state)
     free(view);
 }
 
-TESTS(TEST(test_follows_rounds), TEST(test_a_round_is_heard_after_its_commit),
+static struct reader ledger;
+
+static int read_window(uint64_t number, uint64_t begin, uint64_t end)
+{
+    const struct interval samples = { begin, end };
+    const struct wire_window window = { .number = number, .samples = &samples, .samples_count = 1 };
+    return see(&ledger, FRAME_RECORD_WINDOW, &window, 1);
+}
+
+static int read_steps(uint64_t number, uint64_t step, uint64_t end, bool closed)
+{
+    const struct wire_steps steps = { .number = number,
+                                      .epoch = 1,
+                                      .step = step,
+                                      .end = end,
+                                      .samples = 8 * (end - step),
+                                      .closed = closed };
+    return see(&ledger, FRAME_RECORD_STEPS, &steps, 1);
+}
+
+// The window behind an open one is voided with it; its samples are dealt again.
+static void test_a_ledger_of_windows_adds_up(void **state)
+{
+    (void)state;
+    static struct ledger_report report;
+    struct why why = { 0 };
+    ledger = (struct reader){ .report = &report, .why = &why };
+    assert_int_equal(read_window(1, 0, 80), 0);
+    assert_int_equal(read_steps(1, 0, 4, false), 0);
+    assert_int_equal(read_window(2, 80, 160), 0);
+    assert_int_equal(read_steps(1, 4, 10, false), 0);
+    assert_int_equal(read_steps(2, 10, 13, true), 0); // It broke
+    assert_int_equal(read_window(3, 104, 200), 0);
+    assert_int_equal(read_steps(2, 13, 14, false), FAULT_CORRUPT);
+    assert_int_equal(read_steps(3, 13, 13, false), 0);
+    assert_int_equal(read_steps(3, 13, 25, false), 0);
+    assert_true(report.has_windows);
+    assert_int_equal(report.windows, 3);
+    assert_int_equal(report.commits, 4);
+    assert_int_equal(report.steps, 25);
+    assert_int_equal(report.last_step, 25);
+    assert_int_equal(report.samples, 200);
+    assert_int_equal(report.steps_twice + report.steps_skipped + report.samples_twice, 0);
+    const struct wire_record_restore restore = { .step = 10, .data_position = { .cursor = 80 } };
+    assert_int_equal(see(&ledger, FRAME_RECORD_RESTORE, &restore, 1), 0);
+    assert_int_equal(read_steps(3, 25, 26, false), FAULT_CORRUPT); // Given up
+    assert_int_equal(read_window(4, 80, 160), 0);
+    assert_int_equal(read_steps(4, 10, 20, false), 0);
+    assert_int_equal(report.last_step, 20);
+    assert_int_equal(report.samples_twice, 0);
+    assert_int_equal(read_window(5, 72, 96), 0); // What no coordinator does
+    assert_int_equal(read_steps(5, 19, 22, false), 0);
+    assert_int_equal(report.steps_twice, 1);
+    assert_int_equal(report.samples_twice, 24);
+    for (int i = 0; i < WINDOWS_OPEN; i++) free(ledger.windows[i].samples);
+    free(ledger.trained);
+}
+
+TESTS(TEST(test_follows_rounds), TEST(test_a_ledger_of_windows_adds_up), TEST(test_a_round_is_heard_after_its_commit),
       TEST(test_what_cannot_be_is_not_kept),
       TEST(test_follows_windows), TEST(test_old_lives_are_passed_over),
       TEST(test_progress_needs_a_known_sender), TEST(test_a_killed_trainer_is_back),

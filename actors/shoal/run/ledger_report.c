@@ -2,7 +2,8 @@
 // to two readers: to the verifier (evidence.h), which draws every round again and checks what was
 // signed, until the first thing that does not hold; and to `see`, which counts. A restore takes its
 // samples out of the count again, so that training them a second time is not reported as a
-// duplicate.
+// duplicate. Of rounds, the samples of each accepted result are counted; of windows, those of the
+// steps in the order of the window's list.
 
 #include "actors/shoal/run/ledger_report.h"
 #include "common/base/ensure.h"
@@ -15,6 +16,14 @@
 
 enum { ARENA_BYTES = 64 << 20 };
 
+// A window of which steps may still be committed: two at most are open.
+struct window {
+    uint64_t number, taken; // Samples of its list that are committed
+    struct interval *samples;
+    uint32_t samples_count;
+};
+enum { WINDOWS_OPEN = 2 };
+
 struct reader {
     struct ledger_report *report;
     struct evidence *evidence; // NULL: it hears no more
@@ -23,6 +32,7 @@ struct reader {
     uint32_t dealt_count;
     struct wire_client *clients;
     uint32_t clients_count;
+    struct window windows[WINDOWS_OPEN]; // number 0: none
     uint64_t round, next_step, counted_epoch;
     uint8_t *trained; // One bit for each sample position
     uint64_t trained_bytes;
@@ -54,12 +64,13 @@ static void unmark(struct reader *self, uint64_t begin, uint64_t end)
         self->trained[i / 8] &= (uint8_t) ~(1u << i % 8);
 }
 
-// Marks entries [begin, end) of the round's samples, which are its dealt intervals in order.
-static void count_samples(struct reader *self, uint32_t begin, uint32_t end)
+// Marks entries [begin, end) of a list of samples, which are the intervals in order.
+static void count_samples(struct reader *self, const struct interval *list, uint32_t count,
+                          uint64_t begin, uint64_t end)
 {
     uint64_t place = 0;
-    for (uint32_t i = 0; i < self->dealt_count; i++) {
-        const struct interval *dealt = &self->dealt[i];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct interval *dealt = &list[i];
         uint64_t length = dealt->end - dealt->begin;
         uint64_t from = begin > place ? begin - place : 0, to = end > place ? end - place : 0;
         for (uint64_t at = from; at < to && at < length; at++)
@@ -100,6 +111,19 @@ static void see_round(struct reader *self, const struct wire_round *round)
     self->clients_count = round->clients_count;
 }
 
+static void count_commit(struct reader *self, uint64_t epoch, uint64_t first, uint64_t end)
+{
+    struct ledger_report *report = self->report;
+    const uint64_t from = self->next_step;
+    report->commits++;
+    if (report->epochs == 0 || epoch != self->counted_epoch) report->epochs++;
+    self->counted_epoch = report->epoch = epoch;
+    if (first < from) report->steps_twice += (end < from ? end : from) - first;
+    if (end > from) report->steps += end - (first > from ? first : from);
+    if (first > from) report->steps_skipped += first - from;
+    if (end > from) self->next_step = report->last_step = end;
+}
+
 static int see_commit(struct reader *self, const struct wire_commit *commit, uint64_t seq)
 {
     struct ledger_report *report = self->report;
@@ -111,13 +135,7 @@ static int see_commit(struct reader *self, const struct wire_commit *commit, uin
         report->voids++;
         return 0;
     }
-    report->commits++;
-    if (report->epochs == 0 || commit->epoch != self->counted_epoch) report->epochs++;
-    self->counted_epoch = report->epoch = commit->epoch;
-    if (commit->step < self->next_step) report->steps_twice++;
-    else report->steps++;
-    if (commit->step > self->next_step) report->steps_skipped += commit->step - self->next_step;
-    if (commit->step >= self->next_step) self->next_step = report->last_step = commit->step + 1;
+    count_commit(self, commit->epoch, commit->step, commit->step + 1);
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         const struct wire_accepted *accepted = &commit->accepted[i];
         uint64_t samples = accepted->end - accepted->begin;
@@ -127,7 +145,7 @@ static int see_commit(struct reader *self, const struct wire_commit *commit, uin
                            commit->round);
         uint32_t member = self->clients[accepted->client].member;
         report->samples += samples;
-        count_samples(self, accepted->begin, accepted->end);
+        count_samples(self, self->dealt, self->dealt_count, accepted->begin, accepted->end);
         if (member >= report->members_count) continue;
         report->members[member].results++;
         report->members[member].samples += samples;
@@ -135,10 +153,52 @@ static int see_commit(struct reader *self, const struct wire_commit *commit, uin
     return 0;
 }
 
+static void close_windows(struct reader *self)
+{
+    for (int i = 0; i < WINDOWS_OPEN; i++) self->windows[i].number = 0;
+}
+
+// It takes a free place, or that of the oldest.
+static void see_window(struct reader *self, const struct wire_window *window)
+{
+    struct window *place = &self->windows[0];
+    for (int i = 1; i < WINDOWS_OPEN; i++)
+        if (self->windows[i].number < place->number) place = &self->windows[i];
+    self->report->windows++;
+    self->report->has_windows = true;
+    place->number = window->number;
+    place->taken = 0;
+    place->samples =
+        keep(place->samples, window->samples, window->samples_count * sizeof *window->samples);
+    place->samples_count = window->samples_count;
+}
+
+static int see_steps(struct reader *self, const struct wire_steps *steps, uint64_t seq)
+{
+    struct window *window = NULL;
+    for (int i = 0; i < WINDOWS_OPEN; i++)
+        if (self->windows[i].number && self->windows[i].number == steps->number)
+            window = &self->windows[i];
+    if (steps->end < steps->step || (steps->end > steps->step && !window))
+        return why_set(self->why, FAULT_CORRUPT,
+                       "record %" PRIu64 " commits steps of window %" PRIu64 ", which is not open",
+                       seq, steps->number);
+    if (steps->end > steps->step) {
+        const uint64_t from = window->taken;
+        count_commit(self, steps->epoch, steps->step, steps->end);
+        count_samples(self, window->samples, window->samples_count, from, from + steps->samples);
+        self->report->samples += steps->samples;
+        window->taken += steps->samples;
+    }
+    if (steps->closed) close_windows(self);
+    return 0;
+}
+
 // The run does all later steps and samples again.
 static void see_restore(struct reader *self, const struct wire_record_restore *restore)
 {
     self->report->restores++;
+    close_windows(self);
     self->next_step = self->report->last_step = restore->step;
     unmark(self, restore->data_position.cursor, self->trained_bytes * 8);
     for (uint32_t i = 0; i < restore->data_position.returned_count; i++)
@@ -166,6 +226,8 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
     }
     case FRAME_RECORD_ROUND: see_round(self, body); return 0;
     case FRAME_RECORD_COMMIT: return see_commit(self, body, seq);
+    case FRAME_RECORD_WINDOW: see_window(self, body); return 0;
+    case FRAME_RECORD_STEPS: return see_steps(self, body, seq);
     case FRAME_RECORD_EPOCH_END:
         report->epoch_ends++;
         report->end = *(const struct wire_epoch_end *)body;
@@ -188,6 +250,7 @@ static void begin_evidence(struct reader *self, const char *dir)
     if (evidence_open(dir, &why, &self->evidence) < 0)
         snprintf(self->report->lacked_quorum, sizeof self->report->lacked_quorum, "%.390s",
                  why.text);
+    else self->report->has_windows = self->evidence->pace->config == FRAME_WINDOWS_CONFIG;
 }
 
 static void end_evidence(struct reader *self)
@@ -237,6 +300,7 @@ int ledger_report_read(const char *dir, struct why *why, struct ledger_report *r
     free(self.arena.bytes);
     free(self.dealt);
     free(self.clients);
+    for (int i = 0; i < WINDOWS_OPEN; i++) free(self.windows[i].samples);
     free(self.trained);
     if (rc < 0) ledger_report_free(ret_report);
     return rc;

@@ -20,7 +20,9 @@ struct ledger_report {
     char run[WIRE_RUN_MAX + 1];
     uint64_t incarnation, records;
     uint64_t of_kind[REPORT_KINDS_MAX]; // By frame number
-    uint64_t rounds, commits, voids, starts, epoch_ends, checkpoints, restores;
+    // A run has rounds or windows, by its strategy. A commit is a record that commits steps.
+    bool has_windows;
+    uint64_t rounds, windows, commits, voids, starts, epoch_ends, checkpoints, restores;
     uint64_t steps; // Distinct steps committed
     uint64_t steps_twice, steps_skipped;
     uint64_t samples, samples_twice;   // Committed; samples_twice: had been committed before

@@ -496,7 +496,8 @@ static json_t *report_to_json(const struct ledger_report *report)
                                kinds_to_json(report));
     json_t *counts = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
-        (json_int_t)report->starts, "rounds", (json_int_t)report->rounds, "commits",
+        (json_int_t)report->starts, report->has_windows ? "windows" : "rounds",
+        (json_int_t)(report->has_windows ? report->windows : report->rounds), "commits",
         (json_int_t)report->commits, "voids", (json_int_t)report->voids, "distinct_steps",
         (json_int_t)report->steps, "steps_twice", (json_int_t)report->steps_twice, "steps_skipped",
         (json_int_t)report->steps_skipped, "last_step", (json_int_t)report->last_step, "samples",
@@ -533,15 +534,19 @@ static void print_report(const struct ledger_report *report)
     int width = NAME_WIDTH;
     printf("run %s, from the ledger: %s, life %" PRIu64 " of the coordinator\n\n", report->run,
            wire_enum_name(&wire_enum_phase, report->phase), report->incarnation);
-    printf("  records  %" PRIu64 "\n", report->records);
+    printf("  records  %" PRIu64, report->records);
+    if (report->has_windows && report->steps)
+        printf(", %.3g a step", (double)report->records / (double)report->steps);
+    printf("\n");
     for (uint16_t kind = 0; kind < REPORT_KINDS_MAX; kind++)
         if (report->of_kind[kind])
             printf("    %-20s %" PRIu64 "\n", wire_kind_name(kind), report->of_kind[kind]);
-    printf("  commits  %" PRIu64 ", void rounds %" PRIu64 "; steps %" PRIu64 " distinct, %" PRIu64
+    printf("  commits  %" PRIu64 ", %s %" PRIu64 "; steps %" PRIu64 " distinct, %" PRIu64
            " twice, %" PRIu64 " skipped; last "
            "step %" PRIu64 "\n",
-           report->commits, report->voids, report->steps, report->steps_twice,
-           report->steps_skipped, report->last_step);
+           report->commits, report->has_windows ? "windows" : "void rounds",
+           report->has_windows ? report->windows : report->voids, report->steps,
+           report->steps_twice, report->steps_skipped, report->last_step);
     printf("  samples  %" PRIu64 ", %" PRIu64 " twice\n", report->samples, report->samples_twice);
     print_evidence(report);
     if (report->epoch_ends)
