@@ -3,6 +3,7 @@
 // If none of these is true, the replica is ready and the pace may move it.
 
 #include "common/member/replica.h"
+#include "common/base/ensure.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <sysexits.h>
@@ -121,6 +122,7 @@ static void hear_built(struct replica *self, const struct wire_built *built, str
 {
     self->built = built->ok;
     self->floats = built->floats;
+    ensure(built->items_count <= REPLICA_ITEMS_MAX);
     self->items_count = built->items_count;
     for (uint32_t i = 0; i < built->items_count; i++) self->items[i] = built->items[i];
     if (!built->ok) // A lack of memory may pass; a wrong shape does not

@@ -307,6 +307,22 @@ static void test_shares(void **state)
     world_free(world);
 }
 
+// The leaves that peers exchange have the digest that optimizer_digest says.
+static void assert_digest_of_leaves(struct world *world)
+{
+    struct state_cut cut = state_cut_of_floats(world->layout.total);
+    const uint64_t first = state_cut_leaves(&cut);
+    const struct hash parameters = digest_of(compute_host(world->compute), world->layout.total);
+    struct hash digest, leaves[64];
+    optimizer_cut(world->optimizer, &cut);
+    assert_true(state_cut_leaves(&cut) <= 64);
+    assert_int_equal(compute_leaves(world->compute, COMPUTE_PARAMETERS, NULL, leaves), 0);
+    assert_int_equal(optimizer_leaves(world->optimizer, NULL, leaves + first), 0);
+    assert_int_equal(optimizer_digest(world->optimizer, &parameters, NULL, &digest), 0);
+    const struct hash root = state_cut_root(&cut, leaves);
+    assert_true(hash_equal(&root, &digest));
+}
+
 // What all hold alike is in the digest, what drops is not; and no checkpoint of all holds it.
 static void test_digest_and_scope(void **state)
 {
@@ -324,6 +340,7 @@ static void test_digest_and_scope(void **state)
         assert_true(hash_equal(&after, &other));
         assert_true(hash_equal(&after, &before) == (kinds[k] == &optimizer_distro));
         assert_true(hash_equal(&after, &parameters) == (kinds[k] == &optimizer_distro));
+        assert_digest_of_leaves(one);
         tags_init(&tags, room, OPTIMIZER_ITEMS_MAX);
         assert_int_equal(optimizer_pull(one->optimizer, OPTIMIZER_SHARED, &tags, NULL, values), 0);
         for (size_t i = 0; i < tags.count; i++)

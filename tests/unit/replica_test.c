@@ -186,7 +186,32 @@ static void a_folder_that_differs_is_not_read_again(void **state)
     assert_int_equal(effects[0].kind, FRAME_FETCH_MODEL);
 }
 
-TESTS(TEST_WITH(a_folder_that_differs_is_not_read_again, set_up, NULL),
+// The fetcher is told the bytes of each item, as BUILT said them.
+static void what_is_fetched_has_the_sizes_of_what_was_built(void **state)
+{
+    char path[256];
+    (void)state;
+    const struct wire_state_item items[] = { { .bytes = 36 }, { .bytes = 36 }, { .bytes = 8 } };
+    begins_with(0, 20, path);
+    hear_built(&(struct wire_built){
+        .ok = true, .floats = 9, .payload_bytes = SIZE, .items = items, .items_count = 3 });
+    member.now.pin_digest = hash_of("20", 2);
+    replica.built = true; // The pace has no word on the size of results here
+    replica.loading = false, replica.peers_turn = true, replica.retry_ms = 0;
+    const struct outbox out = turn(FRAME_WAKE, NULL, HEARD_TICK);
+    struct wire_arena arena = { .bytes = (uint8_t[1024]){ 0 }, .max = 1024 };
+    struct wire_refusal refusal;
+    const void *body;
+    assert_true(out.count == 1 && effects[0].kind == FRAME_FETCH_MODEL);
+    assert_true(wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_FETCH_MODEL, &arena,
+                                 &body, &refusal));
+    const struct wire_fetch_model *fetch = body;
+    assert_true(fetch->floats == 9 && fetch->items_count == 3);
+    for (int i = 0; i < 3; i++) assert_true(fetch->items[i].bytes == items[i].bytes);
+}
+
+TESTS(TEST_WITH(what_is_fetched_has_the_sizes_of_what_was_built, set_up, NULL),
+      TEST_WITH(a_folder_that_differs_is_not_read_again, set_up, NULL),
       TEST_WITH(a_commit_of_another_size_is_ignored, set_up, NULL),
       TEST_WITH(an_applied_commit_is_told, set_up, NULL),
       TEST_WITH(a_model_of_another_size_is_given_up, set_up, NULL),
