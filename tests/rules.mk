@@ -23,7 +23,7 @@ BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 GPU_TESTS := $(patsubst tests/gpu/%.cu, %, $(wildcard tests/gpu/*_test.cu))
 # The GPU tests link no library but libc's: a machine with a GPU may have no other.
 GPU_HOST   = $(filter-out common/model/model_config% common/model/recipe.c common/kernel/gemm_blas.c, $(wildcard common/model/*.c common/kernel/*.c common/optimizer/*.c common/compute/*.c)) \
-             common/crypto/merkle.c common/vector/layout.c common/vector/state_cut.c common/vector/tags.c common/base/interval.c common/base/fault.c common/base/ensure.c \
+             common/crypto/merkle.c common/vector/layout.c common/vector/state_cut.c common/vector/tags.c common/vector/lanes.c common/base/interval.c common/base/fault.c common/base/ensure.c \
              tests/gpu/plain_hash.c
 
 # A build in a folder of its own, with what a sanitizer needs: +$(call sanitized,FOLDER,ITS FLAGS) GOALS

@@ -100,17 +100,19 @@ int compute_leaves(compute_t *self, uint32_t vector, struct why *why, struct has
 
 // ---- the gradient
 
+// `first` is the sample of the batch that the tokens begin with.
 static int check_tokens(const compute_t *self, const uint32_t *tokens, uint32_t count,
-                        struct why *why)
+                        uint64_t first, struct why *why)
 {
     ensure(self->config.trains && count >= 1);
     const size_t row = (size_t)self->config.seq + 1;
     for (size_t i = 0; i < count * row; i++)
         if (tokens[i] >= self->config.shape.vocab)
             return why_set(why, FAULT_RANGE,
-                           "token %" PRIu32 " at position %zu of sample %zu of the batch, allowed"
+                           "token %" PRIu32 " at position %zu of sample %" PRIu64
+                           " of the batch, allowed"
                            " 0..%" PRIu32 "; nothing is computed",
-                           tokens[i], i % row, i / row, self->config.shape.vocab - 1);
+                           tokens[i], i % row, first + i / row, self->config.shape.vocab - 1);
     return 0;
 }
 
@@ -119,7 +121,7 @@ static int gradient(compute_t *self, const float *params, const uint32_t *tokens
 {
     const uint32_t most = self->config.batch_max;
     ensure(most == 0 || count <= most);
-    const int rc = check_tokens(self, tokens, count, why);
+    const int rc = check_tokens(self, tokens, count, 0, why);
     return rc < 0 ? rc : self->ops->gradient(self, params, tokens, count, why, ret_loss);
 }
 
@@ -136,10 +138,20 @@ int compute_gradient_at(compute_t *self, const float *params, const uint32_t *to
     return gradient(self, params, tokens, count, why, ret_loss);
 }
 
+int compute_gradient_lanes(compute_t *self, const struct compute_lanes *lanes, struct why *why,
+                           double *ret_losses)
+{
+    const struct interval at = lane_samples(self->config.lanes, lanes->batch, lanes->node);
+    const uint32_t most = self->config.batch_max;
+    ensure(most == 0 || lanes->batch <= most);
+    const int rc = check_tokens(self, lanes->tokens, (uint32_t)interval_length(at), at.begin, why);
+    return rc < 0 ? rc : self->ops->gradient_lanes(self, lanes, why, ret_losses);
+}
+
 int compute_loss(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
                  double *ret_loss)
 {
-    const int rc = check_tokens(self, tokens, count, why);
+    const int rc = check_tokens(self, tokens, count, 0, why);
     return rc < 0 ? rc : self->ops->loss(self, tokens, count, why, ret_loss);
 }
 

@@ -27,6 +27,7 @@
 #include "common/base/interval.h"
 #include "common/kernel/pool.h"
 #include "common/model/model_layout.h"
+#include "common/vector/lanes.h"
 
 struct cuda_plugin;
 struct cuda_replica;
@@ -51,6 +52,7 @@ struct compute_config {
     struct model_shape shape;  // Has passed model_shape_check
     uint32_t micro_batch, seq; // Sequences at a time, and their length
     uint32_t batch_max;        // The most of a gradient; 0: any number
+    uint32_t lanes;            // Of compute_gradient_lanes; 0: it is not called
     bool trains;               // Else it only holds parameters
     bool float32;              // Products in float32 rather than bf16 (gemm.h)
     bool recompute;            // CPU: of model_options
@@ -114,6 +116,23 @@ int compute_gradient_at(compute_t *self, const float *params, const uint32_t *to
 // The same loss without the gradient.
 int compute_loss(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
                  double *ret_loss);
+// The part of the mean gradient of a step that a node of its lanes has (common/vector/lanes.h), and
+// of each of these lanes the sum of the samples' losses, ret_losses[node.end - node.first]. The
+// nodes of all members add up, in the order of the tree, to the gradient of the step; the losses to
+// its mean (batch_lanes_loss). On a CPU every cut into nodes ends in the same bits (batch.h).
+//
+// A GPU computes the node in one sum: its bits depend on the cut, and the losses are the node's
+// mean for each lane. It keeps no part of a step as its gradient: FAULT_UNSUPPORTED unless the node
+// is the root or `sum` is given.
+struct compute_lanes {
+    const uint32_t *tokens; // Of the node's samples only, [..][seq + 1]
+    uint32_t batch;         // Of the whole step, 1..config.batch_max
+    struct lane_node node;  // Of config.lanes; has at least one sample
+    float *sum;             // Where the sum goes, N floats on the host; NULL: COMPUTE_GRADIENT
+};
+int compute_gradient_lanes(compute_t *self, const struct compute_lanes *lanes, struct why *why,
+                           double *ret_losses);
+
 // Scales the gradient to `limit` (above 0) if it is longer. FAULT_NAN if it is not finite.
 int compute_clip(compute_t *self, double limit, struct why *why, double *ret_norm);
 

@@ -13,7 +13,7 @@
 struct cpu {
     struct compute base; // Its host vector is the parameters themselves
     model_t *model;
-    float *portion; // The gradient of one micro-batch, if a batch may have several
+    float *scratch; // Vectors for parts of a sum: scratch_count of them
 };
 
 static struct cpu *cpu_of(compute_t *self) { return (struct cpu *)(void *)self; }
@@ -24,9 +24,15 @@ static struct model_options model_options_of(const struct compute_config *config
                                    config->float32 ? GEMM_FLOAT32 : GEMM_BF16, config->recompute };
 }
 
-static bool is_portioned(const struct compute_config *config)
+// For the gradient of one micro-batch, if a batch may have several; and for a tree of lanes. With
+// lanes alone compute_gradient still works, as the first vector of theirs is such a one.
+static uint32_t scratch_count(const struct compute_config *config)
 {
-    return config->batch_max == 0 || config->batch_max > config->micro_batch;
+    const uint32_t portions = config->batch_max == 0 || config->batch_max > config->micro_batch;
+    const uint32_t lanes =
+        config->lanes ? batch_lanes_scratch(config->lanes, config->batch_max, config->micro_batch)
+                      : 0;
+    return !config->trains ? 0 : lanes > portions ? lanes : portions;
 }
 
 struct compute_memory compute_cpu_memory(const struct compute_config *config)
@@ -36,7 +42,7 @@ struct compute_memory compute_cpu_memory(const struct compute_config *config)
     struct compute_memory memory = { .host = vector };
     memory.host += config->vectors * interval_length(config->state) * sizeof(float);
     if (!config->trains) return memory;
-    memory.host += (is_portioned(config) ? 2 : 1) * vector;
+    memory.host += (1 + scratch_count(config)) * vector;
     memory.host += model_memory_bytes(&config->shape, &options, pool_threads(config->pool));
     return memory;
 }
@@ -46,7 +52,7 @@ static void destroy(compute_t *base)
     struct cpu *self = cpu_of(base);
     model_destroy(&self->model);
     for (size_t i = 0; i < sizeof base->at / sizeof *base->at; i++) free(base->at[i]);
-    free(self->portion);
+    free(self->scratch);
     free(self);
 }
 
@@ -96,7 +102,18 @@ static int gradient(compute_t *base, const float *params, const uint32_t *tokens
     const struct compute_config *config = &base->config;
     const struct batch batch = { tokens, count, config->seq, config->micro_batch };
     return batch_gradient(self->model, params ? params : base->host, &batch, config->pool,
-                          self->portion, why, base->at[COMPUTE_GRADIENT], ret_loss);
+                          self->scratch, why, base->at[COMPUTE_GRADIENT], ret_loss);
+}
+
+static int gradient_lanes(compute_t *base, const struct compute_lanes *lanes, struct why *why,
+                          double *ret_losses)
+{
+    struct cpu *self = cpu_of(base);
+    const struct compute_config *config = &base->config;
+    const struct batch_node batch = { lanes->tokens, config->seq,  config->micro_batch,
+                                      config->lanes, lanes->batch, lanes->node };
+    return batch_gradient_lanes(self->model, base->host, &batch, config->pool, self->scratch, why,
+                                lanes->sum ? lanes->sum : base->at[COMPUTE_GRADIENT], ret_losses);
 }
 
 static int loss(compute_t *base, const uint32_t *tokens, uint32_t count, struct why *why,
@@ -118,6 +135,7 @@ static const struct compute_ops ops = {
     .get = get,
     .leaves = leaves,
     .gradient = gradient,
+    .gradient_lanes = gradient_lanes,
     .loss = loss,
     .clip = clip,
 };
@@ -143,16 +161,16 @@ static bool take_vectors(struct cpu *self)
 {
     struct compute *base = &self->base;
     const struct compute_config *config = &base->config;
-    const bool portioned = config->trains && is_portioned(config);
+    const uint32_t scratch = scratch_count(config);
     base->host = base->at[COMPUTE_PARAMETERS] = vector_new(base->floats);
     if (config->trains) base->at[COMPUTE_GRADIENT] = vector_new(base->floats);
-    if (portioned) self->portion = vector_new(base->floats);
+    if (scratch) self->scratch = vector_new(scratch * base->floats);
     bool all = base->host && (base->at[COMPUTE_GRADIENT] || !config->trains);
     for (uint32_t i = 0; i < config->vectors; i++) {
         base->at[COMPUTE_STATE + i] = state_new(interval_length(config->state));
         all = all && base->at[COMPUTE_STATE + i];
     }
-    return all && (self->portion || !portioned);
+    return all && (self->scratch || !scratch);
 }
 
 static int take_memory(struct cpu *self, struct why *why)

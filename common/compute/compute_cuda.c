@@ -3,6 +3,7 @@
 // processor emulates.
 #include "common/compute/compute_device.h"
 #include "common/compute/cuda/plugin.h"
+#include "common/kernel/kernels.h"
 #include "common/model/rope.h"
 
 #include <dlfcn.h>
@@ -139,6 +140,32 @@ static int gradient(compute_t *base, const float *params, const uint32_t *tokens
     return self->plugin->loss(self->replica, tokens, count, true, why, ret_loss);
 }
 
+// The whole batch is what `gradient` computes. A part is its samples' mean, weighed on the host.
+static int gradient_lanes(compute_t *base, const struct compute_lanes *lanes, struct why *why,
+                          double *ret_losses)
+{
+    const struct lane_node node = lanes->node;
+    const uint32_t all = base->config.lanes, batch = lanes->batch;
+    const uint32_t count = (uint32_t)interval_length(lane_samples(all, batch, node));
+    double mean;
+    if (count < batch && !lanes->sum)
+        return why_set(
+            why, FAULT_UNSUPPORTED,
+            "lanes %" PRIu32 "..%" PRIu32 " of %" PRIu32
+            ": a GPU keeps only the whole batch as its gradient; a part goes to the host",
+            node.first, node.end - 1, all);
+    int rc = gradient(base, NULL, lanes->tokens, count, why, &mean);
+    if (rc == 0 && lanes->sum) rc = get(base, COMPUTE_GRADIENT, why, lanes->sum);
+    if (rc < 0) return rc;
+    if (count < batch)
+        kernels_chosen()->scale(base->floats, (float)count / (float)batch, lanes->sum);
+    for (uint32_t i = node.first; i < node.end; i++) {
+        const struct interval at = lane_samples(all, batch, (struct lane_node){ i, i + 1 });
+        ret_losses[i - node.first] = mean * (double)interval_length(at);
+    }
+    return 0;
+}
+
 static int loss(compute_t *base, const uint32_t *tokens, uint32_t count, struct why *why,
                 double *ret_loss)
 {
@@ -158,6 +185,7 @@ static const struct compute_ops ops = {
     .get = get,
     .leaves = leaves,
     .gradient = gradient,
+    .gradient_lanes = gradient_lanes,
     .loss = loss,
     .clip = clip,
 };

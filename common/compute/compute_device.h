@@ -24,6 +24,8 @@ struct compute_ops {
     // At `params`, or at its own if NULL.
     int (*gradient)(compute_t *self, const float *params, const uint32_t *tokens, uint32_t count,
                     struct why *why, double *ret_loss);
+    int (*gradient_lanes)(compute_t *self, const struct compute_lanes *lanes, struct why *why,
+                          double *ret_losses);
     int (*loss)(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
                 double *ret_loss);
     int (*clip)(compute_t *self, double limit, struct why *why, double *ret_norm);

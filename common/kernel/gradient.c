@@ -1,5 +1,5 @@
-// gradient -- one walk serves both functions: pieces of the gradient go to the pool, a group at a
-// time, and either their squares are summed, in the order of the pieces, or they are scaled.
+// gradient -- pieces go to the pool, a group at a time. Either their squares are summed, and added
+// in the order of the pieces, or they are scaled.
 
 #include "common/kernel/gradient.h"
 #include "common/base/ensure.h"
@@ -7,18 +7,18 @@
 
 #include <math.h>
 
-// Pieces go to the pool GROUP at a time, so that their sums need no more memory than this.
+// Pieces go to the pool GROUP at a time, so that the norm needs no more memory than their squares.
 enum { GROUP = 256 };
 
-struct measure {
-    const float *read;
-    float *write;          // NULL while only measuring
-    uint64_t count, first; // First piece of the group
+struct pieces {
+    const float *read; // To measure
+    float *write;      // To scale
+    uint64_t count, first;
     float factor;
-    double sums[GROUP];
+    double *squares;
 };
 
-static uint64_t piece_count(const struct measure *job, uint64_t piece)
+static uint64_t piece_length(const struct pieces *job, uint64_t piece)
 {
     const uint64_t left = job->count - piece * GRADIENT_PIECE;
     return left < GRADIENT_PIECE ? left : GRADIENT_PIECE;
@@ -27,53 +27,79 @@ static uint64_t piece_count(const struct measure *job, uint64_t piece)
 static void square_task(void *arg, uint32_t task, uint32_t worker)
 {
     (void)worker;
-    struct measure *job = arg;
+    const struct pieces *job = arg;
     const uint64_t piece = job->first + task;
-    job->sums[task] =
-        kernels_chosen()->square_sum(piece_count(job, piece), job->read + piece * GRADIENT_PIECE);
+    job->squares[task] =
+        kernels_chosen()->square_sum(piece_length(job, piece), job->read + piece * GRADIENT_PIECE);
 }
 
 static void scale_task(void *arg, uint32_t task, uint32_t worker)
 {
     (void)worker;
-    const struct measure *job = arg;
+    const struct pieces *job = arg;
     const uint64_t piece = job->first + task;
-    kernels_chosen()->scale(piece_count(job, piece), job->factor,
+    kernels_chosen()->scale(piece_length(job, piece), job->factor,
                             job->write + piece * GRADIENT_PIECE);
 }
 
-// Runs one of the two over all pieces and returns the sum of what square_task found.
-static double run_groups(pool_t *pool, struct measure *job, pool_task_fn *fn)
+static uint32_t group_at(uint64_t first, uint64_t end)
 {
-    const uint64_t pieces = (job->count + GRADIENT_PIECE - 1) / GRADIENT_PIECE;
-    double sum = 0.0;
-    for (job->first = 0; job->first < pieces; job->first += GROUP) {
-        const uint64_t left = pieces - job->first;
-        const uint32_t tasks = left < GROUP ? (uint32_t)left : GROUP;
-        pool_run(pool, tasks, fn, job);
-        for (uint32_t i = 0; i < tasks; i++) sum += job->sums[i]; // Zeros while scaling
+    return end - first < GROUP ? (uint32_t)(end - first) : GROUP;
+}
+
+void gradient_squares(pool_t *pool, const float *gradient, uint64_t count, uint64_t first,
+                      uint64_t pieces, double *ret_squares)
+{
+    ensure(first + pieces <= gradient_piece_count(count));
+    const uint64_t end = first + pieces;
+    struct pieces job = { .read = gradient, .count = count, .squares = ret_squares };
+    for (job.first = first; job.first < end; job.first += GROUP) {
+        const uint32_t tasks = group_at(job.first, end);
+        pool_run(pool, tasks, square_task, &job);
+        job.squares += tasks;
     }
-    return sum;
 }
 
 double gradient_norm(pool_t *pool, const float *gradient, uint64_t count)
 {
-    struct measure job = { .read = gradient, .count = count };
-    return sqrt(run_groups(pool, &job, square_task));
+    const uint64_t end = gradient_piece_count(count);
+    double sum = 0.0, squares[GROUP];
+    for (uint64_t first = 0; first < end; first += GROUP) {
+        const uint32_t pieces = group_at(first, end);
+        gradient_squares(pool, gradient, count, first, pieces, squares);
+        for (uint32_t i = 0; i < pieces; i++) sum += squares[i];
+    }
+    return sqrt(sum);
 }
 
-int gradient_clip(pool_t *pool, float *gradient, uint64_t count, double norm_max, struct why *why,
-                  double *ret_norm)
+static int clip_to(pool_t *pool, float *gradient, uint64_t count, double norm, double norm_max,
+                   struct why *why, double *ret_norm)
 {
     ensure(norm_max > 0.0);
-    const double norm = gradient_norm(pool, gradient, count);
     if (!isfinite(norm))
         return why_set(why, FAULT_NAN,
                        "gradient: its norm is %g, allowed finite numbers; the gradient is unusable",
                        norm);
     *ret_norm = norm;
     if (norm <= norm_max) return 0;
-    struct measure job = { .write = gradient, .count = count, .factor = (float)(norm_max / norm) };
-    run_groups(pool, &job, scale_task);
+    const uint64_t end = gradient_piece_count(count);
+    struct pieces job = { .write = gradient, .count = count, .factor = (float)(norm_max / norm) };
+    for (; job.first < end; job.first += GROUP)
+        pool_run(pool, group_at(job.first, end), scale_task, &job);
     return 0;
+}
+
+int gradient_clip(pool_t *pool, float *gradient, uint64_t count, double norm_max, struct why *why,
+                  double *ret_norm)
+{
+    return clip_to(pool, gradient, count, gradient_norm(pool, gradient, count), norm_max, why,
+                   ret_norm);
+}
+
+int gradient_clip_by(pool_t *pool, float *gradient, uint64_t count, const double *squares,
+                     double norm_max, struct why *why, double *ret_norm)
+{
+    double sum = 0.0;
+    for (uint64_t i = 0; i < gradient_piece_count(count); i++) sum += squares[i];
+    return clip_to(pool, gradient, count, sqrt(sum), norm_max, why, ret_norm);
 }

@@ -66,6 +66,31 @@ static void only_what_is_too_long_is_shortened(void **state)
     free(before);
 }
 
+// Pieces measured apart, in any cut, clip to the same bits as the whole.
+static void pieces_apart_clip_as_the_whole_does(void **state)
+{
+    (void)state;
+    enum { COUNT = 260 * GRADIENT_PIECE + 11, PIECES = 261 };
+    float *whole = numbers(COUNT), *apart = numbers(COUNT);
+    double squares[PIECES], norm = 0, norm_apart = 1;
+    pool_t *pool = pool_new(3);
+    assert_int_equal(gradient_piece_count(COUNT), PIECES);
+    for (uint64_t first = 0, pieces = 1; first < PIECES; first += pieces, pieces *= 4) {
+        const uint64_t left = PIECES - first;
+        gradient_squares(pool, apart, COUNT, first, pieces < left ? pieces : left, squares + first);
+    }
+    gradient_squares(NULL, apart + 7 * GRADIENT_PIECE, GRADIENT_PIECE, 0, 1, &squares[7]);
+    assert_int_equal(gradient_clip(pool, whole, COUNT, 2.0, NULL, &norm), 0);
+    assert_int_equal(gradient_clip_by(pool, apart, COUNT, squares, 2.0, NULL, &norm_apart), 0);
+    assert_true(norm == norm_apart && norm > 2);
+    assert_memory_equal(whole, apart, COUNT * sizeof *whole);
+    squares[260] = NAN;
+    assert_int_equal(gradient_clip_by(pool, apart, COUNT, squares, 2.0, NULL, &norm), FAULT_NAN);
+    pool_destroy(&pool);
+    free(whole);
+    free(apart);
+}
+
 static void what_is_not_finite_is_refused(void **state)
 {
     (void)state;
@@ -87,4 +112,4 @@ static void what_is_not_finite_is_refused(void **state)
 }
 
 TESTS(TEST(the_norm_is_right_and_always_the_same), TEST(only_what_is_too_long_is_shortened),
-      TEST(what_is_not_finite_is_refused))
+      TEST(pieces_apart_clip_as_the_whole_does), TEST(what_is_not_finite_is_refused))
