@@ -198,6 +198,7 @@ int blob_store_new(const struct blob_store_options *options, struct why *why,
     ensure(self);
     self->dir_fd = -1;
     self->lazy = options->lazy;
+    self->pins_max = BLOB_PINS_MAX;
     self->bucket_count = BUCKETS_AT_FIRST;
     self->buckets = calloc(self->bucket_count, sizeof *self->buckets);
     ensure(self->buckets);

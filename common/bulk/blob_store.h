@@ -98,9 +98,13 @@ struct blob_snapshot {
     struct state_cut cut;
 };
 
+// How many pins there may be, 1..BLOB_PINS_MAX (ensured), before the oldest goes. At first
+// BLOB_PINS_MAX.
+void blob_store_limit_pins(blob_store_t *self, uint32_t pins_max);
+
 // Keeps a copy of the state's items, served unchanged while the learner goes on. `leaves` are those
 // of all items; their digest is state->digest (ensured). If this state is pinned already, that pin is
-// the newest again. Else a pin of the same step is removed first, or the oldest of BLOB_PINS_MAX; so
+// the newest again. Else a pin of the same step is removed first, or the oldest of too many; so
 // one thread that pins never makes more copies, but for those that references keep alive.
 // FAULT_MEMORY pins nothing.
 int blob_store_pin(blob_store_t *self, const struct blob_snapshot *state, const void *const *items,

@@ -46,7 +46,7 @@ struct blob_store {
     uint64_t refs; // References that callers have not released
 
     struct pin *pins[BLOB_PINS_MAX]; // Newest first
-    uint32_t pin_count;
+    uint32_t pin_count, pins_max;
 
     struct {
         struct blob_snapshot state;

@@ -82,6 +82,20 @@ static struct pin *take_out(struct blob_store *self, uint32_t i)
     return blob_held_drop(&pin->held) ? pin : NULL;
 }
 
+void blob_store_limit_pins(blob_store_t *self, uint32_t pins_max)
+{
+    ensure(pins_max >= 1 && pins_max <= BLOB_PINS_MAX);
+    blob_store_lock(self);
+    self->pins_max = pins_max;
+    while (self->pin_count > pins_max) {
+        struct pin *gone = take_out(self, self->pin_count - 1);
+        blob_store_unlock(self);
+        if (gone) free_pin(&gone->held);
+        blob_store_lock(self);
+    }
+    blob_store_unlock(self);
+}
+
 // Under the lock. The pin of this step; pin_count if there is none.
 static uint32_t index_of(const struct blob_store *self, uint64_t step)
 {
@@ -95,7 +109,7 @@ static struct pin *make_place(struct blob_store *self, uint64_t step)
 {
     const uint32_t same = index_of(self, step);
     if (same < self->pin_count) return take_out(self, same);
-    return self->pin_count == BLOB_PINS_MAX ? take_out(self, self->pin_count - 1) : NULL;
+    return self->pin_count == self->pins_max ? take_out(self, self->pin_count - 1) : NULL;
 }
 
 // Under the lock. The first `i` pins move down by one, and `pin` becomes the newest.

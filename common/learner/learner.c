@@ -1,15 +1,14 @@
-// The life of a replica, job by job in the order of learner.h: build a model for a CONFIG, load its
-// state, keep it for peers (learner_load.c). Each hear_ function does one job and answers it, also when it
-// failed. BUILD decides how gradients are computed before it takes memory. What a replica does
-// besides follows from the run's strategy: strategies[] names its optimizer and its jobs, and the
-// jobs are in a file of their own.
+// The life of a replica: build a model for a CONFIG, and hand each further job to its file, in the
+// order of learner.h. Each hear_ function does one job and answers it, also when it failed. BUILD
+// decides how gradients are computed before it takes memory. What a replica does besides follows
+// from the run's strategy: strategies[] names its optimizer and its jobs, and the jobs are in a file
+// of their own.
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/compute/compute.h"
-#include "common/crypto/merkle.h"
 #include "common/kernel/gemm.h"
 #include "common/learner/learner_inside.h"
 #include "common/model/model_tensors.h"
@@ -26,9 +25,8 @@ static void drop_model(struct learner *self)
     learner_close_data(self);
     compute_destroy(&self->compute);
     optimizer_destroy(&self->optimizer);
-    free(self->spare);
     free(self->tensors), free(self->leaves), free(self->tokens);
-    self->params = self->spare = NULL;
+    self->params = NULL;
     self->tensors = NULL, self->leaves = NULL, self->tokens = NULL;
     self->tokens_max = 0;
     self->built = self->holding = false;
@@ -58,11 +56,9 @@ static int open_optimizer(struct learner *self, struct why *why)
     return optimizer_new(self->strategy->optimizer, &place, &self->settings, why, &self->optimizer);
 }
 
-// An audit makes the parameters of an earlier step again, in a vector of its own.
-static uint64_t spare_bytes(const struct learner *self)
+static uint32_t pins_of(const struct learner *self)
 {
-    const bool audits = self->rounds.verification_percent && self->options->trains;
-    return audits ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0;
+    return self->strategy->pins ? self->strategy->pins : 1;
 }
 
 // Decides how the replica computes, and logs what memory that takes before any is taken: the most
@@ -85,9 +81,10 @@ static int plan_memory(struct learner *self, struct why *why)
                                        .pool = self->pool };
     if (self->strategy->plan) self->strategy->plan(self, config);
     optimizer_ask(self->optimizer, config);
-    const uint64_t copies = (self->pins + 1) * state_cut_room(&self->cut);
-    const uint64_t beside = spare_bytes(self) + copies + state_cut_leaves(&self->cut) * HASH_BYTES +
-                            optimizer_memory(self->optimizer, &options->device);
+    const uint64_t copies = (pins_of(self) + 1) * state_cut_room(&self->cut);
+    uint64_t beside = copies + state_cut_leaves(&self->cut) * sizeof *self->leaves +
+                      optimizer_memory(self->optimizer, &options->device);
+    if (self->strategy->memory) beside += self->strategy->memory(self);
     for (int less = 0; less <= 1; less++) {
         config->recompute = less;
         memory = compute_memory(&options->device, config);
@@ -127,15 +124,13 @@ static int take_memory(struct learner *self, struct why *why)
 {
     self->cut = state_cut_of_floats(self->floats);
     optimizer_cut(self->optimizer, &self->cut);
-    self->pins = BLOB_PINS_MAX;
     int rc = plan_memory(self, why);
     if (rc < 0) return rc;
-    const uint64_t spare = spare_bytes(self);
+    blob_store_limit_pins(self->options->store, pins_of(self));
     self->leaves = calloc(state_cut_leaves(&self->cut), sizeof *self->leaves);
-    if (spare) self->spare = aligned_alloc(64, spare);
-    if (!self->leaves || (spare && !self->spare))
-        return why_set(why, FAULT_MEMORY, "%" PRIu64 " MiB for a copy of the parameters",
-                       spare >> 20);
+    if (!self->leaves)
+        return why_set(why, FAULT_MEMORY, "%" PRIu64 " leaves of the state",
+                       state_cut_leaves(&self->cut));
     rc = compute_new(&self->options->device, &self->compute_config, why, &self->compute);
     if (rc == 0) rc = optimizer_begin(self->optimizer, self->compute, why);
     if (rc == 0) self->params = compute_host(self->compute);
@@ -193,8 +188,8 @@ static void hear_build(struct learner *self, const struct wire_config *config)
                                 .may_pass = rc == FAULT_MEMORY };
     struct wire_state_item items[STATE_ITEMS_MAX];
     learner_put_reason(built.reason, &why);
+    if (built.ok && self->form) built.payload_bytes = (uint32_t)payload_bytes(self->form);
     if (built.ok) {
-        if (self->form) built.payload_bytes = (uint32_t)payload_bytes(self->form);
         for (uint32_t i = 1; i < self->cut.count; i++) items[i - 1].bytes = self->cut.bytes[i];
         built.items = items, built.items_count = self->cut.count - 1;
     }

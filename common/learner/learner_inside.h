@@ -30,8 +30,11 @@ struct learner_strategy {
     // this member cannot take part in.
     int (*read)(struct learner *self, const void *part, struct why *why);
     void (*plan)(struct learner *self, struct compute_config *config); // Or NULL: as it is
-    int (*open)(struct learner *self, struct why *why);                // The model has been built
-    void (*close)(struct learner *self);                               // Also after half an open
+    // Host bytes that `open` and the jobs take beside device, optimizer and `pins`; or NULL: a few
+    uint64_t (*memory)(const struct learner *self);
+    uint32_t pins; // Steps whose state the blob store keeps for peers, up to BLOB_PINS_MAX; 0: one
+    int (*open)(struct learner *self, struct why *why);        // The model has been built
+    void (*close)(struct learner *self);                       // Also after half an open
     void (*built)(struct learner *self);                       // BUILT has been answered. Or NULL
     bool (*hear)(struct learner *self, const struct job *job); // False: it does not know the kind
     // Work that goes on while there is no job; NULL: it has none. `busy`: there is such work.
@@ -66,12 +69,10 @@ struct learner {
     struct hash data, order;    // The dataset and its order, by the TRAIN in hand
     uint64_t floats, step;
     struct hash digest;
-    struct state_cut cut; // The state that members hold alike: parameters, items of the optimizer
-    uint32_t pins;        // How many copies of it the blob store keeps for peers
-    struct hash *leaves;  // Of all items, as of the newest digest
-    float *params;        // compute_host of the replica
-    float *spare;         // Room for the parameters of an earlier step; NULL: the run has no audits
-    uint32_t *tokens;     // Of one batch
+    struct state_cut cut;  // The state that members hold alike: parameters, the optimizer's items
+    struct hash *leaves;   // Of all of it, as of the newest digest
+    float *params, *spare; // compute_host of the replica; of learner_results, for audits
+    uint32_t *tokens;      // Of one batch
     uint64_t tokens_max;
     uint8_t *payload;
     struct past past;                 // For audits
@@ -107,9 +108,8 @@ int learner_read_samples(struct learner *self, const struct learner_samples *sam
 // Takes the next job into self->job, if none is there; waits up to timeout_ms, -1: for ever.
 enum worker_turn learner_next(struct learner *self, int timeout_ms);
 
-// The digest of the state that is held, in self->digest, and its leaves.
+// The digest of the state as it is, to self->digest, and its leaves.
 int learner_take_digest(struct learner *self, struct why *why);
-
 // Puts the held state, whose digest was taken, into the blob store for peers.
 int learner_pin(struct learner *self, struct why *why);
 

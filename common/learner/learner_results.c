@@ -30,6 +30,18 @@ static int read_part(struct learner *self, const void *part, struct why *why)
     return 0;
 }
 
+// An audit makes the parameters of an earlier step again, in a vector of its own.
+static uint64_t spare_bytes(const struct learner *self)
+{
+    const bool audits = self->rounds.verification_percent && self->options->trains;
+    return audits ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0;
+}
+
+static uint64_t memory_of_results(const struct learner *self)
+{
+    return spare_bytes(self) + payload_bytes(result_form(self->optimizer));
+}
+
 static int open_results(struct learner *self, struct why *why)
 {
     if (self->same_bits && self->floats > BLOB_BYTES_MAX / sizeof(float))
@@ -39,15 +51,18 @@ static int open_results(struct learner *self, struct why *why)
                        self->floats, BLOB_BYTES_MAX / sizeof(float));
     self->form = result_form(self->optimizer);
     self->payload = malloc(payload_bytes(self->form));
-    if (self->payload) return 0;
-    return why_set(why, FAULT_MEMORY, "a result of %zu bytes", payload_bytes(self->form));
+    const uint64_t spare = spare_bytes(self);
+    if (spare) self->spare = aligned_alloc(64, spare);
+    if (self->payload && (self->spare || !spare)) return 0;
+    return why_set(why, FAULT_MEMORY, "a result of %zu bytes and a vector of %" PRIu64,
+                   payload_bytes(self->form), spare);
 }
 
 static void close_results(struct learner *self)
 {
     past_clear(&self->past);
-    free(self->payload);
-    self->payload = NULL;
+    free(self->payload), free(self->spare);
+    self->payload = NULL, self->spare = NULL;
     self->form = NULL;
 }
 
@@ -169,6 +184,8 @@ const struct learner_strategy learner_results = {
     .config = FRAME_ROUNDS_CONFIG,
     .optimizer = &optimizer_distro,
     .read = read_part,
+    .memory = memory_of_results,
+    .pins = BLOB_PINS_MAX,
     .open = open_results,
     .close = close_results,
     .hear = hear,

@@ -153,5 +153,5 @@ static void test_a_label_is_shown(void **state)
     lines_end(&lines);
 }
 
-TESTS(TEST(test_a_rate_is_a_number), TEST(test_a_window_is_a_line), TEST(test_gaps_are_counted), TEST(test_a_text_stays_as_it_is), TEST(test_one_member_only),
-      TEST(test_a_label_is_shown))
+TESTS(TEST(test_a_rate_is_a_number), TEST(test_a_window_is_a_line), TEST(test_gaps_are_counted),
+      TEST(test_a_text_stays_as_it_is), TEST(test_one_member_only), TEST(test_a_label_is_shown))

@@ -155,9 +155,9 @@ static void test_follows_windows(void **state)
     assert_string_equal(run_view_phase(view), "Train");
     assert_int_equal(tell_steps(view, 4, 10, 16), VIEW_COMMIT);
     assert_int_equal(view->now.step, 16);
-    assert_int_equal(tell_steps(view, 4, 10, 16), 0); // Said again
-    assert_int_equal(tell_steps(view, 4, 16, 16), 0); // It was closed
-    assert_int_equal(tell_steps(view, 4, 16, 12), 0); // Cannot be
+    assert_int_equal(tell_steps(view, 4, 10, 16), 0);           // Said again
+    assert_int_equal(tell_steps(view, 4, 16, 16), 0);           // It was closed
+    assert_int_equal(tell_steps(view, 4, 16, 12), 0);           // Cannot be
     assert_int_equal(tell_steps(view, 6, 12, 14), VIEW_COMMIT); // After a restore
     assert_int_equal(view->now.step, 14);
     view->now.samples_done = 112, view->now.tokens_done = 1120, view->now.tokens_per_s = 800;
@@ -287,8 +287,8 @@ static void test_a_ledger_of_windows_adds_up(void **state)
     free(ledger.trained);
 }
 
-TESTS(TEST(test_follows_rounds), TEST(test_a_ledger_of_windows_adds_up), TEST(test_a_round_is_heard_after_its_commit),
-      TEST(test_what_cannot_be_is_not_kept),
+TESTS(TEST(test_follows_rounds), TEST(test_a_ledger_of_windows_adds_up),
+      TEST(test_a_round_is_heard_after_its_commit), TEST(test_what_cannot_be_is_not_kept),
       TEST(test_follows_windows), TEST(test_old_lives_are_passed_over),
       TEST(test_progress_needs_a_known_sender), TEST(test_a_killed_trainer_is_back),
       TEST(test_a_killed_coordinator_is_back))

@@ -167,8 +167,11 @@ static void the_screen(void **state)
 static void tell_steps(uint64_t window, uint64_t from, uint64_t to)
 {
     tell(FRAME_STEPS, key_of(99),
-         &(struct wire_steps){
-             .number = window, .epoch = 1, .step = from, .end = to, .samples = (to - from) * BATCH });
+         &(struct wire_steps){ .number = window,
+                               .epoch = 1,
+                               .step = from,
+                               .end = to,
+                               .samples = (to - from) * BATCH });
     tell_run(to, 4, PHASE_TRAIN);
 }
 
@@ -193,17 +196,17 @@ static void the_screen_of_windows(void **state)
     tell_steps(3, 10, 14);
     tell_steps(3, 14, 30);
     view->now.round = 3;
-    assert_string_equal(drawn(),
-                        "run demo: Train, at most 5.2s more; coordinator heard 0.3s ago\n"
-                        "step 30 of 100 [#######.................] epoch 1, window 3\n"
-                        "loss 4.000  █▁▁\n"
-                        "2 steps/s, 1.60k tokens/s, 24.0k tokens so far, about 35s left\n"
-                        "\n"
-                        "  member          state     tokens/s  heard     now\n"
-                        "  anna            healthy          -  -         computes\n"
-                        "  bob             healthy          -  -         stands by\n"
-                        "  carol           pending          -  -         waits for the next window\n"
-                        "  checkpointer.6  healthy          -  -         follows\n");
+    assert_string_equal(
+        drawn(), "run demo: Train, at most 5.2s more; coordinator heard 0.3s ago\n"
+                 "step 30 of 100 [#######.................] epoch 1, window 3\n"
+                 "loss 4.000  █▁▁\n"
+                 "2 steps/s, 1.60k tokens/s, 24.0k tokens so far, about 35s left\n"
+                 "\n"
+                 "  member          state     tokens/s  heard     now\n"
+                 "  anna            healthy          -  -         computes\n"
+                 "  bob             healthy          -  -         stands by\n"
+                 "  carol           pending          -  -         waits for the next window\n"
+                 "  checkpointer.6  healthy          -  -         follows\n");
 }
 
 // A member's part of them is that of its newest results, however the rounds fell before.
@@ -273,8 +276,7 @@ static void a_block_is_drawn_in_place(void **state)
     close(screen);
 }
 
-TESTS(TEST_WITH(the_screen, set_up, tear_down),
-      TEST_WITH(the_screen_of_windows, set_up, tear_down),
+TESTS(TEST_WITH(the_screen, set_up, tear_down), TEST_WITH(the_screen_of_windows, set_up, tear_down),
       TEST_WITH(tokens_per_s_are_those_of_the_run, set_up, tear_down),
       TEST_WITH(what_is_dead_is_said, set_up, tear_down),
       TEST_WITH(a_long_curve_fits, set_up, tear_down), TEST(a_block_is_drawn_in_place))

@@ -75,7 +75,8 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     if (heard & VIEW_PHASE &&
         (view->now.phase == PHASE_PAUSED || view->now.phase == PHASE_FINISHED))
         say(self, run_view_phase(view));
-    if (heard & (VIEW_ROUND | VIEW_WINDOW) && self->kills > 0 && now_ms >= self->kill_ms) kill_some(self, now_ms);
+    if (heard & (VIEW_ROUND | VIEW_WINDOW) && self->kills > 0 && now_ms >= self->kill_ms)
+        kill_some(self, now_ms);
 }
 
 // ---- running ------------------------------------------------------------------------------------

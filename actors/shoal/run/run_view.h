@@ -33,13 +33,13 @@ struct view_unit {
 
 enum { VIEW_GROUP_MAX = 64 };
 
-struct view_window {         // The newest WINDOW
-    uint64_t number;         // 0: none was heard
-    uint64_t step, steps;    // It may be opened before the one before it is over
-    uint64_t samples;        // Of all its steps
+struct view_window {      // The newest WINDOW
+    uint64_t number;      // 0: none was heard
+    uint64_t step, steps; // It may be opened before the one before it is over
+    uint64_t samples;     // Of all its steps
     uint32_t members[VIEW_GROUP_MAX], members_count; // Of its group, by index in the roster
-    uint64_t end;            // Steps before it are committed, as the newest STEPS says
-    uint64_t commit_window;  // The number of that STEPS; 0: none was heard
+    uint64_t end;           // Steps before it are committed, as the newest STEPS says
+    uint64_t commit_window; // The number of that STEPS; 0: none was heard
     uint64_t commit_steps, commit_samples; // How many steps it committed, and their samples
 };
 

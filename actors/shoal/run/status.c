@@ -135,9 +135,8 @@ static json_t *view_to_json(const struct status *self, const struct run_view *vi
         "{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:i, s:b}", "schema", "shoal.status.1", "run",
         run, "incarnation", (json_int_t)view->incarnation, "phase", run_view_phase(view), "epoch",
         (json_int_t)now->epoch, view->unit ? view->unit->name : "round", (json_int_t)now->round,
-        "step", (json_int_t)now->step,
-        "total_steps", (json_int_t)now->total_steps, "phase_left_ms", (int)now->phase_left_ms,
-        "pausing", now->pausing);
+        "step", (json_int_t)now->step, "total_steps", (json_int_t)now->total_steps, "phase_left_ms",
+        (int)now->phase_left_ms, "pausing", now->pausing);
     json_t *rest =
         json_pack("{s:o, s:b, s:s, s:i, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
                   "heard_ms_ago", heard_to_json(&self->coordinator, self->was_told_of_coordinator),
@@ -421,8 +420,8 @@ static int watch_live(struct status *self, struct tap *tap, struct run_view *vie
 
 static int show_live(struct status *self, struct why *why)
 {
-    static const uint16_t kinds[] = { FRAME_RUN,       FRAME_ROSTER, FRAME_COMMIT,
-                                      FRAME_EPOCH_END, FRAME_WINDOW, FRAME_ROUND,
+    static const uint16_t kinds[] = { FRAME_RUN,       FRAME_ROSTER,   FRAME_COMMIT,
+                                      FRAME_EPOCH_END, FRAME_WINDOW,   FRAME_ROUND,
                                       FRAME_STEPS,     FRAME_PROGRESS, FRAME_BEAT };
     enum { KINDS_ONCE = 5, KINDS_WATCHED = sizeof kinds / sizeof *kinds };
     struct tap_options options = { .broker = &self->command.ticket,

@@ -213,8 +213,8 @@ void watch_draw(FILE *out, const struct watch *self, const char *run, const stru
     const double steps_per_s = run_view_steps_per_s(view);
     draw_head(out, run, view, heard);
     show_bar(now->total_steps ? (double)now->step / (double)now->total_steps : 0, 24, bar);
-    fprintf(out, "step %" PRIu64 " of %" PRIu64 " [%s] epoch %" PRIu64, now->step,
-            now->total_steps, bar, now->epoch);
+    fprintf(out, "step %" PRIu64 " of %" PRIu64 " [%s] epoch %" PRIu64, now->step, now->total_steps,
+            bar, now->epoch);
     if (view->unit) fprintf(out, ", %s %" PRIu64, view->unit->name, now->round);
     putc('\n', out);
     if (self->loss > 0) fprintf(out, "loss %.3f  ", self->loss);

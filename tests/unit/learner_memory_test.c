@@ -1,0 +1,165 @@
+// learner_memory_test -- what learner.memory says is what a trainer then holds, within 5 %: its model,
+// the pins that peers fetch, and a state that it fetches meanwhile. The whole learner is built here,
+// loads from the stage until the store is full of pins, and trains.
+
+#include "common/data/manifest.h"
+#include "common/learner/learner.h"
+#include "common/model/genesis.h"
+#include "common/model/model_config.h"
+#include "tests/unit/bulk_fixture.h"
+#include "tests/unit/folder_fixture.h"
+
+#include <inttypes.h>
+#include <malloc.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SEQ = 64, WAIT_MS = 60000, ROOM = 1 << 16, STEPS = BLOB_PINS_MAX + 1, MIB = 1 << 20 };
+
+// 4.3 million parameters.
+static const struct model_shape shape = { .vocab = 4096,
+                                          .dim = 256,
+                                          .layers = 4,
+                                          .heads = 4,
+                                          .kv_heads = 4,
+                                          .head_dim = 64,
+                                          .ffn = 704,
+                                          .seq_len_max = SEQ,
+                                          .rope_theta = 10000,
+                                          .rms_eps = 1e-5,
+                                          .tied = true };
+
+// A line of /proc/self/status: VmRSS, VmHWM.
+static double resident_mib(const char *name)
+{
+    char line[128];
+    unsigned long kib = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        if (strncmp(line, name, strlen(name)) == 0) sscanf(line + 6, "%lu", &kib);
+    fclose(file);
+    return (double)kib / 1024;
+}
+
+static const void *ask(struct worker *worker, uint16_t kind, const void *job)
+{
+    _Alignas(8) static uint8_t packed[ROOM], answer[ROOM];
+    struct wire_arena arena = { .bytes = answer, .max = ROOM };
+    zmq_pollitem_t item = { .socket = worker_socket(worker), .events = ZMQ_POLLIN };
+    const size_t count = wire_pack_body(kind, job, packed, ROOM);
+    const void *body;
+    uint16_t came;
+    assert_true(count > 0);
+    worker_send(worker, kind, packed, count);
+    assert_int_equal(zmq_poll(&item, 1, WAIT_MS), 1);
+    assert_true(worker_take(worker, &arena, &came, &body));
+    return body;
+}
+
+static void write_data(void)
+{
+    static const uint16_t tokens[64 * (SEQ + 1)];
+    struct manifest manifest;
+    put("a.bin", tokens, sizeof tokens);
+    assert_int_equal(manifest_build(folder, 2, NULL, &manifest), 0);
+    assert_int_equal(manifest_write(&manifest, folder, NULL), 0);
+    manifest_free(&manifest);
+}
+
+static const struct wire_built *build(struct worker *worker)
+{
+    static char *json;
+    static const struct wire_rounds_config rounds = {
+        .compression_decay = 0.9f, .topk = 8, .chunk = 64, .one_bit = true, .payload_bytes = 1
+    };
+    json = model_shape_to_config_json(&shape);
+    struct wire_config config = { .run = "r",
+                                  .model = { (const uint8_t *)json, (uint32_t)strlen(json) },
+                                  .seq_len = SEQ,
+                                  .heartbeat_ms = 1,
+                                  .lease_ms = 1,
+                                  .snapshot_rounds = 1,
+                                  .total_steps = 1,
+                                  .data = { .kind = DATA_LOCAL, .token_bytes = 2 },
+                                  .strategy = { FRAME_ROUNDS_CONFIG, &rounds } };
+    snprintf(config.data.where, sizeof config.data.where, "%.200s", folder);
+    const struct wire_built *built = ask(worker, FRAME_BUILD, &config);
+    free(json);
+    return built;
+}
+
+// Returns the number of parameters. The log goes to a file meanwhile.
+static uint64_t build_and_read_log(struct worker *worker, unsigned long *ret_said_mib)
+{
+    char line[1024];
+    const int error = dup(STDERR_FILENO);
+    FILE *log = fopen(path_of("log"), "w+");
+    assert_true(log && error >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0);
+    const struct wire_built *built = build(worker);
+    dup2(error, STDERR_FILENO), close(error);
+    rewind(log);
+    while (fgets(line, sizeof line, log))
+        if (strstr(line, "host_mib="))
+            sscanf(strstr(line, "host_mib="), "host_mib=%lu", ret_said_mib);
+    fclose(log);
+    assert_string_equal(built->reason, "");
+    return built->floats;
+}
+
+// As the fetcher does.
+static void stage(blob_store_t *store, uint64_t step, uint64_t floats)
+{
+    struct blob_snapshot state = { .step = step, .cut = state_cut_of_floats(floats) };
+    struct hash roots[STATE_ITEMS_MAX];
+    uint8_t *copy = aligned_alloc(64, state_cut_room(&state.cut));
+    genesis_fill(&shape, step, (float *)(void *)copy);
+    state.digest = state_cut_digest(&state.cut, (const void *[]){ copy }, roots);
+    blob_store_stage(store, &state, &copy);
+}
+
+static void what_is_held_is_what_was_said(void **state)
+{
+    (void)state;
+    blob_store_t *store;
+    struct compute_device device;
+    mallopt(M_MMAP_THRESHOLD, MIB); // What is freed goes back, as vectors above 32 MiB always do
+    write_data();
+    assert_int_equal(blob_store_new(NULL, NULL, &store), 0);
+    assert_int_equal(compute_find("cpu", NULL, &device), 0);
+    struct learner_options options = { .identity = fixture_identity(),
+                                       .store = store,
+                                       .run_id = "r",
+                                       .device = device,
+                                       .threads = 1,
+                                       .micro_batch = 2,
+                                       .trains = true };
+    struct worker *worker = worker_new(PORT_LEARNER, learner_body, &options);
+    const double before = resident_mib("VmRSS:");
+    unsigned long said = 0;
+    const uint64_t floats = build_and_read_log(worker, &said);
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        stage(store, step, floats);
+        const struct wire_loaded *loaded =
+            ask(worker, FRAME_LOAD, &(struct wire_load){ .step = step });
+        assert_true(loaded->ok);
+    }
+    const struct wire_trained *trained =
+        ask(worker, FRAME_TRAIN,
+            &(struct wire_train){ .round = 1,
+                                  .step = STEPS,
+                                  .samples = &(struct interval){ 0, 4 },
+                                  .samples_count = 1,
+                                  .lr_bits = 0x3c000000 });
+    assert_string_equal(trained->reason, "");
+    stage(store, STEPS + 1, floats); // Fetched while all else is held
+    const double held = resident_mib("VmHWM:") - before;
+    print_message("%" PRIu64 " parameters: %lu MiB said, %.1f MiB held\n", floats, said, held);
+    worker_destroy(&worker);
+    blob_store_destroy(&store);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // They keep what is freed
+    assert_true(held > 0.95 * (double)said && held < 1.05 * (double)said);
+#endif
+}
+
+TESTS(FOLDER_TEST(what_is_held_is_what_was_said))
