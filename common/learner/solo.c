@@ -2,6 +2,7 @@
 // the device borrows from the optimizer.
 #include "common/learner/solo.h"
 #include "common/base/ensure.h"
+#include "common/crypto/merkle.h"
 #include "common/kernel/gradient.h"
 
 #include <math.h>
@@ -110,6 +111,18 @@ int solo_loss(solo_t *self, const uint32_t *tokens, uint32_t count, struct why *
               double *ret_loss)
 {
     return compute_loss(self->compute, tokens, count, why, ret_loss);
+}
+
+int solo_digest(solo_t *self, struct why *why, struct hash *ret_params, struct hash *ret_state)
+{
+    const size_t count =
+        digest_leaf_count(model_parameter_count(&compute_config(self->compute)->shape));
+    struct hash *leaves = malloc(count * sizeof *leaves);
+    if (!leaves) return why_set(why, FAULT_MEMORY, "%zu leaves of the parameters", count);
+    int rc = compute_leaves(self->compute, COMPUTE_PARAMETERS, why, leaves);
+    if (rc == 0) *ret_params = merkle_root(leaves, count);
+    free(leaves);
+    return rc < 0 ? rc : optimizer_digest(self->optimizer, ret_params, why, ret_state);
 }
 
 int solo_save_state(solo_t *self, struct why *why, struct state *ret_state)

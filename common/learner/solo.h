@@ -58,6 +58,11 @@ int solo_step(solo_t *self, const uint32_t *tokens, uint32_t count, float rate, 
 int solo_loss(solo_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
               double *ret_loss);
 
+// The digest of the parameters, and that of the state: of what members of a run with this optimizer
+// hold alike (common/vector/state_cut.h), and so the digest that such a run names. With DisTrO they
+// are equal. FAULT_MEMORY.
+int solo_digest(solo_t *self, struct why *why, struct hash *ret_params, struct hash *ret_state);
+
 // The optimizer's whole state, for a checkpoint (state_save), and back from one (state_load). Load
 // after solo_push, which forgets.
 int solo_save_state(solo_t *self, struct why *why, struct state *ret_state);

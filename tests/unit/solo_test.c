@@ -1,6 +1,7 @@
 // solo_test -- one trainer alone: the same bits everywhere, and nothing changed by a step that
 // fails.
 
+#include "common/crypto/merkle.h"
 #include "common/kernel/kernels.h"
 #include "common/learner/solo.h"
 #include "common/model/batch.h"
@@ -192,5 +193,27 @@ static void test_portions_are_a_mean(void **state)
     world_destroy(world);
 }
 
+// The digest that a run names: of parameters and moments with AdamW, of the parameters with DisTrO. A
+// checkpoint of the same state has it too.
+static void test_digest_of_the_state(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct world *world = world_of(&usual[k], 2);
+        struct hash params, all, saved;
+        struct state of_all;
+        run(world, 1);
+        const struct hash alone = digest_of(world->params, world->floats);
+        assert_int_equal(solo_digest(world->solo, NULL, &params, &all), 0);
+        assert_true(hash_equal(&params, &alone));
+        assert_true(hash_equal(&params, &all) == (usual[k].optimizer == &optimizer_distro));
+        assert_int_equal(solo_save_state(world->solo, NULL, &of_all), 0);
+        const struct checkpoint_parts parts = { .state = &of_all.tags, .values = of_all.values };
+        assert_int_equal(checkpoint_digest(&parts, &world->layout, world->params, NULL, &saved), 0);
+        assert_true(hash_equal(&saved, &all));
+        world_destroy(world);
+    }
+}
+
 TESTS(TEST(test_same_bits), TEST(test_a_failed_step_changes_nothing),
-      TEST(test_portions_are_a_mean))
+      TEST(test_digest_of_the_state), TEST(test_portions_are_a_mean))

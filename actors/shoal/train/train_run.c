@@ -280,30 +280,32 @@ static json_t *real_or_null(double value) { return isnan(value) ? json_null() : 
 
 static int print_end(struct training *self, struct why *why)
 {
-    const int rc = solo_pull(self->solo, why);
+    struct hash digest, state;
+    const int rc = solo_digest(self->solo, why, &digest, &state);
     if (rc < 0) return rc;
     const struct train_settings *settings = &self->settings;
     const struct train_report *report = &self->report;
-    const struct hash digest = digest_of(solo_params(self->solo), self->model.floats);
     const double pace = report->seconds > 0 ? report->tokens / report->seconds : 0;
     const uint64_t tokens = self->position.samples * settings->solo.seq;
-    char hex[HASH_HEX], text[SHOW_MAX], dir[PATH_MAX + 32] = "";
-    hash_to_hex(&digest, hex);
+    char hex[HASH_HEX], state_hex[HASH_HEX], text[SHOW_MAX], dir[PATH_MAX + 32] = "";
+    hash_to_hex(&digest, hex), hash_to_hex(&state, state_hex);
     if (self->saved_step == self->position.step)
         snprintf(dir, sizeof dir, "%s/step-%08" PRIu64, settings->checkpoint_dir, self->saved_step);
     if (self->flags.json)
         return shoal_print_json(
-            json_pack("{s:s, s:I, s:b, s:I, s:o, s:o, s:f, s:s, s:s?}", "schema", "shoal.train.1",
-                      "step", (json_int_t)self->position.step, "finished",
+            json_pack("{s:s, s:I, s:b, s:I, s:o, s:o, s:f, s:s, s:s, s:s?}", "schema",
+                      "shoal.train.1", "step", (json_int_t)self->position.step, "finished",
                       (int)(self->position.step == settings->total_steps), "tokens",
                       (json_int_t)tokens, "loss", real_or_null(report->loss), "heldout_loss",
                       real_or_null(report->heldout), "tokens_per_s", pace, "digest", hex,
-                      "checkpoint", dir[0] ? dir : NULL),
+                      "state_digest", state_hex, "checkpoint", dir[0] ? dir : NULL),
             why);
     printf("step %" PRIu64 " of %" PRIu64, self->position.step, settings->total_steps);
     if (!isnan(report->loss)) printf(": loss %.4f (running mean)", report->loss);
     if (!isnan(report->heldout)) printf(", held out %.4f", report->heldout);
     printf(", %" PRIu64 " tokens, %s tokens/s\ndigest %s\n", tokens, show_count(pace, text), hex);
+    if (!hash_equal(&digest, &state))
+        printf("state digest %s, with what the optimizer keeps\n", state_hex);
     if (dir[0]) printf("checkpoint %s\n", dir);
     return 0;
 }
