@@ -1,9 +1,9 @@
 #pragma once
-// fetcher -- the thread behind PORT_FETCHER: brings blobs and parameters from peers into the blob
-// store.
+// fetcher -- the thread behind PORT_FETCHER: brings blobs and states of the run from peers into the
+// blob store.
 //
 //     FETCH        ─▶ FETCHED, one for each blob    bytes in the store, checked against their hash
-//     FETCH_MODEL  ─▶ FETCHED_MODEL                 vector on the stage, checked against its digest
+//     FETCH_MODEL  ─▶ FETCHED_MODEL                 state on the stage, checked against its digest
 //     FORGET       ─▶ FETCHED, not ok, if in line   no longer fetched; its file is swept from the store
 //
 // The receiver asks for pieces, within its credit (peers.h), from holders that need not know of one

@@ -1,5 +1,6 @@
 #pragma once
-// replica -- holds one copy of the run's parameters, bit for bit the recorded ones.
+// replica -- holds one copy of the run's state, bit for bit the recorded one: the parameters, and what
+// the optimizer keeps for all members alike (common/vector/state_cut.h).
 //
 //   nothing ──LOAD genesis──▶ step 0 ─┐
 //   nothing ──FETCH_MODEL (pin)───────┴▶ step s ──the pace moves it on──▶ step s + 1 ─▶ ...
@@ -8,7 +9,7 @@
 //
 // The pace (common/pace) takes it from one committed step to the next: it waits until the replica
 // is ready, moves it, and makes it tell what it holds. A new member, or one that fell far behind,
-// fetches the parameters of the pinned step from several peers at once and continues from there.
+// fetches the state of the pinned step from several peers at once and continues from there.
 // Random weights never replace a model that is not available: the replica reports that and retries.
 //
 // Trainers and checkpointers use it. Part of a core: pure.

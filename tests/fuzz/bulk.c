@@ -261,10 +261,10 @@ static bool fetch_model(const uint8_t *at, const uint8_t *end, blob_store_t *sto
         for (size_t i = 0; i < FLOATS; i++) values[i] = (float)(i >> 6);
         digest_fill_leaves(values, FLOATS, 0, leaf_count, leaves);
     }
-    const struct hash digest = merkle_root(leaves, leaf_count);
+    const struct state_cut cut = { 2, { STATE_LEAF_BYTES, sizeof values - STATE_LEAF_BYTES } };
+    const struct hash digest = state_cut_root(&cut, leaves);
     const struct truth truth = { (const uint8_t *)values, sizeof values, leaves, leaf_count };
     struct peers *peers = peers_new(NULL, "", 1);
-    const struct state_cut cut = state_cut_of_floats(FLOATS);
     struct model_fetch *model = model_fetch_new(peers, 3, &digest, &cut);
     model_fetch_begin(model, 3, holders, PEERS + 1);
     for (; end - at >= ANSWER_BYTES && model->fetch.state != FETCH_DONE; at += ANSWER_BYTES) {
