@@ -141,6 +141,7 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
     struct presence *presence = &self->presence;
     const struct turn turn = { .run = &self->run,
                                .pace = self->pace,
+                               .live = self->live,
                                .rules = &self->rules,
                                .presence = presence,
                                .lists = &self->lists,

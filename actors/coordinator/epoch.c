@@ -107,6 +107,23 @@ static const struct hash *candidate_digest(const struct epoch *self, const struc
     return candidate;
 }
 
+// Where members trust one another, a few may be all that hold the newest step: they need no quorum.
+// The others are waited for until the phase's time is up. Returns how many reports there are; 0: too few.
+static uint32_t trusted_reports(const struct epoch *self, const struct turn *turn, uint32_t live)
+{
+    uint32_t reports = 0;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++)
+        reports +=
+            speaks(turn, i) && self->holdings[i].known && self->holdings[i].step == turn->run->step;
+    return reports >= live || turn->now_ms >= turn->presence->deadline_ms ? reports : 0;
+}
+
+// How many members may report something false.
+static uint32_t liars(const struct turn *turn, uint32_t members)
+{
+    return turn->pace->trusted ? 0 : quorum_liars(members);
+}
+
 // Binds the run to the digest of the present step once two thirds of the trainers report it.
 static bool pin(struct epoch *self, const struct turn *turn)
 {
@@ -114,10 +131,14 @@ static bool pin(struct epoch *self, const struct turn *turn)
     if (run_has_digest(run)) return true;
     uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
     if (returned_speak(turn)) live += roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING);
+    if (turn->pace->trusted) {
+        live = trusted_reports(self, turn, live);
+        if (live == 0) return false;
+    }
     // Fewer than min_clients trainers cannot decide for the run.
     // mutant: a trainer that is left alone speaks for the run
-    if (live < turn->rules->min_clients || live == 0 ||
-        3 * (uint64_t)self->holding < 2 * (uint64_t)live)
+    else if (live < turn->rules->min_clients || live == 0 ||
+             3 * (uint64_t)self->holding < 2 * (uint64_t)live)
         return false;
     const struct hash *digest = candidate_digest(self, turn);
     if (!digest || 3 * (uint64_t)count_holders(self, turn, digest, 0) < 2 * (uint64_t)live)
@@ -233,7 +254,7 @@ static bool somebody_holds(const struct turn *turn)
     for (uint32_t i = 0; i < run->roster.count; i++)
         holders +=
             interval_length(pace_held_by(turn, i)) > 0 && turn->presence->step_held[i] >= run->step;
-    return holders > quorum_liars(roster_trainers(&run->roster, run->number));
+    return holders > liars(turn, roster_trainers(&run->roster, run->number));
 }
 
 // Whether the pinned parameters survive: there is a checkpoint, or more members than may lie report
@@ -246,7 +267,7 @@ static bool is_kept(const struct epoch *self, const struct turn *turn)
     uint32_t speakers = 0;
     for (uint32_t i = 0; i < turn->run->roster.count; i++) speakers += speaks(turn, i);
     return checkpointed(turn) ||
-           count_holders(self, turn, &turn->run->digest, since_ms) > quorum_liars(speakers);
+           count_holders(self, turn, &turn->run->digest, since_ms) > liars(turn, speakers);
 }
 
 static bool all_done(const struct turn *turn)

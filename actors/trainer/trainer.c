@@ -11,6 +11,7 @@ static bool is_done(void *state, const struct member_turn *turn)
     const struct trainer *self = state;
     const struct member *member = &self->member;
     if (!self->replica.holding || self->replica.step != member->now.step) return false;
+    if (hash_is_none(&self->replica.digest)) return false;
     outbox_news(turn->out, FRAME_PROGRESS,
                 &(struct wire_progress){ .round = member->round,
                                          .step = self->replica.step,

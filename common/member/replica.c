@@ -207,11 +207,19 @@ void replica_repair(struct replica *self, struct outbox *out)
     start_over(self, true);
 }
 
+void replica_drop(struct replica *self, const char *why, struct outbox *out)
+{
+    outbox_note(out, "model.dropped step=%" PRIu64 " because=\"%s\"; fetching the pinned step",
+                self->step, why);
+    if (self->own_folder) self->resume.step = RESUME_UNKNOWN;
+    start_over(self, true);
+}
+
 // At the given recorded step: checks our digest, and pins the step once. False: our digest differs.
 static bool settle(struct replica *self, uint64_t step, const struct hash *digest,
                    struct outbox *out)
 {
-    if (step != self->step || hash_is_none(digest)) return true;
+    if (step != self->step || hash_is_none(digest) || hash_is_none(&self->digest)) return true;
     if (!hash_equal(digest, &self->digest)) return false;
     if (self->pin_step == step) return true;
     self->pin_step = step;
@@ -281,6 +289,7 @@ void replica_tell(struct replica *self, const struct member *member, uint64_t no
         self->tell_ms = 0;
     }
     if (!awaited || self->told || now_ms < self->tell_ms || self->step != member->now.step) return;
+    if (hash_is_none(&self->digest)) return;
     self->tell_ms = now_ms + MEMBER_RETRY_MS;
     outbox_mail(out, "coordinator", FRAME_HOLDS, &(struct wire_holds){ self->step, self->digest });
 }
@@ -290,6 +299,8 @@ void replica_tell(struct replica *self, const struct member *member, uint64_t no
 static bool is_left_behind(const struct replica *self, const struct member *member, uint64_t now_ms)
 {
     bool stuck = self->stuck_ms && now_ms - self->stuck_ms > REPLICA_STUCK_MS;
+    if (self->follows_pins)
+        return member->now.pin_step > self->step && !hash_is_none(&member->now.pin_digest);
     if (self->can_replay && !stuck) return false;
     return member->now.pin_step > self->step + (stuck ? 0 : 2 * member->config.snapshot_rounds);
 }
@@ -316,6 +327,7 @@ void replica_look(void *state, const struct member_turn *turn)
     }
     if (self->fetching) return;
     if (!self->holding) {
+        if (self->waits_for_pin && member->now.pin_step != member->now.step) return;
         obtain(self, member, now_ms, out);
         return;
     }

@@ -42,7 +42,7 @@ struct replica {
     uint32_t items_count;
     bool own_folder;        // The newest LOAD was from a folder here, not from peers
     uint64_t step;          // Held, if holding
-    struct hash digest;     // Of the parameters held
+    struct hash digest;     // Of the parameters held; none: the pace has not asked for it yet
     uint64_t epoch;         // Of the commit that led to them, or of one that continues from them
     uint64_t fetched_epoch; // The run's epoch when the pinned step was last fetched
     uint64_t sought_epoch;  // The newest restore's epoch when parameters were last looked for
@@ -57,11 +57,15 @@ struct replica {
     bool peers_turn;         // The next attempt asks peers; else it reads a folder, if there is one
     struct wire_load resume; // Our newest checkpoint and the folder of all; step 0: none yet
     bool can_replay;         // All blobs since `resume` are kept: the pace can start from there
+    // Set by a pace that cannot take it from one committed step to the next by itself: it goes from
+    // one pinned step to another. `waits_for_pin`: and fetches none that the run has left.
+    bool follows_pins, waits_for_pin;
 };
 
 // ---- for the pace -------------------------------------------------------------------------------
 
-// The learner has applied the commit of this epoch that leads to `step`. A trainer's log has a line
+// The learner has applied the commit of this epoch that leads to `step`. `digest` may be none, as long
+// as the run does not ask for it: then nothing is told, pinned or compared. A trainer's log has a line
 // for it, with the member's `loss`, `loss_step` and `step_lr`, which the pace sets.
 //
 // An epoch begins with the pinned step, which joiners fetch. So a pace does not take the first step
@@ -73,6 +77,9 @@ void replica_move(struct replica *self, struct member *member, uint64_t step,
 // The parameters differ from the recorded ones: fetches the intervals that differ from other
 // members.
 void replica_repair(struct replica *self, struct outbox *out);
+
+// What is held leads nowhere: the run has gone on from another step. `why` is for the log.
+void replica_drop(struct replica *self, const char *why, struct outbox *out);
 
 // Tells the coordinator what is held, when the run is in a phase in which the coordinator waits for
 // that.

@@ -38,6 +38,9 @@ struct pace {
     uint16_t config;     // The kind of its part of CONFIG; a run has the pace whose part it has
     size_t live_bytes;   // Size of `self`, at most PACE_LIVE_BYTES. It begins as zeros
     struct run_pace run; // The functions of the durable half
+    // Members trust one another: those who hold the newest step say what its digest is, however few
+    // they are, and no third of the members may lie.
+    bool trusted;
 
     // ---- the phases that make steps ----
 

@@ -19,6 +19,7 @@ struct pace;
 struct turn {
     struct run *run;         // Durable: only turn_put changes it
     const struct pace *pace; // The pace of the run
+    void *live;              // Its live half, as its functions get it in `self`
     const struct rules *rules;
     struct presence *presence;
     struct run_lists *lists; // Scratch: the next call may overwrite it

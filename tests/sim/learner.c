@@ -185,6 +185,7 @@ bool may_lose(const struct sim *self, uint8_t id)
         node->role != ACTOR_CHECKPOINTER)
         return true;
     if (!is_pinned_elsewhere(self, id, pin) || !is_held_elsewhere(self, id, pin)) return false;
+    if (self->pace->may_lose && !self->pace->may_lose(self, id)) return false;
     for (; pin < step; pin++) {
         const struct ghost_commit *commit = &ghost->commits[pin];
         for (uint32_t i = 0; i < commit->accepted; i++)
@@ -449,6 +450,7 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
         worker_says(
             self, id, LEARNER, FRAME_BUILT,
             &(struct wire_built){ .ok = true, .floats = FLOATS, .payload_bytes = PAYLOAD_BYTES });
+        if (self->pace->built) self->pace->built(self, id);
         break;
     case FRAME_LOAD: load(self, id, body); break;
     case FRAME_SAVE: save(self, id, body); break;

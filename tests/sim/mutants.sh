@@ -413,6 +413,37 @@ mutant 'march: nobody is let in in the middle of one' 'is_open(turn->run)' 'turn
 mutant 'march: a checkpointer runs ahead' 'member->role != ACTOR_TRAINER' 'member->role == ACTOR_PROVIDER'
 mutant 'march: an epoch begins before its first parameters are pinned' 'has_pinned(turn)' 'has_pinned(turn) || self'
 
+# ---- windows ------------------------------------------------------------------------------------------
+by_unit 'windows: a step is applied before all have it' holder_test 'self->have == all' '(self->have & bit(self->me))'
+by_unit 'windows: LEVEL does not freeze' holder_test '!self->frozen && !self->stopped' '!self->stopped'
+by_unit 'windows: HAVE is said after the freeze' holder_test '!self->frozen' 'true'
+by_unit 'windows: a window is closed where the slowest stands' holder_test \
+    before 'for (uint32_t i = 0; i < count; i++) newest = committed;'
+by_unit 'windows: the last step is not applied from memory' holder_test \
+    'self->step + 1 == end && holder_has(self)' '(self->step == end)'
+by_unit 'windows: a word of another window is taken for one of this' holder_test \
+    'window != self->window ||' 'window == 0 ||'
+mutant 'windows: the group is of keys, not of processes' \
+    'member->instance == place->instance &&' '' 'stands->instance != at->instance' 'stands->instance == 0'
+mutant 'windows: what is held outside the open windows counts' \
+    '(stands->window < first->number && stands->step != first->step)' '(stands->window == 0)'
+mutant 'windows: a member that has said nothing is not waited for' 'step = run->step' 'continue'
+mutant 'windows: the fastest says what is committed' 'step < least' '(least == UINT64_MAX || step > least)'
+mutant 'windows: a commit is told before it is stored' swap
+mutant 'windows: a member that is left out stays in the group' '&& !self->is_left_out[last->group[i].member]' ''
+mutant 'windows: a member that answers is put out because another calls it dead' \
+    '|| has_answered(self, run, &window->group[i])' ''
+mutant 'windows: a link that breaks again and again is tried for ever' 'again &&' 'again && !self &&'
+mutant 'windows: a strike is not counted' '>= STRIKES_MAX' '>= STRIKES_MAX + 200'
+mutant 'windows: the samples of a closed window are lost' '< self->open' '+ 1 < self->open'
+mutant 'windows: a snapshot forgets the second window' drop
+mutant 'windows: a member that cannot reach the end goes on from where it stands' '!said->ok' '!said'
+mutant 'windows: a restore does not end a window' drop
+mutant 'windows: a later closing is taken for that of this window' '&& self->closed_from <= self->newest' ''
+mutant 'windows: a frozen window is begun all the same' drop
+mutant 'windows: a state that a restore gave up is trained on' \
+    'turn->replica->epoch < window->since' 'turn->replica->epoch > window->since + 9999'
+
 while IFS= read -r mark; do
     echo "$mark: a mark without a mutant, or one mark too many"; broken=$((broken + 1))
 done < <(sed -E 's#^([^:]*:[0-9]*):\s*// mutant: (.*)#\2\t\1: \2#; s# \([0-9]+\)\t#\t#' "$MARKS" |

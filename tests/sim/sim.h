@@ -84,6 +84,7 @@
 #include "broker/post_office.h"
 #include "common/pace/rounds/rounds.h"
 #include "common/pace/rounds/rounds_member.h"
+#include "common/run/holder.h"
 #include <setjmp.h>
 
 enum {
@@ -207,12 +208,16 @@ struct sim_pace {
     // elsewhere. False: it is no job of this pace.
     bool (*learn)(struct sim *self, uint8_t id, uint16_t kind, const void *job);
     uint64_t (*takes_ms)(struct sim *self, uint8_t id); // (optional: as rounds' jobs do)
+    void (*built)(struct sim *self,
+                  uint8_t id); // What a learner says beside BUILT. (optional: nothing)
 
     // ---- the checker ----
 
     // A PHASE record that ends a phase in which steps are made.
     bool (*may_enter)(const struct sim *sim, uint8_t from, uint8_t to);
     bool (*admits)(const struct sim *sim); // A trainer may enter in mid-phase (optional: never)
+    // This crash leaves somebody who holds what is committed. (optional: the commits lead to it)
+    bool (*may_lose)(const struct sim *sim, uint8_t id);
     // A record that is of this pace, as it becomes durable. It moves the ghost on: the phase, the round, the
     // step with its digest, the samples. Other kinds are none of its business.
     void (*hear_record)(struct sim *sim, uint16_t kind, const void *record);
@@ -271,6 +276,28 @@ struct pin {
     uint64_t epoch;
 };
 
+// A window in the learner's hands, and the process that its links lead to at each place.
+enum { WINDOW_SAMPLES_MAX = 512 };
+struct sim_window {
+    uint64_t number, step, end;
+    uint64_t samples_done, taken; // Before it; and by its steps so far
+    uint32_t place, count;
+    uint8_t nodes[NODES_MAX];
+    uint64_t instances[NODES_MAX];
+    uint32_t samples_count;
+    struct interval samples[WINDOW_SAMPLES_MAX];
+};
+
+// What a learner is at with the other members of its window (windows_learner.c).
+struct exchange {
+    uint32_t count; // Windows in hand; the first is the present one
+    struct sim_window windows[2];
+    struct holder holder;
+    bool arrived, broken; // Its contribution is out; it has given up
+    uint64_t since_ms;    // When it arrived, or began
+    uint64_t turn;        // Of the words to itself that count
+};
+
 struct learner {
     bool built, holding, has_candidate, staged, has_previous;
     uint64_t step, busy_until_ms, generation; // Generation: of the residual, new with every load
@@ -278,6 +305,7 @@ struct learner {
     uint64_t loaded_step; // Where its history begins
     struct pin pins[PINS_MAX], stage;
     uint32_t pins_count;
+    struct exchange exchange;
 };
 
 enum worker { LEARNER, FETCHER, WORKER_COUNT };

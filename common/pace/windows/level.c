@@ -1,0 +1,258 @@
+// level -- who lives, who has answered, where the windows are closed, and who is left out of the next one.
+
+#include "common/pace/windows/level.h"
+#include "common/run/holder.h"
+#include <inttypes.h>
+
+enum { STRIKES_MAX = 3 };
+
+static uint64_t bit(uint32_t place) { return (uint64_t)1 << place; }
+
+static const struct stands *stands_of(const struct windows *self, const struct wire_place *place)
+{
+    const struct stands *stands = &self->stands[place->member];
+    return stands->instance == place->instance ? stands : NULL;
+}
+
+static bool is_of_open(const struct run *run, uint64_t window)
+{
+    return window >= windows_first(run)->number && window <= windows_newest(run)->number;
+}
+
+// ---- what has broken ----------------------------------------------------------------------------
+
+// A member that is frozen was asked by an earlier life of the coordinator.
+static bool has_broken(const struct windows *self, const struct run *run,
+                       const struct wire_place *place)
+{
+    const struct stands *stands = stands_of(self, place);
+    if (!windows_is_intact(run, place)) return true;
+    return stands && is_of_open(run, stands->window) && (stands->broken || stands->level);
+}
+
+bool level_is_due(const struct windows *self, const struct turn *turn)
+{
+    const struct wire_window *window = windows_first(turn->run);
+    bool due = self->level || self->gone;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        due |= has_broken(self, turn->run, &window->group[i]);
+    return due;
+}
+
+void level_hear(struct windows *self, const struct turn *turn, uint32_t member,
+                const struct wire_stands *said)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *window = windows_first(run);
+    if (!windows_run_of(run)->open || !said->broken || !is_of_open(run, said->window) ||
+        said->missing == 0 || said->missing > window->group_count ||
+        window_place(window, member, said->instance) == NO_MEMBER)
+        return;
+    const uint32_t place = said->missing - 1, blamed = window->group[place].member;
+    if (blamed == member) return;
+    self->blames |= bit(place);
+    if (said->gone) self->gone |= bit(place);
+    self->pair[0] = member < blamed ? member : blamed;
+    self->pair[1] = member < blamed ? blamed : member;
+}
+
+// ---- who lives, and has answered ----------------------------------------------------------------
+
+static const struct wire_member *member_of(const struct run *run, const struct wire_place *place)
+{
+    return &run->roster.members[place->member];
+}
+
+// It may have been dropped and have come back: then it waits for the next epoch, but is the same process.
+static bool lives(const struct run *run, const struct wire_place *place)
+{
+    const struct wire_member *member = member_of(run, place);
+    return member->instance == place->instance &&
+           (member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING);
+}
+
+static bool may_come_back(const struct run *run, const struct wire_place *place)
+{
+    const struct wire_member *member = member_of(run, place);
+    return member->instance == place->instance && member->state == MEMBER_DROPPED;
+}
+
+static bool has_answered(const struct windows *self, const struct run *run,
+                         const struct wire_place *place)
+{
+    const struct stands *stands = stands_of(self, place);
+    return stands && stands->level &&
+           (stands->level == self->level || is_of_open(run, stands->window));
+}
+
+// The places whose answer is waited for. One that others call dead is not, unless it has answered, or unless
+// there is no other.
+static uint64_t awaited(const struct windows *self, const struct run *run)
+{
+    const struct wire_window *window = windows_first(run);
+    uint64_t all = 0, sure = 0;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        if (!lives(run, &window->group[i])) continue;
+        all |= bit(i);
+        // mutant: windows: a member that answers is put out because another calls it dead
+        if (!(self->gone & bit(i)) || has_answered(self, run, &window->group[i])) sure |= bit(i);
+    }
+    return sure ? sure : all;
+}
+
+// ---- closing ------------------------------------------------------------------------------------
+
+static uint64_t end_by_answers(const struct windows *self, const struct run *run, uint64_t places)
+{
+    const struct wire_window *window = windows_first(run);
+    struct holder_answer answers[WINDOW_MEMBERS_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        struct holder_answer *answer = &answers[count];
+        if (!(places & bit(i)) || !windows_step_of(self, run, i, &answer->step)) continue;
+        answer->has = self->stands[window->group[i].member].has;
+        count++;
+    }
+    const uint64_t end = holder_window_end(answers, count, run->step);
+    const uint64_t most = window_end(windows_newest(run));
+    return end < most ? end : most;
+}
+
+static void leave_out(struct windows *self, const struct turn *turn, uint32_t place,
+                      const char *why, uint64_t *left_out)
+{
+    const struct wire_place *out = &windows_first(turn->run)->group[place];
+    self->is_left_out[out->member] = true;
+    *left_out |= bit(place);
+    outbox_note(turn->out, "member.left_out name=%s because=\"%s\"; until the next epoch",
+                member_of(turn->run, out)->name, why);
+}
+
+// One that is called dead and has not answered, and one that does not hold the step at which the window ends and
+// cannot make it: the first will be dropped when its lease is over, the other fetches the state.
+static void leave_out_the_absent(struct windows *self, const struct turn *turn, uint64_t places,
+                                 uint64_t end, uint64_t *left_out)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *window = windows_first(run);
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const struct wire_place *place = &window->group[i];
+        uint64_t step = 0;
+        if (!windows_is_intact(run, place)) continue;
+        const bool counts = windows_step_of(self, run, i, &step);
+        const bool has = counts && self->stands[place->member].has;
+        if (!(places & bit(i))) leave_out(self, turn, i, "others call it dead", left_out);
+        else if (!counts || (step != end && !(step + 1 == end && has)))
+            leave_out(self, turn, i, "it does not hold the run's step", left_out);
+    }
+}
+
+// Two that cannot hear each other twice in a row, though both live: one of them is left out. Of the two, the
+// one that is blamed; if both are, the later one.
+static void judge_pair(struct windows *self, const struct turn *turn, uint64_t places,
+                       uint64_t *left_out)
+{
+    const struct wire_window *window = windows_first(turn->run);
+    const bool again = self->pair[0] != NO_MEMBER && self->pair[0] == self->last_pair[0] &&
+                       self->pair[1] == self->last_pair[1];
+    uint32_t out = NO_MEMBER, pair = 0;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const uint32_t member = window->group[i].member;
+        if (!(places & bit(i)) || (member != self->pair[0] && member != self->pair[1])) continue;
+        pair++;
+        if (self->blames & bit(i)) out = i;
+    }
+    // mutant: windows: a link that breaks again and again is tried for ever
+    if (again && pair == 2 && out != NO_MEMBER)
+        leave_out(self, turn, out, "the link between the same two broke twice", left_out);
+}
+
+// A member that says "broken" three times in a row, and nobody else does and nobody dies, is left out.
+static void count_strikes(struct windows *self, const struct turn *turn, uint64_t places,
+                          uint64_t *left_out)
+{
+    const struct wire_window *window = windows_first(turn->run);
+    uint32_t broken = 0, by = 0, whole = 0;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const struct stands *stands = stands_of(self, &window->group[i]);
+        whole += (places & bit(i)) != 0;
+        if (!stands || !stands->broken || !is_of_open(turn->run, stands->window)) continue;
+        broken++;
+        by = i;
+    }
+    const uint32_t member = window->group[by].member;
+    const uint32_t strikes = self->strikes[member];
+    for (uint32_t i = 0; i < window->group_count; i++) self->strikes[window->group[i].member] = 0;
+    if (broken != 1 || whole != window->group_count) return;
+    self->strikes[member] = (uint8_t)(strikes + 1);
+    // mutant: windows: a strike is not counted
+    if (self->strikes[member] >= STRIKES_MAX)
+        leave_out(self, turn, by, "it alone said three times that it cannot go on", left_out);
+}
+
+static void close_windows(struct windows *self, const struct turn *turn, uint64_t places)
+{
+    const struct run *run = turn->run;
+    const uint64_t end = end_by_answers(self, run, places), began = run->step;
+    uint64_t left_out = 0;
+    leave_out_the_absent(self, turn, places, end, &left_out);
+    judge_pair(self, turn, places, &left_out);
+    count_strikes(self, turn, places, &left_out);
+    outbox_note(turn->out, "window.closed number=%" PRIu64 " step=%" PRIu64 " committed=%" PRIu64,
+                windows_newest(run)->number, end, end - began);
+    if (end > window_end(windows_first(run)))
+        windows_commit(self, turn, window_end(windows_first(run)), false, 0);
+    windows_commit(self, turn, end, true, left_out);
+    self->level = self->level_ms = self->lonely_ms = self->gone = self->blames = 0;
+    for (int i = 0; i < 2; i++) {
+        self->last_pair[i] = self->pair[i];
+        self->pair[i] = NO_MEMBER;
+    }
+}
+
+// Whether the run may go on without what the members of the windows hold.
+static bool is_lost(struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *window = windows_first(run);
+    bool hope = false;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        hope |= may_come_back(run, &window->group[i]);
+    if (!hope) return true;
+    if (!self->lonely_ms) self->lonely_ms = turn->now_ms;
+    const bool long_ago =
+        turn->now_ms - self->lonely_ms >= WINDOW_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
+    const bool is_kept = !hash_is_none(&run->restore_point.digest) || run->pin_step == run->step;
+    return long_ago && is_kept &&
+           roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING) >=
+               turn->rules->init_min_clients;
+}
+
+// ---- asking -------------------------------------------------------------------------------------
+
+static void ask(struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *window = windows_first(run);
+    const struct wire_level level = { .window = windows_newest(run)->number, .level = self->level };
+    self->level_ms = turn->now_ms + turn->rules->heartbeat_ms / 4 + 1;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        if (lives(run, &window->group[i]) && !has_answered(self, run, &window->group[i]))
+            outbox_mail(turn->out, member_of(run, &window->group[i])->name, FRAME_LEVEL, &level);
+}
+
+void level_settle(struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *window = windows_first(run);
+    if (!self->level) self->level = run->log_seq;
+    const uint64_t places = awaited(self, run);
+    bool all = true;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        if (places & bit(i)) all &= has_answered(self, run, &window->group[i]);
+    if (places) self->lonely_ms = 0;
+    if (places ? all : is_lost(self, turn)) close_windows(self, turn, places);
+    else if (turn->now_ms >= self->level_ms) ask(self, turn);
+}
+
+uint64_t level_due_ms(const struct windows *self) { return self->level ? self->level_ms : 0; }

@@ -1,0 +1,99 @@
+#pragma once
+// windows -- the pace for members who trust one another: a group takes many steps on its own word.
+//
+//     RECORD_WINDOW: steps 40 to 240, their samples, the group ─▶ WINDOW ─▶ step, step, step ... at once
+//          RECORD_STEPS: 40 to 131 are committed   ◀── STANDS "I hold 131" of the slowest ◀──┘
+//     RECORD_WINDOW: 240 to 440, while the first one is still under way
+//          RECORD_STEPS: 131 to 240
+//          ...                                     a member dies: STANDS "broken"
+//     LEVEL: freeze, where do you stand? ─▶ STANDS, STANDS ─▶ RECORD_STEPS: up to 312, closed
+//     RECORD_WINDOW: 312 to 400, with those that are left
+//
+// A step is an exchange among the members of the group (common/group); no message to the coordinator
+// and no fsync is in its way. The rules:
+//
+//  1. Open. The record of a window justifies every step that its group takes under it. At most two
+//     are open: the next one is recorded when the slowest has passed the middle of the newest,
+//     unless the epoch is to end.
+//  2. Step. A member applies step k when every member of the group has said that it has all that k
+//     needs (common/run/holder.h). So if one applied k, each of the others can, from memory.
+//  3. Commit. Steps are committed as far as every member of the group has come, once a heartbeat and
+//     at a window's end. A step that is committed never goes back.
+//  4. Break. When a member says that it cannot go on, its lease runs out, or another process has its
+//     key, LEVEL freezes all that live. When they have answered, the window is closed at the newest
+//     step that one of them holds, or one step later if all have it (level.h); the next one follows at
+//     once, with those that are left. Whom others merely cannot hear is not put out the first time.
+//  5. Lineage. What a member holds counts only within an open window of which it is a member. A
+//     member that comes out of a window at another step than the run fetches the state.
+//  6. The end of an epoch is the barrier at which joiners enter and checkpoints are taken: the group runs
+//     out, the last step is pinned. A joiner may end an epoch, but not before 20 times as long as the
+//     last barrier took.
+//
+// A group is the process of a member, not its key: one that restarts has lost its state.
+//
+//   windows.def          frames, records, parts of CONFIG and SNAPSHOT
+//   window.[hc]          one window, and the samples and rate of its steps
+//   windows_run.[hc]     the durable half: which windows are open, what is committed of them
+//   windows.[hc]         the coordinator's half: opens, commits, says why the epoch is over
+//   level.[hc]           ... closes a window that broke
+//   windows_member.[hc]  the member's half: gives windows to the learner, says where it stands
+//   windows_evidence.c   what the records prove
+//
+// Pure; one thread.
+
+#include "common/pace/pace.h"
+#include "common/pace/windows/windows_run.h"
+
+enum {
+    WINDOW_FIRST_STEPS = 8,  // Of a window, while the speed is not known
+    WINDOW_GROWTH = 8,       // A window has at most so many times the steps of the one before
+    WINDOW_BARRIERS = 20,    // A joiner ends an epoch that lasts at least so many of its barriers
+    WINDOW_SEARCH_LEASES = 4 // A window without any live member stays open for so many leases
+};
+
+// What a member said last of itself (STANDS), newest step first: late words change nothing.
+struct stands {
+    uint64_t instance; // 0: nothing yet
+    uint64_t window, step, level;
+    bool has, broken, stopped;
+    char links[128]; // "": its links are not known
+};
+
+// May be forgotten: a restart empties it, and the next STANDS fill it again.
+struct windows {
+    struct stands stands[MEMBERS_MAX]; // By index in the roster
+    uint64_t commit_ms;                // Before this, a part of a window is not committed
+    // How fast the group is: of the newest whole window.
+    uint64_t began_ms;  // When the oldest open window became that
+    uint64_t step_us;   // 0: not known
+    uint32_t steps_max; // Of the next window
+    // The newest barrier.
+    uint64_t barrier_began_ms, barrier_ended_ms, barrier_ms;
+    // A break under way (level.c).
+    uint64_t level;        // Its number; 0: none
+    uint64_t level_ms;     // When LEVEL is said again
+    uint64_t lonely_ms;    // Since when nobody of the group lives; 0: somebody does
+    uint64_t gone;         // Places that another member says are dead, as bits
+    uint64_t blames;       // Places that are blamed, as bits
+    uint32_t pair[2];      // Who blames whom in this break (members); NO_MEMBER: nobody
+    uint32_t last_pair[2]; // The same of the break before
+    // For the rest of the epoch, by index in the roster.
+    bool is_left_out[MEMBERS_MAX];
+    uint8_t strikes[MEMBERS_MAX]; // Breaks in a row that it alone has seen
+    char lacks[224];
+};
+
+// Where the group's member at this place stands, as far as it counts: within the open windows.
+// False: it has said nothing that counts.
+bool windows_step_of(const struct windows *self, const struct run *run, uint32_t place,
+                     uint64_t *ret_step);
+
+// Whether this process is in the run, and its lease has not run out.
+bool windows_is_intact(const struct run *run, const struct wire_place *place);
+
+// Records that steps up to `end` of the oldest open window are committed. `closed`: and no more of
+// any that is open; `left_out` are places, as bits.
+void windows_commit(struct windows *self, const struct turn *turn, uint64_t end, bool closed,
+                    uint64_t left_out);
+
+bool windows_verifies(struct evidence *evidence, uint16_t kind, const void *record);

@@ -1,0 +1,110 @@
+// windows_evidence -- a window follows from the records before it: number, step, group, samples and rates; and
+// steps are committed in order, each within an open window.
+
+#include "common/base/ensure.h"
+#include "common/pace/evidence.h"
+#include "common/pace/windows/windows.h"
+#include <inttypes.h>
+#include <string.h>
+
+enum { COUNT_WINDOWS, COUNT_STEPS };
+
+static struct windows_run *own(struct evidence *evidence)
+{
+    return (struct windows_run *)(void *)evidence->pace_state;
+}
+
+static bool group_is_sound(struct evidence *evidence, const struct wire_window *window)
+{
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const uint32_t member = window->group[i].member;
+        const struct wire_member *place =
+            member < evidence->roster.count ? &evidence->roster.members[member] : NULL;
+        if (!place || place->role != ACTOR_TRAINER || place->state != MEMBER_HEALTHY ||
+            place->instance != window->group[i].instance)
+            return evidence_refuse(evidence,
+                                   "window %" PRIu64 " has member %u in its group, which is no "
+                                   "healthy trainer with this process",
+                                   window->number, member);
+    }
+    return window->group_count > 0 ||
+           evidence_refuse(evidence, "window %" PRIu64 " has nobody in its group", window->number);
+}
+
+static bool rates_are_those_of_rules(struct evidence *evidence, const struct wire_window *window)
+{
+    for (uint64_t k = window->step; k < window_end(window); k++) {
+        const float rate = schedule_rate(&evidence->rules.lr, (uint32_t)(k + 1), NULL);
+        uint32_t bits;
+        memcpy(&bits, &rate, sizeof bits);
+        if (window_lr_bits(window, k) != bits)
+            return evidence_refuse(evidence, "the rate of step %" PRIu64 " is not the schedule's",
+                                   k + 1);
+    }
+    return true;
+}
+
+static bool hear_window(struct evidence *evidence, const struct wire_window *window)
+{
+    struct windows_run *self = own(evidence);
+    const struct wire_window *before = &self->window[self->open > 1].frame;
+    const uint64_t step = self->open ? window_end(before) : evidence->step;
+    if (window->number != evidence->number + 1 || self->open == WINDOWS_OPEN_MAX ||
+        window->step != step || window->steps == 0 ||
+        !hash_equal(&window->previous, &self->last_steps) ||
+        window->closed_from != self->closing.number || window->closed != self->closing.closed ||
+        window->closed_at != self->closing.end)
+        return evidence_refuse(evidence,
+                               "window %" PRIu64 " at step %" PRIu64
+                               " does not follow window %" PRIu64 " and step %" PRIu64,
+                               window->number, window->step, evidence->number, step);
+    if (window->lr_bits.count != 4 * window->steps ||
+        interval_list_total(window->samples, window->samples_count) !=
+            window_count(window, windows_config(&evidence->rules), evidence->rules.seq_len,
+                         window->step, window_end(window)))
+        return evidence_refuse(evidence, "window %" PRIu64 " has not the samples of %u steps",
+                               window->number, window->steps);
+    if (!group_is_sound(evidence, window) || !rates_are_those_of_rules(evidence, window))
+        return false;
+    if (self->open == 0) self->taken = 0;
+    window_keep(&self->window[self->open++], window);
+    evidence->number = window->number;
+    evidence->counts[COUNT_WINDOWS]++;
+    return true;
+}
+
+static bool hear_steps(struct evidence *evidence, const struct wire_steps *steps)
+{
+    struct windows_run *self = own(evidence);
+    const struct wire_window *window = &self->window[0].frame;
+    const struct wire_window *newest = &self->window[self->open > 1].frame;
+    if (self->open == 0 || steps->number != window->number || steps->step != evidence->step ||
+        steps->end < steps->step || steps->end > window_end(window) ||
+        (steps->end == steps->step && !steps->closed) ||
+        (steps->closed && steps->closed != newest->number) ||
+        !hash_equal(&steps->previous, &self->last_steps) ||
+        steps->samples != window_count(window, windows_config(&evidence->rules),
+                                       evidence->rules.seq_len, steps->step, steps->end))
+        return evidence_refuse(evidence,
+                               "steps %" PRIu64 " to %" PRIu64 " of window %" PRIu64
+                               " do not follow step %" PRIu64,
+                               steps->step, steps->end, steps->number, evidence->step);
+    self->last_steps = steps_hash(steps);
+    if (steps->closed) {
+        self->open = 0;
+        self->closing = *steps;
+    } else if (steps->end == window_end(window) && --self->open > 0)
+        window_keep(&self->window[0], &self->window[1].frame);
+    evidence->step = steps->end;
+    evidence->counts[COUNT_STEPS] += steps->end - steps->step;
+    return true;
+}
+
+bool windows_verifies(struct evidence *evidence, uint16_t kind, const void *record)
+{
+    switch (kind) {
+    case FRAME_RECORD_WINDOW: return hear_window(evidence, record);
+    case FRAME_RECORD_STEPS: return hear_steps(evidence, record);
+    default: return true;
+    }
+}

@@ -1,0 +1,491 @@
+// windows_member -- the member's half. A trainer gives its windows to the learner, one after the other, tells the
+// coordinator where it stands, and ends a window as STEPS, the next WINDOW or RUN says. A checkpointer takes no
+// step: it goes from one pinned state to the next.
+//
+//     nothing in hand ──WINDOW, its step is held──▶ in hand ──the next WINDOW follows──▶ in hand
+//            ▲                                         │ FREEZE ─▶ FROZEN ─▶ STANDS
+//            └──CLOSED_WINDOW◀── CLOSE_WINDOW ◀── STEPS closed, a WINDOW that does not follow, RUN
+//
+// While a window is in hand the learner is busy: nothing is loaded, pinned or told (replica.applying). The
+// digest of the state is not known then. It is asked for when the run's epoch is over.
+//
+// All that is said by mail may be lost, and is said again: STANDS once a heartbeat, and four times as often as
+// long as the coordinator seems to wait for it. What the coordinator says is news; the windows that are open
+// come again with an ASK.
+
+#include "common/base/ensure.h"
+#include "common/member/pace_part.h"
+#include "common/member/replica.h"
+#include "common/pace/windows/window.h"
+#include "common/run/phase.h"
+#include <inttypes.h>
+#include <string.h>
+
+struct windows_member {
+    struct window kept[2]; // The newest that were told, by number modulo
+    // The newest closing: windows `closed_from` to `closed` ended at `closed_at`. 0: none is known.
+    uint64_t closed_from, closed, closed_at;
+    uint64_t frozen, done; // Windows up to these are not begun (again)
+
+    // In hand at the learner, number 0: nothing.
+    uint64_t first, newest; // The windows that it has been given
+    uint64_t newest_end;    // Where the last of them ends
+    uint64_t since;         // The epoch of that window
+    bool closing;           // CLOSE_WINDOW is under way
+    bool is_frozen;         // The learner applies nothing more
+
+    struct wire_stands stands; // As it is told; `links` too
+    uint64_t level;            // The newest LEVEL; 0: none
+    bool freezing;             // FREEZE is under way
+    bool is_stopping;          // The learner was told that the group is to end
+    uint64_t say_ms, ask_ms;
+};
+
+static const struct wire_window *kept(const struct windows_member *self, uint64_t number)
+{
+    const struct wire_window *window = &self->kept[number % 2].frame;
+    return number && window->number == number ? window : NULL;
+}
+
+static const struct wire_window *newest_kept(const struct windows_member *self)
+{
+    const struct wire_window *a = &self->kept[0].frame, *b = &self->kept[1].frame;
+    return a->number > b->number ? a : b;
+}
+
+static bool in_hand(const struct windows_member *self) { return self->first > 0; }
+
+static uint32_t own_place(const struct wire_window *window, const struct member *member)
+{
+    return window_place(window, member->index, member->instance);
+}
+
+// ---- what the coordinator says ------------------------------------------------------------------
+
+static void hear_closing(struct windows_member *self, uint64_t from, uint64_t to, uint64_t at)
+{
+    if (to <= self->closed) return;
+    self->closed_from = from;
+    self->closed = to;
+    self->closed_at = at;
+}
+
+static void hear_window(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_window *said = turn->in->body;
+    struct member *member = turn->member;
+    if (!member->has_round) { // The first, or the operator put back an older ledger
+        self->kept[0].frame.number = self->kept[1].frame.number = 0;
+        if (!in_hand(self)) self->closed = self->frozen = self->done = 0;
+    }
+    if (!member->has_round || said->number > member->round) {
+        member->has_round = true;
+        member->round = said->number;
+    }
+    if (member->role != ACTOR_TRAINER || !turn->replica || said->number == 0) return;
+    hear_closing(self, said->closed_from, said->closed, said->closed_at);
+    if (said->number > self->kept[said->number % 2].frame.number)
+        window_keep(&self->kept[said->number % 2], said);
+}
+
+static void freeze(struct windows_member *self, const struct member_turn *turn)
+{
+    if (self->freezing) return;
+    self->freezing = true;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_FREEZE,
+               &(struct wire_level){ self->newest, self->level ? self->level : 1 });
+}
+
+// The answer of a member that has begun no window that counts.
+static void answer_without_window(struct windows_member *self, const struct member_turn *turn,
+                                  const struct wire_level *level)
+{
+    const struct replica *replica = turn->replica;
+    self->frozen = level->window;
+    self->stands.window = level->window;
+    self->stands.step = replica->holding && !replica->loading ? replica->step : 0;
+    self->stands.has = self->stands.broken = false;
+    self->stands.level = level->level;
+}
+
+static void hear_level(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_level *level = turn->in->body;
+    if (level->window <= self->closed || level->window <= self->done || self->closing) return;
+    self->say_ms = 0;
+    if (level->window > self->frozen) self->frozen = level->window;
+    if (level->level > self->level) self->level = level->level;
+    if (!in_hand(self)) answer_without_window(self, turn, level);
+    else if (self->is_frozen) self->stands.level = self->level;
+    else freeze(self, turn);
+}
+
+// ---- what the learner says ----------------------------------------------------------------------
+
+static void stand(struct windows_member *self, const struct member_turn *turn, uint64_t window,
+                  uint64_t step)
+{
+    struct replica *replica = turn->replica;
+    const struct wire_window *of = kept(self, window);
+    if (step > replica->step)
+        replica_move(replica, turn->member, step, &(struct hash){ { 0 } },
+                     of ? of->epoch : self->since);
+    if (step > self->stands.step || window > self->stands.window) self->stands.has = false;
+    self->stands.window = window;
+    self->stands.step = step;
+}
+
+static void hear_stepped(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_stepped *said = turn->in->body;
+    struct member *member = turn->member;
+    const struct wire_window *window = kept(self, said->window);
+    if (!in_hand(self) || said->window < self->first || said->step < turn->replica->step) return;
+    stand(self, turn, said->window, said->step);
+    self->stands.stopped |= said->stopped;
+    member->loss = said->loss;
+    member->loss_step = said->step;
+    member->tokens_per_s = said->tokens_per_s;
+    memcpy(&member->step_lr, &said->lr_bits, sizeof member->step_lr);
+    const bool is_due = !window || said->step == window->step + window->steps / 2 ||
+                        said->step == window_end(window);
+    if (is_due || said->stopped) self->say_ms = 0;
+}
+
+static void hear_broke(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_broke *said = turn->in->body;
+    if (!in_hand(self) || said->window < self->first) return;
+    stand(self, turn, said->window, said->step);
+    self->stands.has = said->has;
+    self->stands.broken = true;
+    self->stands.missing = said->missing;
+    self->stands.gone = said->gone;
+    self->say_ms = 0;
+    outbox_note(turn->out, "window.broke number=%" PRIu64 " step=%" PRIu64 " because=\"%s\"",
+                said->window, said->step, said->reason);
+}
+
+static void hear_frozen(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_frozen *said = turn->in->body;
+    self->freezing = false;
+    if (!in_hand(self) || said->window < self->first) return;
+    stand(self, turn, said->window, said->step);
+    self->is_frozen = true;
+    self->stands.has = said->has;
+    self->stands.level = self->level;
+    self->say_ms = 0;
+}
+
+static void hear_closed(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_closed_window *said = turn->in->body;
+    struct replica *replica = turn->replica;
+    ensure(self->closing);
+    if (in_hand(self)) self->done = self->newest;
+    self->closing = self->freezing = self->is_frozen = self->is_stopping = false;
+    replica->applying = false;
+    self->first = self->newest = 0;
+    const uint64_t window = self->stands.window;
+    struct wire_stands stands = { .instance = turn->member->instance };
+    memcpy(stands.links, self->stands.links, sizeof stands.links);
+    self->stands = stands;
+    self->say_ms = 0;
+    // mutant: windows: a member that cannot reach the end goes on from where it stands
+    if (!said->ok) {
+        replica_drop(replica, said->reason, turn->out);
+        return;
+    }
+    self->stands.window = window;
+    self->stands.step = said->step;
+    if (said->step != replica->step || !hash_is_none(&said->digest))
+        replica_move(replica, turn->member, said->step, &said->digest, replica->epoch);
+}
+
+static void hear_links(struct windows_member *self, const struct wire_links *said)
+{
+    memcpy(self->stands.links, said->endpoint, sizeof self->stands.links);
+    self->say_ms = 0;
+}
+
+static void hear_learner(struct windows_member *self, const struct member_turn *turn)
+{
+    switch (turn->in->kind) {
+    case FRAME_LINKS: hear_links(self, turn->in->body); break;
+    case FRAME_STEPPED: hear_stepped(self, turn); break;
+    case FRAME_BROKE: hear_broke(self, turn); break;
+    case FRAME_FROZEN: hear_frozen(self, turn); break;
+    case FRAME_CLOSED_WINDOW: hear_closed(self, turn); break;
+    }
+}
+
+static void hear(void *state, const struct member_turn *turn)
+{
+    struct windows_member *self = state;
+    struct replica *replica = turn->replica;
+    if (replica) {
+        replica->follows_pins = true;
+        replica->can_replay = false;
+        replica->waits_for_pin = turn->member->role == ACTOR_TRAINER;
+    }
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_WINDOW) hear_window(self, turn);
+    if (turn->member->role != ACTOR_TRAINER || !replica) return;
+    const struct wire_steps *steps = turn->in->body;
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_STEPS && steps->closed)
+        hear_closing(self, steps->number, steps->closed, steps->end);
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_LEVEL) hear_level(self, turn);
+    if (turn->heard & (HEARD_REBORN | HEARD_ADMITTED)) self->say_ms = 0;
+    hear_learner(self, turn);
+}
+
+// ---- ending a window ----------------------------------------------------------------------------
+
+static void close_window(struct windows_member *self, const struct member_turn *turn, uint64_t end,
+                         bool digest)
+{
+    self->closing = turn->replica->applying = true;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_CLOSE_WINDOW,
+               &(struct wire_close_window){ in_hand(self) ? self->stands.window : 0, end, digest });
+}
+
+// The run makes no steps now, and no window is newer than this one: so it is over.
+static bool is_over_by_run(const struct member *member, uint64_t window)
+{
+    return member->now.round == window && !phase_makes_steps(member->now.phase);
+}
+
+enum outlook {
+    GOES_ON,
+    IS_OVER,    // At a step that is known exactly: the last one may be applied from memory
+    IS_PAST,    // Somewhere: what is held stays, the step in hand goes
+    IS_UNKNOWN, // The coordinator is asked how it ended
+};
+
+// Whether the windows in hand are over. What is applied is the run's for ever, as all others had it, too. But a step
+// in memory is the run's only if it is certain that the window did not end before it: by a closing of this window,
+// by the window right behind it, or by RUN if that knows no later window.
+static enum outlook outlook(const struct windows_member *self, const struct member_turn *turn,
+                            uint64_t *ret_end)
+{
+    const struct wire_run *run = &turn->member->now;
+    const struct wire_window *next = kept(self, self->newest + 1);
+    // mutant: windows: a restore does not end a window
+    if (replica_is_given_up(run, turn->replica->step, turn->replica->epoch)) return IS_PAST;
+    *ret_end = self->closed_at;
+    // mutant: windows: a later closing is taken for that of this window
+    if (self->closed >= self->newest && self->closed_from <= self->newest) return IS_OVER;
+    if (next) {
+        const bool leads_on = self->closed <= self->newest && next->step == self->newest_end &&
+                              own_place(next, turn->member) != UINT32_MAX;
+        *ret_end = next->step;
+        return leads_on ? GOES_ON : IS_OVER;
+    }
+    *ret_end = run->step;
+    if (is_over_by_run(turn->member, self->newest)) return IS_OVER;
+    if (self->closed > self->newest || newest_kept(self)->number > self->newest) return IS_PAST;
+    if (run->round <= self->newest || phase_makes_steps(run->phase)) return GOES_ON;
+    *ret_end = self->newest_end; // Nothing says that it was closed
+    return self->stands.step == self->newest_end ? IS_OVER : IS_UNKNOWN;
+}
+
+static void ask_how_it_ended(struct windows_member *self, const struct member_turn *turn)
+{
+    if (turn->in->now_ms < self->ask_ms) return;
+    self->ask_ms = turn->in->now_ms + MEMBER_RETRY_MS;
+    outbox_mail(turn->out, "coordinator", FRAME_ASK, &(struct wire_ask){ TOPIC_RUN, 0 });
+}
+
+// ---- taking a window ----------------------------------------------------------------------------
+
+static uint32_t list_group(const struct member *member, const struct wire_window *window,
+                           struct wire_linked *group)
+{
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const struct wire_member *place = member_at(member, window->group[i].member);
+        if (!place) return 0; // The roster is behind
+        group[i] = (struct wire_linked){ .key = place->key, .instance = window->group[i].instance };
+        memcpy(group[i].endpoint, window->group[i].links, sizeof group[i].endpoint);
+    }
+    return window->group_count;
+}
+
+static void take(struct windows_member *self, const struct member_turn *turn,
+                 const struct wire_window *window)
+{
+    const struct member *member = turn->member;
+    struct wire_linked group[WINDOW_MEMBERS_MAX];
+    struct wire_holder providers[16];
+    struct wire_take_window job = {
+        .number = window->number,
+        .step = window->step,
+        .steps = window->steps,
+        .samples_done = window->samples_done,
+        .lr_bits = window->lr_bits,
+        .samples = window->samples,
+        .samples_count = window->samples_count,
+        .group = group,
+        .group_count = list_group(member, window, group),
+        .place = own_place(window, member),
+        .providers = providers,
+        .providers_count = member_providers(member, window->number, providers, 16),
+        .data = member->now.data,
+        .order = member->now.order,
+    };
+    if (job.group_count == 0) return;
+    if (!in_hand(self)) {
+        self->first = window->number;
+        self->stands.window = window->number;
+        self->stands.step = window->step;
+        self->stands.has = self->stands.broken = self->stands.stopped = self->stands.gone = false;
+        self->stands.missing = 0;
+        self->stands.level = 0;
+        self->level = 0;
+        turn->replica->applying = true;
+        turn->replica->epoch = window->epoch;
+    }
+    self->newest = window->number;
+    self->newest_end = window_end(window);
+    self->since = window->epoch;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_TAKE_WINDOW, &job);
+}
+
+// Whether it keeps what the epoch begins with for joiners, or the run already pins a later state.
+static bool has_pinned(const struct member_turn *turn)
+{
+    const struct replica *replica = turn->replica;
+    return replica->pin_step == replica->step || turn->member->now.pin_step > replica->step;
+}
+
+// The oldest open window that begins with the step that is held. NULL: none does.
+static const struct wire_window *next_window(const struct windows_member *self,
+                                             const struct member_turn *turn)
+{
+    const struct wire_window *way = NULL;
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct wire_window *window = &self->kept[i].frame;
+        // mutant: windows: a frozen window is begun all the same
+        if (window->number <= self->frozen) continue;
+        if (window->number <= self->closed || window->number <= self->done) continue;
+        if (window->step != turn->replica->step || own_place(window, turn->member) == UINT32_MAX ||
+            is_over_by_run(turn->member, window->number))
+            continue;
+        if (!way || window->number < way->number) way = window;
+    }
+    return way;
+}
+
+// The state that an epoch begins with was reached in an epoch before it.
+static void begin(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_window *window = next_window(self, turn);
+    if (!window) return;
+    // mutant: windows: a state that a restore gave up is trained on
+    if (turn->replica->epoch < window->since)
+        replica_drop(turn->replica, "a restore gave it up", turn->out);
+    else if (turn->replica->epoch >= window->epoch || has_pinned(turn)) take(self, turn, window);
+}
+
+// The next window follows without a break. It is given before the present one is done.
+static void follow(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_window *window = kept(self, self->newest + 1);
+    const struct wire_stands *stands = &self->stands;
+    if (!window || stands->level || stands->broken || stands->stopped || self->freezing ||
+        self->is_frozen)
+        return;
+    if (window->number <= self->frozen) return;
+    if (own_place(window, turn->member) != UINT32_MAX) take(self, turn, window);
+}
+
+// ---- what is due --------------------------------------------------------------------------------
+
+// The coordinator waits for an answer, or cannot open or commit the rest without it.
+static bool is_urgent(const struct windows_member *self)
+{
+    const struct wire_stands *stands = &self->stands;
+    return stands->level || stands->broken || stands->stopped ||
+           (in_hand(self) && stands->step == self->newest_end);
+}
+
+static void say(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct member *member = turn->member;
+    const uint32_t every_ms = member->config.heartbeat_ms;
+    if (!member->admitted || member->leaving || !self->stands.links[0] ||
+        turn->in->now_ms < self->say_ms)
+        return;
+    self->stands.instance = member->instance;
+    self->say_ms = turn->in->now_ms + (is_urgent(self) ? every_ms / 4 : every_ms);
+    outbox_mail(turn->out, "coordinator", FRAME_STANDS, &self->stands);
+}
+
+// An epoch is over: the digest of its last step is wanted.
+static bool is_digest_due(const struct member_turn *turn)
+{
+    const struct wire_run *run = &turn->member->now;
+    return hash_is_none(&turn->replica->digest) && !phase_makes_steps(run->phase) &&
+           run->step == turn->replica->step;
+}
+
+// A window that begins further on is open, and we are in its group: the news of one before it was lost.
+static void ask(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_window *newest = newest_kept(self);
+    if (turn->in->now_ms < self->ask_ms || turn->member->now.phase != PHASE_TRAIN ||
+        newest->number <= self->closed || newest->step <= turn->replica->step ||
+        own_place(newest, turn->member) == UINT32_MAX)
+        return;
+    self->ask_ms = turn->in->now_ms + MEMBER_RETRY_MS;
+    outbox_mail(turn->out, "coordinator", FRAME_ASK, &(struct wire_ask){ TOPIC_RUN, 0 });
+}
+
+// What was answered without a window in hand is old once that window is over.
+static void forget_answer(struct windows_member *self, const struct member_turn *turn)
+{
+    const uint64_t window = self->stands.window;
+    if (in_hand(self) || !self->stands.level) return;
+    if (self->closed >= window || newest_kept(self)->number > window ||
+        is_over_by_run(turn->member, window))
+        self->stands.level = 0;
+}
+
+static void look_in_hand(struct windows_member *self, const struct member_turn *turn)
+{
+    uint64_t end = 0;
+    if (self->closing) return;
+    switch (outlook(self, turn, &end)) {
+    case GOES_ON: follow(self, turn); break;
+    case IS_UNKNOWN: ask_how_it_ended(self, turn); break;
+    case IS_OVER: close_window(self, turn, end, is_over_by_run(turn->member, self->newest)); break;
+    case IS_PAST: // Where exactly it stands, it says once it is frozen
+        if (self->is_frozen) close_window(self, turn, self->stands.step, false);
+        else freeze(self, turn);
+        break;
+    }
+}
+
+static void look(void *state, const struct member_turn *turn)
+{
+    struct windows_member *self = state;
+    struct replica *replica = turn->replica;
+    if (!replica) return;
+    if (turn->member->role != ACTOR_TRAINER) {
+        if (replica->ready) replica_tell(replica, turn->member, turn->in->now_ms, turn->out);
+        return;
+    }
+    forget_answer(self, turn);
+    if (in_hand(self)) look_in_hand(self, turn);
+    else if (replica->ready) {
+        replica_tell(replica, turn->member, turn->in->now_ms, turn->out);
+        if (is_digest_due(turn)) close_window(self, turn, replica->step, true);
+        else begin(self, turn);
+        if (!in_hand(self) && !self->closing) ask(self, turn);
+    }
+    say(self, turn);
+}
+
+_Static_assert(sizeof(struct windows_member) <= PACE_PART_BYTES, "a role has room for its pace");
+
+const struct member_pace member_pace_windows = { "windows", FRAME_WINDOWS_CONFIG, hear, look,
+                                                 NULL };

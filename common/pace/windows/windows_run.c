@@ -1,0 +1,133 @@
+// windows_run -- applies the records of windows. WINDOW makes its samples pending. STEPS makes those of the
+// committed steps done; the window goes when all its steps are, or when it is closed. Then the samples that
+// are left go back to the table, with those of a later window.
+
+#include "common/pace/windows/windows_run.h"
+#include "common/base/ensure.h"
+#include <string.h>
+
+_Static_assert(sizeof(struct windows_run) <= RUN_PACE_BYTES,
+               "the state of windows has room in a run");
+_Static_assert(sizeof(struct wire_windows_snapshot) <= RUN_PART_BYTES,
+               "its part of a snapshot has room");
+
+static struct windows_run *own(struct run *run)
+{
+    return (struct windows_run *)(void *)run->pace_state;
+}
+
+static void apply_window(struct run *run, const struct wire_window *window)
+{
+    struct windows_run *self = own(run);
+    const bool follows = self->open > 0;
+    ensure(window->number == run->number + 1 && self->open < WINDOWS_OPEN_MAX);
+    ensure(window->step == (follows ? window_end(&self->window[0].frame) : run->step));
+    if (run->phase != PHASE_TRAIN) run_enter(run, PHASE_TRAIN);
+    ensure(table_deal_again(&run->table, window->number, window->samples, window->samples_count) ==
+           TABLE_OK);
+    window_keep(&self->window[self->open++], window);
+    if (!follows) self->taken = 0;
+    run->number = window->number;
+    run->epoch_elapsed_ms = window->epoch_elapsed_ms;
+}
+
+// The oldest window is over. The last one stays: its group is that of the newest step.
+static void shift(struct windows_run *self)
+{
+    self->taken = 0;
+    if (--self->open > 0) window_keep(&self->window[0], &self->window[1].frame);
+}
+
+static void keep_closing(struct windows_run *self, const struct wire_steps *steps)
+{
+    if (steps->left_out.count) memcpy(self->left_out, steps->left_out.data, steps->left_out.count);
+    self->closing = *steps;
+    self->closing.left_out.data = self->left_out;
+}
+
+static void apply_steps(struct run *run, const struct wire_steps *steps)
+{
+    struct windows_run *self = own(run);
+    const struct wire_window *window = &self->window[0].frame;
+    ensure(self->open > 0 && steps->number == window->number && steps->step == run->step);
+    ensure(steps->end >= run->step && steps->end <= window_end(window));
+    ensure(hash_equal(&steps->previous, &self->last_steps));
+    const uint32_t count =
+        (uint32_t)interval_list_slice(window->samples, window->samples_count, self->taken,
+                                      self->taken + steps->samples, NULL, run->scratch);
+    ensure(table_done(&run->table, steps->number, run->scratch, count) == TABLE_OK);
+    run_advance(run, steps->end - steps->step, steps->samples);
+    self->taken += steps->samples;
+    self->since = steps->end > steps->step ? steps->epoch : self->since;
+    self->last_steps = steps_hash(steps);
+    if (steps->closed) {
+        // mutant: windows: the samples of a closed window are lost
+        for (uint32_t i = 0; i < self->open; i++)
+            ensure(table_return_rest(&run->table, self->window[i].frame.number) == TABLE_OK);
+        self->open = 0;
+        keep_closing(self, steps);
+    } else if (steps->end == window_end(window)) shift(self);
+}
+
+bool windows_run_apply(struct run *run, uint16_t kind, const void *record)
+{
+    struct windows_run *self = own(run);
+    switch (kind) {
+    case FRAME_RECORD_WINDOW: apply_window(run, record); return true;
+    case FRAME_RECORD_STEPS: apply_steps(run, record); return true;
+    case FRAME_RECORD_CHECKPOINT: // If of the present step, a restore now goes back to it
+        if (((const struct wire_checkpoint *)record)->step == run->step)
+            self->restore_point_since = self->since;
+        return false;
+    case FRAME_RECORD_RESTORE:
+        ensure(self->open == 0);
+        self->window[0].frame = (struct wire_window){ 0 };
+        self->since = self->restore_point_since;
+        return false;
+    default: return false;
+    }
+}
+
+// ---- snapshots ----------------------------------------------------------------------------------
+
+struct wire_part windows_run_store(const struct run *run, void *memory)
+{
+    const struct windows_run *self = windows_run_of(run);
+    struct wire_windows_snapshot *snapshot = memory;
+    *snapshot = (struct wire_windows_snapshot){
+        .open = (uint8_t)self->open,
+        .first = self->window[0].frame,
+        .taken = self->taken,
+        .since = self->since,
+        .restore_point_since = self->restore_point_since,
+        .last_steps = self->last_steps,
+        .closing = self->closing,
+    };
+    if (self->open > 1) snapshot->second = self->window[1].frame;
+    return (struct wire_part){ FRAME_WINDOWS_SNAPSHOT, snapshot };
+}
+
+bool windows_run_load(struct run *run, const struct wire_part *part)
+{
+    struct windows_run *self = own(run);
+    const struct wire_windows_snapshot *from = part->body;
+    if (part->kind != FRAME_WINDOWS_SNAPSHOT) return false;
+    self->open = from->open;
+    window_keep(&self->window[0], &from->first);
+    // mutant: windows: a snapshot forgets the second window
+    if (from->open > 1) window_keep(&self->window[1], &from->second);
+    self->taken = from->taken;
+    self->since = from->since;
+    self->restore_point_since = from->restore_point_since;
+    self->last_steps = from->last_steps;
+    keep_closing(self, &from->closing);
+    return true;
+}
+
+bool windows_run_refers_to(const struct run *run, uint32_t member)
+{
+    const struct wire_window *window = windows_first(run);
+    for (uint32_t i = 0; i < window->group_count; i++)
+        if (window->group[i].member == member) return true;
+    return false;
+}

@@ -1,0 +1,45 @@
+#pragma once
+// windows_run -- the durable half of windows: which are open, and how much of them is committed.
+//
+//     RECORD_WINDOW ─▶ its samples are pending ─▶ RECORD_STEPS, STEPS ... ─▶ done
+//                                                 RECORD_STEPS, closed    ─▶ the rest is todo again
+//
+// It lies in struct run (pace_state); only records change it. Pure. One thread.
+
+#include "common/pace/windows/window.h"
+#include "common/run/run.h"
+
+enum { WINDOWS_OPEN_MAX = 2 };
+
+struct windows_run {
+    uint32_t open;                          // 0..WINDOWS_OPEN_MAX, the older first
+    struct window window[WINDOWS_OPEN_MAX]; // Without an open one, the first is the newest that was
+    uint64_t taken;                         // Samples of the first that are committed
+    uint64_t since;                         // The epoch in which the present step was reached
+    uint64_t restore_point_since;           // The same of the step that a restore goes back to
+    struct hash last_steps;                 // Of the newest STEPS; none: there is none yet
+    struct wire_steps closing; // The newest that closed a window; number 0: there is none yet
+    uint8_t left_out[8];       // Of that one
+};
+
+// The functions of struct run_pace (run.h).
+bool windows_run_apply(struct run *run, uint16_t kind, const void *record);
+struct wire_part windows_run_store(const struct run *run, void *memory);
+bool windows_run_load(struct run *run, const struct wire_part *part);
+bool windows_run_refers_to(const struct run *run, uint32_t member);
+
+static inline const struct windows_run *windows_run_of(const struct run *run)
+{
+    return (const struct windows_run *)(const void *)run->pace_state;
+}
+
+// The oldest and the newest that is open. Without one, the newest that was; its number may be 0.
+static inline const struct wire_window *windows_first(const struct run *run)
+{
+    return &windows_run_of(run)->window[0].frame;
+}
+static inline const struct wire_window *windows_newest(const struct run *run)
+{
+    const struct windows_run *self = windows_run_of(run);
+    return &self->window[self->open > 1].frame;
+}

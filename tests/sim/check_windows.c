@@ -1,0 +1,336 @@
+// check_windows -- what the simulator must know of windows: one seed in four has them, without liars; what must
+// hold of their records, and of what the learners hold at each of these.
+//
+//    W1  nobody applies a step outside a recorded window         check_window_step
+//    W2  what is committed, every live member of its group holds  check_held
+//    W3  who hold the same step hold equal bits                  check_window_step
+//    W4  a sample is in one committed step of a pass             check_dealt, check_done
+//    W5  nobody goes beyond the step at which a window is closed check_window_step, check_closed
+//    W6  a member begins with what the window begins with        check_window_begun
+//    W8  a restore takes all to one step                         check_restore.c, check_words.c
+//    W9  once healed it gets on                                  world.c
+//     -  an epoch's first state is pinned before it is left      check_window_begun
+
+#include "common/base/ensure.h"
+#include "tests/sim/windows.h"
+#include <inttypes.h>
+#include <string.h>
+
+struct ghost_window {
+    uint64_t number, step, end, samples_done, taken;
+    uint32_t count, group_count;
+    struct interval samples[WINDOW_SAMPLES_MAX];
+    struct wire_place group[NODES_MAX];
+};
+
+struct ghost_windows {
+    uint32_t open;
+    struct ghost_window windows[2];
+    uint64_t ended[ROUNDS_MAX]; // By number: 1 + the step at which it is over; 0: it is open
+    bool lost[ROUNDS_MAX];      // By number: it was closed though nobody lived that could say where
+    uint64_t steps_record;      // The newest STEPS
+    uint64_t closing_record;    // The newest that closed a window
+};
+_Static_assert(sizeof(struct ghost_windows) <= GHOST_PACE_BYTES, "it has room in the ghost");
+
+static struct ghost_windows *own(struct sim *sim)
+{
+    return (struct ghost_windows *)(void *)sim->ghost.pace;
+}
+
+static struct ghost_point *now(struct sim *sim) { return &sim->ghost.points[sim->ghost.records]; }
+
+// ---- the plan -----------------------------------------------------------------------------------
+
+static void draw(struct sim *self)
+{
+    struct plan *plan = &self->plan;
+    struct rules *rules = &plan->rules;
+    const struct wire_windows_config config = {
+        .lanes = 8,
+        .window_ms = 400 + (uint32_t)aside(self, "window", 2600),
+        .step_timeout_ms = 1500 + (uint32_t)aside(self, "timeout", 3000),
+        .connections = 1,
+        .batch_start = rules->batch_start,
+        .batch_end = rules->batch_end,
+        .batch_warmup_tokens = rules->batch_warmup_tokens,
+    };
+    rules_set_strategy(rules, FRAME_WINDOWS_CONFIG, &config, sizeof config);
+    rules->cold_start_steps = 0;
+    plan->witnesses = plan->liars = plan->lies = 0;
+    plan->stubborn = plan->collude = false;
+    plan->thin = NOBODY;
+}
+
+uint32_t windows_batch(const struct sim *sim, uint64_t done)
+{
+    const struct rules *rules = &sim->plan.rules;
+    return schedule_batch_size(rules->batch_start, rules->batch_end, rules->batch_warmup_tokens,
+                               done * rules->seq_len);
+}
+
+struct hash windows_digest(const struct hash *digest, const struct interval *samples,
+                           uint32_t count)
+{
+    return hash_of_two(digest, HASH_BYTES, samples, count * sizeof *samples);
+}
+
+static bool learn(struct sim *self, uint8_t id, uint16_t kind, const void *job)
+{
+    return windows_learn(self, id, kind, job);
+}
+
+static uint64_t takes_ms(struct sim *self, uint8_t id)
+{
+    (void)self, (void)id;
+    return 1;
+}
+
+static void built(struct sim *self, uint8_t id)
+{
+    if (self->nodes[id].role == ACTOR_TRAINER)
+        learner_says(self, id, FRAME_LINKS, &(struct wire_links){ "tcp://127.0.0.1:7000" });
+}
+
+// ---- who holds what -----------------------------------------------------------------------------
+
+static bool is_process(const struct sim *sim, const struct wire_place *place)
+{
+    const uint8_t id = check_node(sim, place->member);
+    return id != NOBODY && sim->nodes[id].up && sim->nodes[id].instance == place->instance;
+}
+
+// It holds this step of the window, or can apply it from memory.
+static bool can_hold(const struct sim *sim, uint8_t id, uint64_t step, bool from_memory)
+{
+    const struct learner *learner = &sim->nodes[id].learner;
+    if (!learner->holding) return false;
+    return learner->step >= step ||
+           (from_memory && learner->step + 1 == step && learner->exchange.count > 0 &&
+            holder_has(&learner->exchange.holder));
+}
+
+// Somebody else keeps what is committed: in its memory, or pinned.
+static bool leaves_a_holder(const struct sim *sim, uint8_t id)
+{
+    const uint64_t step = check_step(sim);
+    const struct hash *digest = &sim->ghost.digest[step];
+    for (uint8_t i = 0; i < sim->nodes_count; i++) {
+        const struct node *node = &sim->nodes[i];
+        const struct learner *learner = &node->learner;
+        if (i == id || !node->up || node->leaving || node->quits) continue;
+        if (pins_have(learner, step, digest)) return true;
+        if (!learner->holding || !can_hold(sim, i, step, true)) continue;
+        if (learner->step + 1 == step || check_is_settled(sim, learner->step, &learner->digest))
+            return true;
+    }
+    return step == sim->plan.rules.first_step;
+}
+
+// ---- records ------------------------------------------------------------------------------------
+
+static bool may_enter(const struct sim *sim, uint8_t from, uint8_t to)
+{
+    return from == PHASE_TRAIN && to == PHASE_COOLDOWN && sim->ghost.ahead == 0;
+}
+
+static void keep_digests(struct sim *sim, struct ghost_window *window)
+{
+    struct ghost *ghost = &sim->ghost;
+    uint64_t at = 0;
+    for (uint64_t step = window->step; step < window->end; step++) {
+        struct interval list[WINDOW_SAMPLES_MAX];
+        const uint32_t batch = windows_batch(sim, window->samples_done + at);
+        const uint32_t count = (uint32_t)interval_list_slice(window->samples, window->count, at,
+                                                             at + batch, NULL, list);
+        ghost->digest[step + 1] = windows_digest(&ghost->digest[step], list, count);
+        at += batch;
+    }
+    hold(at == interval_list_total(window->samples, window->count), "each step has its samples",
+         "%" PRIu64 " for window %" PRIu64, at, window->number);
+}
+
+static void hear_window(struct sim *sim, const struct wire_window *said)
+{
+    struct ghost *ghost = &sim->ghost;
+    struct ghost_windows *self = own(sim);
+    struct ghost_point *point = now(sim);
+    const struct rules *rules = &sim->plan.rules;
+    const struct ghost_window *before = &self->windows[0];
+    hold(point->phase == PHASE_WARMUP || point->phase == PHASE_TRAIN, "phases move as drawn",
+         "%s to RoundTrain", run_phase_name(point->phase));
+    hold(said->number == point->round + 1 && said->number < ROUNDS_MAX && self->open < 2,
+         "one window after the other", "%" PRIu64 " after %" PRIu64, said->number, point->round);
+    hold(said->step == (self->open ? before->end : point->step) && said->epoch == point->epoch &&
+             said->steps > 0 && said->step + said->steps <= rules->total_steps &&
+             said->step + said->steps < ROUNDS_MAX,
+         "a window begins where the one before it ends", "%" PRIu64, said->step);
+    hold(said->group_count >= (point->phase == PHASE_TRAIN ? rules->min_clients : 1) &&
+             said->group_count < NODES_MAX,
+         "a window has min_clients", "window %" PRIu64 " has %u", said->number, said->group_count);
+    check_dealt(sim, said->samples, said->samples_count);
+    hold(said->samples_count <= WINDOW_SAMPLES_MAX, "a list is small here", "%u",
+         said->samples_count);
+    struct ghost_window *window = &self->windows[self->open++];
+    *window = (struct ghost_window){ .number = said->number,
+                                     .step = said->step,
+                                     .end = said->step + said->steps,
+                                     .samples_done = said->samples_done,
+                                     .count = said->samples_count,
+                                     .group_count = said->group_count };
+    memcpy(window->samples, said->samples, said->samples_count * sizeof *said->samples);
+    memcpy(window->group, said->group, said->group_count * sizeof *said->group);
+    keep_digests(sim, window);
+    ghost->ahead += said->steps;
+    ghost->round_record[said->number] = ghost->records;
+    point->phase = PHASE_TRAIN;
+    point->round = said->number;
+}
+
+// By every process of the group that is alive. (That nobody lives, nobody can tell from a silence.)
+static void check_held(struct sim *sim, const struct ghost_window *window, uint64_t end)
+{
+    uint32_t holders = 0;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        if (!is_process(sim, &window->group[i])) continue;
+        hold(can_hold(sim, check_node(sim, window->group[i].member), end, false),
+             "what is committed is held by all of the group", "member %u, step %" PRIu64,
+             window->group[i].member, end);
+        holders++;
+    }
+    (void)holders;
+}
+
+// The window is closed: nobody that takes part in it has got further, and if anybody lives, one of them can say
+// what its end is.
+static bool check_closed(struct sim *sim, const struct ghost_window *window, uint64_t end)
+{
+    bool lives = false, holds = false;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        if (!is_process(sim, &window->group[i])) continue;
+        const uint8_t id = check_node(sim, window->group[i].member);
+        const struct learner *learner = &sim->nodes[id].learner;
+        const uint8_t state = sim->ghost.members[window->group[i].member].state;
+        if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) continue;
+        lives = true;
+        holds |= can_hold(sim, id, end, true);
+        hold(learner->exchange.count == 0 || learner->step <= end ||
+                 learner->exchange.holder.window > own(sim)->windows[own(sim)->open - 1].number,
+             "nobody is beyond the end of a closed window", "%s at %" PRIu64 " of %" PRIu64,
+             sim->nodes[id].name, learner->step, end);
+    }
+    return !lives || !holds;
+}
+
+static void give_back(struct sim *sim, const struct ghost_window *window)
+{
+    struct interval list[WINDOW_SAMPLES_MAX];
+    const uint32_t count = (uint32_t)interval_list_slice(window->samples, window->count,
+                                                         window->taken, UINT64_MAX, NULL, list);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint64_t p = list[i].begin; p < list[i].end; p++) sim->ghost.samples[p] = TABLE_TODO;
+}
+
+static void commit_step(struct sim *sim, struct ghost_window *window)
+{
+    struct interval list[WINDOW_SAMPLES_MAX];
+    const uint32_t batch = windows_batch(sim, window->samples_done + window->taken);
+    const uint32_t count = (uint32_t)interval_list_slice(
+        window->samples, window->count, window->taken, window->taken + batch, NULL, list);
+    for (uint32_t i = 0; i < count; i++)
+        for (uint64_t p = list[i].begin; p < list[i].end; p++) check_done(sim, p);
+    window->taken += batch;
+    now(sim)->step++;
+    sim->ghost.ahead--;
+}
+
+static void hear_steps(struct sim *sim, const struct wire_steps *said)
+{
+    struct ghost *ghost = &sim->ghost;
+    struct ghost_windows *self = own(sim);
+    struct ghost_window *window = &self->windows[0];
+    const uint64_t before = window->taken;
+    hold(self->open > 0 && said->number == window->number && said->step == now(sim)->step &&
+             said->end >= said->step && said->end <= window->end,
+         "a commit is of the steps that follow", "%" PRIu64, said->step);
+    const bool lost = said->closed && check_closed(sim, window, said->end);
+    if (!said->closed) check_held(sim, window, said->end);
+    while (now(sim)->step < said->end) commit_step(sim, window);
+    hold(said->samples == window->taken - before, "a commit counts its samples", "%" PRIu64,
+         said->samples);
+    self->steps_record = ghost->records;
+    if (!said->closed && said->end < window->end) return;
+    self->ended[window->number] = 1 + said->end;
+    if (said->closed) {
+        self->closing_record = ghost->records;
+        for (uint32_t i = 0; i < self->open; i++) {
+            give_back(sim, &self->windows[i]);
+            self->ended[self->windows[i].number] = 1 + said->end;
+            self->lost[self->windows[i].number] = lost;
+        }
+        self->open = 0;
+        ghost->ahead = 0;
+    } else if (--self->open > 0) self->windows[0] = self->windows[1];
+}
+
+static void hear_record(struct sim *sim, uint16_t kind, const void *record)
+{
+    if (kind == FRAME_RECORD_WINDOW) hear_window(sim, record);
+    if (kind == FRAME_RECORD_STEPS) hear_steps(sim, record);
+}
+
+// ---- what learners do -----------------------------------------------------------------------------
+
+void check_window_step(struct sim *sim, uint8_t id, uint64_t window)
+{
+    const struct ghost_windows *self = own(sim);
+    const struct learner *learner = &sim->nodes[id].learner;
+    if (check_is_of_before(sim, id) || sim->disk.behind) return;
+    hold(window <= check_round(sim), "nobody applies a step outside a recorded window",
+         "%s, window %" PRIu64, sim->nodes[id].name, window);
+    const uint64_t ended = self->ended[window];
+    if (self->lost[window]) return;
+    hold(!ended || learner->step < ended, "nobody goes on in a window that is closed",
+         "%s applies %" PRIu64 " of window %" PRIu64, sim->nodes[id].name, learner->step - 1,
+         window);
+    hold(check_was_digest(sim, learner->step, &learner->digest), "equal steps are equal bits",
+         "%s at %" PRIu64, sim->nodes[id].name, learner->step);
+}
+
+// Joiners fetch what an epoch begins with: who goes on from it keeps a copy.
+void check_window_begun(struct sim *sim, uint8_t id, const struct wire_take_window *job)
+{
+    const struct ghost *ghost = &sim->ghost;
+    const struct learner *learner = &sim->nodes[id].learner;
+    if (check_is_of_before(sim, id) || sim->disk.behind) return;
+    hold(check_was_digest(sim, job->step, &learner->digest),
+         "a window begins with what is committed", "%s at %" PRIu64, sim->nodes[id].name,
+         job->step);
+    if (job->step != ghost->pin_step || ghost->restores > 0 || job->number != check_round(sim))
+        return;
+    hold(pins_have(learner, job->step, &ghost->digest[job->step]),
+         "what an epoch begins with is pinned before it is left", "%s leaves step %" PRIu64,
+         sim->nodes[id].name, job->step);
+}
+
+static void said(struct sim *sim, uint8_t id, const struct effect *effect)
+{
+    if (id != COORDINATOR || (effect->kind != FRAME_WINDOW && effect->kind != FRAME_STEPS)) return;
+    const void *body = unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
+    const struct wire_window *window = body;
+    const struct wire_steps *steps = body;
+    const uint64_t record = effect->kind == FRAME_WINDOW ? sim->ghost.round_record[window->number]
+                            : steps->closed              ? own(sim)->closing_record
+                                                         : own(sim)->steps_record;
+    check_recorded(sim, record, effect);
+}
+
+const struct sim_pace sim_pace_windows = { .one_in = 4,
+                                           .draw = draw,
+                                           .learn = learn,
+                                           .takes_ms = takes_ms,
+                                           .built = built,
+                                           .may_enter = may_enter,
+                                           .may_lose = leaves_a_holder,
+                                           .hear_record = hear_record,
+                                           .said = said };

@@ -1,0 +1,17 @@
+#pragma once
+// windows -- what the two files of the simulator that know of windows share: the learners' exchange
+// (windows_learner.c), and what must hold (check_windows.c).
+
+#include "tests/sim/sim.h"
+
+// The state after a step: a hash of that before it and of the step's samples. `done`: samples before it.
+struct hash windows_digest(const struct hash *digest, const struct interval *samples,
+                           uint32_t count);
+uint32_t windows_batch(const struct sim *sim, uint64_t done);
+
+bool windows_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job);
+
+// A learner has applied a step of this window.
+void check_window_step(struct sim *sim, uint8_t id, uint64_t window);
+// It begins a window that it was given.
+void check_window_begun(struct sim *sim, uint8_t id, const struct wire_take_window *job);

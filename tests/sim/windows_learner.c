@@ -1,0 +1,323 @@
+// windows_learner -- a group's exchange, as events. Each learner computes its contribution, and arrives. When all
+// have arrived, each gets the sum at a time of its own. Then it says HAVE to each of the others, which
+// travels at its own speed, and applies the step when holder.h says so. Between any two of these a process may die and a
+// link may be cut; a learner notices after a while, or when nothing has come for too long, and says BROKE.
+
+#define WIRE_MORE "tests/sim/words.def"
+#include "common/wire/wire_more.h"
+#include "common/base/ensure.h"
+#include "tests/sim/windows.h"
+#include <stdio.h>
+#include <string.h>
+
+enum what { COMPUTED, SUM, HAVE, WATCH };
+enum { CUT_MS = 8000, CUT_ONE_IN = 40 };
+
+static struct learner *learner_of(struct sim *self, uint8_t id) { return &self->nodes[id].learner; }
+
+static const struct wire_windows_config *config_of(const struct sim *self)
+{
+    return rules_strategy(&self->plan.rules);
+}
+
+// ---- words ------------------------------------------------------------------------------------------
+
+static void send_word(struct sim *self, uint8_t to, uint64_t delay_ms,
+                      const struct wire_sim_word *word)
+{
+    const size_t bytes = wire_pack_body(FRAME_SIM_WORD, word, self->bytes, SCRATCH_BYTES);
+    ensure(bytes > 0);
+    struct parcel *parcel = parcel_new(self, NULL, FRAME_SIM_WORD, self->bytes, (uint32_t)bytes);
+    network_fly(self, delay_ms, TO_LEARNER, to, self->nodes[to].life, "", parcel);
+    parcel_release(parcel);
+}
+
+static void to_self(struct sim *self, uint8_t id, enum what what, uint64_t delay_ms)
+{
+    const struct exchange *at = &learner_of(self, id)->exchange;
+    send_word(
+        self, id, delay_ms,
+        &(struct wire_sim_word){
+            .what = what, .window = at->holder.window, .step = at->holder.step, .turn = at->turn });
+}
+
+// A link between two of them is cut now: by the partition, or by itself for some seconds.
+static bool is_cut(const struct sim *self, uint8_t a, uint8_t b)
+{
+    const uint8_t low = a < b ? a : b, high = a < b ? b : a;
+    const uint64_t number = self->seed << 32 | (self->now_ms / CUT_MS) << 8 | low << 4 | high;
+    const struct hash hash = hash_number("cut", number);
+    if (!faulty(self)) return false;
+    return !reachable(self, a, b) || hash_to_number(&hash) % CUT_ONE_IN == 0;
+}
+
+static bool is_dead(const struct sim *self, const struct sim_window *window, uint32_t place)
+{
+    const struct node *node = &self->nodes[window->nodes[place]];
+    return !node->up || node->instance != window->instances[place];
+}
+
+// ---- a step -----------------------------------------------------------------------------------------
+
+static void begin_step(struct sim *self, uint8_t id)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    const bool slow = self->plan.slow == id && faulty(self);
+    at->arrived = false;
+    at->since_ms = self->now_ms;
+    to_self(self, id, COMPUTED, between(self, 60, self->plan.train_ms / 4 + 60) * (slow ? 4 : 1));
+}
+
+static bool has_arrived(const struct sim *self, const struct sim_window *window, uint32_t place,
+                        uint64_t step)
+{
+    const struct exchange *other = &self->nodes[window->nodes[place]].learner.exchange;
+    return !is_dead(self, window, place) && other->count > 0 && other->arrived &&
+           other->holder.window == window->number && other->holder.step == step;
+}
+
+// All are there and every link stands: each gets the sum.
+static void gather(struct sim *self, uint8_t id)
+{
+    const struct exchange *at = &learner_of(self, id)->exchange;
+    const struct sim_window *window = &at->windows[0];
+    for (uint32_t i = 0; i < window->count; i++) {
+        if (!has_arrived(self, window, i, at->holder.step)) return;
+        for (uint32_t j = 0; j < i; j++)
+            if (is_cut(self, window->nodes[i], window->nodes[j])) return;
+    }
+    for (uint32_t i = 0; i < window->count; i++)
+        send_word(self, window->nodes[i], between(self, 1, chance(self, 30) ? 3000 : 50),
+                  &(struct wire_sim_word){
+                      .what = SUM, .window = window->number, .step = at->holder.step });
+}
+
+static void say_stepped(struct sim *self, uint8_t id)
+{
+    const struct learner *learner = learner_of(self, id);
+    learner_says(self, id, FRAME_STEPPED,
+                 &(struct wire_stepped){ .window = learner->exchange.holder.window,
+                                         .step = learner->step,
+                                         .loss = 1,
+                                         .tokens_per_s = 10,
+                                         .stopped = learner->exchange.holder.stopped });
+}
+
+static void apply(struct sim *self, uint8_t id)
+{
+    struct learner *learner = learner_of(self, id);
+    struct exchange *at = &learner->exchange;
+    struct sim_window *window = &at->windows[0];
+    struct interval list[WINDOW_SAMPLES_MAX];
+    const uint32_t batch = windows_batch(self, window->samples_done + window->taken);
+    const uint32_t count = (uint32_t)interval_list_slice(
+        window->samples, window->samples_count, window->taken, window->taken + batch, NULL, list);
+    ensure(learner->step == at->holder.step && learner->step < window->end);
+    learner->digest = windows_digest(&learner->digest, list, count);
+    learner->step++;
+    window->taken += batch;
+    holder_applied(&at->holder);
+    check_window_step(self, id, window->number);
+}
+
+static void go_on(struct sim *self, uint8_t id)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    if (at->holder.step == at->windows[0].end && at->count == 2) {
+        at->windows[0] = at->windows[1];
+        at->count = 1;
+        holder_follow(&at->holder, at->windows[0].number);
+    }
+    at->arrived = false;
+    at->since_ms = self->now_ms;
+    if (at->holder.step < at->windows[0].end && !at->holder.stopped) begin_step(self, id);
+}
+
+static void try_to_apply(struct sim *self, uint8_t id)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    const struct sim_window *window = &at->windows[0];
+    const uint64_t middle = window->step + (window->end - window->step) / 2, end = window->end;
+    if (at->broken || !holder_may_apply(&at->holder)) return;
+    apply(self, id);
+    const uint64_t step = at->holder.step;
+    if (step == middle || step == end || at->holder.stopped || roll(self, 3) == 0)
+        say_stepped(self, id);
+    go_on(self, id);
+}
+
+static void hear_computed(struct sim *self, uint8_t id)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    if (at->holder.frozen || at->broken) return; // It sends nothing any more
+    at->arrived = true;
+    at->since_ms = self->now_ms;
+    gather(self, id);
+}
+
+static void hear_sum(struct sim *self, uint8_t id, const struct wire_sim_word *word)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    const struct sim_window *window = &at->windows[0];
+    if (at->broken || word->window != at->holder.window || word->step != at->holder.step) return;
+    for (uint32_t i = 0; i < window->count; i++) // A part of it may not have been sent
+        if ((is_dead(self, window, i) || is_cut(self, id, window->nodes[i])) && roll(self, 2))
+            return;
+    if (holder_complete(&at->holder))
+        for (uint32_t i = 0; i < window->count; i++)
+            if (i != window->place)
+                send_word(self, window->nodes[i], between(self, 1, chance(self, 30) ? 2000 : 30),
+                          &(struct wire_sim_word){ .what = HAVE,
+                                                   .window = window->number,
+                                                   .step = at->holder.step,
+                                                   .from = window->place,
+                                                   .stop = at->holder.asks_stop });
+    try_to_apply(self, id);
+}
+
+static void hear_have(struct sim *self, uint8_t id, const struct wire_sim_word *word)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    const struct sim_window *window = &at->windows[0];
+    if (at->count == 0 || at->broken) return;
+    if (word->from < window->count && is_cut(self, id, window->nodes[word->from]) && roll(self, 2))
+        return;
+    holder_hear_have(&at->holder, word->from, word->window, word->step, word->stop);
+    try_to_apply(self, id);
+}
+
+// ---- what goes wrong --------------------------------------------------------------------------------
+
+static void say_broke(struct sim *self, uint8_t id, uint32_t missing, bool gone)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    at->broken = true;
+    learner_says(self, id, FRAME_BROKE,
+                 &(struct wire_broke){ .window = at->holder.window,
+                                       .step = at->holder.step,
+                                       .has = holder_has(&at->holder),
+                                       .missing = missing,
+                                       .gone = gone,
+                                       .reason = "its bytes did not come" });
+}
+
+static void watch(struct sim *self, uint8_t id)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    const struct sim_window *window = &at->windows[0];
+    if (at->broken) return;
+    to_self(self, id, WATCH, between(self, 100, 400));
+    if (at->holder.step == window->end) return; // It waits for the next one
+    for (uint32_t i = 0; i < window->count; i++) {
+        const bool dead = is_dead(self, window, i);
+        if (i == window->place || (!dead && !is_cut(self, id, window->nodes[i])) || roll(self, 2))
+            continue;
+        say_broke(self, id, 1 + i, dead);
+        return;
+    }
+    if (self->now_ms - at->since_ms < config_of(self)->step_timeout_ms) return;
+    uint32_t missing = 0;
+    for (uint32_t i = 0; i < window->count && !missing; i++)
+        if (!has_arrived(self, window, i, at->holder.step)) missing = 1 + i;
+    say_broke(self, id, missing == 1 + window->place ? 0 : missing, false);
+}
+
+static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *word)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    const bool own = word->what == COMPUTED || word->what == WATCH;
+    if (at->count == 0 || (own && word->turn != at->turn)) return;
+    if (word->what == COMPUTED && word->step != at->holder.step) return;
+    switch (word->what) {
+    case COMPUTED: hear_computed(self, id); break;
+    case SUM: hear_sum(self, id, word); break;
+    case HAVE: hear_have(self, id, word); break;
+    case WATCH: watch(self, id); break;
+    }
+}
+
+// ---- what the core asks -----------------------------------------------------------------------------
+
+static uint8_t node_of(const struct sim *self, const struct key *key)
+{
+    for (uint8_t i = 0; i < self->nodes_count; i++)
+        if (key_equal(&self->nodes[i].key, key)) return i;
+    return NOBODY;
+}
+
+static void take_window(struct sim *self, uint8_t id, const struct wire_take_window *job)
+{
+    struct learner *learner = learner_of(self, id);
+    struct exchange *at = &learner->exchange;
+    const bool first = at->count == 0;
+    ensure(learner->holding && at->count < 2 && job->samples_count <= WINDOW_SAMPLES_MAX);
+    ensure(job->step == (first ? learner->step : at->windows[at->count - 1].end));
+    if (first) check_window_begun(self, id, job);
+    struct sim_window *window = &at->windows[at->count++];
+    *window = (struct sim_window){ .number = job->number,
+                                   .step = job->step,
+                                   .end = job->step + job->steps,
+                                   .samples_done = job->samples_done,
+                                   .place = job->place,
+                                   .count = job->group_count,
+                                   .samples_count = job->samples_count };
+    for (uint32_t i = 0; i < job->group_count; i++) {
+        window->nodes[i] = node_of(self, &job->group[i].key);
+        window->instances[i] = job->group[i].instance;
+        ensure(window->nodes[i] != NOBODY);
+    }
+    memcpy(window->samples, job->samples, job->samples_count * sizeof *job->samples);
+    if (first) {
+        at->turn++;
+        at->broken = false;
+        holder_begin(&at->holder, job->number, job->step, job->place, job->group_count);
+        begin_step(self, id);
+        to_self(self, id, WATCH, between(self, 100, 400));
+    } else if (at->holder.step == at->windows[0].end) go_on(self, id);
+}
+
+static void freeze(struct sim *self, uint8_t id, const struct wire_level *job)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    ensure(at->count > 0);
+    holder_freeze(&at->holder);
+    learner_says(self, id, FRAME_FROZEN,
+                 &(struct wire_frozen){ .window = at->holder.window,
+                                        .level = job->level,
+                                        .step = at->holder.step,
+                                        .has = holder_has(&at->holder) });
+}
+
+static void close_window(struct sim *self, uint8_t id, const struct wire_close_window *job)
+{
+    struct learner *learner = learner_of(self, id);
+    struct exchange *at = &learner->exchange;
+    struct wire_closed_window closed = { .window = job->window };
+    closed.ok = learner->holding && learner->step == job->end;
+    if (at->count > 0) {
+        const enum holder_close how = holder_close(&at->holder, job->end);
+        if (how == HOLDER_MUST_APPLY) apply(self, id);
+        closed.ok = how != HOLDER_CANNOT_REACH;
+    }
+    if (!closed.ok) snprintf(closed.reason, sizeof closed.reason, "the window ended elsewhere");
+    closed.step = learner->step;
+    if (job->digest) closed.digest = learner->digest;
+    at->count = 0;
+    at->turn++;
+    learner_says(self, id, FRAME_CLOSED_WINDOW, &closed);
+}
+
+bool windows_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job)
+{
+    switch (kind) {
+    case FRAME_SIM_WORD: hear_word(self, id, job); return true;
+    case FRAME_TAKE_WINDOW: take_window(self, id, job); return true;
+    case FRAME_FREEZE: freeze(self, id, job); return true;
+    case FRAME_CLOSE_WINDOW: close_window(self, id, job); return true;
+    case FRAME_STOP_WINDOW:
+        if (learner_of(self, id)->exchange.count)
+            holder_stop(&learner_of(self, id)->exchange.holder);
+        return true;
+    default: return false;
+    }
+}
