@@ -285,6 +285,31 @@ static bool is_stuck(const struct epoch *self, const struct turn *turn)
            (!run_has_digest(turn->run) || (all_done(turn) && !is_kept(self, turn)));
 }
 
+static bool restore(struct epoch *self, const struct turn *turn);
+
+// Nobody is left that holds the newest step: it lay in the memory of processes that have died. Enough members
+// are here to go on, so it is not the coordinator that is cut off; and those that may only be late had their time.
+static bool look_lost(struct epoch *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const uint32_t here = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY) +
+                          roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING);
+    const uint64_t search_ms = PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
+    if (!turn->pace->trusted || here < turn->rules->init_min_clients || somebody_holds(turn)) {
+        self->lost_ms = 0;
+        return false;
+    }
+    if (!self->lost_ms) self->lost_ms = turn->now_ms;
+    const uint64_t from = run->step;
+    if (turn->now_ms - self->lost_ms < search_ms || !restore(self, turn)) return false;
+    self->lost_ms = 0;
+    outbox_note(turn->out,
+                "run.lost_steps count=%" PRIu64 ": every process that held them has died; going on "
+                "from the newest checkpoint",
+                from - run->step);
+    return true;
+}
+
 static void look_cooldown(struct epoch *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -318,7 +343,10 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
 void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
 {
     const char *cause;
-    switch (turn->run->phase) {
+    const uint8_t phase = turn->run->phase;
+    const bool waits = phase == PHASE_WAITING || phase == PHASE_WARMUP || phase == PHASE_COOLDOWN;
+    if (waits && look_lost(self, turn)) return;
+    switch (phase) {
     case PHASE_FINISHED:
     case PHASE_PAUSED: break;
     case PHASE_WAITING: look_waiting(self, turn); break;
@@ -373,7 +401,7 @@ static void set_pausing(const struct turn *turn, bool pausing)
     turn_put(turn, FRAME_RECORD_PAUSE, &(struct wire_record_pause){ pausing });
 }
 
-// The owner orders it when all copies of the newest steps are lost. The run goes back to the newest
+// The owner orders it when all copies of the newest steps are lost, or look_lost finds that. The run goes back to the newest
 // checkpoint, and the samples of the later steps are todo again. Earlier reports of members are
 // stale.
 static bool restore(struct epoch *self, const struct turn *turn)

@@ -39,7 +39,9 @@ struct pace {
     size_t live_bytes;   // Size of `self`, at most PACE_LIVE_BYTES. It begins as zeros
     struct run_pace run; // The functions of the durable half
     // Members trust one another: those who hold the newest step say what its digest is, however few
-    // they are, and no third of the members may lie.
+    // they are, and no third of the members may lie. Their state lies in their memory alone: if
+    // nobody here holds the newest step for PACE_SEARCH_LEASES leases, the coordinator itself takes
+    // the run back to its newest checkpoint.
     bool trusted;
 
     // ---- the phases that make steps ----
@@ -118,6 +120,8 @@ struct pace {
 };
 
 #define PACE_WHOLE UINT64_MAX
+
+enum { PACE_SEARCH_LEASES = 4 };
 
 // All that this program has, NULL at the end (paces.def).
 extern const struct pace *const paces[];

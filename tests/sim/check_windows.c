@@ -127,6 +127,24 @@ static bool leaves_a_holder(const struct sim *sim, uint8_t id)
     return step == sim->plan.rules.first_step;
 }
 
+// Nobody that is up and in the run holds what is committed. (What is pinned of it is, if at all, a checkpoint.)
+static bool is_lost(const struct sim *sim)
+{
+    const uint64_t step = check_step(sim);
+    for (uint32_t i = 0; i < sim->ghost.members_count; i++) {
+        const struct ghost_member *member = &sim->ghost.members[i];
+        const uint8_t id = check_node(sim, i);
+        if (id == NOBODY || !sim->nodes[id].up ||
+            (member->state != MEMBER_HEALTHY && member->state != MEMBER_PENDING))
+            continue;
+        const struct learner *learner = &sim->nodes[id].learner;
+        if (learner->holding && learner->step == step &&
+            check_is_settled(sim, step, &learner->digest))
+            return false;
+    }
+    return true;
+}
+
 // ---- records ------------------------------------------------------------------------------------
 
 static bool may_enter(const struct sim *sim, uint8_t from, uint8_t to)
@@ -331,6 +349,7 @@ const struct sim_pace sim_pace_windows = { .one_in = 4,
                                            .takes_ms = takes_ms,
                                            .built = built,
                                            .may_enter = may_enter,
+                                           .may_restore = is_lost,
                                            .may_lose = leaves_a_holder,
                                            .hear_record = hear_record,
                                            .said = said };

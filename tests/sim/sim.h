@@ -216,6 +216,8 @@ struct sim_pace {
     // A PHASE record that ends a phase in which steps are made.
     bool (*may_enter)(const struct sim *sim, uint8_t from, uint8_t to);
     bool (*admits)(const struct sim *sim); // A trainer may enter in mid-phase (optional: never)
+    // The coordinator takes the run back by itself. (optional: never)
+    bool (*may_restore)(const struct sim *sim);
     // This crash leaves somebody who holds what is committed. (optional: the commits lead to it)
     bool (*may_lose)(const struct sim *sim, uint8_t id);
     // A record that is of this pace, as it becomes durable. It moves the ghost on: the phase, the round, the

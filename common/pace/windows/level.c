@@ -210,22 +210,29 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
     }
 }
 
-// Whether the run may go on without what the members of the windows hold.
+// Whether the run may go on without what the members of the windows hold. As long as nobody else is here, it is
+// rather the coordinator that is cut off.
 static bool is_lost(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     const struct wire_window *window = windows_first(run);
+    const bool is_kept = !hash_is_none(&run->restore_point.digest) || run->pin_step == run->step;
     bool hope = false;
     for (uint32_t i = 0; i < window->group_count; i++)
         hope |= may_come_back(run, &window->group[i]);
     if (!hope) return true;
+    if (!is_kept ||
+        roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING) < turn->rules->init_min_clients) {
+        self->lonely_ms = 0;
+        return false;
+    }
     if (!self->lonely_ms) self->lonely_ms = turn->now_ms;
-    const bool long_ago =
-        turn->now_ms - self->lonely_ms >= WINDOW_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
-    const bool is_kept = !hash_is_none(&run->restore_point.digest) || run->pin_step == run->step;
-    return long_ago && is_kept &&
-           roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING) >=
-               turn->rules->init_min_clients;
+    return turn->now_ms - self->lonely_ms >= PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
+}
+
+bool level_is_lonely(const struct windows *self, const struct run *run)
+{
+    return self->level && awaited(self, run) == 0;
 }
 
 // ---- asking -------------------------------------------------------------------------------------

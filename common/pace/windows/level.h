@@ -13,7 +13,7 @@
 //
 // If no member lives, the window stays open: its members may only be out of reach, and they alone
 // hold its newest steps. It is closed where it is committed when all of them have died for certain,
-// or when enough others wait, and nothing was heard for WINDOW_SEARCH_LEASES leases.
+// or when enough others have waited for PACE_SEARCH_LEASES leases.
 //
 // Pure; part of windows.c.
 
@@ -24,6 +24,9 @@ bool level_is_due(const struct windows *self, const struct turn *turn);
 
 // Sends LEVEL, or closes the windows when all have answered.
 void level_settle(struct windows *self, const struct turn *turn);
+
+// No member of the open windows lives.
+bool level_is_lonely(const struct windows *self, const struct run *run);
 
 // When level_settle is due again by the clock.
 uint64_t level_due_ms(const struct windows *self);

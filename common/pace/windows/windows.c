@@ -359,7 +359,7 @@ static const char *lacks(const struct turn *turn)
     struct windows *self = turn->live;
     const uint8_t phase = turn->run->phase;
     if (phase == PHASE_WARMUP) return lacks_links(self, turn);
-    if (phase != PHASE_TRAIN || !self->lonely_ms) return NULL;
+    if (phase != PHASE_TRAIN || !level_is_lonely(self, turn->run)) return NULL;
     snprintf(self->lacks, sizeof self->lacks,
              "no member of window %" PRIu64 " is here, and they alone hold its newest steps",
              windows_newest(turn->run)->number);

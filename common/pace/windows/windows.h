@@ -45,10 +45,9 @@
 #include "common/pace/windows/windows_run.h"
 
 enum {
-    WINDOW_FIRST_STEPS = 8,  // Of a window, while the speed is not known
-    WINDOW_GROWTH = 8,       // A window has at most so many times the steps of the one before
-    WINDOW_BARRIERS = 20,    // A joiner ends an epoch that lasts at least so many of its barriers
-    WINDOW_SEARCH_LEASES = 4 // A window without any live member stays open for so many leases
+    WINDOW_FIRST_STEPS = 8, // Of a window, while the speed is not known
+    WINDOW_GROWTH = 8,      // A window has at most so many times the steps of the one before
+    WINDOW_BARRIERS = 20,   // A joiner ends an epoch that lasts at least so many of its barriers
 };
 
 // What a member said last of itself (STANDS), newest step first: late words change nothing.
@@ -72,7 +71,7 @@ struct windows {
     // A break under way (level.c).
     uint64_t level;        // Its number; 0: none
     uint64_t level_ms;     // When LEVEL is said again
-    uint64_t lonely_ms;    // Since when nobody of the group lives; 0: somebody does
+    uint64_t lonely_ms;    // Since when others wait for a group of which nobody lives; 0: not so
     uint64_t gone;         // Places that another member says are dead, as bits
     uint64_t blames;       // Places that are blamed, as bits
     uint32_t pair[2];      // Who blames whom in this break (members); NO_MEMBER: nobody
