@@ -414,7 +414,7 @@ mutant 'march: a checkpointer runs ahead' 'member->role != ACTOR_TRAINER' 'membe
 mutant 'march: an epoch begins before its first parameters are pinned' 'has_pinned(turn)' 'has_pinned(turn) || self'
 
 # ---- windows ------------------------------------------------------------------------------------------
-by_unit 'windows: a step is applied before all have it' holder_test 'self->have == all' '(self->have & bit(self->me))'
+by_unit 'windows: a step is applied before all have it' holder_test 'self->have == all' '(self->have & bit(self->me) & all) != 0'
 by_unit 'windows: LEVEL does not freeze' holder_test '!self->frozen && !self->stopped' '!self->stopped'
 by_unit 'windows: HAVE is said after the freeze' holder_test '!self->frozen' 'true'
 by_unit 'windows: a window is closed where the slowest stands' holder_test \
@@ -434,6 +434,7 @@ mutant 'windows: a member that is left out stays in the group' '&& !self->is_lef
 mutant 'windows: a member that answers is put out because another calls it dead' \
     '|| has_answered(self, run, &window->group[i])' ''
 mutant 'windows: a link that breaks again and again is tried for ever' 'again &&' 'again && !self &&'
+mutant 'windows: a group that has stopped is waited for' 'has_stopped(self, run, &end)' 'has_stopped(self, run, &end) && end == 0'
 mutant 'windows: a strike is not counted' '>= STRIKES_MAX' '>= STRIKES_MAX + 200'
 mutant 'windows: the samples of a closed window are lost' '< self->open' '+ 1 < self->open'
 mutant 'windows: a snapshot forgets the second window' drop

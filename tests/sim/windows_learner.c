@@ -207,7 +207,7 @@ static void watch(struct sim *self, uint8_t id)
     const struct sim_window *window = &at->windows[0];
     if (at->broken) return;
     to_self(self, id, WATCH, between(self, 100, 400));
-    if (at->holder.step == window->end) return; // It waits for the next one
+    if (at->holder.step == window->end || at->holder.stopped) return; // It waits for the next one
     for (uint32_t i = 0; i < window->count; i++) {
         const bool dead = is_dead(self, window, i);
         if (i == window->place || (!dead && !is_cut(self, id, window->nodes[i])) || roll(self, 2))

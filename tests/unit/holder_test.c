@@ -257,6 +257,20 @@ static void words_of_another_window_or_step_are_nothing(void **state)
     assert_true(holder_may_apply(&holder));
 }
 
+static void a_frozen_holder_says_nothing(void **state)
+{
+    (void)state;
+    struct holder holder;
+    holder_begin(&holder, 7, 100, 0, 2);
+    holder_freeze(&holder);
+    holder_hear_have(&holder, 1, 7, 100, false);
+    assert_false(holder_has(&holder));
+    assert_false(holder_complete(&holder)); // One that is out of reach would go on by this word
+    assert_false(holder_may_apply(&holder));
+    assert_int_equal(holder_close(&holder, 101), HOLDER_MUST_APPLY);
+    assert_int_equal(holder_close(&holder, 102), HOLDER_CANNOT_REACH);
+}
+
 static void all_stop_after_the_same_step(void **state)
 {
     (void)state;
@@ -305,6 +319,7 @@ int main(void)
         cmocka_unit_test(whatever_dies_all_who_live_hold_the_same),
         cmocka_unit_test(a_step_needs_the_word_of_all),
         cmocka_unit_test(words_of_another_window_or_step_are_nothing),
+        cmocka_unit_test(a_frozen_holder_says_nothing),
         cmocka_unit_test(all_stop_after_the_same_step),
         cmocka_unit_test(a_full_group_has_64),
         cmocka_unit_test(a_window_ends_at_the_newest_step_held),

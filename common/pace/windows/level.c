@@ -200,9 +200,7 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
     count_strikes(self, turn, places, &left_out);
     outbox_note(turn->out, "window.closed number=%" PRIu64 " step=%" PRIu64 " committed=%" PRIu64,
                 windows_newest(run)->number, end, end - began);
-    if (end > window_end(windows_first(run)))
-        windows_commit(self, turn, window_end(windows_first(run)), false, 0);
-    windows_commit(self, turn, end, true, left_out);
+    windows_close(self, turn, end, left_out);
     self->level = self->level_ms = self->lonely_ms = self->gone = self->blames = 0;
     for (int i = 0; i < 2; i++) {
         self->last_pair[i] = self->pair[i];

@@ -114,8 +114,9 @@ static void measure(struct windows *self, const struct turn *turn, uint32_t step
     self->last_pair[0] = self->last_pair[1] = NO_MEMBER;
 }
 
-void windows_commit(struct windows *self, const struct turn *turn, uint64_t end, bool closed,
-                    uint64_t left_out)
+// Steps up to `end` of the oldest open window are committed. `closed`: and no more of any that is open.
+static void put_steps(struct windows *self, const struct turn *turn, uint64_t end, bool closed,
+                      uint64_t left_out)
 {
     const struct run *run = turn->run;
     const struct wire_window *first = windows_first(run);
@@ -140,15 +141,39 @@ void windows_commit(struct windows *self, const struct turn *turn, uint64_t end,
     outbox_news(turn->out, FRAME_STEPS, &steps);
 }
 
+void windows_close(struct windows *self, const struct turn *turn, uint64_t end, uint64_t left_out)
+{
+    if (end > window_end(windows_first(turn->run)))
+        put_steps(self, turn, window_end(windows_first(turn->run)), false, 0);
+    put_steps(self, turn, end, true, left_out);
+}
+
+// All have ended at the same step, because one of them asked for it.
+static bool has_stopped(const struct windows *self, const struct run *run, uint64_t *ret_step)
+{
+    const struct wire_window *first = windows_first(run);
+    for (uint32_t i = 0; i < first->group_count; i++) {
+        uint64_t step;
+        if (!windows_step_of(self, run, i, &step) || !self->stands[first->group[i].member].stopped ||
+            (i > 0 && step != *ret_step))
+            return false;
+        *ret_step = step;
+    }
+    return true;
+}
+
 // Once a heartbeat, and at the end of each window.
 static void commit(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     const uint64_t held = slowest(self, run);
     while (is_open(run) && held >= window_end(windows_first(run)))
-        windows_commit(self, turn, window_end(windows_first(run)), false, 0);
-    if (is_open(run) && held > run->step && turn->now_ms >= self->commit_ms)
-        windows_commit(self, turn, held, false, 0);
+        put_steps(self, turn, window_end(windows_first(run)), false, 0);
+    uint64_t end = 0;
+    // mutant: windows: a group that has stopped is waited for
+    if (is_open(run) && has_stopped(self, run, &end)) windows_close(self, turn, end, 0);
+    else if (is_open(run) && held > run->step && turn->now_ms >= self->commit_ms)
+        put_steps(self, turn, held, false, 0);
 }
 
 // ---- the end of an epoch ------------------------------------------------------------------------

@@ -90,9 +90,8 @@ bool windows_step_of(const struct windows *self, const struct run *run, uint32_t
 // Whether this process is in the run, and its lease has not run out.
 bool windows_is_intact(const struct run *run, const struct wire_place *place);
 
-// Records that steps up to `end` of the oldest open window are committed. `closed`: and no more of
-// any that is open; `left_out` are places, as bits.
-void windows_commit(struct windows *self, const struct turn *turn, uint64_t end, bool closed,
-                    uint64_t left_out);
+// Records that the steps up to `end` are committed, and no more of the windows that are open.
+// `left_out` are places, as bits.
+void windows_close(struct windows *self, const struct turn *turn, uint64_t end, uint64_t left_out);
 
 bool windows_verifies(struct evidence *evidence, uint16_t kind, const void *record);

@@ -450,12 +450,23 @@ static void forget_answer(struct windows_member *self, const struct member_turn 
         self->stands.level = 0;
 }
 
+// The owner pauses the run: the group need not run out.
+static void stop(struct windows_member *self, const struct member_turn *turn)
+{
+    if (!turn->member->now.pausing || self->is_stopping || self->closing) return;
+    self->is_stopping = true;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_STOP_WINDOW, &(struct wire_stop_window){ self->newest });
+}
+
 static void look_in_hand(struct windows_member *self, const struct member_turn *turn)
 {
     uint64_t end = 0;
     if (self->closing) return;
     switch (outlook(self, turn, &end)) {
-    case GOES_ON: follow(self, turn); break;
+    case GOES_ON:
+        follow(self, turn);
+        stop(self, turn);
+        break;
     case IS_UNKNOWN: ask_how_it_ended(self, turn); break;
     case IS_OVER: close_window(self, turn, end, is_over_by_run(turn->member, self->newest)); break;
     case IS_PAST: // Where exactly it stands, it says once it is frozen
