@@ -14,10 +14,13 @@
 struct doctor_demands { // Of a run to its members
     bool known;
     struct model_shape shape;
+    const struct optimizer_kind *optimizer;
     struct optimizer_settings settings;
     uint32_t seq_len, verification_percent;
-    uint32_t micro_batch;  // Of all trainers, where results are recomputed
-    uint32_t result_bytes; // Of one trainer in one round
+    bool same_bits;        // All trainers compute alike: micro_batch is theirs, and none has a GPU
+    uint32_t micro_batch;  // Of all trainers
+    uint32_t state_floats; // Of a replica, for each parameter
+    uint32_t result_bytes; // Of one trainer in one round; 0: there are none
     uint32_t snapshot_rounds, trainers;
     bool float32;
     uint64_t ledger_bytes; // Of its coordinator; 0: not known
@@ -37,6 +40,10 @@ struct doctor {
     uint64_t latest_unix_ms; // The latest start of a member, by its own clock; 0: none known
     char latest_name[ACTOR_NAME_MAX + 1];
 };
+
+// From CONFIG as members have it; `trainers` and `ledger_bytes` stay. False, with nothing changed: it is of
+// no strategy, or no model, that this program knows.
+bool doctor_demands_of(const struct wire_config *config, struct doctor_demands *ret_demands);
 
 void doctor_files(struct doctor *self);
 void doctor_network(struct doctor *self);

@@ -1,10 +1,14 @@
 // The configuration: what validate-config checks, and the digest of the model, which it does not load.
-// What the run then demands of a member follows from state.toml.
+// What the run then demands of a member follows from CONFIG, which state.toml makes.
 
+#include "actors/coordinator/rules_shell.h"
+#include "actors/coordinator/strategies_shell.h"
 #include "actors/shoal/run/check_config.h"
 #include "actors/shoal/run/doctor.h"
+#include "common/base/ensure.h"
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 // The line of a file says where; the sentence of each fault says what to do.
@@ -24,23 +28,18 @@ static void take_demands(struct doctor *self, const struct config_check *check)
     self->has_config = true;
     self->config_digest = config_digest(run);
     snprintf(self->config_run, sizeof self->config_run, "%.*s", WIRE_RUN_MAX, run->run_id);
-    self->demands = (struct doctor_demands){
-        .known = true,
-        .shape = check->model.shape,
-        .settings = { .weight_decay = run->weight_decay,
-                      .decay = (float)run->compression_decay,
-                      .chunk = (uint32_t)run->compression_chunk,
-                      .topk = (uint32_t)run->compression_topk,
-                      .one_bit = run->quantize_1bit },
-        .seq_len = (uint32_t)run->max_seq_len,
-        .verification_percent = (uint32_t)run->verification_percent,
-        .micro_batch = (uint32_t)run->micro_batch,
-        .result_bytes = check->model.result_bytes,
-        .snapshot_rounds = (uint32_t)run->snapshot_rounds,
-        .trainers = (uint32_t)run->init_min_clients,
-        .float32 = run->products == CONFIG_PRODUCTS_FLOAT32,
-        .ledger_bytes = run->map_mib_max << 20,
-    };
+    self->demands.trainers = (uint32_t)run->init_min_clients;
+    self->demands.ledger_bytes = run->map_mib_max << 20;
+    struct rules *rules = calloc(1, sizeof *rules);
+    ensure(rules);
+    rules_of_config(run, rules);
+    const struct strategy *strategy = strategy_of(run);
+    if (strategy->set_model) strategy->set_model(&check->model, rules);
+    struct wire_config frame = rules_frame(rules);
+    frame.model =
+        (struct wire_bytes){ (const uint8_t *)check->model.config, check->model.config_bytes };
+    ensure(doctor_demands_of(&frame, &self->demands)); // Its checks have passed
+    free(rules);
 }
 
 // All parameters are read, so this takes as long as a trainer takes to load them.

@@ -90,7 +90,8 @@ static void compare_disk(struct doctor *self, const char *dir, uint64_t free_byt
     }
     const uint64_t results = results_bytes(run),
                    checkpoints =
-                       CHECKPOINTS_KEPT * sizeof(float) * model_parameter_count(&run->shape) +
+                       CHECKPOINTS_KEPT * run->state_floats * sizeof(float) *
+                           model_parameter_count(&run->shape) +
                        results;
     char ledger[64] = "";
     if (run->ledger_bytes)
@@ -153,6 +154,13 @@ static bool check_device(struct doctor *self, struct compute_device *ret_device)
                     ret_device->text, run->verification_percent);
         return true;
     }
+    if (run->known && run->same_bits && ret_device->kind != COMPUTE_CPU) {
+        checkup_add(checkup, CHECKUP_WARNING, "device",
+                    "%s; but trainers with and without a GPU do not end in the same bits: all of "
+                    "the run must have equal ones, or --device cpu",
+                    ret_device->text);
+        return true;
+    }
     const bool too_many = self->threads > processors;
     checkup_add(checkup, too_many ? CHECKUP_WARNING : CHECKUP_OK, "device",
                 "%s; --threads %" PRIu64 ", processors: %u%s", ret_device->text, self->threads,
@@ -161,7 +169,7 @@ static bool check_device(struct doctor *self, struct compute_device *ret_device)
 }
 
 // As plan_memory of the learner: parameters, gradient, state and activations, and beside them a copy
-// of the parameters.
+// of what members hold alike.
 static int ask_memory(const struct doctor *self, const struct compute_device *device,
                       bool recompute, struct why *why, struct compute_memory *ret_memory)
 {
@@ -173,16 +181,16 @@ static int ask_memory(const struct doctor *self, const struct compute_device *de
     ensure(room && pool);
     const struct solo_place place = { device, &run->shape, &layout, pool };
     const struct solo_options options = {
-        .optimizer = &optimizer_distro,
+        .optimizer = run->optimizer,
         .settings = run->settings,
         .seq = run->seq_len,
-        .micro_batch = run->verification_percent ? run->micro_batch : own,
+        .micro_batch = run->same_bits ? run->micro_batch : own,
         .precision = run->float32 ? GEMM_FLOAT32 : GEMM_BF16,
         .recompute = recompute,
     };
     int rc = model_tensors_layout(&run->shape, room, why, &layout);
     if (rc == 0) rc = solo_memory(&place, &options, why, ret_memory);
-    if (rc == 0) ret_memory->host += layout.total * sizeof(float);
+    if (rc == 0) ret_memory->host += layout.total * sizeof(float) * run->state_floats;
     pool_destroy(&pool);
     free(room);
     return rc;
@@ -207,8 +215,9 @@ static void check_memory(struct doctor *self, const struct compute_device *devic
         checkup_add(checkup, CHECKUP_WRONG, "memory",
                     "a trainer takes %" PRIu64 " MiB, and %" PRIu64 " are free; %s",
                     need.host >> 20, free_bytes >> 20,
-                    self->micro_batch > 1 ? "--micro-batch-size 1 takes the least"
-                                          : "free some, or take a larger machine");
+                    self->micro_batch > 1 && !self->demands.same_bits
+                        ? "--micro-batch-size 1 takes the least"
+                        : "free some, or take a larger machine");
     else
         checkup_add(checkup, recompute ? CHECKUP_WARNING : CHECKUP_OK, "memory",
                     "a trainer takes %" PRIu64 " MiB, and %" PRIu64 " are free%s", need.host >> 20,

@@ -7,7 +7,6 @@
 #include "common/actor/run_words.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
-#include "common/model/model_config.h"
 #include "common/net/addresses.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,30 +24,8 @@ enum {
 static void take_config(struct network *self, const struct wire_config *config)
 {
     struct doctor_demands *run = &self->doctor->demands;
-    struct model_shape shape;
-    if (config->strategy.kind != FRAME_ROUNDS_CONFIG ||
-        model_shape_from_config_json((const char *)config->model.data, config->model.count, NULL,
-                                     &shape) < 0)
-        return;
-    const struct wire_rounds_config *rounds = config->strategy.body;
+    if (!doctor_demands_of(config, run)) return;
     self->has_config = true;
-    *run = (struct doctor_demands){
-        .known = true,
-        .shape = shape,
-        .settings = { .weight_decay = (double)config->weight_decay,
-                      .decay = rounds->compression_decay,
-                      .chunk = rounds->chunk,
-                      .topk = rounds->topk,
-                      .one_bit = rounds->one_bit },
-        .seq_len = config->seq_len,
-        .verification_percent = rounds->verification_percent,
-        .micro_batch = config->micro_batch,
-        .result_bytes = rounds->payload_bytes,
-        .snapshot_rounds = config->snapshot_rounds,
-        .trainers = run->trainers, // CONFIG does not name their number
-        .float32 = config->products == PRODUCTS_FLOAT32,
-        .ledger_bytes = run->ledger_bytes,
-    };
     if (self->doctor->has_config && strcmp(self->doctor->config_run, config->run) == 0 &&
         !hash_equal(&self->doctor->config_digest, &config->config))
         checkup_add(&self->doctor->checkup, CHECKUP_WARNING, "state.toml",

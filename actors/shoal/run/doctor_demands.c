@@ -1,0 +1,69 @@
+// What a run demands of its members, by the part of CONFIG that belongs to its strategy: one line of a
+// table for each.
+
+#include "actors/shoal/run/doctor.h"
+#include "common/model/model_config.h"
+
+// A replica has parameters alone: the residual of a trainer is its own.
+static void of_rounds(const void *part, const struct wire_config *config,
+                      struct doctor_demands *demands)
+{
+    const struct wire_rounds_config *rounds = part;
+    demands->optimizer = &optimizer_distro;
+    demands->settings = (struct optimizer_settings){ .weight_decay = (double)config->weight_decay,
+                                                     .decay = rounds->compression_decay,
+                                                     .chunk = rounds->chunk,
+                                                     .topk = rounds->topk,
+                                                     .one_bit = rounds->one_bit };
+    demands->verification_percent = rounds->verification_percent;
+    demands->same_bits = rounds->verification_percent > 0;
+    demands->result_bytes = rounds->payload_bytes;
+    demands->state_floats = 1;
+}
+
+// The state is parameters and both moments. No result is kept.
+static void of_windows(const void *part, const struct wire_config *config,
+                       struct doctor_demands *demands)
+{
+    const struct wire_windows_config *windows = part;
+    (void)config;
+    demands->optimizer = &optimizer_adamw;
+    demands->settings = (struct optimizer_settings){ .weight_decay = windows->weight_decay,
+                                                     .beta1 = windows->beta1,
+                                                     .beta2 = windows->beta2,
+                                                     .eps = windows->eps };
+    demands->same_bits = true;
+    demands->state_floats = 3;
+}
+
+static const struct {
+    uint16_t kind;
+    void (*fill)(const void *part, const struct wire_config *config,
+                 struct doctor_demands *demands);
+} strategies[] = {
+    { FRAME_ROUNDS_CONFIG, of_rounds },
+    { FRAME_WINDOWS_CONFIG, of_windows },
+};
+
+bool doctor_demands_of(const struct wire_config *config, struct doctor_demands *ret_demands)
+{
+    struct doctor_demands demands = {
+        .known = true,
+        .seq_len = config->seq_len,
+        .micro_batch = config->micro_batch,
+        .snapshot_rounds = config->snapshot_rounds,
+        .trainers = ret_demands->trainers,         // CONFIG does not name their number,
+        .ledger_bytes = ret_demands->ledger_bytes, // nor this
+        .float32 = config->products == PRODUCTS_FLOAT32,
+    };
+    if (model_shape_from_config_json((const char *)config->model.data, config->model.count, NULL,
+                                     &demands.shape) < 0)
+        return false;
+    for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
+        if (strategies[i].kind != config->strategy.kind) continue;
+        strategies[i].fill(config->strategy.body, config, &demands);
+        *ret_demands = demands;
+        return true;
+    }
+    return false;
+}
