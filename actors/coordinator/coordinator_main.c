@@ -106,9 +106,10 @@ static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
 {
     const struct keeper *self = arg;
     const struct wire_run *now = &self->now;
+    const struct run_unit *unit = run_words_unit(self->core->rules.frame.strategy.kind);
     char words[RUN_WORDS_MAX];
     snprintf(text, SHELL_STATUS_MAX, "%s, %u trainer%s healthy, %u pending",
-             run_words_status(now, (double)now->loss, words), now->healthy,
+             run_words_status(unit, now, (double)now->loss, words), now->healthy,
              now->healthy == 1 ? "" : "s", now->pending);
 }
 
@@ -127,8 +128,9 @@ static int run(struct keeper *self, struct why *why)
     const uint64_t known = self->core->run.incarnation, now_ms = clock_unix_ms();
     const uint64_t incarnation = now_ms > known ? now_ms : known + 1;
     static const struct actor actor = { sizeof(struct keeper), step };
-    static const char *const deaf_to[] = { "CLAIM",  "PROGRESS",  "RUN",  "ROSTER", "ROUND",
-                                           "COMMIT", "EPOCH_END", "BEAT", NULL };
+    static const char *const deaf_to[] = { "CLAIM",  "PROGRESS",  "RUN",    "ROSTER", "ROUND",
+                                           "COMMIT", "EPOCH_END", "WINDOW", "STEPS",  "BEAT",
+                                           NULL };
     int rc = reach_shell_new(tell_reach, self, why, &self->reach);
     if (rc < 0) return rc;
     struct shell_options options = {
@@ -205,7 +207,7 @@ static const struct flag flags[] = {
 static const struct command_line line = {
     .flags = flags,
     .about =
-        "Keeps one run of Shoal: members, phases, rounds, commits.\n\n"
+        "Keeps one run of Shoal: members, phases, commits.\n\n"
         "  shoal-coordinator -i secret.key --ticket ticket --state state.toml\n"
         "  shoal-coordinator -i secret.key --ticket ticket --state state.toml --state-dir run\n",
 };

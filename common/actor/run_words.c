@@ -4,6 +4,23 @@
 #include <stdio.h>
 #include <string.h>
 
+static const struct run_unit units[] = {
+    { FRAME_ROUNDS_CONFIG, "round", "RoundTrain", "epoch" },
+    { FRAME_WINDOWS_CONFIG, "window", "Train", "window" },
+};
+
+const struct run_unit *run_words_unit(uint16_t config)
+{
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (units[i].config == config) return &units[i];
+    return NULL;
+}
+
+const char *run_words_phase(const struct run_unit *unit, uint8_t phase)
+{
+    return unit && phase == PHASE_TRAIN ? unit->training : wire_enum_name(&wire_enum_phase, phase);
+}
+
 bool run_words_is_past(const struct wire_run *now)
 {
     return strncmp(now->lacks, "the round's ", 12) == 0;
@@ -17,14 +34,15 @@ char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX])
     return text;
 }
 
-char *run_words_pending(const struct wire_run *now, char text[RUN_WORDS_MAX])
+char *run_words_pending(const struct run_unit *unit, const struct wire_run *now,
+                        char text[RUN_WORDS_MAX])
 {
     text[0] = 0;
     if (phase_makes_steps(now->phase))
         snprintf(text, RUN_WORDS_MAX,
-                 "waiting for the next epoch: this trainer joined after the present one had begun "
+                 "waiting for the next %s: this trainer joined after the present one had begun "
                  "(step %" PRIu64 " of %" PRIu64 ")",
-                 now->step, now->total_steps);
+                 unit ? unit->waits : "epoch", now->step, now->total_steps);
     return text;
 }
 
@@ -67,11 +85,12 @@ double run_words_left_s(const struct wire_run *now, uint64_t commit_samples)
     return (double)(now->total_steps - now->step) * of_a_step / rate;
 }
 
-char *run_words_status(const struct wire_run *now, double loss, char text[RUN_WORDS_MAX])
+char *run_words_status(const struct run_unit *unit, const struct wire_run *now, double loss,
+                       char text[RUN_WORDS_MAX])
 {
     char lacks[RUN_WORDS_MAX];
     int used = snprintf(text, RUN_WORDS_MAX, "%s: step %" PRIu64 " of %" PRIu64,
-                        wire_enum_name(&wire_enum_phase, now->phase), now->step, now->total_steps);
+                        run_words_phase(unit, now->phase), now->step, now->total_steps);
     if (loss > 0) used += snprintf(text + used, RUN_WORDS_MAX - (size_t)used, ", loss %.3f", loss);
     if (now->tokens_per_s > 0)
         used += snprintf(text + used, RUN_WORDS_MAX - (size_t)used, ", %.0f tokens/s",

@@ -6,6 +6,20 @@
 
 enum { RUN_WORDS_MAX = 256 };
 
+// What the steps of a run are made in. It follows from the kind of its strategy's part of CONFIG.
+struct run_unit {
+    uint16_t config;
+    const char *name;     // "round"
+    const char *training; // PHASE_TRAIN in words: "RoundTrain", which is Psyche's; "Train"
+    const char *waits;    // What a trainer waits for that joined while steps were made
+};
+
+// NULL: of no kind that is known here; CONFIG has not been heard yet, say.
+const struct run_unit *run_words_unit(uint16_t config);
+
+// A phase in words. `unit` may be NULL.
+const char *run_words_phase(const struct run_unit *unit, uint8_t phase);
+
 // "waiting for 1 more trainer (init_min_clients 4)", "waiting: no witness is in the run", "the round's
 // time was up without the results of .."; "" if it lacks nothing.
 char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX]);
@@ -14,10 +28,11 @@ char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 // nothing waits for it.
 bool run_words_is_past(const struct wire_run *now);
 
-// What a trainer waits for that joined after the epoch had begun: "waiting for the next epoch: this
+// What a trainer waits for that joined while steps were made: "waiting for the next epoch: this
 // trainer joined after the present one had begun (step 40 of 6000)"; "" in a phase that makes no
-// steps.
-char *run_words_pending(const struct wire_run *now, char text[RUN_WORDS_MAX]);
+// steps. `unit` may be NULL.
+char *run_words_pending(const struct run_unit *unit, const struct wire_run *now,
+                        char text[RUN_WORDS_MAX]);
 
 // The same for somebody who takes part in the run of another: the owner's actors are the owner's
 // business, and names of settings say nothing. "waiting: the owner's data-provider is not there".
@@ -32,5 +47,6 @@ double run_words_left_s(const struct wire_run *now, uint64_t commit_samples);
 char *run_words_left(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 
 // "RoundTrain: step 100 of 460, loss 2.713, 12345 tokens/s". `loss`: 0 if none is known. The rate is
-// named while there is one, what the run waits for while it waits.
-char *run_words_status(const struct wire_run *now, double loss, char text[RUN_WORDS_MAX]);
+// named while there is one, what the run waits for while it waits. `unit` may be NULL.
+char *run_words_status(const struct run_unit *unit, const struct wire_run *now, double loss,
+                       char text[RUN_WORDS_MAX]);

@@ -224,6 +224,11 @@ static bool is_admitted(const void *arg)
     return self->member->admitted || self->member->finished;
 }
 
+static const struct run_unit *unit_of(const struct member *member)
+{
+    return run_words_unit(member->config.strategy.kind);
+}
+
 // A trainer's own loss and step: the others have none.
 static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
 {
@@ -238,7 +243,7 @@ static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
     if (trains && member->step_held + 1 < member->now.step)
         snprintf(behind, sizeof behind, "; catching up: it holds step %" PRIu64, member->step_held);
     snprintf(text, SHELL_STATUS_MAX, "%s%s",
-             run_words_status(&member->now, trains ? (double)member->loss : 0, words), behind);
+             run_words_status(unit_of(member), &member->now, trains ? (double)member->loss : 0, words), behind);
 }
 
 static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
@@ -249,7 +254,7 @@ static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
     if (member->has_run && self->options->guest) run_words_lacks_for_guest(&member->now, words);
     else if (member->has_run) run_words_lacks(&member->now, words);
     if (member->has_run && !words[0] && member_is_pending(member))
-        run_words_pending(&member->now, words);
+        run_words_pending(unit_of(member), &member->now, words);
     snprintf(text, SHELL_STATUS_MAX, "%s", words);
 }
 
@@ -264,7 +269,7 @@ static void say_progress(const void *arg, char text[SHELL_STATUS_MAX])
     if (now.lacks[0] && !run_words_is_past(&now)) return;
     now.lacks[0] = 0; // A line of its own has it
     snprintf(text, SHELL_STATUS_MAX, "run.progress %s%s",
-             run_words_status(&now, (double)now.loss, words), run_words_left(&now, left));
+             run_words_status(unit_of(self->member), &now, (double)now.loss, words), run_words_left(&now, left));
 }
 
 // The last trainers may have left, and no loss is reported then.

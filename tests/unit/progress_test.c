@@ -68,18 +68,24 @@ static void test_what_a_run_says(void **state)
     struct wire_run run = {
         .phase = PHASE_TRAIN, .step = 100, .total_steps = 460, .tokens_per_s = 41200
     };
-    assert_string_equal(run_words_status(&run, 2.7131, text),
+    assert_string_equal(run_words_status(run_words_unit(FRAME_ROUNDS_CONFIG), &run, 2.7131, text),
                         "RoundTrain: step 100 of 460, loss 2.713, 41200 tokens/s");
     assert_string_equal(run_words_lacks(&run, text), "");
-    assert_string_equal(run_words_pending(&run, text),
+    assert_string_equal(run_words_pending(NULL, &run, text),
                         "waiting for the next epoch: this trainer joined after the present one had "
                         "begun (step 100 of 460)");
+    const struct run_unit *windows = run_words_unit(FRAME_WINDOWS_CONFIG);
+    assert_string_equal(run_words_status(windows, &run, 0, text),
+                        "Train: step 100 of 460, 41200 tokens/s");
+    assert_string_equal(run_words_pending(windows, &run, text),
+                        "waiting for the next window: this trainer joined after the present one "
+                        "had begun (step 100 of 460)");
     run = (struct wire_run){ .total_steps = 460,
                              .lacks = "waiting for 1 more trainer (init_min_clients 4)" };
     assert_string_equal(run_words_lacks(&run, text),
                         "waiting for 1 more trainer (init_min_clients 4)");
-    assert_string_equal(run_words_pending(&run, text), "");
-    assert_string_equal(run_words_status(&run, 0, text),
+    assert_string_equal(run_words_pending(NULL, &run, text), "");
+    assert_string_equal(run_words_status(NULL, &run, 0, text),
                         "WaitingForMembers: step 0 of 460, waiting for 1 more trainer "
                         "(init_min_clients 4)");
     snprintf(run.lacks, sizeof run.lacks, "no witness is in the run");

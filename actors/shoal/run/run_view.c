@@ -5,10 +5,6 @@
 // news may overtake each other. The first ROUND or WINDOW tells what the run's steps are made in.
 
 #include "actors/shoal/run/run_view.h"
-#include "common/actor/run_words.h"
-
-static const struct view_unit unit_round = { "round", "rounds", "RoundTrain" },
-                              unit_window = { "window", "windows", "Train" };
 
 static unsigned hear_run(struct run_view *self, const struct wire_run *run)
 {
@@ -40,7 +36,7 @@ static unsigned hear_round(struct run_view *self, const struct wire_round *round
 {
     if (round->round <= self->round.opened.round || !round_is_sound(round)) return 0;
     round_open(&self->round, round);
-    self->unit = &unit_round;
+    self->unit = run_words_unit(FRAME_ROUNDS_CONFIG);
     self->now.round = round->round;
     self->now.step = round->step;
     self->now.epoch = round->epoch;
@@ -52,7 +48,7 @@ static unsigned hear_commit(struct run_view *self, const struct wire_commit *com
 {
     if (commit->round <= self->round.last.round) return 0;
     round_close(&self->round, commit);
-    self->unit = &unit_round;
+    self->unit = run_words_unit(FRAME_ROUNDS_CONFIG);
     if (commit->outcome == OUTCOME_COMMITTED) self->now.step = commit->step + 1;
     return VIEW_COMMIT;
 }
@@ -62,7 +58,7 @@ static unsigned hear_window(struct run_view *self, const struct wire_window *win
 {
     struct view_window *newest = &self->window;
     if (window->number <= newest->number) return 0;
-    self->unit = &unit_window;
+    self->unit = run_words_unit(FRAME_WINDOWS_CONFIG);
     newest->number = window->number;
     newest->step = window->step;
     newest->steps = window->steps;
@@ -82,7 +78,7 @@ static unsigned hear_steps(struct run_view *self, const struct wire_steps *steps
     const bool is_later = steps->number > newest->commit_window ||
                           (steps->number == newest->commit_window && steps->end > newest->end);
     if (!is_later || steps->end < steps->step) return 0;
-    self->unit = &unit_window;
+    self->unit = run_words_unit(FRAME_WINDOWS_CONFIG);
     newest->commit_window = steps->number;
     newest->end = steps->end;
     self->now.round = steps->number;
@@ -147,10 +143,7 @@ bool run_view_accepts(const struct run_view *self, const struct key *key)
 
 const char *run_view_phase(const struct run_view *self)
 {
-    if (!self->has_run) return "unknown";
-    return self->unit && self->now.phase == PHASE_TRAIN
-               ? self->unit->training
-               : wire_enum_name(&wire_enum_phase, self->now.phase);
+    return self->has_run ? run_words_phase(self->unit, self->now.phase) : "unknown";
 }
 
 bool run_view_in_group(const struct run_view *self, uint32_t member)

@@ -10,6 +10,7 @@
 // said of either.
 
 #include "common/actor/msg.h"
+#include "common/actor/run_words.h"
 #include "common/pace/rounds/round.h"
 
 enum view_heard {
@@ -22,13 +23,6 @@ enum view_heard {
     VIEW_REBORN = 64, // The coordinator has restarted
     VIEW_PHASE = 128, // Another phase than before
     VIEW_WINDOW = 256 // WINDOW: a later one than before
-};
-
-// What the steps of a run are made in, in words.
-struct view_unit {
-    const char *name;     // "round"
-    const char *plural;   // "rounds"
-    const char *training; // The phase that makes steps: "RoundTrain"
 };
 
 enum { VIEW_GROUP_MAX = 64 };
@@ -54,7 +48,7 @@ struct run_view {
     bool has_run;
     struct roster roster;
     struct view_progress progress[MEMBERS_MAX]; // By member
-    const struct view_unit *unit;               // NULL: not known yet
+    const struct run_unit *unit;                // NULL: not known yet
     struct round round;                         // The newest, and the newest commit
     struct view_window window;                  // The same of windows
 };

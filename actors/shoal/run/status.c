@@ -452,6 +452,12 @@ static int show_live(struct status *self, struct why *why)
 
 // ---- from the ledger ----------------------------------------------------------------------------
 
+static const char *report_phase(const struct ledger_report *report)
+{
+    const uint16_t config = report->has_windows ? FRAME_WINDOWS_CONFIG : FRAME_ROUNDS_CONFIG;
+    return run_words_phase(run_words_unit(config), report->phase);
+}
+
 static json_t *kinds_to_json(const struct ledger_report *report)
 {
     json_t *object = json_object();
@@ -491,7 +497,7 @@ static json_t *report_to_json(const struct ledger_report *report)
     json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "schema", "shoal.ledger.1", "run",
                                report->run, "incarnation", (json_int_t)report->incarnation,
                                "records", (json_int_t)report->records, "phase",
-                               wire_enum_name(&wire_enum_phase, report->phase), "records_by_kind",
+                               report_phase(report), "records_by_kind",
                                kinds_to_json(report));
     json_t *counts = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
@@ -532,7 +538,7 @@ static void print_report(const struct ledger_report *report)
     char hex[HASH_HEX];
     int width = NAME_WIDTH;
     printf("run %s, from the ledger: %s, life %" PRIu64 " of the coordinator\n\n", report->run,
-           wire_enum_name(&wire_enum_phase, report->phase), report->incarnation);
+           report_phase(report), report->incarnation);
     printf("  records  %" PRIu64, report->records);
     if (report->has_windows && report->steps)
         printf(", %.3g a step", (double)report->records / (double)report->steps);

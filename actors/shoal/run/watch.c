@@ -92,7 +92,8 @@ static const char *trains(const struct run_view *view, uint32_t index)
 
 static const char *waits_for(const struct run_view *view)
 {
-    return view->window.number ? "waits for the next window" : "waits for the next epoch";
+    const bool is_window = view->unit && strcmp(view->unit->waits, "window") == 0;
+    return is_window ? "waits for the next window" : "waits for the next epoch";
 }
 
 static const char *what_trainer_does(const struct run_view *view, uint32_t index)
