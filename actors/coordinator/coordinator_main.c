@@ -15,6 +15,7 @@
 #include "common/base/instance.h"
 #include "common/base/log.h"
 #include "common/learner/run_check.h"
+#include "common/net/addresses.h"
 #include "common/run/phase.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -122,6 +123,16 @@ static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
 
 static void write_log(void *arg) { log_shell_turn(&((struct keeper *)arg)->log); }
 
+// "HOST:PORT", or with tcp:// before it.
+static bool address_is_local(const char *address)
+{
+    char host[ADDRESSES_TEXT_MAX];
+    const char *from = strncmp(address, "tcp://", 6) == 0 ? address + 6 : address;
+    const char *colon = strrchr(from, ':');
+    snprintf(host, sizeof host, "%.*s", colon ? (int)(colon - from) : 0, from);
+    return addresses_is_loopback(host);
+}
+
 static int run(struct keeper *self, struct why *why)
 {
     // Greater than every earlier one, even if the ledger is an older copy that lacks some starts.
@@ -168,7 +179,13 @@ static int run(struct keeper *self, struct why *why)
             "model.unpinned %s has no weights and [model] digest is not set, so the run begins "
             "with whatever two thirds of its first trainers have",
             genesis);
-    if (self->config.min_clients == 1)
+    const bool trusts_all = self->config.strategy == CONFIG_STRATEGY_ALLREDUCE;
+    if (trusts_all && !address_is_local(self->command.ticket.address))
+        log_line(LOG_WARNING,
+                 "run.trusts_all every trainer that the broker admits is trusted, and under --admit "
+                 "open that is everybody that knows its key; --admit allowlist=FILE or invite "
+                 "admits only whom you name");
+    if (!trusts_all && self->config.min_clients == 1)
         log_line(LOG_WARNING,
                  "run.trusts_one min_clients is 1: any trainer that is left alone decides what "
                  "the run's parameters are; among strangers, raise it");

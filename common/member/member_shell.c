@@ -451,7 +451,7 @@ const struct flag member_flags[] = {
          "Its port (any free one; env BIND_P2P_PORT)", .env = "BIND_P2P_PORT", .group = 1),
     FLAG("unchecked-address", 0, NULL, TO_SWITCH(struct member_options, unchecked_address),
          "Join although the coordinator cannot reach that address (a router without hairpin): if "
-         "others cannot either, each round waits for us",
+         "others cannot either, each step waits for us",
          .group = 1),
     FLAG("name", 0, "LABEL", TO_TEXT(struct member_options, label),
          "A word that others see beside our key, such as anna: " ACTOR_LABEL_RULE " (none)",

@@ -124,7 +124,8 @@ static bool is_free(const char *host, uint64_t port)
     return is_bound;
 }
 
-// Where none is found free, the last one is taken: the trainer's bind says why it is not free.
+// The one above is that of our links, if the run has such. Where none is found free, the last one is
+// taken: the trainer's bind says why it is not free.
 static int choose_port(struct join *self, struct why *why)
 {
     for (int i = 0; i < PORT_TRIES; i++) {
@@ -132,7 +133,8 @@ static int choose_port(struct join *self, struct why *why)
         if (getrandom(&draw, sizeof draw, 0) != sizeof draw)
             return why_set(why, FAULT_IO, "getrandom: %s", strerror(errno));
         self->port = PORT_LEAST + draw % PORTS;
-        if (is_free(self->bulk_bind ? self->bulk_bind : self->address, self->port)) break;
+        const char *host = self->bulk_bind ? self->bulk_bind : self->address;
+        if (is_free(host, self->port) && is_free(host, self->port + 1)) break;
     }
     return 0;
 }
@@ -178,7 +180,10 @@ static void say_where(const struct join *self, const char *bind)
             self->ticket.address, self->announce ? self->announce : bind);
     if (!has_port) fprintf(stderr, ":%" PRIu64, self->port);
     if (self->announce) fprintf(stderr, ", which must lead to %s:%" PRIu64, bind, self->port);
-    fprintf(stderr, "; a firewall must let that port in. The key is %s\n", self->key);
+    fprintf(stderr,
+            "; a firewall must let that port in, and the one above if the run's strategy is "
+            "allreduce. The key is %s\n",
+            self->key);
     fprintf(stderr, "watch with: shoal status --watch --ticket %s/ticket\n", self->folder);
 }
 
@@ -234,7 +239,7 @@ static const struct flag flags[] = {
          .env = "BIND_P2P_PORT"),
     FLAG("unchecked-address", 0, NULL, TO_SWITCH(struct join, unchecked_address),
          "As of shoal-trainer: join although the coordinator cannot reach that address; if the "
-         "others cannot either, each round waits for us"),
+         "others cannot either, each step waits for us"),
     FLAG("device", 0, "WORD", TO_TEXT(struct join, device), "As of shoal-trainer (cpu)"),
     FLAG("name", 0, "LABEL", TO_TEXT(struct join, label),
          "A word that the others see beside our key, such as anna: " ACTOR_LABEL_RULE " (none)"),

@@ -256,7 +256,7 @@ static void add_member(struct services *self, const char *role, uint32_t number,
     set(service, "RUN_ID=%s\nTICKET=" INSTALLED_TICKET "\n", self->run);
     if (serves && way_in->members_port) {
         const uint32_t index = self->count - 3; // Behind broker and coordinator
-        set(service, "BIND_P2P_PORT=%" PRIu32 "\n", way_in->members_port + index);
+        set(service, "BIND_P2P_PORT=%" PRIu32 "\n", way_in_member_port(way_in, index));
     }
     const bool binds = serves && way_in->bind;
     if (!binds && !flags[0]) return;

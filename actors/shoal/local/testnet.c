@@ -85,8 +85,8 @@ static struct arguments *add_member(struct testnet *self, const char *name, cons
 {
     const uint32_t before = self->fleet.count - self->members_from; // Members that have a port
     struct arguments *args = add_actor(self, name, program);
-    if (self->options.way_in.members_port)
-        arguments_add(args, "--bind-p2p-port=%u", self->options.way_in.members_port + before);
+    const uint32_t port = way_in_member_port(&self->options.way_in, before);
+    if (port) arguments_add(args, "--bind-p2p-port=%u", port);
     arguments_add(args, "--bulk-bind=%s", way_in_address(&self->options.way_in));
     return args;
 }
@@ -227,10 +227,8 @@ static int make_places(struct testnet *self, struct why *why)
 // whose trainers have the same keys as ours.
 static int check_ports(struct testnet *self, struct why *why)
 {
-    struct way_in *way_in = &self->options.way_in;
-    const bool has_provider = self->config.data_location == CONFIG_DATA_SERVER;
-    way_in->members = self->options.trainers + 1 + has_provider; // And the checkpointer
-    return way_in_check_ports(way_in, why);
+    way_in_set_members(&self->options.way_in, &self->config, self->options.trainers);
+    return way_in_check_ports(&self->options.way_in, why);
 }
 
 static void watch_signals(struct testnet *self)

@@ -101,6 +101,7 @@ static void say_started(const struct session *self, const struct testnet_options
         printf("The keys are small numbers and not secret: not for real runs. ");
     printf("Watch with: shoal status --watch --ticket %s\n", self->net.ticket_path);
     if (options->own_keys) way_in_print(&self->net.options.way_in, &self->net.ticket);
+    if (options->own_keys) fputs(way_in_trusts(&self->net.options.way_in, &self->net.config), stdout);
     fflush(stdout);
 }
 
@@ -356,7 +357,7 @@ static int start_services(const struct up *up, const struct testnet_options *opt
                                          .trainers = options->trainers,
                                          .threads = up->threads,
                                          .label = up->label };
-    services.way_in.members = options->trainers + 1 + (config->data_location == CONFIG_DATA_SERVER);
+    way_in_set_members(&services.way_in, config, options->trainers);
     return services_start(&services, why);
 }
 
@@ -382,6 +383,9 @@ int shoal_up(int argc, char **argv)
     options.threads = up.threads;
     options.label = up.label;
     rc = up.systemd ? start_services(&up, &options, &config, &why) : run(&self, &options, &why);
-    if (rc == 0 && up.systemd) fputs(self.moved, stdout);
+    if (rc == 0 && up.systemd) {
+        fputs(self.moved, stdout);
+        fputs(way_in_trusts(&options.way_in, &config), stdout);
+    }
     return rc < 0 ? fault_exit(rc, &why) : rc;
 }

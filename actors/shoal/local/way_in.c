@@ -44,6 +44,23 @@ static int read_address(const struct way_in *self, struct why *why, struct socka
                    "--bind %s: an IPv4 address of this machine that the others can reach", text);
 }
 
+void way_in_set_members(struct way_in *self, const struct run_config *config, uint32_t trainers)
+{
+    const bool has_provider = config->data_location == CONFIG_DATA_SERVER;
+    self->members = trainers + 1 + has_provider;
+    self->ports_each = config->strategy == CONFIG_STRATEGY_ALLREDUCE ? 2 : 1;
+}
+
+uint32_t way_in_member_port(const struct way_in *self, uint32_t index)
+{
+    return self->members_port ? self->members_port + index * self->ports_each : 0;
+}
+
+static uint32_t last_port(const struct way_in *self)
+{
+    return self->members_port + self->members * self->ports_each - 1;
+}
+
 int way_in_check(const struct way_in *self, struct why *why)
 {
     struct sockaddr_in address;
@@ -52,10 +69,10 @@ int way_in_check(const struct way_in *self, struct why *why)
     if (try_bind(&address, 0) == EADDRNOTAVAIL)
         return why_set(why, FAULT_USAGE, "--bind %s is no address of this machine",
                        way_in_address(self));
-    if (self->members_port && self->members_port + self->members > 65536)
+    if (self->members_port && last_port(self) > 65535)
         return why_set(why, FAULT_USAGE,
                        "--port %u: %u actors need ports up to %u, and the last is 65535",
-                       self->port, self->members + 2, self->members_port + self->members - 1);
+                       self->port, self->members + 2, last_port(self));
     return 0;
 }
 
@@ -79,7 +96,7 @@ int way_in_check_ports(const struct way_in *self, struct why *why)
     int rc = way_in_check(self, why);
     if (rc == 0) rc = check_range(self, self->port, POST_PORTS, why);
     if (rc == 0 && self->members_port)
-        rc = check_range(self, self->members_port, self->members, why);
+        rc = check_range(self, self->members_port, self->members * self->ports_each, why);
     return rc;
 }
 
@@ -88,5 +105,12 @@ void way_in_print(const struct way_in *self, const struct ticket *ticket)
     char text[TICKET_TEXT_MAX];
     if (!way_in_is_open(self)) return;
     printf("A firewall must let in TCP ports %u to %u. Others join with:\n\n  shoal join %s\n\n",
-           self->port, self->members_port + self->members - 1, ticket_print(ticket, text));
+           self->port, last_port(self), ticket_print(ticket, text));
+}
+
+const char *way_in_trusts(const struct way_in *self, const struct run_config *config)
+{
+    if (!way_in_is_open(self) || config->strategy != CONFIG_STRATEGY_ALLREDUCE) return "";
+    return "warning: with strategy.kind = \"allreduce\" every trainer is trusted, and this broker admits "
+           "everybody that has the ticket: give it to nobody else\n";
 }

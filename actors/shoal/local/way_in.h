@@ -3,16 +3,25 @@
 //
 // With an address that others reach, every actor has a fixed port, so that a firewall can be told:
 // the broker `port` and the one above, the data-provider, the checkpointer and the trainers the next
-// ones, in this order.
+// ones, in this order. With strategy.kind = "allreduce" each of them has two: the second is that of a
+// trainer's links.
 
 #include "common/actor/ticket.h"
+#include "common/config/run_config.h"
 
 struct way_in {
     const char *bind;      // The address; NULL: 127.0.0.1, for this machine alone
     uint32_t port;         // Of the broker: this and the one above
     uint32_t members_port; // Of the first of the others; 0: any free ones
     uint32_t members;      // How many of them
+    uint32_t ports_each;   // Of each of them: 1 or 2
 };
+
+// Sets the last two fields: for a run with so many trainers on this machine, a checkpointer, and a
+// data-provider if the run has one.
+void way_in_set_members(struct way_in *self, const struct run_config *config, uint32_t trainers);
+
+uint32_t way_in_member_port(const struct way_in *self, uint32_t index); // 0: any free one
 
 const char *way_in_address(const struct way_in *self); // `bind`, or 127.0.0.1
 bool way_in_is_open(const struct way_in *self);        // Others can reach the address
@@ -27,3 +36,6 @@ int way_in_check_ports(const struct way_in *self, struct why *why);
 // Prints the ports that a firewall must let in and the line by which others join. Nothing, if nobody
 // can.
 void way_in_print(const struct way_in *self, const struct ticket *ticket);
+
+// A warning, if others can join and every trainer is trusted (strategy.kind = "allreduce"); else "".
+const char *way_in_trusts(const struct way_in *self, const struct run_config *config);
