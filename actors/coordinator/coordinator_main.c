@@ -139,9 +139,9 @@ static int run(struct keeper *self, struct why *why)
     const uint64_t known = self->core->run.incarnation, now_ms = clock_unix_ms();
     const uint64_t incarnation = now_ms > known ? now_ms : known + 1;
     static const struct actor actor = { sizeof(struct keeper), step };
-    static const char *const deaf_to[] = { "CLAIM",  "PROGRESS",  "RUN",    "ROSTER", "ROUND",
-                                           "COMMIT", "EPOCH_END", "WINDOW", "STEPS",  "BEAT",
-                                           NULL };
+    static const char *const deaf_to[] = { "CLAIM", "PROGRESS", "RUN",       "ROSTER",
+                                           "ROUND", "COMMIT",   "EPOCH_END", "WINDOW",
+                                           "STEPS", "BEAT",     NULL };
     int rc = reach_shell_new(tell_reach, self, why, &self->reach);
     if (rc < 0) return rc;
     struct shell_options options = {
@@ -181,10 +181,11 @@ static int run(struct keeper *self, struct why *why)
             genesis);
     const bool trusts_all = self->config.strategy == CONFIG_STRATEGY_ALLREDUCE;
     if (trusts_all && !address_is_local(self->command.ticket.address))
-        log_line(LOG_WARNING,
-                 "run.trusts_all every trainer that the broker admits is trusted, and under --admit "
-                 "open that is everybody that knows its key; --admit allowlist=FILE or invite "
-                 "admits only whom you name");
+        log_line(
+            LOG_WARNING,
+            "run.trusts_all every trainer that the broker admits is trusted, and under --admit "
+            "open that is everybody that knows its key; --admit allowlist=FILE or invite "
+            "admits only whom you name");
     if (!trusts_all && self->config.min_clients == 1)
         log_line(LOG_WARNING,
                  "run.trusts_one min_clients is 1: any trainer that is left alone decides what "

@@ -242,8 +242,10 @@ static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
     }
     if (trains && member->step_held + 1 < member->now.step)
         snprintf(behind, sizeof behind, "; catching up: it holds step %" PRIu64, member->step_held);
-    snprintf(text, SHELL_STATUS_MAX, "%s%s",
-             run_words_status(unit_of(member), &member->now, trains ? (double)member->loss : 0, words), behind);
+    snprintf(
+        text, SHELL_STATUS_MAX, "%s%s",
+        run_words_status(unit_of(member), &member->now, trains ? (double)member->loss : 0, words),
+        behind);
 }
 
 static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
@@ -269,7 +271,8 @@ static void say_progress(const void *arg, char text[SHELL_STATUS_MAX])
     if (now.lacks[0] && !run_words_is_past(&now)) return;
     now.lacks[0] = 0; // A line of its own has it
     snprintf(text, SHELL_STATUS_MAX, "run.progress %s%s",
-             run_words_status(unit_of(self->member), &now, (double)now.loss, words), run_words_left(&now, left));
+             run_words_status(unit_of(self->member), &now, (double)now.loss, words),
+             run_words_left(&now, left));
 }
 
 // The last trainers may have left, and no loss is reported then.

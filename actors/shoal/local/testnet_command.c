@@ -101,7 +101,8 @@ static void say_started(const struct session *self, const struct testnet_options
         printf("The keys are small numbers and not secret: not for real runs. ");
     printf("Watch with: shoal status --watch --ticket %s\n", self->net.ticket_path);
     if (options->own_keys) way_in_print(&self->net.options.way_in, &self->net.ticket);
-    if (options->own_keys) fputs(way_in_trusts(&self->net.options.way_in, &self->net.config), stdout);
+    if (options->own_keys)
+        fputs(way_in_trusts(&self->net.options.way_in, &self->net.config), stdout);
     fflush(stdout);
 }
 

@@ -111,6 +111,7 @@ void way_in_print(const struct way_in *self, const struct ticket *ticket)
 const char *way_in_trusts(const struct way_in *self, const struct run_config *config)
 {
     if (!way_in_is_open(self) || config->strategy != CONFIG_STRATEGY_ALLREDUCE) return "";
-    return "warning: with strategy.kind = \"allreduce\" every trainer is trusted, and this broker admits "
+    return "warning: with strategy.kind = \"allreduce\" every trainer is trusted, and this broker "
+           "admits "
            "everybody that has the ticket: give it to nobody else\n";
 }

@@ -89,10 +89,9 @@ static void compare_disk(struct doctor *self, const char *dir, uint64_t free_byt
         return;
     }
     const uint64_t results = results_bytes(run),
-                   checkpoints =
-                       CHECKPOINTS_KEPT * run->state_floats * sizeof(float) *
-                           model_parameter_count(&run->shape) +
-                       results;
+                   checkpoints = CHECKPOINTS_KEPT * run->state_floats * sizeof(float) *
+                                     model_parameter_count(&run->shape) +
+                                 results;
     char ledger[64] = "";
     if (run->ledger_bytes)
         snprintf(ledger, sizeof ledger, ", a ledger up to %" PRIu64, run->ledger_bytes >> 20);

@@ -497,8 +497,7 @@ static json_t *report_to_json(const struct ledger_report *report)
     json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "schema", "shoal.ledger.1", "run",
                                report->run, "incarnation", (json_int_t)report->incarnation,
                                "records", (json_int_t)report->records, "phase",
-                               report_phase(report), "records_by_kind",
-                               kinds_to_json(report));
+                               report_phase(report), "records_by_kind", kinds_to_json(report));
     json_t *counts = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
         (json_int_t)report->starts, report->has_windows ? "windows" : "rounds",
