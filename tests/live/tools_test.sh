@@ -80,6 +80,7 @@ shoal manifest data/train --token-bytes 2 >/dev/null
 [ -e /dev/nvidiactl ] || # where there is no GPU
     says 69 "not available: device cuda was asked for:" shoal train state.toml --data data/train --device cuda
 valid="shoal validate-config --state state.toml --data-config data.toml"
+says 0 $'a trainer takes \na checkpointer \nbad: 0' shoal doctor --state allreduce.toml
 says 0 'allreduce.toml: OK: run "demo", 460 steps of 16..16 sequences' shoal validate-config --state allreduce.toml
 says 0 $'state.toml: OK: run "demo"\ndata.toml: OK: data/train' $valid
 sed 's/^init_min_clients = .*/init_min_clients = 1/; s/^min_clients = .*/min_clients = 1/' state.toml >one.toml
