@@ -30,7 +30,7 @@ struct testnet_options {
     const char *state_dir,
         *log_dir;         // Made if missing, folders above too; log_dir NULL: <state_dir>/logs
     uint32_t trainers;    // 1..TESTNET_TRAINERS_MAX
-    struct way_in way_in; // Its members are filled in by testnet_start
+    struct way_in way_in; // Its `members` is filled in by testnet_start
     bool own_keys;        // Secrets of random bytes: a run for others, too
     const char *threads, *micro_batch; // Of each trainer; NULL: its default
     const char *label; // The trainers are named label-1, label-2 ..; NULL: by key alone
