@@ -88,6 +88,9 @@ bench-train: $(B)/bench/train_bench             ## Time a training step: share o
 	@if $(peers_python); then $(B)/peers/bin/python tests/peers/train_torch.py $(B); \
 	else echo "PyTorch left out: it could not be installed"; fi
 
+bench-group: $(B)/bench/group_bench             ## Time sums of a group beside gloo's (libgloo-dev) and bare TCP: TURNS=5 W=2
+	@$< $(or $(TURNS),5) $(W)
+
 blas-check:                                     ## Hold our products against OpenBLAS's (BLAS=1 builds with them)
 	@$(if $(BLAS_LIB),echo "blas-check holds our own products against the library's: not with BLAS=1"; exit 64)
 	@$(call install_packages,$(PACKAGES_BLAS))
@@ -241,8 +244,12 @@ $(B)/bench/cost_bench: $(patsubst %,$(B)/tests/bench/%.o,cost_bench cost_run pla
 $(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
                       | $(B)/bench/crypto_counts.so
 	$(link) -lcmocka $(LIBS) -o $@
+# gloo, where it is installed (libgloo-dev), to compare with.
+GLOO := $(wildcard /usr/include/gloo/allreduce.h)
+$(B)/bench/group_bench: $(patsubst %,$(B)/tests/bench/%.o,group_bench $(if $(GLOO),gloo_peer)) $(LIBRARIES)
+	$(link) $(if $(GLOO),-lgloo) -ldl $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
 .PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries chaos soak test-peers \
-        fuzz fuzz-build fuzz-keep bench bench-train blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
+        fuzz fuzz-build fuzz-keep bench bench-train bench-group blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
