@@ -246,7 +246,7 @@ $(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DE
 	$(link) -lcmocka $(LIBS) -o $@
 # gloo, where it is installed (libgloo-dev), to compare with.
 GLOO := $(wildcard /usr/include/gloo/allreduce.h)
-$(B)/bench/group_bench: $(patsubst %,$(B)/tests/bench/%.o,group_bench $(if $(GLOO),gloo_peer)) $(LIBRARIES)
+$(B)/bench/group_bench: $(patsubst %,$(B)/tests/bench/%.o,group_bench group_member $(if $(GLOO),gloo_peer)) $(LIBRARIES)
 	$(link) $(if $(GLOO),-lgloo) -ldl $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@

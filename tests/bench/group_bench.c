@@ -2,6 +2,7 @@
 // run, on a loopback.
 //
 //     group_bench [turns] [W] [bytes]        one cell alone, if W and bytes are given
+//     group_bench deaths
 //
 // A turn of a cell (members, bytes) starts the members as processes of their own, sums a few times,
 // and takes the median time; a sum takes as long as its slowest member, after a barrier. Turns
@@ -11,35 +12,23 @@
 // "of TCP": the bytes that the members send in all, 2 (W-1) times the vector, by what two streams
 // of bare TCP move in the same time, both cores busy.
 
-#include "common/base/clock.h"
-#include "common/base/ensure.h"
-#include "common/crypto/identity.h"
-#include "common/group/group.h"
 #include "tests/bench/gloo_peer.h"
+#include "tests/bench/group_member.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MEMBERS_MAX = 8, REPEATS_MAX = 400, TURNS_MAX = 31, WAIT_MS = 60000 };
-
-enum way { PLAIN, SEALED, GLOO, WAYS };
-
-static struct shared {
-    pthread_barrier_t barrier;
-    struct group_member members[MEMBERS_MAX];
-    double took_s[REPEATS_MAX][MEMBERS_MAX], waiting_share;
-    long extra_kib[MEMBERS_MAX];
-} * shared;
+enum { TURNS_MAX = 31, DEATHS = 15 };
 
 // Every socket of this process, gloo's included, begins under reno, as those of a group do.
 int socket(int domain, int type, int protocol)
@@ -50,18 +39,6 @@ int socket(int domain, int type, int protocol)
     if (fd >= 0 && (domain == AF_INET || domain == AF_INET6))
         setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
     return fd;
-}
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_size);
-    return values[count / 2];
 }
 
 static double cpu_s(void)
@@ -81,74 +58,16 @@ static long peak_kib(void)
 
 // ---- a member -------------------------------------------------------------------------------
 
-struct member {
-    uint32_t place, members;
-    group_t *group;
-    uint64_t number;
-    void *gloo;
-    float *values;
-    size_t count;
-};
-
 static void add(struct member *self)
 {
-    const float *nodes[] = { self->values };
-    struct why why;
-    struct group_blame blame;
-    if (self->gloo) {
-        gloo_add(self->gloo, self->values, self->count);
-        return;
-    }
-    const struct group_sum sum = { .number = self->number++,
-                                   .floats = self->count,
-                                   .lanes = self->members,
-                                   .batch = self->members,
-                                   .nodes = nodes,
-                                   .result = self->values,
-                                   .timeout_ms = WAIT_MS };
-    const int rc = group_add(self->group, &sum, &why, &blame);
+    struct why why = { 0 };
+    const int rc = member_add(self, &why);
     if (rc < 0) _exit(fault_exit(rc, &why));
 }
 
-static void form(struct member *self, enum way way)
+static void measure(struct member *self, void *arg)
 {
-    struct identity *identity;
-    struct why why;
-    struct group_blame blame;
-    uint8_t secret[SECRET_BYTES];
-    memset(secret, 1 + (int)self->place, sizeof secret);
-    ensure(identity_from_secret(secret, &why, &identity) == 0);
-    const struct group_options options = { .identity = identity,
-                                           .run = "bench",
-                                           .instance = 1,
-                                           .bind = "127.0.0.1:0",
-                                           .link = way == SEALED ? GROUP_SEALED : GROUP_PLAIN,
-                                           .connections = 1,
-                                           .called_fd = -1 };
-    ensure(group_new(&options, &why, &self->group) == 0);
-    struct group_member *own = &shared->members[self->place];
-    own->key = *identity_key(identity);
-    own->instance = 1;
-    snprintf(own->endpoint, sizeof own->endpoint, "tcp://127.0.0.1:%u", group_port(self->group));
-    pthread_barrier_wait(&shared->barrier);
-    const int rc = group_form(self->group, 1, shared->members, self->members, self->place, WAIT_MS,
-                              &why, &blame);
-    if (rc < 0) _exit(fault_exit(rc, &why));
-}
-
-static void start(struct member *self, enum way way, const char *dir)
-{
-    const size_t page = 2 << 20, bytes = (self->count * sizeof(float) + page - 1) / page * page;
-    self->values = aligned_alloc(page, bytes);
-    ensure(self->values);
-    madvise(self->values, bytes, MADV_HUGEPAGE);
-    for (size_t i = 0; i < self->count; i++) self->values[i] = (float)(i % 7);
-    if (way == GLOO) self->gloo = gloo_new((int)self->place, (int)self->members, dir);
-    else form(self, way);
-}
-
-static void measure(struct member *self, int repeats)
-{
+    const int repeats = *(int *)arg;
     const long before_kib = peak_kib();
     add(self);
     for (int i = 0; i < repeats; i++) {
@@ -163,8 +82,9 @@ static void measure(struct member *self, int repeats)
 }
 
 // The share of a core that waiting takes: member 0 waits for the others for a second.
-static void wait_idly(struct member *self)
+static void wait_idly(struct member *self, void *arg)
 {
+    (void)arg;
     if (self->place) usleep(1000000);
     const double start_s = clock_s(), before_s = cpu_s();
     add(self);
@@ -176,28 +96,7 @@ static void wait_idly(struct member *self)
 
 static double take_turn(enum way way, uint32_t members, size_t bytes, int repeats)
 {
-    pthread_barrierattr_t attr;
-    pthread_barrierattr_init(&attr);
-    pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-    pthread_barrier_init(&shared->barrier, &attr, members);
-    char dir[] = "/tmp/group_bench.XXXXXX", command[64];
-    ensure(mkdtemp(dir));
-    fflush(NULL);
-    for (uint32_t place = 0; place < members; place++)
-        if (fork() == 0) {
-            struct member self = { .place = place, .members = members, .count = bytes / 4 };
-            start(&self, way, dir);
-            if (repeats) measure(&self, repeats);
-            else wait_idly(&self);
-            _exit(0);
-        }
-    for (uint32_t place = 0; place < members; place++) {
-        int status;
-        ensure(wait(&status) > 0);
-        ensure(status == 0);
-    }
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    ensure(system(command) == 0);
+    ensure(members_run(way, members, bytes, repeats ? measure : wait_idly, &repeats) == 0);
     double slowest_s[REPEATS_MAX];
     for (int i = 0; i < repeats; i++) {
         slowest_s[i] = 0;
@@ -205,6 +104,73 @@ static double take_turn(enum way way, uint32_t members, size_t bytes, int repeat
             if (shared->took_s[i][place] > slowest_s[i]) slowest_s[i] = shared->took_s[i][place];
     }
     return repeats ? median(slowest_s, repeats) : 0;
+}
+
+static const char *size_text(size_t bytes, char text[32])
+{
+    if (bytes < 1 << 20) snprintf(text, 32, "%zu KiB", bytes >> 10);
+    else snprintf(text, 32, "%zu MiB", bytes >> 20);
+    return text;
+}
+
+// ---- deaths ---------------------------------------------------------------------------------
+
+// The last member dies when so many per cent of a sum are over. The others form the next window and
+// sum again.
+static void die(struct member *self, void *arg)
+{
+    const int percent = *(int *)arg;
+    const uint32_t last = self->members - 1;
+    struct why why = { 0 };
+    double took_s[3];
+    for (int i = 0; i < 3; i++) {
+        pthread_barrier_wait(&shared->barrier);
+        const double start_s = clock_s();
+        add(self);
+        took_s[i] = clock_s() - start_s;
+    }
+    pthread_barrier_wait(&shared->barrier);
+    const double start_s = clock_s(), after_s = median(took_s, 3) * percent / 100;
+    if (self->place == last) {
+        const struct itimerval timer = { .it_value = { .tv_usec =
+                                                           (suseconds_t)(1e6 * after_s) + 1 } };
+        shared->died_s = start_s + after_s;
+        setitimer(ITIMER_REAL, &timer, NULL);
+    }
+    while (member_add(self, &why) == 0) continue; // It may have been done before the death
+    shared->known_s[self->place] = clock_s();
+    member_form(self, last);
+    shared->formed_s[self->place] = clock_s();
+    add(self);
+    shared->again_s[self->place] = clock_s();
+}
+
+static double last_of(const double *at_s, uint32_t count)
+{
+    double last_s = 0;
+    for (uint32_t m = 0; m < count; m++) last_s = at_s[m] > last_s ? at_s[m] : last_s;
+    return last_s;
+}
+
+static void measure_deaths(enum way way, uint32_t members, size_t bytes)
+{
+    double known_ms[DEATHS], formed_ms[DEATHS], again_ms[DEATHS];
+    char text[32];
+    for (int i = 0; i < DEATHS; i++) {
+        int percent = 1 + 98 * i / (DEATHS - 1);
+        ensure(members_run(way, members, bytes, die, &percent) == 1);
+        const double known_s = last_of(shared->known_s, members - 1);
+        const double formed_s = last_of(shared->formed_s, members - 1);
+        known_ms[i] = 1e3 * (known_s - shared->died_s);
+        formed_ms[i] = 1e3 * (formed_s - known_s);
+        again_ms[i] = 1e3 * (last_of(shared->again_s, members - 1) - shared->died_s);
+    }
+    printf(
+        "a death among %u in a sum of %s, %s: known after %.1f ms, the next window formed in %.1f "
+        "ms, its first sum done %.1f ms after the death (at most %.1f)\n",
+        members, size_text(bytes, text), way == PLAIN ? "plain" : "sealed",
+        median(known_ms, DEATHS), median(formed_ms, DEATHS), median(again_ms, DEATHS),
+        again_ms[DEATHS - 1]);
 }
 
 // ---- bare TCP -------------------------------------------------------------------------------
@@ -244,13 +210,6 @@ static double measure_tcp(void)
 static int repeats_of(size_t bytes)
 {
     return bytes <= 1 << 16 ? 200 : bytes <= 1 << 20 ? 60 : bytes <= 1 << 24 ? 12 : 4;
-}
-
-static const char *size_text(size_t bytes, char text[32])
-{
-    if (bytes < 1 << 20) snprintf(text, 32, "%zu KiB", bytes >> 10);
-    else snprintf(text, 32, "%zu MiB", bytes >> 20);
-    return text;
 }
 
 static void measure_cell(uint32_t members, size_t bytes, int turns)
@@ -304,11 +263,17 @@ static void measure_costs(void)
 
 int main(int argc, char **argv)
 {
-    const int turns = argc > 1 ? atoi(argv[1]) : 5;
+    const bool deaths = argc > 1 && strcmp(argv[1], "deaths") == 0;
+    const int turns = argc > 1 && !deaths ? atoi(argv[1]) : 5;
     ensure(turns >= 1 && turns <= TURNS_MAX);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ensure(shared != MAP_FAILED);
     print_processor();
+    if (deaths) {
+        measure_deaths(PLAIN, 3, 64 << 20);
+        measure_deaths(SEALED, 3, 64 << 20);
+        return 0;
+    }
     if (!gloo_new) printf("gloo is not here: install libgloo-dev and build again\n");
     printf("medians of %d turns; W, bytes, ours, of the vector; gloo, times ours: of the medians, "
            "of each "
@@ -323,5 +288,7 @@ int main(int argc, char **argv)
             if (argc <= 2 || members == (uint32_t)atoi(argv[2]))
                 measure_cell(members, bytes, turns);
     measure_costs();
+    measure_deaths(PLAIN, 3, 64 << 20);
+    measure_deaths(SEALED, 3, 64 << 20);
     return 0;
 }
