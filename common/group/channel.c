@@ -184,7 +184,7 @@ bool channels_write(group_t *self, struct peer *peer)
 {
     bool moved = false, more = true;
     struct channel *only = &peer->channels[0];
-    if (peer->fault || peer->broke) return false;
+    if (peer_has_left(self, peer)) return false;
     if (self->sum.spliced && only->fd >= 0 && has_pipe(only)) {
         if (only->may_write) write_spliced(self, peer, only, &moved);
         return moved;

@@ -236,7 +236,7 @@ void control_read(group_t *self, struct peer *peer)
 static bool is_told(struct group *self, struct peer *peer, const struct message *message,
                     const void *bytes)
 {
-    return peer->broke || peer->fault || control_say(self, peer, message, bytes);
+    return peer_has_left(self, peer) || control_say(self, peer, message, bytes);
 }
 
 int group_tell(group_t *self, const void *bytes, size_t count, struct why *why,

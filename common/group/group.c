@@ -108,6 +108,11 @@ bool peer_is_gone(const struct peer *peer)
            tcp_probe(peer->who.endpoint, PROBE_MS) == ECONNREFUSED;
 }
 
+bool peer_has_left(const group_t *self, const struct peer *peer)
+{
+    return peer->fault || peer->broke || peer->formed > self->window;
+}
+
 int group_again(const group_t *self, struct why *why, struct group_blame *ret_blame)
 {
     if (self->fault == 0) return 0;

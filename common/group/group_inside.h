@@ -223,6 +223,9 @@ void peer_end(struct peer *peer, int fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 // Whether the process of a peer is dead: its link has ended, and a new connection is refused.
 bool peer_is_gone(const struct peer *peer);
+// It takes and sends nothing more of this window: its link has ended, it said BREAK, or it is in a
+// later window.
+bool peer_has_left(const group_t *self, const struct peer *peer);
 
 // Sleeps until something moves or the time is over, and serves handshakes and control connections.
 // Marks the channels that may be read or written, if `channels`. FAULT_INTERRUPTED, or 0.

@@ -19,7 +19,7 @@
 // A member that has returned from a sum may begin the next one. Its messages wait in the sockets
 // of the others; it cannot have sent them before all of this sum.
 //
-// A member whose link has ended, or that has said BREAK, sends no more. That ends the sum only if
+// A member whose link has ended, that has said BREAK, or that is in a later window sends no more. That ends the sum only if
 // something of it is missing, and only after all that it sent has been read.
 
 #include "common/group/group_inside.h"
@@ -171,7 +171,7 @@ bool sum_next(group_t *self, struct peer *peer, struct message *ret_message,
 {
     const struct sum *sum = &self->sum;
     const uint64_t added = sum->own.begin + sum->summed;
-    if (peer->fault || peer->broke) return false;
+    if (peer_has_left(self, peer)) return false;
     if (!sum->flat && peer->result.segment < added) {
         *ret_message = next_piece(sum, &peer->result, added, 1);
         ret_message->kind = MESSAGE_RESULT;
@@ -271,7 +271,7 @@ static bool is_segment_here(const group_t *self, size_t bytes)
         if (!peer) continue;
         if (peer->parts_got[slot_index] < bytes * self->tree.brings[m]) return false;
         // The result may be one of our parts
-        if (sum->flat && !peer->fault && !peer->broke &&
+        if (sum->flat && !peer_has_left(self, peer) &&
             !(parts_are_sent(self, peer) && channels_idle(self, peer)))
             return false;
     }
@@ -319,8 +319,6 @@ static bool is_whole(const struct sum *sum)
     return sum->got >= sum->bytes && sum->summed == length(sum->own);
 }
 
-static bool has_stopped(const struct peer *peer) { return peer->fault || peer->broke; }
-
 static bool lacks_parts(const group_t *self, const struct peer *peer)
 {
     return peer->parts_whole < length(self->sum.own) * self->tree.brings[peer->place];
@@ -331,12 +329,12 @@ static bool lacks_results(const group_t *self, const struct peer *peer)
     return !self->sum.flat && peer->results_got < length(share(self, peer->place));
 }
 
-// With pages on their way (spliced), a member's DONE is awaited; of one that said BREAK or is dead,
-// it is not: it reads no more.
+// With pages on their way (spliced), a member's DONE is awaited. One that said BREAK or is in a later
+// window reads no more; of one whose link has ended we do not know.
 static bool is_done_with(group_t *self, struct peer *peer)
 {
-    if (has_stopped(peer))
-        return !self->sum.spliced || peer->broke || peer->done > self->sum.ask->number;
+    if (peer_has_left(self, peer))
+        return !self->sum.spliced || !peer->fault || peer->done > self->sum.ask->number;
     return parts_are_sent(self, peer) && results_are_sent(self, peer) &&
            channels_idle(self, peer) && (!self->sum.spliced || peer->done > self->sum.ask->number);
 }
@@ -362,22 +360,34 @@ static void say_done(group_t *self)
     }
 }
 
+static bool is_dead(struct peer *peer)
+{
+    if (!peer->fault) peer_end(peer, FAULT_UNREACHABLE, "its link may have ended");
+    return peer_is_gone(peer);
+}
+
 static int break_off(group_t *self, struct peer *peer, struct why *why,
                      struct group_blame *ret_blame)
 {
     char name[PEER_NAME_MAX];
-    peer->control.may_read = true; // Has the process ended, or one connection?
-    control_read(self, peer);
     if (peer->fault)
         return group_break(self, peer->fault, peer->place, peer_is_gone(peer), why, ret_blame,
                            "sum %" PRIu64 ": %s", self->sum.ask->number, peer->said);
-    if (peer->broke_for && peer->broke_for - 1 != self->place)
+    if (!peer->broke)
         return group_break(self, FAULT_UNREACHABLE, UINT32_MAX, false, why, ret_blame,
-                           "sum %" PRIu64 ": %s cannot go on: it lacks the bytes of member %u",
-                           self->sum.ask->number, peer_name(peer, name), peer->broke_for - 1);
-    return group_break(self, FAULT_UNREACHABLE, UINT32_MAX, false, why, ret_blame,
-                       "sum %" PRIu64 ": %s cannot go on%s", self->sum.ask->number,
-                       peer_name(peer, name), peer->broke_for ? ": it lacks our bytes" : "");
+                           "sum %" PRIu64 ": %s is in window %" PRIu64 " already",
+                           self->sum.ask->number, peer_name(peer, name), peer->formed);
+    struct peer *missing = peer->broke_for ? self->members[peer->broke_for - 1] : NULL;
+    if (!missing)
+        return group_break(self, FAULT_UNREACHABLE, UINT32_MAX, false, why, ret_blame,
+                           "sum %" PRIu64 ": %s cannot go on%s", self->sum.ask->number,
+                           peer_name(peer, name), peer->broke_for ? ": it lacks our bytes" : "");
+    const bool gone = is_dead(missing); // Its end may be a moment on its way to us
+    return group_break(self, FAULT_UNREACHABLE, gone ? missing->place : UINT32_MAX, gone, why,
+                       ret_blame,
+                       "sum %" PRIu64 ": %s cannot go on: it lacks the bytes of member %u%s",
+                       self->sum.ask->number, peer_name(peer, name), missing->place,
+                       gone ? ", which is dead" : "");
 }
 
 // Nothing more can be read now. Whether that ends the sum; *ret_finished: it does not, and the sum
@@ -387,7 +397,7 @@ static int check_stopped(group_t *self, struct why *why, struct group_blame *ret
     struct peer *broke = NULL;
     for (uint32_t m = 0; m < self->member_count; m++) {
         struct peer *peer = self->members[m];
-        if (!peer || !has_stopped(peer)) continue;
+        if (!peer || !peer_has_left(self, peer)) continue;
         const bool lacks = lacks_parts(self, peer) || lacks_results(self, peer);
         if (peer->fault == FAULT_FORMAT || (peer->fault && lacks))
             return break_off(self, peer, why, ret_blame);
@@ -395,11 +405,8 @@ static int check_stopped(group_t *self, struct why *why, struct group_blame *ret
         if (!peer->fault || lacks || !self->sum.spliced || peer->done > self->sum.ask->number)
             continue;
         // Only its DONE is missing
-        peer->control.may_read = true;
-        control_read(self, peer);
         if (!peer_is_gone(peer)) return break_off(self, peer, why, ret_blame);
         peer->done = UINT64_MAX;
-        peer->broke = true;
     }
     return broke ? break_off(self, broke, why, ret_blame) : 0;
 }

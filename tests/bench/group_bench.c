@@ -165,12 +165,12 @@ static void measure_deaths(enum way way, uint32_t members, size_t bytes)
         formed_ms[i] = 1e3 * (formed_s - known_s);
         again_ms[i] = 1e3 * (last_of(shared->again_s, members - 1) - shared->died_s);
     }
+    const double again = median(again_ms, DEATHS);
     printf(
         "a death among %u in a sum of %s, %s: known after %.1f ms, the next window formed in %.1f "
         "ms, its first sum done %.1f ms after the death (at most %.1f)\n",
         members, size_text(bytes, text), way == PLAIN ? "plain" : "sealed",
-        median(known_ms, DEATHS), median(formed_ms, DEATHS), median(again_ms, DEATHS),
-        again_ms[DEATHS - 1]);
+        median(known_ms, DEATHS), median(formed_ms, DEATHS), again, again_ms[DEATHS - 1]);
 }
 
 // ---- bare TCP -------------------------------------------------------------------------------

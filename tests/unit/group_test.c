@@ -7,7 +7,7 @@
 #include "common/group/group.h"
 #include "common/base/clock.h"
 
-#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -347,7 +347,7 @@ static void death(void *arg)
     }
     const uint64_t known_us = clock_us();
     CHECK(!dies && rc == FAULT_UNREACHABLE);
-    CHECK(blame.member == UINT32_MAX || (blame.member == world - 1 && blame.gone));
+    CHECK(blame.member == world - 1 && blame.gone);
     struct group_blame again;
     CHECK(group_tell(group, "x", 1, &why, &again) == FAULT_UNREACHABLE);
     CHECK(again.member == blame.member && again.gone == blame.gone);
@@ -370,6 +370,268 @@ static void a_death_is_known_and_the_others_go_on(void **state)
             run(members, death, (void *)(uintptr_t)&deaths[i], 1u << (members - 1));
 }
 
+// ---- who is let in --------------------------------------------------------------------------
+
+struct stranger {
+    const char *run;
+    uint64_t instance; // 0: the right one
+    bool other_key;
+    enum group_link link;
+    int fault; // Of the stranger, if it connects
+    const char *says;
+};
+
+// Member 1 is not quite what member 0 expects. Whoever connects is told why; nobody forms a window.
+static void be_strange(void *arg)
+{
+    const struct stranger *how = arg;
+    struct group_options options = options_of(me);
+    if (me == 1) {
+        options.run = how->run;
+        options.link = how->link;
+        if (how->other_key) options.identity = identity_of(5);
+    }
+    group_t *group = group_of(&options);
+    struct group_member members[2] = { shared->members[0], shared->members[1] };
+    if (me == 0 && how->other_key) members[1].key = *identity_key(identity_of(1));
+    if (how->instance) members[1].instance = me == 0 ? how->instance : members[1].instance;
+    const bool connects = key_compare(&members[me].key, &members[1 - me].key) < 0;
+    const int rc = group_form(group, 1, members, 2, me, 300, &why, &blame);
+    CHECK(rc < 0 && blame.member == 1 - me && !blame.gone);
+    CHECK(rc == (connects ? how->fault : FAULT_TIMEOUT) || rc == FAULT_UNREACHABLE);
+    if (connects && rc == FAULT_DENIED) CHECK(strstr(why.text, how->says));
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+}
+
+static void strangers_are_refused(void **state)
+{
+    static const struct stranger strangers[] = {
+        { "another run", 0, false, GROUP_PLAIN, FAULT_DENIED, "another run" },
+        { "a run", 77, false, GROUP_PLAIN, FAULT_DENIED, "process" },
+        { "a run", 0, true, GROUP_PLAIN, FAULT_DENIED, "key" },
+        { "a run", 0, false, GROUP_SEALED, FAULT_DENIED, "of another kind" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++)
+        run(2, be_strange, (void *)(uintptr_t)&strangers[i], 0);
+}
+
+static void options_are_checked(void **state)
+{
+    (void)state;
+    struct group_options options = options_of(0);
+    group_t *group = NULL, *other = NULL;
+    char bind[64];
+    options.connections = 65;
+    assert_int_equal(group_new(&options, &why, &group), FAULT_RANGE);
+    options.connections = 1;
+    options.bind = "203.0.113.7:0";
+    assert_int_equal(group_new(&options, &why, &group), FAULT_CONFIG);
+    assert_non_null(strstr(why.text, "203.0.113.7:0 is a public address"));
+    options.bind = "nowhere";
+    assert_int_equal(group_new(&options, &why, &group), FAULT_CONFIG);
+    options.bind = "127.0.0.1:0";
+    assert_int_equal(group_new(&options, &why, &group), 0);
+    snprintf(bind, sizeof bind, "127.0.0.1:%u", group_port(group));
+    options.bind = bind;
+    assert_int_equal(group_new(&options, &why, &other), FAULT_BUSY);
+    assert_null(other);
+    struct group_member members[2] = { { .key = *identity_key(options.identity), .instance = 100 },
+                                       { .instance = 1, .endpoint = "tcp://203.0.113.9:7001" } };
+    assert_int_equal(group_form(group, 1, members, 2, 0, 100, &why, &blame), FAULT_CONFIG);
+    assert_non_null(strstr(why.text, "203.0.113.9"));
+    assert_int_equal(blame.member, 1);
+    assert_int_equal(group_tell(group, "x", 1, &why, &blame), FAULT_CONFIG);
+    // Nobody listens at port 1
+    strcpy(members[1].endpoint, "tcp://127.0.0.1:1");
+    const uint64_t start_ms = clock_ms();
+    assert_int_equal(group_form(group, 2, members, 2, 0, 10000, &why, &blame), FAULT_UNREACHABLE);
+    assert_true(clock_ms() - start_ms < 5000);
+    assert_int_equal(blame.member, 1);
+    assert_false(blame.gone);
+    group_destroy(&group);
+}
+
+// A member whose vector, lanes or number is another one.
+static void be_of_another_size(void *arg)
+{
+    const uint64_t *sizes = arg;
+    struct group_options options = options_of(me);
+    group_t *group = group_of(&options);
+    CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    float *values = calloc(1 << 20, sizeof *values);
+    const float *nodes[LANE_NODES_MAX];
+    for (uint32_t k = 0; k < LANE_NODES_MAX; k++) nodes[k] = values;
+    const struct group_sum sum = { .floats = sizes[me == 1],
+                                   .lanes = 8,
+                                   .batch = 8,
+                                   .nodes = nodes,
+                                   .result = values,
+                                   .timeout_ms = SUM_MS };
+    const int rc = group_add(group, &sum, &why, &blame);
+    CHECK(rc == FAULT_FORMAT || (rc == FAULT_UNREACHABLE && !blame.gone));
+    CHECK(rc != FAULT_FORMAT || me == 1 || blame.member == 1 || world > 2);
+    shared->numbers[me] = (uint64_t)rc;
+    pthread_barrier_wait(&shared->barrier);
+    bool told = false;
+    for (uint32_t m = 0; m < world; m++) told |= (int)shared->numbers[m] == FAULT_FORMAT;
+    CHECK(told);
+    CHECK(group_form(group, 2, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, world, me, 8, 8, 1000, false);
+    group_destroy(&group);
+}
+
+static void a_member_that_sends_another_size_is_named(void **state)
+{
+    static const uint64_t sizes[][2] = { { 1000, 1001 }, { 100000, 99999 }, { 40000, 1000 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (uint32_t members = 2; members <= 3; members++)
+            run(members, be_of_another_size, (void *)(uintptr_t)sizes[i], 0);
+}
+
+// ---- waiting --------------------------------------------------------------------------------
+
+static int sum_zeros(group_t *group, uint64_t number, uint64_t floats, uint32_t timeout_ms)
+{
+    static float values[1 << 20];
+    const float *nodes[LANE_NODES_MAX];
+    for (uint32_t k = 0; k < LANE_NODES_MAX; k++) nodes[k] = values;
+    const struct group_sum sum = { .number = number,
+                                   .floats = floats,
+                                   .lanes = 8,
+                                   .batch = 8,
+                                   .nodes = nodes,
+                                   .result = values,
+                                   .timeout_ms = timeout_ms };
+    return group_add(group, &sum, &why, &blame);
+}
+
+// Member 1 does not come: the others say so, and go on with it later.
+static void be_late(void *arg)
+{
+    struct group_options options = options_of(me);
+    group_t *group = group_of(&options);
+    (void)arg;
+    CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    if (me != 1) {
+        CHECK(sum_zeros(group, 0, me == 0 ? 1 << 20 : 1 << 20, 50 + 100 * me) < 0);
+        CHECK(me == 2 || (blame.member == 1 && strstr(why.text, "within 50 ms")));
+        CHECK(me == 0 || blame.member == UINT32_MAX || blame.member == 1);
+    }
+    pthread_barrier_wait(&shared->barrier);
+    if (me == 1) CHECK(sum_zeros(group, 0, 1 << 20, 1000) == FAULT_UNREACHABLE && !blame.gone);
+    CHECK(group_form(group, 2, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, world, me, 8, 8, 70000, true);
+    group_destroy(&group);
+}
+
+static void a_member_that_is_late_is_named_and_may_come_back(void **state)
+{
+    (void)state;
+    run(3, be_late, NULL, 0);
+}
+
+static bool is_called(void *arg)
+{
+    char byte;
+    return read(*(int *)arg, &byte, 1) == 1;
+}
+
+static void *abort_soon(void *arg)
+{
+    usleep(20000);
+    group_abort(arg);
+    return NULL;
+}
+
+// Member 0 is called away twice, by another thread and by a descriptor; the other waits in vain.
+static void be_called(void *arg)
+{
+    struct group_options options = options_of(me);
+    int ends[2];
+    pthread_t thread;
+    uint32_t member;
+    const void *bytes;
+    size_t count;
+    (void)arg;
+    CHECK(pipe2(ends, O_NONBLOCK) == 0);
+    options.called_fd = ends[0];
+    options.called = is_called;
+    options.called_arg = &ends[0];
+    group_t *group = group_of(&options);
+    CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    if (me == 0) {
+        CHECK(write(ends[1], "", 1) == 1);
+        CHECK(group_hear(group, SUM_MS, &why, &blame, &member, &bytes, &count) ==
+              FAULT_INTERRUPTED);
+        pthread_create(&thread, NULL, abort_soon, group);
+        CHECK(group_hear(group, SUM_MS, &why, &blame, &member, &bytes, &count) ==
+              FAULT_INTERRUPTED);
+        pthread_join(thread, NULL);
+    } else {
+        CHECK(sum_zeros(group, 0, 100000, SUM_MS) == FAULT_UNREACHABLE);
+        CHECK(blame.member == UINT32_MAX || blame.member == 0);
+    }
+    CHECK(group_form(group, 2, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    if (me == 0) {
+        pthread_create(&thread, NULL, abort_soon, group);
+        CHECK(sum_zeros(group, 0, 100000, SUM_MS) == FAULT_INTERRUPTED);
+        CHECK(blame.member == UINT32_MAX);
+        pthread_join(thread, NULL);
+    } else {
+        CHECK(group_hear(group, SUM_MS, &why, &blame, &member, &bytes, &count) ==
+              FAULT_UNREACHABLE);
+    }
+    CHECK(group_form(group, 3, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, world, me, 8, 8, 70000, true);
+    group_destroy(&group);
+}
+
+static void a_wait_ends_when_the_caller_is_called(void **state)
+{
+    (void)state;
+    run(2, be_called, NULL, 0);
+}
+
+// Member 2 is expected while the others sum; its links stand when a window names it.
+static void join(void *arg)
+{
+    struct group_options options = options_of(me);
+    struct group_member others[2];
+    uint32_t member;
+    const void *bytes;
+    size_t count;
+    (void)arg;
+    group_t *group = group_of(&options);
+    const struct group_member *all = shared->members;
+    if (me == 2) {
+        memcpy(others, all, sizeof others);
+        CHECK(group_expect(group, others, 2, &why) == 0);
+        CHECK(group_hear(group, 300, &why, &blame, &member, &bytes, &count) < 0);
+    } else {
+        CHECK(group_form(group, 1, all, 2, me, FORM_MS, &why, &blame) == 0);
+        CHECK(group_expect(group, &all[2], 1, &why) == 0);
+        for (uint64_t number = 0; number < 3; number++)
+            add(group, number, 2, me, 8, 8, 20000, false);
+        group_hear(group, 100, &why, &blame, &member, &bytes, &count);
+    }
+    CHECK(group_form(group, 2, all, 3, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, 3, me, 8, 8, 70000, true);
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+}
+
+static void one_that_is_expected_joins(void **state)
+{
+    (void)state;
+    run(3, join, NULL, 0);
+}
+
 TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_all_others),
       TEST(sealed_links_and_many_connections_give_the_same_bits),
-      TEST(a_death_is_known_and_the_others_go_on))
+      TEST(a_death_is_known_and_the_others_go_on), TEST(options_are_checked),
+      TEST(strangers_are_refused), TEST(a_member_that_sends_another_size_is_named),
+      TEST(a_member_that_is_late_is_named_and_may_come_back),
+      TEST(a_wait_ends_when_the_caller_is_called), TEST(one_that_is_expected_joins))
