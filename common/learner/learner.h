@@ -1,14 +1,22 @@
 #pragma once
 // learner -- the thread behind PORT_LEARNER: model, optimizer and data of one replica.
 //
-//     BUILD  a CONFIG: model, compressor, data source        ─▶ BUILT
+//     BUILD  a CONFIG: model, optimizer, data source         ─▶ BUILT
 //     LOAD   genesis folder, own checkpoint, or the stage     ─▶ LOADED   (with the digest)
+//     PIN    keep this step for peers that fetch it
+//     SAVE   a pinned or the held step as a checkpoint        ─▶ SAVED
+//
+//   the strategy `distro`
 //     TRAIN  samples at the held step: payload to the store   ─▶ TRAINED  (and candidate residual)
 //     APPLY  a commit's payloads, exactly                     ─▶ APPLIED  (with the digest)
-//     PIN    keep this step for peers that fetch it
 //     SHOW   the residual of a result that is audited         ─▶ SHOWN
 //     RECOMPUTE  another member's result                      ─▶ RECOMPUTED
-//     SAVE   a pinned or the held step as a checkpoint        ─▶ SAVED
+//
+//   the strategy `allreduce` (common/pace/windows/windows.def)
+//     TAKE_WINDOW   take these steps with this group          ─▶ STEPPED, STEPPED ... or BROKE
+//     STOP_WINDOW   end after the step in hand
+//     FREEZE        apply nothing more, say where you stand   ─▶ FROZEN
+//     CLOSE_WINDOW  where the window ends                     ─▶ CLOSED_WINDOW
 //
 // A job that cannot be done is answered `ok = false` with the reason. A failed TRAIN leaves the
 // parameters as they were; after a failed BUILD there is no model, after a failed LOAD no held
@@ -32,6 +40,13 @@ struct learner_options {
     // machine
     const char *tokenizer_dir;
     uint32_t keep; // How many checkpoints stay
+    // Of the strategy `allreduce`: the links of a trainer (common/group). ADDRESS:PORT to bind; the
+    // endpoint that is announced for blobs, whose address the links share; and the port that is
+    // announced for them, 0: the one that is bound.
+    uint64_t instance; // Of this process
+    char links_bind[80];
+    const char *links_announced;
+    uint16_t links_port;
 };
 
 // A worker_body; `arg` is a struct learner_options that outlives the worker.

@@ -7,6 +7,8 @@
 //   learner_save.c     SAVE
 //   learner_results.c  the strategy `distro`: TRAIN, APPLY
 //   learner_audit.c      SHOW, RECOMPUTE
+//   learner_windows.c  the strategy `allreduce`: windows, as the core gives, freezes and closes them
+//   learner_step.c       one step of a window
 //   learner_inside.c   what each job begins and ends with
 
 #include "common/learner/learner.h"
@@ -41,7 +43,7 @@ struct learner_strategy {
     bool (*busy)(const struct learner *self);
     void (*work)(struct learner *self);
 };
-extern const struct learner_strategy learner_results;
+extern const struct learner_strategy learner_results, learner_windows;
 
 struct learner {
     const struct learner_options *options;
@@ -52,8 +54,9 @@ struct learner {
     struct wire_config config; // Without the strategy's part
     const struct learner_strategy *strategy;
     struct optimizer_settings settings;
-    bool same_bits;                   // All trainers of the run must compute the same bits
-    struct wire_rounds_config rounds; // Of learner_results
+    bool same_bits;                     // All trainers of the run must compute the same bits
+    struct wire_rounds_config rounds;   // Of learner_results
+    struct learner_window_work *window; // Of learner_windows
     char config_json[MODEL_CONFIG_BYTES_MAX + 1];
     struct model_shape shape;
     struct layout layout;

@@ -1,9 +1,29 @@
-// Starts the learner of a member: a thread that holds the replica's parameters and computes on
-// them. It first finds the device that the flags name.
+// Starts the learner of a member: a thread that holds the replica's state and computes on it. It
+// first finds the device that the flags name, and where links would end: at the address of the bulk
+// server, at the port behind its own if the operator chose that one, else at any free port.
 
 #include "common/learner/learner.h"
 #include "common/base/log.h"
 #include "common/member/member_shell.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint16_t port_behind(const char *endpoint)
+{
+    const unsigned long port = strtoul(strrchr(endpoint, ':') + 1, NULL, 10);
+    return port < 65535 ? (uint16_t)(port + 1) : 0;
+}
+
+static void place_links(const struct member_place *place, struct learner_options *learner)
+{
+    const char *bound = place->bulk_endpoint + strlen("tcp://");
+    const bool chosen = strcmp(place->options->bulk_port, "*") != 0;
+    snprintf(learner->links_bind, sizeof learner->links_bind, "%.*s:%u",
+             (int)(strrchr(bound, ':') - bound), bound, chosen ? port_behind(bound) : 0);
+    learner->links_announced = place->member->endpoint;
+    learner->links_port = chosen ? port_behind(place->member->endpoint) : 0;
+}
 
 int member_learner(const struct member_place *place, struct why *why, struct worker **ret_worker)
 {
@@ -22,7 +42,9 @@ int member_learner(const struct member_place *place, struct why *why, struct wor
                                         .keep = (uint32_t)options->keep,
                                         .trains = place->member->role == ACTOR_TRAINER,
                                         .checkpoint_root = options->checkpoint_dir,
-                                        .tokenizer_dir = options->tokenizer_dir };
+                                        .tokenizer_dir = options->tokenizer_dir,
+                                        .instance = place->instance };
+    place_links(place, &learner);
     *ret_worker = worker_new(PORT_LEARNER, learner_body, &learner);
     return 0;
 }

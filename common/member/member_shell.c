@@ -315,8 +315,13 @@ static void after_turn(void *arg)
 static int open_workers(struct running *self, struct why *why)
 {
     self->namer = (struct fetch_namer){ .name_of = name_of, .arg = self };
-    const struct member_place place = { self->options, self->member, self->identity, self->store,
-                                        &self->namer };
+    const struct member_place place = { .options = self->options,
+                                        .member = self->member,
+                                        .identity = self->identity,
+                                        .store = self->store,
+                                        .namer = &self->namer,
+                                        .bulk_endpoint = bulk_server_endpoint(self->server),
+                                        .instance = self->instance };
     member_worker_fn *const *open = self->process->workers;
     int rc = 0;
     while (rc == 0 && self->workers_count < 2 && open[self->workers_count]) {

@@ -40,6 +40,8 @@ struct member_place {
     const struct identity *identity;
     blob_store_t *store;
     const struct fetch_namer *namer; // Knows the members of the roster; any thread
+    const char *bulk_endpoint;       // That the bulk server has bound
+    uint64_t instance;               // Of this process
 };
 
 // Starts a thread behind a port of the core. Call each once in a process. FAULT_USAGE: a flag of

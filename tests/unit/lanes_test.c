@@ -96,12 +96,5 @@ static void a_member_brings_one_node_where_members_divide_lanes(void **state)
                             LANE_NODES_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(samples_of_lanes_tile_the_batch),
-        cmocka_unit_test(every_world_forms_the_same_sum),
-        cmocka_unit_test(a_member_brings_one_node_where_members_divide_lanes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(samples_of_lanes_tile_the_batch), TEST(every_world_forms_the_same_sum),
+      TEST(a_member_brings_one_node_where_members_divide_lanes))

@@ -1,0 +1,290 @@
+// One step of a window, in this order:
+//
+//   samples of our lanes ─▶ gradient of each of our nodes ─▶ sum over the group ─▶ HAVE to all
+//     ─▶ HAVE of all ─▶ norm, clip, optimizer: the arithmetic of solo.c, on the same sum
+//
+// The owner of a share measures it while it sums: the squares of its pieces go out with its HAVE, so
+// that nobody has to read the whole gradient again for its norm. The holder (common/run/holder.h)
+// decides when the step may be applied; before that no number of the state changes.
+
+#include "common/base/clock.h"
+#include "common/base/ensure.h"
+#include "common/kernel/gradient.h"
+#include "common/learner/learner_windows.h"
+#include "common/run/schedule.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert((int)GROUP_LEAF_FLOATS == (int)GRADIENT_PIECE,
+               "a share is whole pieces of the norm");
+
+enum { SQUARES_WORD_MAX = 64000 / sizeof(double) }; // In one HAVE
+
+static const struct wire_take_window *window_of(const struct learner *self)
+{
+    return &self->window->now->said;
+}
+
+static struct lane_node own_lanes(const struct learner *self)
+{
+    const struct wire_take_window *window = window_of(self);
+    return lanes_of_member(self->window->config.lanes, window->group_count, window->place);
+}
+
+static float rate_of(const struct learner *self)
+{
+    const struct wire_take_window *window = window_of(self);
+    const size_t at = (size_t)(self->step - window->step) * sizeof(float);
+    float rate;
+    ensure(at + sizeof rate <= window->lr_bits.count);
+    memcpy(&rate, window->lr_bits.data + at, sizeof rate);
+    return rate;
+}
+
+// ---- our part of the gradient -------------------------------------------------------------------
+
+// The samples of our lanes, in self->tokens.
+static int read_samples(struct learner *self, struct interval at, struct why *why)
+{
+    const struct learner_window_work *work = self->window;
+    const struct wire_take_window *window = window_of(self);
+    const uint64_t begin = work->samples_done - window->samples_done;
+    struct interval *list = malloc(window->samples_count * sizeof *list);
+    uint64_t count;
+    if (!list) return why_set(why, FAULT_MEMORY, "a list of samples");
+    const struct learner_samples samples = {
+        .list = list,
+        .list_count = (uint32_t)interval_list_slice(window->samples, window->samples_count,
+                                                    begin + at.begin, begin + at.end, NULL, list),
+        .providers = window->providers,
+        .providers_count = window->providers_count,
+        .data = window->data,
+        .order = window->order,
+    };
+    const int rc = learner_read_samples(self, &samples, why, &count);
+    free(list);
+    ensure(rc < 0 || count == interval_length(at));
+    return rc;
+}
+
+// The vector of our node `number`. The first lies in the device's gradient, where the sum will be.
+static int node_vector(struct learner *self, uint32_t number, struct why *why, float **ret_vector)
+{
+    struct learner_window_work *work = self->window;
+    *ret_vector = compute_at(self->compute, COMPUTE_GRADIENT);
+    if (number == 0) return 0;
+    if (!work->more[number])
+        work->more[number] = aligned_alloc(64, (self->floats * sizeof(float) + 63) / 64 * 64);
+    *ret_vector = work->more[number];
+    return *ret_vector ? 0 : why_set(why, FAULT_MEMORY, "a part of the gradient");
+}
+
+// The gradients of our nodes. Returns their number, or a fault.
+static int compute_nodes(struct learner *self, struct why *why,
+                         const float *ret_nodes[LANE_NODES_MAX])
+{
+    struct learner_window_work *work = self->window;
+    const uint32_t lanes = work->config.lanes;
+    const struct lane_node own = own_lanes(self);
+    const struct interval all = lane_samples(lanes, work->batch, own);
+    struct lane_node nodes[LANE_NODES_MAX];
+    const uint32_t count = lane_nodes(lanes, work->batch, own, nodes);
+    int rc = interval_empty(all) ? 0 : read_samples(self, all, why);
+    memset(work->losses, 0, sizeof work->losses);
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        const struct interval at = lane_samples(lanes, work->batch, nodes[i]);
+        const uint32_t *tokens =
+            self->tokens + (at.begin - all.begin) * ((uint64_t)self->config.seq_len + 1);
+        struct compute_lanes part = { .tokens = tokens, .batch = work->batch, .node = nodes[i] };
+        rc = node_vector(self, i, why, &part.sum);
+        if (rc == 0)
+            rc = compute_gradient_lanes(self->compute, &part, why, work->losses + nodes[i].first);
+        ret_nodes[i] = part.sum;
+    }
+    return rc < 0 ? rc : (int)count;
+}
+
+// ---- the sum, and HAVE --------------------------------------------------------------------------
+
+static void take_squares(void *arg, struct interval at, const float *values)
+{
+    const struct learner *self = arg;
+    const uint64_t count = interval_length(at);
+    gradient_squares(NULL, values, count, 0, gradient_piece_count(count),
+                     self->window->squares + at.begin / GRADIENT_PIECE);
+}
+
+static uint64_t pieces(struct interval share)
+{
+    return gradient_piece_count(share.end) - share.begin / GRADIENT_PIECE;
+}
+
+static int add_up(struct learner *self, struct why *why, struct group_blame *ret_blame)
+{
+    struct learner_window_work *work = self->window;
+    const float *nodes[LANE_NODES_MAX];
+    const int count = compute_nodes(self, why, nodes);
+    if (count < 0) return count;
+    const struct group_sum sum = { .number = self->step - window_of(self)->step,
+                                   .floats = self->floats,
+                                   .lanes = work->config.lanes,
+                                   .batch = work->batch,
+                                   .nodes = nodes,
+                                   .result = compute_at(self->compute, COMPUTE_GRADIENT),
+                                   .timeout_ms = work->config.step_timeout_ms,
+                                   .summed = take_squares,
+                                   .arg = self };
+    return group_add(work->group, &sum, why, ret_blame);
+}
+
+// Our lanes' losses and our share's squares, in as many words as they need.
+static int tell_have(struct learner *self, struct why *why, struct group_blame *ret_blame)
+{
+    struct learner_window_work *work = self->window;
+    const uint32_t place = window_of(self)->place;
+    const struct interval share = group_share(work->group, self->floats, place);
+    const struct lane_node own = own_lanes(self);
+    uint64_t first = share.begin / GRADIENT_PIECE, left = work->has_squares ? 0 : pieces(share);
+    int rc = 0;
+    bool told = false;
+    while (rc == 0 && (!told || left > 0)) {
+        const uint64_t count = left < SQUARES_WORD_MAX ? left : SQUARES_WORD_MAX;
+        const struct wire_have have = {
+            .window = window_of(self)->number,
+            .step = self->step,
+            .stop = work->holder.stop,
+            .losses = { (uint8_t *)(work->losses + own.first),
+                        told ? 0 : (uint32_t)((own.end - own.first) * sizeof(double)) },
+            .first_piece = first,
+            .squares = { (uint8_t *)(work->squares + first), (uint32_t)(count * sizeof(double)) },
+        };
+        const size_t bytes = wire_pack_body(FRAME_HAVE, &have, work->word, GROUP_WORD_MAX);
+        ensure(bytes > 0);
+        rc = group_tell(work->group, work->word, bytes, why, ret_blame);
+        first += count, left -= count;
+        told = true;
+    }
+    return rc;
+}
+
+static int refuse(const struct learner *self, uint32_t from, struct why *why,
+                  struct group_blame *ret_blame)
+{
+    ret_blame->member = from;
+    ret_blame->gone = false;
+    return why_set(why, FAULT_FORMAT,
+                   "member %u of the group told a HAVE that does not fit step %" PRIu64
+                   " of window %" PRIu64,
+                   from, self->step, window_of(self)->number);
+}
+
+// A HAVE of another member: its losses and squares go to their places.
+static int take_have(struct learner *self, uint32_t from, const void *bytes, size_t count,
+                     struct why *why, struct group_blame *ret_blame)
+{
+    struct learner_window_work *work = self->window;
+    const struct wire_take_window *window = window_of(self);
+    struct wire_refusal refusal;
+    const void *body;
+    work->heard.used = 0;
+    if (!wire_unpack_body(bytes, count, FRAME_HAVE, &work->heard, &body, &refusal))
+        return refuse(self, from, why, ret_blame);
+    const struct wire_have *have = body;
+    const struct lane_node lanes = lanes_of_member(work->config.lanes, window->group_count, from);
+    const struct interval share = group_share(work->group, self->floats, from);
+    const uint64_t begin = share.begin / GRADIENT_PIECE, end = begin + pieces(share);
+    const uint64_t told = have->squares.count / sizeof(double);
+    const size_t losses = (lanes.end - lanes.first) * sizeof(double);
+    if (have->window != window->number || have->step != self->step ||
+        have->squares.count % sizeof(double) != 0 || told > work->squares_left[from] ||
+        have->first_piece < begin || have->first_piece > end || told > end - have->first_piece ||
+        (have->losses.count != 0 && have->losses.count != losses))
+        return refuse(self, from, why, ret_blame);
+    memcpy(work->losses + lanes.first, have->losses.data, have->losses.count);
+    memcpy(work->squares + have->first_piece, have->squares.data, have->squares.count);
+    work->squares_left[from] -= told;
+    if (work->squares_left[from] == 0)
+        holder_hear_have(&work->holder, from, window->number, self->step, have->stop);
+    return 0;
+}
+
+// A member whose HAVE has not come.
+static uint32_t first_missing(const struct learner *self)
+{
+    const uint64_t have = self->window->holder.have;
+    for (uint32_t i = 0; i < window_of(self)->group_count; i++)
+        if (!(have >> i & 1)) return i;
+    return UINT32_MAX;
+}
+
+static int hear_all(struct learner *self, struct why *why, struct group_blame *ret_blame)
+{
+    struct learner_window_work *work = self->window;
+    const uint64_t end_us = work->began_us + (uint64_t)work->config.step_timeout_ms * 1000;
+    int rc = 0;
+    while (rc == 0 && !holder_may_apply(&work->holder)) {
+        const uint64_t now_us = clock_us();
+        const uint32_t left_ms = now_us < end_us ? (uint32_t)((end_us - now_us) / 1000) + 1 : 0;
+        uint32_t from;
+        const void *bytes;
+        size_t count;
+        rc = group_hear(work->group, left_ms, why, ret_blame, &from, &bytes, &count);
+        if (rc == FAULT_TIMEOUT && ret_blame->member == UINT32_MAX)
+            ret_blame->member = first_missing(self);
+        if (rc == 0) rc = take_have(self, from, bytes, count, why, ret_blame);
+    }
+    return rc;
+}
+
+// ---- the step -----------------------------------------------------------------------------------
+
+static void begin_step(struct learner *self)
+{
+    struct learner_window_work *work = self->window;
+    const struct wire_windows_config *config = &work->config;
+    const struct wire_take_window *window = window_of(self);
+    work->began_us = clock_us();
+    work->batch =
+        schedule_batch_size(config->batch_start, config->batch_end, config->batch_warmup_tokens,
+                            work->samples_done * self->config.seq_len);
+    work->has_squares = true;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const struct interval share = group_share(work->group, self->floats, i);
+        if (interval_length(share) != self->floats) work->has_squares = false;
+    }
+    for (uint32_t i = 0; i < window->group_count; i++)
+        work->squares_left[i] =
+            work->has_squares ? 0 : pieces(group_share(work->group, self->floats, i));
+}
+
+int learner_step_apply(struct learner *self, struct why *why)
+{
+    struct learner_window_work *work = self->window;
+    const double limit = work->config.clip_norm > 0 ? work->config.clip_norm : INFINITY;
+    float *gradient = compute_at(self->compute, COMPUTE_GRADIENT);
+    double norm;
+    int rc = gradient_clip_by(self->pool, gradient, self->floats, work->squares, limit, why, &norm);
+    if (rc == 0 && !(norm < GRADIENT_LIMIT) && limit == INFINITY)
+        rc = why_set(why, FAULT_NAN, "gradient: its norm is %g, allowed up to 2^63", norm);
+    if (rc == 0) rc = optimizer_step(self->optimizer, rate_of(self), why);
+    if (rc < 0) return rc;
+    holder_applied(&work->holder);
+    work->samples_done += work->batch;
+    self->step++;
+    return 0;
+}
+
+int learner_step(struct learner *self, struct why *why, struct group_blame *ret_blame)
+{
+    struct learner_window_work *work = self->window;
+    *ret_blame = (struct group_blame){ UINT32_MAX, false };
+    begin_step(self);
+    int rc = add_up(self, why, ret_blame);
+    if (rc < 0) return rc;
+    ensure(holder_complete(&work->holder)); // A freeze would have ended the step
+    if (window_of(self)->group_count > 1) rc = tell_have(self, why, ret_blame);
+    if (rc == 0) rc = hear_all(self, why, ret_blame);
+    return rc < 0 ? rc : learner_step_apply(self, why);
+}

@@ -1,0 +1,376 @@
+// The strategy `allreduce`: the learner takes the steps of a window together with the window's
+// group, and asks nobody. The core gives windows, freezes them, and says where they end.
+//
+//     TAKE_WINDOW ─▶ the group is formed ─▶ step, step, step ... ─▶ the next window, if it is here
+//                                             │ a fault: BROKE
+//     FREEZE  ─▶ FROZEN: where we stand       ▼
+//     CLOSE_WINDOW ─▶ applies the last step from memory if it is missing, and answers where we are
+//
+// While a step waits for other members, the group lets us look for jobs: a window that follows and
+// the wish to stop are noted and disturb nothing, any other job interrupts the step. After a break
+// or a freeze nothing is done until the core closes the window: the gradient that is here stays, as
+// it may still be applied.
+
+#include "common/base/clock.h"
+#include "common/base/ensure.h"
+#include "common/base/log.h"
+#include "common/kernel/gradient.h"
+#include "common/learner/learner_windows.h"
+#include "common/model/batch.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+enum { TELL_US = 200000 }; // STEPPED beside those of the middle and the end
+
+static struct learner_window_work *work_of(const struct learner *self) { return self->window; }
+
+// ---- BUILD --------------------------------------------------------------------------------------
+
+static int read_part(struct learner *self, const void *part, struct why *why)
+{
+    const struct wire_windows_config *config = part;
+    self->same_bits = true;
+    self->settings = (struct optimizer_settings){ .weight_decay = config->weight_decay,
+                                                  .beta1 = config->beta1,
+                                                  .beta2 = config->beta2,
+                                                  .eps = config->eps };
+    self->window = calloc(1, sizeof *self->window);
+    if (!self->window) return why_set(why, FAULT_MEMORY, "windows");
+    self->window->config = *config;
+    if (!self->options->trains || self->options->device.kind == COMPUTE_CPU) return 0;
+    return why_set(why, FAULT_UNSUPPORTED,
+                   "a run of allreduce computes on the CPU in this version; use --device cpu");
+}
+
+static void plan(struct learner *self, struct compute_config *config)
+{
+    config->lanes = work_of(self)->config.lanes;
+    config->batch_max = work_of(self)->config.batch_end;
+}
+
+// True if a job waits that the step in hand must give way to.
+static bool is_called(void *arg);
+
+static int open_group(struct learner *self, struct why *why)
+{
+    struct learner_window_work *work = work_of(self);
+    int fd = -1;
+    size_t size = sizeof fd;
+    ensure(zmq_getsockopt(worker_pipe(self->worker), ZMQ_FD, &fd, &size) == 0);
+    const struct group_options options = {
+        .identity = self->options->identity,
+        .run = self->options->run_id,
+        .instance = self->options->instance,
+        .bind = self->options->links_bind,
+        .link = work->config.link == LINK_PLAIN ? GROUP_PLAIN : GROUP_SEALED,
+        .connections = work->config.connections,
+        .called_fd = fd,
+        .called = is_called,
+        .called_arg = self,
+    };
+    return group_new(&options, why, &work->group);
+}
+
+static int open_windows(struct learner *self, struct why *why)
+{
+    struct learner_window_work *work = work_of(self);
+    if (!self->options->trains) return 0;
+    work->squares_count = gradient_piece_count(self->floats);
+    work->squares = calloc(work->squares_count, sizeof *work->squares);
+    work->word = malloc(GROUP_WORD_MAX);
+    work->heard.max = wire_arena_max(FRAME_HAVE);
+    work->heard.bytes = malloc(work->heard.max);
+    if (!work->squares || !work->word || !work->heard.bytes)
+        return why_set(why, FAULT_MEMORY, "%" PRIu64 " pieces of a norm", work->squares_count);
+    return open_group(self, why);
+}
+
+// The vectors for nodes after the first that some world of up to as many members as lanes needs, the
+// group's own, and the pieces of the norm.
+static uint64_t memory(const struct learner *self)
+{
+    const uint32_t lanes = work_of(self)->config.lanes;
+    struct lane_node nodes[LANE_NODES_MAX];
+    uint32_t most = 1;
+    if (!self->options->trains) return 0;
+    for (uint32_t members = 1; members <= lanes; members++)
+        for (uint32_t i = 0; i < members; i++) {
+            const uint32_t count =
+                lane_nodes(lanes, lanes, lanes_of_member(lanes, members, i), nodes);
+            if (count > most) most = count;
+        }
+    return (most - 1) * self->floats * sizeof(float) + GROUP_MEMORY +
+           gradient_piece_count(self->floats) * sizeof(double);
+}
+
+static void drop_window(struct learner_window **window_p)
+{
+    free(*window_p);
+    *window_p = NULL;
+}
+
+static void close_windows(struct learner *self)
+{
+    struct learner_window_work *work = work_of(self);
+    if (!work) return;
+    group_destroy(&work->group);
+    drop_window(&work->now);
+    drop_window(&work->next);
+    for (uint32_t i = 0; i < LANE_NODES_MAX; i++) free(work->more[i]);
+    free(work->squares);
+    free(work->word);
+    free(work->heard.bytes);
+    free(work);
+    self->window = NULL;
+}
+
+// Where our links end: at the announced address of the bulk server, with a port of their own.
+static void built(struct learner *self)
+{
+    const struct learner_window_work *work = work_of(self);
+    struct wire_links links = { 0 };
+    if (!work->group) return;
+    const char *announced = self->options->links_announced, *port = strrchr(announced, ':');
+    ensure(port);
+    const unsigned said =
+        self->options->links_port ? self->options->links_port : group_port(work->group);
+    snprintf(links.endpoint, sizeof links.endpoint, "%.*s:%u", (int)(port - announced), announced,
+             said);
+    log_line(LOG_INFO, "learner.links endpoint=%s link=%s", links.endpoint,
+             wire_enum_name(&wire_enum_link, work->config.link));
+    worker_answer(self->worker, FRAME_LINKS, &links);
+}
+
+// ---- the window in hand -------------------------------------------------------------------------
+
+static void *copy(uint8_t **memory_p, const void *from, size_t bytes)
+{
+    void *to = *memory_p;
+    if (bytes) memcpy(to, from, bytes);
+    *memory_p += (bytes + 7) / 8 * 8;
+    return to;
+}
+
+static struct learner_window *keep(const struct wire_take_window *said)
+{
+    const size_t intervals = said->samples_count * sizeof *said->samples;
+    const size_t holders = said->providers_count * sizeof *said->providers;
+    struct learner_window *window =
+        calloc(1, sizeof *window + intervals + holders + said->lr_bits.count + 64);
+    ensure(window);
+    uint8_t *memory = (uint8_t *)(window + 1);
+    window->said = *said;
+    window->said.samples = copy(&memory, said->samples, intervals);
+    window->said.providers = copy(&memory, said->providers, holders);
+    window->said.lr_bits.data = copy(&memory, said->lr_bits.data, said->lr_bits.count);
+    window->said.group = NULL;
+    for (uint32_t i = 0; i < said->group_count; i++) {
+        struct group_member *member = &window->members[i];
+        member->key = said->group[i].key;
+        member->instance = said->group[i].instance;
+        memcpy(member->endpoint, said->group[i].endpoint, sizeof member->endpoint);
+    }
+    return window;
+}
+
+static bool is_over(const struct learner *self)
+{
+    const struct learner_window *now = work_of(self)->now;
+    return !now || self->step >= now->said.step + now->said.steps || work_of(self)->holder.stopped;
+}
+
+static void begin_window(struct learner *self, struct learner_window *window)
+{
+    struct learner_window_work *work = work_of(self);
+    drop_window(&work->now);
+    work->now = window;
+    work->formed = work->waits = false;
+    work->samples_done = window->said.samples_done;
+    work->told_us = 0;
+    holder_begin(&work->holder, window->said.number, self->step, window->said.place,
+                 window->said.group_count);
+}
+
+// The newest of the core counts: one that does not begin where the one in hand ends replaces it.
+static void hear_take(struct learner *self, const struct wire_take_window *said)
+{
+    struct learner_window_work *work = work_of(self);
+    drop_window(&work->next);
+    work->next = keep(said);
+    if (is_over(self) && self->holding && said->step == self->step && !work->waits) {
+        begin_window(self, work->next);
+        work->next = NULL;
+    }
+}
+
+static void hear_stop(struct learner *self, const struct wire_stop_window *said)
+{
+    struct learner_window_work *work = work_of(self);
+    if (work->now && work->now->said.number == said->window) holder_stop(&work->holder);
+}
+
+static bool is_called(void *arg)
+{
+    struct learner *self = arg;
+    for (;;) {
+        const enum worker_turn turn = learner_next(self, 0);
+        if (turn == WORKER_QUIET) return false;
+        if (turn == WORKER_END) return true;
+        if (self->job.kind == FRAME_TAKE_WINDOW) hear_take(self, self->job.body);
+        else if (self->job.kind == FRAME_STOP_WINDOW) hear_stop(self, self->job.body);
+        else return true;
+        self->has_job = false;
+    }
+}
+
+// ---- FREEZE, CLOSE_WINDOW -----------------------------------------------------------------------
+
+static void hear_freeze(struct learner *self, const struct wire_level *said)
+{
+    struct learner_window_work *work = work_of(self);
+    struct wire_frozen frozen = { said->window, said->level, self->step, false };
+    if (work->now && work->now->said.number <= said->window) {
+        work->waits = true;
+        holder_freeze(&work->holder);
+        frozen.has = holder_has(&work->holder);
+    }
+    worker_answer(self->worker, FRAME_FROZEN, &frozen);
+}
+
+// The steps up to `end`, from memory: at most the one whose sum is here.
+static int reach(struct learner *self, uint64_t end, struct why *why)
+{
+    struct learner_window_work *work = work_of(self);
+    if (self->step == end) return 0;
+    if (!work->now || holder_close(&work->holder, end) != HOLDER_MUST_APPLY)
+        return why_set(why, FAULT_NOT_FOUND,
+                       "step %" PRIu64 " is held, and not all of step %" PRIu64, self->step, end);
+    // Some of the others' HAVE may be missing: the whole gradient is here, and has the same squares.
+    gradient_squares(self->pool, compute_at(self->compute, COMPUTE_GRADIENT), self->floats, 0,
+                     work->squares_count, work->squares);
+    return learner_step_apply(self, why);
+}
+
+static void hear_close(struct learner *self, const struct wire_close_window *said)
+{
+    struct learner_window_work *work = work_of(self);
+    struct why why = { 0 };
+    struct wire_closed_window closed = { .window = said->window };
+    int rc = self->holding ? reach(self, said->end, &why)
+                           : why_set(&why, FAULT_NOT_FOUND, "no step is held");
+    // Pinned at once: a member whose state turns out to differ then fetches only what differs.
+    if (rc == 0 && said->digest) rc = learner_take_digest(self, &why);
+    if (rc == 0 && said->digest) rc = learner_pin(self, &why);
+    drop_window(&work->now);
+    drop_window(&work->next);
+    work->waits = false;
+    closed.ok = rc == 0;
+    closed.step = self->step;
+    if (closed.ok && said->digest) closed.digest = self->digest;
+    learner_put_reason(closed.reason, &why);
+    worker_answer(self->worker, FRAME_CLOSED_WINDOW, &closed);
+}
+
+static bool hear(struct learner *self, const struct job *job)
+{
+    switch (job->kind) {
+    case FRAME_TAKE_WINDOW: hear_take(self, job->body); return true;
+    case FRAME_STOP_WINDOW: hear_stop(self, job->body); return true;
+    case FRAME_FREEZE: hear_freeze(self, job->body); return true;
+    case FRAME_CLOSE_WINDOW: hear_close(self, job->body); return true;
+    default: return false;
+    }
+}
+
+// ---- work ---------------------------------------------------------------------------------------
+
+static bool busy(const struct learner *self)
+{
+    const struct learner_window_work *work = work_of(self);
+    return work && self->holding && work->now && !work->waits && !is_over(self);
+}
+
+static void tell_broke(struct learner *self, const struct why *why, const struct group_blame *blame)
+{
+    struct learner_window_work *work = work_of(self);
+    struct wire_broke broke = {
+        .window = work->now->said.number,
+        .step = self->step,
+        .has = holder_has(&work->holder),
+        .missing = blame->member == UINT32_MAX ? 0 : blame->member + 1,
+        .gone = blame->gone,
+    };
+    work->waits = true;
+    learner_put_reason(broke.reason, why);
+    worker_answer(self->worker, FRAME_BROKE, &broke);
+}
+
+// At the middle and at the end of a window, and now and then.
+static void tell_stepped(struct learner *self, uint32_t batch)
+{
+    struct learner_window_work *work = work_of(self);
+    const struct wire_take_window *window = &work->now->said;
+    const uint64_t done = self->step - window->step, now_us = clock_us();
+    if (done != window->steps / 2 && !is_over(self) && now_us - work->told_us < TELL_US) return;
+    struct wire_stepped stepped = {
+        .window = window->number,
+        .step = self->step,
+        .loss = (float)batch_lanes_loss(work->losses, work->config.lanes, batch),
+        .tokens_per_s = (float)((double)batch * self->config.seq_len * 1e6 /
+                                (double)(now_us - work->began_us + 1)),
+        .stopped = work->holder.stopped,
+    };
+    memcpy(&stepped.lr_bits, window->lr_bits.data + (done - 1) * sizeof(float), sizeof(float));
+    work->told_us = now_us;
+    worker_answer(self->worker, FRAME_STEPPED, &stepped);
+}
+
+static int form(struct learner *self, struct why *why, struct group_blame *ret_blame)
+{
+    struct learner_window_work *work = work_of(self);
+    const struct wire_take_window *window = &work->now->said;
+    if (work->formed) return 0;
+    *ret_blame = (struct group_blame){ UINT32_MAX, false };
+    const int rc = group_form(work->group, window->number, work->now->members, window->group_count,
+                              window->place, work->config.step_timeout_ms, why, ret_blame);
+    work->formed = rc == 0;
+    return rc;
+}
+
+// One step. A job that interrupts it is done next; what it leaves is for FREEZE and CLOSE_WINDOW.
+static void work(struct learner *self)
+{
+    struct learner_window_work *work = work_of(self);
+    struct why why = { 0 };
+    struct group_blame blame;
+    int rc = form(self, &why, &blame);
+    if (rc == 0) rc = learner_step(self, &why, &blame);
+    if (rc == 0) {
+        tell_stepped(self, work->batch);
+        if (is_over(self) && work->next && work->next->said.step == self->step) {
+            begin_window(self, work->next);
+            work->next = NULL;
+        }
+    } else if (rc == FAULT_INTERRUPTED) {
+        work->waits = true; // The job that waits is a FREEZE, or replaces the window
+    } else {
+        tell_broke(self, &why, &blame);
+    }
+}
+
+const struct learner_strategy learner_windows = {
+    .config = FRAME_WINDOWS_CONFIG,
+    .optimizer = &optimizer_adamw,
+    .read = read_part,
+    .plan = plan,
+    .memory = memory,
+    .open = open_windows,
+    .close = close_windows,
+    .built = built,
+    .hear = hear,
+    .busy = busy,
+    .work = work,
+};

@@ -1,0 +1,41 @@
+#pragma once
+// learner_windows -- what the two files of the strategy `allreduce` share: learner_windows.c, which
+// hears what the core says of windows, and learner_step.c, which takes one step; for them alone.
+
+#include "common/group/group.h"
+#include "common/learner/learner_inside.h"
+#include "common/run/holder.h"
+
+// A window as the core gave it; its lists lie behind it in one piece of memory.
+struct learner_window {
+    struct wire_take_window said;
+    struct group_member members[GROUP_MEMBERS_MAX];
+};
+
+struct learner_window_work {
+    struct wire_windows_config config;
+    group_t *group;
+    struct learner_window *now, *next; // NULL: none. The next one follows the one in hand
+    bool formed;                       // The group is that of the window in hand
+    bool waits; // It is frozen or broken: nothing is done until the core closes the window
+    struct holder holder;
+    uint64_t samples_done;       // At that step
+    uint32_t batch;              // Of that step
+    float *more[LANE_NODES_MAX]; // Vectors for the member's nodes after the first
+    double losses[LANES_MAX];    // Of each lane: the sum over its samples
+    double *squares;             // Of each piece of the whole gradient
+    uint64_t squares_count;
+    uint64_t squares_left[GROUP_MEMBERS_MAX]; // That a member has not told yet
+    bool has_squares;                         // All are known here: nobody has to tell them
+    uint8_t *word;                            // Room for a HAVE
+    struct wire_arena heard;                  // And for one that was heard
+    uint64_t told_us;                         // When the newest STEPPED was said
+    uint64_t began_us;                        // The step in hand
+};
+
+// Takes one step of the window in hand, up to the moment at which it is applied. 0: it is applied,
+// and self->step has moved. FAULT_INTERRUPTED: a job waits. Any other fault: the window is broken.
+int learner_step(struct learner *self, struct why *why, struct group_blame *ret_blame);
+
+// Applies the summed gradient that is here. Of a step that all holders have.
+int learner_step_apply(struct learner *self, struct why *why);

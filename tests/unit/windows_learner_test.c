@@ -1,0 +1,378 @@
+// windows_learner_test -- learners in one process take windows together over loopback, and a small
+// coordinator, which follows the rules of the pace and keeps nothing, gives, freezes and closes
+// them. Members die and join by a seed. Whatever happens, the state is that of one learner alone.
+
+#include "common/bulk/blob_store.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/data/manifest.h"
+#include "common/learner/learner.h"
+#include "common/model/genesis.h"
+#include "common/model/model_config.h"
+#include "common/model/model_tensors.h"
+#include "common/run/holder.h"
+#include "common/run/schedule.h"
+#include "tests/unit/folder_fixture.h"
+
+#include <czmq.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SEQ = 12, BATCH = 11, STEPS = 24, WINDOW = 6, MEMBERS_MAX_HERE = 8, WAIT_MS = 60000 };
+
+static const struct model_shape shape = { .vocab = 40,
+                                          .dim = 24,
+                                          .layers = 2,
+                                          .heads = 4,
+                                          .kv_heads = 2,
+                                          .head_dim = 6,
+                                          .ffn = 40,
+                                          .seq_len_max = SEQ,
+                                          .rope_theta = 10000,
+                                          .rms_eps = 1e-5 };
+
+struct member {
+    struct worker *worker; // NULL: dead
+    struct learner_options options;
+    struct identity *identity;
+    blob_store_t *store;
+    char root[300], endpoint[128];
+    uint16_t kind; // Of the newest answer, whose body lies in the arena
+    const void *body;
+    struct wire_arena arena;
+    uint64_t instance;
+};
+
+static struct member members[MEMBERS_MAX_HERE];
+static uint64_t chance, next_instance = 1, next_window = 1, next_level = 1;
+static struct wire_windows_config strategy = { .lanes = 8,
+                                               .window_ms = 1000,
+                                               .step_timeout_ms = 20000,
+                                               .link = LINK_PLAIN,
+                                               .connections = 1,
+                                               .clip_norm = 0.5,
+                                               .weight_decay = 0.1,
+                                               .beta1 = 0.9,
+                                               .beta2 = 0.95,
+                                               .eps = 1e-8,
+                                               .batch_start = 3,
+                                               .batch_end = BATCH,
+                                               .batch_warmup_tokens = 90 * SEQ };
+
+static uint64_t roll(uint64_t below)
+{
+    uint64_t z = chance += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return (z ^ z >> 31) % below;
+}
+
+// ---- what a run is made of ----------------------------------------------------------------------
+
+static void make_files(void)
+{
+    static uint16_t tokens[4000];
+    struct layout_tensor tensors[64];
+    struct layout layout;
+    struct manifest manifest;
+    size_t files;
+    for (size_t i = 0; i < 4000; i++) tokens[i] = (uint16_t)((i * i + i / 7) % shape.vocab);
+    assert_int_equal(mkdir(path_of("data"), 0755), 0);
+    put("data/train.bin", tokens, sizeof tokens);
+    char data[300];
+    snprintf(data, sizeof data, "%.200s/data", folder);
+    assert_int_equal(manifest_build(data, 2, NULL, &manifest), 0);
+    assert_int_equal(manifest_write(&manifest, data, NULL), 0);
+    manifest_free(&manifest);
+    assert_int_equal(mkdir(path_of("model"), 0755), 0);
+    char *json = model_shape_to_config_json(&shape);
+    put("model/config.json", json, strlen(json));
+    free(json);
+    put("model/tokenizer.json", "{}", 2);
+    assert_int_equal(model_tensors_layout(&shape, tensors, NULL, &layout), 0);
+    float *params = malloc(layout.total * sizeof *params);
+    genesis_fill(&shape, 5, params);
+    const int dir = open(path_of("model"), O_RDONLY | O_DIRECTORY);
+    struct why why = { 0 };
+    if (hf_folder_write_weights(dir, &layout, params, NULL, 0, 1 << 30, &why, &files) < 0)
+        fail_msg("%s", why.text);
+    close(dir);
+    free(params);
+}
+
+static void send_job(struct member *self, uint16_t kind, const void *job)
+{
+    _Alignas(8) static uint8_t packed[1 << 18];
+    const size_t count = wire_pack_body(kind, job, packed, sizeof packed);
+    assert_true(count > 0);
+    worker_send(self->worker, kind, packed, count);
+}
+
+// The next answer. False: none within the time.
+static bool hear(struct member *self, int timeout_ms)
+{
+    zmq_pollitem_t item = { .socket = worker_socket(self->worker), .events = ZMQ_POLLIN };
+    if (zmq_poll(&item, 1, timeout_ms) <= 0) return false;
+    self->arena.used = 0;
+    return worker_take(self->worker, &self->arena, &self->kind, &self->body);
+}
+
+static const void *hear_kind(struct member *self, uint16_t kind)
+{
+    do assert_true(hear(self, WAIT_MS));
+    while (self->kind != kind);
+    return self->body;
+}
+
+static void build(struct member *self)
+{
+    char *json = model_shape_to_config_json(&shape);
+    struct wire_config config = { .seq_len = SEQ,
+                                  .heartbeat_ms = 1000,
+                                  .lease_ms = 10000,
+                                  .snapshot_rounds = 1,
+                                  .total_steps = STEPS,
+                                  .products = PRODUCTS_FLOAT32,
+                                  .micro_batch = 2,
+                                  .model = { (const uint8_t *)json, (uint32_t)strlen(json) },
+                                  .data = { .kind = DATA_LOCAL, .token_bytes = 2 },
+                                  .strategy = { FRAME_WINDOWS_CONFIG, &strategy } };
+    snprintf(config.run, sizeof config.run, "r");
+    snprintf(config.genesis, sizeof config.genesis, "%.200s/model", folder);
+    snprintf(config.data.where, sizeof config.data.where, "%.200s/data", folder);
+    send_job(self, FRAME_BUILD, &config);
+    const struct wire_built *built = hear_kind(self, FRAME_BUILT);
+    if (!built->ok) fail_msg("%s", built->reason);
+    const struct wire_links *links = hear_kind(self, FRAME_LINKS);
+    memcpy(self->endpoint, links->endpoint, sizeof self->endpoint);
+    free(json);
+}
+
+// A process begins: with the run's first parameters, or with the newest checkpoint of `from`.
+static void be_born(struct member *self, uint32_t number, uint64_t step, const struct member *from)
+{
+    uint8_t secret[SECRET_BYTES] = { (uint8_t)(number + 1) };
+    assert_int_equal(identity_from_secret(secret, NULL, &self->identity), 0);
+    assert_int_equal(blob_store_new(NULL, NULL, &self->store), 0);
+    snprintf(self->root, sizeof self->root, "%.200s/saved-%u", folder, number);
+    mkdir(self->root, 0755);
+    self->instance = next_instance++;
+    self->options = (struct learner_options){ .identity = self->identity,
+                                              .store = self->store,
+                                              .run_id = "r",
+                                              .threads = 1 + number % 2,
+                                              .micro_batch = 4, // The run's is taken instead
+                                              .trains = true,
+                                              .checkpoint_root = self->root,
+                                              .tokenizer_dir = NULL,
+                                              .keep = 1,
+                                              .instance = self->instance,
+                                              .links_announced = "tcp://127.0.0.1:1" };
+    snprintf(self->options.links_bind, sizeof self->options.links_bind, "127.0.0.1:0");
+    assert_int_equal(compute_find("cpu", NULL, &self->options.device), 0);
+    self->arena.max = 1 << 16;
+    self->arena.bytes = malloc(self->arena.max);
+    self->worker = worker_new(PORT_LEARNER, learner_body, &self->options);
+    build(self);
+    struct wire_load load = { .step = step, .genesis = !from };
+    if (from) snprintf(load.path, sizeof load.path, "%.250s", from->root);
+    else snprintf(load.path, sizeof load.path, "%.200s/model", folder);
+    send_job(self, FRAME_LOAD, &load);
+    const struct wire_loaded *loaded = hear_kind(self, FRAME_LOADED);
+    if (!loaded->ok) fail_msg("%s", loaded->reason);
+}
+
+static void die(struct member *self)
+{
+    worker_destroy(&self->worker);
+    blob_store_destroy(&self->store);
+    identity_destroy(&self->identity);
+    free(self->arena.bytes);
+    *self = (struct member){ 0 };
+}
+
+// ---- a small coordinator ------------------------------------------------------------------------
+
+struct course {
+    uint64_t step, samples_done;
+};
+
+static uint32_t batch_at(uint64_t samples_done)
+{
+    return schedule_batch_size(strategy.batch_start, strategy.batch_end,
+                               strategy.batch_warmup_tokens, samples_done * SEQ);
+}
+
+static void give_window(const struct course *at, uint32_t steps, struct member *const *group,
+                        uint32_t count)
+{
+    struct wire_linked linked[MEMBERS_MAX_HERE];
+    float rates[WINDOW];
+    uint64_t samples = at->samples_done;
+    for (uint32_t k = 0; k < steps; k++) {
+        rates[k] = 0.01f / (float)(1 + at->step + k);
+        samples += batch_at(samples);
+    }
+    const struct interval dealt = { at->samples_done, samples };
+    for (uint32_t i = 0; i < count; i++) {
+        linked[i] = (struct wire_linked){ .key = *identity_key(group[i]->identity),
+                                          .instance = group[i]->instance };
+        memcpy(linked[i].endpoint, group[i]->endpoint, sizeof linked[i].endpoint);
+    }
+    struct wire_take_window job = { .number = next_window++,
+                                    .step = at->step,
+                                    .steps = steps,
+                                    .samples_done = at->samples_done,
+                                    .lr_bits = { (const uint8_t *)rates, steps * 4 },
+                                    .samples = &dealt,
+                                    .samples_count = 1,
+                                    .group = linked,
+                                    .group_count = count };
+    for (job.place = 0; job.place < count; job.place++)
+        send_job(group[job.place], FRAME_TAKE_WINDOW, &job);
+}
+
+// Freezes all who live, and closes the window where the rule of the pace says.
+static uint64_t close_window(struct member *const *group, uint32_t count, uint64_t committed)
+{
+    struct holder_answer answers[MEMBERS_MAX_HERE];
+    const struct wire_level level = { next_window - 1, next_level++ };
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (group[i]->worker) send_job(group[i], FRAME_FREEZE, &level);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!group[i]->worker) continue;
+        const struct wire_frozen *frozen = hear_kind(group[i], FRAME_FROZEN);
+        answers[live++] = (struct holder_answer){ frozen->step, frozen->has };
+    }
+    const uint64_t end = holder_window_end(answers, live, committed);
+    const struct wire_close_window job = { next_window - 1, end, true };
+    struct hash digest = { { 0 } };
+    for (uint32_t i = 0; i < count; i++) {
+        if (!group[i]->worker) continue;
+        send_job(group[i], FRAME_CLOSE_WINDOW, &job);
+        const struct wire_closed_window *closed = hear_kind(group[i], FRAME_CLOSED_WINDOW);
+        if (!closed->ok) fail_msg("%s", closed->reason);
+        assert_int_equal(closed->step, end);
+        if (hash_is_none(&digest)) digest = closed->digest;
+        assert_true(hash_equal(&digest, &closed->digest));
+    }
+    return end;
+}
+
+// Waits until all say that the window is over, or one that it is broken.
+static void await_end(struct member *const *group, uint32_t count, uint64_t end)
+{
+    zmq_pollitem_t items[MEMBERS_MAX_HERE];
+    struct member *waited[MEMBERS_MAX_HERE];
+    bool over[MEMBERS_MAX_HERE] = { false };
+    for (;;) {
+        uint32_t left = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            if (!group[i]->worker || over[group[i] - members]) continue;
+            items[left] =
+                (zmq_pollitem_t){ .socket = worker_socket(group[i]->worker), .events = ZMQ_POLLIN };
+            waited[left++] = group[i];
+        }
+        if (left == 0) return;
+        assert_true(zmq_poll(items, (int)left, WAIT_MS) > 0);
+        for (uint32_t i = 0; i < left; i++) {
+            if (!hear(waited[i], 0)) continue;
+            if (waited[i]->kind == FRAME_BROKE) return;
+            const struct wire_stepped *stepped = waited[i]->body;
+            if (waited[i]->kind == FRAME_STEPPED && stepped->step == end)
+                over[waited[i] - members] = true;
+        }
+    }
+}
+
+static uint32_t living(struct member *ret_group[MEMBERS_MAX_HERE])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < MEMBERS_MAX_HERE; i++)
+        if (members[i].worker) ret_group[count++] = &members[i];
+    return count;
+}
+
+// The newest state of a member, for a joiner.
+static void save(struct member *self, uint64_t step)
+{
+    struct wire_save job = { .step = step };
+    send_job(self, FRAME_CLOSE_WINDOW, &(struct wire_close_window){ 0, step, true });
+    job.digest = ((const struct wire_closed_window *)hear_kind(self, FRAME_CLOSED_WINDOW))->digest;
+    send_job(self, FRAME_SAVE, &job);
+    const struct wire_saved *saved = hear_kind(self, FRAME_SAVED);
+    if (!saved->ok) fail_msg("%s", saved->reason);
+}
+
+static void join(uint32_t number, uint64_t step)
+{
+    struct member *group[MEMBERS_MAX_HERE];
+    assert_true(living(group) > 0);
+    if (step == 0) {
+        be_born(&members[number], number, 0, NULL);
+    } else {
+        save(group[0], step);
+        be_born(&members[number], number, step, group[0]);
+    }
+}
+
+// STEPS steps in windows; `deaths` of them with a death in the middle, each followed by a joiner.
+static struct hash run(uint32_t world, uint32_t deaths, uint64_t seed)
+{
+    struct course at = { 0, 0 };
+    chance = seed;
+    for (uint32_t i = 0; i < world; i++) be_born(&members[i], i, 0, NULL);
+    while (at.step < STEPS) {
+        struct member *group[MEMBERS_MAX_HERE];
+        const uint32_t count = living(group);
+        const uint32_t steps = STEPS - at.step < WINDOW ? (uint32_t)(STEPS - at.step) : WINDOW;
+        uint32_t dead = UINT32_MAX;
+        give_window(&at, steps, group, count);
+        if (deaths > 0 && count > 1) {
+            struct member *victim = group[roll(count)];
+            dead = (uint32_t)(victim - members);
+            deaths--;
+            usleep((useconds_t)roll(3000));
+            die(victim);
+        }
+        await_end(group, count, at.step + steps);
+        const uint64_t end = close_window(group, count, at.step);
+        for (; at.step < end; at.step++) at.samples_done += batch_at(at.samples_done);
+        if (dead != UINT32_MAX) join(dead, at.step);
+    }
+    struct member *group[MEMBERS_MAX_HERE];
+    living(group);
+    send_job(group[0], FRAME_CLOSE_WINDOW, &(struct wire_close_window){ 0, STEPS, true });
+    const struct hash digest =
+        ((const struct wire_closed_window *)hear_kind(group[0], FRAME_CLOSED_WINDOW))->digest;
+    for (uint32_t i = 0; i < MEMBERS_MAX_HERE; i++)
+        if (members[i].worker) die(&members[i]);
+    return digest;
+}
+
+static void every_world_ends_in_the_same_state(void **state)
+{
+    (void)state;
+    make_files();
+    const struct hash alone = run(1, 0, 1);
+    for (uint32_t world = 2; world <= MEMBERS_MAX_HERE; world += world < 4 ? 1 : 2) {
+        const struct hash digest = run(world, 0, 1);
+        assert_true(hash_equal(&digest, &alone));
+    }
+}
+
+static void deaths_and_joiners_change_no_bit(void **state)
+{
+    (void)state;
+    make_files();
+    const struct hash alone = run(1, 0, 1);
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        const struct hash digest = run(2 + (uint32_t)seed % 3, 3, seed);
+        assert_true(hash_equal(&digest, &alone));
+    }
+}
+
+TESTS(FOLDER_TEST(every_world_ends_in_the_same_state),
+      FOLDER_TEST(deaths_and_joiners_change_no_bit))
