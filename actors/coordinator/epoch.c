@@ -108,14 +108,21 @@ static const struct hash *candidate_digest(const struct epoch *self, const struc
 }
 
 // Where members trust one another, a few may be all that hold the newest step: they need no quorum.
-// The others are waited for until the phase's time is up. Returns how many reports there are; 0: too few.
-static uint32_t trusted_reports(const struct epoch *self, const struct turn *turn, uint32_t live)
+// The others are waited for until the phase's time is up, except in Cooldown processes that began
+// after the newest step was dealt: they hold nothing. Returns how many reports there are; 0: too few.
+static uint32_t trusted_reports(const struct epoch *self, const struct turn *turn)
 {
-    uint32_t reports = 0;
-    for (uint32_t i = 0; i < turn->run->roster.count; i++)
-        reports +=
-            speaks(turn, i) && self->holdings[i].known && self->holdings[i].step == turn->run->step;
-    return reports >= live || turn->now_ms >= turn->presence->deadline_ms ? reports : 0;
+    const struct run *run = turn->run;
+    uint32_t reports = 0, missing = 0;
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        const bool holds_step = self->holdings[i].known && self->holdings[i].step == run->step;
+        const bool is_new =
+            run->phase == PHASE_COOLDOWN && run->roster.members[i].joined_number >= run->number;
+        if (!speaks(turn, i)) continue;
+        if (holds_step) reports++;
+        else if (!is_new) missing++;
+    }
+    return missing == 0 || turn->now_ms >= turn->presence->deadline_ms ? reports : 0;
 }
 
 // How many members may report something false.
@@ -132,7 +139,7 @@ static bool pin(struct epoch *self, const struct turn *turn)
     uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
     if (returned_speak(turn)) live += roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING);
     if (turn->pace->trusted) {
-        live = trusted_reports(self, turn, live);
+        live = trusted_reports(self, turn);
         if (live == 0) return false;
     }
     // Fewer than min_clients trainers cannot decide for the run.

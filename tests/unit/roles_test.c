@@ -116,6 +116,7 @@ static void hold_all(void)
                                   ? &((struct checkpointer *)member)->replica
                                   : NULL;
     if (replica) replica->holding = true, replica->step = LAST_STEP;
+    if (replica) replica->digest = hash_of("all", 3);
     if (role->init == init_checkpointer) ((struct checkpointer *)member)->saved.step = LAST_STEP;
 }
 

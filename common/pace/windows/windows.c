@@ -154,8 +154,8 @@ static bool has_stopped(const struct windows *self, const struct run *run, uint6
     const struct wire_window *first = windows_first(run);
     for (uint32_t i = 0; i < first->group_count; i++) {
         uint64_t step;
-        if (!windows_step_of(self, run, i, &step) || !self->stands[first->group[i].member].stopped ||
-            (i > 0 && step != *ret_step))
+        if (!windows_step_of(self, run, i, &step) ||
+            !self->stands[first->group[i].member].stopped || (i > 0 && step != *ret_step))
             return false;
         *ret_step = step;
     }

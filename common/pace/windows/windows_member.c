@@ -147,6 +147,11 @@ static void hear_stepped(struct windows_member *self, const struct member_turn *
     member->loss_step = said->step;
     member->tokens_per_s = said->tokens_per_s;
     memcpy(&member->step_lr, &said->lr_bits, sizeof member->step_lr);
+    outbox_news(turn->out, FRAME_PROGRESS,
+                &(struct wire_progress){ .round = said->window,
+                                         .step = said->step,
+                                         .loss = said->loss,
+                                         .tokens_per_s = said->tokens_per_s });
     const bool is_due = !window || said->step == window->step + window->steps / 2 ||
                         said->step == window_end(window);
     if (is_due || said->stopped) self->say_ms = 0;
@@ -455,7 +460,8 @@ static void stop(struct windows_member *self, const struct member_turn *turn)
 {
     if (!turn->member->now.pausing || self->is_stopping || self->closing) return;
     self->is_stopping = true;
-    outbox_job(turn->out, PORT_LEARNER, FRAME_STOP_WINDOW, &(struct wire_stop_window){ self->newest });
+    outbox_job(turn->out, PORT_LEARNER, FRAME_STOP_WINDOW,
+               &(struct wire_stop_window){ self->newest });
 }
 
 static void look_in_hand(struct windows_member *self, const struct member_turn *turn)
