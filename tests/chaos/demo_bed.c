@@ -51,7 +51,8 @@ void demo_bed_set_up(struct testbed *bed, struct demo_setup *ret_setup)
     char ticket[TICKET_TEXT_MAX];
     testbed_write_file(bed, ".shoal-demo", "", 0);
     ticket_print(&bed->ticket, ticket);
-    int rc = demo_set_up(ret_setup, bed->dir, NULL, 1, say_nothing, NULL, &why);
+    const struct demo_place place = { .dir = bed->dir, .settings = "state.toml", .seed = 1 };
+    int rc = demo_set_up(ret_setup, &place, say_nothing, NULL, &why);
     if (rc < 0) testbed_fail(bed, "the demo cannot be set up: %s %s", fault_name(rc), why.text);
     testbed_write_file(bed, "ticket", ticket, strlen(ticket));
     apply_options(bed);

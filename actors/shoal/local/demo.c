@@ -1,19 +1,18 @@
 // demo -- four trainers, separate processes with separate keys, train one Llama on real English
 // through the whole protocol. A trainer and the coordinator are killed on the way and come back.
 //
-// In this order: prepare the folder (demo_setup), run the testnet and kill twice (demo_kills), wait
-// until each trainer has reported its last digest and the last checkpoint is registered, stop all
-// processes, read the ledger, load the checkpoint and score it, then judge and print (demo_report).
-// At the end all replicas must hold the same bits, and the held-out loss must beat a baseline that
-// only counts bytes.
+// In this order: prepare the folder (demo_setup), run the testnet while the play of its strategy
+// kills (demo_play.h), wait until each trainer has reported its last digest and the last checkpoint
+// is registered, stop all processes, read the ledger, load the checkpoint and score it, then judge
+// and print (demo_report). At the end all replicas must hold the same bits, and the held-out loss
+// must beat a baseline that only counts bytes.
 
-#include "actors/shoal/local/demo_report.h"
-#include "actors/shoal/local/progress.h"
+#include "actors/shoal/local/demo_play.h"
 #include "actors/shoal/shoal.h"
-#include "actors/shoal/local/testnet.h"
 #include "common/actor/command.h"
 #include "common/actor/run_words.h"
 #include "common/base/clock.h"
+#include "common/checkpoint/checkpoint.h"
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,92 +20,31 @@
 
 enum { LAST_WORDS_MS = 15000 };
 
-struct demo {
-    const char *dir, *config_path, *threads;
-    uint64_t patience_s, port, seed;
-    bool json;
-    uint64_t step, moved_ms;   // The newest step that was seen, and when it was first seen
-    char lacks[RUN_WORDS_MAX]; // What a round has missed since; if none has, what the run waits for
-    bool has_missed;
-    struct demo_setup setup;
-    struct testnet net;
-    struct progress progress;
-    struct demo_kill kills[DEMO_KILLS];
-    struct demo_report report;
-    FILE *out; // Progress: stdout, or stderr with --json
-};
-
-static void say(void *arg, const char *line)
+void demo_say(void *arg, const char *line)
 {
     progress_event(&((struct demo *)arg)->progress, clock_ms(), line);
 }
 
-// ---- on the way ---------------------------------------------------------------------------------
-
-static void plan_kills(struct demo *self)
+static const struct demo_play *play_named(const char *strategy)
 {
-    uint64_t total = self->setup.config.total_steps;
-    // In the middle of an epoch: there a restarted process has most to catch up with.
-    self->kills[0] = (struct demo_kill){ .name = "trainer-2",
-                                         .key = self->net.keys[1],
-                                         .at_step = total / 4 + total / 20 };
-    self->kills[1] = (struct demo_kill){ .name = "coordinator", .at_step = total / 2 + total / 20 };
+    static const struct demo_play *const plays[] = { &demo_rounds, &demo_windows };
+    for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
+        if (strcmp(plays[i]->strategy, strategy) == 0) return plays[i];
+    return NULL;
 }
 
-static struct child *victim(struct demo *self, int kill)
-{
-    return kill == 0 ? &self->net.trainers[1] : self->net.coordinator;
-}
-
-static void say_killed(struct demo *self, int which)
-{
-    char line[160];
-    snprintf(line, sizeof line,
-             "kill -9 %s (pid %d), in RoundTrain of round %" PRIu64 ", step %" PRIu64,
-             self->kills[which].name, (int)victim(self, which)->pid,
-             self->net.view->round.opened.round, self->net.view->now.step);
-    say(self, line);
-}
-
-static void say_back(struct demo *self, const struct demo_kill *kill)
-{
-    char line[200];
-    if (key_is_none(&kill->key))
-        snprintf(line, sizeof line,
-                 "coordinator is back: its next life was heard after %.1f s, its first commit "
-                 "(round %" PRIu64 ") after %.1f s",
-                 (double)(kill->reborn_ms - kill->ms) / 1000, kill->back_round,
-                 (double)(kill->back_ms - kill->ms) / 1000);
-    else
-        snprintf(line, sizeof line,
-                 "%s is back: its result was committed again in round %" PRIu64 ", %" PRIu64
-                 " rounds and %.1f s "
-                 "after the kill",
-                 kill->name, kill->back_round, (uint64_t)(kill->back_round - kill->round),
-                 (double)(kill->back_ms - kill->ms) / 1000);
-    say(self, line);
-}
-
-// Kills at the news that a round has opened, not at a time: so a kill always falls in RoundTrain.
 static void hear(void *arg, const struct msg *msg, unsigned heard)
 {
     struct demo *self = arg;
-    const struct run_view *view = self->net.view;
-    uint64_t now_ms = clock_ms();
+    const uint64_t now_ms = clock_ms();
     (void)msg;
-    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view, now_ms);
-    for (int i = 0; i < DEMO_KILLS; i++) {
-        if (demo_kill_is_due(&self->kills[i], view, heard, now_ms)) {
-            say_killed(self, i);
-            fleet_kill(victim(self, i));
-        } else if (demo_kill_came_back(&self->kills[i], view, heard, now_ms))
-            say_back(self, &self->kills[i]);
-    }
+    if (heard & VIEW_COMMIT) progress_hear(&self->progress, self->net.view, now_ms);
+    self->play->hear(self, heard, now_ms);
 }
 
 // ---- the end of the run -------------------------------------------------------------------------
 
-static struct hash last_digest(const struct demo *self, int trainer)
+static struct hash last_digest(const struct demo *self, uint32_t trainer)
 {
     const struct run_view *view = self->net.view;
     uint32_t member = run_view_member(view, &self->net.keys[trainer]);
@@ -119,7 +57,7 @@ static struct hash last_digest(const struct demo *self, int trainer)
 static bool is_complete(const struct demo *self)
 {
     const struct wire_run *now = &self->net.view->now;
-    for (int i = 0; i < DEMO_TRAINERS; i++) {
+    for (uint32_t i = 0; i < DEMO_TRAINERS + self->play->late; i++) {
         struct hash digest = last_digest(self, i);
         if (hash_is_none(&digest)) return false;
     }
@@ -186,6 +124,20 @@ static int write_text(const struct model_folder *model, struct demo_report *repo
     return rc;
 }
 
+// Opening a checkpoint verifies it: the digest is that of the state in its files.
+static int read_digest(struct demo *self, struct why *why)
+{
+    checkpoint_t *checkpoint;
+    char root[PATH_MAX + 16];
+    snprintf(root, sizeof root, "%s/checkpoints", self->net.state_dir);
+    const int rc = checkpoint_open(root, self->report.ledger.checkpoint.step,
+                                   self->setup.config.run_id, why, &checkpoint);
+    if (rc < 0) return rc;
+    self->report.checkpoint = checkpoint_info(checkpoint)->digest;
+    checkpoint_close(&checkpoint);
+    return 0;
+}
+
 // Loads the last checkpoint: its digest, its held-out loss, and a text that it writes.
 static int examine(struct demo *self, struct why *why)
 {
@@ -200,8 +152,8 @@ static int examine(struct demo *self, struct why *why)
                                         .stop = is_interrupted };
     int rc = model_folder_load(report->checkpoint_path, why, &model);
     if (rc < 0) return rc;
-    report->checkpoint = model.digest;
-    rc = evaluate_heldout(&model, &options, why, &report->heldout);
+    rc = read_digest(self, why);
+    if (rc == 0) rc = evaluate_heldout(&model, &options, why, &report->heldout);
     if (rc == 0) rc = write_text(&model, report, why);
     model_folder_free(&model);
     return rc;
@@ -220,10 +172,11 @@ static int make_report(struct demo *self, struct why *why)
     testnet_checkpoint_path(&self->net, report->ledger.checkpoint.name, report->checkpoint_path,
                             sizeof report->checkpoint_path);
     report->setup = &self->setup;
-    report->kills = self->kills;
     report->prompt = "And ";
+    report->trainers_count = DEMO_TRAINERS + self->play->late;
     memcpy(report->trainers, self->net.keys, sizeof report->trainers);
-    return examine(self, why);
+    const int rc_examined = examine(self, why);
+    return rc_examined < 0 || !self->play->after ? rc_examined : self->play->after(self, why);
 }
 
 // ---- all of it ----------------------------------------------------------------------------------
@@ -234,49 +187,66 @@ static int train(struct demo *self, struct why *why)
     snprintf(state_dir, sizeof state_dir, "%s/run", self->setup.dir);
     struct testnet_options options = { .config_dir = self->setup.dir,
                                        .state_dir = state_dir,
-                                       .trainers = DEMO_TRAINERS,
+                                       .trainers = DEMO_TRAINERS + self->play->late,
+                                       .late = self->play->late,
                                        .way_in.port = (uint32_t)self->port,
                                        .threads = self->threads,
                                        .hear = hear,
-                                       .say = say,
+                                       .say = demo_say,
                                        .arg = self };
     int rc = testnet_start(&self->net, &options, why);
     const uint64_t began_ms = self->moved_ms = clock_ms();
-    plan_kills(self);
+    self->play->plan(self);
     if (rc == 0) {
         char line[PATH_MAX + 200];
-        snprintf(line, sizeof line,
-                 "run \"%s\": broker, coordinator, data-provider, checkpointer and %d trainers; "
-                 "watch with zmq-monitor --ticket %s",
-                 self->setup.config.run_id, DEMO_TRAINERS, self->net.ticket_path);
-        say(self, line);
+        snprintf(
+            line, sizeof line,
+            "run \"%s\", %s: broker, coordinator, data-provider, checkpointer and %d trainers; "
+            "watch with zmq-monitor --ticket %s",
+            self->setup.config.run_id, self->play->strategy, DEMO_TRAINERS, self->net.ticket_path);
+        demo_say(self, line);
         rc = watch(self, why);
     }
     self->report.seconds = (clock_ms() - began_ms + 500) / 1000;
-    for (int i = 0; i < DEMO_TRAINERS && rc == 0; i++)
+    for (uint32_t i = 0; i < DEMO_TRAINERS + self->play->late && rc == 0; i++)
         self->report.digests[i] = last_digest(self, i);
     progress_end(&self->progress);
     testnet_stop(&self->net);
     return rc;
 }
 
+static int print_json(const struct demo *self, struct why *why)
+{
+    json_t *object = demo_report_to_json(&self->report), *more = self->play->to_json(self);
+    if (object && more && json_object_update(object, more) != 0) json_decref(object), object = NULL;
+    json_decref(more);
+    return shoal_print_json(object, why);
+}
+
 static int run(struct demo *self, struct why *why)
 {
     self->out = self->json ? stderr : stdout;
     progress_init(&self->progress, self->out, NULL, clock_ms());
-    int rc = demo_set_up(&self->setup, self->dir, self->config_path, self->seed, say, self, why);
+    const struct demo_place place = { .dir = self->dir,
+                                      .config_dir = self->config_path,
+                                      .settings = self->play->settings,
+                                      .seed = self->seed };
+    int rc = demo_set_up(&self->setup, &place, demo_say, self, why);
     if (rc < 0) return rc;
     self->progress.baselines = self->setup.text.nats;
     rc = train(self, why);
     if (rc < 0) return rc;
-    say(self,
+    demo_say(
+        self,
         "finished; all processes have stopped. Reading the ledger, scoring the checkpoint on the "
         "held-out text");
     rc = make_report(self, why);
     if (rc < 0) return rc;
     demo_report_judge(&self->report);
-    demo_report_print(&self->report, self->out);
-    if (self->json) rc = shoal_print_json(demo_report_to_json(&self->report), why);
+    self->play->judge(self);
+    demo_report_print_run(&self->report, self->out);
+    self->play->print(self, self->out);
+    if (self->json) rc = print_json(self, why);
     return rc < 0 ? rc : self->report.failures_count > 0;
 }
 
@@ -287,6 +257,8 @@ static const struct flag flags[] = {
          "The broker uses this port and the one above (5560)"),
     FLAG("patience", 0, "S", TO_NUMBER(struct demo, patience_s, 1, 86400),
          "Fail if no step is committed for so long (90)"),
+    FLAG("strategy", 0, "WORD", TO_TEXT(struct demo, strategy),
+         "distro, for strangers, or allreduce, for trainers that trust one another (distro)"),
     FLAG("config-path", 0, "DIR", TO_TEXT(struct demo, config_path),
          "Holds state.toml, data.toml and model.json (config/demo)"),
     FLAG("seed", 0, "N", TO_NUMBER(struct demo, seed, 0, UINT64_MAX),
@@ -303,14 +275,20 @@ static const struct command_line line = {
              "GPU. One of them and the coordinator are killed on the way. Exit code 0 if every "
              "check passes.\n\n"
              "  shoal demo\n"
-             "  shoal demo --dir /tmp/demo --patience 600\n",
+             "  shoal demo --strategy allreduce --dir /tmp/demo\n",
 };
 
 int shoal_demo(int argc, char **argv)
 {
-    static struct demo self = { .dir = "shoal-demo", .port = 5560, .patience_s = 90, .seed = 1 };
+    static struct demo self = {
+        .dir = "shoal-demo", .strategy = "distro", .port = 5560, .patience_s = 90, .seed = 1
+    };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) self.play = play_named(self.strategy);
+    if (rc == 0 && !self.play)
+        rc = why_set(&why, FAULT_USAGE, "--strategy %.40s: distro and allreduce have a demo",
+                     self.strategy);
     if (rc == 0) rc = run(&self, &why);
     testnet_free(&self.net);
     ledger_report_free(&self.report.ledger);

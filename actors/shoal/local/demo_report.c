@@ -1,8 +1,8 @@
 // demo_report -- judges the demo first, then prints it. The verdict checks in this order: the size
-// of the model, the held-out loss against the order-1 baseline, the ledger (steps, samples, shares,
-// evidence), the digests of all replicas and of the checkpoint, and the two kills. A check that
-// fails adds one sentence; the demo has passed when there is none. The table and the JSON print the
-// same numbers and decide nothing.
+// of the model, the held-out loss against the order-1 baseline, the ledger (steps, samples,
+// evidence), the digests of all replicas and of the checkpoint. A check that fails adds one
+// sentence; the demo has passed when there is none. The table and the JSON print the same numbers
+// and decide nothing.
 
 #include "actors/shoal/local/demo_report.h"
 #include "actors/shoal/show.h"
@@ -10,26 +10,9 @@
 #include <stdarg.h>
 #include <string.h>
 
-// ---- what each trainer did ----------------------------------------------------------------------
-
-static const struct report_member *member_of(const struct demo_report *self, const struct key *key)
-{
-    for (uint32_t i = 0; i < self->ledger.members_count; i++)
-        if (key_equal(&self->ledger.members[i].key, key)) return &self->ledger.members[i];
-    return NULL;
-}
-
-static double share_of(const struct demo_report *self, int trainer)
-{
-    const struct report_member *member = member_of(self, &self->trainers[trainer]);
-    if (!member || self->ledger.samples == 0) return 0;
-    return (double)member->samples / (double)self->ledger.samples;
-}
-
 // ---- the verdict --------------------------------------------------------------------------------
 
-__attribute__((format(printf, 2, 3))) static void fail(struct demo_report *self, const char *format,
-                                                       ...)
+void demo_report_fail(struct demo_report *self, const char *format, ...)
 {
     if (self->failures_count == DEMO_FAILURES_MAX) return;
     va_list args;
@@ -41,15 +24,17 @@ __attribute__((format(printf, 2, 3))) static void fail(struct demo_report *self,
 static void judge_digests(struct demo_report *self)
 {
     char a[HASH_HEX], b[HASH_HEX];
-    for (int i = 0; i < DEMO_TRAINERS; i++)
+    for (uint32_t i = 0; i < self->trainers_count; i++)
         if (hash_is_none(&self->digests[i]))
-            fail(self, "trainer-%d never said with which digest it ended", i + 1);
+            demo_report_fail(self, "trainer-%u never said with which digest it ended", i + 1);
         else if (!hash_equal(&self->digests[i], &self->ledger.end.digest))
-            fail(self, "trainer-%d ended with digest %.16s, the ledger has %.16s", i + 1,
-                 hash_to_hex(&self->digests[i], a), hash_to_hex(&self->ledger.end.digest, b));
+            demo_report_fail(self, "trainer-%u ended with digest %.16s, the ledger has %.16s",
+                             i + 1, hash_to_hex(&self->digests[i], a),
+                             hash_to_hex(&self->ledger.end.digest, b));
     if (!hash_equal(&self->checkpoint, &self->ledger.end.digest))
-        fail(self, "the checkpoint has digest %.16s, the ledger has %.16s",
-             hash_to_hex(&self->checkpoint, a), hash_to_hex(&self->ledger.end.digest, b));
+        demo_report_fail(self, "the checkpoint has digest %.16s, the ledger has %.16s",
+                         hash_to_hex(&self->checkpoint, a),
+                         hash_to_hex(&self->ledger.end.digest, b));
 }
 
 static void judge_ledger(struct demo_report *self)
@@ -57,40 +42,32 @@ static void judge_ledger(struct demo_report *self)
     const struct ledger_report *ledger = &self->ledger;
     uint64_t total = self->setup->config.total_steps;
     if (ledger->last_step < total)
-        fail(self, "step %" PRIu64 " of %" PRIu64 " was reached", ledger->last_step, total);
-    if (ledger->commits < DEMO_COMMITS_MIN)
-        fail(self, "%" PRIu64 " commits, fewer than %d", ledger->commits, DEMO_COMMITS_MIN);
+        demo_report_fail(self, "step %" PRIu64 " of %" PRIu64 " was reached", ledger->last_step,
+                         total);
     if (ledger->epochs < DEMO_EPOCHS_MIN)
-        fail(self, "%" PRIu64 " epochs, fewer than %d", ledger->epochs, DEMO_EPOCHS_MIN);
+        demo_report_fail(self, "%" PRIu64 " epochs, fewer than %d", ledger->epochs,
+                         DEMO_EPOCHS_MIN);
     if (ledger->steps_twice || ledger->steps_skipped)
-        fail(self, "%" PRIu64 " steps committed twice, %" PRIu64 " skipped", ledger->steps_twice,
-             ledger->steps_skipped);
+        demo_report_fail(self, "%" PRIu64 " steps committed twice, %" PRIu64 " skipped",
+                         ledger->steps_twice, ledger->steps_skipped);
     if (ledger->samples_twice)
-        fail(self, "%" PRIu64 " samples committed twice", ledger->samples_twice);
+        demo_report_fail(self, "%" PRIu64 " samples committed twice", ledger->samples_twice);
     if (ledger->lacked_quorum[0])
-        fail(self, "the ledger does not prove itself: %s", ledger->lacked_quorum);
-    for (int i = 0; i < DEMO_TRAINERS; i++)
-        if (share_of(self, i) < 0.1)
-            fail(self, "trainer-%d supplied %.1f %% of the samples, less than 10 %%", i + 1,
-                 100 * share_of(self, i));
+        demo_report_fail(self, "the ledger does not prove itself: %s", ledger->lacked_quorum);
 }
 
 void demo_report_judge(struct demo_report *self)
 {
     const struct model_shape *shape = &self->setup->shape;
     if (shape->layers < DEMO_LAYERS_MIN || model_parameter_count(shape) < DEMO_PARAMETERS_MIN)
-        fail(self, "the model has %u layers and %" PRIu64 " parameters, less than %d and %d",
-             shape->layers, model_parameter_count(shape), DEMO_LAYERS_MIN, DEMO_PARAMETERS_MIN);
+        demo_report_fail(
+            self, "the model has %u layers and %" PRIu64 " parameters, less than %d and %d",
+            shape->layers, model_parameter_count(shape), DEMO_LAYERS_MIN, DEMO_PARAMETERS_MIN);
     if (!(self->heldout.nats < self->setup->text.nats[1]))
-        fail(self, "held-out loss %.4f is not below the order-1 baseline %.4f", self->heldout.nats,
-             self->setup->text.nats[1]);
+        demo_report_fail(self, "held-out loss %.4f is not below the order-1 baseline %.4f",
+                         self->heldout.nats, self->setup->text.nats[1]);
     judge_ledger(self);
     judge_digests(self);
-    for (int i = 0; i < DEMO_KILLS; i++)
-        if (self->kills[i].state == KILL_WAITING)
-            fail(self, "%s was not killed", self->kills[i].name);
-        else if (self->kills[i].state == KILL_DOWN)
-            fail(self, "%s was killed and did not commit again", self->kills[i].name);
 }
 
 // ---- for people ---------------------------------------------------------------------------------
@@ -109,39 +86,7 @@ static void print_loss(const struct demo_report *self, FILE *out)
                 what[order], self->heldout.nats < nats[order] ? "beaten" : "not beaten");
 }
 
-static void print_kills(const struct demo_report *self, FILE *out)
-{
-    for (int i = 0; i < DEMO_KILLS; i++) {
-        const struct demo_kill *kill = &self->kills[i];
-        if (kill->state != KILL_BACK) continue;
-        fprintf(out,
-                "  kill -9           %s in RoundTrain of round %" PRIu64 "; %s %" PRIu64
-                " rounds and %.1f s later\n",
-                kill->name, kill->round,
-                key_is_none(&kill->key) ? "first commit" : "its next commit",
-                kill->back_round - kill->round, (double)(kill->back_ms - kill->ms) / 1000);
-    }
-}
-
-static void print_replicas(const struct demo_report *self, FILE *out)
-{
-    char hex[HASH_HEX];
-    bool equal = hash_equal(&self->checkpoint, &self->ledger.end.digest);
-    fprintf(out, "  replicas\n");
-    for (int i = 0; i < DEMO_TRAINERS; i++) {
-        const struct report_member *member = member_of(self, &self->trainers[i]);
-        equal = equal && hash_equal(&self->digests[i], &self->ledger.end.digest);
-        fprintf(out,
-                "    trainer-%d       %5.1f %% of the samples in %4" PRIu64 " results   %.32s\n",
-                i + 1, 100 * share_of(self, i), member ? member->results : 0,
-                hash_is_none(&self->digests[i]) ? "unknown" : hash_to_hex(&self->digests[i], hex));
-    }
-    fprintf(out, "    %-55s  %.32s\n", "checkpoint", hash_to_hex(&self->checkpoint, hex));
-    fprintf(out, "    %-55s  %.32s\n    %s\n", "ledger", hash_to_hex(&self->ledger.end.digest, hex),
-            equal ? "all equal: the same bits everywhere" : "NOT ALL EQUAL");
-}
-
-void demo_report_print(const struct demo_report *self, FILE *out)
+void demo_report_print_run(const struct demo_report *self, FILE *out)
 {
     const struct ledger_report *ledger = &self->ledger;
     char a[SHOW_MAX], b[SHOW_MAX];
@@ -149,58 +94,42 @@ void demo_report_print(const struct demo_report *self, FILE *out)
     print_loss(self, out);
     fprintf(out,
             "  run               %" PRIu64 " steps, %" PRIu64 " epochs, %" PRIu64
-            " commits, %" PRIu64 " void round%s, in %s\n",
-            ledger->last_step, ledger->epochs, ledger->commits, ledger->voids,
-            show_s(ledger->voids), show_duration((double)self->seconds, a));
+            " commits, in %s\n",
+            ledger->last_step, ledger->epochs, ledger->commits,
+            show_duration((double)self->seconds, a));
     fprintf(out,
             "  trained           %" PRIu64 " samples of %" PRIu64
             " bytes: %s bytes, each sample in one commit\n",
             ledger->samples, self->setup->config.max_seq_len,
             show_count((double)(ledger->samples * self->setup->config.max_seq_len), b));
-    print_kills(self, out);
-    print_replicas(self, out);
+}
+
+void demo_report_print_replicas(const struct demo_report *self, FILE *out,
+                                const char *(*note)(const struct demo_report *, uint32_t trainer))
+{
+    char hex[HASH_HEX];
+    bool equal = hash_equal(&self->checkpoint, &self->ledger.end.digest);
+    fprintf(out, "  replicas\n");
+    for (uint32_t i = 0; i < self->trainers_count; i++) {
+        equal = equal && hash_equal(&self->digests[i], &self->ledger.end.digest);
+        fprintf(out, "    trainer-%u       %-39s  %.32s\n", i + 1, note(self, i),
+                hash_is_none(&self->digests[i]) ? "unknown" : hash_to_hex(&self->digests[i], hex));
+    }
+    fprintf(out, "    %-55s  %.32s\n", "checkpoint", hash_to_hex(&self->checkpoint, hex));
+    fprintf(out, "    %-55s  %.32s\n    %s\n", "ledger", hash_to_hex(&self->ledger.end.digest, hex),
+            equal ? "all equal: the same bits everywhere" : "NOT ALL EQUAL");
+}
+
+void demo_report_print_end(const struct demo_report *self, FILE *out, const char *last_words)
+{
     fprintf(out, "  checkpoint        %s\n", self->checkpoint_path);
     fprintf(out, "  what it writes    %s%s\n\n", self->prompt, self->text);
     for (uint32_t i = 0; i < self->failures_count; i++)
         fprintf(out, "FAILED: %s\n", self->failures[i]);
-    if (self->failures_count == 0)
-        fprintf(out, "Four trainers trained one model. Two processes were killed on the way. All "
-                     "replicas hold "
-                     "the same bits.\n");
+    if (self->failures_count == 0) fprintf(out, "%s\n", last_words);
 }
 
 // ---- for programs -------------------------------------------------------------------------------
-
-static json_t *replicas_to_json(const struct demo_report *self)
-{
-    char hex[HASH_HEX];
-    json_t *list = json_array();
-    for (int i = 0; i < DEMO_TRAINERS; i++) {
-        const struct report_member *member = member_of(self, &self->trainers[i]);
-        json_array_append_new(list, json_pack("{s:i, s:f, s:I, s:I, s:s}", "trainer", i + 1,
-                                              "share", share_of(self, i), "samples",
-                                              (json_int_t)(member ? member->samples : 0), "results",
-                                              (json_int_t)(member ? member->results : 0), "digest",
-                                              hash_to_hex(&self->digests[i], hex)));
-    }
-    return list;
-}
-
-static json_t *kills_to_json(const struct demo_report *self)
-{
-    static const char *const states[] = { "not killed", "killed", "back" };
-    json_t *list = json_array();
-    for (int i = 0; i < DEMO_KILLS; i++) {
-        const struct demo_kill *kill = &self->kills[i];
-        json_array_append_new(
-            list,
-            json_pack("{s:s, s:s, s:I, s:I, s:f}", "name", kill->name, "state", states[kill->state],
-                      "round", (json_int_t)kill->round, "back_round", (json_int_t)kill->back_round,
-                      "seconds",
-                      kill->state == KILL_BACK ? (double)(kill->back_ms - kill->ms) / 1000 : 0.0));
-    }
-    return list;
-}
 
 json_t *demo_report_to_json(const struct demo_report *self)
 {
@@ -219,11 +148,10 @@ json_t *demo_report_to_json(const struct demo_report *self)
                   "samples", (json_int_t)ledger->samples, "parameters",
                   (json_int_t)model_parameter_count(&self->setup->shape), "seconds",
                   (json_int_t)self->seconds);
-    json_t *rest = json_pack("{s:s, s:s, s:s, s:o, s:o, s:s, s:s}", "digest",
-                             hash_to_hex(&ledger->end.digest, end), "checkpoint_digest",
-                             hash_to_hex(&self->checkpoint, checkpoint), "checkpoint",
-                             self->checkpoint_path, "replicas", replicas_to_json(self), "kills",
-                             kills_to_json(self), "prompt", self->prompt, "text", self->text);
+    json_t *rest =
+        json_pack("{s:s, s:s, s:s, s:s, s:s}", "digest", hash_to_hex(&ledger->end.digest, end),
+                  "checkpoint_digest", hash_to_hex(&self->checkpoint, checkpoint), "checkpoint",
+                  self->checkpoint_path, "prompt", self->prompt, "text", self->text);
     if (!object || !rest || json_object_update(object, rest) != 0) return NULL;
     json_decref(rest);
     return object;

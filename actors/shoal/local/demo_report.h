@@ -1,7 +1,7 @@
 #pragma once
-// demo_report -- the result of the demo: a verdict, printed as a table and as JSON.
+// demo_report -- the result of the demo: a verdict, printed as a table and as JSON. What a play adds
+// to it (demo_play.h) is its own.
 
-#include "actors/shoal/local/demo_kills.h"
 #include "actors/shoal/local/demo_setup.h"
 #include "actors/shoal/model/evaluate.h"
 #include "actors/shoal/run/ledger_report.h"
@@ -9,11 +9,10 @@
 #include <stdio.h>
 
 enum {
-    DEMO_TRAINERS = 4,
-    DEMO_KILLS = 2,
+    DEMO_TRAINERS = 4, // At the start
+    DEMO_TRAINERS_MAX = 5,
     DEMO_FAILURES_MAX = 16,
     DEMO_SAMPLE_TOKENS = 240,
-    DEMO_COMMITS_MIN = 300,
     DEMO_EPOCHS_MIN = 3,
     DEMO_LAYERS_MIN = 4,
     DEMO_PARAMETERS_MIN = 1000000
@@ -22,11 +21,12 @@ enum {
 struct demo_report {
     const struct demo_setup *setup;
     struct ledger_report ledger;
-    struct key trainers[DEMO_TRAINERS]; // Keys
-    struct hash digests[DEMO_TRAINERS]; // Of each replica at the end, as the trainer reported it
-    struct hash checkpoint; // Of the parameters in the last checkpoint, computed from its files
+    uint32_t trainers_count;
+    struct key trainers[DEMO_TRAINERS_MAX]; // Keys
+    struct hash
+        digests[DEMO_TRAINERS_MAX]; // Of each replica at the end, as the trainer reported it
+    struct hash checkpoint;         // Of the state in the last checkpoint, computed from its files
     char checkpoint_path[PATH_MAX];
-    const struct demo_kill *kills; // DEMO_KILLS of them
     struct evaluation heldout;
     uint64_t seconds; // The run alone
     const char *prompt;
@@ -35,6 +35,15 @@ struct demo_report {
     uint32_t failures_count;
 };
 
+// Adds a sentence to `failures`.
+void demo_report_fail(struct demo_report *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 void demo_report_judge(struct demo_report *self); // Fills `failures`
-void demo_report_print(const struct demo_report *self, FILE *out);
+// The loss and the run; the replicas, each with a text of the play before its digest; the rest.
+void demo_report_print_run(const struct demo_report *self, FILE *out);
+void demo_report_print_replicas(const struct demo_report *self, FILE *out,
+                                const char *(*note)(const struct demo_report *, uint32_t trainer));
+// `last_words`: if nothing has failed.
+void demo_report_print_end(const struct demo_report *self, FILE *out, const char *last_words);
 json_t *demo_report_to_json(const struct demo_report *self);

@@ -100,7 +100,7 @@ static int write_data(struct demo_setup *self, struct why *why)
     return rc;
 }
 
-static int write_state(struct demo_setup *self, struct why *why)
+static int write_state(struct demo_setup *self, const char *settings, struct why *why)
 {
     char hex[HASH_HEX], model[HASH_HEX + 2], data[HASH_HEX + 2], *text = NULL;
     char path[PATH_MAX + 32];
@@ -108,7 +108,7 @@ static int write_state(struct demo_setup *self, struct why *why)
     snprintf(model, sizeof model, "\"%s\"", hash_to_hex(&self->genesis, hex));
     snprintf(path, sizeof path, "%s/data.toml", self->dir);
     int rc = run_files_dataset(path, why, &dataset);
-    if (rc == 0) rc = read_template(self, "state.toml", why, &text);
+    if (rc == 0) rc = read_template(self, settings, why, &text);
     if (rc < 0) return rc;
     snprintf(data, sizeof data, "\"%s\"", hash_to_hex(&dataset, hex));
     rc = run_files_set(&text, "model", "digest", model, why);
@@ -142,12 +142,12 @@ static int make_model(struct demo_setup *self, uint64_t seed, struct why *why)
     return model_folder_create(path, &genesis, why, &self->genesis);
 }
 
-int demo_set_up(struct demo_setup *self, const char *dir, const char *config_dir, uint64_t seed,
-                demo_text_say *say, void *context, struct why *why)
+int demo_set_up(struct demo_setup *self, const struct demo_place *place, demo_text_say *say,
+                void *context, struct why *why)
 {
     char path[PATH_MAX + 32], line[200];
-    int rc = demo_find_config(config_dir, self->config_dir, why);
-    if (rc == 0) rc = open_folder(self, dir, why);
+    int rc = demo_find_config(place->config_dir, self->config_dir, why);
+    if (rc == 0) rc = open_folder(self, place->dir, why);
     snprintf(path, sizeof path, "%s/model.json", self->config_dir);
     if (rc == 0) rc = model_folder_read_shape(path, why, &self->shape);
     snprintf(path, sizeof path, "%s/text", self->dir);
@@ -160,14 +160,14 @@ int demo_set_up(struct demo_setup *self, const char *dir, const char *config_dir
              (double)self->text.train_bytes / 1e6, (double)self->text.heldout_bytes / 1e6,
              self->text.nats[0], self->text.nats[1], self->text.nats[2]);
     say(context, line);
-    rc = make_model(self, seed, why);
+    rc = make_model(self, place->seed, why);
     if (rc == 0) rc = write_data(self, why);
-    if (rc == 0) rc = write_state(self, why);
+    if (rc == 0) rc = write_state(self, place->settings, why);
     if (rc == 0) rc = load_state(self, why);
     if (rc < 0) return rc;
     snprintf(line, sizeof line,
              "model: a Llama of %.2f M parameters, %u layers, from seed %" PRIu64,
-             (double)model_parameter_count(&self->shape) / 1e6, self->shape.layers, seed);
+             (double)model_parameter_count(&self->shape) / 1e6, self->shape.layers, place->seed);
     say(context, line);
     return 0;
 }

@@ -4,7 +4,7 @@
 //     <dir>/.shoal-demo            says that this folder is a demo's and may be emptied by the next one
 //     <dir>/text/train  heldout    the tokens, and baselines.json
 //     <dir>/model/                 the genesis model
-//     <dir>/state.toml data.toml   config/demo's, with digest and data folder filled in
+//     <dir>/state.toml data.toml   those of config/demo, with digest and data folder filled in
 //     <dir>/run/                   the children's own; <dir>/run/logs, <dir>/run/checkpoints
 
 #include "common/config/run_config.h"
@@ -24,7 +24,14 @@ struct demo_setup {
 // program.
 int demo_find_config(const char *given, char ret_dir[PATH_MAX], struct why *why);
 
-// FAULT_DENIED if `dir` holds files that no demo made. `say` gets one line for each thing that is
-// done.
-int demo_set_up(struct demo_setup *self, const char *dir, const char *config_dir, uint64_t seed,
-                demo_text_say *say, void *context, struct why *why);
+struct demo_place {
+    const char *dir;        // The demo's folder
+    const char *config_dir; // As for demo_find_config
+    const char *settings;   // The file of config_dir that becomes state.toml
+    uint64_t seed;          // Of the first parameters
+};
+
+// FAULT_DENIED if the folder holds files that no demo made. `say` gets one line for each thing that
+// is done.
+int demo_set_up(struct demo_setup *self, const struct demo_place *place, demo_text_say *say,
+                void *context, struct why *why);

@@ -261,9 +261,18 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
     tap = (struct tap_options){ .broker = &self->ticket,
                                 .run = self->config.run_id,
                                 .role = ACTOR_MONITOR };
-    for (uint32_t i = 0; i < self->fleet.count && rc == 0; i++)
+    ensure(options->late < options->trainers); // They are the last children
+    for (uint32_t i = 0; i < self->fleet.count - options->late && rc == 0; i++)
         rc = fleet_start(&self->fleet.children[i], why);
     return rc < 0 ? rc : tap_open(&tap, why, &self->tap);
+}
+
+int testnet_start_late(struct testnet *self, struct why *why)
+{
+    int rc = 0;
+    for (uint32_t i = self->fleet.count - self->options.late; i < self->fleet.count && rc == 0; i++)
+        rc = fleet_start(&self->fleet.children[i], why);
+    return rc;
 }
 
 // ---- the loop -----------------------------------------------------------------------------------

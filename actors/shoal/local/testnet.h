@@ -30,6 +30,7 @@ struct testnet_options {
     const char *state_dir,
         *log_dir;         // Made if missing, folders above too; log_dir NULL: <state_dir>/logs
     uint32_t trainers;    // 1..TESTNET_TRAINERS_MAX
+    uint32_t late;        // Of the trainers, the last so many wait for testnet_start_late
     struct way_in way_in; // Its `members` is filled in by testnet_start
     bool own_keys;        // Secrets of random bytes: a run for others, too
     const char *threads, *micro_batch; // Of each trainer; NULL: its default
@@ -60,6 +61,9 @@ struct testnet {
 // Checks the configuration, makes keys and folders, starts all processes. The caller calls
 // testnet_stop after a fault, too.
 int testnet_start(struct testnet *self, const struct testnet_options *options, struct why *why);
+
+// Starts the trainers that were left out at the start.
+int testnet_start_late(struct testnet *self, struct why *why);
 
 // One turn of the loop: waits until something happens or `until_ms`. A fault: a child cannot be
 // kept.

@@ -1,0 +1,45 @@
+#pragma once
+// demo_play -- what happens in a demo of one strategy: who is killed and joins, and what is said of
+// it. The frame around it (demo.c) is the same for all: folder, processes, checkpoint, verdict.
+//
+//   demo_rounds.c    distro: a trainer and the coordinator are killed, each in the middle of a round
+//   demo_windows.c   allreduce: likewise, and a fifth trainer joins; then one trainer alone trains
+//                    the same steps, and its state must have the same bits
+
+#include "actors/shoal/local/demo_report.h"
+#include "actors/shoal/local/progress.h"
+#include "actors/shoal/local/testnet.h"
+#include "common/actor/run_words.h"
+
+struct demo;
+
+struct demo_play {
+    const char *strategy; // As --strategy names it
+    const char *settings; // The file of config/demo that becomes state.toml
+    uint32_t late;        // Trainers beyond DEMO_TRAINERS, which the play starts
+    void (*plan)(struct demo *self);
+    void (*hear)(struct demo *self, unsigned heard, uint64_t now_ms); // After the view
+    // All processes have stopped, and the report has been made. NULL: nothing more to do.
+    int (*after)(struct demo *self, struct why *why);
+    void (*judge)(struct demo *self); // Beside demo_report_judge
+    void (*print)(const struct demo *self, FILE *out);
+    json_t *(*to_json)(const struct demo *self); // More members of the report
+};
+extern const struct demo_play demo_rounds, demo_windows;
+
+struct demo {
+    const char *dir, *config_path, *threads, *strategy;
+    uint64_t patience_s, port, seed;
+    bool json;
+    const struct demo_play *play;
+    uint64_t step, moved_ms;   // The newest step that was seen, and when it was first seen
+    char lacks[RUN_WORDS_MAX]; // What a round has missed since; if none has, what the run waits for
+    bool has_missed;
+    struct demo_setup setup;
+    struct testnet net;
+    struct progress progress;
+    struct demo_report report;
+    FILE *out; // Progress: stdout, or stderr with --json
+};
+
+void demo_say(void *demo, const char *line);

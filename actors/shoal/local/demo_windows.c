@@ -1,0 +1,273 @@
+// The demo of allreduce. Four trainers sum their gradients over direct links. On the way, each at a
+// step of its own:
+//
+//     three tenths  trainer-2 is killed. The others go on; it comes back with the next barrier
+//     two fifths    trainer-5 joins
+//     three fifths  the coordinator is killed. The group goes on with the window that it has
+//
+// At the end one trainer alone takes the same steps (`shoal train`), and must end in the same state,
+// the moments of AdamW included. How long things take is measured by the news: the trainers report
+// the first step of each window, and its last one.
+
+#include "actors/shoal/local/demo_play.h"
+#include "actors/shoal/show.h"
+#include "common/base/clock.h"
+#include "common/checkpoint/checkpoint.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { KILLED = 1, JOINING = 4 }; // Indices of trainers
+
+static struct {
+    uint64_t began_ms, began_step; // When the first window opened
+    uint64_t step, step_ms;        // The newest step that any trainer has reported
+    uint64_t kill_ms, kill_step, kill_window;
+    uint64_t regroup_ms, regroup_step; // The first window without the one that was killed
+    uint64_t next_ms;                  // The first step in it
+    uint64_t back_ms;                  // The first window with it again
+    uint64_t join_ms, joined_ms;       // trainer-5: its start; the first window with it
+    uint64_t lost_ms, lost_step;       // The coordinator was killed
+    uint64_t reborn_ms, reborn_step;   // Its next life was heard, and the steps by then
+    struct hash alone;                 // The state of one trainer alone; none: not known
+    uint64_t alone_s;
+} on; // There is one demo in a process
+
+// ---- on the way ---------------------------------------------------------------------------------
+
+static void plan(struct demo *self) { (void)self; }
+
+static bool in_group(const struct demo *self, uint32_t trainer)
+{
+    const struct run_view *view = self->net.view;
+    const uint32_t member = run_view_member(view, &self->net.keys[trainer]);
+    return member != NO_MEMBER && run_view_in_group(view, member);
+}
+
+static void kill_trainer(struct demo *self, uint64_t now_ms)
+{
+    char line[160];
+    struct child *victim = &self->net.trainers[KILLED];
+    on.kill_ms = now_ms;
+    on.kill_step = on.step;
+    on.kill_window = self->net.view->window.number;
+    snprintf(line, sizeof line, "kill -9 trainer-%d (pid %d), in window %" PRIu64 ", step %" PRIu64,
+             KILLED + 1, (int)victim->pid, on.kill_window, on.step);
+    demo_say(self, line);
+    fleet_kill(victim);
+}
+
+static void join(struct demo *self, uint64_t now_ms)
+{
+    struct why why = { 0 };
+    on.join_ms = now_ms;
+    if (testnet_start_late(&self->net, &why) < 0) demo_report_fail(&self->report, "%s", why.text);
+    demo_say(self, "trainer-5 starts, and joins in the middle of the run");
+}
+
+static void kill_coordinator(struct demo *self, uint64_t now_ms)
+{
+    char line[160];
+    on.lost_ms = now_ms;
+    on.lost_step = on.step;
+    snprintf(line, sizeof line,
+             "kill -9 coordinator (pid %d), in window %" PRIu64 ", step %" PRIu64,
+             (int)self->net.coordinator->pid, self->net.view->window.number, on.step);
+    demo_say(self, line);
+    fleet_kill(self->net.coordinator);
+}
+
+// The newest step of any trainer.
+static void hear_progress(struct demo *self, uint64_t now_ms)
+{
+    const struct run_view *view = self->net.view;
+    for (uint32_t i = 0; i < view->roster.count; i++) {
+        if (view->progress[i].step <= on.step) continue;
+        on.step = view->progress[i].step;
+        on.step_ms = now_ms;
+    }
+    if (on.regroup_ms && !on.next_ms && on.step > on.regroup_step) {
+        char line[160];
+        on.next_ms = now_ms;
+        snprintf(line, sizeof line,
+                 "the group goes on without trainer-%d: next window %" PRIu64 " ms after the kill, "
+                 "next step %" PRIu64 " ms after it",
+                 KILLED + 1, on.regroup_ms - on.kill_ms, on.next_ms - on.kill_ms);
+        demo_say(self, line);
+    }
+}
+
+static void hear_window(struct demo *self, uint64_t now_ms)
+{
+    const struct view_window *window = &self->net.view->window;
+    char line[160];
+    if (!on.began_ms) on.began_ms = now_ms, on.began_step = window->step;
+    if (on.kill_ms && !on.regroup_ms && window->number > on.kill_window && !in_group(self, KILLED))
+        on.regroup_ms = now_ms, on.regroup_step = window->step;
+    if (on.regroup_ms && !on.back_ms && in_group(self, KILLED)) {
+        on.back_ms = now_ms;
+        snprintf(line, sizeof line, "trainer-%d is back in the group, %.1f s after the kill",
+                 KILLED + 1, (double)(on.back_ms - on.kill_ms) / 1000);
+        demo_say(self, line);
+    }
+    if (on.join_ms && !on.joined_ms && in_group(self, JOINING)) {
+        on.joined_ms = now_ms;
+        snprintf(line, sizeof line, "trainer-%d is in the group, %.1f s after its start",
+                 JOINING + 1, (double)(on.joined_ms - on.join_ms) / 1000);
+        demo_say(self, line);
+    }
+}
+
+static void hear_reborn(struct demo *self, uint64_t now_ms)
+{
+    char line[160];
+    on.reborn_ms = now_ms;
+    on.reborn_step = on.step;
+    snprintf(line, sizeof line,
+             "coordinator is back after %.1f s; meanwhile the group took %" PRIu64 " steps",
+             (double)(on.reborn_ms - on.lost_ms) / 1000, (uint64_t)(on.reborn_step - on.lost_step));
+    demo_say(self, line);
+}
+
+static void hear(struct demo *self, unsigned heard, uint64_t now_ms)
+{
+    const uint64_t total = self->setup.config.total_steps;
+    if (heard & VIEW_PROGRESS) hear_progress(self, now_ms);
+    if (heard & VIEW_WINDOW) hear_window(self, now_ms);
+    if (heard & VIEW_REBORN && on.lost_ms && !on.reborn_ms) hear_reborn(self, now_ms);
+    if (!(heard & VIEW_PROGRESS) || self->net.view->now.phase != PHASE_TRAIN) return;
+    if (!on.kill_ms && on.step >= total * 3 / 10) kill_trainer(self, now_ms);
+    else if (!on.join_ms && on.step >= total * 2 / 5) join(self, now_ms);
+    else if (!on.lost_ms && on.step >= total * 3 / 5) kill_coordinator(self, now_ms);
+}
+
+// ---- one trainer alone --------------------------------------------------------------------------
+
+static int wait_for(pid_t pid, const char *log, struct why *why)
+{
+    int status;
+    char text[64];
+    if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
+    process_print_end(status, text, sizeof text);
+    return why_set(why, FAULT_UNAVAILABLE, "shoal train %s; see %s", text, log);
+}
+
+// Opening it verifies it: the digest is that of the state in its files.
+static int read_alone(const struct demo *self, const char *dir, struct why *why)
+{
+    checkpoint_t *checkpoint;
+    char run[CHECKPOINT_RUN_MAX + 1];
+    snprintf(run, sizeof run, "%.32s.train", self->setup.config.run_id);
+    const int rc = checkpoint_open(dir, self->setup.config.total_steps, run, why, &checkpoint);
+    if (rc < 0) return rc;
+    on.alone = checkpoint_info(checkpoint)->digest;
+    checkpoint_close(&checkpoint);
+    return 0;
+}
+
+static int train_alone(struct demo *self, struct why *why)
+{
+    struct arguments arguments = { 0 };
+    char log[PATH_MAX + 32], dir[PATH_MAX + 32];
+    const uint64_t began_ms = clock_ms();
+    pid_t pid;
+    demo_say(self, "one trainer alone takes the same steps: shoal train");
+    snprintf(log, sizeof log, "%s/run/logs/alone.log", self->setup.dir);
+    snprintf(dir, sizeof dir, "%s/alone", self->setup.dir);
+    arguments_add(&arguments, "%s/shoal", self->net.fleet.dir);
+    arguments_add(&arguments, "train");
+    arguments_add(&arguments, "%s/state.toml", self->setup.dir);
+    arguments_add(&arguments, "--data-config=%s/data.toml", self->setup.dir);
+    arguments_add(&arguments, "--checkpoint-dir=%s", dir);
+    const struct process_options options = { .arguments = &arguments, .log = log };
+    int rc = process_start(&options, why, &pid);
+    if (rc == 0) rc = wait_for(pid, log, why);
+    if (rc == 0) rc = read_alone(self, dir, why);
+    on.alone_s = (clock_ms() - began_ms + 500) / 1000;
+    return rc;
+}
+
+// ---- the verdict --------------------------------------------------------------------------------
+
+static void judge(struct demo *self)
+{
+    struct demo_report *report = &self->report;
+    if (!hash_equal(&on.alone, &report->ledger.end.digest))
+        demo_report_fail(report, "one trainer alone ends in another state");
+    if (!on.next_ms)
+        demo_report_fail(report, "no step was seen after the kill of trainer-%d", KILLED + 1);
+    if (!on.back_ms) demo_report_fail(report, "trainer-%d did not come back", KILLED + 1);
+    if (!on.joined_ms) demo_report_fail(report, "trainer-%d did not join", JOINING + 1);
+    if (!on.reborn_ms) demo_report_fail(report, "the coordinator did not come back");
+}
+
+static double steps_per_s(void)
+{
+    const uint64_t ms = on.step_ms - on.began_ms;
+    return ms ? 1000.0 * (double)(on.step - on.began_step) / (double)ms : 0;
+}
+
+static double records_a_step(const struct demo_report *report)
+{
+    const uint64_t made =
+        report->ledger.of_kind[FRAME_RECORD_WINDOW] + report->ledger.of_kind[FRAME_RECORD_STEPS];
+    return report->ledger.steps ? (double)made / (double)report->ledger.steps : 0;
+}
+
+static const char *note(const struct demo_report *report, uint32_t trainer)
+{
+    (void)report;
+    return trainer == KILLED ? "killed, and back" : trainer == JOINING ? "joined on the way" : "";
+}
+
+static void print(const struct demo *self, FILE *out)
+{
+    const struct demo_report *report = &self->report;
+    char hex[HASH_HEX];
+    fprintf(out,
+            "  speed             %.1f steps/s, kills and barriers included; %.3f records a step\n",
+            steps_per_s(), records_a_step(report));
+    fprintf(out,
+            "  kill -9           trainer-%d at step %" PRIu64 "; next step of the others %" PRIu64
+            " ms later, it is back after %.1f s\n",
+            KILLED + 1, on.kill_step, on.next_ms - on.kill_ms,
+            (double)(on.back_ms - on.kill_ms) / 1000);
+    fprintf(out,
+            "  kill -9           coordinator at step %" PRIu64 "; back after %.1f s, %" PRIu64
+            " steps meanwhile\n",
+            on.lost_step, (double)(on.reborn_ms - on.lost_ms) / 1000,
+            (uint64_t)(on.reborn_step - on.lost_step));
+    fprintf(out, "  joined            trainer-%d, %.1f s after its start\n", JOINING + 1,
+            (double)(on.joined_ms - on.join_ms) / 1000);
+    demo_report_print_replicas(report, out, note);
+    fprintf(out, "    %-55s  %.32s\n", "one trainer alone", hash_to_hex(&on.alone, hex));
+    demo_report_print_end(report, out, "digest equal to one undisturbed trainer alone");
+}
+
+static json_t *to_json(const struct demo *self)
+{
+    char hex[HASH_HEX];
+    json_t *digests = json_array();
+    for (uint32_t i = 0; i < self->report.trainers_count; i++)
+        json_array_append_new(digests, json_string(hash_to_hex(&self->report.digests[i], hex)));
+    return json_pack("{s:f, s:f, s:I, s:f, s:f, s:f, s:s, s:o}", "steps_per_s", steps_per_s(),
+                     "records_a_step", records_a_step(&self->report), "kill_to_step_ms",
+                     (json_int_t)(on.next_ms - on.kill_ms), "kill_to_back_s",
+                     (double)(on.back_ms - on.kill_ms) / 1000, "join_s",
+                     (double)(on.joined_ms - on.join_ms) / 1000, "coordinator_back_s",
+                     (double)(on.reborn_ms - on.lost_ms) / 1000, "alone",
+                     hash_to_hex(&on.alone, hex), "replicas", digests);
+}
+
+const struct demo_play demo_windows = {
+    .strategy = "allreduce",
+    .settings = "allreduce.toml",
+    .late = 1,
+    .plan = plan,
+    .hear = hear,
+    .after = train_alone,
+    .judge = judge,
+    .print = print,
+    .to_json = to_json,
+};
