@@ -425,7 +425,7 @@ by_unit 'windows: a word of another window is taken for one of this' holder_test
     'window != self->window ||' 'window == 0 ||'
 mutant 'windows: the group is of keys, not of processes' \
     'member->instance == place->instance &&' '' 'stands->instance != at->instance' 'stands->instance == 0'
-mutant 'windows: what is held outside the open windows counts' \
+by_unit 'windows: what is held outside the open windows counts' coordinator_test \
     '(stands->window < first->number && stands->step != first->step)' '(stands->window == 0)'
 mutant 'windows: a member that has said nothing is not waited for' 'step = run->step' 'continue'
 mutant 'windows: the fastest says what is committed' 'step < least' '(least == UINT64_MAX || step > least)'

@@ -12,7 +12,7 @@
 // Hashes are words: digest=x is the hash that reads x. In a VOTE, seen=0:a,1:b names results a and
 // b of clients 0 and 1, and who=t1,t2 is its bloom. In a CLAIM_COPY, claim=t4:2:a is the CLAIM of
 // t4, which is client 3, in round 2 with payload a. pin=m:p:8 pins the dataset of manifest m,
-// positions p and 8 samples. A second START is a restart: the core is made anew from the records.
+// positions p and 8 samples. windows=1000 makes it a run in windows of so many ms. A second START is a restart: the core is made anew from the records.
 // GOLDEN=write rewrites the files; then read the difference.
 
 #include "actors/coordinator/coordinator.h"
@@ -326,7 +326,8 @@ static void fill(struct talk *self, uint16_t kind, const char *from, char *field
         *join = (struct wire_join){ .role = role_named(from), .instance = 1 };
         actor_name(join->role, &key, join->name);
     }
-    if (kind == FRAME_PING || kind == FRAME_LEAVE) set_field(self, record, body, "instance", "1");
+    if (kind == FRAME_PING || kind == FRAME_LEAVE || kind == FRAME_STANDS)
+        set_field(self, record, body, "instance", "1");
     char *save;
     for (char *field = strtok_r(fields, " ", &save); field; field = strtok_r(NULL, " ", &save)) {
         char *value = strchr(field, '=');
@@ -428,6 +429,18 @@ static void set_pin(struct talk *self, char *value)
     self->rules.dataset_digest = dataset_digest(&data, &order);
 }
 
+static void set_windows(struct talk *self, const char *window_ms)
+{
+    const struct wire_windows_config strategy = { .lanes = 8,
+                                                  .window_ms =
+                                                      (uint32_t)strtoul(window_ms, NULL, 10),
+                                                  .step_timeout_ms = 5000,
+                                                  .connections = 1,
+                                                  .batch_start = self->rules.batch_start,
+                                                  .batch_end = self->rules.batch_end };
+    rules_set_strategy(&self->rules, FRAME_WINDOWS_CONFIG, &strategy, sizeof strategy);
+}
+
 static void set_rule(struct talk *self, char *line)
 {
     char *save;
@@ -438,6 +451,10 @@ static void set_rule(struct talk *self, char *line)
         *value++ = 0;
         if (strcmp(item, "pin") == 0) {
             set_pin(self, value);
+            continue;
+        }
+        if (strcmp(item, "windows") == 0) {
+            set_windows(self, value);
             continue;
         }
         for (size_t i = 0; i < sizeof rule_names / sizeof *rule_names; i++)

@@ -122,9 +122,7 @@ static void leave_out(struct windows *self, const struct turn *turn, uint32_t pl
                       const char *why, uint64_t *left_out)
 {
     const struct wire_place *out = &windows_first(turn->run)->group[place];
-    // If it lives it says where its links are within a heartbeat, and then waits to join.
-    self->stands[out->member].links[0] = 0;
-    self->is_left_out[out->member] = true;
+    self->is_left_out[out->member] = self->is_silent[out->member] = true;
     *left_out |= bit(place);
     outbox_note(turn->out, "member.left_out name=%s because=\"%s\"; until the next epoch",
                 member_of(turn->run, out)->name, why);
