@@ -28,6 +28,6 @@ const struct kernels KERNEL_SET_NAME(KERNEL_SET) = {
     .swiglu = row_swiglu, .swiglu_back = row_swiglu_back,
     .softmax = row_softmax, .softmax_back = row_softmax_back, .entropy = row_entropy,
     .accumulate = row_accumulate, .scale = row_scale, .square_sum = row_square_sum,
-    .add_scaled = vector_add_scaled, .adamw = vector_adamw,
+    .add_weighed = vector_add_weighed, .adamw = vector_adamw,
     .project = decode_project, .attend = decode_attend,
 };

@@ -33,6 +33,12 @@ struct kernels_product {
                      float *c, size_t c_stride, bool add);
 };
 
+// Of a sum of two vectors. A factor of 1 changes nothing: so the same loop adds a product in one
+// rounding (factor), or one that is rounded first (from).
+struct kernels_weights {
+    float factor, from, to;
+};
+
 struct kernels {
     const char *name; // "avx512bf16", "avx512", "avx2" or "base"
     struct kernels_product product[GEMM_PRECISIONS];
@@ -73,8 +79,9 @@ struct kernels {
 
     void (*accumulate)(size_t count, const float *from, float *to); // to += from
     void (*scale)(size_t count, float factor, float *x);            // x *= factor
-    // to = fma(factor, from, to)
-    void (*add_scaled)(size_t count, float factor, const float *from, float *to);
+    // to = fma(by->factor, by->from * from, by->to * to)
+    void (*add_weighed)(size_t count, const struct kernels_weights *by, const float *from,
+                        float *to);
     double (*square_sum)(size_t count, const float *x); // Sixteen double chains, one tree
 
     // y[r][o] = sum over i of x[r][i] * w[o][i], each sum in sixteen chains and one tree, so that

@@ -5,14 +5,16 @@
 #include "common/kernel/kernels.h"
 #include "common/kernel/lanes.h"
 
-static void vector_add_scaled(size_t count, float factor, const float *from, float *to)
+static void vector_add_weighed(size_t count, const struct kernels_weights *by, const float *from,
+                               float *to)
 {
+    const lanes factor = lanes_all(by->factor), by_from = lanes_all(by->from);
+    const lanes by_to = lanes_all(by->to);
     for (size_t i = 0; i < count; i += LANES) {
         const size_t left = count - i;
-        lanes_store_upto(to + i,
-                         lanes_fma(lanes_all(factor), lanes_load_upto(from + i, left),
-                                   lanes_load_upto(to + i, left)),
-                         left);
+        const lanes x = lanes_mul(by_from, lanes_load_upto(from + i, left));
+        const lanes y = lanes_mul(by_to, lanes_load_upto(to + i, left));
+        lanes_store_upto(to + i, lanes_fma(factor, x, y), left);
     }
 }
 
