@@ -57,6 +57,7 @@ static void draw(struct sim *self)
     };
     rules_set_strategy(rules, FRAME_WINDOWS_CONFIG, &config, sizeof config);
     rules->cold_start_steps = 0;
+    rules->epoch_rounds *= 8; // They are steps here: an epoch has several windows
     plan->witnesses = plan->liars = plan->lies = 0;
     plan->stubborn = plan->collude = false;
     plan->thin = NOBODY;

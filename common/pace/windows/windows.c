@@ -205,6 +205,13 @@ static bool somebody_waits(const struct windows *self, const struct turn *turn)
     return false;
 }
 
+// The step that ends the epoch: rounds_per_epoch counts steps here. UINT64_MAX: time ends it.
+static uint64_t epoch_end(const struct turn *turn)
+{
+    const uint32_t steps = turn->rules->epoch_rounds;
+    return steps ? turn->run->epoch_start_step + steps : UINT64_MAX;
+}
+
 // Why no further window is opened, though members go on to the end of those that are. NULL: one is.
 static const char *why_end(const struct windows *self, const struct turn *turn)
 {
@@ -212,8 +219,7 @@ static const char *why_end(const struct windows *self, const struct turn *turn)
     const struct rules *rules = turn->rules;
     const uint64_t next = is_open(run) ? window_end(windows_newest(run)) : run->step;
     if (next >= rules->total_steps) return "all steps are done";
-    if (rules->epoch_rounds && run->number + 1 - run->epoch_start_number >= rules->epoch_rounds)
-        return "the epoch's windows are done";
+    if (next >= epoch_end(turn)) return "the epoch's steps are done";
     if (rules->epoch_ms && turn->now_ms - turn->presence->epoch_began_ms >= rules->epoch_ms)
         return "the epoch's time is up";
     if (run->pausing) return "a pause was asked for";
@@ -247,7 +253,8 @@ static uint32_t choose_group(const struct windows *self, const struct run *run,
 
 static uint32_t choose_steps(const struct windows *self, const struct turn *turn, uint64_t first)
 {
-    const uint64_t left = turn->rules->total_steps - first;
+    const uint64_t total = turn->rules->total_steps, end = epoch_end(turn);
+    const uint64_t left = (end < total ? end : total) - first;
     const uint64_t window_us = (uint64_t)windows_config(turn->rules)->window_ms * 1000;
     uint64_t steps = self->step_us ? window_us / self->step_us : WINDOW_FIRST_STEPS;
     if (self->step_us && steps > self->steps_max) steps = self->steps_max;
