@@ -352,6 +352,8 @@ void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
     const char *cause;
     const uint8_t phase = turn->run->phase;
     const bool waits = phase == PHASE_WAITING || phase == PHASE_WARMUP || phase == PHASE_COOLDOWN;
+    // mutant: windows: a search of an earlier epoch goes on
+    if (!waits) self->lost_ms = 0;
     if (waits && look_lost(self, turn)) return;
     switch (phase) {
     case PHASE_FINISHED:

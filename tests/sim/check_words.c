@@ -358,9 +358,12 @@ static void check_let_go(struct sim *sim, const struct node *node, const struct 
     const struct ghost *ghost = &sim->ghost;
     const bool busy = replica->loading || replica->applying || !replica->built ||
                       !member->admitted || !member->has_run;
-    hold(busy || hash_is_none(&replica->digest) || member->now.log_seq < ghost->restore_record ||
-             replica->step <= member->now.step ||
-             check_is_settled(sim, replica->step, &replica->digest),
+    // Without a digest it is known only how far the run has been.
+    const bool is_settled = hash_is_none(&replica->digest)
+                                ? replica->step <= check_step(sim) + ghost->ahead
+                                : check_is_settled(sim, replica->step, &replica->digest);
+    hold(busy || member->now.log_seq < ghost->restore_record || replica->step <= member->now.step ||
+             is_settled,
          "what was given up is let go", "%s at %" PRIu64, node->name, replica->step);
 }
 

@@ -430,16 +430,17 @@ by_unit 'windows: what is held outside the open windows counts' coordinator_test
 mutant 'windows: a member that has said nothing is not waited for' 'step = run->step' 'continue'
 mutant 'windows: the fastest says what is committed' 'step < least' '(least == UINT64_MAX || step > least)'
 mutant 'windows: a commit is told before it is stored' swap
-mutant 'windows: a member that is left out stays in the group' '&& !self->is_left_out[last->group[i].member]' ''
-mutant 'windows: a member that answers is put out because another calls it dead' \
-    '|| has_answered(self, run, &window->group[i])' ''
-mutant 'windows: a link that breaks again and again is tried for ever' 'again &&' 'again && !self &&'
+by_unit 'windows: a member that is left out stays in the group' coordinator_test '&& !self->is_left_out[last->group[i].member]' ''
+by_unit 'windows: a member that answers is put out because another calls it dead' coordinator_test \
+    '|| has_spoken(self, run, &window->group[i])' ''
+by_unit 'windows: a link that breaks again and again is tried for ever' coordinator_test 'again &&' 'again && !self &&'
 mutant 'windows: a group that has stopped is waited for' 'has_stopped(self, run, &end)' 'has_stopped(self, run, &end) && end == 0'
-mutant 'windows: a strike is not counted' '>= STRIKES_MAX' '>= STRIKES_MAX + 200'
+by_unit 'windows: a strike is not counted' coordinator_test '>= STRIKES_MAX' '>= STRIKES_MAX + 200'
 mutant 'windows: the samples of a closed window are lost' '< self->open' '+ 1 < self->open'
 mutant 'windows: a snapshot forgets the second window' drop
 mutant 'windows: a member that cannot reach the end goes on from where it stands' '!said->ok' '!said'
 mutant 'windows: a restore does not end a window' drop
+mutant 'windows: a search of an earlier epoch goes on' drop
 mutant 'windows: a later closing is taken for that of this window' '&& self->closed_from <= self->newest' ''
 mutant 'windows: a frozen window is begun all the same' drop
 mutant 'windows: a state that a restore gave up is trained on' \

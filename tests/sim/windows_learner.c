@@ -44,7 +44,7 @@ static void to_self(struct sim *self, uint8_t id, enum what what, uint64_t delay
 // A link between two of them is cut now: by the partition, or by itself for some seconds.
 static bool is_cut(const struct sim *self, uint8_t a, uint8_t b)
 {
-    const uint8_t low = a < b ? a : b, high = a < b ? b : a;
+    const uint64_t low = a < b ? a : b, high = a < b ? b : a;
     const uint64_t number = self->seed << 32 | (self->now_ms / CUT_MS) << 8 | low << 4 | high;
     const struct hash hash = hash_number("cut", number);
     if (!faulty(self)) return false;

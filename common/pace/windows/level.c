@@ -3,6 +3,7 @@
 #include "common/pace/windows/level.h"
 #include "common/run/holder.h"
 #include <inttypes.h>
+#include <stdio.h>
 
 enum { STRIKES_MAX = 3 };
 
@@ -85,7 +86,16 @@ static bool has_answered(const struct windows *self, const struct run *run,
            (stands->level == self->level || is_of_open(run, stands->window));
 }
 
-// The places whose answer is waited for. One that others call dead is not, unless it has answered, or unless
+// It has said so in this break: so it lives, whatever others say.
+static bool has_spoken(const struct windows *self, const struct run *run,
+                       const struct wire_place *place)
+{
+    const struct stands *stands = stands_of(self, place);
+    return has_answered(self, run, place) ||
+           (stands && stands->broken && is_of_open(run, stands->window));
+}
+
+// The places whose answer is waited for. One that others call dead is not, unless it has spoken, or unless
 // there is no other.
 static uint64_t awaited(const struct windows *self, const struct run *run)
 {
@@ -95,7 +105,7 @@ static uint64_t awaited(const struct windows *self, const struct run *run)
         if (!lives(run, &window->group[i])) continue;
         all |= bit(i);
         // mutant: windows: a member that answers is put out because another calls it dead
-        if (!(self->gone & bit(i)) || has_answered(self, run, &window->group[i])) sure |= bit(i);
+        if (!(self->gone & bit(i)) || has_spoken(self, run, &window->group[i])) sure |= bit(i);
     }
     return sure ? sure : all;
 }
@@ -124,6 +134,8 @@ static void leave_out(struct windows *self, const struct turn *turn, uint32_t pl
     const struct wire_place *out = &windows_first(turn->run)->group[place];
     self->is_left_out[out->member] = self->is_silent[out->member] = true;
     *left_out |= bit(place);
+    snprintf(self->missed, sizeof self->missed, "trainer %s is left out until the next epoch: %s",
+             member_of(turn->run, out)->name, why);
     outbox_note(turn->out, "member.left_out name=%s because=\"%s\"; until the next epoch",
                 member_of(turn->run, out)->name, why);
 }

@@ -27,6 +27,12 @@ static inline uint64_t window_end(const struct wire_window *self)
     return self->step + self->steps;
 }
 
+// Where all must have come before the next window is recorded: so all have begun this one.
+static inline uint64_t window_middle(const struct wire_window *self)
+{
+    return self->step + (self->steps + 1) / 2;
+}
+
 // The place in the group of this process of a member; NO_MEMBER (UINT32_MAX): it is not in it.
 uint32_t window_place(const struct wire_window *self, uint32_t member, uint64_t instance);
 

@@ -322,8 +322,7 @@ static void open_window(struct windows *self, const struct turn *turn)
 // becomes durable and is told.
 static bool is_past_middle(const struct windows *self, const struct run *run)
 {
-    const struct wire_window *newest = windows_newest(run);
-    return slowest(self, run) >= newest->step + (newest->steps + 1) / 2;
+    return slowest(self, run) >= window_middle(windows_newest(run));
 }
 
 // ---- what the coordinator asks of a pace --------------------------------------------------------
@@ -353,6 +352,7 @@ static void begin(void *state, const struct turn *turn)
     self->barrier_ended_ms = turn->now_ms;
     memset(self->is_left_out, 0, sizeof self->is_left_out);
     memset(self->is_silent, 0, sizeof self->is_silent);
+    self->missed[0] = 0;
     memset(self->strikes, 0, sizeof self->strikes);
     for (int i = 0; i < 2; i++) self->pair[i] = self->last_pair[i] = NO_MEMBER;
     open_window(self, turn);
@@ -400,6 +400,13 @@ static const char *lacks(const struct turn *turn)
              "no member of window %" PRIu64 " is here, and they alone hold its newest steps",
              windows_newest(turn->run)->number);
     return self->lacks;
+}
+
+// Who is left out, and why: nothing waits for it.
+static const char *missed(const void *state)
+{
+    const struct windows *self = state;
+    return self->missed[0] ? self->missed : NULL;
 }
 
 static uint64_t due_ms(const void *state, const struct turn *turn)
@@ -490,6 +497,7 @@ const struct pace pace_windows = {
              .refers_to = windows_run_refers_to },
     .trusted = true,
     .lacks = lacks,
+    .missed = missed,
     .begin = begin,
     .resume = resume,
     .hear = hear,

@@ -80,7 +80,7 @@ struct windows {
     bool is_left_out[MEMBERS_MAX];
     bool is_silent[MEMBERS_MAX];  // It has said nothing since it was left out: it may be dead
     uint8_t strikes[MEMBERS_MAX]; // Breaks in a row that it alone has seen
-    char lacks[224];
+    char lacks[224], missed[224];
 };
 
 // Where the group's member at this place stands, as far as it counts: within the open windows.

@@ -141,6 +141,7 @@ static void hear_stepped(struct windows_member *self, const struct member_turn *
     struct member *member = turn->member;
     const struct wire_window *window = kept(self, said->window);
     if (!in_hand(self) || said->window < self->first || said->step < turn->replica->step) return;
+    const uint64_t before = self->stands.step;
     stand(self, turn, said->window, said->step);
     self->stands.stopped |= said->stopped;
     member->loss = said->loss;
@@ -152,8 +153,8 @@ static void hear_stepped(struct windows_member *self, const struct member_turn *
                                          .step = said->step,
                                          .loss = said->loss,
                                          .tokens_per_s = said->tokens_per_s });
-    const bool is_due = !window || said->step == window->step + window->steps / 2 ||
-                        said->step == window_end(window);
+    const bool is_due = !window || said->step == window_end(window) ||
+                        (before < window_middle(window) && said->step >= window_middle(window));
     if (is_due || said->stopped) self->say_ms = 0;
 }
 
