@@ -152,6 +152,7 @@ static bool pin(struct epoch *self, const struct turn *turn)
         return false;
     struct wire_epoch_end end = news_epoch_end(turn, run->epoch, digest);
     turn_put(turn, FRAME_RECORD_EPOCH_END, &end);
+    self->pinned_ms = turn->now_ms;
     outbox_news(turn->out, FRAME_EPOCH_END, &end);
     char hex[HASH_HEX];
     outbox_note(turn->out, "digest.pinned step=%" PRIu64 " digest=%.16s", end.step,
@@ -270,7 +271,9 @@ static bool somebody_holds(const struct turn *turn)
 static bool is_kept(const struct epoch *self, const struct turn *turn)
 {
     const uint64_t recent_ms = 2 * (uint64_t)turn->rules->heartbeat_ms;
-    const uint64_t since_ms = turn->now_ms > recent_ms ? turn->now_ms - recent_ms : 0;
+    uint64_t since_ms = turn->now_ms > recent_ms ? turn->now_ms - recent_ms : 0;
+    // One holder is enough where none lies; but all may have died since they reported it.
+    if (turn->pace->trusted && self->pinned_ms >= since_ms) since_ms = self->pinned_ms + 1;
     uint32_t speakers = 0;
     for (uint32_t i = 0; i < turn->run->roster.count; i++) speakers += speaks(turn, i);
     return checkpointed(turn) ||

@@ -21,6 +21,7 @@ struct holding {
 struct epoch {
     struct holding holdings[MEMBERS_MAX]; // By index in the roster
     uint32_t holding;                     // Members that report the present step
+    uint64_t pinned_ms;                   // When this life of the coordinator last pinned a digest
     uint64_t lost_ms;        // Since when enough members are here and none holds it; 0: not so
     uint64_t control_number; // The newest order that this life of the coordinator took
     bool control_done;       // That order was carried out
