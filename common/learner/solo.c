@@ -4,6 +4,7 @@
 #include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
 #include "common/kernel/gradient.h"
+#include "common/model/batch.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ static struct compute_config config_of(const struct solo_place *place,
                                      .micro_batch = options->micro_batch,
                                      .seq = options->seq,
                                      .batch_max = options->batch_max,
+                                     .lanes = options->lanes,
                                      .trains = true,
                                      .float32 = options->precision == GEMM_FLOAT32,
                                      .recompute = options->recompute,
@@ -57,6 +59,7 @@ int solo_new(const struct solo_place *place, const struct solo_options *options,
              solo_t **ret_solo)
 {
     ensure(place->layout->total == model_parameter_count(place->shape) && options->batch_max >= 1);
+    ensure(options->lanes >= 1 && options->lanes <= LANES_MAX);
     solo_t *self = calloc(1, sizeof *self);
     if (!self) return why_set(why, FAULT_MEMORY, "a trainer");
     self->options = *options;
@@ -93,8 +96,12 @@ int solo_push(solo_t *self, struct why *why)
 int solo_step(solo_t *self, const uint32_t *tokens, uint32_t count, float rate, struct why *why,
               struct solo_result *ret_result)
 {
+    const uint32_t lanes = self->options.lanes;
+    const struct compute_lanes root = { tokens, count, { 0, lanes }, NULL };
     struct solo_result result;
-    int rc = compute_gradient(self->compute, tokens, count, why, &result.loss);
+    double losses[LANES_MAX];
+    int rc = compute_gradient_lanes(self->compute, &root, why, losses);
+    if (rc == 0) result.loss = batch_lanes_loss(losses, lanes, count);
     const double limit = self->options.clip_norm > 0 ? self->options.clip_norm : INFINITY;
     if (rc == 0) rc = compute_clip(self->compute, limit, why, &result.norm);
     if (rc == 0 && limit == INFINITY && !(result.norm < GRADIENT_LIMIT))

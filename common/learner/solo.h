@@ -4,9 +4,11 @@
 //     batch ─▶ gradient ─▶ norm, clip ─▶ a step of the optimizer
 //
 // It works on any device of compute.h and with any optimizer of optimizer.h; neither is named here.
-// With DisTrO it is the arithmetic of a run with one trainer. A step that fails leaves parameters
-// and optimizer as they were. On the CPU the bits are the same for every number of threads and
-// every instruction set; they depend on micro_batch (batch.h).
+// With DisTrO and one lane it is the arithmetic of a run with one trainer; with AdamW that of a
+// window, with any number of members, that has the same lanes (common/pace/windows). A step that
+// fails leaves parameters and optimizer as they were. On the CPU the bits are the same for every
+// number of threads and every instruction set; they depend on lanes and micro_batch (batch.h). A
+// GPU promises no bits; lanes are nothing to it.
 
 #include "common/kernel/gemm.h"
 #include "common/learner/state.h"
@@ -16,6 +18,7 @@ struct solo_options {
     struct optimizer_settings settings;
     double clip_norm; // Above 0; 0: no clipping
     uint32_t seq, batch_max, micro_batch;
+    uint32_t lanes; // 1..LANES_MAX: the parts that a batch is summed in
     enum gemm_precision precision;
     bool recompute; // Of compute_config
 };

@@ -84,6 +84,36 @@ static std::vector<uint32_t> tokens_of(const struct model_shape *shape)
     return tokens;
 }
 
+// A step in two lanes: on the GPU the whole is what compute_gradient makes, and its parts add up to
+// about the CPU's.
+static void test_lanes(struct member *members, const std::vector<uint32_t> &tokens)
+{
+    const uint64_t floats = model_parameter_count(&compute_config(members[0].compute)->shape);
+    std::vector<float> whole(floats), root(floats), sum(floats), part(floats), cpu(floats);
+    const struct compute_lanes all = { tokens.data(), SAMPLES, { 0, 2 }, NULL };
+    const struct compute_lanes left = { tokens.data(), SAMPLES, { 0, 1 }, sum.data() };
+    struct compute_lanes right = { tokens.data() + SEQ + 1, SAMPLES, { 1, 2 }, part.data() };
+    double loss, losses[2], apart[2];
+    compute_t *gpu = members[1].compute;
+    if (!good("whole", compute_gradient(gpu, tokens.data(), SAMPLES, &why, &loss)) ||
+        !good("get", compute_get(gpu, COMPUTE_GRADIENT, &why, whole.data())) ||
+        !good("root", compute_gradient_lanes(gpu, &all, &why, losses)) ||
+        !good("get", compute_get(gpu, COMPUTE_GRADIENT, &why, root.data())) ||
+        !good("left", compute_gradient_lanes(gpu, &left, &why, &apart[0])) ||
+        !good("right", compute_gradient_lanes(gpu, &right, &why, &apart[1])) ||
+        !good("of the CPU", compute_gradient_lanes(members[0].compute, &all, &why, losses)) ||
+        !good("get", compute_get(members[0].compute, COMPUTE_GRADIENT, &why, cpu.data())))
+        return;
+    for (uint64_t i = 0; i < floats; i++) sum[i] += part[i];
+    check_same("the root of the lanes", root, whole);
+    check_close("its two parts", std::vector<double>(sum.begin(), sum.end()),
+                std::vector<double>(cpu.begin(), cpu.end()), 1e-3);
+    check_close("losses of lanes", { apart[0], apart[1] }, { losses[0], losses[1] }, 1e-5);
+    right.sum = NULL;
+    check_say(compute_gradient_lanes(gpu, &right, &why, apart) == FAULT_UNSUPPORTED,
+              "a part as the GPU's gradient: %s", why.text);
+}
+
 static void run(const payload_form_t *form, struct member *members, const struct model_shape *shape)
 {
     std::vector<struct hash> before(1), after(1);
@@ -104,6 +134,7 @@ static void run(const payload_form_t *form, struct member *members, const struct
         if (!apply(form, members, round)) return;
         check_same("leaves after a commit", members[1].leaves, members[0].leaves);
     }
+    test_lanes(members, tokens_of(shape));
     std::vector<float> mine(compute_host(members[0].compute),
                             compute_host(members[0].compute) + model_parameter_count(shape));
     if (!good("pull", compute_pull(members[1].compute, &why))) return;
@@ -358,7 +389,7 @@ static void test_form(bool one_bit)
     struct compute_device devices[MEMBERS] = {};
     devices[1].kind = COMPUTE_CUDA, devices[1].plugin = &shoal_cuda_plugin;
     struct compute_config config = {};
-    config.shape = shape, config.micro_batch = 2, config.seq = SEQ;
+    config.shape = shape, config.micro_batch = 2, config.seq = SEQ, config.lanes = 2;
     config.trains = true, config.float32 = true;
     const struct optimizer_place place = { &shape, &layout, { 0, floats }, NULL };
     struct optimizer_settings how = settings;

@@ -511,9 +511,12 @@ static void test_a_third_optimizer_alone(void **state)
     assert_int_equal(model_tensors_layout(&shape, tensors, NULL, &layout), 0);
     assert_int_equal(compute_find("cpu", NULL, &device), 0);
     const struct solo_place place = { &device, &shape, &layout, NULL };
-    const struct solo_options options = {
-        .optimizer = &descent, .clip_norm = 1, .seq = SEQ, .batch_max = BATCH, .micro_batch = BATCH
-    };
+    const struct solo_options options = { .optimizer = &descent,
+                                          .clip_norm = 1,
+                                          .seq = SEQ,
+                                          .batch_max = BATCH,
+                                          .micro_batch = BATCH,
+                                          .lanes = 1 };
     struct compute_memory with, without;
     struct solo_options two_vectors = options;
     two_vectors.optimizer = &optimizer_adamw, two_vectors.settings = settings;

@@ -44,6 +44,8 @@ static const struct flag flags[] = {
          "cpu, cuda, or auto: a GPU if there is one (cpu)", .group = 3),
     FLAG("micro-batch-size", 0, "N", TO_NUMBER(struct train_flags, micro_batch, 1, MODEL_BATCH_MAX),
          "Sequences at a time: memory against speed (that of STATE_TOML)", .group = 3),
+    FLAG("lanes", 0, "N", TO_NUMBER(struct train_flags, lanes, 1, LANES_MAX),
+         "Parts that a batch is summed in (strategy.lanes; with distro 1)", .group = 3),
     FLAG("threads", 0, "N", TO_NUMBER(struct train_flags, threads, 1, POOL_THREADS_MAX),
          "Compute threads (one per processor)", .group = 3),
     FLAG("memory-mib", 0, "N", TO_NUMBER(struct train_flags, memory_mib, 1, 1 << 30),

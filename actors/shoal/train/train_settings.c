@@ -185,9 +185,13 @@ static const struct optimizer_kind *optimizer_of(const struct run_config *config
     return kind;
 }
 
-// Rounded as CONFIG carries them to the trainers of a run, so that the bits are those of a run.
-static struct solo_options solo_options_of(const struct run_config *config, uint32_t micro_batch)
+// Rounded as CONFIG carries them to the trainers of a run, so that the bits are those of a run. A run
+// with DisTrO has no lanes: a trainer sums from the first sample to the last.
+static struct solo_options solo_options_of(const struct run_config *config,
+                                           const struct train_flags *flags)
 {
+    const uint64_t micro_batch = flags->micro_batch ? flags->micro_batch : config->micro_batch;
+    const uint64_t lanes = optimizer_of(config) == &optimizer_distro ? 1 : config->lanes;
     const uint32_t batch_max = (uint32_t)config->batch_end;
     return (struct solo_options){
         .optimizer = optimizer_of(config),
@@ -202,7 +206,8 @@ static struct solo_options solo_options_of(const struct run_config *config, uint
         .clip_norm = recipe_clip_norm(config),
         .seq = (uint32_t)config->max_seq_len,
         .batch_max = batch_max,
-        .micro_batch = micro_batch < batch_max ? micro_batch : batch_max,
+        .micro_batch = micro_batch < batch_max ? (uint32_t)micro_batch : batch_max,
+        .lanes = (uint32_t)(flags->lanes ? flags->lanes : lanes),
         .precision = config->products == CONFIG_PRODUCTS_FLOAT32 ? GEMM_FLOAT32 : GEMM_BF16,
     };
 }
@@ -226,8 +231,7 @@ static int derive(struct train_settings *self, const struct train_flags *flags, 
     self->total_steps = config->total_steps;
     self->cold =
         (struct cold_start){ (uint32_t)self->first_step, (uint32_t)config->cold_start_steps };
-    self->solo = solo_options_of(
-        config, (uint32_t)(flags->micro_batch ? flags->micro_batch : config->micro_batch));
+    self->solo = solo_options_of(config, flags);
     int rc = compute_find(flags->device, why, &self->device);
     return rc < 0 ? rc : check_settings(self, why);
 }
@@ -264,7 +268,8 @@ void train_settings_recipe(const struct train_settings *self, char ret_text[TRAI
         snprintf(seed + 2 * i, 3, "%02x", self->data.seed[i]);
     config_text_add(&text, "%.*s", (int)count, canonical);
     const char *library = gemm_library(self->solo.precision);
-    config_text_add(&text, "micro batch = %u\n", self->solo.micro_batch);
+    config_text_add(&text, "micro batch = %u\nlanes = %u\n", self->solo.micro_batch,
+                    self->solo.lanes);
     config_text_add(&text, "device = %s\n",
                     self->device.kind == COMPUTE_CUDA ? "cuda"
                     : library                         ? library

@@ -24,6 +24,7 @@ struct train_flags {
     uint64_t token_bytes;
     uint64_t heldout_every, heldout_samples;   // 100, 256
     uint64_t micro_batch, threads, memory_mib; // That of state.toml, one per processor
+    uint64_t lanes;                            // That of state.toml; with DisTrO 1
     uint64_t checkpoint_every, keep;           // keep 3
     bool no_shuffle, resume, no_checkpoint, json;
 };
