@@ -41,6 +41,12 @@ void invitation_fuzz_write_seeds(const char *folder);
 bool zap_fuzz_check(const uint8_t *bytes, size_t count);
 void zap_fuzz_write_seeds(const char *folder);
 
+// The handshake of a link of a group, edited; and messages on its connections: events (link.c).
+bool handshake_fuzz_check(const uint8_t *bytes, size_t count);
+void handshake_fuzz_write_seeds(const char *folder);
+bool link_fuzz_check(const uint8_t *bytes, size_t count);
+void link_fuzz_write_seeds(const char *folder);
+
 // A provider's description of a dataset; and samples that it proves, or does not: edits of a true
 // proof, or a proof as it is.
 bool dataset_fuzz_check(const uint8_t *bytes, size_t count);

@@ -28,6 +28,8 @@ const struct fuzz_target fuzz_targets[] = {
     { "ticket", 512, ticket_fuzz_check, NULL, NULL, ticket_fuzz_write_seeds },
     { "invitation", 1024, invitation_fuzz_check, NULL, NULL, invitation_fuzz_write_seeds },
     { "zap", 512, zap_fuzz_check, NULL, NULL, zap_fuzz_write_seeds },
+    { "handshake", 64, handshake_fuzz_check, NULL, NULL, handshake_fuzz_write_seeds },
+    { "link", 512, link_fuzz_check, NULL, NULL, link_fuzz_write_seeds },
     { "dataset", 1024, dataset_fuzz_check, NULL, NULL, dataset_fuzz_write_seeds },
     { "samples", 8192, samples_fuzz_check, NULL, NULL, samples_fuzz_write_seeds },
     // From files.
