@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const struct run_unit units[] = {
-    { FRAME_ROUNDS_CONFIG, "round", "RoundTrain", "epoch" },
-    { FRAME_WINDOWS_CONFIG, "window", "Train", "window" },
+    { FRAME_ROUNDS_CONFIG, "round", "RoundTrain", "epoch", "round.trained" },
+    { FRAME_WINDOWS_CONFIG, "window", "Train", "window", "step.trained" },
 };
 
 const struct run_unit *run_words_unit(uint16_t config)

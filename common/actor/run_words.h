@@ -12,6 +12,7 @@ struct run_unit {
     const char *name;     // "round"
     const char *training; // PHASE_TRAIN in words: "RoundTrain", which is Psyche's; "Train"
     const char *waits;    // What a trainer waits for that joined while steps were made
+    const char *trained;  // The name of a trainer's line about a step
 };
 
 // NULL: of no kind that is known here; CONFIG has not been heard yet, say.

@@ -4,6 +4,8 @@
 //
 //     round.trained name=trainer.3fa2b1c4d5e6f708 step=100 loss=2.713 lr=0.0004 tokens_per_s=12345
 //
+// In a run of windows it is step.trained.
+//
 // It follows from what the pace of the run tells of the step in struct member, whatever the pace.
 // The loss is left out where the trainer trained nothing for the step; the rate is 0 where the pace
 // has none.

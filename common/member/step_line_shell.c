@@ -1,4 +1,5 @@
 #include "common/member/step_line.h"
+#include "common/actor/run_words.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -13,9 +14,11 @@ bool step_line(const struct member *member, char text[STEP_LINE_MAX])
     char loss[32] = "";
     const bool trained = member->loss_step == member->step_held;
     if (!trained && (is_catching_up(member) || member_is_pending(member))) return false;
+    const struct run_unit *unit = run_words_unit(member->config.strategy.kind);
+    const char *event = unit ? unit->trained : "round.trained";
     if (trained) snprintf(loss, sizeof loss, " loss=%.4g", (double)member->loss);
-    snprintf(text, STEP_LINE_MAX,
-             "round.trained name=%s step=%" PRIu64 "%s lr=%.6g tokens_per_s=%.0f", member->name,
-             member->step_held, loss, (double)member->step_lr, (double)member->now.tokens_per_s);
+    snprintf(text, STEP_LINE_MAX, "%s name=%s step=%" PRIu64 "%s lr=%.6g tokens_per_s=%.0f", event,
+             member->name, member->step_held, loss, (double)member->step_lr,
+             (double)member->now.tokens_per_s);
     return true;
 }

@@ -171,6 +171,9 @@ static void see_window(struct reader *self, const struct wire_window *window)
     place->samples =
         keep(place->samples, window->samples, window->samples_count * sizeof *window->samples);
     place->samples_count = window->samples_count;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        if (window->group[i].member < self->report->members_count)
+            self->report->members[window->group[i].member].windows++;
 }
 
 static int see_steps(struct reader *self, const struct wire_steps *steps, uint64_t seq)

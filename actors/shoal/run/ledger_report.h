@@ -14,6 +14,7 @@ struct report_member {
     char name[ACTOR_NAME_MAX + 1];
     uint8_t role, state;
     uint64_t results, samples; // Of it, in commits
+    uint64_t windows;          // That have it in their group
 };
 
 struct ledger_report {

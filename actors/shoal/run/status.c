@@ -474,10 +474,11 @@ static json_t *shares_to_json(const struct ledger_report *report)
     for (uint32_t i = 0; i < report->members_count; i++) {
         const struct report_member *member = &report->members[i];
         json_array_append_new(
-            list, json_pack("{s:s, s:s, s:s, s:I, s:I}", "name", member->name, "role",
+            list, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "name", member->name, "role",
                             wire_enum_name(&wire_enum_role, member->role), "state",
                             wire_enum_name(&wire_enum_member_state, member->state), "results",
-                            (json_int_t)member->results, "samples", (json_int_t)member->samples));
+                            (json_int_t)member->results, "samples", (json_int_t)member->samples,
+                            "windows", (json_int_t)member->windows));
     }
     return list;
 }
@@ -532,6 +533,14 @@ static void print_evidence(const struct ledger_report *report)
     if (report->lacked_quorum[0]) printf("           DOES NOT HOLD: %s\n", report->lacked_quorum);
 }
 
+static void print_share(const struct report_member *member, bool has_windows, int width)
+{
+    printf("  %-*s %-10s ", width, member->name,
+           wire_enum_name(&wire_enum_member_state, member->state));
+    if (has_windows) printf("in %6" PRIu64 " windows\n", member->windows);
+    else printf("%6" PRIu64 " results, %8" PRIu64 " samples\n", member->results, member->samples);
+}
+
 static void print_report(const struct ledger_report *report)
 {
     char hex[HASH_HEX];
@@ -562,10 +571,7 @@ static void print_report(const struct ledger_report *report)
     for (uint32_t i = 0; i < report->members_count; i++)
         width = wider(width, report->members[i].name);
     for (uint32_t i = 0; i < report->members_count; i++)
-        printf("  %-*s %-10s %6" PRIu64 " results, %8" PRIu64 " samples\n", width,
-               report->members[i].name,
-               wire_enum_name(&wire_enum_member_state, report->members[i].state),
-               report->members[i].results, report->members[i].samples);
+        print_share(&report->members[i], report->has_windows, width);
 }
 
 static int show_ledger(const struct status *self, struct why *why)
