@@ -85,22 +85,3 @@ bool addresses_is_loopback(const char *address)
     if (inet_pton(AF_INET6, address, &six) != 1) return false;
     return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
 }
-
-bool addresses_is_private(const char *address)
-{
-    struct in6_addr six;
-    struct in_addr four;
-    uint32_t number;
-    if (addresses_is_loopback(address)) return true;
-    if (inet_pton(AF_INET, address, &four) == 1) {
-        number = ntohl(four.s_addr);
-    } else {
-        if (inet_pton(AF_INET6, address, &six) != 1) return false;
-        if (!IN6_IS_ADDR_V4MAPPED(&six))
-            return IN6_IS_ADDR_LINKLOCAL(&six) || (six.s6_addr[0] & 0xfe) == 0xfc;
-        memcpy(&number, six.s6_addr + 12, sizeof number);
-        number = ntohl(number);
-    }
-    return number >> 24 == 10 || number >> 20 == (172 << 4 | 1) ||
-           number >> 16 == (192 << 8 | 168) || number >> 16 == (169 << 8 | 254);
-}

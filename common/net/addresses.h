@@ -19,7 +19,3 @@ int addresses_towards(const char *peer, struct why *why, char ret_address[ADDRES
 
 // Whether an address in numbers is reached from this machine only. IPv6 without brackets.
 bool addresses_is_loopback(const char *address);
-
-// Whether an address in numbers is reached from this machine or its own network only: loopback,
-// link-local, or private (RFC 1918, RFC 4193).
-bool addresses_is_private(const char *address);

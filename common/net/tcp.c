@@ -2,6 +2,7 @@
 // its congestion control before it connects: switched later, it keeps the pacing of the one before.
 
 #include "common/net/tcp.h"
+#include "common/base/private_address.h"
 #include "common/net/addresses.h"
 
 #include <arpa/inet.h>
@@ -187,7 +188,7 @@ bool tcp_is_private(int fd, char ret_address[TCP_ADDRESS_MAX])
 {
     snprintf(ret_address, TCP_ADDRESS_MAX, "?");
     for (int peer = 0; peer < 2; peer++)
-        if (!read_address(fd, peer, ret_address) || !addresses_is_private(ret_address))
+        if (!read_address(fd, peer, ret_address) || !address_is_private(ret_address))
             return false;
     return true;
 }
@@ -196,6 +197,6 @@ bool tcp_names_private(const char *text)
 {
     struct place place;
     if (!read_place(text, &place)) return false;
-    return addresses_is_private(place.host) || strcmp(place.host, "0.0.0.0") == 0 ||
+    return address_is_private(place.host) || strcmp(place.host, "0.0.0.0") == 0 ||
            strcmp(place.host, "::") == 0;
 }
