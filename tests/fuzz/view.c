@@ -22,13 +22,20 @@ static void *take_memory(size_t bytes)
 }
 
 // Time goes forward, and what is asked is answered from what was heard.
-static void check_view(const struct run_view *self, const struct run_view *before, unsigned heard)
+static void check_view(const struct run_view *self, const struct run_view *before, unsigned heard,
+                       uint16_t kind)
 {
     const struct event_person *people = event_people();
     ensure(self->round.opened.round >= before->round.opened.round &&
            self->incarnation >= before->incarnation);
     ensure(self->round.last.round >= before->round.last.round);
-    ensure((self->round.last.round > before->round.last.round) == ((heard & VIEW_COMMIT) != 0));
+    if (kind != FRAME_STEPS)
+        ensure((self->round.last.round > before->round.last.round) == ((heard & VIEW_COMMIT) != 0));
+    ensure(self->window.number >= before->window.number &&
+           self->window.commit_window >= before->window.commit_window &&
+           self->window.members_count <= VIEW_GROUP_MAX);
+    ensure((self->window.number > before->window.number) == ((heard & VIEW_WINDOW) != 0));
+    ensure(!(run_view_steps_per_s(self) < 0));
     ensure(self->roster.count <= MEMBERS_MAX && self->round.clients_count <= MEMBERS_MAX);
     ensure(run_view_phase(self)[0]);
     for (int i = 0; i < EVENT_PEOPLE; i++)
@@ -102,8 +109,10 @@ bool core_check_view(const uint8_t *bytes, size_t count)
         before.round.opened.round = view->round.opened.round,
         before.incarnation = view->incarnation;
         before.round.last.round = view->round.last.round;
+        before.window.number = view->window.number;
+        before.window.commit_window = view->window.commit_window;
         const unsigned mask = run_view_hear(view, &in);
-        check_view(view, &before, mask);
+        check_view(view, &before, mask, in.kind);
         if (mask) core_counted("view")->heard[event.what]++;
         follow_on(follower, &honest, &event, &in);
         heard |= mask;
