@@ -93,19 +93,20 @@ static const struct setting of_new_allreduce[] = {
 static const struct strategy {
     const char *name, *optimizer;
     uint64_t epoch_rounds_most;
+    const char *waiting_s;        // waiting_for_members_extra_time
     const struct setting *of_new; // For a new model alone
     size_t of_new_count;
     const char *members; // A sentence of the report
 } strategies[] = {
     // A trainer that joins later takes part from the next epoch on, so there must be one soon.
-    { "distro", "Distro", 100, of_new_distro, sizeof of_new_distro / sizeof *of_new_distro,
+    { "distro", "Distro", 100, "3", of_new_distro, sizeof of_new_distro / sizeof *of_new_distro,
       "           (rounds_per_epoch) while one is left (min_clients; a trainer that is left\n"
       "           alone decides what is committed); one that joins later waits for the next\n" },
-    { "allreduce", "AdamW", UINT32_MAX, of_new_allreduce,
+    // The epoch ends for each trainer that joins later, so the next one begins soon.
+    { "allreduce", "AdamW", UINT32_MAX, "1", of_new_allreduce,
       sizeof of_new_allreduce / sizeof *of_new_allreduce,
-      "           (rounds_per_epoch) while one is left (min_clients); one that joins later does\n"
-      "           not wait for the next. All trust one another; links are encrypted "
-      "(strategy.link)\n" },
+      "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
+      "           joins later. All trust one another; links are encrypted (strategy.link)\n" },
 };
 
 static const struct strategy *find_strategy(const char *name)
@@ -377,7 +378,8 @@ static int write_state(struct init *self, struct why *why)
         DATASET,
         LR_WARMUP,
         EPOCH,
-        COMMON = EPOCH + 3
+        WAITING,
+        COMMON = WAITING + 2
     };
     static struct setting settings[SETTINGS_MAX] = {
         [RUN_ID] = { "", "run_id", "" },
@@ -393,7 +395,7 @@ static int write_state(struct init *self, struct why *why)
         [DATASET] = { "data", "dataset_digest", "" },
         [LR_WARMUP] = { "model.LLM.lr_schedule.Cosine", "warmup_steps", "" },
         [EPOCH] = { "config", "rounds_per_epoch", "" },
-        { "config", "waiting_for_members_extra_time", "3" },
+        [WAITING] = { "config", "waiting_for_members_extra_time", "" },
         { "config", "cooldown_time", "60" },
     };
     const size_t more = self->model ? 0 : self->strategy->of_new_count;
@@ -405,6 +407,8 @@ static int write_state(struct init *self, struct why *why)
     put_number(&settings[LR_STEPS], self->steps);
     put_number(&settings[LR_WARMUP], clamp(self->steps / 20, 1, self->model ? 250 : 15));
     put_number(&settings[EPOCH], self->epoch_rounds);
+    snprintf(settings[WAITING].value, sizeof settings[WAITING].value, "%s",
+             self->strategy->waiting_s);
     put_number(&settings[BATCH], self->batch);
     put_number(&settings[BATCH_END], self->batch);
     put_number(&settings[BEGIN], self->trainers);
