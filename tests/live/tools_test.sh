@@ -70,7 +70,10 @@ says 0 "  shoal up run" shoal init -- run -text
 says 64 "--strategy server: distro or allreduce" shoal init group text.txt --strategy server
 says 0 $'All trust one another; links are encrypted\n  shoal up group' \
     shoal init group text.txt --strategy allreduce --dim 32 --layers 1 --heads 2 --seq-len 64
-says 0 'kind = "allreduce"' grep '^kind' group/state.toml
+sed -i 's/^link = .*/link = "plain"/' group/state.toml
+line=$(grep -n '^link' group/state.toml | cut -d: -f1)
+says 78 "group/state.toml:$line: strategy.link: plain, but --bind 192.0.2.1 is a public address" \
+    shoal up group --bind 192.0.2.1
 
 # ---- validate-config opens what it names ------------------------------------------------------------
 

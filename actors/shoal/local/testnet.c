@@ -228,7 +228,8 @@ static int make_places(struct testnet *self, struct why *why)
 static int check_ports(struct testnet *self, struct why *why)
 {
     way_in_set_members(&self->options.way_in, &self->config, self->options.trainers);
-    return way_in_check_ports(&self->options.way_in, why);
+    const int rc = way_in_check_link(&self->options.way_in, &self->config, why);
+    return rc < 0 ? rc : way_in_check_ports(&self->options.way_in, why);
 }
 
 static void watch_signals(struct testnet *self)

@@ -359,7 +359,8 @@ static int start_services(const struct up *up, const struct testnet_options *opt
                                          .threads = up->threads,
                                          .label = up->label };
     way_in_set_members(&services.way_in, config, options->trainers);
-    return services_start(&services, why);
+    const int rc = way_in_check_link(&services.way_in, config, why);
+    return rc < 0 ? rc : services_start(&services, why);
 }
 
 int shoal_up(int argc, char **argv)

@@ -3,6 +3,7 @@
 #include "actors/shoal/local/way_in.h"
 #include "common/actor/post.h"
 #include "common/base/ensure.h"
+#include "common/base/private_address.h"
 #include "common/net/addresses.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -106,6 +107,19 @@ void way_in_print(const struct way_in *self, const struct ticket *ticket)
     if (!way_in_is_open(self)) return;
     printf("A firewall must let in TCP ports %u to %u. Others join with:\n\n  shoal join %s\n\n",
            self->port, last_port(self), ticket_print(ticket, text));
+}
+
+int way_in_check_link(const struct way_in *self, const struct run_config *config, struct why *why)
+{
+    const struct config_key *key = config_key_find(&config_run_schema, "strategy.link");
+    if (config->strategy != CONFIG_STRATEGY_ALLREDUCE || config->link != CONFIG_LINK_PLAIN ||
+        address_is_private(way_in_address(self)))
+        return 0;
+    return why_set(why, FAULT_CONFIG,
+                   "%s:%u: strategy.link: plain, but --bind %s is a public address; write aes-gcm",
+                   config->origin.file,
+                   config->origin.line[config_key_index(&config_run_schema, key)],
+                   way_in_address(self));
 }
 
 const char *way_in_trusts(const struct way_in *self, const struct run_config *config)

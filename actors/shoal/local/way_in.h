@@ -37,5 +37,8 @@ int way_in_check_ports(const struct way_in *self, struct why *why);
 // can.
 void way_in_print(const struct way_in *self, const struct ticket *ticket);
 
+// FAULT_CONFIG with the line of state.toml: links would be plain at a public address.
+int way_in_check_link(const struct way_in *self, const struct run_config *config, struct why *why);
+
 // A warning, if others can join and every trainer is trusted (strategy.kind = "allreduce"); else "".
 const char *way_in_trusts(const struct way_in *self, const struct run_config *config);
