@@ -47,7 +47,7 @@ test-build: all test-programs
 # a minute and which no test needs.
 live-programs: $(BINS) $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) \
             $(B)/live/adversary_test $(B)/live/hostile-trainer $(B)/bench/cost_test \
-            $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
+            $(B)/tests/peers/logits $(B)/bench/tokenizer_bench $(B)/example/allreduce
 test-programs: live-programs $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(B)/storage \
             $(B)/numeric/honest_audits
 
@@ -244,6 +244,8 @@ $(B)/bench/cost_bench: $(patsubst %,$(B)/tests/bench/%.o,cost_bench cost_run pla
 $(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
                       | $(B)/bench/crypto_counts.so
 	$(link) -lcmocka $(LIBS) -o $@
+$(B)/example/%: $(B)/tests/example/%.o $(LIBRARIES)
+	$(link) $(LIBS) -o $@
 # gloo, where it is installed (libgloo-dev), to compare with.
 GLOO := $(wildcard /usr/include/gloo/allreduce.h)
 $(B)/bench/group_bench: $(patsubst %,$(B)/tests/bench/%.o,group_bench group_member $(if $(GLOO),gloo_peer)) $(LIBRARIES)

@@ -335,5 +335,6 @@ bool channels_read(group_t *self, struct peer *peer)
     bool moved = false;
     for (uint32_t c = 0; c < self->options.connections; c++)
         moved |= read_message(self, peer, &peer->channels[c]);
+    if (moved && peer_has_left(self, peer)) peer->moved_ms = clock_ms();
     return moved;
 }

@@ -120,6 +120,7 @@ static bool hear(group_t *self, struct peer *peer)
     const bool ours = in->window == self->window && peer->place != UINT32_MAX;
     switch (in->kind) {
     case MESSAGE_FORM:
+        if (peer->formed <= self->window) peer->left_sums = in->offset;
         peer->formed = in->window;
         peer->formed_dirty = in->number != 0;
         return true;
@@ -134,6 +135,7 @@ static bool hear(group_t *self, struct peer *peer)
     case MESSAGE_BREAK:
         if (ours) {
             peer->broke = true;
+            peer->moved_ms = clock_ms();
             peer->broke_for = in->number <= self->member_count ? (uint32_t)in->number : 0;
         }
         return true;
@@ -249,21 +251,18 @@ int group_tell(group_t *self, const void *bytes, size_t count, struct why *why,
     int rc = group_again(self, why, ret_blame);
     ensure(count <= GROUP_WORD_MAX);
     if (rc < 0) return rc;
-    struct peer *deaf = NULL, *ended = NULL;
+    struct peer *deaf = NULL, *left = NULL;
     for (uint32_t m = 0; m < self->member_count; m++) {
         struct peer *peer = self->members[m];
         if (!peer) continue;
         if (!is_told(self, peer, &message, bytes)) deaf = peer;
-        if (peer->fault) ended = peer;
+        if (peer_has_left(self, peer)) left = peer;
     }
     if (deaf)
         return group_break(self, FAULT_LIMIT, deaf->place, false, why, ret_blame,
                            "%s does not read: more than %d bytes of words to it wait",
                            peer_name(deaf, name), 2 * WORDS_BYTES_MAX);
-    if (ended)
-        return group_break(self, ended->fault, ended->place, peer_is_gone(ended), why, ret_blame,
-                           "%s", ended->said);
-    return 0;
+    return left ? group_break_for(self, left, why, ret_blame) : 0;
 }
 
 static struct word *take_word(group_t *self)
@@ -279,21 +278,18 @@ static struct word *take_word(group_t *self)
     return word;
 }
 
-// A link that ended, or a member whose window is broken: no more words of it.
-static int hear_ends(group_t *self, struct why *why, struct group_blame *ret_blame)
+// A member of which no more words come. Each is told once, so that the others can still be heard.
+static int hear_end(group_t *self, struct why *why, struct group_blame *ret_blame)
 {
-    char name[PEER_NAME_MAX];
-    const struct peer *broke = NULL;
     for (uint32_t m = 0; m < self->member_count; m++) {
-        const struct peer *peer = self->members[m];
-        if (peer && peer->fault)
-            return group_break(self, peer->fault, m, peer_is_gone(peer), why, ret_blame, "%s",
-                               peer->said);
-        if (peer && peer->broke) broke = peer;
+        struct peer *peer = self->members[m];
+        if (!peer || peer->end_told || !(peer->fault || peer->broke)) continue;
+        struct why reason;
+        peer->end_told = true;
+        const int fault = peer_why(self, peer, &reason, ret_blame);
+        return why_set(why, fault, "%s", reason.text);
     }
-    if (!broke) return 0;
-    return group_break(self, FAULT_UNREACHABLE, UINT32_MAX, false, why, ret_blame,
-                       "%s cannot go on in this window", peer_name(broke, name));
+    return 0;
 }
 
 int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame,
@@ -309,7 +305,7 @@ int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group
             return 0;
         }
         int rc = group_again(self, why, ret_blame);
-        if (rc == 0) rc = hear_ends(self, why, ret_blame);
+        if (rc == 0) rc = hear_end(self, why, ret_blame);
         if (rc < 0) return rc;
         *ret_blame = (struct group_blame){ .member = UINT32_MAX };
         rc = group_wait(self, until_ms, false, why);

@@ -1,16 +1,18 @@
 // The life of a group, its faults, and the one place where it sleeps.
 //
 // A window that is broken stays broken: the first fault is kept and given again by every call until
-// group_form. The others are told (BREAK) on the control connections, so that nobody waits for bytes
-// that will not come.
+// group_form. The others are told (BREAK) on the control connections, and the channels are shut, so
+// that behind the last byte an end is read and nobody waits for what will not come.
 
 #include "common/group/group_inside.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 // ---- life -----------------------------------------------------------------------------------
@@ -96,16 +98,49 @@ void peer_end(struct peer *peer, int fault, const char *format, ...)
     if (peer->fault) return;
     peer->fault = fault;
     peer->dirty = true;
+    peer->moved_ms = clock_ms();
     va_start(args, format);
     vsnprintf(peer->said, sizeof peer->said, format, args);
     va_end(args);
 }
 
-bool peer_is_gone(const struct peer *peer)
+// Whether its process is dead: a new connection is refused.
+static bool is_dead(const struct peer *peer)
 {
     enum { PROBE_MS = 200 };
-    return peer->fault == FAULT_UNREACHABLE &&
-           tcp_probe(peer->who.endpoint, PROBE_MS) == ECONNREFUSED;
+    return tcp_probe(peer->who.endpoint, PROBE_MS) == ECONNREFUSED;
+}
+
+int peer_why(group_t *self, struct peer *peer, struct why *ret_why, struct group_blame *ret_blame)
+{
+    char name[PEER_NAME_MAX];
+    peer_name(peer, name);
+    *ret_blame = (struct group_blame){ .member = UINT32_MAX };
+    if (peer->fault && !(peer->fault == FAULT_UNREACHABLE && peer->broke)) {
+        *ret_blame = (struct group_blame){ .member = peer->place };
+        ret_blame->gone = peer->fault == FAULT_UNREACHABLE && is_dead(peer);
+        return why_set(ret_why, peer->fault, "%s", peer->said);
+    }
+    if (!peer->broke)
+        return why_set(ret_why, FAULT_UNREACHABLE, "%s is in window %" PRIu64 " already", name,
+                       peer->formed);
+    if (!peer->broke_for || peer->broke_for - 1 == self->place)
+        return why_set(ret_why, FAULT_UNREACHABLE, "%s cannot go on%s", name,
+                       peer->broke_for ? ": it lacks our bytes" : "");
+    const uint32_t missing = peer->broke_for - 1;
+    const bool dead = is_dead(self->members[missing]); // Its end may be on its way to us
+    if (dead) *ret_blame = (struct group_blame){ .member = missing, .gone = true };
+    return why_set(ret_why, FAULT_UNREACHABLE, "%s cannot go on: it lacks the bytes of member %u%s",
+                   name, missing, dead ? ", which is dead" : "");
+}
+
+int group_break_for(group_t *self, struct peer *peer, struct why *why,
+                    struct group_blame *ret_blame)
+{
+    struct why reason;
+    struct group_blame blame;
+    const int fault = peer_why(self, peer, &reason, &blame);
+    return group_break(self, fault, blame.member, blame.gone, why, ret_blame, "%s", reason.text);
 }
 
 bool peer_has_left(const group_t *self, const struct peer *peer)
@@ -133,9 +168,13 @@ int group_break(group_t *self, int fault, uint32_t member, bool gone, struct why
     va_end(args);
     self->fault = fault;
     self->blame = (struct group_blame){ member, gone };
-    for (uint32_t m = 0; m < self->member_count; m++)
-        if (self->members[m] && self->members[m]->control.fd >= 0)
-            control_say(self, self->members[m], &message, NULL);
+    for (uint32_t m = 0; m < self->member_count; m++) {
+        struct peer *peer = self->members[m];
+        if (!peer) continue;
+        if (peer->control.fd >= 0) control_say(self, peer, &message, NULL);
+        for (uint32_t c = 0; c < self->options.connections; c++)
+            if (peer->channels[c].fd >= 0) shutdown(peer->channels[c].fd, SHUT_WR);
+    }
     return group_again(self, why, ret_blame);
 }
 

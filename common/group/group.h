@@ -134,6 +134,10 @@ int group_tell(group_t *self, const void *bytes, size_t count, struct why *why,
 // aborted: both leave the window whole; and the faults of group_add. A word of a member whose link
 // ended later is still heard. Of each member up to 16 words (128 KiB) wait until they are heard; one
 // that says more has its link ended. A word may be heard before a sum that was begun earlier is done.
+//
+// That a member's link has ended, or that its window is broken, is told once, behind the words that
+// wait: FAULT_UNREACHABLE or FAULT_FORMAT. It does not break this window: the words of the others can
+// still be heard, and a member may have said all that matters before it left.
 int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame,
                uint32_t *ret_member, const void **ret_bytes, size_t *ret_count);
 

@@ -51,7 +51,9 @@ enum message_kind {
     MESSAGE_PART = 1, // Of node `node` of the sum `number`, from byte `offset` on, to its owner
     MESSAGE_RESULT,   // Of the sum, from its owner
     // On the control connection:
-    MESSAGE_FORM,  // The sender is in `window`. number: 1 if its channels are to be made anew
+    // The sender is in `window`. number: 1 if its channels are to be made anew. offset: how many sums
+    // of its window before it has done
+    MESSAGE_FORM,
     MESSAGE_WORD,  // group_tell
     MESSAGE_DONE,  // The sender has all of sum `number`, and reads no more of it
     MESSAGE_BREAK, // The sender's window is broken. number: 1 + the member whose bytes it lacks
@@ -131,7 +133,8 @@ struct peer {
     bool form_said, renewed;
     uint64_t formed; // The newest window of which it has said FORM, and what it said
     bool formed_dirty;
-    int form_fault; // Why it cannot be linked; form_final: trying again is of no use
+    uint64_t left_sums; // How many sums it had done when it left this window
+    int form_fault;     // Why it cannot be linked; form_final: trying again is of no use
     bool form_final;
     uint64_t retry_at_ms, probe_at_ms;
     uint32_t pause_ms;
@@ -139,7 +142,9 @@ struct peer {
     // The window.
     bool broke; // It said BREAK, for member broke_for - 1
     uint32_t broke_for;
-    uint64_t done; // 1 + the newest sum of which it has said DONE
+    uint64_t moved_ms; // Since its end is known: when something of it was last read
+    bool end_told;     // By group_hear
+    uint64_t done;     // 1 + the newest sum of which it has said DONE
 
     // The sum in hand. Cursors: what of our part and our result it is to be sent next.
     struct cursor {
@@ -189,8 +194,9 @@ struct group {
     struct attempt *attempts;
     uint32_t strangers; // Of the attempts: those that others began
 
-    uint64_t window, next_sum;
-    int fault; // Of the window; and what to say of it
+    uint64_t window, form_ms;             // form_ms: when it was begun
+    uint64_t next_sum, done, done_before; // Sums; those done, in this window and the one before it
+    int fault;                            // Of the window; and what to say of it
     struct why why;
     struct group_blame blame;
     struct word *first_word, *last_word, *told; // told: what group_hear gave last
@@ -221,8 +227,11 @@ const char *peer_name(const struct peer *peer, char text[PEER_NAME_MAX]);
 // Its bytes end here, for this window. Keeps the first reason.
 void peer_end(struct peer *peer, int fault, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-// Whether the process of a peer is dead: its link has ended, and a new connection is refused.
-bool peer_is_gone(const struct peer *peer);
+// Why nothing more comes of a peer that has left the window, and who is to blame: a fault.
+int peer_why(group_t *self, struct peer *peer, struct why *ret_why, struct group_blame *ret_blame);
+// group_break with that.
+int group_break_for(group_t *self, struct peer *peer, struct why *why,
+                    struct group_blame *ret_blame);
 // It takes and sends nothing more of this window: its link has ended, it said BREAK, or it is in a
 // later window.
 bool peer_has_left(const group_t *self, const struct peer *peer);

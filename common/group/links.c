@@ -29,6 +29,7 @@ enum {
     PROBE_MS = 200,
     PAUSE_MIN_MS = 2,
     PAUSE_MAX_MS = 100,
+    REFUSED_MS = 1000, // So long a process that was never linked may yet begin to listen
     LEISURE_MS = 1000, // Between two attempts to link with one that is expected
     NOTSENT_MAX = 128 << 10,
 };
@@ -179,13 +180,19 @@ static void refuse(struct peer *peer, int fault, bool final, const struct why *w
     snprintf(peer->said, sizeof peer->said, "%.120s: %.120s", peer->who.endpoint, why->text);
 }
 
+// Whether an error says that trying again is of no use.
+static bool is_dead(const group_t *self, const struct peer *peer, int error)
+{
+    return error == ECONNREFUSED && (peer->was_linked || clock_ms() - self->form_ms >= REFUSED_MS);
+}
+
 static void connect_to(group_t *self, struct peer *peer, uint32_t channel)
 {
     struct why why = { 0 };
     int fd;
     const int rc = tcp_connect(peer->who.endpoint, &why, &fd);
     if (rc < 0) {
-        refuse(peer, rc, errno == ECONNREFUSED || rc == FAULT_CONFIG, &why);
+        refuse(peer, rc, is_dead(self, peer, errno) || rc == FAULT_CONFIG, &why);
         return;
     }
     struct attempt *attempt = attempt_new(self, fd);
@@ -345,7 +352,8 @@ void links_move(group_t *self, struct attempt *attempt)
         if (error == EINPROGRESS) return;
         if (error) {
             why_set(&why, 0, "%s", strerror(error));
-            fail(self, attempt, FAULT_UNREACHABLE, error == ECONNREFUSED, &why);
+            const bool dead = attempt->connects && is_dead(self, attempt->peer, error);
+            fail(self, attempt, FAULT_UNREACHABLE, dead, &why);
             return;
         }
         attempt->stands = true;
@@ -424,7 +432,7 @@ static void begin(group_t *self)
         struct peer *peer = self->peers[i];
         peer->dirty |= self->fault != 0 || peer->broke;
         peer->fault = peer->form_fault = 0;
-        peer->broke = peer->form_said = peer->renewed = false;
+        peer->broke = peer->form_said = peer->renewed = peer->end_told = false;
         peer->done = 0;
         peer->pause_ms = 0;
         peer->retry_at_ms = 0;
@@ -432,7 +440,9 @@ static void begin(group_t *self)
     }
     self->fault = 0;
     self->blame = (struct group_blame){ .member = UINT32_MAX };
-    self->next_sum = 0;
+    self->done_before = self->done;
+    self->next_sum = self->done = 0;
+    self->form_ms = now_ms;
 }
 
 static void connect_control(group_t *self, struct peer *peer, uint64_t now_ms)
@@ -443,11 +453,11 @@ static void connect_control(group_t *self, struct peer *peer, uint64_t now_ms)
         return;
     }
     if (now_ms < peer->probe_at_ms) return;
-    peer->probe_at_ms = UINT64_MAX;
     const int error = tcp_probe(peer->who.endpoint, PROBE_MS);
+    peer->probe_at_ms = error ? clock_ms() + PROBE_AFTER_MS : UINT64_MAX;
     if (error == 0) return;
     why_set(&why, 0, "%s", strerror(error));
-    refuse(peer, FAULT_UNREACHABLE, error == ECONNREFUSED, &why);
+    refuse(peer, FAULT_UNREACHABLE, is_dead(self, peer, error), &why);
 }
 
 static bool has_channels(const group_t *self, const struct peer *peer)
@@ -483,7 +493,8 @@ static bool advance(group_t *self, struct peer *peer)
     if (!peer->form_said) {
         const struct message message = { .kind = MESSAGE_FORM,
                                          .window = self->window,
-                                         .number = peer->dirty };
+                                         .number = peer->dirty,
+                                         .offset = self->done_before };
         control_say(self, peer, &message, NULL);
         peer->form_said = true;
     }

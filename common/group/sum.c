@@ -19,8 +19,10 @@
 // A member that has returned from a sum may begin the next one. Its messages wait in the sockets
 // of the others; it cannot have sent them before all of this sum.
 //
-// A member whose link has ended, that has said BREAK, or that is in a later window sends no more. That ends the sum only if
-// something of it is missing, and only after all that it sent has been read.
+// A member whose link has ended, that has said BREAK, or that is in a later window sends no more. That
+// ends the sum only if something of it is missing, and only once its channel has ended, too: what is
+// said on the control connection overtakes what is still on its way. A member that leaves after the
+// sum is done says how many sums it has done; what it sent of them is waited for.
 
 #include "common/group/group_inside.h"
 
@@ -28,6 +30,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+
+enum { GRACE_MS = 100 };
 
 // ---- shares ---------------------------------------------------------------------------------
 
@@ -333,10 +337,11 @@ static bool lacks_results(const group_t *self, const struct peer *peer)
 // window reads no more; of one whose link has ended we do not know.
 static bool is_done_with(group_t *self, struct peer *peer)
 {
-    if (peer_has_left(self, peer))
-        return !self->sum.spliced || !peer->fault || peer->done > self->sum.ask->number;
+    const bool has_read = !self->sum.spliced || peer->done > self->sum.ask->number;
+    if (peer->broke || peer->formed > self->window) return true;
+    if (peer->fault) return has_read;
     return parts_are_sent(self, peer) && results_are_sent(self, peer) &&
-           channels_idle(self, peer) && (!self->sum.spliced || peer->done > self->sum.ask->number);
+           channels_idle(self, peer) && has_read;
 }
 
 static bool is_finished(group_t *self)
@@ -360,55 +365,72 @@ static void say_done(group_t *self)
     }
 }
 
-static bool is_dead(struct peer *peer)
+// The sum ends for what a member lacks; unless all that is missing is the DONE of the dead.
+static int end_for(group_t *self, struct peer *peer, struct why *why, struct group_blame *ret_blame)
 {
-    if (!peer->fault) peer_end(peer, FAULT_UNREACHABLE, "its link may have ended");
-    return peer_is_gone(peer);
+    struct why reason;
+    struct group_blame blame;
+    const int fault = peer_why(self, peer, &reason, &blame);
+    if (blame.member == peer->place && blame.gone && !lacks_parts(self, peer) &&
+        !lacks_results(self, peer)) {
+        peer->done = UINT64_MAX;
+        return 0;
+    }
+    return group_break(self, fault, blame.member, blame.gone, why, ret_blame, "sum %" PRIu64 ": %s",
+                       self->sum.ask->number, reason.text);
 }
 
-static int break_off(group_t *self, struct peer *peer, struct why *why,
-                     struct group_blame *ret_blame)
+static bool is_missed(group_t *self, struct peer *peer)
 {
-    char name[PEER_NAME_MAX];
-    if (peer->fault)
-        return group_break(self, peer->fault, peer->place, peer_is_gone(peer), why, ret_blame,
-                           "sum %" PRIu64 ": %s", self->sum.ask->number, peer->said);
-    if (!peer->broke)
-        return group_break(self, FAULT_UNREACHABLE, UINT32_MAX, false, why, ret_blame,
-                           "sum %" PRIu64 ": %s is in window %" PRIu64 " already",
-                           self->sum.ask->number, peer_name(peer, name), peer->formed);
-    struct peer *missing = peer->broke_for ? self->members[peer->broke_for - 1] : NULL;
-    if (!missing)
-        return group_break(self, FAULT_UNREACHABLE, UINT32_MAX, false, why, ret_blame,
-                           "sum %" PRIu64 ": %s cannot go on%s", self->sum.ask->number,
-                           peer_name(peer, name), peer->broke_for ? ": it lacks our bytes" : "");
-    const bool gone = is_dead(missing); // Its end may be a moment on its way to us
-    return group_break(self, FAULT_UNREACHABLE, gone ? missing->place : UINT32_MAX, gone, why,
-                       ret_blame,
-                       "sum %" PRIu64 ": %s cannot go on: it lacks the bytes of member %u%s",
-                       self->sum.ask->number, peer_name(peer, name), missing->place,
-                       gone ? ", which is dead" : "");
+    return lacks_parts(self, peer) || lacks_results(self, peer) || !is_done_with(self, peer);
 }
 
-// Nothing more can be read now. Whether that ends the sum; *ret_finished: it does not, and the sum
-// is done: what was missing was the DONE of the dead.
-static int check_stopped(group_t *self, struct why *why, struct group_blame *ret_blame)
+// Whether nothing more comes of a member that has left. Bytes may be on their way though we know
+// that it has left: its channel ends behind the last of them, and what it did and whether it lives is
+// said on its control connection. One of the two may be late, or be cut alone.
+static bool is_final(const group_t *self, const struct peer *peer, uint64_t now_ms)
 {
+    bool ended = false, held = false;
+    if (peer->fault == FAULT_FORMAT) return true;
+    for (uint32_t c = 0; c < self->options.connections; c++) {
+        ended |= peer->channels[c].fd < 0;
+        held |= peer->channels[c].held;
+    }
+    if (peer->formed > self->window)
+        return ended || peer->left_sums <= self->sum.ask->number; // Else all of it is on its way
+    if (ended && (peer->broke || peer->control.fd < 0)) return true;
+    return (peer->broke || !held) && now_ms >= peer->moved_ms + GRACE_MS;
+}
+
+// Nothing more can be read now. Whether that ends the sum, since a member that is missed has left it.
+static int check_left(group_t *self, uint64_t *wake_ms, struct why *why,
+                      struct group_blame *ret_blame)
+{
+    const uint64_t now_ms = clock_ms();
     struct peer *broke = NULL;
     for (uint32_t m = 0; m < self->member_count; m++) {
         struct peer *peer = self->members[m];
         if (!peer || !peer_has_left(self, peer)) continue;
-        const bool lacks = lacks_parts(self, peer) || lacks_results(self, peer);
-        if (peer->fault == FAULT_FORMAT || (peer->fault && lacks))
-            return break_off(self, peer, why, ret_blame);
-        if (lacks) broke = peer;
-        if (!peer->fault || lacks || !self->sum.spliced || peer->done > self->sum.ask->number)
+        if (!is_missed(self, peer) && peer->fault != FAULT_FORMAT) continue;
+        if (!is_final(self, peer, now_ms)) {
+            if (peer->moved_ms + GRACE_MS > now_ms && peer->moved_ms + GRACE_MS < *wake_ms)
+                *wake_ms = peer->moved_ms + GRACE_MS;
             continue;
-        // Only its DONE is missing
-        if (!peer_is_gone(peer)) return break_off(self, peer, why, ret_blame);
-        peer->done = UINT64_MAX;
+        }
+        broke = peer;
+        if (peer->fault && !peer->broke)
+            break; // Rather the one that died than one that knows of it
     }
-    return broke ? break_off(self, broke, why, ret_blame) : 0;
+    return broke ? end_for(self, broke, why, ret_blame) : 0;
+}
+
+// Whether the next segment of our share waits for a member.
+static bool holds_up(const group_t *self, const struct peer *peer)
+{
+    const struct sum *sum = &self->sum;
+    const size_t bytes = at_most(length(sum->own) - sum->summed, sum->segment);
+    return peer->parts_got[sum->summed / sum->segment % sum->ahead] <
+           bytes * self->tree.brings[peer->place];
 }
 
 static int time_is_over(group_t *self, struct why *why, struct group_blame *ret_blame)
@@ -418,7 +440,7 @@ static int time_is_over(group_t *self, struct why *why, struct group_blame *ret_
     for (uint32_t m = 0; m < self->member_count; m++) {
         struct peer *peer = self->members[m];
         if (!peer) continue;
-        if (lacks_parts(self, peer))
+        if (holds_up(self, peer))
             return group_break(self, FAULT_TIMEOUT, m, false, why, ret_blame,
                                "sum %" PRIu64 ": no part of %s for our share within %u ms",
                                self->sum.ask->number, peer_name(peer, name),
@@ -456,11 +478,12 @@ static int run(group_t *self, struct why *why, struct group_blame *ret_blame)
     for (;;) {
         if (move(self)) continue;
         if (is_finished(self)) return 0;
-        int rc = check_stopped(self, why, ret_blame);
+        uint64_t wake_ms = until_ms;
+        int rc = check_left(self, &wake_ms, why, ret_blame);
         if (rc < 0) return rc;
         if (is_finished(self)) return 0;
         if (clock_ms() >= until_ms) return time_is_over(self, why, ret_blame);
-        rc = group_wait(self, until_ms, true, why);
+        rc = group_wait(self, wake_ms, true, why);
         if (rc < 0)
             return group_break(self, rc, UINT32_MAX, false, why, ret_blame,
                                "sum %" PRIu64 ": called away", self->sum.ask->number);
@@ -492,6 +515,7 @@ int group_add(group_t *self, const struct group_sum *ask, struct why *why,
     begin(self, ask);
     rc = (self->sum.spliced ? run_without_sigpipe : run)(self, why, ret_blame);
     self->next_sum++;
+    self->done += rc == 0;
     self->sum.ask = NULL;
     if (rc == 0) *ret_blame = (struct group_blame){ .member = UINT32_MAX };
     return rc;

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128, SHORT_LINE_US = 2000, ALIVE_MS = 10 };
+enum { BACKLOG = 128, SHORT_LINE_US = 2000, BUSY_MS = 100, PROBES_MAX = 20 };
 static const char SHORT_LINE_CONTROL[] = "reno";
 
 struct place {
@@ -143,20 +143,38 @@ int tcp_connected(int fd)
     return error;
 }
 
+// One connection, ended by us at once. A process that accepts ends it, too (0); one that is dying
+// resets it; one that does nothing for a while is busy (0).
+static int probe(const char *endpoint, uint32_t timeout_ms, bool *ret_accepted)
+{
+    int fd;
+    char byte;
+    errno = 0;
+    *ret_accepted = false;
+    if (tcp_connect(endpoint, NULL, &fd) < 0) return errno ? errno : EINVAL;
+    struct pollfd at = { .fd = fd, .events = POLLOUT };
+    int error = poll(&at, 1, (int)timeout_ms) > 0 ? tcp_connected(fd) : ETIMEDOUT;
+    at.events = POLLIN;
+    shutdown(fd, SHUT_WR);
+    if (error == 0 && poll(&at, 1, BUSY_MS) > 0) {
+        *ret_accepted = recv(fd, &byte, 1, MSG_DONTWAIT) >= 0;
+        error = *ret_accepted ? 0 : ECONNRESET;
+    }
+    close(fd);
+    return error;
+}
+
 int tcp_probe(const char *endpoint, uint32_t timeout_ms)
 {
-    for (;;) {
-        int fd;
-        errno = 0;
-        if (tcp_connect(endpoint, NULL, &fd) < 0) return errno ? errno : EINVAL;
-        struct pollfd at = { .fd = fd, .events = POLLOUT };
-        const int error = poll(&at, 1, (int)timeout_ms) > 0 ? tcp_connected(fd) : ETIMEDOUT;
-        // A process that is dying resets it in a moment
-        at.events = POLLIN;
-        const bool lives = error != 0 || poll(&at, 1, ALIVE_MS) == 0;
-        close(fd);
-        if (lives) return error;
+    int error = 0;
+    // Twice: it may have died after it accepted
+    for (int accepted = 0, turns = 0; accepted < 2 && turns < PROBES_MAX; turns++) {
+        bool is_accepted;
+        error = probe(endpoint, timeout_ms, &is_accepted);
+        accepted += is_accepted;
+        if (!is_accepted && error != ECONNRESET) break;
     }
+    return error;
 }
 
 static bool read_address(int fd, bool peer, char *text)

@@ -104,7 +104,7 @@ static void run(uint32_t count, body *member, void *arg, uint32_t dead)
         assert_true(pids[m] >= 0);
         if (pids[m] == 0) {
             me = m;
-            alarm(60);
+            alarm(40);
             member(arg);
             _exit(0);
         }

@@ -1,0 +1,17 @@
+#!/bin/bash
+# The example of a group: three processes sum their buffers, 1 + 2 + 3.
+#
+#     allreduce_test.sh BUILD_DIR
+set -u
+B=$1
+name="an all-reduce of one's own buffer, in at most 40 lines"
+ports="17411 17412 17413"
+said=$(for place in 0 1 2; do timeout 20 "$B/example/allreduce" $place $ports 2>&1 & done; wait)
+want=$(printf 'member %d of 3: 6\n' 0 1 2)
+if [ "$(sort <<< "$said")" = "$want" ] && [ "$(wc -l < tests/example/allreduce.c)" -le 40 ]; then
+    echo "ok 1 - $name"
+else
+    echo "not ok 1 - $name"
+    sed 's/^/# /' <<< "$said"
+    exit 1
+fi
