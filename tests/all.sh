@@ -31,6 +31,7 @@
 # guides      every command of the README and the guides
 # tools       mistakes at the command line, and what is answered
 # machines    the README's own run on two machines, and a third behind a firewall
+# windows     a group of trainers on its own word: killed and joined, it ends in the state of one trainer alone
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
 # example     an all-reduce of one's own buffer, over a group
 # cost        what a round with audits signs and verifies              (make bench for what it costs)
@@ -69,7 +70,7 @@ computes+=("$B/storage 300 5000 500" "$B/numeric/honest_audits 400")
 
 waits=(-j 1 "$B/live/floods_test" "$B/live/monitor_test" "$B/live/adversary_test")
 waits+=(-j "$two" "$B/chaos/matrix --sample 40 \$LIVE_SEED" "tests/live/guides_test.sh $B"
-        "tests/live/tools_test.sh $B" "tests/live/machines_test.sh $B"
+        "tests/live/tools_test.sh $B" "tests/live/machines_test.sh $B" "tests/live/windows_test.sh $B"
         "SEED=301 STEPS=30 EVENTS=8 $B/chaos/chaos")
 long="kill_actors_test silence_test join_test bad_input_test restart_all_test rollback_test kill_coordinator_test"
 for t in $long; do waits+=("$B/live/$t"); done

@@ -242,7 +242,7 @@ static int run(struct demo *self, struct why *why)
         "held-out text");
     rc = make_report(self, why);
     if (rc < 0) return rc;
-    demo_report_judge(&self->report);
+    demo_report_judge(&self->report, self->config_path != NULL);
     self->play->judge(self);
     demo_report_print_run(&self->report, self->out);
     self->play->print(self, self->out);

@@ -1,0 +1,50 @@
+#!/bin/bash
+# The demo of allreduce with a small model: real processes on loopback. A trainer is killed in the middle of a
+# window, another one joins, the coordinator is killed; every replica, the checkpoint and the ledger end in the
+# state of `shoal train` alone. Each world has its own lanes, batch and links.
+#
+#     tests/live/windows_test.sh BUILD_DIR
+#
+# Has a folder of its own and takes free ports. Prints TAP lines.
+set -u
+export LC_ALL=C
+unset TICKET RUN_ID SERVER_ADDR SERVER_KEY IDENTITY_SECRET_KEY_PATH
+top=$(cd "$(dirname "$0")/../.." && pwd)
+bin=$(realpath -e "${1:?usage: windows_test.sh BUILD_DIR}")/bin || exit 64
+work=$(mktemp -d)
+trap 'kill $(jobs -pr) 2>/dev/null; wait; rm -rf "$work"' EXIT
+cd "$work" || exit 1
+number=0 failed=0 port=$((21000 + $$ % 19000 * 2))
+
+cp -r "$top/config/demo" small && cd small || exit 1
+sed -i 's/"hidden_size": .*/"hidden_size": 16,/; s/"intermediate_size": .*/"intermediate_size": 32,/
+        s/"num_hidden_layers": .*/"num_hidden_layers": 1,/; s/"num_attention_heads": .*/"num_attention_heads": 2,/
+        s/"num_key_value_heads": .*/"num_key_value_heads": 2,/; s/"head_dim": .*/"head_dim": 8,/' model.json
+sed -i 's/^seq_len = .*/seq_len = 16/' data.toml
+cp allreduce.toml template.toml
+cd ..
+
+set_key() { sed -i "s/^$1 = .*/$1 = $2/" small/allreduce.toml; }
+
+ends_alike()                            # a word about it, lanes, batch at the start, batch at the end, link
+{
+    cp small/template.toml small/allreduce.toml
+    set_key total_steps 1200; set_key rounds_per_epoch 240; set_key max_seq_len 16; set_key micro_batch_size 2
+    set_key waiting_for_members_extra_time 0.1; set_key global_batch_size_warmup_tokens 30000
+    set_key lanes "$2"; set_key global_batch_size_start "$3"; set_key global_batch_size_end "$4"; set_key link "\"$5\""
+    number=$((number + 1))
+    if timeout 200 "$bin/shoal" demo --strategy allreduce --config-path small --dir demo --port $port >said 2>&1 &&
+        grep -q "^digest equal to one undisturbed trainer alone" said; then
+        echo "ok $number - $1"
+        grep -h "speed\|kill -9  \|joined  " said | sed 's/^ */# /'
+    else
+        echo "not ok $number - $1"; tail -n 40 said | sed 's/^/# /'; failed=1
+        tail -n 5 demo/run/logs/*.log | sed 's/^/# /'
+    fi
+    port=$((port + 4))
+}
+
+ends_alike "eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
+[ -z "${LIVE_LONG:-}" ] || ends_alike "three lanes for four trainers and a fifth, sealed links" 3 4 4 aes-gcm
+echo "1..$number"
+exit $failed
