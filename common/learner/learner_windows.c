@@ -92,17 +92,9 @@ static int open_windows(struct learner *self, struct why *why)
 // group's own, and the pieces of the norm.
 static uint64_t memory(const struct learner *self)
 {
-    const uint32_t lanes = work_of(self)->config.lanes;
-    struct lane_node nodes[LANE_NODES_MAX];
-    uint32_t most = 1;
     if (!self->options->trains) return 0;
-    for (uint32_t members = 1; members <= lanes; members++)
-        for (uint32_t i = 0; i < members; i++) {
-            const uint32_t count =
-                lane_nodes(lanes, lanes, lanes_of_member(lanes, members, i), nodes);
-            if (count > most) most = count;
-        }
-    return (most - 1) * self->floats * sizeof(float) + GROUP_MEMORY +
+    const uint64_t more = lane_nodes_most(work_of(self)->config.lanes) - 1;
+    return more * self->floats * sizeof(float) + GROUP_MEMORY +
            gradient_piece_count(self->floats) * sizeof(double);
 }
 

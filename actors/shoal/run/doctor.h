@@ -17,9 +17,13 @@ struct doctor_demands { // Of a run to its members
     const struct optimizer_kind *optimizer;
     struct optimizer_settings settings;
     uint32_t seq_len, verification_percent;
-    bool same_bits;        // All trainers compute alike: micro_batch is theirs, and none has a GPU
+    bool same_bits;        // All trainers compute alike: micro_batch is theirs
+    bool no_gpu;           // This version computes such a run on CPUs only
     uint32_t micro_batch;  // Of all trainers
+    uint32_t lanes, batch; // The most of a gradient in lanes; 0: it has none
     uint32_t state_floats; // Of a replica, for each parameter
+    uint32_t copies;       // Of the state: pins, and one that is fetched
+    uint64_t beside;       // Bytes of what a trainer's jobs take besides
     uint32_t result_bytes; // Of one trainer in one round; 0: there are none
     uint32_t snapshot_rounds, trainers;
     bool float32;

@@ -2,7 +2,23 @@
 // table for each.
 
 #include "actors/shoal/run/doctor.h"
+#include "common/bulk/blob_store.h"
+#include "common/group/group.h"
+#include "common/kernel/gradient.h"
 #include "common/model/model_config.h"
+
+// What the learner plans (common/learner): memory_of_results, and the pins of rounds.
+static uint64_t beside_results(const struct wire_rounds_config *rounds, uint64_t floats)
+{
+    return rounds->payload_bytes + (rounds->verification_percent ? floats * sizeof(float) : 0);
+}
+
+// And those of windows: vectors for more nodes than one, the group's own, pieces of the norm.
+static uint64_t beside_windows(const struct wire_windows_config *windows, uint64_t floats)
+{
+    return (lane_nodes_most(windows->lanes) - 1) * floats * sizeof(float) + GROUP_MEMORY +
+           gradient_piece_count(floats) * sizeof(double);
+}
 
 // A replica has parameters alone: the residual of a trainer is its own.
 static void of_rounds(const void *part, const struct wire_config *config,
@@ -19,6 +35,8 @@ static void of_rounds(const void *part, const struct wire_config *config,
     demands->same_bits = rounds->verification_percent > 0;
     demands->result_bytes = rounds->payload_bytes;
     demands->state_floats = 1;
+    demands->copies = BLOB_PINS_MAX + 1;
+    demands->beside = beside_results(rounds, model_parameter_count(&demands->shape));
 }
 
 // The state is parameters and both moments. No result is kept.
@@ -32,8 +50,12 @@ static void of_windows(const void *part, const struct wire_config *config,
                                                      .beta1 = windows->beta1,
                                                      .beta2 = windows->beta2,
                                                      .eps = windows->eps };
-    demands->same_bits = true;
+    demands->same_bits = demands->no_gpu = true;
+    demands->lanes = windows->lanes;
+    demands->batch = windows->batch_end;
     demands->state_floats = 3;
+    demands->copies = 2;
+    demands->beside = beside_windows(windows, model_parameter_count(&demands->shape));
 }
 
 static const struct {

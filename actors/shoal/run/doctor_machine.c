@@ -153,10 +153,10 @@ static bool check_device(struct doctor *self, struct compute_device *ret_device)
                     ret_device->text, run->verification_percent);
         return true;
     }
-    if (run->known && run->same_bits && ret_device->kind != COMPUTE_CPU) {
-        checkup_add(checkup, CHECKUP_WARNING, "device",
-                    "%s; but trainers with and without a GPU do not end in the same bits: all of "
-                    "the run must have equal ones, or --device cpu",
+    if (run->known && run->no_gpu && ret_device->kind != COMPUTE_CPU) {
+        checkup_add(checkup, CHECKUP_WRONG, "device",
+                    "%s; but a run of allreduce computes on the CPU in this version: use --device "
+                    "cpu",
                     ret_device->text);
         return true;
     }
@@ -167,8 +167,8 @@ static bool check_device(struct doctor *self, struct compute_device *ret_device)
     return true;
 }
 
-// As plan_memory of the learner: parameters, gradient, state and activations, and beside them a copy
-// of what members hold alike.
+// As plan_memory of the learner: parameters, gradient, state and activations, copies of what members
+// hold alike, and what the jobs of the strategy take.
 static int ask_memory(const struct doctor *self, const struct compute_device *device,
                       bool recompute, struct why *why, struct compute_memory *ret_memory)
 {
@@ -183,13 +183,17 @@ static int ask_memory(const struct doctor *self, const struct compute_device *de
         .optimizer = run->optimizer,
         .settings = run->settings,
         .seq = run->seq_len,
+        .batch_max = run->batch,
+        .lanes = run->lanes,
         .micro_batch = run->same_bits ? run->micro_batch : own,
         .precision = run->float32 ? GEMM_FLOAT32 : GEMM_BF16,
         .recompute = recompute,
     };
     int rc = model_tensors_layout(&run->shape, room, why, &layout);
     if (rc == 0) rc = solo_memory(&place, &options, why, ret_memory);
-    if (rc == 0) ret_memory->host += layout.total * sizeof(float) * run->state_floats;
+    if (rc == 0)
+        ret_memory->host +=
+            run->beside + run->copies * run->state_floats * sizeof(float) * layout.total;
     pool_destroy(&pool);
     free(room);
     return rc;
