@@ -373,6 +373,20 @@ static void a_death_is_known_and_the_others_go_on(void **state)
             run(members, death, (void *)(uintptr_t)&deaths[i], 1u << (members - 1));
 }
 
+// DEATHS=1000: so many more, at moments that follow from the number alone.
+static void deaths_at_any_moment_leave_a_group_that_sums(void **state)
+{
+    const int count = getenv("DEATHS") ? atoi(getenv("DEATHS")) : 3;
+    (void)state;
+    for (int i = 0; i < count; i++) {
+        const uint32_t members = 2 + (uint32_t)i % 4, draw = (uint32_t)i * 2654435761u;
+        struct death how = { .floats = 1 + (draw >> 7) % (1u << (i % 22)),
+                             .after_us = 1000 + (draw >> 3) % 30000,
+                             .link = i % 3 ? GROUP_PLAIN : GROUP_SEALED };
+        run(members, death, &how, 1u << (members - 1));
+    }
+}
+
 static void cut(int number)
 {
     const int error = errno;
@@ -396,6 +410,7 @@ static void be_cut(void *arg)
     const float *nodes[LANE_NODES_MAX];
     for (uint32_t k = 0; k < LANE_NODES_MAX; k++) nodes[k] = values;
     CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    pthread_barrier_wait(&shared->barrier); // Nobody begins the next window before all are in this
     if (me == 0) {
         const struct itimerval timer = { .it_value = { .tv_usec = how->after_us } };
         signal(SIGALRM, cut);
@@ -693,7 +708,8 @@ static void one_that_is_expected_joins(void **state)
 
 TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_all_others),
       TEST(sealed_links_and_many_connections_give_the_same_bits),
-      TEST(a_death_is_known_and_the_others_go_on), TEST(links_that_are_cut_are_made_anew),
+      TEST(a_death_is_known_and_the_others_go_on),
+      TEST(deaths_at_any_moment_leave_a_group_that_sums), TEST(links_that_are_cut_are_made_anew),
       TEST(options_are_checked), TEST(strangers_are_refused),
       TEST(a_member_that_sends_another_size_is_named),
       TEST(a_member_that_is_late_is_named_and_may_come_back),
