@@ -386,14 +386,14 @@ static bool is_missed(group_t *self, struct peer *peer)
 }
 
 // Whether nothing more comes of a member that has left. Bytes may be on their way though we know
-// that it has left: its channel ends behind the last of them, and what it did and whether it lives is
+// that it has left: its channels end behind the last of them, and what it did and whether it lives is
 // said on its control connection. One of the two may be late, or be cut alone.
 static bool is_final(const group_t *self, const struct peer *peer, uint64_t now_ms)
 {
-    bool ended = false, held = false;
+    bool ended = true, held = false;
     if (peer->fault == FAULT_FORMAT) return true;
     for (uint32_t c = 0; c < self->options.connections; c++) {
-        ended |= peer->channels[c].fd < 0;
+        ended &= peer->channels[c].fd < 0;
         held |= peer->channels[c].held;
     }
     if (peer->formed > self->window)
