@@ -88,8 +88,9 @@ bench-train: $(B)/bench/train_bench             ## Time a training step: share o
 	@if $(peers_python); then $(B)/peers/bin/python tests/peers/train_torch.py $(B); \
 	else echo "PyTorch left out: it could not be installed"; fi
 
-bench-group: $(B)/bench/group_bench             ## Time sums of a group beside gloo's (libgloo-dev) and bare TCP: TURNS=5 W=2
+bench-group: $(B)/bench/group_bench $(B)/bench/line_bench  ## Time sums of a group beside gloo's (libgloo-dev) and bare TCP, and over a long line: TURNS=5 W=2
 	@$< $(or $(TURNS),5) $(W)
+	@$(B)/bench/line_bench
 
 blas-check:                                     ## Hold our products against OpenBLAS's (BLAS=1 builds with them)
 	@$(if $(BLAS_LIB),echo "blas-check holds our own products against the library's: not with BLAS=1"; exit 64)
@@ -244,6 +245,8 @@ $(B)/bench/cost_bench: $(patsubst %,$(B)/tests/bench/%.o,cost_bench cost_run pla
 $(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
                       | $(B)/bench/crypto_counts.so
 	$(link) -lcmocka $(LIBS) -o $@
+$(B)/bench/line_bench: $(patsubst %,$(B)/tests/bench/%.o,line_bench group_member) $(LIBRARIES)
+	$(link) $(LIBS) -o $@
 $(B)/example/%: $(B)/tests/example/%.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
 # gloo, where it is installed (libgloo-dev), to compare with.

@@ -60,18 +60,21 @@ void member_open(struct member *self)
     uint8_t secret[SECRET_BYTES];
     memset(secret, 1 + (int)self->place, sizeof secret);
     ensure(identity_from_secret(secret, &why, &identity) == 0);
+    const char *address = self->address ? self->address : "127.0.0.1";
+    char bind[64];
+    snprintf(bind, sizeof bind, "%s:0", address);
     const struct group_options options = { .identity = identity,
                                            .run = "bench",
                                            .instance = 1,
-                                           .bind = "127.0.0.1:0",
+                                           .bind = bind,
                                            .link = self->way == SEALED ? GROUP_SEALED : GROUP_PLAIN,
-                                           .connections = 1,
+                                           .connections = self->connections ? self->connections : 1,
                                            .called_fd = -1 };
     ensure(group_new(&options, &why, &self->group) == 0);
     struct group_member *own = &shared->members[self->place];
     own->key = *identity_key(identity);
     own->instance = 1;
-    snprintf(own->endpoint, sizeof own->endpoint, "tcp://127.0.0.1:%u", group_port(self->group));
+    snprintf(own->endpoint, sizeof own->endpoint, "tcp://%s:%u", address, group_port(self->group));
 }
 
 void member_start(struct member *self)

@@ -27,7 +27,9 @@ struct member {
     uint32_t place, members;
     enum way way;
     uint64_t window, number;
-    size_t count; // Floats
+    size_t count;         // Floats
+    const char *address;  // NULL: 127.0.0.1
+    uint32_t connections; // 0: 1
     float *values;
     group_t *group;
     void *gloo;
