@@ -402,7 +402,7 @@ static bool is_final(const group_t *self, const struct peer *peer, uint64_t now_
     return (peer->broke || !held) && now_ms >= peer->moved_ms + GRACE_MS;
 }
 
-// Nothing more can be read now. Whether that ends the sum, since a member that is missed has left it.
+// Whether the sum ends, since a member that is missed has left it.
 static int check_left(group_t *self, uint64_t *wake_ms, struct why *why,
                       struct group_blame *ret_blame)
 {
@@ -474,16 +474,18 @@ static bool move(group_t *self)
 
 static int run(group_t *self, struct why *why, struct group_blame *ret_blame)
 {
+    enum { TURNS_MAX = 32 }; // After so many it looks up from its work: is it called, is time over?
     const uint64_t until_ms = clock_ms() + self->sum.ask->timeout_ms;
-    for (;;) {
-        if (move(self)) continue;
+    for (uint32_t turns = 1;; turns++) {
+        const bool moved = move(self);
+        if (moved && turns % TURNS_MAX) continue;
         if (is_finished(self)) return 0;
         uint64_t wake_ms = until_ms;
         int rc = check_left(self, &wake_ms, why, ret_blame);
         if (rc < 0) return rc;
         if (is_finished(self)) return 0;
         if (clock_ms() >= until_ms) return time_is_over(self, why, ret_blame);
-        rc = group_wait(self, wake_ms, true, why);
+        rc = group_wait(self, moved ? 0 : wake_ms, true, why);
         if (rc < 0)
             return group_break(self, rc, UINT32_MAX, false, why, ret_blame,
                                "sum %" PRIu64 ": called away", self->sum.ask->number);

