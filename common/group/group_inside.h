@@ -2,9 +2,11 @@
 // group_inside -- what the sources of a group share. group.h is the manual; here is how it is built.
 //
 //     group.c     life, faults, the one place where it sleeps
-//     links.c     who may link, connecting, group_form
+//     links.c     who may link, connecting, accepting, handshakes
+//     form.c      group_form
 //     control.c   the control connection of a link: words, and what members tell each other
 //     channel.c   the connections that carry sums: messages in and out
+//     add.c       group_add: the turns over all links, and how a sum ends
 //     sum.c       which message next, where it goes, when a segment can be added
 //     tree.c      the adding
 //
@@ -170,6 +172,12 @@ struct sum {
     bool flat, spliced;
 };
 
+static inline uint64_t range_length(struct byte_range range) { return range.end - range.begin; }
+static inline size_t at_most(uint64_t count, size_t most)
+{
+    return count < most ? (size_t)count : most;
+}
+
 struct attempt {
     struct attempt *next;
     int fd;
@@ -250,6 +258,17 @@ void links_begin_due(group_t *self);         // To those that are expected; drop
 uint64_t links_next_ms(const group_t *self); // When links_begin_due has something to do
 void links_destroy(group_t *self);
 
+struct peer *links_find(const group_t *self, const struct key *key, uint64_t instance);
+struct peer *links_peer_new(group_t *self, const struct group_member *who);
+int links_check(const group_t *self, const struct group_member *who, struct why *why);
+void links_drop_others(group_t *self); // Peers that are neither members nor expected
+bool links_is_attempted(const group_t *self, const struct peer *peer, uint32_t channel);
+void links_connect(group_t *self, struct peer *peer, uint32_t channel);
+// A link that does not come to stand: the sentence, and whether trying again is of any use.
+void links_refuse(struct peer *peer, int fault, bool final, const struct why *why);
+// Whether an error of connect says that trying again is of no use.
+bool links_refuses(const group_t *self, const struct peer *peer, int error);
+
 // ---- control.c ------------------------------------------------------------------------------
 
 // False: more waits to be written than a member may leave unread.
@@ -279,3 +298,9 @@ enum sum_place { SUM_TAKEN, SUM_HELD, SUM_WRONG };
 enum sum_place sum_place(group_t *self, struct peer *peer, const struct message *message,
                          uint8_t **ret_to);
 void sum_arrived(group_t *self, struct peer *peer, const struct message *message);
+void sum_begin(group_t *self, const struct group_sum *ask);
+struct byte_range sum_share(const group_t *self, uint32_t member);
+bool sum_parts_are_sent(const group_t *self, const struct peer *peer);
+bool sum_results_are_sent(const group_t *self, const struct peer *peer);
+// Adds the next segment of our share if all of it is here.
+bool sum_add_segment(group_t *self);

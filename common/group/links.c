@@ -5,11 +5,6 @@
 // handshakes of strangers are under way, each for HANDSHAKE_MS; a further one takes the place of
 // the oldest. Only a key and instance of the window, or an expected one, gets an answer that costs
 // work.
-//
-// group_form: each member says FORM on the control connections once it is in the window, and waits
-// for the FORM of all others. So no message of a window reaches a member that is not in it. If
-// either end of a link says that its channels may hold half a message, both close those of earlier
-// windows, and they are made anew.
 
 #include "common/group/group_inside.h"
 
@@ -24,9 +19,7 @@
 enum {
     STRANGERS_MAX = 16,
     HANDSHAKE_MS = 5000,
-    ACCEPTS_MAX = 8,      // At one waking
-    PROBE_AFTER_MS = 100, // The other end should have connected by then: is it there at all?
-    PROBE_MS = 200,
+    ACCEPTS_MAX = 8, // At one waking
     PAUSE_MIN_MS = 2,
     PAUSE_MAX_MS = 100,
     REFUSED_MS = 1000, // So long a process that was never linked may yet begin to listen
@@ -36,7 +29,7 @@ enum {
 
 // ---- the peers ------------------------------------------------------------------------------
 
-static struct peer *find(const group_t *self, const struct key *key, uint64_t instance)
+struct peer *links_find(const group_t *self, const struct key *key, uint64_t instance)
 {
     for (uint32_t i = 0; i < self->peer_count; i++)
         if (self->peers[i]->who.instance == instance && key_equal(&self->peers[i]->who.key, key))
@@ -58,7 +51,7 @@ static void peer_destroy(group_t *self, struct peer *peer)
     free(peer);
 }
 
-static struct peer *peer_new(group_t *self, const struct group_member *who)
+struct peer *links_peer_new(group_t *self, const struct group_member *who)
 {
     ensure(self->peer_count < PEERS_MAX);
     struct peer *peer = calloc(1, sizeof *peer);
@@ -75,7 +68,7 @@ static struct peer *peer_new(group_t *self, const struct group_member *who)
     return peer;
 }
 
-static int check(const group_t *self, const struct group_member *who, struct why *why)
+int links_check(const group_t *self, const struct group_member *who, struct why *why)
 {
     if (!memchr(who->endpoint, 0, sizeof who->endpoint) || !*who->endpoint)
         return why_set(why, FAULT_CONFIG, "a member has no endpoint");
@@ -88,7 +81,7 @@ static int check(const group_t *self, const struct group_member *who, struct why
 }
 
 // Those that are in no list go, and their links with them.
-static void drop_others(group_t *self)
+void links_drop_others(group_t *self)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < self->peer_count; i++) {
@@ -103,7 +96,7 @@ int group_expect(group_t *self, const struct group_member *members, uint32_t cou
 {
     ensure(count <= GROUP_MEMBERS_MAX);
     for (uint32_t i = 0; i < count; i++) {
-        const int rc = check(self, &members[i], why);
+        const int rc = links_check(self, &members[i], why);
         if (rc < 0) return rc;
     }
     for (uint32_t i = 0; i < self->peer_count; i++) {
@@ -112,11 +105,11 @@ int group_expect(group_t *self, const struct group_member *members, uint32_t cou
             self->peers[i]->expected |= self->peers[i]->who.instance == members[k].instance &&
                                         key_equal(&self->peers[i]->who.key, &members[k].key);
     }
-    drop_others(self);
+    links_drop_others(self);
     for (uint32_t i = 0; i < count; i++)
         if (!key_equal(&members[i].key, &self->key) &&
-            !find(self, &members[i].key, members[i].instance))
-            peer_new(self, &members[i])->expected = true;
+            !links_find(self, &members[i].key, members[i].instance))
+            links_peer_new(self, &members[i])->expected = true;
     links_begin_due(self);
     return 0;
 }
@@ -162,7 +155,7 @@ static struct attempt *attempt_new(group_t *self, int fd)
     return attempt;
 }
 
-static bool is_attempted(const group_t *self, const struct peer *peer, uint32_t channel)
+bool links_is_attempted(const group_t *self, const struct peer *peer, uint32_t channel)
 {
     for (const struct attempt *a = self->attempts; a; a = a->next)
         if (a->connects && a->peer == peer && a->channel == channel) return true;
@@ -170,7 +163,7 @@ static bool is_attempted(const group_t *self, const struct peer *peer, uint32_t 
 }
 
 // A link that does not come to stand: the sentence, and whether trying again is of any use.
-static void refuse(struct peer *peer, int fault, bool final, const struct why *why)
+void links_refuse(struct peer *peer, int fault, bool final, const struct why *why)
 {
     peer->pause_ms = peer->pause_ms ? 2 * peer->pause_ms : PAUSE_MIN_MS;
     if (peer->pause_ms > PAUSE_MAX_MS) peer->pause_ms = PAUSE_MAX_MS;
@@ -181,18 +174,18 @@ static void refuse(struct peer *peer, int fault, bool final, const struct why *w
 }
 
 // Whether an error says that trying again is of no use.
-static bool is_dead(const group_t *self, const struct peer *peer, int error)
+bool links_refuses(const group_t *self, const struct peer *peer, int error)
 {
     return error == ECONNREFUSED && (peer->was_linked || clock_ms() - self->form_ms >= REFUSED_MS);
 }
 
-static void connect_to(group_t *self, struct peer *peer, uint32_t channel)
+void links_connect(group_t *self, struct peer *peer, uint32_t channel)
 {
     struct why why = { 0 };
     int fd;
     const int rc = tcp_connect(peer->who.endpoint, &why, &fd);
     if (rc < 0) {
-        refuse(peer, rc, is_dead(self, peer, errno) || rc == FAULT_CONFIG, &why);
+        links_refuse(peer, rc, links_refuses(self, peer, errno) || rc == FAULT_CONFIG, &why);
         return;
     }
     struct attempt *attempt = attempt_new(self, fd);
@@ -215,16 +208,17 @@ void links_begin_due(group_t *self)
         if (now_ms < a->deadline_ms) continue;
         if (a->connects) {
             const struct why late = { "no answer to the handshake" };
-            refuse(a->peer, FAULT_TIMEOUT, false, &late);
+            links_refuse(a->peer, FAULT_TIMEOUT, false, &late);
         }
         attempt_free(self, a);
     }
     for (uint32_t i = 0; i < self->peer_count; i++) {
         struct peer *peer = self->peers[i];
         if (!peer->expected || peer->place != UINT32_MAX || !peer->we_connect ||
-            peer->control.fd >= 0 || now_ms < peer->retry_at_ms || is_attempted(self, peer, 0))
+            peer->control.fd >= 0 || now_ms < peer->retry_at_ms ||
+            links_is_attempted(self, peer, 0))
             continue;
-        connect_to(self, peer, 0);
+        links_connect(self, peer, 0);
         peer->retry_at_ms = now_ms + LEISURE_MS;
     }
 }
@@ -237,7 +231,7 @@ uint64_t links_next_ms(const group_t *self)
     for (uint32_t i = 0; i < self->peer_count; i++) {
         const struct peer *peer = self->peers[i];
         if (peer->expected && peer->place == UINT32_MAX && peer->we_connect &&
-            peer->control.fd < 0 && peer->retry_at_ms < at_ms && !is_attempted(self, peer, 0))
+            peer->control.fd < 0 && peer->retry_at_ms < at_ms && !links_is_attempted(self, peer, 0))
             at_ms = peer->retry_at_ms;
     }
     return at_ms;
@@ -249,7 +243,7 @@ enum handshake_refusal links_judge(void *arg, const struct handshake_party *from
                                    const struct handshake_purpose *purpose)
 {
     const group_t *self = arg;
-    const struct peer *peer = find(self, &from->key, from->instance);
+    const struct peer *peer = links_find(self, &from->key, from->instance);
     if (!peer || peer->we_connect) return HANDSHAKE_REFUSED_STRANGER;
     if (purpose->channels != self->options.connections || purpose->channel > purpose->channels ||
         purpose->sealed != (self->options.link == GROUP_SEALED))
@@ -302,7 +296,7 @@ static void install(group_t *self, struct attempt *attempt)
     const struct handshake *handshake = &attempt->handshake;
     struct peer *peer = attempt->connects
                             ? attempt->peer
-                            : find(self, &handshake->peer.key, handshake->peer.instance);
+                            : links_find(self, &handshake->peer.key, handshake->peer.instance);
     const uint32_t channel = handshake->purpose.channel;
     // A while has passed since the HELLO
     if (peer && (attempt->connects || links_judge(self, &handshake->peer, &handshake->purpose) ==
@@ -340,7 +334,7 @@ static bool is_final(const struct attempt *attempt, int fault)
 static void fail(group_t *self, struct attempt *attempt, int fault, bool final,
                  const struct why *why)
 {
-    if (attempt->connects) refuse(attempt->peer, fault, final, why);
+    if (attempt->connects) links_refuse(attempt->peer, fault, final, why);
     attempt_free(self, attempt);
 }
 
@@ -352,7 +346,7 @@ void links_move(group_t *self, struct attempt *attempt)
         if (error == EINPROGRESS) return;
         if (error) {
             why_set(&why, 0, "%s", strerror(error));
-            const bool dead = attempt->connects && is_dead(self, attempt->peer, error);
+            const bool dead = attempt->connects && links_refuses(self, attempt->peer, error);
             fail(self, attempt, FAULT_UNREACHABLE, dead, &why);
             return;
         }
@@ -396,187 +390,4 @@ void links_accept(group_t *self)
         if (!may_be_plain(self, attempt, &why)) attempt_free(self, attempt);
         else links_move(self, attempt);
     }
-}
-
-// ---- group_form -----------------------------------------------------------------------------
-
-static int take_members(group_t *self, const struct group_member *members, uint32_t count,
-                        uint32_t place, struct why *why, struct group_blame *ret_blame)
-{
-    for (uint32_t i = 0; i < self->peer_count; i++) self->peers[i]->place = UINT32_MAX;
-    for (uint32_t m = 0; m < count; m++) {
-        if (m == place) continue;
-        ensure(!key_equal(&members[m].key, &self->key));
-        const int rc = check(self, &members[m], why);
-        struct peer *peer = find(self, &members[m].key, members[m].instance);
-        *ret_blame = (struct group_blame){ .member = m };
-        if (rc < 0) return rc;
-        if (!peer && self->peer_count == PEERS_MAX) {
-            drop_others(self); // Members so far have a place
-            ensure(self->peer_count < PEERS_MAX);
-        }
-        if (!peer) peer = peer_new(self, &members[m]);
-        memcpy(peer->who.endpoint, members[m].endpoint, sizeof peer->who.endpoint);
-        peer->place = m;
-        self->members[m] = peer;
-    }
-    drop_others(self);
-    return 0;
-}
-
-static void begin(group_t *self)
-{
-    const uint64_t now_ms = clock_ms();
-    words_drop(self);
-    for (uint32_t i = 0; i < self->peer_count; i++) {
-        struct peer *peer = self->peers[i];
-        peer->dirty |= self->fault != 0 || peer->broke;
-        peer->fault = peer->form_fault = 0;
-        peer->broke = peer->form_said = peer->renewed = peer->end_told = false;
-        peer->done = 0;
-        peer->pause_ms = 0;
-        peer->retry_at_ms = 0;
-        peer->probe_at_ms = now_ms + PROBE_AFTER_MS;
-    }
-    self->fault = 0;
-    self->blame = (struct group_blame){ .member = UINT32_MAX };
-    self->done_before = self->done;
-    self->next_sum = self->done = 0;
-    self->form_ms = now_ms;
-}
-
-static void connect_control(group_t *self, struct peer *peer, uint64_t now_ms)
-{
-    struct why why = { 0 };
-    if (peer->we_connect) {
-        if (now_ms >= peer->retry_at_ms && !is_attempted(self, peer, 0)) connect_to(self, peer, 0);
-        return;
-    }
-    if (now_ms < peer->probe_at_ms) return;
-    const int error = tcp_probe(peer->who.endpoint, PROBE_MS);
-    peer->probe_at_ms = error ? clock_ms() + PROBE_AFTER_MS : UINT64_MAX;
-    if (error == 0) return;
-    why_set(&why, 0, "%s", strerror(error));
-    refuse(peer, FAULT_UNREACHABLE, is_dead(self, peer, error), &why);
-}
-
-static bool has_channels(const group_t *self, const struct peer *peer)
-{
-    for (uint32_t c = 0; c < self->options.connections; c++)
-        if (peer->channels[c].fd < 0) return false;
-    return true;
-}
-
-static void connect_channels(group_t *self, struct peer *peer, uint64_t now_ms)
-{
-    if (!peer->renewed && (peer->dirty || peer->formed_dirty))
-        for (uint32_t c = 0; c < self->options.connections; c++)
-            if (peer->channels[c].window < self->window) channel_close(&peer->channels[c]);
-    peer->renewed = true;
-    for (uint32_t c = 0; c < self->options.connections; c++)
-        if (peer->we_connect && peer->channels[c].fd < 0 && now_ms >= peer->retry_at_ms &&
-            !is_attempted(self, peer, c + 1))
-            connect_to(self, peer, c + 1);
-}
-
-// One step further with the link to a member. True: it stands, and the member is in the window.
-static bool advance(group_t *self, struct peer *peer)
-{
-    const uint64_t now_ms = clock_ms();
-    if (peer->control.fd < 0) {
-        if (peer->fault) peer->probe_at_ms = 0; // It was there a moment ago
-        peer->fault = 0;
-        peer->renewed = false;
-        connect_control(self, peer, now_ms);
-        return false;
-    }
-    if (!peer->form_said) {
-        const struct message message = { .kind = MESSAGE_FORM,
-                                         .window = self->window,
-                                         .number = peer->dirty,
-                                         .offset = self->done_before };
-        control_say(self, peer, &message, NULL);
-        peer->form_said = true;
-    }
-    if (peer->formed != self->window) return false;
-    connect_channels(self, peer, now_ms);
-    return has_channels(self, peer) && peer->control.out_count == 0;
-}
-
-static int fail_form(group_t *self, const struct peer *peer, struct why *why,
-                     struct group_blame *ret_blame)
-{
-    char name[PEER_NAME_MAX];
-    int fault = peer->form_fault;
-    const bool refused = fault == FAULT_UNREACHABLE && peer->form_final;
-    if (fault == FAULT_PROTOCOL || fault == FAULT_SIGNATURE) fault = FAULT_DENIED;
-    if (fault)
-        return group_break(self, fault, peer->place, refused && peer->was_linked, why, ret_blame,
-                           "window %" PRIu64 ": no link to %s: %s", self->window,
-                           peer_name(peer, name), peer->said);
-    return group_break(self, FAULT_TIMEOUT, peer->place, false, why, ret_blame,
-                       peer->control.fd < 0 ? "window %" PRIu64 ": %s has not connected to us; is "
-                                              "port %u open to it?"
-                                            : "window %" PRIu64 ": %s has not come to this window",
-                       self->window, peer_name(peer, name), self->port);
-}
-
-// When there is something to do for a link that does not stand, though nothing moves.
-static uint64_t wake_at(const struct peer *peer, uint64_t until_ms)
-{
-    uint64_t at_ms = UINT64_MAX;
-    if (peer->we_connect && peer->retry_at_ms > clock_ms()) at_ms = peer->retry_at_ms;
-    if (!peer->we_connect && peer->control.fd < 0) at_ms = peer->probe_at_ms;
-    return at_ms < until_ms ? at_ms : until_ms;
-}
-
-static int form(group_t *self, uint64_t until_ms, struct why *why, struct group_blame *ret_blame)
-{
-    for (;;) {
-        uint64_t wake_ms = until_ms;
-        const struct peer *missing = NULL;
-        for (uint32_t m = 0; m < self->member_count; m++) {
-            struct peer *peer = self->members[m];
-            if (!peer || advance(self, peer)) continue;
-            if (peer->form_fault && peer->form_final) return fail_form(self, peer, why, ret_blame);
-            if (peer->formed > self->window)
-                return group_break(self, FAULT_NOT_NOW, UINT32_MAX, false, why, ret_blame,
-                                   "window %" PRIu64 ": another member is in window %" PRIu64
-                                   " already",
-                                   self->window, peer->formed);
-            missing = missing ? missing : peer;
-            wake_ms = wake_at(peer, wake_ms);
-        }
-        if (!missing) return 0;
-        if (clock_ms() >= until_ms) return fail_form(self, missing, why, ret_blame);
-        const int rc = group_wait(self, wake_ms, false, why);
-        if (rc < 0)
-            return group_break(self, rc, UINT32_MAX, false, why, ret_blame,
-                               "called away while window %" PRIu64 " was formed", self->window);
-    }
-}
-
-int group_form(group_t *self, uint64_t window, const struct group_member *members, uint32_t count,
-               uint32_t place, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame)
-{
-    ensure(window > self->window && count >= 1 && count <= GROUP_MEMBERS_MAX && place < count);
-    ensure(key_equal(&members[place].key, &self->key));
-    memset(self->members, 0, sizeof self->members);
-    self->member_count = count;
-    self->place = place;
-    self->window = window;
-    struct why refused = { 0 };
-    int rc = take_members(self, members, count, place, &refused, ret_blame);
-    begin(self);
-    if (rc < 0)
-        return group_break(self, rc, ret_blame->member, false, why, ret_blame, "%s", refused.text);
-    rc = form(self, clock_ms() + timeout_ms, why, ret_blame);
-    if (rc < 0) return rc;
-    for (uint32_t m = 0; m < count; m++) {
-        if (!self->members[m]) continue;
-        self->members[m]->dirty = false;
-        self->members[m]->fault = 0;
-    }
-    *ret_blame = self->blame;
-    return 0;
 }
