@@ -132,7 +132,7 @@ static void leave_out(struct windows *self, const struct turn *turn, uint32_t pl
                       const char *why, uint64_t *left_out)
 {
     const struct wire_place *out = &windows_first(turn->run)->group[place];
-    self->is_left_out[out->member] = self->is_silent[out->member] = true;
+    self->is_left_out[out->member] = true;
     *left_out |= bit(place);
     snprintf(self->missed, sizeof self->missed, "trainer %s is left out until the next epoch: %s",
              member_of(turn->run, out)->name, why);

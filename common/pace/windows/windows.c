@@ -98,7 +98,6 @@ static void hear_stands(struct windows *self, const struct turn *turn, const str
         return;
     }
     if (place->role != ACTOR_TRAINER || said->instance != place->instance) return;
-    self->is_silent[member] = false;
     take_stands(&self->stands[member], said);
     level_hear(self, turn, member, said);
 }
@@ -197,7 +196,7 @@ static bool somebody_waits(const struct windows *self, const struct turn *turn)
     if (turn->now_ms - self->barrier_ended_ms < WINDOW_BARRIERS * self->barrier_ms) return false;
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const bool here = is_trainer(run, i, MEMBER_PENDING) || is_trainer(run, i, MEMBER_HEALTHY);
-        if (here && has_links(self, run, i) && !self->is_silent[i] &&
+        if (here && has_links(self, run, i) &&
             (self->is_left_out[i] ||
              window_place(last, i, run->roster.members[i].instance) == NO_MEMBER))
             return true;
@@ -351,7 +350,6 @@ static void begin(void *state, const struct turn *turn)
     self->barrier_ms = turn->now_ms - began_ms;
     self->barrier_ended_ms = turn->now_ms;
     memset(self->is_left_out, 0, sizeof self->is_left_out);
-    memset(self->is_silent, 0, sizeof self->is_silent);
     self->missed[0] = 0;
     memset(self->strikes, 0, sizeof self->strikes);
     for (int i = 0; i < 2; i++) self->pair[i] = self->last_pair[i] = NO_MEMBER;

@@ -78,7 +78,6 @@ struct windows {
     uint32_t last_pair[2]; // The same of the break before
     // For the rest of the epoch, by index in the roster.
     bool is_left_out[MEMBERS_MAX];
-    bool is_silent[MEMBERS_MAX];  // It has said nothing since it was left out: it may be dead
     uint8_t strikes[MEMBERS_MAX]; // Breaks in a row that it alone has seen
     char lacks[224], missed[224];
 };
