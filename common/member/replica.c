@@ -62,9 +62,11 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                    struct outbox *out)
 {
     const struct wire_run *run = &member->now;
-    uint64_t own_step = self->resume.step <= run->step ? self->resume.step
-                        : run->restored_epoch          ? run->restored_step
-                                                       : run->pin_step;
+    // mutant: windows: a checkpointer looks into its newest folder alone
+    uint64_t own_step = self->follows_pins               ? run->pin_step
+                        : self->resume.step <= run->step ? self->resume.step
+                        : run->restored_epoch            ? run->restored_step
+                                                         : run->pin_step;
     // Our checkpoints begin after the run's first step. An earlier one is of another run. One ahead
     // of the run is of the time before the run lost its ledger. In both cases we have none of this
     // run, and its first parameters lie in the genesis folder.

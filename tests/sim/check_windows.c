@@ -111,18 +111,23 @@ static bool can_hold(const struct sim *sim, uint8_t id, uint64_t step, bool from
             holder_has(&learner->exchange.holder));
 }
 
-// Somebody else keeps what is committed: in its memory, or pinned.
+// Somebody else keeps what is committed, in its memory or pinned; or what may be, by the words on their way: the
+// step that this one holds.
 static bool leaves_a_holder(const struct sim *sim, uint8_t id)
 {
-    const uint64_t step = check_step(sim);
-    const struct hash *digest = &sim->ghost.digest[step];
+    const struct learner *own_learner = &sim->nodes[id].learner;
+    uint64_t step = check_step(sim);
+    if (own_learner->holding && own_learner->step > step &&
+        check_is_settled(sim, own_learner->step, &own_learner->digest))
+        step = own_learner->step;
     for (uint8_t i = 0; i < sim->nodes_count; i++) {
         const struct node *node = &sim->nodes[i];
         const struct learner *learner = &node->learner;
         if (i == id || !node->up || node->leaving || node->quits) continue;
-        if (pins_have(learner, step, digest)) return true;
-        if (!learner->holding || !can_hold(sim, i, step, true)) continue;
-        if (learner->step + 1 == step || check_is_settled(sim, learner->step, &learner->digest))
+        if (step == check_step(sim) && pins_have(learner, step, &sim->ghost.digest[step]))
+            return true;
+        if (can_hold(sim, i, step, true) &&
+            (learner->step + 1 == step || check_is_settled(sim, learner->step, &learner->digest)))
             return true;
     }
     return step == sim->plan.rules.first_step;
@@ -325,7 +330,8 @@ void check_window_begun(struct sim *sim, uint8_t id, const struct wire_take_wind
     hold(check_was_digest(sim, job->step, &learner->digest),
          "a window begins with what is committed", "%s at %" PRIu64, sim->nodes[id].name,
          job->step);
-    if (job->step != ghost->pin_step || ghost->restores > 0 || job->number != check_round(sim))
+    if (job->step != ghost->pin_step || ghost->restores > 0 || job->number != check_round(sim) ||
+        own(sim)->ended[job->number])
         return;
     hold(pins_have(learner, job->step, &ghost->digest[job->step]),
          "what an epoch begins with is pinned before it is left", "%s leaves step %" PRIu64,

@@ -438,13 +438,11 @@ mutant 'windows: a group that has stopped is waited for' 'has_stopped(self, run,
 by_unit 'windows: a strike is not counted' coordinator_test '>= STRIKES_MAX' '>= STRIKES_MAX + 200'
 mutant 'windows: the samples of a closed window are lost' '< self->open' '+ 1 < self->open'
 mutant 'windows: a snapshot forgets the second window' drop
-mutant 'windows: a member that cannot reach the end goes on from where it stands' '!said->ok' '!said'
-mutant 'windows: a restore does not end a window' drop
+by_unit 'windows: a member that cannot reach the end goes on from where it stands' windows_member_test '!said->ok' '!said'
 mutant 'windows: a search of an earlier epoch goes on' drop
-mutant 'windows: a later closing is taken for that of this window' '&& self->closed_from <= self->newest' ''
-mutant 'windows: a frozen window is begun all the same' drop
-mutant 'windows: a state that a restore gave up is trained on' \
-    'turn->replica->epoch < window->since' 'turn->replica->epoch > window->since + 9999'
+by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''
+by_unit 'windows: a frozen window is begun all the same' windows_member_test drop
+mutant 'windows: a checkpointer looks into its newest folder alone' 'self->follows_pins' 'self == NULL'
 
 while IFS= read -r mark; do
     echo "$mark: a mark without a mutant, or one mark too many"; broken=$((broken + 1))

@@ -291,7 +291,6 @@ static void open_window(struct windows *self, const struct turn *turn)
     struct wire_window window = {
         .number = run->number + 1,
         .epoch = run->epoch,
-        .since = is_open(run) ? run->epoch : windows_run_of(run)->since,
         .step = step,
         .steps = choose_steps(self, turn, step),
         .samples_done = samples_after(turn),

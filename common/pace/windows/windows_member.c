@@ -30,7 +30,7 @@ struct windows_member {
     // In hand at the learner, number 0: nothing.
     uint64_t first, newest; // The windows that it has been given
     uint64_t newest_end;    // Where the last of them ends
-    uint64_t since;         // The epoch of that window
+    uint64_t epoch;         // The epoch of that window
     bool closing;           // CLOSE_WINDOW is under way
     bool is_frozen;         // The learner applies nothing more
 
@@ -74,8 +74,8 @@ static void hear_window(struct windows_member *self, const struct member_turn *t
 {
     const struct wire_window *said = turn->in->body;
     struct member *member = turn->member;
-    if (!member->has_round) { // The first, or the operator put back an older ledger
-        self->kept[0].frame.number = self->kept[1].frame.number = 0;
+    if (!member->has_round && said->number <= newest_kept(self)->number) {
+        self->kept[0].frame.number = self->kept[1].frame.number = 0; // An older ledger was put back
         if (!in_hand(self)) self->closed = self->frozen = self->done = 0;
     }
     if (!member->has_round || said->number > member->round) {
@@ -112,12 +112,15 @@ static void hear_level(struct windows_member *self, const struct member_turn *tu
 {
     const struct wire_level *level = turn->in->body;
     if (level->window <= self->closed || level->window <= self->done || self->closing) return;
-    self->say_ms = 0;
     if (level->window > self->frozen) self->frozen = level->window;
     if (level->level > self->level) self->level = level->level;
-    if (!in_hand(self)) answer_without_window(self, turn, level);
-    else if (self->is_frozen) self->stands.level = self->level;
-    else freeze(self, turn);
+    if (in_hand(self) && !self->is_frozen) {
+        freeze(self, turn);
+        return;
+    }
+    self->say_ms = 0;
+    if (in_hand(self)) self->stands.level = self->level;
+    else answer_without_window(self, turn, level);
 }
 
 // ---- what the learner says ----------------------------------------------------------------------
@@ -129,7 +132,7 @@ static void stand(struct windows_member *self, const struct member_turn *turn, u
     const struct wire_window *of = kept(self, window);
     if (step > replica->step)
         replica_move(replica, turn->member, step, &(struct hash){ { 0 } },
-                     of ? of->epoch : self->since);
+                     of ? of->epoch : self->epoch);
     if (step > self->stands.step || window > self->stands.window) self->stands.has = false;
     self->stands.window = window;
     self->stands.step = step;
@@ -276,8 +279,6 @@ static enum outlook outlook(const struct windows_member *self, const struct memb
 {
     const struct wire_run *run = &turn->member->now;
     const struct wire_window *next = kept(self, self->newest + 1);
-    // mutant: windows: a restore does not end a window
-    if (replica_is_given_up(run, turn->replica->step, turn->replica->epoch)) return IS_PAST;
     *ret_end = self->closed_at;
     // mutant: windows: a later closing is taken for that of this window
     if (self->closed >= self->newest && self->closed_from <= self->newest) return IS_OVER;
@@ -352,7 +353,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
     }
     self->newest = window->number;
     self->newest_end = window_end(window);
-    self->since = window->epoch;
+    self->epoch = window->epoch;
     outbox_job(turn->out, PORT_LEARNER, FRAME_TAKE_WINDOW, &job);
 }
 
@@ -381,15 +382,13 @@ static const struct wire_window *next_window(const struct windows_member *self,
     return way;
 }
 
-// The state that an epoch begins with was reached in an epoch before it.
+// Who is in the group has told the digest of the state that the epoch begins with (HOLDS), or holds it from the window
+// before.
 static void begin(struct windows_member *self, const struct member_turn *turn)
 {
     const struct wire_window *window = next_window(self, turn);
-    if (!window) return;
-    // mutant: windows: a state that a restore gave up is trained on
-    if (turn->replica->epoch < window->since)
-        replica_drop(turn->replica, "a restore gave it up", turn->out);
-    else if (turn->replica->epoch >= window->epoch || has_pinned(turn)) take(self, turn, window);
+    if (window && (turn->replica->epoch >= window->epoch || has_pinned(turn)))
+        take(self, turn, window);
 }
 
 // The next window follows without a break. It is given before the present one is done.

@@ -58,7 +58,6 @@ static void apply_steps(struct run *run, const struct wire_steps *steps)
     ensure(table_done(&run->table, steps->number, run->scratch, count) == TABLE_OK);
     run_advance(run, steps->end - steps->step, steps->samples);
     self->taken += steps->samples;
-    self->since = steps->end > steps->step ? steps->epoch : self->since;
     self->last_steps = steps_hash(steps);
     if (steps->closed) {
         // mutant: windows: the samples of a closed window are lost
@@ -75,14 +74,9 @@ bool windows_run_apply(struct run *run, uint16_t kind, const void *record)
     switch (kind) {
     case FRAME_RECORD_WINDOW: apply_window(run, record); return true;
     case FRAME_RECORD_STEPS: apply_steps(run, record); return true;
-    case FRAME_RECORD_CHECKPOINT: // If of the present step, a restore now goes back to it
-        if (((const struct wire_checkpoint *)record)->step == run->step)
-            self->restore_point_since = self->since;
-        return false;
     case FRAME_RECORD_RESTORE:
         ensure(self->open == 0);
         self->window[0].frame = (struct wire_window){ 0 };
-        self->since = self->restore_point_since;
         return false;
     default: return false;
     }
@@ -98,8 +92,6 @@ struct wire_part windows_run_store(const struct run *run, void *memory)
         .open = (uint8_t)self->open,
         .first = self->window[0].frame,
         .taken = self->taken,
-        .since = self->since,
-        .restore_point_since = self->restore_point_since,
         .last_steps = self->last_steps,
         .closing = self->closing,
     };
@@ -117,8 +109,6 @@ bool windows_run_load(struct run *run, const struct wire_part *part)
     // mutant: windows: a snapshot forgets the second window
     if (from->open > 1) window_keep(&self->window[1], &from->second);
     self->taken = from->taken;
-    self->since = from->since;
-    self->restore_point_since = from->restore_point_since;
     self->last_steps = from->last_steps;
     keep_closing(self, &from->closing);
     return true;

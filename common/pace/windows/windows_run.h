@@ -15,8 +15,6 @@ struct windows_run {
     uint32_t open;                          // 0..WINDOWS_OPEN_MAX, the older first
     struct window window[WINDOWS_OPEN_MAX]; // Without an open one, the first is the newest that was
     uint64_t taken;                         // Samples of the first that are committed
-    uint64_t since;                         // The epoch in which the present step was reached
-    uint64_t restore_point_since;           // The same of the step that a restore goes back to
     struct hash last_steps;                 // Of the newest STEPS; none: there is none yet
     struct wire_steps closing; // The newest that closed a window; number 0: there is none yet
     uint8_t left_out[8];       // Of that one

@@ -1,0 +1,284 @@
+// windows_member_test -- a trainer in windows: which windows its learner gets, how one ends, and what it tells.
+
+#include "common/member/pace_part.h"
+#include "common/member/replica.h"
+#include "common/pace/windows/window.h"
+#include "tests/test.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEP = 100, ME = 1, INSTANCE = 7 };
+
+extern const struct member_pace member_pace_windows;
+
+static struct member *member;
+static struct replica replica;
+static uint8_t *state;
+static struct effect effects[32];
+static uint8_t out_bytes[1 << 16], arena_bytes[1 << 16];
+static struct outbox out;
+static uint64_t now_ms;
+
+static int set_up(void **unused)
+{
+    (void)unused;
+    free(member);
+    free(state);
+    member = calloc(1, sizeof *member);
+    state = calloc(1, sizeof(struct pace_part));
+    assert_true(member && state);
+    member->role = ACTOR_TRAINER;
+    member->index = ME;
+    member->instance = INSTANCE;
+    member->admitted = member->has_config = member->has_run = true;
+    member->config.heartbeat_ms = 1000;
+    member->now = (struct wire_run){ .phase = PHASE_TRAIN, .step = STEP, .pin_step = STEP };
+    member->roster.count = 2;
+    replica = (struct replica){ .built = true,
+                                .holding = true,
+                                .ready = true,
+                                .step = STEP,
+                                .pin_step = STEP,
+                                .digest = hash_of("a", 1) };
+    now_ms = 1000;
+    return 0;
+}
+
+static int tear_down(void **unused)
+{
+    (void)unused;
+    free(member);
+    free(state);
+    member = NULL;
+    state = NULL;
+    return 0;
+}
+
+// The trainer hears this, and does what is due. What it says is in `out`.
+static void hear(uint16_t kind, const void *body, unsigned heard)
+{
+    const struct msg in = {
+        .now_ms = now_ms += 10, .kind = kind, .run = "", .from = "", .body = body
+    };
+    out = (struct outbox){ effects, 0, 32, out_bytes, 0, sizeof out_bytes };
+    const struct member_turn turn = {
+        .member = member, .replica = &replica, .in = &in, .out = &out, .heard = heard
+    };
+    member_pace_windows.hear(state, &turn);
+    replica.ready = replica.holding && !replica.applying;
+    member_pace_windows.look(state, &turn);
+}
+
+// The newest thing of this kind that it says; NULL: nothing.
+static const void *said(uint16_t kind)
+{
+    struct wire_arena arena = { .bytes = arena_bytes, .max = sizeof arena_bytes };
+    struct wire_refusal refusal;
+    const void *body = NULL;
+    for (uint32_t i = 0; i < out.count; i++)
+        if (effects[i].kind == kind)
+            assert_true(
+                wire_unpack_body(effects[i].body, effects[i].bytes, kind, &arena, &body, &refusal));
+    return body;
+}
+
+// Four steps from `step`. Its group is member 0 and us. `closed_from` to `closed` ended at `closed_at`.
+static void hear_window(uint64_t number, uint64_t step, uint64_t closed_from, uint64_t closed,
+                        uint64_t closed_at)
+{
+    static const struct wire_place group[] = { { .member = 0, .instance = 3 },
+                                               { .member = ME, .instance = INSTANCE } };
+    static const struct interval samples = { 0, 16 };
+    static const uint8_t lr_bits[16];
+    hear(FRAME_WINDOW,
+         &(struct wire_window){ .number = number,
+                                .step = step,
+                                .steps = 4,
+                                .lr_bits = { lr_bits, 16 },
+                                .samples = &samples,
+                                .samples_count = 1,
+                                .group = group,
+                                .group_count = 2,
+                                .closed_from = closed_from,
+                                .closed = closed,
+                                .closed_at = closed_at },
+         HEARD_PACE);
+}
+
+static void hear_closing(uint64_t from, uint64_t to, uint64_t at)
+{
+    hear(FRAME_STEPS, &(struct wire_steps){ .number = from, .step = at, .end = at, .closed = to },
+         HEARD_PACE);
+}
+
+static void hear_links(void)
+{
+    hear(FRAME_LINKS, &(struct wire_links){ "tcp://127.0.0.1:7000" }, 0);
+    assert_non_null(said(FRAME_STANDS));
+}
+
+static uint64_t taken(void) // The window that the learner is given; 0: none
+{
+    const struct wire_take_window *job = said(FRAME_TAKE_WINDOW);
+    return job ? job->number : 0;
+}
+
+// ---- cases --------------------------------------------------------------------------------------
+
+static void windows_follow_one_another(void **unused)
+{
+    (void)unused;
+    hear_window(1, STEP, 0, 0, 0);
+    assert_int_equal(taken(), 1);
+    assert_true(replica.applying);
+    hear_window(2, STEP + 4, 0, 0, 0); // Before the first is done
+    assert_int_equal(taken(), 2);
+    hear_window(2, STEP + 4, 0, 0, 0);
+    assert_int_equal(taken(), 0);
+}
+
+static void a_window_that_begins_elsewhere_waits(void **unused)
+{
+    (void)unused;
+    hear_window(2, STEP + 4, 0, 0, 0);
+    assert_int_equal(taken(), 0);
+    assert_non_null(said(FRAME_ASK)); // The one before it was lost
+    hear_window(1, STEP, 0, 0, 0);
+    assert_int_equal(taken(), 1);
+    hear(FRAME_WAKE, NULL, HEARD_TICK);
+    assert_int_equal(taken(), 2);
+}
+
+static void it_says_where_it_stands(void **unused)
+{
+    (void)unused;
+    hear_links();
+    hear_window(1, STEP, 0, 0, 0);
+    hear(FRAME_STEPPED, &(struct wire_stepped){ .window = 1, .step = STEP + 1 }, 0);
+    assert_null(said(FRAME_STANDS)); // At the next heartbeat
+    hear(FRAME_STEPPED, &(struct wire_stepped){ .window = 1, .step = STEP + 3 }, 0);
+    const struct wire_stands *stands = said(FRAME_STANDS); // Past the middle
+    assert_non_null(stands);
+    assert_int_equal(stands->instance, INSTANCE);
+    assert_int_equal(stands->window, 1);
+    assert_int_equal(stands->step, STEP + 3);
+    assert_int_equal(member->step_held, STEP + 3);
+}
+
+// It has not begun the window when LEVEL comes, and does not begin it any more: the coordinator counts on the
+// answer.
+static void a_frozen_window_is_not_begun(void **unused)
+{
+    (void)unused;
+    hear_links();
+    hear(FRAME_LEVEL, &(struct wire_level){ .window = 1, .level = 9 }, HEARD_PACE);
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_non_null(stands);
+    assert_int_equal(stands->level, 9);
+    assert_int_equal(stands->step, STEP);
+    assert_false(stands->has);
+    hear_window(1, STEP, 0, 0, 0);
+    assert_int_equal(taken(), 0);
+    hear_window(2, STEP, 1, 1, STEP);
+    assert_int_equal(taken(), 2);
+}
+
+static void a_window_in_hand_is_frozen_and_closed(void **unused)
+{
+    (void)unused;
+    hear_links();
+    hear_window(1, STEP, 0, 0, 0);
+    hear(FRAME_LEVEL, &(struct wire_level){ .window = 1, .level = 9 }, HEARD_PACE);
+    assert_non_null(said(FRAME_FREEZE));
+    assert_null(said(FRAME_STANDS));
+    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 9, STEP + 1, true }, 0);
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_true(stands && stands->level == 9 && stands->step == STEP + 1 && stands->has);
+    hear_closing(1, 1, STEP + 2);
+    const struct wire_close_window *job = said(FRAME_CLOSE_WINDOW);
+    assert_true(job && job->window == 1 && job->end == STEP + 2);
+    hear(FRAME_CLOSED_WINDOW, &(struct wire_closed_window){ 1, STEP + 2, true, .reason = "" }, 0);
+    assert_false(replica.applying);
+    assert_int_equal(replica.step, STEP + 2);
+    assert_true(replica.holding && hash_is_none(&replica.digest));
+}
+
+static void who_cannot_reach_the_end_drops_its_state(void **unused)
+{
+    (void)unused;
+    hear_window(1, STEP, 0, 0, 0);
+    hear_closing(1, 1, STEP + 2);
+    assert_non_null(said(FRAME_CLOSE_WINDOW));
+    hear(FRAME_CLOSED_WINDOW,
+         &(struct wire_closed_window){ 1, STEP, false, .reason = "not in memory" }, 0);
+    assert_false(replica.holding);
+    assert_false(replica.applying);
+}
+
+// Where window 1 ended, nobody has said. What is applied stays, what is in memory alone does not.
+static void a_later_closing_says_nothing_of_this_window(void **unused)
+{
+    (void)unused;
+    hear_window(1, STEP, 0, 0, 0);
+    hear_closing(5, 6, STEP + 9);
+    assert_null(said(FRAME_CLOSE_WINDOW));
+    assert_non_null(said(FRAME_FREEZE));
+    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 1, STEP + 1, true }, 0);
+    const struct wire_close_window *job = said(FRAME_CLOSE_WINDOW);
+    assert_true(job && job->end == STEP + 1);
+}
+
+static void an_epoch_that_ends_wants_the_digest(void **unused)
+{
+    (void)unused;
+    hear_window(1, STEP, 0, 0, 0);
+    hear(FRAME_STEPPED, &(struct wire_stepped){ .window = 1, .step = STEP + 4 }, 0);
+    member->now.phase = PHASE_COOLDOWN;
+    member->now.round = 1;
+    member->now.step = STEP + 4;
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
+    const struct wire_close_window *job = said(FRAME_CLOSE_WINDOW);
+    assert_true(job && job->end == STEP + 4 && job->digest);
+    hear(FRAME_CLOSED_WINDOW,
+         &(struct wire_closed_window){ 1, STEP + 4, true, hash_of("b", 1), "" }, 0);
+    const struct wire_holds *holds = said(FRAME_HOLDS);
+    assert_true(holds && holds->step == STEP + 4);
+}
+
+static void a_pause_stops_the_group(void **unused)
+{
+    (void)unused;
+    hear_window(1, STEP, 0, 0, 0);
+    member->now.pausing = true;
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
+    assert_non_null(said(FRAME_STOP_WINDOW));
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
+    assert_null(said(FRAME_STOP_WINDOW));
+}
+
+static void a_checkpointer_takes_no_window(void **unused)
+{
+    (void)unused;
+    member->role = ACTOR_CHECKPOINTER;
+    hear_window(1, STEP, 0, 0, 0);
+    assert_int_equal(taken(), 0);
+    assert_true(replica.follows_pins && !replica.waits_for_pin);
+    assert_int_equal(member->round, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(windows_follow_one_another, set_up),
+        cmocka_unit_test_setup(a_window_that_begins_elsewhere_waits, set_up),
+        cmocka_unit_test_setup(it_says_where_it_stands, set_up),
+        cmocka_unit_test_setup(a_frozen_window_is_not_begun, set_up),
+        cmocka_unit_test_setup(a_window_in_hand_is_frozen_and_closed, set_up),
+        cmocka_unit_test_setup(who_cannot_reach_the_end_drops_its_state, set_up),
+        cmocka_unit_test_setup(a_later_closing_says_nothing_of_this_window, set_up),
+        cmocka_unit_test_setup(an_epoch_that_ends_wants_the_digest, set_up),
+        cmocka_unit_test_setup(a_pause_stops_the_group, set_up),
+        cmocka_unit_test_setup_teardown(a_checkpointer_takes_no_window, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
