@@ -18,8 +18,8 @@
 // against this picture. Who checks is checked, too: a run in which
 // most lie (`sim --canary`) must break, and so must each bug of mutants.sh.
 //
-// What only one pace knows, struct sim_pace has: of rounds check_rounds.c, of another pace a file of its
-// own. paces.def registers what is linked beside the paces of the product, and plan.c gives it its seeds.
+// What only one pace knows, struct sim_pace has: of rounds check_rounds.c; of windows check_windows.c, with its
+// invariants W1 to W9, and windows_learner.c, the exchange of a group; of another pace a file of its own. paces.def registers what is linked beside the paces of the product, and plan.c gives it its seeds.
 //
 // The 25 invariants, and where they are held:
 //
@@ -45,7 +45,7 @@
 //   17  no step without a quorum     check_rounds.c   check_accepted, "a void accepts nothing"
 //   18  phases move as drawn         check_records.c  may_enter; check_rounds.c may_enter, hear_round, hear_commit
 //   19  checkpoints are committed    check_words.c check_saved; check_records.c hear_checkpoint
-//   20  a commit applies whole       check_words.c  check_applied (no collectives are simulated yet)
+//   20  a commit applies whole       check_words.c  check_applied; check_windows.c (all of a group or none)
 //   21  queues are bounded           network.c push, learner.c store_add, check_words.c check_room
 //   22  no timer spins               world.c  count_wake, turns
 //   23  requests are answered        check_words.c  check_answered; members' own retries by 24

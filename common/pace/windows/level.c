@@ -51,6 +51,10 @@ void level_hear(struct windows *self, const struct turn *turn, uint32_t member,
         return;
     const uint32_t place = said->missing - 1, blamed = window->group[place].member;
     if (blamed == member) return;
+    if (!(self->blames & bit(place)))
+        outbox_note(turn->out, "window.broke number=%" PRIu64 " by=%s missing=%s gone=%s",
+                    said->window, run->roster.members[member].name,
+                    run->roster.members[blamed].name, said->gone ? "yes" : "no");
     self->blames |= bit(place);
     if (said->gone) self->gone |= bit(place);
     self->pair[0] = member < blamed ? member : blamed;
