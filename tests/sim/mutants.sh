@@ -432,7 +432,7 @@ mutant 'windows: the fastest says what is committed' 'step < least' '(least == U
 mutant 'windows: a commit is told before it is stored' swap
 by_unit 'windows: a member that is left out stays in the group' coordinator_test '&& !self->is_left_out[last->group[i].member]' ''
 by_unit 'windows: a member that answers is put out because another calls it dead' coordinator_test \
-    '|| has_spoken(self, run, &window->group[i])' ''
+    '|| has_spoken(self, run, &window->group[i])' '|| (has_spoken(self, run, &window->group[i]) && !self)'
 by_unit 'windows: a link that breaks again and again is tried for ever' coordinator_test 'again &&' 'again && !self &&'
 mutant 'windows: a group that has stopped is waited for' 'has_stopped(self, run, &end)' 'has_stopped(self, run, &end) && end == 0'
 by_unit 'windows: a strike is not counted' coordinator_test '>= STRIKES_MAX' '>= STRIKES_MAX + 200'
@@ -441,6 +441,7 @@ mutant 'windows: a snapshot forgets the second window' drop
 by_unit 'windows: a member that cannot reach the end goes on from where it stands' windows_member_test '!said->ok' '!said'
 mutant 'windows: a search of an earlier epoch goes on' drop
 by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''
+mutant 'windows: what is in memory of an earlier window counts' '&& is_of_open(run, stands->window)' '&& run'
 by_unit 'windows: a frozen window is begun all the same' windows_member_test drop
 mutant 'windows: a checkpointer looks into its newest folder alone' 'self->follows_pins' 'self == NULL'
 

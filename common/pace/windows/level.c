@@ -114,6 +114,15 @@ static uint64_t awaited(const struct windows *self, const struct run *run)
     return sure ? sure : all;
 }
 
+// It has all that its step needs, of a window that is open: of an earlier one it had other samples.
+static bool has_step(const struct windows *self, const struct run *run,
+                     const struct wire_place *place)
+{
+    const struct stands *stands = stands_of(self, place);
+    // mutant: windows: what is in memory of an earlier window counts
+    return stands && stands->has && is_of_open(run, stands->window);
+}
+
 // ---- closing ------------------------------------------------------------------------------------
 
 static uint64_t end_by_answers(const struct windows *self, const struct run *run, uint64_t places)
@@ -124,7 +133,7 @@ static uint64_t end_by_answers(const struct windows *self, const struct run *run
     for (uint32_t i = 0; i < window->group_count; i++) {
         struct holder_answer *answer = &answers[count];
         if (!(places & bit(i)) || !windows_step_of(self, run, i, &answer->step)) continue;
-        answer->has = self->stands[window->group[i].member].has;
+        answer->has = has_step(self, run, &window->group[i]);
         count++;
     }
     const uint64_t end = holder_window_end(answers, count, run->step);
@@ -156,7 +165,7 @@ static void leave_out_the_absent(struct windows *self, const struct turn *turn, 
         uint64_t step = 0;
         if (!windows_is_intact(run, place)) continue;
         const bool counts = windows_step_of(self, run, i, &step);
-        const bool has = counts && self->stands[place->member].has;
+        const bool has = counts && has_step(self, run, place);
         if (!(places & bit(i))) leave_out(self, turn, i, "others call it dead", left_out);
         else if (!counts || (step != end && !(step + 1 == end && has)))
             leave_out(self, turn, i, "it does not hold the run's step", left_out);
