@@ -215,17 +215,35 @@ static void who_cannot_reach_the_end_drops_its_state(void **unused)
     assert_false(replica.applying);
 }
 
-// Where window 1 ended, nobody has said. What is applied stays, what is in memory alone does not.
-static void a_later_closing_says_nothing_of_this_window(void **unused)
+// Where window 1 ended, nobody has said. What is applied stays; the commits say of which window the step is that is in
+// memory alone.
+static void close_by_commit(uint64_t number, uint64_t expected)
 {
-    (void)unused;
+    member->now.step = STEP + 9;
     hear_window(1, STEP, 0, 0, 0);
     hear_closing(5, 6, STEP + 9);
     assert_null(said(FRAME_CLOSE_WINDOW));
     assert_non_null(said(FRAME_FREEZE));
     hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 1, STEP + 1, true }, 0);
+    const struct wire_ask *ask = said(FRAME_ASK);
+    assert_true(ask && ask->topic == TOPIC_COMMITS && ask->from == STEP + 1);
+    assert_null(said(FRAME_CLOSE_WINDOW));
+    hear(FRAME_STEPS, &(struct wire_steps){ .number = number, .step = STEP + 1, .end = STEP + 3 },
+         HEARD_PACE);
     const struct wire_close_window *job = said(FRAME_CLOSE_WINDOW);
-    assert_true(job && job->end == STEP + 1);
+    assert_true(job && job->end == expected);
+}
+
+static void a_later_closing_says_nothing_of_this_window(void **unused)
+{
+    (void)unused;
+    close_by_commit(3, STEP + 1);
+}
+
+static void a_step_in_memory_is_the_runs(void **unused)
+{
+    (void)unused;
+    close_by_commit(1, STEP + 2);
 }
 
 static void an_epoch_that_ends_wants_the_digest(void **unused)
@@ -276,6 +294,7 @@ int main(void)
         cmocka_unit_test_setup(a_window_in_hand_is_frozen_and_closed, set_up),
         cmocka_unit_test_setup(who_cannot_reach_the_end_drops_its_state, set_up),
         cmocka_unit_test_setup(a_later_closing_says_nothing_of_this_window, set_up),
+        cmocka_unit_test_setup(a_step_in_memory_is_the_runs, set_up),
         cmocka_unit_test_setup(an_epoch_that_ends_wants_the_digest, set_up),
         cmocka_unit_test_setup(a_pause_stops_the_group, set_up),
         cmocka_unit_test_setup_teardown(a_checkpointer_takes_no_window, set_up, tear_down),

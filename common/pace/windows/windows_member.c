@@ -33,6 +33,7 @@ struct windows_member {
     uint64_t epoch;         // The epoch of that window
     bool closing;           // CLOSE_WINDOW is under way
     bool is_frozen;         // The learner applies nothing more
+    uint8_t memory;         // enum memory: the step that it has, and has not applied
 
     struct wire_stands stands; // As it is told; `links` too
     uint64_t level;            // The newest LEVEL; 0: none
@@ -40,6 +41,8 @@ struct windows_member {
     bool is_stopping;          // The learner was told that the group is to end
     uint64_t say_ms, ask_ms;
 };
+
+enum memory { IS_OPEN, IS_THE_RUNS, IS_NOT_THE_RUNS };
 
 static const struct wire_window *kept(const struct windows_member *self, uint64_t number)
 {
@@ -94,6 +97,16 @@ static void freeze(struct windows_member *self, const struct member_turn *turn)
     self->freezing = true;
     outbox_job(turn->out, PORT_LEARNER, FRAME_FREEZE,
                &(struct wire_level){ self->newest, self->level ? self->level : 1 });
+}
+
+// Steps that are committed: is the one that we have in memory among them, as the step of our window?
+static void hear_steps(struct windows_member *self, const struct wire_steps *steps)
+{
+    const uint64_t step = self->stands.step;
+    if (steps->closed) hear_closing(self, steps->number, steps->closed, steps->end);
+    if (self->is_frozen && steps->step <= step && step < steps->end)
+        // mutant: windows: a step of another window is applied from memory
+        self->memory = steps->number == self->stands.window ? IS_THE_RUNS : IS_NOT_THE_RUNS;
 }
 
 // The answer of a member that has begun no window that counts.
@@ -194,6 +207,7 @@ static void hear_closed(struct windows_member *self, const struct member_turn *t
     ensure(self->closing);
     if (in_hand(self)) self->done = self->newest;
     self->closing = self->freezing = self->is_frozen = self->is_stopping = false;
+    self->memory = IS_OPEN;
     replica->applying = false;
     self->first = self->newest = 0;
     const uint64_t window = self->stands.window;
@@ -240,9 +254,7 @@ static void hear(void *state, const struct member_turn *turn)
     }
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_WINDOW) hear_window(self, turn);
     if (turn->member->role != ACTOR_TRAINER || !replica) return;
-    const struct wire_steps *steps = turn->in->body;
-    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_STEPS && steps->closed)
-        hear_closing(self, steps->number, steps->closed, steps->end);
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_STEPS) hear_steps(self, turn->in->body);
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_LEVEL) hear_level(self, turn);
     if (turn->heard & (HEARD_REBORN | HEARD_ADMITTED)) self->say_ms = 0;
     hear_learner(self, turn);
@@ -267,7 +279,7 @@ static bool is_over_by_run(const struct member *member, uint64_t window)
 enum outlook {
     GOES_ON,
     IS_OVER,    // At a step that is known exactly: the last one may be applied from memory
-    IS_PAST,    // Somewhere: what is held stays, the step in hand goes
+    IS_PAST,    // Somewhere: the commits say whether the step in memory counts
     IS_UNKNOWN, // The coordinator is asked how it ended
 };
 
@@ -296,11 +308,26 @@ static enum outlook outlook(const struct windows_member *self, const struct memb
     return self->stands.step == self->newest_end ? IS_OVER : IS_UNKNOWN;
 }
 
-static void ask_how_it_ended(struct windows_member *self, const struct member_turn *turn)
+static void ask(struct windows_member *self, const struct member_turn *turn, uint8_t topic,
+                uint64_t from)
 {
     if (turn->in->now_ms < self->ask_ms) return;
     self->ask_ms = turn->in->now_ms + MEMBER_RETRY_MS;
-    outbox_mail(turn->out, "coordinator", FRAME_ASK, &(struct wire_ask){ TOPIC_RUN, 0 });
+    outbox_mail(turn->out, "coordinator", FRAME_ASK, &(struct wire_ask){ topic, from });
+}
+
+// The run has gone on, and where the windows in hand ended is not known. What is applied is the run's; one step more
+// may be in memory, and all others that had it may have died.
+static void leave_window(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_stands *stands = &self->stands;
+    if (!self->is_frozen) { // It says where exactly it stands
+        freeze(self, turn);
+        return;
+    }
+    if (!stands->has || turn->member->now.step <= stands->step) self->memory = IS_NOT_THE_RUNS;
+    if (self->memory == IS_OPEN) ask(self, turn, TOPIC_COMMITS, stands->step);
+    else close_window(self, turn, stands->step + (self->memory == IS_THE_RUNS), false);
 }
 
 // ---- taking a window ----------------------------------------------------------------------------
@@ -434,15 +461,12 @@ static bool is_digest_due(const struct member_turn *turn)
 }
 
 // A window that begins further on is open, and we are in its group: the news of one before it was lost.
-static void ask(struct windows_member *self, const struct member_turn *turn)
+static void ask_for_window(struct windows_member *self, const struct member_turn *turn)
 {
     const struct wire_window *newest = newest_kept(self);
-    if (turn->in->now_ms < self->ask_ms || turn->member->now.phase != PHASE_TRAIN ||
-        newest->number <= self->closed || newest->step <= turn->replica->step ||
-        own_place(newest, turn->member) == UINT32_MAX)
-        return;
-    self->ask_ms = turn->in->now_ms + MEMBER_RETRY_MS;
-    outbox_mail(turn->out, "coordinator", FRAME_ASK, &(struct wire_ask){ TOPIC_RUN, 0 });
+    if (turn->member->now.phase == PHASE_TRAIN && newest->number > self->closed &&
+        newest->step > turn->replica->step && own_place(newest, turn->member) != UINT32_MAX)
+        ask(self, turn, TOPIC_RUN, 0);
 }
 
 // What was answered without a window in hand is old once that window is over.
@@ -473,12 +497,9 @@ static void look_in_hand(struct windows_member *self, const struct member_turn *
         follow(self, turn);
         stop(self, turn);
         break;
-    case IS_UNKNOWN: ask_how_it_ended(self, turn); break;
+    case IS_UNKNOWN: ask(self, turn, TOPIC_RUN, 0); break;
     case IS_OVER: close_window(self, turn, end, is_over_by_run(turn->member, self->newest)); break;
-    case IS_PAST: // Where exactly it stands, it says once it is frozen
-        if (self->is_frozen) close_window(self, turn, self->stands.step, false);
-        else freeze(self, turn);
-        break;
+    case IS_PAST: leave_window(self, turn); break;
     }
 }
 
@@ -497,7 +518,7 @@ static void look(void *state, const struct member_turn *turn)
         replica_tell(replica, turn->member, turn->in->now_ms, turn->out);
         if (is_digest_due(turn)) close_window(self, turn, replica->step, true);
         else begin(self, turn);
-        if (!in_hand(self) && !self->closing) ask(self, turn);
+        if (!in_hand(self) && !self->closing) ask_for_window(self, turn);
     }
     say(self, turn);
 }
