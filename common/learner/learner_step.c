@@ -219,6 +219,11 @@ static uint32_t first_missing(const struct learner *self)
     return UINT32_MAX;
 }
 
+static bool has_said(const struct learner *self, uint32_t member)
+{
+    return member < GROUP_MEMBERS_MAX && self->window->holder.have >> member & 1;
+}
+
 static int hear_all(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
     struct learner_window_work *work = self->window;
@@ -231,6 +236,12 @@ static int hear_all(struct learner *self, struct why *why, struct group_blame *r
         const void *bytes;
         size_t count;
         rc = group_hear(work->group, left_ms, why, ret_blame, &from, &bytes, &count);
+        // The end of a member that has said all of this step: it went on, and needs nothing of us.
+        if (rc < 0 && has_said(self, ret_blame->member)) {
+            *ret_blame = (struct group_blame){ UINT32_MAX, false };
+            rc = 0;
+            continue;
+        }
         if (rc == FAULT_TIMEOUT && ret_blame->member == UINT32_MAX)
             ret_blame->member = first_missing(self);
         if (rc == 0) rc = take_have(self, from, bytes, count, why, ret_blame);
