@@ -445,7 +445,7 @@ mutant 'windows: what is in memory of an earlier window counts' '&& is_of_open(r
 by_unit 'windows: a step of another window is applied from memory' windows_member_test \
     'steps->number == self->stands.window' 'steps->number > 0'
 by_unit 'windows: a frozen window is begun all the same' windows_member_test drop
-mutant 'windows: a checkpointer looks into its newest folder alone' 'self->follows_pins' 'self == NULL'
+by_unit 'windows: a checkpointer looks into its newest folder alone' replica_test 'self->follows_pins' 'self == NULL'
 
 while IFS= read -r mark; do
     echo "$mark: a mark without a mutant, or one mark too many"; broken=$((broken + 1))

@@ -313,16 +313,7 @@ static void a_window_ends_at_the_newest_step_held(void **state)
     assert_int_equal(holder_window_end(NULL, 0, 3), 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(whatever_dies_all_who_live_hold_the_same),
-        cmocka_unit_test(a_step_needs_the_word_of_all),
-        cmocka_unit_test(words_of_another_window_or_step_are_nothing),
-        cmocka_unit_test(a_frozen_holder_says_nothing),
-        cmocka_unit_test(all_stop_after_the_same_step),
-        cmocka_unit_test(a_full_group_has_64),
-        cmocka_unit_test(a_window_ends_at_the_newest_step_held),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(whatever_dies_all_who_live_hold_the_same), TEST(a_step_needs_the_word_of_all),
+      TEST(words_of_another_window_or_step_are_nothing), TEST(a_frozen_holder_says_nothing),
+      TEST(all_stop_after_the_same_step), TEST(a_full_group_has_64),
+      TEST(a_window_ends_at_the_newest_step_held))

@@ -210,7 +210,29 @@ static void what_is_fetched_has_the_sizes_of_what_was_built(void **state)
     for (int i = 0; i < 3; i++) assert_true(fetch->items[i].bytes == items[i].bytes);
 }
 
-TESTS(TEST_WITH(what_is_fetched_has_the_sizes_of_what_was_built, set_up, NULL),
+// One that goes from pin to pin has no use for any other step, be that of its own folder newer.
+static void a_pinned_step_is_sought_in_our_folders(void **state)
+{
+    (void)state;
+    struct wire_arena arena = { .bytes = (uint8_t[1024]){ 0 }, .max = 1024 };
+    struct wire_refusal refusal;
+    const void *body;
+    set_up(NULL);
+    member.admitted = member.has_run = true;
+    member.roster.version = 1;
+    member.now = (struct wire_run){ .step = 40, .pin_step = 35, .pin_digest = hash_of("p", 1) };
+    replica = (struct replica){ .built = true,
+                                .follows_pins = true,
+                                .resume = { .path = "own", .step = 30 } };
+    const struct outbox out = turn(FRAME_WAKE, NULL, HEARD_TICK);
+    assert_true(out.count == 1 && effects[0].kind == FRAME_LOAD);
+    assert_true(
+        wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_LOAD, &arena, &body, &refusal));
+    assert_int_equal(((const struct wire_load *)body)->step, 35);
+}
+
+TESTS(TEST(a_pinned_step_is_sought_in_our_folders),
+      TEST_WITH(what_is_fetched_has_the_sizes_of_what_was_built, set_up, NULL),
       TEST_WITH(a_folder_that_differs_is_not_read_again, set_up, NULL),
       TEST_WITH(a_commit_of_another_size_is_ignored, set_up, NULL),
       TEST_WITH(an_applied_commit_is_told, set_up, NULL),

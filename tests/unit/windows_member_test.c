@@ -284,20 +284,14 @@ static void a_checkpointer_takes_no_window(void **unused)
     assert_int_equal(member->round, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(windows_follow_one_another, set_up),
-        cmocka_unit_test_setup(a_window_that_begins_elsewhere_waits, set_up),
-        cmocka_unit_test_setup(it_says_where_it_stands, set_up),
-        cmocka_unit_test_setup(a_frozen_window_is_not_begun, set_up),
-        cmocka_unit_test_setup(a_window_in_hand_is_frozen_and_closed, set_up),
-        cmocka_unit_test_setup(who_cannot_reach_the_end_drops_its_state, set_up),
-        cmocka_unit_test_setup(a_later_closing_says_nothing_of_this_window, set_up),
-        cmocka_unit_test_setup(a_step_in_memory_is_the_runs, set_up),
-        cmocka_unit_test_setup(an_epoch_that_ends_wants_the_digest, set_up),
-        cmocka_unit_test_setup(a_pause_stops_the_group, set_up),
-        cmocka_unit_test_setup_teardown(a_checkpointer_takes_no_window, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
+      TEST_WITH(a_window_that_begins_elsewhere_waits, set_up, NULL),
+      TEST_WITH(it_says_where_it_stands, set_up, NULL),
+      TEST_WITH(a_frozen_window_is_not_begun, set_up, NULL),
+      TEST_WITH(a_window_in_hand_is_frozen_and_closed, set_up, NULL),
+      TEST_WITH(who_cannot_reach_the_end_drops_its_state, set_up, NULL),
+      TEST_WITH(a_later_closing_says_nothing_of_this_window, set_up, NULL),
+      TEST_WITH(a_step_in_memory_is_the_runs, set_up, NULL),
+      TEST_WITH(an_epoch_that_ends_wants_the_digest, set_up, NULL),
+      TEST_WITH(a_pause_stops_the_group, set_up, NULL),
+      TEST_WITH(a_checkpointer_takes_no_window, set_up, tear_down))
