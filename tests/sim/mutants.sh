@@ -441,7 +441,8 @@ mutant 'windows: a snapshot forgets the second window' drop
 by_unit 'windows: a member that cannot reach the end goes on from where it stands' windows_member_test '!said->ok' '!said'
 mutant 'windows: a search of an earlier epoch goes on' drop
 by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''
-mutant 'windows: what is in memory of an earlier window counts' '&& is_of_open(run, stands->window)' '&& run'
+by_unit 'windows: what is in memory of an earlier window counts' coordinator_test \
+    '&& is_of_open(run, stands->window)' '&& run'
 by_unit 'windows: a step of another window is applied from memory' windows_member_test \
     'steps->number == self->stands.window' 'steps->number > 0'
 by_unit 'windows: a frozen window is begun all the same' windows_member_test drop

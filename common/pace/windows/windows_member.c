@@ -316,6 +316,18 @@ static void ask(struct windows_member *self, const struct member_turn *turn, uin
     outbox_mail(turn->out, "coordinator", FRAME_ASK, &(struct wire_ask){ topic, from });
 }
 
+// The newest step that the run is known to have reached: RUN may come later than what the pace says.
+static uint64_t run_step(const struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_run *run = &turn->member->now;
+    uint64_t step = run->step;
+    if (replica_is_given_up(run, self->stands.step + 1, turn->replica->epoch)) return step;
+    if (self->closed > self->newest && self->closed_at > step) step = self->closed_at;
+    if (newest_kept(self)->number > self->newest && newest_kept(self)->step > step)
+        step = newest_kept(self)->step;
+    return step;
+}
+
 // The run has gone on, and where the windows in hand ended is not known. What is applied is the run's; one step more
 // may be in memory, and all others that had it may have died.
 static void leave_window(struct windows_member *self, const struct member_turn *turn)
@@ -325,7 +337,7 @@ static void leave_window(struct windows_member *self, const struct member_turn *
         freeze(self, turn);
         return;
     }
-    if (!stands->has || turn->member->now.step <= stands->step) self->memory = IS_NOT_THE_RUNS;
+    if (!stands->has || run_step(self, turn) <= stands->step) self->memory = IS_NOT_THE_RUNS;
     if (self->memory == IS_OPEN) ask(self, turn, TOPIC_COMMITS, stands->step);
     else close_window(self, turn, stands->step + (self->memory == IS_THE_RUNS), false);
 }
