@@ -306,7 +306,7 @@ static void tell_stepped(struct learner *self, uint32_t batch)
     struct learner_window_work *work = work_of(self);
     const struct wire_take_window *window = &work->now->said;
     const uint64_t done = self->step - window->step, now_us = clock_us();
-    if (done != window->steps / 2 && !is_over(self) && now_us - work->told_us < TELL_US) return;
+    if (done != (window->steps + 1) / 2 && !is_over(self) && now_us - work->told_us < TELL_US) return;
     struct wire_stepped stepped = {
         .window = window->number,
         .step = self->step,
