@@ -81,9 +81,16 @@ static bool has_channels(const group_t *self, const struct peer *peer)
     return true;
 }
 
+// A sum that only one of the two had begun may have left whole messages there: a member without
+// samples is not waited for, so the others may be done with a sum whose parts it has never read.
+static bool is_dirty(const group_t *self, const struct peer *peer)
+{
+    return peer->dirty || peer->formed_dirty || peer->left_sums != self->done_before;
+}
+
 static void connect_channels(group_t *self, struct peer *peer, uint64_t now_ms)
 {
-    if (!peer->renewed && (peer->dirty || peer->formed_dirty))
+    if (!peer->renewed && is_dirty(self, peer))
         for (uint32_t c = 0; c < self->options.connections; c++)
             if (peer->channels[c].window < self->window) channel_close(&peer->channels[c]);
     peer->renewed = true;

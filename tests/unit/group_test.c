@@ -706,9 +706,34 @@ static void one_that_is_expected_joins(void **state)
     run(3, join, NULL, 0);
 }
 
+// ---- a sum that one never began -----------------------------------------------------------------
+
+// Of a batch of 3 the first of three members has no sample: the others are done without it.
+static void skip_a_sum(void *arg)
+{
+    (void)arg;
+    const struct group_options options = options_of(me);
+    group_t *group = group_of(&options);
+    CHECK(group_form(group, 1, shared->members, 3, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, 3, me, 8, 3, 2000, false);
+    if (me > 0) add(group, 1, 3, me, 8, 3, 2000, false);
+    pthread_barrier_wait(&shared->barrier);
+    CHECK(group_form(group, 2, shared->members, 3, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, 3, me, 8, 8, 2000, false);
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+}
+
+static void what_a_member_never_read_is_not_taken_for_the_next_window(void **state)
+{
+    (void)state;
+    run(3, skip_a_sum, NULL, 0);
+}
+
 TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_all_others),
       TEST(sealed_links_and_many_connections_give_the_same_bits),
       TEST(a_death_is_known_and_the_others_go_on),
+      TEST(what_a_member_never_read_is_not_taken_for_the_next_window),
       TEST(deaths_at_any_moment_leave_a_group_that_sums), TEST(links_that_are_cut_are_made_anew),
       TEST(options_are_checked), TEST(strangers_are_refused),
       TEST(a_member_that_sends_another_size_is_named),
