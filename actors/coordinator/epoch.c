@@ -206,7 +206,8 @@ char *epoch_lacks(const struct turn *turn, char text[EPOCH_LACKS_MAX])
     const uint8_t phase = turn->run->phase;
     const uint16_t missing = phase == PHASE_WAITING ? (uint16_t)count_missing(turn) : 0;
     const bool may_lack = phase == PHASE_WAITING || phase == PHASE_WARMUP || phase == PHASE_TRAIN;
-    const char *lacks = may_lack ? pace_lacks(turn) : NULL;
+    const bool rests = phase == PHASE_COOLDOWN || phase == PHASE_PAUSED;
+    const char *lacks = may_lack ? pace_lacks(turn) : rests ? pace_why_paused(turn) : NULL;
     if (missing) // At most MEMBERS_MAX, as the other number
         snprintf(text, EPOCH_LACKS_MAX, "waiting for %u more trainer%s (init_min_clients %u)",
                  missing, missing == 1 ? "" : "s", (uint16_t)turn->rules->init_min_clients);

@@ -6,6 +6,10 @@
 // The owner of a share measures it while it sums: the squares of its pieces go out with its HAVE, so
 // that nobody has to read the whole gradient again for its norm. The holder (common/run/holder.h)
 // decides when the step may be applied; before that no number of the state changes.
+//
+// A step is void if a gradient, or the sum of all, is not finite, or a token is none of the
+// vocabulary. Each number of the sum lies in somebody's share, and the owner of that says no HAVE:
+// so nobody applies a void step, and of a step that all have the norm is good.
 
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -81,6 +85,18 @@ static int node_vector(struct learner *self, uint32_t number, struct why *why, f
     return *ret_vector ? 0 : why_set(why, FAULT_MEMORY, "a part of the gradient");
 }
 
+// Our own part is void: say why, in work->unsound. A machine may have erred, so the step is tried again;
+// only then is each number looked at, to tell the member whose part is unsound from those that measure the sum.
+static int judge_node(struct learner *self, const float *sum, int rc, struct why *why)
+{
+    struct learner_window_work *work = self->window;
+    if (rc == 0 && work->again && !isfinite(gradient_norm(self->pool, sum, self->floats)))
+        rc = why_set(why, FAULT_NAN, "our part of the gradient is not finite");
+    if (rc == FAULT_NAN) work->unsound = UNSOUND_GRADIENT;
+    if (rc == FAULT_RANGE) work->unsound = UNSOUND_TOKENS;
+    return rc;
+}
+
 // The gradients of our nodes. Returns their number, or a fault.
 static int compute_nodes(struct learner *self, struct why *why,
                          const float *ret_nodes[LANE_NODES_MAX])
@@ -92,6 +108,7 @@ static int compute_nodes(struct learner *self, struct why *why,
     struct lane_node nodes[LANE_NODES_MAX];
     const uint32_t count = lane_nodes(lanes, work->batch, own, nodes);
     int rc = interval_empty(all) ? 0 : read_samples(self, all, why);
+    if (rc == FAULT_RANGE) work->unsound = UNSOUND_TOKENS;
     memset(work->losses, 0, sizeof work->losses);
     for (uint32_t i = 0; i < count && rc == 0; i++) {
         const struct interval at = lane_samples(lanes, work->batch, nodes[i]);
@@ -99,8 +116,9 @@ static int compute_nodes(struct learner *self, struct why *why,
             self->tokens + (at.begin - all.begin) * ((uint64_t)self->config.seq_len + 1);
         struct compute_lanes part = { .tokens = tokens, .batch = work->batch, .node = nodes[i] };
         rc = node_vector(self, i, why, &part.sum);
-        if (rc == 0)
-            rc = compute_gradient_lanes(self->compute, &part, why, work->losses + nodes[i].first);
+        if (rc < 0) break;
+        rc = compute_gradient_lanes(self->compute, &part, why, work->losses + nodes[i].first);
+        rc = judge_node(self, part.sum, rc, why);
         ret_nodes[i] = part.sum;
     }
     return rc < 0 ? rc : (int)count;
@@ -137,6 +155,23 @@ static int add_up(struct learner *self, struct why *why, struct group_blame *ret
                                    .summed = take_squares,
                                    .arg = self };
     return group_add(work->group, &sum, why, ret_blame);
+}
+
+// What is measured here of the sum. Without a clip the norm has a limit; that of the whole is at most
+// sqrt(64) times that of the longest share.
+static int judge_sum(struct learner *self, struct why *why)
+{
+    struct learner_window_work *work = self->window;
+    const struct interval share = group_share(work->group, self->floats, window_of(self)->place);
+    const double limit = work->config.clip_norm > 0 ? INFINITY : GRADIENT_LIMIT / 8;
+    const uint64_t first = work->has_squares ? 0 : share.begin / GRADIENT_PIECE;
+    const uint64_t end = work->has_squares ? work->squares_count : first + pieces(share);
+    double squares = 0;
+    for (uint64_t i = first; i < end; i++) squares += work->squares[i];
+    if (sqrt(squares) < limit) return 0;
+    work->unsound = UNSOUND_SUM;
+    return why_set(why, FAULT_NAN, "the sum of the gradients of step %" PRIu64 " has norm %g",
+                   self->step, sqrt(squares));
 }
 
 // Our lanes' losses and our share's squares, in as many words as they need.
@@ -257,6 +292,8 @@ static void begin_step(struct learner *self)
     const struct wire_windows_config *config = &work->config;
     const struct wire_take_window *window = window_of(self);
     work->began_us = clock_us();
+    work->again = work->tried == self->step + 1;
+    work->tried = self->step + 1;
     work->batch =
         schedule_batch_size(config->batch_start, config->batch_end, config->batch_warmup_tokens,
                             work->samples_done * self->config.seq_len);
@@ -293,6 +330,7 @@ int learner_step(struct learner *self, struct why *why, struct group_blame *ret_
     *ret_blame = (struct group_blame){ UINT32_MAX, false };
     begin_step(self);
     int rc = add_up(self, why, ret_blame);
+    if (rc == 0) rc = judge_sum(self, why);
     if (rc < 0) return rc;
     ensure(holder_complete(&work->holder)); // A freeze would have ended the step
     if (window_of(self)->group_count > 1) rc = tell_have(self, why, ret_blame);

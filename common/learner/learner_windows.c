@@ -294,6 +294,7 @@ static void tell_broke(struct learner *self, const struct why *why, const struct
         .has = holder_has(&work->holder),
         .missing = blame->member == UINT32_MAX ? 0 : blame->member + 1,
         .gone = blame->gone,
+        .unsound = work->unsound,
     };
     work->waits = true;
     learner_put_reason(broke.reason, why);
@@ -306,7 +307,8 @@ static void tell_stepped(struct learner *self, uint32_t batch)
     struct learner_window_work *work = work_of(self);
     const struct wire_take_window *window = &work->now->said;
     const uint64_t done = self->step - window->step, now_us = clock_us();
-    if (done != (window->steps + 1) / 2 && !is_over(self) && now_us - work->told_us < TELL_US) return;
+    if (done != (window->steps + 1) / 2 && !is_over(self) && now_us - work->told_us < TELL_US)
+        return;
     struct wire_stepped stepped = {
         .window = window->number,
         .step = self->step,
@@ -338,6 +340,7 @@ static void work(struct learner *self)
     struct learner_window_work *work = work_of(self);
     struct why why = { 0 };
     struct group_blame blame;
+    work->unsound = UNSOUND_NONE;
     int rc = form(self, &why, &blame);
     if (rc == 0) rc = learner_step(self, &why, &blame);
     if (rc == 0) {

@@ -31,10 +31,14 @@ struct learner_window_work {
     struct wire_arena heard;                  // And for one that was heard
     uint64_t told_us;                         // When the newest STEPPED was said
     uint64_t began_us;                        // The step in hand
+    uint64_t tried;                           // 1 + the step that was begun last; 0: none
+    bool again;      // The step in hand was begun before: our part is looked at before it is sent
+    uint8_t unsound; // UNSOUND_ of the step in hand
 };
 
 // Takes one step of the window in hand, up to the moment at which it is applied. 0: it is applied,
-// and self->step has moved. FAULT_INTERRUPTED: a job waits. Any other fault: the window is broken.
+// and self->step has moved. FAULT_INTERRUPTED: a job waits. Any other fault: the window is broken;
+// `unsound` says whether that is because the step is void.
 int learner_step(struct learner *self, struct why *why, struct group_blame *ret_blame);
 
 // Applies the summed gradient that is here. Of a step that all holders have.

@@ -12,6 +12,11 @@ const char *pace_lacks(const struct turn *turn)
     return turn->pace->lacks ? turn->pace->lacks(turn) : NULL;
 }
 
+const char *pace_why_paused(const struct turn *turn)
+{
+    return turn->pace->why_paused ? turn->pace->why_paused(turn) : NULL;
+}
+
 bool pace_admits(const struct turn *turn) { return turn->pace->admits && turn->pace->admits(turn); }
 
 struct commit_facts pace_facts(const struct pace *self, const void *record)

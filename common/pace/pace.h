@@ -53,6 +53,10 @@ struct pace {
     // for it: it is shown while nothing else is lacking. (optional)
     const char *(*missed)(const void *self);
 
+    // Why the pace itself has paused the run, as a sentence, or NULL. Asked for in Cooldown and
+    // Paused. (optional)
+    const char *(*why_paused)(const struct turn *turn);
+
     // Warmup is over. The record that it puts must leave Warmup (run_enter).
     void (*begin)(void *self, const struct turn *turn);
 
@@ -131,6 +135,7 @@ const struct pace *pace_of(const struct rules *rules);
 
 // What the optional functions say, or their default where a pace has none.
 const char *pace_lacks(const struct turn *turn);
+const char *pace_why_paused(const struct turn *turn);
 bool pace_admits(const struct turn *turn);
 struct commit_facts pace_facts(const struct pace *self, const void *record);
 uint64_t pace_ahead(const struct turn *turn);

@@ -7,6 +7,7 @@
 //    W4  a sample is in one committed step of a pass             check_dealt, check_done
 //    W5  nobody goes beyond the step at which a window is closed check_window_step, check_closed
 //    W6  a member begins with what the window begins with        check_window_begun
+//    W7  void is what was void, and is tried twice at most       check_void, hear_window
 //    W8  a restore takes all to one step                         check_restore.c, check_words.c
 //    W9  once healed it gets on                                  world.c
 //     -  an epoch's first state is pinned before it is left      check_window_begun
@@ -30,6 +31,7 @@ struct ghost_windows {
     bool lost[ROUNDS_MAX];      // By number: it was closed though nobody lived that could say where
     uint64_t steps_record;      // The newest STEPS
     uint64_t closing_record;    // The newest that closed a window
+    struct wire_voided voided;  // The newest step that was void
 };
 _Static_assert(sizeof(struct ghost_windows) <= GHOST_PACE_BYTES, "it has room in the ghost");
 
@@ -192,6 +194,9 @@ static void hear_window(struct sim *sim, const struct wire_window *said)
     hold(said->group_count >= (point->phase == PHASE_TRAIN ? rules->min_clients : 1) &&
              said->group_count < NODES_MAX,
          "a window has min_clients", "window %" PRIu64 " has %u", said->number, said->group_count);
+    if (point->phase == PHASE_WARMUP) self->voided.times = 0; // The owner resumed it
+    hold(self->voided.times < 2 || self->voided.step != said->step,
+         "a step that was void twice is not tried", "%" PRIu64, said->step);
     check_dealt(sim, said->samples, said->samples_count);
     hold(said->samples_count <= WINDOW_SAMPLES_MAX, "a list is small here", "%u",
          said->samples_count);
@@ -268,6 +273,21 @@ static void commit_step(struct sim *sim, struct ghost_window *window)
     sim->ghost.ahead--;
 }
 
+static void check_void(struct sim *sim, const struct wire_steps *said)
+{
+    struct ghost_windows *self = own(sim);
+    const struct ghost_window *window =
+        &self->windows[said->end == self->windows[0].end && self->open > 1];
+    const uint32_t place =
+        windows_void_place(sim, window->number, said->voided.step, window->group_count);
+    if (said->voided.times == 0) return;
+    hold(place != NOBODY && window->group[place].member == said->voided.member &&
+             said->voided.step == said->end,
+         "void is what was void", "step %" PRIu64 " by member %u", said->end, said->voided.member);
+    self->voided = said->voided;
+    sim->ghost.pause_asked |= said->voided.times >= 2;
+}
+
 static void hear_steps(struct sim *sim, const struct wire_steps *said)
 {
     struct ghost *ghost = &sim->ghost;
@@ -277,6 +297,7 @@ static void hear_steps(struct sim *sim, const struct wire_steps *said)
     hold(self->open > 0 && said->number == window->number && said->step == now(sim)->step &&
              said->end >= said->step && said->end <= window->end,
          "a commit is of the steps that follow", "%" PRIu64, said->step);
+    check_void(sim, said);
     const bool lost = said->closed && check_closed(sim, window, said->end);
     if (!said->closed) check_held(sim, window, said->end);
     while (now(sim)->step < said->end) commit_step(sim, window);

@@ -9,6 +9,9 @@ struct hash windows_digest(const struct hash *digest, const struct interval *sam
                            uint32_t count);
 uint32_t windows_batch(const struct sim *sim, uint64_t done);
 
+// Whose gradient is not finite at this step of a window, by its place; NOBODY: nobody's.
+uint32_t windows_void_place(const struct sim *sim, uint64_t window, uint64_t step, uint32_t count);
+
 bool windows_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job);
 
 // A learner has applied a step of this window.

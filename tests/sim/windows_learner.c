@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum what { COMPUTED, SUM, HAVE, WATCH };
-enum { CUT_MS = 8000, CUT_ONE_IN = 40 };
+enum { CUT_MS = 8000, CUT_ONE_IN = 40, VOID_ONE_IN = 12 };
 
 static struct learner *learner_of(struct sim *self, uint8_t id) { return &self->nodes[id].learner; }
 
@@ -146,10 +146,45 @@ static void try_to_apply(struct sim *self, uint8_t id)
     go_on(self, id);
 }
 
+static void say_broke(struct sim *self, uint8_t id, uint32_t missing, bool gone, uint8_t unsound)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    at->broken = true;
+    learner_says(self, id, FRAME_BROKE,
+                 &(struct wire_broke){ .window = at->holder.window,
+                                       .step = at->holder.step,
+                                       .has = holder_has(&at->holder),
+                                       .missing = missing,
+                                       .gone = gone,
+                                       .reason = "its bytes did not come",
+                                       .unsound = unsound });
+}
+
+// Of a few steps, in some of the windows that try them.
+uint32_t windows_void_place(const struct sim *self, uint64_t window, uint64_t step, uint32_t count)
+{
+    const struct hash of_step = hash_number("void", self->seed << 32 | step);
+    const struct hash of_window = hash_number("void again", self->seed << 32 | window);
+    if (hash_to_number(&of_step) % VOID_ONE_IN != 0 || hash_to_number(&of_window) % 2 != 0)
+        return NOBODY;
+    return (uint32_t)(hash_to_number(&of_step) >> 32) % count;
+}
+
+static bool is_void(const struct sim *self, const struct exchange *at)
+{
+    const struct sim_window *window = &at->windows[0];
+    return faulty(self) && windows_void_place(self, at->holder.window, at->holder.step,
+                                              window->count) == window->place;
+}
+
 static void hear_computed(struct sim *self, uint8_t id)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
     if (at->holder.frozen || at->broken) return; // It sends nothing any more
+    if (is_void(self, at)) {
+        say_broke(self, id, 0, false, UNSOUND_GRADIENT);
+        return;
+    }
     at->arrived = true;
     at->since_ms = self->now_ms;
     gather(self, id);
@@ -188,19 +223,6 @@ static void hear_have(struct sim *self, uint8_t id, const struct wire_sim_word *
 
 // ---- what goes wrong --------------------------------------------------------------------------------
 
-static void say_broke(struct sim *self, uint8_t id, uint32_t missing, bool gone)
-{
-    struct exchange *at = &learner_of(self, id)->exchange;
-    at->broken = true;
-    learner_says(self, id, FRAME_BROKE,
-                 &(struct wire_broke){ .window = at->holder.window,
-                                       .step = at->holder.step,
-                                       .has = holder_has(&at->holder),
-                                       .missing = missing,
-                                       .gone = gone,
-                                       .reason = "its bytes did not come" });
-}
-
 static void watch(struct sim *self, uint8_t id)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
@@ -212,14 +234,14 @@ static void watch(struct sim *self, uint8_t id)
         const bool dead = is_dead(self, window, i);
         if (i == window->place || (!dead && !is_cut(self, id, window->nodes[i])) || roll(self, 2))
             continue;
-        say_broke(self, id, 1 + i, dead);
+        say_broke(self, id, 1 + i, dead, UNSOUND_NONE);
         return;
     }
     if (self->now_ms - at->since_ms < config_of(self)->step_timeout_ms) return;
     uint32_t missing = 0;
     for (uint32_t i = 0; i < window->count && !missing; i++)
         if (!has_arrived(self, window, i, at->holder.step)) missing = 1 + i;
-    say_broke(self, id, missing == 1 + window->place ? 0 : missing, false);
+    say_broke(self, id, missing == 1 + window->place ? 0 : missing, false, UNSOUND_NONE);
 }
 
 static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *word)

@@ -45,6 +45,7 @@ struct member {
 };
 
 static struct member members[MEMBERS_MAX_HERE];
+static float rate = 0.01f;
 static uint64_t chance, next_instance = 1, next_window = 1, next_level = 1;
 static struct wire_windows_config strategy = { .lanes = 8,
                                                .window_ms = 1000,
@@ -70,7 +71,7 @@ static uint64_t roll(uint64_t below)
 
 // ---- what a run is made of ----------------------------------------------------------------------
 
-static void make_files(void)
+static void make_files_with(uint16_t odd_token)
 {
     static uint16_t tokens[4000];
     struct layout_tensor tensors[64];
@@ -78,6 +79,7 @@ static void make_files(void)
     struct manifest manifest;
     size_t files;
     for (size_t i = 0; i < 4000; i++) tokens[i] = (uint16_t)((i * i + i / 7) % shape.vocab);
+    if (odd_token) tokens[20 * SEQ + 5] = odd_token;
     assert_int_equal(mkdir(path_of("data"), 0755), 0);
     put("data/train.bin", tokens, sizeof tokens);
     char data[300];
@@ -100,6 +102,8 @@ static void make_files(void)
     close(dir);
     free(params);
 }
+
+static void make_files(void) { make_files_with(0); }
 
 static void send_job(struct member *self, uint16_t kind, const void *job)
 {
@@ -211,7 +215,7 @@ static void give_window(const struct course *at, uint32_t steps, struct member *
     float rates[WINDOW];
     uint64_t samples = at->samples_done;
     for (uint32_t k = 0; k < steps; k++) {
-        rates[k] = 0.01f / (float)(1 + at->step + k);
+        rates[k] = rate / (float)(1 + at->step + k);
         samples += batch_at(samples);
     }
     const struct interval dealt = { at->samples_done, samples };
@@ -374,5 +378,77 @@ static void deaths_and_joiners_change_no_bit(void **state)
     }
 }
 
+// ---- a step that is void ------------------------------------------------------------------------
+
+// Gives a window and hears who calls its step void, as bits, and why (`any`: or for the sum); then closes it there. Nobody else is broken.
+static uint64_t try_window(struct course *at, struct member *const *group, uint32_t count,
+                           uint8_t unsound, bool any)
+{
+    uint64_t who = 0, broken_at = UINT64_MAX;
+    give_window(at, WINDOW, group, count);
+    await_end(group, count, at->step + WINDOW);
+    for (uint32_t i = 0; i < count; i++) {
+        if (group[i]->kind != FRAME_BROKE) continue;
+        const struct wire_broke *broke = group[i]->body;
+        if (broke->unsound != unsound && !(any && broke->unsound == UNSOUND_SUM))
+            fail_msg("%s", broke->reason);
+        assert_false(broke->has);
+        assert_true(broke->missing == 0 && broke->step >= at->step);
+        broken_at = broke->step;
+        who |= (uint64_t)1 << i;
+    }
+    const uint64_t end = close_window(group, count, at->step);
+    assert_true(who == 0 || end == broken_at);
+    for (; at->step < end; at->step++) at->samples_done += batch_at(at->samples_done);
+    return who;
+}
+
+static uint32_t begin_group(struct member *ret_group[MEMBERS_MAX_HERE], uint32_t world)
+{
+    for (uint32_t i = 0; i < world; i++) be_born(&members[i], i, 0, NULL);
+    return living(ret_group);
+}
+
+static void end_group(void)
+{
+    for (uint32_t i = 0; i < MEMBERS_MAX_HERE; i++)
+        if (members[i].worker) die(&members[i]);
+}
+
+static void a_foreign_token_voids_its_step_at_one_member(void **state)
+{
+    (void)state;
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    make_files_with(60000);
+    const uint32_t count = begin_group(group, 3);
+    uint64_t who = 0;
+    while (at.step < STEPS && who == 0) who = try_window(&at, group, count, UNSOUND_TOKENS, false);
+    const uint64_t step = at.step;
+    assert_true(who == 1 || who == 2 || who == 4);
+    assert_true(try_window(&at, group, count, UNSOUND_TOKENS, false) == who); // The same samples
+    assert_true(at.step == step);
+    end_group();
+}
+
+// The rate of the first step spoils the parameters of all. Nobody takes a step after it.
+static void a_gradient_that_is_not_finite_is_applied_by_nobody(void **state)
+{
+    (void)state;
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    make_files();
+    const uint32_t count = begin_group(group, 3);
+    rate = 1e36f;
+    assert_true(try_window(&at, group, count, UNSOUND_GRADIENT, true) != 0);
+    rate = 0.01f;
+    const uint64_t step = at.step;
+    assert_true(try_window(&at, group, count, UNSOUND_GRADIENT, false) != 0);
+    assert_true(at.step == step && step > 0);
+    end_group();
+}
+
 TESTS(FOLDER_TEST(every_world_ends_in_the_same_state),
-      FOLDER_TEST(deaths_and_joiners_change_no_bit))
+      FOLDER_TEST(deaths_and_joiners_change_no_bit),
+      FOLDER_TEST(a_foreign_token_voids_its_step_at_one_member),
+      FOLDER_TEST(a_gradient_that_is_not_finite_is_applied_by_nobody))

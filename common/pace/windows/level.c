@@ -1,6 +1,7 @@
 // level -- who lives, who has answered, where the windows are closed, and who is left out of the next one.
 
 #include "common/pace/windows/level.h"
+#include "common/pace/windows/voided.h"
 #include "common/run/holder.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -219,13 +220,17 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
 {
     const struct run *run = turn->run;
     const uint64_t end = end_by_answers(self, run, places), began = run->step;
-    uint64_t left_out = 0;
-    leave_out_the_absent(self, turn, places, end, &left_out);
-    judge_pair(self, turn, places, &left_out);
-    count_strikes(self, turn, places, &left_out);
+    struct windows_closing closing = { .voided = voided_find(self, turn, end) };
+    leave_out_the_absent(self, turn, places, end, &closing.left_out);
+    // A void step is nobody's silence
+    if (closing.voided.times == 0) {
+        judge_pair(self, turn, places, &closing.left_out);
+        count_strikes(self, turn, places, &closing.left_out);
+    }
     outbox_note(turn->out, "window.closed number=%" PRIu64 " step=%" PRIu64 " committed=%" PRIu64,
                 windows_newest(run)->number, end, end - began);
-    windows_close(self, turn, end, left_out);
+    windows_close(self, turn, end, &closing);
+    voided_settle(turn, &closing.voided);
     self->level = self->level_ms = self->lonely_ms = self->gone = self->blames = 0;
     for (int i = 0; i < 2; i++) {
         self->last_pair[i] = self->pair[i];

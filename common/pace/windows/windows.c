@@ -5,6 +5,7 @@
 #include "common/base/ensure.h"
 #include "common/pace/evidence.h"
 #include "common/pace/windows/level.h"
+#include "common/pace/windows/voided.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,6 +77,7 @@ static void take_stands(struct stands *kept, const struct wire_stands *said)
         kept->step = 0;
         kept->level = 0;
         kept->has = kept->broken = kept->stopped = false;
+        kept->unsound = UNSOUND_NONE;
     }
     if (said->step > kept->step) kept->has = false;
     if (said->step >= kept->step) {
@@ -85,6 +87,7 @@ static void take_stands(struct stands *kept, const struct wire_stands *said)
     if (said->level > kept->level) kept->level = said->level;
     kept->broken |= said->broken;
     kept->stopped |= said->stopped;
+    if (said->unsound) kept->unsound = said->unsound;
 }
 
 static void hear_stands(struct windows *self, const struct turn *turn, const struct msg *in)
@@ -114,12 +117,13 @@ static void measure(struct windows *self, const struct turn *turn, uint32_t step
     self->last_pair[0] = self->last_pair[1] = NO_MEMBER;
 }
 
-// Steps up to `end` of the oldest open window are committed. `closed`: and no more of any that is open.
-static void put_steps(struct windows *self, const struct turn *turn, uint64_t end, bool closed,
-                      uint64_t left_out)
+// Steps up to `end` of the oldest open window are committed. `closing`: and no more of any that is open.
+static void put_steps(struct windows *self, const struct turn *turn, uint64_t end,
+                      const struct windows_closing *closing)
 {
     const struct run *run = turn->run;
     const struct wire_window *first = windows_first(run);
+    const uint64_t left_out = closing ? closing->left_out : 0;
     uint8_t bytes[8];
     for (uint32_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(left_out >> 8 * i);
     const struct wire_steps steps = {
@@ -130,9 +134,10 @@ static void put_steps(struct windows *self, const struct turn *turn, uint64_t en
         .samples =
             window_count(first, windows_config(turn->rules), turn->rules->seq_len, run->step, end),
         .lr_bits = end > run->step ? window_lr_bits(first, end - 1) : 0,
-        .closed = closed ? windows_newest(run)->number : 0,
+        .closed = closing ? windows_newest(run)->number : 0,
         .left_out = { bytes, left_out ? sizeof bytes : 0 },
         .previous = windows_run_of(run)->last_steps,
+        .voided = closing ? closing->voided : (struct wire_voided){ 0 },
     };
     if (end == window_end(first)) measure(self, turn, first->steps);
     self->commit_ms = turn->now_ms + turn->rules->heartbeat_ms;
@@ -141,11 +146,12 @@ static void put_steps(struct windows *self, const struct turn *turn, uint64_t en
     outbox_news(turn->out, FRAME_STEPS, &steps);
 }
 
-void windows_close(struct windows *self, const struct turn *turn, uint64_t end, uint64_t left_out)
+void windows_close(struct windows *self, const struct turn *turn, uint64_t end,
+                   const struct windows_closing *closing)
 {
     if (end > window_end(windows_first(turn->run)))
-        put_steps(self, turn, window_end(windows_first(turn->run)), false, 0);
-    put_steps(self, turn, end, true, left_out);
+        put_steps(self, turn, window_end(windows_first(turn->run)), NULL);
+    put_steps(self, turn, end, closing);
 }
 
 // All have ended at the same step, because one of them asked for it.
@@ -168,12 +174,13 @@ static void commit(struct windows *self, const struct turn *turn)
     const struct run *run = turn->run;
     const uint64_t held = slowest(self, run);
     while (is_open(run) && held >= window_end(windows_first(run)))
-        put_steps(self, turn, window_end(windows_first(run)), false, 0);
+        put_steps(self, turn, window_end(windows_first(run)), NULL);
     uint64_t end = 0;
     // mutant: windows: a group that has stopped is waited for
-    if (is_open(run) && has_stopped(self, run, &end)) windows_close(self, turn, end, 0);
+    if (is_open(run) && has_stopped(self, run, &end))
+        windows_close(self, turn, end, &(struct windows_closing){ 0 });
     else if (is_open(run) && held > run->step && turn->now_ms >= self->commit_ms)
-        put_steps(self, turn, held, false, 0);
+        put_steps(self, turn, held, NULL);
 }
 
 // ---- the end of an epoch ------------------------------------------------------------------------
@@ -221,6 +228,7 @@ static const char *why_end(const struct windows *self, const struct turn *turn)
     if (next >= epoch_end(turn)) return "the epoch's steps are done";
     if (rules->epoch_ms && turn->now_ms - turn->presence->epoch_began_ms >= rules->epoch_ms)
         return "the epoch's time is up";
+    if (run->pausing && voided_pauses(run)) return "a step was void twice";
     if (run->pausing) return "a pause was asked for";
     if (group_left(self, run) < rules->min_clients || group_left(self, run) == 0)
         return "too few members";
@@ -399,6 +407,18 @@ static const char *lacks(const struct turn *turn)
     return self->lacks;
 }
 
+static const char *why_paused(const struct turn *turn)
+{
+    struct windows *self = turn->live;
+    if (!voided_pauses(turn->run)) return NULL;
+    snprintf(self->lacks, sizeof self->lacks,
+             "step %" PRIu64 " was void twice: ", windows_run_of(turn->run)->voided.step);
+    const size_t used = strlen(self->lacks);
+    voided_words(turn->run, &windows_run_of(turn->run)->voided, self->lacks + used,
+                 sizeof self->lacks - used);
+    return self->lacks;
+}
+
 // Who is left out, and why: nothing waits for it.
 static const char *missed(const void *state)
 {
@@ -495,6 +515,7 @@ const struct pace pace_windows = {
     .trusted = true,
     .lacks = lacks,
     .missed = missed,
+    .why_paused = why_paused,
     .begin = begin,
     .resume = resume,
     .hear = hear,

@@ -36,6 +36,7 @@
 //   windows_run.[hc]     the durable half: which windows are open, what is committed of them
 //   windows.[hc]         the coordinator's half: opens, commits, says why the epoch is over
 //   level.[hc]           ... closes a window that broke
+//   voided.[hc]          ... because a step is void, and pauses the run when it is twice
 //   windows_member.[hc]  the member's half: gives windows to the learner, says where it stands
 //   windows_evidence.c   what the records prove
 //
@@ -55,6 +56,7 @@ struct stands {
     uint64_t instance; // 0: nothing yet
     uint64_t window, step, level;
     bool has, broken, stopped;
+    uint8_t unsound; // UNSOUND_: `step` is void
     char links[128]; // "": its links are not known
 };
 
@@ -90,8 +92,13 @@ bool windows_step_of(const struct windows *self, const struct run *run, uint32_t
 // Whether this process is in the run, and its lease has not run out.
 bool windows_is_intact(const struct run *run, const struct wire_place *place);
 
+struct windows_closing {
+    uint64_t left_out; // Places, as bits
+    struct wire_voided voided;
+};
+
 // Records that the steps up to `end` are committed, and no more of the windows that are open.
-// `left_out` are places, as bits.
-void windows_close(struct windows *self, const struct turn *turn, uint64_t end, uint64_t left_out);
+void windows_close(struct windows *self, const struct turn *turn, uint64_t end,
+                   const struct windows_closing *closing);
 
 bool windows_verifies(struct evidence *evidence, uint16_t kind, const void *record);

@@ -3,6 +3,7 @@
 
 #include "common/base/ensure.h"
 #include "common/pace/evidence.h"
+#include "common/pace/windows/voided.h"
 #include "common/pace/windows/windows.h"
 #include <inttypes.h>
 #include <string.h>
@@ -73,6 +74,22 @@ static bool hear_window(struct evidence *evidence, const struct wire_window *win
     return true;
 }
 
+static bool void_is_sound(struct evidence *evidence, const struct wire_steps *steps)
+{
+    const struct windows_run *self = own(evidence);
+    const struct wire_window *window = &self->window[0].frame;
+    const struct wire_voided *said = &steps->voided;
+    bool is_member = said->times == 0;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        is_member |= window->group[i].member == said->member;
+    return (is_member && (said->times == 0 || (steps->closed && said->step == steps->end)) &&
+            (said->times == 0 || said->times == voided_times(&self->voided, said->step) + 1)) ||
+           evidence_refuse(evidence,
+                           "step %" PRIu64 " is called void for the %u. time by member %u, which "
+                           "does not follow from window %" PRIu64 " and its end at %" PRIu64,
+                           said->step, said->times, said->member, steps->number, steps->end);
+}
+
 static bool hear_steps(struct evidence *evidence, const struct wire_steps *steps)
 {
     struct windows_run *self = own(evidence);
@@ -89,7 +106,9 @@ static bool hear_steps(struct evidence *evidence, const struct wire_steps *steps
                                "steps %" PRIu64 " to %" PRIu64 " of window %" PRIu64
                                " do not follow step %" PRIu64,
                                steps->step, steps->end, steps->number, evidence->step);
+    if (!void_is_sound(evidence, steps)) return false;
     self->last_steps = steps_hash(steps);
+    voided_hear_steps(&self->voided, steps);
     if (steps->closed) {
         self->open = 0;
         self->closing = *steps;
@@ -105,6 +124,8 @@ bool windows_verifies(struct evidence *evidence, uint16_t kind, const void *reco
     switch (kind) {
     case FRAME_RECORD_WINDOW: return hear_window(evidence, record);
     case FRAME_RECORD_STEPS: return hear_steps(evidence, record);
+    case FRAME_RECORD_PHASE: voided_hear_phase(&own(evidence)->voided, record); return true;
+    case FRAME_RECORD_RESTORE: own(evidence)->voided = (struct wire_voided){ 0 }; return true;
     default: return true;
     }
 }

@@ -118,6 +118,7 @@ static void answer_without_window(struct windows_member *self, const struct memb
     self->stands.window = level->window;
     self->stands.step = replica->holding && !replica->loading ? replica->step : 0;
     self->stands.has = self->stands.broken = false;
+    self->stands.unsound = UNSOUND_NONE;
     self->stands.level = level->level;
 }
 
@@ -183,6 +184,7 @@ static void hear_broke(struct windows_member *self, const struct member_turn *tu
     self->stands.broken = true;
     self->stands.missing = said->missing;
     self->stands.gone = said->gone;
+    self->stands.unsound = said->unsound;
     self->say_ms = 0;
     outbox_note(turn->out, "window.broke number=%" PRIu64 " step=%" PRIu64 " because=\"%s\"",
                 said->window, said->step, said->reason);
@@ -385,6 +387,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         self->stands.step = window->step;
         self->stands.has = self->stands.broken = self->stands.stopped = self->stands.gone = false;
         self->stands.missing = 0;
+        self->stands.unsound = UNSOUND_NONE;
         self->stands.level = 0;
         self->level = 0;
         turn->replica->applying = true;

@@ -4,6 +4,7 @@
 
 #include "common/pace/windows/windows_run.h"
 #include "common/base/ensure.h"
+#include "common/pace/windows/voided.h"
 #include <string.h>
 
 _Static_assert(sizeof(struct windows_run) <= RUN_PACE_BYTES,
@@ -59,6 +60,7 @@ static void apply_steps(struct run *run, const struct wire_steps *steps)
     run_advance(run, steps->end - steps->step, steps->samples);
     self->taken += steps->samples;
     self->last_steps = steps_hash(steps);
+    voided_hear_steps(&self->voided, steps);
     if (steps->closed) {
         // mutant: windows: the samples of a closed window are lost
         for (uint32_t i = 0; i < self->open; i++)
@@ -77,7 +79,9 @@ bool windows_run_apply(struct run *run, uint16_t kind, const void *record)
     case FRAME_RECORD_RESTORE:
         ensure(self->open == 0);
         self->window[0].frame = (struct wire_window){ 0 };
+        self->voided = (struct wire_voided){ 0 };
         return false;
+    case FRAME_RECORD_PHASE: voided_hear_phase(&self->voided, record); return false;
     default: return false;
     }
 }
@@ -94,6 +98,7 @@ struct wire_part windows_run_store(const struct run *run, void *memory)
         .taken = self->taken,
         .last_steps = self->last_steps,
         .closing = self->closing,
+        .voided = self->voided,
     };
     if (self->open > 1) snapshot->second = self->window[1].frame;
     return (struct wire_part){ FRAME_WINDOWS_SNAPSHOT, snapshot };
@@ -110,6 +115,7 @@ bool windows_run_load(struct run *run, const struct wire_part *part)
     if (from->open > 1) window_keep(&self->window[1], &from->second);
     self->taken = from->taken;
     self->last_steps = from->last_steps;
+    self->voided = from->voided;
     keep_closing(self, &from->closing);
     return true;
 }

@@ -18,6 +18,7 @@ struct windows_run {
     struct hash last_steps;                 // Of the newest STEPS; none: there is none yet
     struct wire_steps closing; // The newest that closed a window; number 0: there is none yet
     uint8_t left_out[8];       // Of that one
+    struct wire_voided voided; // The newest step that was void (voided.h)
 };
 
 // The functions of struct run_pace (run.h).
