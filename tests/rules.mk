@@ -13,7 +13,7 @@ FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/mode
 FUZZ_DRIVER = cores core_kinds core_process core_seeds events honest post_office scratch wire
 # Tests with threads of their own, or of a library.
 TSAN_UNIT = pool_test store_test bulk_test bulk_slow_test bulk_dealer_test bulk_server_test bulk_limits_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test group_test
-CHAOS    := chaos matrix
+CHAOS    := chaos matrix churn
 LIVE_PRE := failpoint clock liar            # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
 # A testbed that runs config/demo.
@@ -63,8 +63,10 @@ chaos:                                          ## Disturb the demo's run: SEED=
 	 $(if $(FAILPOINTS),LIVE_LONG=1 $(B)/live/failpoints_test, \
 	 $(B)/chaos/chaos))
 
-soak: all $(B)/chaos/chaos $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb the demo's run for TIME=3600 seconds: does anything grow?
-	@SOAK=$(or $(TIME),3600) $(B)/chaos/chaos
+soak: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb a run for TIME=3600 seconds: does anything grow? STRATEGY=allreduce
+	@$(SOAK_$(or $(STRATEGY),distro))
+SOAK_distro    = SOAK=$(or $(TIME),3600) $(B)/chaos/chaos
+SOAK_allreduce = $(B)/chaos/churn $(or $(TIME),3600) $(SEED)
 
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh
@@ -204,6 +206,8 @@ $(B)/emulated/%.o: %.cu $(B)/flags
 $(B)/emulated/device.o: tests/gpu/emulated/emulated.cc $(B)/flags
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/chaos/matrix: $(patsubst %,$(B)/tests/chaos/%.o,matrix cell) $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+$(B)/chaos/churn: $(patsubst %,$(B)/tests/chaos/%.o,churn alone soak growth) $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
 $(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay soak growth) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@

@@ -490,7 +490,7 @@ static bool soak(struct chaos *self, uint64_t seconds)
 {
     begin(self);
     struct testbed *bed = self->bed;
-    soak_begin(&self->soak, bed);
+    soak_begin(&self->soak, bed, &(struct soak_limits){ .patience_s = 120, .ledger_bytes = 2048 });
     self->soak_until_ms = self->soak.began_ms + 1000 * seconds;
     printf("soak: %" PRIu64 " s, an event every %d commits, in %s\n", seconds, SOAK_EVENT_ROUNDS,
            bed->dir);

@@ -19,10 +19,11 @@ static const struct {
                           { "threads", "", 1, 10 },
                           { "disk", " MiB", 1 << 20, 16 } };
 
-void soak_begin(struct soak *self, const struct testbed *bed)
+void soak_begin(struct soak *self, const struct testbed *bed, const struct soak_limits *limits)
 {
     const uint64_t now_ms = clock_ms();
-    *self = (struct soak){ .began_ms = now_ms,
+    *self = (struct soak){ .limits = *limits,
+                           .began_ms = now_ms,
                            .line_ms = now_ms + MINUTE_MS,
                            .commit_ms = now_ms,
                            .commits = bed->news.commits };
@@ -89,8 +90,8 @@ void soak_watch(struct soak *self, struct testbed *bed, unsigned events, unsigne
         self->commits = bed->news.commits;
         self->commit_ms = now_ms;
     }
-    if (now_ms - self->commit_ms > 1000 * SOAK_PATIENCE_S)
-        testbed_fail(bed, "no commit for %d s, after %" PRIu64 " of them", SOAK_PATIENCE_S,
+    if (now_ms - self->commit_ms > 1000 * self->limits.patience_s)
+        testbed_fail(bed, "no commit for %u s, after %" PRIu64 " of them", self->limits.patience_s,
                      self->commits);
     if (bed->news.entered[PHASE_COOLDOWN] != self->cooldowns) {
         self->cooldowns = bed->news.entered[PHASE_COOLDOWN];
@@ -109,7 +110,7 @@ static double bound_of(const struct soak *self, const char *name, unsigned kind)
 {
     double bound = kinds[kind].bound * kinds[kind].scale;
     if (kind == GROWTH_DISK && strcmp(name, "coordinator") == 0)
-        bound += SOAK_LEDGER_BYTES * (double)self->commits / hours_since(self->began_ms);
+        bound += self->limits.ledger_bytes * (double)self->commits / hours_since(self->began_ms);
     return bound;
 }
 

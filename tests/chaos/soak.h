@@ -13,18 +13,22 @@
 //     memory        16 MiB    about a kilobyte for each commit of four trainers on two cores
 //     descriptors   30        every second restarted process leaves one with its peers
 //     threads       10
-//     disk          16 MiB    but the coordinator's ledger keeps every round for good: SOAK_LEDGER_BYTES
-//                             for each commit beside it
+//     disk          16 MiB    but the coordinator's ledger keeps every round for good: ledger_bytes for
+//                             each commit beside it
 //
-// Fails as well when no commit comes for SOAK_PATIENCE_S; digests are compared as everywhere
+// Fails as well when no commit comes for patience_s; digests are compared as everywhere
 // (testbed.h).
 
 #include "tests/chaos/growth.h"
 #include "tests/live/testbed.h"
 
-enum { SOAK_PATIENCE_S = 120, SOAK_LEDGER_BYTES = 2048 };
+struct soak_limits {
+    unsigned patience_s;   // The longest time without a commit
+    unsigned ledger_bytes; // Of each commit, for good
+};
 
 struct soak {
+    struct soak_limits limits;
     uint64_t began_ms, line_ms, commit_ms; // When: the beginning, the next line, a commit
     uint64_t commits, cooldowns;
     uint64_t cooldown_commits; // When the newest Cooldown was entered
@@ -36,7 +40,7 @@ struct soak {
     } actors[TESTBED_ACTORS_MAX]; // As in the bed
 };
 
-void soak_begin(struct soak *self, const struct testbed *bed);
+void soak_begin(struct soak *self, const struct testbed *bed, const struct soak_limits *limits);
 void soak_watch(struct soak *self, struct testbed *bed, unsigned events, unsigned restarts);
 void soak_judge(const struct soak *self,
                 struct testbed *bed); // Prints the table; may fail the test

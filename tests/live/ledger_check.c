@@ -12,7 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POSITIONS_MAX = 1 << 24, DEALT_MAX = 4096, ARENA_BYTES = 32 << 20, STEPS_MAX = 4096 };
+enum { POSITIONS_MAX = 1 << 26, DEALT_MAX = 4096, ARENA_BYTES = 32 << 20, STEPS_MAX = 4096 };
+enum { WINDOWS_OPEN = 2 };
+
+// A window that is open: its steps, and the samples of those that are not committed.
+struct open_window {
+    uint64_t step, end;
+    struct interval samples[DEALT_MAX];
+    uint32_t samples_count;
+};
 
 struct check {
     struct ledger_report *report;
@@ -26,6 +34,9 @@ struct check {
     uint32_t dealt_count;
     uint64_t round, dealt_samples;
     bool open;
+    struct open_window windows[WINDOWS_OPEN]; // The older first
+    uint32_t windows_open;
+    uint64_t window; // Number of the newest
     uint8_t phase;
     uint64_t incarnation;
     struct hash last_commit;
@@ -46,7 +57,7 @@ static int bad(struct check *self, const char *format, ...)
 static const unsigned moves[PHASE_COUNT] = {
     [PHASE_WAITING] = 1u << PHASE_WARMUP | 1u << PHASE_PAUSED,
     [PHASE_WARMUP] = 1u << PHASE_TRAIN | 1u << PHASE_WAITING | 1u << PHASE_PAUSED,
-    [PHASE_TRAIN] = 1u << PHASE_WITNESS,
+    [PHASE_TRAIN] = 1u << PHASE_WITNESS | 1u << PHASE_COOLDOWN,
     [PHASE_WITNESS] = 1u << PHASE_TRAIN | 1u << PHASE_COOLDOWN,
     [PHASE_COOLDOWN] = 1u << PHASE_WAITING | 1u << PHASE_FINISHED | 1u << PHASE_PAUSED,
     [PHASE_PAUSED] = 1u << PHASE_WAITING,
@@ -155,6 +166,67 @@ static int look_commit(struct check *self, const struct wire_commit *commit)
     return take_accepted(self, commit);
 }
 
+// ---- windows ------------------------------------------------------------------------------------
+
+static uint64_t end_of_windows(const struct check *self)
+{
+    return self->windows_open ? self->windows[self->windows_open - 1].end : self->report->commits;
+}
+
+static int look_window(struct check *self, const struct wire_window *window)
+{
+    if (window->number != self->window + 1 || window->step != end_of_windows(self))
+        return bad(self,
+                   "window %" PRIu64 " at step %" PRIu64 " after window %" PRIu64
+                   " and step %" PRIu64,
+                   window->number, window->step, self->window, end_of_windows(self));
+    if (self->windows_open == WINDOWS_OPEN || window->samples_count > DEALT_MAX)
+        return bad(self, "window %" PRIu64 " is the third, or has %u intervals", window->number,
+                   window->samples_count);
+    struct open_window *opened = &self->windows[self->windows_open++];
+    opened->step = window->step;
+    opened->end = window->step + window->steps;
+    opened->samples_count = window->samples_count;
+    memcpy(opened->samples, window->samples, window->samples_count * sizeof *window->samples);
+    self->window = window->number;
+    self->report->rounds++;
+    return self->phase == PHASE_TRAIN ? 0 : enter(self, PHASE_TRAIN);
+}
+
+// The samples of a step are the next ones of its window.
+static int take_samples(struct check *self, struct open_window *window, uint64_t count)
+{
+    self->report->samples += count;
+    for (uint32_t i = 0; i < window->samples_count && count > 0; i++)
+        for (; window->samples[i].begin < window->samples[i].end && count > 0; count--) {
+            const uint64_t p = window->samples[i].begin++;
+            if (p >= POSITIONS_MAX) return bad(self, "position %" PRIu64 " dealt", p);
+            if (self->done[p]++) return bad(self, "sample %" PRIu64 " is committed twice", p);
+        }
+    return count ? bad(self, "steps commit more samples than their window has") : 0;
+}
+
+static int look_steps(struct check *self, const struct wire_steps *steps)
+{
+    struct open_window *oldest = &self->windows[0];
+    if (!self->windows_open || steps->step != self->report->commits || steps->end < steps->step ||
+        steps->end > oldest->end || steps->number + self->windows_open != self->window + 1)
+        return bad(self,
+                   "steps %" PRIu64 " to %" PRIu64 " of window %" PRIu64 " committed after %" PRIu64
+                   " steps",
+                   steps->step, steps->end, steps->number, self->report->commits);
+    const int rc = take_samples(self, oldest, steps->samples);
+    self->report->commits = steps->end;
+    if (steps->closed) {
+        self->report->closed++;
+        self->windows_open = 0;
+    } else if (steps->end == oldest->end && --self->windows_open > 0)
+        self->windows[0] = self->windows[1];
+    return rc;
+}
+
+// ---- both ---------------------------------------------------------------------------------------
+
 // Below the cursor all is committed but the returned.
 static int look_epoch_end(struct check *self, const struct wire_epoch_end *end)
 {
@@ -179,6 +251,9 @@ static int look_epoch_end(struct check *self, const struct wire_epoch_end *end)
                    self->report->samples);
     self->report->digest = end->digest;
     self->report->digest_step = end->step;
+    if (self->report->pinned_count < LEDGER_PINNED_MAX && !hash_is_none(&end->digest))
+        self->report->pinned[self->report->pinned_count++] =
+            (struct pinned_step){ end->step, end->digest };
     return 0;
 }
 
@@ -220,6 +295,8 @@ static int look(void *arg, const struct record *record)
     case FRAME_RECORD_PHASE: return enter(self, ((const struct wire_record_phase *)body)->phase);
     case FRAME_RECORD_ROUND: return look_round(self, body);
     case FRAME_RECORD_COMMIT: return look_commit(self, body);
+    case FRAME_RECORD_WINDOW: return look_window(self, body);
+    case FRAME_RECORD_STEPS: return look_steps(self, body);
     case FRAME_RECORD_EPOCH_END: return look_epoch_end(self, body);
     case FRAME_RECORD_CHECKPOINT:
         self->report->checkpoint_step = ((const struct wire_checkpoint *)body)->step;

@@ -3,7 +3,8 @@
 // promises:
 //
 //   every step committed exactly once, in order, each commit naming the one before it
-//   a commit closes the round that is open, with a quorum of its witnesses
+//   a commit closes the round that is open, with a quorum of its witnesses; of windows: steps are
+//   committed within the oldest that is open, and at most two are
 //   no sample committed twice; at each epoch's end the samples below the cursor are committed but
 //   for those returned; the base of a commit is the digest that was pinned for its step
 //   phases move only as drawn; incarnations rise; no restore
@@ -16,8 +17,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { LEDGER_PINNED_MAX = 4096 };
+
+struct pinned_step {
+    uint64_t step;
+    struct hash digest;
+};
+
 struct ledger_report {
-    uint64_t records, starts, rounds, voids, samples, epochs;
+    uint64_t records, starts, voids, samples, epochs;
+    uint64_t rounds;       // Or windows
+    uint64_t closed;       // Windows that broke, or that the end of an epoch cut short
     uint64_t commits;      // Steps done, with those that an earlier run did
     uint64_t first_sample; // Where its data begins
     uint64_t partial;      // Commits that accepted less than the round dealt
@@ -27,6 +37,8 @@ struct ledger_report {
     uint64_t digest_step;
     uint64_t checkpoint_step; // The newest registered
     uint64_t findings, ejections;
+    struct pinned_step pinned[LEDGER_PINNED_MAX]; // At ends of epochs, the first ones
+    uint32_t pinned_count;
     struct hash base[4096]; // By step: digest of the parameters that a commit started from
 };
 

@@ -116,6 +116,7 @@ static struct testbed_options with_defaults(const struct testbed_options *given)
     DEFAULT(warmup_s, 5);
     DEFAULT(map_mib_max, 64);
     DEFAULT(threads, 1);
+    DEFAULT(lanes, 8);
 #undef DEFAULT
     return o;
 }
@@ -441,6 +442,33 @@ static void hear_progress(struct testbed *self, const struct wire_progress *prog
     }
 }
 
+static void hear_roster(struct testbed_news *news, const struct wire_roster *roster)
+{
+    for (uint32_t i = 0; i < roster->members_count; i++)
+        if (roster->members[i].index < TESTBED_ACTORS_MAX)
+            news->members[roster->members[i].index] = roster->members[i].key;
+}
+
+static void hear_window(struct testbed_news *news, const struct wire_window *window)
+{
+    if (window->number <= news->window) return;
+    news->window = window->number;
+    news->group_count = 0;
+    for (uint32_t i = 0; i < window->group_count && i < TESTBED_ACTORS_MAX; i++)
+        if (window->group[i].member < TESTBED_ACTORS_MAX)
+            news->group[news->group_count++] = news->members[window->group[i].member];
+}
+
+bool testbed_in_group(const struct testbed *self, const char *name)
+{
+    struct identity *identity = testbed_identity(name);
+    bool found = false;
+    for (unsigned i = 0; i < self->news.group_count && !found; i++)
+        found = key_equal(&self->news.group[i], identity_key(identity));
+    identity_destroy(&identity);
+    return found;
+}
+
 static void hear(struct testbed *self, const struct letter *letter)
 {
     struct testbed_news *news = &self->news;
@@ -459,6 +487,13 @@ static void hear(struct testbed *self, const struct letter *letter)
             news->commits = commit->step + 1;
         break;
     }
+    case FRAME_WINDOW: hear_window(news, letter->msg.body); break;
+    case FRAME_STEPS: {
+        const struct wire_steps *steps = letter->msg.body;
+        if (steps->end > news->commits) news->commits = steps->end;
+        break;
+    }
+    case FRAME_ROSTER: hear_roster(news, letter->msg.body); break;
     default: break;
     }
 }

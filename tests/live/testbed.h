@@ -29,8 +29,14 @@
 
 enum { TESTBED_ACTORS_MAX = 24, TESTBED_STEPS_MAX = 4096, TESTBED_WAIT_MS = 30000 };
 
+// How the run trains: what state.toml says of it.
+enum testbed_strategy { TESTBED_DISTRO, TESTBED_ALLREDUCE, TESTBED_STRATEGIES };
+extern const char *const testbed_strategies[TESTBED_STRATEGIES]; // As strategy.kind names them
+
 // Zero means the default in brackets.
 struct testbed_options {
+    enum testbed_strategy strategy;     // distro
+    unsigned lanes;                     // 8; of allreduce
     const char *run_id;                 // "live"
     unsigned trainers;                  // 3; init_min_clients is as many
     unsigned witnesses;                 // 0; else standalone witness actors
@@ -44,7 +50,7 @@ struct testbed_options {
     unsigned snapshot_rounds;           // 4
     unsigned witness_nodes;             // 0: all
     bool no_checkpointer;
-    double train_s, witness_s;     // 3, 1
+    double train_s, witness_s;     // 3, 1; of allreduce: train_s bounds a step
     double lease_s;                // 2
     double cooldown_s, warmup_s;   // 5, 5
     unsigned map_mib_max;          // 64
@@ -76,6 +82,10 @@ struct testbed_news {
     uint64_t entered[PHASE_COUNT]; // How often a RUN said that phase when the one before did not
     uint64_t incarnation;          // Of the coordinator
     uint64_t frames;
+    uint64_t window;                      // Number of the newest WINDOW
+    struct key group[TESTBED_ACTORS_MAX]; // Of that
+    unsigned group_count;
+    struct key members[TESTBED_ACTORS_MAX]; // By index in the roster
     struct hash digests[TESTBED_STEPS_MAX]; // By step, modulo: as replicas told it
     uint64_t told[TESTBED_STEPS_MAX];       // 1 + the step that stands there
 };
@@ -118,6 +128,10 @@ void testbed_start_with(struct testbed *self, const char *name,
                         const struct testbed_launch *launch);
 void testbed_start_all(struct testbed *self); // In the order of the drawing: post office first
 const char *testbed_trainer(unsigned index);  // "trainer3"
+
+// Whether the group of the newest window has a process with this actor's key. Just after its death that
+// may be the dead one.
+bool testbed_in_group(const struct testbed *self, const char *name);
 
 // Whether an actor of this name serves no peer once the run is finished, and ends with it.
 bool testbed_ends_with_run(const char *name);

@@ -148,12 +148,10 @@ void testbed_write_data(struct testbed *self)
     testbed_write_file(self, "data.toml", toml, sizeof toml - 1);
 }
 
-void testbed_write_state(struct testbed *self, const char *file)
+static int print_distro(const struct testbed_options *o, char **ret_text)
 {
-    const struct testbed_options *o = &self->options;
-    char *text;
-    int count = asprintf(
-        &text,
+    return asprintf(
+        ret_text,
         "run_id = \"%s\"\n"
         "[config]\nwarmup_time = %g\ncooldown_time = %g\nmax_round_train_time = "
         "%g\nround_witness_time = %g\n"
@@ -179,6 +177,44 @@ void testbed_write_state(struct testbed *self, const char *file)
         o->verification_percent, o->first_step ? o->first_step : 1, o->first_sample, o->lease_s,
         o->witnesses ? "true" : "false", o->map_mib_max, o->snapshot_rounds,
         o->genesis ? o->genesis : "model", o->full_values ? "false" : "true");
+}
+
+static int print_allreduce(const struct testbed_options *o, char **ret_text)
+{
+    return asprintf(
+        ret_text,
+        "run_id = \"%s\"\n"
+        "[config]\nwarmup_time = %g\ncooldown_time = %g\n"
+        "rounds_per_epoch = %u\ntotal_steps = %u\nmin_clients = %u\ninit_min_clients = %u\n"
+        "global_batch_size_start = %u\nglobal_batch_size_end = %u\n"
+        "global_batch_size_warmup_tokens = 0\nwaiting_for_members_extra_time = 0.2\n"
+        "[progress]\nstep = %u\nepoch_start_data_index = %" PRIu64 "\n"
+        "[strategy]\nkind = \"allreduce\"\nlanes = %u\nwindow_time = 1\nstep_timeout = %g\n"
+        "link = \"plain\"\n"
+        "[members]\nlease_time = %g\nheartbeat_time = 0.1\n"
+        "[compute]\nmicro_batch_size = 2\n"
+        "[ledger]\nmap_mib_start = 1\nmap_mib_max = %u\n"
+        "[model.LLM]\nmax_seq_len = 32\narchitecture = \"HfLlama\"\n"
+        "data_type = \"Pretraining\"\n"
+        "[model.LLM.data_location]\nServer = \"data-provider\"\n"
+        "[model.LLM.checkpoint.Hub]\nrepo_id = \"%s\"\n"
+        "[model.LLM.lr_schedule.Constant]\nbase_lr = 1e-3\nwarmup_init_lr = 0.0\nwarmup_steps = 4\n"
+        "[model.LLM.optimizer.AdamW]\nbetas = [0.9, 0.95]\neps = 1e-8\nweight_decay = 0.1\n"
+        "clip_grad_norm = 1.0\n",
+        o->run_id, o->warmup_s, o->cooldown_s, o->epoch_rounds, o->total_steps, o->min_clients,
+        o->init_min_clients, o->batch, o->batch, o->first_step ? o->first_step : 1, o->first_sample,
+        o->lanes, o->train_s, o->lease_s, o->map_mib_max, o->genesis ? o->genesis : "model");
+}
+
+const char *const testbed_strategies[TESTBED_STRATEGIES] = { "distro", "allreduce" };
+
+void testbed_write_state(struct testbed *self, const char *file)
+{
+    static int (*const prints[TESTBED_STRATEGIES])(const struct testbed_options *,
+                                                   char **) = { print_distro, print_allreduce };
+    char *text;
+    const int count = prints[self->options.strategy](&self->options, &text);
+    ensure(count > 0);
     testbed_write_file(self, file, text, (size_t)count);
     free(text);
 }
