@@ -58,8 +58,8 @@ sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000
 	@$(if $(SEED),$< -v $(SEED),$< --seeds 1 $(or $(SEEDS),1000))
 
 chaos: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) $(B)/live/failpoints_test
-chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60, or MATRIX=1, or FAILPOINTS=1
-	@$(if $(MATRIX),$(B)/chaos/matrix $(B)/chaos/matrix.txt, \
+chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60, or MATRIX=1 STRATEGY=allreduce, or FAILPOINTS=1
+	@$(if $(MATRIX),$(B)/chaos/matrix $(if $(STRATEGY),--strategy=$(STRATEGY)) $(B)/chaos/matrix$(STRATEGY:%=-%).txt, \
 	 $(if $(FAILPOINTS),LIVE_LONG=1 $(B)/live/failpoints_test, \
 	 $(B)/chaos/chaos))
 
@@ -205,7 +205,7 @@ $(B)/emulated/%.o: %.cu $(B)/flags
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/emulated/device.o: tests/gpu/emulated/emulated.cc $(B)/flags
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
-$(B)/chaos/matrix: $(patsubst %,$(B)/tests/chaos/%.o,matrix cell) $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+$(B)/chaos/matrix: $(patsubst %,$(B)/tests/chaos/%.o,matrix cell alone) $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
 $(B)/chaos/churn: $(patsubst %,$(B)/tests/chaos/%.o,churn alone soak growth) $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@

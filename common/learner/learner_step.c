@@ -13,6 +13,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
+#include "common/base/failpoint.h"
 #include "common/kernel/gradient.h"
 #include "common/learner/learner_windows.h"
 #include "common/run/schedule.h"
@@ -329,11 +330,17 @@ int learner_step(struct learner *self, struct why *why, struct group_blame *ret_
     struct learner_window_work *work = self->window;
     *ret_blame = (struct group_blame){ UINT32_MAX, false };
     begin_step(self);
+    failpoint("learner_train");
     int rc = add_up(self, why, ret_blame);
     if (rc == 0) rc = judge_sum(self, why);
     if (rc < 0) return rc;
+    failpoint("learner_trained");           // The sum is here, and nobody knows it
     ensure(holder_complete(&work->holder)); // A freeze would have ended the step
     if (window_of(self)->group_count > 1) rc = tell_have(self, why, ret_blame);
     if (rc == 0) rc = hear_all(self, why, ret_blame);
-    return rc < 0 ? rc : learner_step_apply(self, why);
+    if (rc < 0) return rc;
+    failpoint("learner_apply");
+    rc = learner_step_apply(self, why);
+    failpoint("learner_applied");
+    return rc;
 }

@@ -1,4 +1,4 @@
-// alone -- starts `shoal train` up to the step, waits for it, and reads the digest of its checkpoint.
+// alone -- starts `shoal train` up to the step, waits for it, reads the digest of its checkpoint.
 
 #include "tests/chaos/alone.h"
 #include "common/base/ensure.h"

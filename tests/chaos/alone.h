@@ -1,11 +1,12 @@
 #pragma once
 // alone -- the state that one trainer alone reaches (`shoal train`) with the model, data and
-// state.toml of a testbed. A run of allreduce must pin the same digest at the same step, whoever took
-// part in it.
+// state.toml of a testbed. A run of allreduce must pin the same digest at the same step, whoever
+// took part in it.
 //
-//     struct hash digest = alone_digest(bed, 312); // From the genesis, or from the step asked before
+//     struct hash digest = alone_digest(bed, 312); // Goes on from the step asked before
 //
-// Its checkpoints are in the bed's folder "alone", its output in alone.log. A failure fails the test.
+// Its checkpoints are in the bed's folder "alone", its output in alone.log. A failure fails the
+// test.
 
 #include "tests/live/testbed.h"
 

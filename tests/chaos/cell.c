@@ -2,6 +2,7 @@
 // hit.
 
 #include "common/base/clock.h"
+#include "tests/chaos/alone.h"
 #include "tests/chaos/cell.h"
 #include "common/base/ensure.h"
 #include "tests/live/testbed.h"
@@ -16,17 +17,53 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STOPPED_MS = 10000, CELL_S_MAX = 150, EPOCH_ROUNDS = 6, NEWCOMER_STEP = 4 };
+enum { STOPPED_MS = 10000, CELL_S_MAX = 150, EPOCHS = 2, NEWCOMER_STEP = 4 };
 
 const char *const cell_victims[CELL_VICTIMS] = { "broker",  "coordinator", "data-provider",
                                                  "trainer", "witness",     "checkpointer" };
-const char *const cell_phases[CELL_PHASES] = { "Waiting",  "Warmup",     "Train",   "Witness",
-                                               "Cooldown", "Checkpoint", "Transfer" };
+const char *const cell_phases[CELL_PHASES] = { "Waiting",  "Warmup",     "Train",    "Witness",
+                                               "Cooldown", "Checkpoint", "Transfer", "Have" };
 static const int signals[CELL_SIGNALS] = { SIGKILL, SIGSTOP, SIGTERM };
 
-struct cell cell_at(unsigned index)
+static const char *hold_transfer_of_rounds(struct testbed *bed);
+static const char *hold_transfer_of_windows(struct testbed *bed);
+static struct hash digest_of_run(struct testbed *bed, const struct testbed_end *end);
+static struct hash digest_of_alone(struct testbed *bed, const struct testbed_end *end);
+
+// What is different in the cells of a strategy.
+static const struct kind {
+    unsigned phases;              // That it has, as bits
+    unsigned witnesses;           // Standalone; 0: nobody votes
+    unsigned epoch_steps;         // A run has two epochs
+    bool dead_trainers_change_it; // The digest
+    const char *(*hold_transfer)(struct testbed *bed);
+    struct hash (*undisturbed)(struct testbed *bed, const struct testbed_end *end);
+} kinds[TESTBED_STRATEGIES] = {
+    [TESTBED_DISTRO] = { .phases = ~(1u << CELL_HAVE),
+                         .witnesses = 3,
+                         .epoch_steps = 6,
+                         .dead_trainers_change_it = true,
+                         .hold_transfer = hold_transfer_of_rounds,
+                         .undisturbed = digest_of_run },
+    [TESTBED_ALLREDUCE] = { .phases = ~(1u << CELL_WITNESS),
+                            .epoch_steps = 60,
+                            .hold_transfer = hold_transfer_of_windows,
+                            .undisturbed = digest_of_alone },
+};
+
+static const struct kind *kind_of(const struct cell *cell) { return &kinds[cell->strategy]; }
+
+bool cell_is_left_out(const struct cell *cell)
 {
-    return (struct cell){ .victim = index / CELL_SIGNALS % CELL_VICTIMS,
+    const bool is_witness = strcmp(cell_victims[cell->victim], "witness") == 0;
+    return !(kind_of(cell)->phases & 1u << cell->phase) ||
+           (is_witness && kind_of(cell)->witnesses == 0);
+}
+
+struct cell cell_at(enum testbed_strategy strategy, unsigned index)
+{
+    return (struct cell){ .strategy = strategy,
+                          .victim = index / CELL_SIGNALS % CELL_VICTIMS,
                           .signal = signals[index % CELL_SIGNALS],
                           .phase = (enum cell_phase)(index / CELL_SIGNALS / CELL_VICTIMS) };
 }
@@ -48,7 +85,7 @@ static bool is_trainer(const struct cell *cell)
 
 bool cell_promises_digest(const struct cell *cell)
 {
-    return !is_trainer(cell) || cell->signal == SIGSTOP;
+    return !kind_of(cell)->dead_trainers_change_it || !is_trainer(cell) || cell->signal == SIGSTOP;
 }
 
 // The victim's name in the testbed: never one that holds the phase.
@@ -94,12 +131,44 @@ static void start_trainers(struct testbed *bed, unsigned from, unsigned to)
     for (unsigned i = from; i < to; i++) testbed_start(bed, testbed_trainer(i));
 }
 
+static const char *hold_at(struct testbed *bed, const char *point)
+{
+    start_trainers(bed, 0, 2);
+    start_to_stop_at(bed, "trainer2", point);
+    await_stopped(bed, "trainer2");
+    return "trainer2";
+}
+
+static void go_on(struct testbed *bed, const char *name) { testbed_signal(bed, name, SIGCONT); }
+
+static const char *hold_transfer_of_rounds(struct testbed *bed)
+{
+    start_to_stop_at(bed, "trainer0", "learner_train:5"); // So that the epoch does not end
+    start_trainers(bed, 1, 2);
+    await_stopped(bed, "trainer0");
+    testbed_await_step(bed, NEWCOMER_STEP);
+    start_to_stop_at(bed, "trainer2", "fetch_stage:1");
+    await_stopped(bed, "trainer2");
+    return "trainer2";
+}
+
+// Who joins windows fetches at the end of the epoch, which waits until it has joined.
+static const char *hold_transfer_of_windows(struct testbed *bed)
+{
+    start_to_stop_at(bed, "trainer0", "learner_train:5");
+    start_trainers(bed, 1, 2);
+    await_stopped(bed, "trainer0");
+    start_to_stop_at(bed, "trainer2", "fetch_stage:1");
+    testbed_await_log(bed, "trainer2", "member.admitted", TESTBED_WAIT_MS);
+    go_on(bed, "trainer0");
+    await_stopped(bed, "trainer2");
+    return "trainer2";
+}
+
 // Returns the actor that must go on for the phase to end; NULL: none is stopped, trainer2 must be
 // started.
 static const char *hold(struct testbed *bed, enum cell_phase phase)
 {
-    const char *holder =
-        phase == CELL_COOLDOWN || phase == CELL_CHECKPOINT ? "checkpointer" : "trainer2";
     const uint64_t witnessed = bed->news.entered[PHASE_WITNESS];
     switch (phase) {
     case CELL_WAITING:
@@ -112,12 +181,9 @@ static const char *hold(struct testbed *bed, enum cell_phase phase)
         start_to_stop_at(bed, "trainer2", "learner_load:1");
         testbed_await_phase(bed, PHASE_WARMUP);
         await_stopped(bed, "trainer2");
-        return holder;
-    case CELL_TRAIN:
-        start_trainers(bed, 0, 2);
-        start_to_stop_at(bed, "trainer2", "learner_train:3");
-        await_stopped(bed, "trainer2");
-        return holder;
+        return "trainer2";
+    case CELL_TRAIN: return hold_at(bed, "learner_train:3");
+    case CELL_HAVE: return hold_at(bed, "learner_trained:3");
     case CELL_WITNESS:
         start_trainers(bed, 0, 3);
         testbed_await_step(bed, 1);
@@ -129,19 +195,10 @@ static const char *hold(struct testbed *bed, enum cell_phase phase)
         start_trainers(bed, 0, 3);
         await_stopped(bed, "checkpointer");
         testbed_await_phase(bed, PHASE_COOLDOWN);
-        return holder;
-    default:
-        start_to_stop_at(bed, "trainer0", "learner_train:5"); // So that the epoch does not end
-        start_trainers(bed, 1, 2);
-        await_stopped(bed, "trainer0");
-        testbed_await_step(bed, NEWCOMER_STEP);
-        start_to_stop_at(bed, "trainer2", "fetch_stage:1");
-        await_stopped(bed, "trainer2");
-        return holder;
+        return "checkpointer";
+    default: return kinds[bed->options.strategy].hold_transfer(bed);
     }
 }
-
-static void go_on(struct testbed *bed, const char *name) { testbed_signal(bed, name, SIGCONT); }
 
 static void let_go(struct testbed *bed, const struct cell *cell, const char *holder)
 {
@@ -176,18 +233,35 @@ static struct testbed_options options_of(const struct cell *cell)
 {
     const bool brief = cell->signal && !cell_promises_digest(cell);
     const double s = brief ? 2 : 30;
-    return (struct testbed_options){ .trainers = 3,
-                                     .witnesses = 3,
+    const unsigned steps = kind_of(cell)->epoch_steps;
+    return (struct testbed_options){ .strategy = cell->strategy,
+                                     .trainers = 3,
+                                     .witnesses = kind_of(cell)->witnesses,
                                      .min_clients = 1,
                                      .init_min_clients = cell->phase == CELL_TRANSFER ? 2 : 3,
                                      .snapshot_rounds = 2,
-                                     .epoch_rounds = EPOCH_ROUNDS,
-                                     .total_steps = 2 * EPOCH_ROUNDS,
+                                     .epoch_rounds = steps,
+                                     .total_steps = EPOCHS * steps,
                                      .train_s = s,
                                      .witness_s = s,
                                      .lease_s = brief ? 3 : s,
                                      .warmup_s = brief ? 5 : s,
                                      .cooldown_s = brief ? 5 : s };
+}
+
+// Of an undisturbed run: what the others are measured against.
+static struct hash digest_of_run(struct testbed *bed, const struct testbed_end *end)
+{
+    (void)bed;
+    return end->digest;
+}
+
+static struct hash digest_of_alone(struct testbed *bed, const struct testbed_end *end)
+{
+    const struct hash alone = alone_digest(bed, bed->options.total_steps);
+    if (!hash_equal(&alone, &end->digest))
+        testbed_fail(bed, "one trainer alone ends in another state than the undisturbed run");
+    return alone;
 }
 
 static void run(const struct cell *cell, struct cell_result *ret_result)
@@ -213,15 +287,16 @@ static void run(const struct cell *cell, struct cell_result *ret_result)
     if (cell->signal) hit(bed, victim_of(cell), cell->signal);
     let_go(bed, cell,
            holder && cell->signal == SIGSTOP && strcmp(holder, victim_of(cell)) == 0
-               ? "witness0"
+               ? "broker" // It runs
                : holder); // The victim itself stays stopped
     if (cell->signal == SIGSTOP) {
         testbed_pass_ms(bed, STOPPED_MS);
         testbed_signal(bed, victim_of(cell), SIGCONT);
     }
     struct testbed_end end = testbed_finish(bed);
+    if (!cell->signal) end.digest = kind_of(cell)->undisturbed(bed, &end);
     *ret_result = (struct cell_result){ .digest = end.digest,
-                                        .voids = end.ledger.voids,
+                                        .voids = end.ledger.voids + end.ledger.closed,
                                         .partial = end.ledger.partial,
                                         .seconds = (double)(clock_ms() - began_ms) / 1000,
                                         .finished = true };

@@ -1,9 +1,12 @@
-// matrix -- every actor in every phase is killed, stopped for ten seconds, asked to end: 126 cells.
+// matrix -- every actor in every phase is killed, stopped for ten seconds, asked to end: 126 cells,
+// and 105 of allreduce.
 //
 //     make chaos MATRIX=1                      all cells that the results file does not have yet
 //     matrix FILE                              the same; takes up where it was left
 //     matrix FILE coordinator Train SIGKILL    that cell, again
 //     matrix --sample SECONDS SEED             as TAP: cells from the seed, while the time lasts
+//
+// Before all these, --strategy=allreduce: the cells of a run of that strategy (cell.h).
 //
 // A line of the results file: victim phase signal outcome seconds voids partial. Outcomes: "same"
 // (the digest of the undisturbed run), "finished" (none was promised), "other" (promised, and
@@ -26,6 +29,7 @@ enum { OUTCOMES = 4, LINE = 160 };
 static const char *const outcomes[OUTCOMES] = { "same", "finished", "other", "failed" };
 
 static char logs[400];
+static enum testbed_strategy strategy;
 static struct cell_result undisturbed[CELL_PHASES];
 
 static struct cell_result run_logged(const struct cell *cell)
@@ -43,7 +47,8 @@ static const struct hash *expected(enum cell_phase phase)
 {
     struct cell_result *result =
         &undisturbed[phase == CELL_TRANSFER ? CELL_TRANSFER : CELL_WAITING];
-    const struct cell cell = { .phase = phase == CELL_TRANSFER ? CELL_TRANSFER : CELL_WAITING };
+    const struct cell cell = { .strategy = strategy,
+                               .phase = phase == CELL_TRANSFER ? CELL_TRANSFER : CELL_WAITING };
     if (!result->finished) *result = run_logged(&cell);
     if (!result->finished) {
         fprintf(stderr, "the undisturbed run failed, see %s\n", logs);
@@ -76,7 +81,7 @@ static int read_results(const char *file, int known[CELLS], double seconds[CELLS
     for (int i = 0; i < CELLS; i++) known[i] = -1;
     while (in && fgets(line, sizeof line, in))
         for (unsigned i = 0; i < CELLS; i++) {
-            const struct cell cell = cell_at(i);
+            const struct cell cell = cell_at(strategy, i);
             char outcome[16];
             cell_name(&cell, name);
             if (strncmp(line, name, strlen(name)) != 0 ||
@@ -93,7 +98,7 @@ static int read_results(const char *file, int known[CELLS], double seconds[CELLS
 static void print_table(const int known[CELLS], const double seconds[CELLS])
 {
     static const char *const signals[CELL_SIGNALS] = { "KILL", "STOP", "TERM" };
-    unsigned sums[OUTCOMES] = { 0 };
+    unsigned sums[OUTCOMES] = { 0 }, not_run = 0;
     double longest = 0;
     printf("%-20s", "");
     for (int p = 0; p < CELL_PHASES; p++) printf("%-11s", cell_phases[p]);
@@ -102,14 +107,16 @@ static void print_table(const int known[CELLS], const double seconds[CELLS])
             printf("\n%-15s%-5s", s ? "" : cell_victims[v], signals[s]);
             for (unsigned p = 0; p < CELL_PHASES; p++) {
                 const unsigned i = (p * CELL_VICTIMS + v) * CELL_SIGNALS + s;
-                printf("%-11s", known[i] < 0 ? "." : outcomes[known[i]]);
+                const struct cell cell = cell_at(strategy, i);
+                const bool out = cell_is_left_out(&cell);
+                printf("%-11s", out ? "-" : known[i] < 0 ? "." : outcomes[known[i]]);
+                not_run += !out && known[i] < 0;
                 if (known[i] >= 0) sums[known[i]]++;
                 if (known[i] >= 0 && seconds[i] > longest) longest = seconds[i];
             }
         }
     printf("\n%u same, %u finished, %u other, %u failed, %u not run; the longest took %.0f s\n",
-           sums[0], sums[1], sums[2], sums[3], CELLS - sums[0] - sums[1] - sums[2] - sums[3],
-           longest);
+           sums[0], sums[1], sums[2], sums[3], not_run, longest);
 }
 
 static void keep(const char *file, const struct cell *cell, unsigned outcome,
@@ -136,9 +143,10 @@ static int run_matrix(const char *file, const char *wanted)
     char name[64];
     read_results(file, known, seconds);
     for (unsigned i = 0; i < CELLS; i++) {
-        const struct cell cell = cell_at(i);
+        const struct cell cell = cell_at(strategy, i);
         struct cell_result result;
         cell_name(&cell, name);
+        if (cell_is_left_out(&cell)) continue;
         if (wanted[0] ? strcmp(wanted, name) != 0 : known[i] >= 0 && known[i] < 2) continue;
         const unsigned outcome = run_one(&cell, &result);
         keep(file, &cell, outcome, &result);
@@ -157,12 +165,13 @@ static int run_sample(unsigned seconds_max, uint64_t seed)
     const time_t end = time(NULL) + seconds_max;
     unsigned number = 0, faults = 0;
     bool tried[CELLS] = { false };
-    while (time(NULL) < end && number < CELLS) {
+    for (unsigned looked = 0; time(NULL) < end && looked < CELLS; looked++) {
         char name[64];
         unsigned i = (unsigned)(testbed_draw(&seed) % CELLS);
         while (tried[i]) i = (i + 1) % CELLS;
         tried[i] = true;
-        const struct cell cell = cell_at(i);
+        const struct cell cell = cell_at(strategy, i);
+        if (cell_is_left_out(&cell)) continue;
         struct cell_result result;
         const unsigned outcome = run_one(&cell, &result);
         cell_name(&cell, name);
@@ -181,10 +190,26 @@ static int remove_one(const char *path, const struct stat *status, int type, str
     return remove(path);
 }
 
+// Takes --strategy=WORD off the arguments. False: there is no such strategy.
+static bool read_strategy(int *argc, char ***argv)
+{
+    static const char flag[] = "--strategy=";
+    if (*argc < 2 || strncmp((*argv)[1], flag, strlen(flag)) != 0) return true;
+    const char *word = (*argv)[1] + strlen(flag);
+    --*argc, ++*argv;
+    for (unsigned i = 0; i < TESTBED_STRATEGIES; i++)
+        if (strcmp(word, testbed_strategies[i]) == 0) {
+            strategy = (enum testbed_strategy)i;
+            return true;
+        }
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     char wanted[LINE] = "";
-    if (argc >= 3 && strcmp(argv[1], "--sample") == 0) {
+    const bool is_known = read_strategy(&argc, &argv);
+    if (is_known && argc >= 3 && strcmp(argv[1], "--sample") == 0) {
         snprintf(logs, sizeof logs, "%s/shoal-matrix-XXXXXX",
                  getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
         ensure(mkdtemp(logs));
@@ -193,9 +218,9 @@ int main(int argc, char **argv)
         if (code == 0) nftw(logs, remove_one, 8, FTW_DEPTH | FTW_PHYS);
         return code;
     }
-    if (argc < 2 || argv[1][0] == '-') {
-        fprintf(stderr,
-                "usage: matrix FILE [VICTIM PHASE SIGNAL] | matrix --sample SECONDS [SEED]\n");
+    if (!is_known || argc < 2 || argv[1][0] == '-') {
+        fprintf(stderr, "usage: matrix [--strategy=distro|allreduce] FILE [VICTIM PHASE SIGNAL] | "
+                        "... --sample SECONDS [SEED]\n");
         return 64;
     }
     for (int i = 2; i < argc; i++)

@@ -13,8 +13,8 @@
 //     memory        16 MiB    about a kilobyte for each commit of four trainers on two cores
 //     descriptors   30        every second restarted process leaves one with its peers
 //     threads       10
-//     disk          16 MiB    but the coordinator's ledger keeps every round for good: ledger_bytes for
-//                             each commit beside it
+//     disk          16 MiB    but the coordinator's ledger keeps every commit for good:
+//                             ledger_bytes for each beside it
 //
 // Fails as well when no commit comes for patience_s; digests are compared as everywhere
 // (testbed.h).

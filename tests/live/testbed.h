@@ -129,8 +129,8 @@ void testbed_start_with(struct testbed *self, const char *name,
 void testbed_start_all(struct testbed *self); // In the order of the drawing: post office first
 const char *testbed_trainer(unsigned index);  // "trainer3"
 
-// Whether the group of the newest window has a process with this actor's key. Just after its death that
-// may be the dead one.
+// Whether the group of the newest window has a process with this actor's key. Just after its death
+// that may be the dead one.
 bool testbed_in_group(const struct testbed *self, const char *name);
 
 // Whether an actor of this name serves no peer once the run is finished, and ends with it.

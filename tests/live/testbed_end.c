@@ -136,8 +136,8 @@ static void check_told(struct testbed *self, const struct ledger_report *ledger)
         testbed_fail(self, "the ledger pins another digest than the replicas told");
 }
 
-// A member of windows tells the coordinator alone, at the end of an epoch. If its digest is another one
-// than the pinned, its log says so.
+// A member of windows tells the coordinator alone, at the end of an epoch. If its digest is not the
+// pinned one, its log says so.
 static void check_logs(struct testbed *self, const struct ledger_report *ledger)
 {
     (void)ledger;
