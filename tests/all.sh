@@ -27,7 +27,7 @@
 #
 # then two at a time, the long ones first:
 #
-# chaos       a sample of the kill matrix, the demo's run disturbed     (make chaos for the long forms)
+# chaos       a sample of each kill matrix, the demo's run disturbed    (make chaos for the long forms)
 # guides      every command of the README and the guides
 # tools       mistakes at the command line, and what is answered
 # machines    the README's own run on two machines, and a third behind a firewall
@@ -69,7 +69,8 @@ for t in $tsan_unit; do computes+=("TSAN_OPTIONS=suppressions=tests/tsan.supp:ig
 computes+=("$B/storage 300 5000 500" "$B/numeric/honest_audits 400")
 
 waits=(-j 1 "$B/live/floods_test" "$B/live/monitor_test" "$B/live/adversary_test")
-waits+=(-j "$two" "$B/chaos/matrix --sample 40 \$LIVE_SEED" "tests/live/guides_test.sh $B"
+waits+=(-j "$two" "$B/chaos/matrix --sample 40 \$LIVE_SEED" "$B/chaos/matrix --strategy=allreduce --sample 15 \$LIVE_SEED"
+        "tests/live/guides_test.sh $B"
         "tests/live/tools_test.sh $B" "tests/live/machines_test.sh $B" "tests/live/windows_test.sh $B"
         "SEED=301 STEPS=30 EVENTS=8 $B/chaos/chaos")
 long="kill_actors_test silence_test join_test bad_input_test restart_all_test rollback_test kill_coordinator_test"
