@@ -4,10 +4,9 @@
 //     build/chaos/churn 300 7                       300 seconds by seed 7
 //
 // A small model (the testbed's) in 16 lanes. Every half second to two seconds, by the seed, a
-// trainer is killed or one is started: two to ten of them run. Any of them may be the victim, as
-// long as two others are in the group of the newest window. But two of them, the elders, are spared
-// for two minutes at a time, so that what grows in a process has time to show. Now and then the
-// coordinator is killed; it is started again at once, as by systemd.
+// trainer is killed or one is started: two to ten of them run. The first two stay to the end, so
+// that what grows in a process has time to show: in its first minutes each grows by a few MiB. Now
+// and then the coordinator is killed; it is started again at once, as by systemd.
 //
 // Fails when no step is committed for a minute, when a process ends that nobody killed, when
 // anything grows (soak.h), or when a member ever held another state than the pinned one: its log
@@ -33,7 +32,6 @@ enum {
     EVENT_MS_SPAN = 1500,
     COORDINATOR_ONE_IN = 50, // Of so many events
     RESTART_MS = 200,
-    ELDERS_MS = 120000,
     STEPS = 100000000,
     EPOCH_STEPS = 1000,
     SECONDS_MAX = 86400
@@ -45,9 +43,8 @@ static const struct soak_limits limits = { .patience_s = 60, .ledger_bytes = 128
 static struct churn {
     struct testbed *bed;
     struct soak soak;
-    uint64_t seed, until_ms, event_ms, elders_ms, coordinator_ms;
+    uint64_t seed, until_ms, event_ms, coordinator_ms;
     uint64_t counts_from[TRAINERS_MAX]; // The first window whose group must have the newest process
-    unsigned elders[TRAINERS_MIN];
     unsigned kills, spawns, coordinator_kills;
 } churn;
 
@@ -69,25 +66,11 @@ static bool holds(const struct churn *self, unsigned trainer)
            testbed_in_group(self->bed, testbed_trainer(trainer));
 }
 
-static unsigned count_running(const struct churn *self)
-{
-    unsigned count = 0;
-    for (unsigned i = 0; i < TRAINERS_MAX; i++) count += runs(self, i);
-    return count;
-}
-
 static unsigned count_other_holders(const struct churn *self, unsigned trainer)
 {
     unsigned count = 0;
     for (unsigned i = 0; i < TRAINERS_MAX; i++) count += i != trainer && holds(self, i);
     return count;
-}
-
-static bool is_elder(const struct churn *self, unsigned trainer)
-{
-    for (unsigned i = 0; i < TRAINERS_MIN; i++)
-        if (self->elders[i] == trainer) return true;
-    return false;
 }
 
 // From the one after a drawn index on, the first that will do; TRAINERS_MAX: none.
@@ -103,13 +86,8 @@ static bool is_absent(const struct churn *self, unsigned trainer) { return !runs
 
 static bool may_die(const struct churn *self, unsigned trainer)
 {
-    return runs(self, trainer) && !is_elder(self, trainer) && count_running(self) > TRAINERS_MIN &&
+    return trainer >= TRAINERS_MIN && runs(self, trainer) &&
            count_other_holders(self, trainer) >= TRAINERS_MIN;
-}
-
-static bool may_become_elder(const struct churn *self, unsigned trainer)
-{
-    return holds(self, trainer) && !is_elder(self, trainer);
 }
 
 // ---- what happens -------------------------------------------------------------------------------
@@ -146,15 +124,6 @@ static void happen(struct churn *self, uint64_t now_ms)
     else if (absent < TRAINERS_MAX) spawn(self, absent);
 }
 
-static void choose_elders(struct churn *self, uint64_t now_ms)
-{
-    self->elders_ms = now_ms + ELDERS_MS;
-    for (unsigned i = 0; i < TRAINERS_MIN; i++) {
-        const unsigned chosen = pick(self, may_become_elder);
-        if (chosen < TRAINERS_MAX) self->elders[i] = chosen;
-    }
-}
-
 static bool turn(struct testbed *bed, const void *arg)
 {
     struct churn *self = (struct churn *)(uintptr_t)arg;
@@ -165,7 +134,6 @@ static bool turn(struct testbed *bed, const void *arg)
         testbed_start(bed, "coordinator");
     }
     if (now_ms >= self->until_ms) return !self->coordinator_ms;
-    if (now_ms >= self->elders_ms) choose_elders(self, now_ms);
     if (now_ms >= self->event_ms) happen(self, now_ms);
     return false;
 }
@@ -193,12 +161,10 @@ static void begin(struct churn *self, uint64_t seconds)
                                                        .map_mib_max = 1024,
                                                        .lease_s = 3 });
     for (unsigned i = 0; i < TRAINERS_MAX; i++) testbed_actor(self->bed, testbed_trainer(i));
-    for (unsigned i = 0; i < TRAINERS_MIN; i++) self->elders[i] = i;
     testbed_start_all(self->bed);
     testbed_await_step(self->bed, 1);
     soak_begin(&self->soak, self->bed, &limits);
     self->event_ms = self->soak.began_ms + 1000;
-    self->elders_ms = self->soak.began_ms + ELDERS_MS;
     self->until_ms = self->soak.began_ms + 1000 * seconds;
 }
 
