@@ -108,16 +108,16 @@ static const struct hash *candidate_digest(const struct epoch *self, const struc
 }
 
 // Where members trust one another, a few may be all that hold the newest step: they need no quorum.
-// The others are waited for until the phase's time is up, except in Cooldown processes that began
-// after the newest step was dealt: they hold nothing. Returns how many reports there are; 0: too few.
+// The others are waited for until the phase's time is up, but in Cooldown only those that took part in
+// that step: a process that began later holds nothing, and can fetch nothing before the pin. Returns
+// how many reports there are; 0: too few.
 static uint32_t trusted_reports(const struct epoch *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     uint32_t reports = 0, missing = 0;
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const bool holds_step = self->holdings[i].known && self->holdings[i].step == run->step;
-        const bool is_new =
-            run->phase == PHASE_COOLDOWN && run->roster.members[i].joined_number >= run->number;
+        const bool is_new = run->phase == PHASE_COOLDOWN && !pace_took_part(turn, i);
         if (!speaks(turn, i)) continue;
         if (holds_step) reports++;
         else if (!is_new) missing++;

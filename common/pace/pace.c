@@ -19,6 +19,11 @@ const char *pace_why_paused(const struct turn *turn)
 
 bool pace_admits(const struct turn *turn) { return turn->pace->admits && turn->pace->admits(turn); }
 
+bool pace_took_part(const struct turn *turn, uint32_t member)
+{
+    return !turn->pace->took_part || turn->pace->took_part(turn->run, member);
+}
+
 struct commit_facts pace_facts(const struct pace *self, const void *record)
 {
     return self->facts ? self->facts(record) : (struct commit_facts){ 0 };

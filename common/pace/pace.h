@@ -106,6 +106,10 @@ struct pace {
     // (`is_new_member`). Not called if a healthy member only restarts. (optional)
     void (*hear_arrival)(void *self, uint32_t member, bool is_new_member);
 
+    // Whether this process took part in the newest step, so that it should hold it. In a Cooldown of a
+    // trusted pace no other is waited for. (optional: all that are healthy)
+    bool (*took_part)(const struct run *run, uint32_t member);
+
     // How many steps a member may be ahead of the newest commit. (optional: 0)
     uint64_t (*ahead)(const struct run *run);
 
@@ -138,5 +142,6 @@ const char *pace_lacks(const struct turn *turn);
 const char *pace_why_paused(const struct turn *turn);
 bool pace_admits(const struct turn *turn);
 struct commit_facts pace_facts(const struct pace *self, const void *record);
+bool pace_took_part(const struct turn *turn, uint32_t member);
 uint64_t pace_ahead(const struct turn *turn);
 struct interval pace_held_by(const struct turn *turn, uint32_t member);

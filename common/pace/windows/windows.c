@@ -503,6 +503,12 @@ static uint64_t ahead(const struct run *run)
 _Static_assert(sizeof(struct windows) <= PACE_LIVE_BYTES,
                "a coordinator has room for struct windows");
 
+static bool took_part(const struct run *run, uint32_t member)
+{
+    return window_place(windows_newest(run), member, run->roster.members[member].instance) !=
+           NO_MEMBER;
+}
+
 const struct pace pace_windows = {
     .name = "windows",
     .config = FRAME_WINDOWS_CONFIG,
@@ -526,6 +532,7 @@ const struct pace pace_windows = {
     .commits = commits,
     .facts = facts,
     .commit_frame = FRAME_STEPS,
+    .took_part = took_part,
     .peer_waits = peer_waits,
     .needs = needs,
     .hear_arrival = hear_arrival,
