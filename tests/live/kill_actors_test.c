@@ -40,10 +40,10 @@ static void kill_in(struct testbed *bed, const char *name, uint8_t phase)
 static struct testbed_options options(void)
 {
     // A stopped trainer must hold a phase up for longer than it takes to see it, and no lease run
-    // out meanwhile.
+    // out meanwhile. Each kill may miss the phase that is wanted next: one epoch more than kills.
     return (struct testbed_options){ .trainers = 3,
                                      .epoch_rounds = ROUNDS,
-                                     .total_steps = 5 * ROUNDS,
+                                     .total_steps = 6 * ROUNDS,
                                      .train_s = 1,
                                      .witness_s = 1,
                                      .lease_s = 4,
