@@ -23,8 +23,8 @@ enum { KILLED = 1, JOINING = 4 }; // Indices of trainers
 static struct {
     uint64_t began_ms, began_step; // When the first window opened
     uint64_t step, step_ms;        // The newest step that any trainer has reported
-    uint64_t kill_ms, kill_step, kill_window;
-    uint64_t regroup_ms, regroup_step; // The first window without the one that was killed
+    uint64_t kill_ms, kill_step, kill_window, kill_instance;
+    uint64_t regroup_ms, regroup_step; // The first window without the process that was killed
     uint64_t next_ms;                  // The first step in it
     uint64_t back_ms;                  // The first window with it again
     uint64_t join_ms, joined_ms;       // trainer-5: its start; the first window with it
@@ -45,6 +45,14 @@ static bool in_group(const struct demo *self, uint32_t trainer)
     return member != NO_MEMBER && run_view_in_group(view, member);
 }
 
+// Of the process that has this key, as the roster tells; 0: not known.
+static uint64_t instance_of(const struct demo *self, uint32_t trainer)
+{
+    const struct run_view *view = self->net.view;
+    const uint32_t member = run_view_member(view, &self->net.keys[trainer]);
+    return member != NO_MEMBER ? view->roster.members[member].instance : 0;
+}
+
 static void kill_trainer(struct demo *self, uint64_t now_ms)
 {
     char line[160];
@@ -52,6 +60,7 @@ static void kill_trainer(struct demo *self, uint64_t now_ms)
     on.kill_ms = now_ms;
     on.kill_step = on.step;
     on.kill_window = self->net.view->window.number;
+    on.kill_instance = instance_of(self, KILLED);
     snprintf(line, sizeof line, "kill -9 trainer-%d (pid %d), in window %" PRIu64 ", step %" PRIu64,
              KILLED + 1, (int)victim->pid, on.kill_window, on.step);
     demo_say(self, line);
@@ -103,9 +112,11 @@ static void hear_window(struct demo *self, uint64_t now_ms)
     const struct view_window *window = &self->net.view->window;
     char line[160];
     if (!on.began_ms) on.began_ms = now_ms, on.began_step = window->step;
-    if (on.kill_ms && !on.regroup_ms && window->number > on.kill_window && !in_group(self, KILLED))
+    const bool is_new = instance_of(self, KILLED) != on.kill_instance;
+    const bool is_in = in_group(self, KILLED);
+    if (on.kill_ms && !on.regroup_ms && window->number > on.kill_window && (!is_in || is_new))
         on.regroup_ms = now_ms, on.regroup_step = window->step;
-    if (on.regroup_ms && !on.back_ms && in_group(self, KILLED)) {
+    if (on.regroup_ms && !on.back_ms && is_in && is_new) {
         on.back_ms = now_ms;
         snprintf(line, sizeof line, "trainer-%d is back in the group, %.1f s after the kill",
                  KILLED + 1, (double)(on.back_ms - on.kill_ms) / 1000);

@@ -147,6 +147,9 @@ static void leave_out(struct windows *self, const struct turn *turn, uint32_t pl
 {
     const struct wire_place *out = &windows_first(turn->run)->group[place];
     self->is_left_out[out->member] = true;
+    // It may be dead, and then waits for nothing. If it lives, it says where its links are within a
+    // heartbeat, and waits to join from then on.
+    self->stands[out->member].links[0] = 0;
     *left_out |= bit(place);
     snprintf(self->missed, sizeof self->missed, "trainer %s is left out until the next epoch: %s",
              member_of(turn->run, out)->name, why);
