@@ -88,6 +88,13 @@ struct wire_voided voided_find(const struct windows *self, const struct turn *tu
                                  .to = at.end };
 }
 
+void voided_pause(const struct turn *turn)
+{
+    // mutant: windows: a step that is void again and again is tried for ever
+    if (voided_pauses(turn->run) && !turn->run->pausing)
+        turn_put(turn, FRAME_RECORD_PAUSE, &(struct wire_record_pause){ true });
+}
+
 void voided_settle(const struct turn *turn, const struct wire_voided *voided)
 {
     char words[160];
@@ -95,9 +102,7 @@ void voided_settle(const struct turn *turn, const struct wire_voided *voided)
     voided_words(turn->run, voided, words, sizeof words);
     outbox_note(turn->out, "step.void step=%" PRIu64 " times=%u because=\"%s\"", voided->step,
                 voided->times, words);
-    // mutant: windows: a step that is void again and again is tried for ever
-    if (voided_pauses(turn->run) && !turn->run->pausing)
-        turn_put(turn, FRAME_RECORD_PAUSE, &(struct wire_record_pause){ true });
+    voided_pause(turn);
 }
 
 void voided_words(const struct run *run, const struct wire_voided *voided, char *text, size_t max)

@@ -35,6 +35,9 @@ bool voided_pauses(const struct run *run);
 // `end` is not void.
 struct wire_voided voided_find(const struct windows *self, const struct turn *turn, uint64_t end);
 
+// Records the pause if it is due: also after a crash between the step's record and the pause's.
+void voided_pause(const struct turn *turn);
+
 // Once that is recorded: a note, and the pause if it is due.
 void voided_settle(const struct turn *turn, const struct wire_voided *voided);
 

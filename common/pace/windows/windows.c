@@ -337,6 +337,7 @@ static const char *settle(void *state, const struct turn *turn)
 {
     struct windows *self = state;
     const struct run *run = turn->run;
+    voided_pause(turn);
     if (is_open(run) && level_is_due(self, turn)) level_settle(self, turn);
     else if (is_open(run)) commit(self, turn);
     if (is_open(run) && windows_run_of(run)->open < WINDOWS_OPEN_MAX && !level_is_due(self, turn) &&
