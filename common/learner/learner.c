@@ -203,9 +203,7 @@ static void hear_build(struct learner *self, const struct wire_config *config)
 
 static void hear_pin(struct learner *self, const struct wire_pin *job)
 {
-    struct why why = { 0 };
-    if (self->holding && self->step == job->step && learner_pin(self, &why) < 0)
-        log_line(LOG_WARNING, "learner.not_pinned step=%" PRIu64 " %s", self->step, why.text);
+    if (self->holding && self->step == job->step) learner_offer(self);
 }
 
 static void hear(struct learner *self, const struct job *job)

@@ -115,6 +115,8 @@ enum worker_turn learner_next(struct learner *self, int timeout_ms);
 int learner_take_digest(struct learner *self, struct why *why);
 // Puts the held state, whose digest was taken, into the blob store for peers.
 int learner_pin(struct learner *self, struct why *why);
+// The same where the member can go on without: a fault is a line in the log.
+void learner_offer(struct learner *self);
 
 void learner_load(struct learner *self, const struct wire_load *job);
 void learner_show(struct learner *self, const struct wire_show *job);

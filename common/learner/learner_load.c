@@ -8,6 +8,7 @@
 // first model by the digest of parameters that the run's configuration pins.
 
 #include "common/base/failpoint.h"
+#include "common/base/log.h"
 #include "common/base/ensure.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/hf_folder.h"
@@ -44,6 +45,13 @@ int learner_pin(struct learner *self, struct why *why)
     past_pinned(&self->past, self->step, &self->digest);
     failpoint("learner_pin");
     return blob_store_pin(self->options->store, &held, items, self->leaves, why);
+}
+
+void learner_offer(struct learner *self)
+{
+    struct why why = { 0 };
+    if (learner_pin(self, &why) < 0)
+        log_line(LOG_WARNING, "learner.not_pinned step=%" PRIu64 " %s", self->step, why.text);
 }
 
 // ---- LOAD ---------------------------------------------------------------------------------------

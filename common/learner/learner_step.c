@@ -273,7 +273,7 @@ static int hear_all(struct learner *self, struct why *why, struct group_blame *r
         size_t count;
         rc = group_hear(work->group, left_ms, why, ret_blame, &from, &bytes, &count);
         // The end of a member that has said all of this step: it went on, and needs nothing of us.
-        if (rc < 0 && has_said(self, ret_blame->member)) {
+        if (rc < 0 && left_ms > 0 && has_said(self, ret_blame->member)) {
             *ret_blame = (struct group_blame){ UINT32_MAX, false };
             rc = 0;
             continue;

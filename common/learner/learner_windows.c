@@ -253,9 +253,9 @@ static void hear_close(struct learner *self, const struct wire_close_window *sai
     struct wire_closed_window closed = { .window = said->window };
     int rc = self->holding ? reach(self, said->end, &why)
                            : why_set(&why, FAULT_NOT_FOUND, "no step is held");
-    // Pinned at once: a member whose state turns out to differ then fetches only what differs.
     if (rc == 0 && said->digest) rc = learner_take_digest(self, &why);
-    if (rc == 0 && said->digest) rc = learner_pin(self, &why);
+    // Pinned at once: a member whose state turns out to differ then fetches only what differs.
+    if (rc == 0 && said->digest) learner_offer(self);
     drop_window(&work->now);
     drop_window(&work->next);
     work->waits = false;
@@ -334,7 +334,16 @@ static int form(struct learner *self, struct why *why, struct group_blame *ret_b
     return rc;
 }
 
-// One step. A job that interrupts it is done next; what it leaves is for FREEZE and CLOSE_WINDOW.
+// The job that waits ends the step as the core wants it: nobody has to be told.
+static bool is_ended_by_job(const struct learner *self)
+{
+    const uint16_t kind = self->job.kind;
+    return self->has_ended ||
+           (self->has_job && (kind == FRAME_FREEZE || kind == FRAME_CLOSE_WINDOW));
+}
+
+// One step. A job that interrupts it is done next. After FREEZE or CLOSE_WINDOW what is here may
+// still be applied; any other job has broken the window.
 static void work(struct learner *self)
 {
     struct learner_window_work *work = work_of(self);
@@ -349,8 +358,8 @@ static void work(struct learner *self)
             begin_window(self, work->next);
             work->next = NULL;
         }
-    } else if (rc == FAULT_INTERRUPTED) {
-        work->waits = true; // The job that waits is a FREEZE, or replaces the window
+    } else if (rc == FAULT_INTERRUPTED && is_ended_by_job(self)) {
+        work->waits = true;
     } else {
         tell_broke(self, &why, &blame);
     }
