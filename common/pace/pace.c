@@ -47,3 +47,14 @@ struct interval pace_held_by(const struct turn *turn, uint32_t member)
     const bool keeps = place->role == ACTOR_TRAINER || place->role == ACTOR_CHECKPOINTER;
     return (struct interval){ 0, keeps ? PACE_WHOLE : 0 };
 }
+
+bool pace_alone_is_as_far(const struct turn *turn, uint32_t member)
+{
+    bool others = false;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++) {
+        if (i == member || interval_length(pace_held_by(turn, i)) == 0) continue;
+        if (turn->presence->step_held[i] >= turn->run->step) return false;
+        others = true;
+    }
+    return others && turn->run->step > turn->rules->first_step;
+}

@@ -144,4 +144,8 @@ bool pace_admits(const struct turn *turn);
 struct commit_facts pace_facts(const struct pace *self, const void *record);
 bool pace_took_part(const struct turn *turn, uint32_t member);
 uint64_t pace_ahead(const struct turn *turn);
+
+// A `needs` for paces in which each holder has all that is committed: others keep the state, and none
+// of them says that it is as far as the run.
+bool pace_alone_is_as_far(const struct turn *turn, uint32_t member);
 struct interval pace_held_by(const struct turn *turn, uint32_t member);

@@ -218,18 +218,6 @@ static bool peer_waits(const struct run *run)
     return false;
 }
 
-// Others keep parameters, and none of them is as far as the run.
-static bool needs(const struct turn *turn, uint32_t member)
-{
-    bool others = false;
-    for (uint32_t i = 0; i < turn->run->roster.count; i++) {
-        if (i == member || interval_length(pace_held_by(turn, i)) == 0) continue;
-        if (turn->presence->step_held[i] >= turn->run->step) return false;
-        others = true;
-    }
-    return others && turn->run->step > turn->rules->first_step;
-}
-
 static void hear_arrival(void *self, uint32_t member, bool takes_place)
 {
     (void)takes_place;
@@ -284,7 +272,7 @@ const struct pace pace_march = {
     .commits = commits,
     .commit_frame = FRAME_MARCHED,
     .peer_waits = peer_waits,
-    .needs = needs,
+    .needs = pace_alone_is_as_far,
     .admits = admits,
     .hear_arrival = hear_arrival,
     .ahead = ahead,

@@ -437,6 +437,7 @@ by_unit 'windows: a link that breaks again and again is tried for ever' coordina
 mutant 'windows: a group that has stopped is waited for' 'has_stopped(self, run, &end)' 'has_stopped(self, run, &end) && end == 0'
 by_unit 'windows: a step that is void again and again is tried for ever' coordinator_test \
     'voided_pauses(turn->run) && !turn' 'voided_pauses(turn->run) && !turn->run && !turn'
+by_unit 'windows: a window that never was hides those that are' coordinator_test drop
 by_unit 'windows: a strike is not counted' coordinator_test '>= STRIKES_MAX' '>= STRIKES_MAX + 200'
 mutant 'windows: the samples of a closed window are lost' '< self->open' '+ 1 < self->open'
 mutant 'windows: a snapshot forgets the second window' drop

@@ -31,7 +31,12 @@ static int set_up(void **unused)
     member->index = ME;
     member->instance = INSTANCE;
     member->admitted = member->has_config = member->has_run = true;
+    static const struct wire_windows_config windows = { .lanes = 8,
+                                                        .batch_start = 4,
+                                                        .batch_end = 4 };
     member->config.heartbeat_ms = 1000;
+    member->config.seq_len = 16;
+    member->config.strategy = (struct wire_part){ FRAME_WINDOWS_CONFIG, &windows };
     member->now = (struct wire_run){ .phase = PHASE_TRAIN, .step = STEP, .pin_step = STEP };
     member->roster.count = 2;
     replica = (struct replica){ .built = true,
@@ -103,6 +108,34 @@ static void hear_window(uint64_t number, uint64_t step, uint64_t closed_from, ui
                                 .closed = closed,
                                 .closed_at = closed_at },
          HEARD_PACE);
+}
+
+// The coordinator's word, too, is looked at before a learner works by it.
+static void a_window_whose_lists_do_not_fit_is_ignored(void **unused)
+{
+    (void)unused;
+    struct wire_place group[] = { { .member = ME, .instance = INSTANCE }, { .member = ME } };
+    const struct interval samples = { 0, 16 };
+    const uint8_t lr_bits[16] = { 0 };
+    const struct wire_window sound = { .number = 1,
+                                       .step = STEP,
+                                       .steps = 4,
+                                       .lr_bits = { lr_bits, 16 },
+                                       .samples = &samples,
+                                       .samples_count = 1,
+                                       .group = group,
+                                       .group_count = 1 };
+    struct wire_window bad[4] = { sound, sound, sound, sound };
+    bad[0].lr_bits.count = 12;
+    bad[1].steps = 3;
+    bad[2].group_count = 2; // One member twice
+    bad[3].group_count = 0;
+    for (int i = 0; i < 4; i++) {
+        hear(FRAME_WINDOW, &bad[i], HEARD_PACE);
+        assert_null(said(FRAME_TAKE_WINDOW));
+    }
+    hear(FRAME_WINDOW, &sound, HEARD_PACE);
+    assert_non_null(said(FRAME_TAKE_WINDOW));
 }
 
 static void hear_closing(uint64_t from, uint64_t to, uint64_t at)
@@ -286,6 +319,7 @@ static void a_checkpointer_takes_no_window(void **unused)
 
 TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(a_window_that_begins_elsewhere_waits, set_up, NULL),
+      TEST_WITH(a_window_whose_lists_do_not_fit_is_ignored, set_up, NULL),
       TEST_WITH(it_says_where_it_stands, set_up, NULL),
       TEST_WITH(a_frozen_window_is_not_begun, set_up, NULL),
       TEST_WITH(a_window_in_hand_is_frozen_and_closed, set_up, NULL),

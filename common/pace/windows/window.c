@@ -49,6 +49,17 @@ uint64_t window_count(const struct wire_window *self, const struct wire_windows_
     return count;
 }
 
+bool window_is_sound(const struct wire_window *self, const struct wire_windows_config *config,
+                     uint32_t seq_len)
+{
+    bool in_order = self->group_count > 0;
+    for (uint32_t i = 1; i < self->group_count; i++)
+        in_order &= self->group[i - 1].member < self->group[i].member;
+    return in_order && self->steps > 0 && self->lr_bits.count == 4 * self->steps &&
+           interval_list_total(self->samples, self->samples_count) ==
+               window_count(self, config, seq_len, self->step, window_end(self));
+}
+
 uint32_t window_lr_bits(const struct wire_window *self, uint64_t step)
 {
     const uint8_t *bytes = self->lr_bits.data + 4 * (step - self->step);

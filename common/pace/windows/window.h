@@ -44,6 +44,11 @@ uint32_t window_batch(const struct wire_windows_config *config, uint32_t seq_len
 uint64_t window_count(const struct wire_window *self, const struct wire_windows_config *config,
                       uint32_t seq_len, uint64_t step, uint64_t end);
 
+// Whether its lists fit together: a rate for each step, the samples of all steps, and a group in the
+// order of the roster. Nothing may be done with a window from outside before that.
+bool window_is_sound(const struct wire_window *self, const struct wire_windows_config *config,
+                     uint32_t seq_len);
+
 // The rate of a step of the window, as the bits of the float.
 uint32_t window_lr_bits(const struct wire_window *self, uint64_t step);
 
@@ -54,4 +59,10 @@ struct hash steps_hash(const struct wire_steps *steps);
 static inline const struct wire_windows_config *windows_config(const struct rules *rules)
 {
     return rules_strategy(rules);
+}
+
+// As a member has it, of a run of windows.
+static inline const struct wire_windows_config *windows_config_of(const struct wire_config *config)
+{
+    return config->strategy.body;
 }

@@ -66,11 +66,14 @@ static uint64_t slowest(const struct windows *self, const struct run *run)
     return least < run->step ? run->step : least;
 }
 
-// A word may come late or twice: the newest step of the newest window stays.
-static void take_stands(struct stands *kept, const struct wire_stands *said)
+// A word may come late or twice: the newest step of the newest window stays. Of a window that this run has not
+// opened, as after an older ledger was put back, only the links count.
+static void take_stands(struct stands *kept, const struct wire_stands *said, uint64_t newest)
 {
     if (said->instance != kept->instance) *kept = (struct stands){ .instance = said->instance };
     if (said->links[0]) memcpy(kept->links, said->links, sizeof kept->links);
+    // mutant: windows: a window that never was hides those that are
+    if (said->window > newest) return;
     if (said->window < kept->window) return;
     if (said->window > kept->window) {
         kept->window = said->window;
@@ -101,7 +104,7 @@ static void hear_stands(struct windows *self, const struct turn *turn, const str
         return;
     }
     if (place->role != ACTOR_TRAINER || said->instance != place->instance) return;
-    take_stands(&self->stands[member], said);
+    take_stands(&self->stands[member], said, turn->run->number);
     level_hear(self, turn, member, said);
 }
 
@@ -324,8 +327,8 @@ static void open_window(struct windows *self, const struct turn *turn)
     turn_arm(turn);
 }
 
-// The slowest has passed the middle of the newest window, so all have begun it: while the group takes the other half, the next one
-// becomes durable and is told.
+// The slowest has passed the middle of the newest window, so all have begun it: while the group takes the other
+// half, the next one becomes durable and is told.
 static bool is_past_middle(const struct windows *self, const struct run *run)
 {
     return slowest(self, run) >= window_middle(windows_newest(run));
@@ -478,18 +481,6 @@ static bool peer_waits(const struct run *run)
     return false;
 }
 
-// Others keep the state, and none of them is as far as the run.
-static bool needs(const struct turn *turn, uint32_t member)
-{
-    bool others = false;
-    for (uint32_t i = 0; i < turn->run->roster.count; i++) {
-        if (i == member || interval_length(pace_held_by(turn, i)) == 0) continue;
-        if (turn->presence->step_held[i] >= turn->run->step) return false;
-        others = true;
-    }
-    return others && turn->run->step > turn->rules->first_step;
-}
-
 static void hear_arrival(void *state, uint32_t member, bool is_new_member)
 {
     (void)is_new_member;
@@ -501,14 +492,14 @@ static uint64_t ahead(const struct run *run)
     return is_open(run) ? window_end(windows_newest(run)) - run->step : 0;
 }
 
-_Static_assert(sizeof(struct windows) <= PACE_LIVE_BYTES,
-               "a coordinator has room for struct windows");
-
 static bool took_part(const struct run *run, uint32_t member)
 {
     return window_place(windows_newest(run), member, run->roster.members[member].instance) !=
            NO_MEMBER;
 }
+
+_Static_assert(sizeof(struct windows) <= PACE_LIVE_BYTES,
+               "a coordinator has room for struct windows");
 
 const struct pace pace_windows = {
     .name = "windows",
@@ -535,7 +526,7 @@ const struct pace pace_windows = {
     .commit_frame = FRAME_STEPS,
     .took_part = took_part,
     .peer_waits = peer_waits,
-    .needs = needs,
+    .needs = pace_alone_is_as_far,
     .hear_arrival = hear_arrival,
     .ahead = ahead,
     .evidence_counts = { "windows", "committed steps", NULL },

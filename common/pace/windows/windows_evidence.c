@@ -28,8 +28,7 @@ static bool group_is_sound(struct evidence *evidence, const struct wire_window *
                                    "healthy trainer with this process",
                                    window->number, member);
     }
-    return window->group_count > 0 ||
-           evidence_refuse(evidence, "window %" PRIu64 " has nobody in its group", window->number);
+    return true;
 }
 
 static bool rates_are_those_of_rules(struct evidence *evidence, const struct wire_window *window)
@@ -51,19 +50,17 @@ static bool hear_window(struct evidence *evidence, const struct wire_window *win
     const struct wire_window *before = &self->window[self->open > 1].frame;
     const uint64_t step = self->open ? window_end(before) : evidence->step;
     if (window->number != evidence->number + 1 || self->open == WINDOWS_OPEN_MAX ||
-        window->step != step || window->steps == 0 ||
-        !hash_equal(&window->previous, &self->last_steps) ||
+        window->step != step || !hash_equal(&window->previous, &self->last_steps) ||
         window->closed_from != self->closing.number || window->closed != self->closing.closed ||
         window->closed_at != self->closing.end)
         return evidence_refuse(evidence,
                                "window %" PRIu64 " at step %" PRIu64
                                " does not follow window %" PRIu64 " and step %" PRIu64,
                                window->number, window->step, evidence->number, step);
-    if (window->lr_bits.count != 4 * window->steps ||
-        interval_list_total(window->samples, window->samples_count) !=
-            window_count(window, windows_config(&evidence->rules), evidence->rules.seq_len,
-                         window->step, window_end(window)))
-        return evidence_refuse(evidence, "window %" PRIu64 " has not the samples of %u steps",
+    if (!window_is_sound(window, windows_config(&evidence->rules), evidence->rules.seq_len))
+        return evidence_refuse(evidence,
+                               "window %" PRIu64 " has not the samples and rates of %u steps, or "
+                               "no group in the order of the roster",
                                window->number, window->steps);
     if (!group_is_sound(evidence, window) || !rates_are_those_of_rules(evidence, window))
         return false;

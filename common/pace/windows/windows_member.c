@@ -77,6 +77,11 @@ static void hear_window(struct windows_member *self, const struct member_turn *t
 {
     const struct wire_window *said = turn->in->body;
     struct member *member = turn->member;
+    if (said->number > 0 &&
+        !window_is_sound(said, windows_config_of(&member->config), member->config.seq_len)) {
+        outbox_note(turn->out, "window.unsound number=%" PRIu64 "; ignored", said->number);
+        return;
+    }
     if (!member->has_round && said->number <= newest_kept(self)->number) {
         self->kept[0].frame.number = self->kept[1].frame.number = 0; // An older ledger was put back
         if (!in_hand(self)) self->closed = self->frozen = self->done = 0;
