@@ -125,6 +125,19 @@ static uint32_t trusted_reports(const struct epoch *self, const struct turn *tur
     return missing == 0 || turn->now_ms >= turn->presence->deadline_ms ? reports : 0;
 }
 
+// Where some may lie, two thirds of the live trainers must have reported. Returns how many live; 0: too
+// few of them have, or fewer than min_clients live, who cannot decide for the run.
+static uint32_t quorum_reports(const struct epoch *self, const struct turn *turn)
+{
+    const struct roster *roster = &turn->run->roster;
+    uint32_t live = roster_count(roster, ACTOR_TRAINER, MEMBER_HEALTHY);
+    if (returned_speak(turn)) live += roster_count(roster, ACTOR_TRAINER, MEMBER_PENDING);
+    // mutant: a trainer that is left alone speaks for the run
+    if (live < turn->rules->min_clients || 3 * (uint64_t)self->holding < 2 * (uint64_t)live)
+        return 0;
+    return live;
+}
+
 // How many members may report something false.
 static uint32_t liars(const struct turn *turn, uint32_t members)
 {
@@ -136,17 +149,9 @@ static bool pin(struct epoch *self, const struct turn *turn)
 {
     struct run *run = turn->run;
     if (run_has_digest(run)) return true;
-    uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
-    if (returned_speak(turn)) live += roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING);
-    if (turn->pace->trusted) {
-        live = trusted_reports(self, turn);
-        if (live == 0) return false;
-    }
-    // Fewer than min_clients trainers cannot decide for the run.
-    // mutant: a trainer that is left alone speaks for the run
-    else if (live < turn->rules->min_clients || live == 0 ||
-             3 * (uint64_t)self->holding < 2 * (uint64_t)live)
-        return false;
+    const uint32_t live =
+        turn->pace->trusted ? trusted_reports(self, turn) : quorum_reports(self, turn);
+    if (live == 0) return false;
     const struct hash *digest = candidate_digest(self, turn);
     if (!digest || 3 * (uint64_t)count_holders(self, turn, digest, 0) < 2 * (uint64_t)live)
         return false;
@@ -414,9 +419,9 @@ static void set_pausing(const struct turn *turn, bool pausing)
     turn_put(turn, FRAME_RECORD_PAUSE, &(struct wire_record_pause){ pausing });
 }
 
-// The owner orders it when all copies of the newest steps are lost, or look_lost finds that. The run goes back to the newest
-// checkpoint, and the samples of the later steps are todo again. Earlier reports of members are
-// stale.
+// All copies of the newest steps are lost: the owner says so, or look_lost finds it. The run goes back to
+// the newest checkpoint, and the samples of the later steps are todo again. Earlier reports of members
+// are stale.
 static bool restore(struct epoch *self, const struct turn *turn)
 {
     struct wire_record_restore back = run_restore_point(turn->run);

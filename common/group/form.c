@@ -1,7 +1,7 @@
 // group_form: each member says FORM on the control connections once it is in the window, and waits
 // for the FORM of all others. So no message of a window reaches a member that is not in it. If
 // either end of a link says that its channels may hold half a message, both close those of earlier
-// windows, and they are made anew.
+// windows, and connect new ones.
 
 #include "common/group/group_inside.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 // group -- direct links among the members of a window, and sums over them.
 //
-//     group_new ─▶ group_form (who is in it) ─▶ group_sum, group_tell, group_hear ... ─▶ group_form ...
+//     group_new ─▶ group_form (who is in it) ─▶ group_add, group_tell, group_hear ... ─▶ group_form ...
 //
 //              contributions                results
 //     member 0 ─────────────▶ owner of ───────────────▶ member 0
@@ -17,7 +17,7 @@
 // channels, which carry sums. The handshake of each (common/net/handshake.h) proves both keys and
 // names the run, the window's members are the only ones that get further, and from then on the bytes
 // are either plain or sealed with AES-256-GCM, a key for each direction. Links outlive a window: the
-// next one connects only what is missing, and after a broken window the channels anew.
+// next one connects only what is missing, and after a broken window new channels.
 //
 // A link that ends breaks the sum in hand, unless all that was to come of that member is here: the
 // call returns the fault and names the member whose bytes are missing, and the others are told.
@@ -76,7 +76,7 @@ struct group_member {
 
 // Whose bytes are missing when a call fails.
 struct group_blame {
-    uint32_t member; // Index in the group; UINT32_MAX: nobody's
+    uint32_t member; // Index in the group; UINT32_MAX: of no member
     bool gone;       // Its connection was reset, and a new one was refused: the process is dead
 };
 

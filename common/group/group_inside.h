@@ -12,7 +12,7 @@
 //
 // A link to a member is one control connection and `connections` channels. The control connection
 // says whether the member is there, and its messages never wait behind floats. A channel that a
-// broken window leaves with half a message is closed, and made anew by group_form.
+// broken window leaves with half a message is closed; group_form connects another.
 
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -53,7 +53,7 @@ enum message_kind {
     MESSAGE_PART = 1, // Of node `node` of the sum `number`, from byte `offset` on, to its owner
     MESSAGE_RESULT,   // Of the sum, from its owner
     // On the control connection:
-    // The sender is in `window`. number: 1 if its channels are to be made anew. offset: how many sums
+    // The sender is in `window`. number: 1 if its channels are to be replaced. offset: how many sums
     // of its window before it has done
     MESSAGE_FORM,
     MESSAGE_WORD,  // group_tell

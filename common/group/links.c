@@ -264,7 +264,7 @@ static void install_control(group_t *self, struct peer *peer, struct attempt *at
 {
     char name[PEER_NAME_MAX];
     if (peer->control.fd >= 0)
-        peer_end(peer, FAULT_UNREACHABLE, "%s: it made its link anew", peer_name(peer, name));
+        peer_end(peer, FAULT_UNREACHABLE, "%s: it has connected again", peer_name(peer, name));
     control_close(peer);
     for (uint32_t c = 0; c < self->options.connections; c++) channel_close(&peer->channels[c]);
     struct control *control = &peer->control;

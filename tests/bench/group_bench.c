@@ -85,7 +85,7 @@ static void measure(struct member *self, void *arg)
 static void wait_idly(struct member *self, void *arg)
 {
     (void)arg;
-    if (self->place) usleep(1000000);
+    if (self->place) usleep(1000000); // What is measured: the others are busy so long
     const double start_s = clock_s(), before_s = cpu_s();
     add(self);
     if (self->place == 0) shared->waiting_share = (cpu_s() - before_s) / (clock_s() - start_s);

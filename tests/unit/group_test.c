@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -610,17 +611,30 @@ static void a_member_that_is_late_is_named_and_may_come_back(void **state)
     run(3, be_late, NULL, 0);
 }
 
+static sem_t about_to_sleep; // Posted by a group that found nobody calling
+
 static bool is_called(void *arg)
 {
     char byte;
-    return read(*(int *)arg, &byte, 1) == 1;
+    const bool called = read(*(int *)arg, &byte, 1) == 1;
+    if (!called) sem_post(&about_to_sleep);
+    return called;
 }
 
-static void *abort_soon(void *arg)
+static void *abort_the_sleeper(void *arg)
 {
-    usleep(20000);
+    while (sem_wait(&about_to_sleep) != 0) {
+    }
     group_abort(arg);
     return NULL;
+}
+
+// Aborts the wait that the caller begins next.
+static void abort_next_wait(pthread_t *thread, group_t *group)
+{
+    while (sem_trywait(&about_to_sleep) == 0) {
+    }
+    pthread_create(thread, NULL, abort_the_sleeper, group);
 }
 
 // Member 0 is called away twice, by another thread and by a descriptor; the other waits in vain.
@@ -633,7 +647,7 @@ static void be_called(void *arg)
     const void *bytes;
     size_t count;
     (void)arg;
-    CHECK(pipe2(ends, O_NONBLOCK) == 0);
+    CHECK(pipe2(ends, O_NONBLOCK) == 0 && sem_init(&about_to_sleep, 0, 0) == 0);
     options.called_fd = ends[0];
     options.called = is_called;
     options.called_arg = &ends[0];
@@ -643,7 +657,7 @@ static void be_called(void *arg)
         CHECK(write(ends[1], "", 1) == 1);
         CHECK(group_hear(group, SUM_MS, &why, &blame, &member, &bytes, &count) ==
               FAULT_INTERRUPTED);
-        pthread_create(&thread, NULL, abort_soon, group);
+        abort_next_wait(&thread, group);
         CHECK(group_hear(group, SUM_MS, &why, &blame, &member, &bytes, &count) ==
               FAULT_INTERRUPTED);
         pthread_join(thread, NULL);
@@ -653,7 +667,7 @@ static void be_called(void *arg)
     }
     CHECK(group_form(group, 2, shared->members, world, me, FORM_MS, &why, &blame) == 0);
     if (me == 0) {
-        pthread_create(&thread, NULL, abort_soon, group);
+        abort_next_wait(&thread, group);
         CHECK(sum_zeros(group, 0, 100000, SUM_MS) == FAULT_INTERRUPTED);
         CHECK(blame.member == UINT32_MAX);
         pthread_join(thread, NULL);

@@ -232,29 +232,48 @@ static const char *note(const struct demo_report *report, uint32_t trainer)
     return trainer == KILLED ? "killed, and back" : trainer == JOINING ? "joined on the way" : "";
 }
 
+// From one event to the next, in ms. -1: one of them was not seen.
+static int64_t took_ms(uint64_t from_ms, uint64_t to_ms)
+{
+    return from_ms && to_ms >= from_ms ? (int64_t)(to_ms - from_ms) : -1;
+}
+
+// "after 1.2 s".
+static const char *after_s(int64_t ms, char text[32])
+{
+    if (ms < 0) return "not seen";
+    snprintf(text, 32, "after %.1f s", (double)ms / 1000);
+    return text;
+}
+
 static void print(const struct demo *self, FILE *out)
 {
     const struct demo_report *report = &self->report;
-    char hex[HASH_HEX];
+    const int64_t next_ms = took_ms(on.kill_ms, on.next_ms);
+    char hex[HASH_HEX], back[32], next[32] = "not seen";
+    if (next_ms >= 0) snprintf(next, sizeof next, "after %" PRId64 " ms", next_ms);
     fprintf(out,
             "  speed             %.1f steps/s, kills and barriers included; %.3f records a step\n",
             steps_per_s(), records_a_step(report));
     fprintf(out,
-            "  kill -9           trainer-%d at step %" PRIu64 "; next step of the others %" PRIu64
-            " ms later, it is back after %.1f s\n",
-            KILLED + 1, on.kill_step, on.next_ms - on.kill_ms,
-            (double)(on.back_ms - on.kill_ms) / 1000);
+            "  kill -9           trainer-%d at step %" PRIu64
+            "; next step of the others: %s; it is "
+            "back: %s\n",
+            KILLED + 1, on.kill_step, next, after_s(took_ms(on.kill_ms, on.back_ms), back));
     fprintf(out,
-            "  kill -9           coordinator at step %" PRIu64 "; back after %.1f s, %" PRIu64
+            "  kill -9           coordinator at step %" PRIu64 "; it is back: %s, %" PRIu64
             " steps meanwhile\n",
-            on.lost_step, (double)(on.reborn_ms - on.lost_ms) / 1000,
-            (uint64_t)(on.reborn_step - on.lost_step));
-    fprintf(out, "  joined            trainer-%d, %.1f s after its start\n", JOINING + 1,
-            (double)(on.joined_ms - on.join_ms) / 1000);
+            on.lost_step, after_s(took_ms(on.lost_ms, on.reborn_ms), back),
+            on.reborn_ms ? on.reborn_step - on.lost_step : 0);
+    fprintf(out, "  joined            trainer-%d is in the group: %s\n", JOINING + 1,
+            after_s(took_ms(on.join_ms, on.joined_ms), back));
     demo_report_print_replicas(report, out, note);
     fprintf(out, "    %-55s  %.32s\n", "one trainer alone", hash_to_hex(&on.alone, hex));
     demo_report_print_end(report, out, "digest equal to one undisturbed trainer alone");
 }
+
+static json_t *json_ms(int64_t ms) { return ms < 0 ? json_null() : json_integer(ms); }
+static json_t *json_s(int64_t ms) { return ms < 0 ? json_null() : json_real((double)ms / 1000); }
 
 static json_t *to_json(const struct demo *self)
 {
@@ -262,12 +281,12 @@ static json_t *to_json(const struct demo *self)
     json_t *digests = json_array();
     for (uint32_t i = 0; i < self->report.trainers_count; i++)
         json_array_append_new(digests, json_string(hash_to_hex(&self->report.digests[i], hex)));
-    return json_pack("{s:f, s:f, s:I, s:f, s:f, s:f, s:s, s:o}", "steps_per_s", steps_per_s(),
+    return json_pack("{s:f, s:f, s:o, s:o, s:o, s:o, s:s, s:o}", "steps_per_s", steps_per_s(),
                      "records_a_step", records_a_step(&self->report), "kill_to_step_ms",
-                     (json_int_t)(on.next_ms - on.kill_ms), "kill_to_back_s",
-                     (double)(on.back_ms - on.kill_ms) / 1000, "join_s",
-                     (double)(on.joined_ms - on.join_ms) / 1000, "coordinator_back_s",
-                     (double)(on.reborn_ms - on.lost_ms) / 1000, "alone",
+                     json_ms(took_ms(on.kill_ms, on.next_ms)), "kill_to_back_s",
+                     json_s(took_ms(on.kill_ms, on.back_ms)), "join_s",
+                     json_s(took_ms(on.join_ms, on.joined_ms)), "coordinator_back_s",
+                     json_s(took_ms(on.lost_ms, on.reborn_ms)), "alone",
                      hash_to_hex(&on.alone, hex), "replicas", digests);
 }
 

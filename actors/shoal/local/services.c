@@ -143,8 +143,8 @@ static int check_folder(const struct services *self, struct why *why)
     return why_set(
         why, FAULT_CONFIG,
         "%s: the run has begun under `shoal up`, and its records are there. `shoal up %s` goes on "
-        "with it. To begin anew as services, remove %s/run. To go on from its newest checkpoint as "
-        "services: shoal init NEW --model %s/run/checkpoints/step-... --data ...",
+        "with it. To begin the run again as services, remove %s/run. To go on from its newest "
+        "checkpoint as services: shoal init NEW --model %s/run/checkpoints/step-... --data ...",
         path, dir, dir, dir);
 }
 

@@ -429,8 +429,8 @@ static const struct wire_window *next_window(const struct windows_member *self,
     return way;
 }
 
-// Who is in the group has told the digest of the state that the epoch begins with (HOLDS), or holds it from the window
-// before.
+// Each member of a group has told the digest of the state that its epoch begins with (HOLDS), or took part in the
+// window before.
 static void begin(struct windows_member *self, const struct member_turn *turn)
 {
     const struct wire_window *window = next_window(self, turn);
