@@ -303,8 +303,27 @@ static bool is_stuck(const struct epoch *self, const struct turn *turn)
 
 static bool restore(struct epoch *self, const struct turn *turn);
 
+// Whether some process that took part in the newest step, or said that it holds it, may still live: it is here
+// and has not said yet what it holds, or its lease ran out and nothing has taken its place.
+static bool somebody_may_hold(const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        const struct wire_member *member = &run->roster.members[i];
+        const bool has_left = member->state == MEMBER_WITHDRAWN || member->state == MEMBER_EJECTED;
+        const bool trains = member->role == ACTOR_TRAINER;
+        const bool knew = trains && pace_took_part(turn, i);
+        if (has_left || (!trains && member->role != ACTOR_CHECKPOINTER)) continue;
+        // mutant: windows: a process that may come back is not waited for
+        if (knew || !turn->presence->pinged[i] || turn->presence->step_held[i] >= run->step)
+            return true;
+    }
+    return false;
+}
+
 // Nobody is left that holds the newest step: it lay in the memory of processes that have died. Enough members
-// are here to go on, so it is not the coordinator that is cut off; and those that may only be late had their time.
+// are here to go on, so it is not the coordinator that is cut off. Those that may only be late have their time;
+// if every one has been replaced by a newer process, nobody is waited for.
 static bool look_lost(struct epoch *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -317,7 +336,8 @@ static bool look_lost(struct epoch *self, const struct turn *turn)
     }
     if (!self->lost_ms) self->lost_ms = turn->now_ms;
     const uint64_t from = run->step;
-    if (turn->now_ms - self->lost_ms < search_ms || !restore(self, turn)) return false;
+    if (somebody_may_hold(turn) && turn->now_ms - self->lost_ms < search_ms) return false;
+    if (!restore(self, turn)) return false;
     self->lost_ms = 0;
     outbox_note(turn->out,
                 "run.lost_steps count=%" PRIu64 ": every process that held them has died; going on "

@@ -172,6 +172,7 @@ enum arrival members_hear_join(const struct turn *turn, const struct msg *in, ui
             index == run->roster.count || !key_equal(&run->roster.members[index].key, &member.key);
         arrival = takes_place ? ARRIVAL_TAKES_PLACE : stays ? ARRIVAL_STAYS : ARRIVAL_RETURNS;
         turn->presence->step_held[index] = 0;
+        turn->presence->pinged[index] = false;
         turn_put(turn, FRAME_RECORD_MEMBER, &member);
         turn_tell_roster_later(turn, ROSTER_DELAY_MS);
         outbox_note(turn->out, "member.joined name=%s index=%u state=%s endpoint=%s", member.name,
@@ -202,6 +203,7 @@ void members_hear_ping(const struct turn *turn, const struct msg *in)
     }
     turn->presence->tokens_per_s[index] = ping->tokens_per_s;
     turn->presence->loss[index] = ping->loss;
+    turn->presence->pinged[index] = true;
     turn->presence->step_held[index] =
         ping->step <= turn->run->step + pace_ahead(turn) ? ping->step : 0; // 0: before a restore
 }

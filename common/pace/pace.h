@@ -40,8 +40,9 @@ struct pace {
     struct run_pace run; // The functions of the durable half
     // Members trust one another: those who hold the newest step say what its digest is, however few
     // they are, and no third of the members may lie. Their state lies in their memory alone: if
-    // nobody here holds the newest step for PACE_SEARCH_LEASES leases, the coordinator itself takes
-    // the run back to its newest checkpoint.
+    // nobody here holds the newest step, the coordinator itself takes the run back to its newest
+    // checkpoint: at once if newer processes have replaced all that held it, else after
+    // PACE_SEARCH_LEASES leases.
     bool trusted;
 
     // ---- the phases that make steps ----

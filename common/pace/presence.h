@@ -20,6 +20,7 @@ struct presence {
     // By index in the roster.
     uint64_t heard_ms[MEMBERS_MAX];                     // When its last message came
     uint64_t step_held[MEMBERS_MAX];                    // The step in its newest PING
+    bool pinged[MEMBERS_MAX];                           // This process, since this boot
     float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX]; // From its newest PING
     uint64_t changes_ms[MEMBERS_MAX];                   // Start of the rate-limit window
     uint32_t changes[MEMBERS_MAX];                      // Records that it caused in that window

@@ -443,6 +443,7 @@ mutant 'windows: the samples of a closed window are lost' '< self->open' '+ 1 < 
 mutant 'windows: a snapshot forgets the second window' drop
 by_unit 'windows: a member that cannot reach the end goes on from where it stands' windows_member_test '!said->ok' '!said'
 mutant 'windows: a search of an earlier epoch goes on' drop
+mutant 'windows: a process that may come back is not waited for' '!turn->presence->pinged[i] ||' ''
 by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''
 by_unit 'windows: what is in memory of an earlier window counts' coordinator_test \
     '&& is_of_open(run, stands->window)' '&& run'
