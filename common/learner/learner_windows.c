@@ -174,16 +174,31 @@ static bool is_over(const struct learner *self)
     return !now || self->step >= now->said.step + now->said.steps || work_of(self)->holder.stopped;
 }
 
+// A window that follows the one in hand has the same group; the wish to stop goes over to it.
 static void begin_window(struct learner *self, struct learner_window *window)
 {
     struct learner_window_work *work = work_of(self);
+    const struct wire_take_window *said = &window->said;
+    struct holder *holder = &work->holder;
+    if (work->now && holder->me == said->place && holder->count == said->group_count)
+        holder_follow(holder, said->number);
+    else holder_begin(holder, said->number, self->step, said->place, said->group_count);
     drop_window(&work->now);
     work->now = window;
     work->formed = work->waits = false;
-    work->samples_done = window->said.samples_done;
+    work->samples_done = said->samples_done;
     work->told_us = 0;
-    holder_begin(&work->holder, window->said.number, self->step, window->said.place,
-                 window->said.group_count);
+}
+
+// Begins the next window if it is here and the one in hand is done. A group that has stopped begins none, also if
+// it stopped at the last step of its window: the core closes both.
+static void follow(struct learner *self)
+{
+    struct learner_window_work *work = work_of(self);
+    const bool may = !work->now || (is_over(self) && !work->waits && !work->holder.stopped);
+    if (!work->next || !may || !self->holding || work->next->said.step != self->step) return;
+    begin_window(self, work->next);
+    work->next = NULL;
 }
 
 // The newest of the core counts: one that does not begin where the one in hand ends replaces it.
@@ -192,16 +207,14 @@ static void hear_take(struct learner *self, const struct wire_take_window *said)
     struct learner_window_work *work = work_of(self);
     drop_window(&work->next);
     work->next = keep(said);
-    if (is_over(self) && self->holding && said->step == self->step && !work->waits) {
-        begin_window(self, work->next);
-        work->next = NULL;
-    }
+    follow(self);
 }
 
+// `window` is the newest that was given; the one in hand may be the one before it.
 static void hear_stop(struct learner *self, const struct wire_stop_window *said)
 {
     struct learner_window_work *work = work_of(self);
-    if (work->now && work->now->said.number == said->window) holder_stop(&work->holder);
+    if (work->now && work->now->said.number <= said->window) holder_stop(&work->holder);
 }
 
 static bool is_called(void *arg)
@@ -354,10 +367,7 @@ static void work(struct learner *self)
     if (rc == 0) rc = learner_step(self, &why, &blame);
     if (rc == 0) {
         tell_stepped(self, work->batch);
-        if (is_over(self) && work->next && work->next->said.step == self->step) {
-            begin_window(self, work->next);
-            work->next = NULL;
-        }
+        follow(self);
     } else if (rc == FAULT_INTERRUPTED && is_ended_by_job(self)) {
         work->waits = true;
     } else {

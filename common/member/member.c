@@ -54,6 +54,7 @@ static void ping(struct member *self, uint64_t now_ms, struct outbox *out)
 static void leave(struct member *self, struct outbox *out)
 {
     self->leaving = true;
+    if (self->leaves_later) return;
     outbox_mail(out, COORDINATOR, FRAME_LEAVE, &(struct wire_leave){ .instance = self->instance });
 }
 
@@ -80,7 +81,7 @@ static unsigned tick(struct member *self, uint64_t now_ms, struct outbox *out)
             join(self, now_ms, out);
         return HEARD_TICK;
     }
-    if (now_ms >= self->ping_ms && !self->leaving) ping(self, now_ms, out);
+    if (now_ms >= self->ping_ms && (!self->leaving || self->leaves_later)) ping(self, now_ms, out);
     if (self->leaving) leave(self, out); // Lost, or refused: only we hold the newest step
     if (now_ms >= self->ask_ms) ask_for_missing(self, now_ms, out);
     return HEARD_TICK;

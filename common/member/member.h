@@ -51,8 +51,10 @@ struct member {
 
     uint64_t instance; // Of this process: its start in unix ms
     bool admitted, has_config, has_run;
-    bool leaving;  // It only serves peers until they catch up
-    bool finished; // The run is finished, and so is all our work in it
+    bool leaving; // It only serves peers until they catch up
+    bool
+        leaves_later; // LEAVE waits: it is in the middle of what others need it for (the pace says so)
+    bool finished;    // The run is finished, and so is all our work in it
     struct key coordinator;
     uint64_t born_unix_ms; // When the run began: earlier runs may have its name
     uint64_t incarnation;  // The newest of the coordinator

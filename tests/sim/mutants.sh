@@ -442,6 +442,10 @@ by_unit 'windows: a strike is not counted' coordinator_test '>= STRIKES_MAX' '>=
 mutant 'windows: the samples of a closed window are lost' '< self->open' '+ 1 < self->open'
 mutant 'windows: a snapshot forgets the second window' drop
 by_unit 'windows: a member that cannot reach the end goes on from where it stands' windows_member_test '!said->ok' '!said'
+by_unit 'windows: a member leaves in the middle of a step' windows_member_test 'in_hand(self)' '!self'
+by_unit 'windows: a stop ends the next window as well' coordinator_test \
+    'stands->window <= windows_run_of(run)->closing.closed' '!stands'
+by_unit 'windows: a member that leaves is in the next window' coordinator_test '|| !self->stands[member].leaves' '|| self'
 mutant 'windows: a search of an earlier epoch goes on' drop
 mutant 'windows: a process that may come back is not waited for' '!turn->presence->pinged[i] ||' ''
 by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''

@@ -307,6 +307,32 @@ static void a_pause_stops_the_group(void **unused)
     assert_null(said(FRAME_STOP_WINDOW));
 }
 
+// It says so, stops the group, and stays in the run until the window is over.
+static void a_member_that_leaves_stops_its_group_first(void **unused)
+{
+    (void)unused;
+    hear(FRAME_LINKS, &(struct wire_links){ "tcp://127.0.0.1:7001" }, 0);
+    hear_window(1, STEP, 0, 0, 0);
+    assert_true(member->leaves_later);
+    member->leaving = true;
+    now_ms += 2000;
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
+    assert_non_null(said(FRAME_STOP_WINDOW));
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_true(stands && stands->leaves && !stands->stopped);
+    hear(FRAME_STEPPED,
+         &(struct wire_stepped){ .window = 1, .step = STEP + 2, .loss = 1, .stopped = true }, 0);
+    stands = said(FRAME_STANDS);
+    assert_true(stands && stands->leaves && stands->stopped && stands->step == STEP + 2);
+    hear(FRAME_STEPS,
+         &(struct wire_steps){ .number = 1, .step = STEP, .end = STEP + 2, .closed = 1 },
+         HEARD_PACE);
+    assert_non_null(said(FRAME_CLOSE_WINDOW));
+    hear(FRAME_CLOSED_WINDOW, &(struct wire_closed_window){ 1, STEP + 2, true, { { 0 } }, "" }, 0);
+    assert_false(member->leaves_later);
+    assert_null(said(FRAME_STANDS));
+}
+
 static void a_checkpointer_takes_no_window(void **unused)
 {
     (void)unused;
@@ -328,4 +354,5 @@ TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(a_step_in_memory_is_the_runs, set_up, NULL),
       TEST_WITH(an_epoch_that_ends_wants_the_digest, set_up, NULL),
       TEST_WITH(a_pause_stops_the_group, set_up, NULL),
+      TEST_WITH(a_member_that_leaves_stops_its_group_first, set_up, NULL),
       TEST_WITH(a_checkpointer_takes_no_window, set_up, tear_down))

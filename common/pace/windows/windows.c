@@ -72,6 +72,8 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, uin
 {
     if (said->instance != kept->instance) *kept = (struct stands){ .instance = said->instance };
     if (said->links[0]) memcpy(kept->links, said->links, sizeof kept->links);
+    kept->leaves |= said->leaves;
+    if (kept->leaves) kept->links[0] = 0; // No window names it, and nobody waits for it to join
     // mutant: windows: a window that never was hides those that are
     if (said->window > newest) return;
     if (said->window < kept->window) return;
@@ -149,22 +151,44 @@ static void put_steps(struct windows *self, const struct turn *turn, uint64_t en
     outbox_news(turn->out, FRAME_STEPS, &steps);
 }
 
+// The places of those that leave, as bits.
+static uint64_t leavers(struct windows *self, const struct turn *turn)
+{
+    const struct wire_window *window = windows_first(turn->run);
+    uint64_t places = 0;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const uint32_t member = window->group[i].member;
+        // mutant: windows: a member that leaves is in the next window
+        if (!windows_is_intact(turn->run, &window->group[i]) || !self->stands[member].leaves)
+            continue;
+        self->is_left_out[member] = true;
+        places |= (uint64_t)1 << i;
+    }
+    return places;
+}
+
 void windows_close(struct windows *self, const struct turn *turn, uint64_t end,
                    const struct windows_closing *closing)
 {
+    struct windows_closing all = *closing;
     if (end > window_end(windows_first(turn->run)))
         put_steps(self, turn, window_end(windows_first(turn->run)), NULL);
-    put_steps(self, turn, end, closing);
+    all.left_out |= leavers(self, turn);
+    put_steps(self, turn, end, &all);
 }
 
-// All have ended at the same step, because one of them asked for it.
+// All have ended at the same step, because one of them asked for it. Who stopped in a window that is closed
+// since, and has not been heard in the next one yet, goes on.
 static bool has_stopped(const struct windows *self, const struct run *run, uint64_t *ret_step)
 {
     const struct wire_window *first = windows_first(run);
     for (uint32_t i = 0; i < first->group_count; i++) {
+        const struct stands *stands = &self->stands[first->group[i].member];
         uint64_t step;
-        if (!windows_step_of(self, run, i, &step) ||
-            !self->stands[first->group[i].member].stopped || (i > 0 && step != *ret_step))
+        // mutant: windows: a stop ends the next window as well
+        const bool is_old = stands->window <= windows_run_of(run)->closing.closed;
+        if (!windows_step_of(self, run, i, &step) || !stands->stopped || is_old ||
+            (i > 0 && step != *ret_step))
             return false;
         *ret_step = step;
     }
@@ -388,7 +412,7 @@ static const char *lacks_links(struct windows *self, const struct turn *turn)
     const bool late = turn->now_ms >= turn->presence->deadline_ms;
     uint32_t linked = 0, without = NO_MEMBER;
     for (uint32_t i = 0; i < run->roster.count; i++) {
-        if (!is_trainer(run, i, MEMBER_HEALTHY)) continue;
+        if (!is_trainer(run, i, MEMBER_HEALTHY) || self->stands[i].leaves) continue;
         if (has_links(self, run, i)) linked++;
         else without = i;
     }

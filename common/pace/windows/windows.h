@@ -25,7 +25,10 @@
 //     once, with those that are left. Whom others merely cannot hear is not put out the first time.
 //  5. Lineage. What a member holds counts only within an open window of which it is a member. A
 //     member that comes out of a window at another step than the run fetches the state.
-//  6. The end of an epoch is the barrier at which joiners enter and checkpoints are taken: the group runs
+//  6. Stop. A member that leaves, or hears that the run is to pause, asks its group to end after the step
+//     in hand (`stop` in HAVE). All end at the same step; the window is closed there, and the next one
+//     follows without those that leave. Nothing is lost, unless the process is ended before that.
+//  7. The end of an epoch is the barrier at which joiners enter and checkpoints are taken: the group runs
 //     out, the last step is pinned. A joiner may end an epoch, but not before 20 times as long as the
 //     last barrier took.
 //
@@ -55,7 +58,7 @@ enum {
 struct stands {
     uint64_t instance; // 0: nothing yet
     uint64_t window, step, level;
-    bool has, broken, stopped;
+    bool has, broken, stopped, leaves;
     uint8_t unsound; // UNSOUND_: `step` is void
     char links[128]; // "": its links are not known
 };

@@ -464,10 +464,11 @@ static void say(struct windows_member *self, const struct member_turn *turn)
 {
     const struct member *member = turn->member;
     const uint32_t every_ms = member->config.heartbeat_ms;
-    if (!member->admitted || member->leaving || !self->stands.links[0] ||
+    if (!member->admitted || (member->leaving && !in_hand(self)) || !self->stands.links[0] ||
         turn->in->now_ms < self->say_ms)
         return;
     self->stands.instance = member->instance;
+    self->stands.leaves = member->leaving;
     self->say_ms = turn->in->now_ms + (is_urgent(self) ? every_ms / 4 : every_ms);
     outbox_mail(turn->out, "coordinator", FRAME_STANDS, &self->stands);
 }
@@ -499,10 +500,11 @@ static void forget_answer(struct windows_member *self, const struct member_turn 
         self->stands.level = 0;
 }
 
-// The owner pauses the run: the group need not run out.
+// The owner pauses the run, or this member leaves it: the group need not run out.
 static void stop(struct windows_member *self, const struct member_turn *turn)
 {
-    if (!turn->member->now.pausing || self->is_stopping || self->closing) return;
+    const bool wished = turn->member->now.pausing || turn->member->leaving;
+    if (!wished || self->is_stopping || self->closing) return;
     self->is_stopping = true;
     outbox_job(turn->out, PORT_LEARNER, FRAME_STOP_WINDOW,
                &(struct wire_stop_window){ self->newest });
@@ -540,6 +542,8 @@ static void look(void *state, const struct member_turn *turn)
         else begin(self, turn);
         if (!in_hand(self) && !self->closing) ask_for_window(self, turn);
     }
+    // mutant: windows: a member leaves in the middle of a step
+    turn->member->leaves_later = in_hand(self);
     say(self, turn);
 }
 
