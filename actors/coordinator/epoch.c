@@ -13,6 +13,7 @@
 #include "actors/coordinator/news.h"
 #include "common/base/plain_name.h"
 #include "common/pace/turn.h"
+#include "common/run/phase.h"
 #include "common/run/quorum.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -46,6 +47,7 @@ static void enter(struct epoch *self, const struct turn *turn, uint8_t phase, co
         record.cold_start = true;
     }
     turn_enter(turn, &record, cause);
+    turn->presence->wants_end = false;
     self->holding = 0;
     for (uint32_t i = 0; i < run->roster.count; i++)
         if (self->holdings[i].known && self->holdings[i].step == run->step) self->holding++;
@@ -482,6 +484,7 @@ static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
         return true;
     case ACTION_RESTORE: return restore(self, turn);
     case ACTION_CHECKPOINT:
+        turn->presence->wants_end = phase_makes_steps(phase);
         for (uint32_t i = 0; i < run->roster.count; i++)
             if (run->roster.members[i].role == ACTOR_CHECKPOINTER && turn_is_live(turn, i))
                 outbox_mail(turn->out, run->roster.members[i].name, FRAME_CONTROL, in->body);

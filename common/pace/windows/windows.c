@@ -257,6 +257,8 @@ static const char *why_end(const struct windows *self, const struct turn *turn)
         return "the epoch's time is up";
     if (run->pausing && voided_pauses(run)) return "a step was void twice";
     if (run->pausing) return "a pause was asked for";
+    // mutant: windows: a checkpoint that the owner wants waits for the end of the epoch
+    if (turn->presence->wants_end) return "a checkpoint was asked for";
     if (group_left(self, run) < rules->min_clients || group_left(self, run) == 0)
         return "too few members";
     return somebody_waits(self, turn) ? "a trainer waits to join" : NULL;
