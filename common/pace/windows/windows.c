@@ -335,6 +335,7 @@ static void open_window(struct windows *self, const struct turn *turn)
         .group = group,
         .group_count = choose_group(self, run, group),
         .epoch_elapsed_ms = turn->now_ms - turn->presence->epoch_began_ms,
+        .barrier_ms = self->barrier_ms,
         .previous = windows_run_of(run)->last_steps,
         .closed_from = closing->number,
         .closed = closing->closed,
@@ -396,7 +397,10 @@ static void begin(void *state, const struct turn *turn)
 static void resume(void *state, const struct turn *turn)
 {
     struct windows *self = state;
-    self->began_ms = self->barrier_ended_ms = turn->now_ms;
+    self->began_ms = turn->now_ms;
+    self->barrier_ended_ms = turn->presence->epoch_began_ms;
+    // mutant: windows: after a restart a joiner ends the epoch at once
+    self->barrier_ms = windows_newest(turn->run)->barrier_ms;
     for (int i = 0; i < 2; i++) self->pair[i] = self->last_pair[i] = NO_MEMBER;
 }
 
