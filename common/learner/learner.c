@@ -61,8 +61,9 @@ static uint32_t pins_of(const struct learner *self)
     return self->strategy->pins ? self->strategy->pins : 1;
 }
 
-// Decides how the replica computes, and logs what memory that takes before any is taken: the most
-// that it will hold, with all pins and a state that is fetched meanwhile (`copies`). Activations that
+// Decides how the replica computes, and logs what memory that takes before any is taken: with all pins
+// and a state that is fetched meanwhile (`copies`). What it takes only when the group needs it (`later`)
+// must be free as well, and is logged again when it is taken. Activations that
 // do not fit are not kept but computed again in the backward pass. Refuses a run whose trainers must
 // agree to the bit if this build's products are those of a BLAS library: their bits are not
 // reproducible.
@@ -84,18 +85,20 @@ static int plan_memory(struct learner *self, struct why *why)
     const uint64_t copies = (pins_of(self) + 1) * state_cut_room(&self->cut);
     uint64_t beside = copies + state_cut_leaves(&self->cut) * sizeof *self->leaves +
                       optimizer_memory(self->optimizer, &options->device);
-    if (self->strategy->memory) beside += self->strategy->memory(self);
+    uint64_t later = 0;
+    if (self->strategy->memory) beside += self->strategy->memory(self, &later);
     for (int less = 0; less <= 1; less++) {
         config->recompute = less;
         memory = compute_memory(&options->device, config);
-        if (free_bytes == 0 || memory.host + beside <= free_bytes) break;
+        if (free_bytes == 0 || memory.host + beside + later <= free_bytes) break;
     }
+    const uint64_t host = memory.host + beside;
     if (free_bytes) snprintf(free_mib, sizeof free_mib, "%" PRIu64, (uint64_t)free_bytes >> 20);
     log_line(LOG_INFO,
-             "learner.memory parameters=%" PRIu64 " host_mib=%" PRIu64
+             "learner.memory parameters=%" PRIu64 " host_mib=%" PRIu64 " later_mib=%" PRIu64
              " free_mib=%s device_mib=%" PRIu64 " activations=%s copies_mib=%" PRIu64 "%s",
-             self->floats, (uint64_t)(memory.host + beside) >> 20, free_mib,
-             (uint64_t)memory.device >> 20, config->recompute ? "recomputed" : "kept", copies >> 20,
+             self->floats, host >> 20, later >> 20, free_mib, (uint64_t)memory.device >> 20,
+             config->recompute ? "recomputed" : "kept", copies >> 20,
              free_bytes ? "" : "; the free memory cannot be read here and is not checked");
     log_line(LOG_INFO, "learner.compute products=%s threads=%u",
              wire_enum_name(&wire_enum_products, self->config.products), options->threads);
@@ -112,11 +115,11 @@ static int plan_memory(struct learner *self, struct why *why)
                  "learner.not_reproducible products_of=\"%s\": no other member can recompute "
                  "these gradients to the bit; a build without BLAS=1 has products of its own",
                  library);
-    if (free_bytes == 0 || memory.host + beside <= free_bytes) return 0;
+    if (free_bytes == 0 || host + later <= free_bytes) return 0;
     const bool less = options->trains && options->micro_batch > 1;
     return why_set(
         why, FAULT_MEMORY, "the model needs %" PRIu64 " MiB and there are %" PRIu64 "; %s",
-        (uint64_t)(memory.host + beside) >> 20, (uint64_t)free_bytes >> 20,
+        (host + later) >> 20, (uint64_t)free_bytes >> 20,
         less ? "--micro-batch-size 1 takes the least" : "free some, or take a larger machine");
 }
 
@@ -157,6 +160,11 @@ static int build(struct learner *self, const struct wire_config *config, struct 
     self->config.strategy.body = NULL; // Its strategy has read it
     int rc = self->strategy->read(self, config->strategy.body, why);
     if (rc < 0) return rc;
+    if (self->same_bits && config->micro_batch == 0)
+        return why_set(
+            why, FAULT_RANGE,
+            "the run's micro_batch_size is 0, allowed 1..4096; the coordinator's program "
+            "is of another version");
     if (self->same_bits && config->micro_batch != self->options->micro_batch)
         log_line(LOG_INFO, "learner.micro_batch size=%u; the run's, since its bits depend on it",
                  config->micro_batch);

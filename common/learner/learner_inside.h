@@ -32,8 +32,9 @@ struct learner_strategy {
     // this member cannot take part in.
     int (*read)(struct learner *self, const void *part, struct why *why);
     void (*plan)(struct learner *self, struct compute_config *config); // Or NULL: as it is
-    // Host bytes that `open` and the jobs take beside device, optimizer and `pins`; or NULL: a few
-    uint64_t (*memory)(const struct learner *self);
+    // Host bytes that `open` and the jobs take beside device, optimizer and `pins`; or NULL: a few.
+    // *ret_later: what they take only when other members make it necessary, at most.
+    uint64_t (*memory)(const struct learner *self, uint64_t *ret_later);
     uint32_t pins; // Steps whose state the blob store keeps for peers, up to BLOB_PINS_MAX; 0: one
     int (*open)(struct learner *self, struct why *why);        // The model has been built
     void (*close)(struct learner *self);                       // Also after half an open

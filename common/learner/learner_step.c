@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
+#include "common/base/log.h"
 #include "common/kernel/gradient.h"
 #include "common/learner/learner_windows.h"
 #include "common/run/schedule.h"
@@ -80,8 +81,14 @@ static int node_vector(struct learner *self, uint32_t number, struct why *why, f
     struct learner_window_work *work = self->window;
     *ret_vector = compute_at(self->compute, COMPUTE_GRADIENT);
     if (number == 0) return 0;
-    if (!work->more[number])
-        work->more[number] = aligned_alloc(64, (self->floats * sizeof(float) + 63) / 64 * 64);
+    if (!work->more[number]) {
+        const uint64_t bytes = (self->floats * sizeof(float) + 63) / 64 * 64;
+        log_line(LOG_INFO,
+                 "learner.memory more_mib=%" PRIu64 " because=\"in a group of this size it sums "
+                 "another part of the gradient\"",
+                 bytes >> 20);
+        work->more[number] = aligned_alloc(64, bytes);
+    }
     *ret_vector = work->more[number];
     return *ret_vector ? 0 : why_set(why, FAULT_MEMORY, "a part of the gradient");
 }

@@ -88,14 +88,14 @@ static int open_windows(struct learner *self, struct why *why)
     return open_group(self, why);
 }
 
-// The vectors for nodes after the first that some world of up to as many members as lanes needs, the
-// group's own, and the pieces of the norm.
-static uint64_t memory(const struct learner *self)
+// The pieces of the norm. Later: the vectors for nodes after the first that some world of up to as many members as
+// lanes needs, and what the group takes for its links.
+static uint64_t memory(const struct learner *self, uint64_t *ret_later)
 {
     if (!self->options->trains) return 0;
     const uint64_t more = lane_nodes_most(work_of(self)->config.lanes) - 1;
-    return more * self->floats * sizeof(float) + GROUP_MEMORY +
-           gradient_piece_count(self->floats) * sizeof(double);
+    *ret_later = more * self->floats * sizeof(float) + GROUP_MEMORY;
+    return gradient_piece_count(self->floats) * sizeof(double);
 }
 
 static void drop_window(struct learner_window **window_p)

@@ -1,6 +1,6 @@
 // learner_memory_test -- what learner.memory says is what a trainer then holds, within 5 %: its model,
-// the pins that peers fetch, and a state that it fetches meanwhile. The whole learner is built here,
-// loads from the stage until the store is full of pins, and trains.
+// the pins that peers fetch, and a state that it fetches meanwhile. The whole learner is built here, for
+// each strategy; it loads from the stage until the store is full of pins, and trains.
 
 #include "common/data/manifest.h"
 #include "common/learner/learner.h"
@@ -42,19 +42,32 @@ static double resident_mib(const char *name)
     return (double)kib / 1024;
 }
 
-static const void *ask(struct worker *worker, uint16_t kind, const void *job)
+// VmHWM begins again (proc(5), clear_refs).
+static void forget_the_most(void)
 {
-    _Alignas(8) static uint8_t packed[ROOM], answer[ROOM];
-    struct wire_arena arena = { .bytes = answer, .max = ROOM };
+    FILE *file = fopen("/proc/self/clear_refs", "we");
+    assert_true(file && fputs("5", file) >= 0 && fclose(file) == 0);
+}
+
+static const void *answer(struct worker *worker)
+{
+    _Alignas(8) static uint8_t bytes[ROOM];
+    struct wire_arena arena = { .bytes = bytes, .max = ROOM };
     zmq_pollitem_t item = { .socket = worker_socket(worker), .events = ZMQ_POLLIN };
-    const size_t count = wire_pack_body(kind, job, packed, ROOM);
     const void *body;
     uint16_t came;
-    assert_true(count > 0);
-    worker_send(worker, kind, packed, count);
     assert_int_equal(zmq_poll(&item, 1, WAIT_MS), 1);
     assert_true(worker_take(worker, &arena, &came, &body));
     return body;
+}
+
+static const void *ask(struct worker *worker, uint16_t kind, const void *job)
+{
+    _Alignas(8) static uint8_t packed[ROOM];
+    const size_t count = wire_pack_body(kind, job, packed, ROOM);
+    assert_true(count > 0);
+    worker_send(worker, kind, packed, count);
+    return answer(worker);
 }
 
 static void write_data(void)
@@ -67,12 +80,11 @@ static void write_data(void)
     manifest_free(&manifest);
 }
 
-static const struct wire_built *build(struct worker *worker)
+static uint32_t micro_batch = 2; // Of the run
+
+static const struct wire_built *build(struct worker *worker, const struct wire_part *strategy)
 {
     static char *json;
-    static const struct wire_rounds_config rounds = {
-        .compression_decay = 0.9f, .topk = 8, .chunk = 64, .one_bit = true, .payload_bytes = 1
-    };
     json = model_shape_to_config_json(&shape);
     struct wire_config config = { .run = "r",
                                   .model = { (const uint8_t *)json, (uint32_t)strlen(json) },
@@ -81,22 +93,24 @@ static const struct wire_built *build(struct worker *worker)
                                   .lease_ms = 1,
                                   .snapshot_rounds = 1,
                                   .total_steps = 1,
+                                  .micro_batch = micro_batch,
                                   .data = { .kind = DATA_LOCAL, .token_bytes = 2 },
-                                  .strategy = { FRAME_ROUNDS_CONFIG, &rounds } };
+                                  .strategy = *strategy };
     snprintf(config.data.where, sizeof config.data.where, "%.200s", folder);
     const struct wire_built *built = ask(worker, FRAME_BUILD, &config);
     free(json);
     return built;
 }
 
-// Returns the number of parameters. The log goes to a file meanwhile.
-static uint64_t build_and_read_log(struct worker *worker, unsigned long *ret_said_mib)
+// Returns what the state is made of. The log goes to a file meanwhile.
+static struct state_cut build_and_read_log(struct worker *worker, const struct wire_part *strategy,
+                                           unsigned long *ret_said_mib)
 {
     char line[1024];
     const int error = dup(STDERR_FILENO);
     FILE *log = fopen(path_of("log"), "w+");
     assert_true(log && error >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0);
-    const struct wire_built *built = build(worker);
+    const struct wire_built *built = build(worker, strategy);
     dup2(error, STDERR_FILENO), close(error);
     rewind(log);
     while (fgets(line, sizeof line, log))
@@ -104,23 +118,58 @@ static uint64_t build_and_read_log(struct worker *worker, unsigned long *ret_sai
             sscanf(strstr(line, "host_mib="), "host_mib=%lu", ret_said_mib);
     fclose(log);
     assert_string_equal(built->reason, "");
-    return built->floats;
+    struct state_cut cut = state_cut_of_floats(built->floats);
+    for (uint32_t i = 0; i < built->items_count; i++) state_cut_add(&cut, built->items[i].bytes);
+    return cut;
 }
 
 // As the fetcher does.
-static void stage(blob_store_t *store, uint64_t step, uint64_t floats)
+static void stage(blob_store_t *store, uint64_t step, const struct state_cut *cut)
 {
-    struct blob_snapshot state = { .step = step, .cut = state_cut_of_floats(floats) };
+    struct blob_snapshot state = { .step = step, .cut = *cut };
     struct hash roots[STATE_ITEMS_MAX];
-    uint8_t *copy = aligned_alloc(64, state_cut_room(&state.cut));
+    uint8_t *copy = aligned_alloc(64, state_cut_room(cut));
+    const void *items[STATE_ITEMS_MAX];
+    memset(copy, 0, state_cut_room(cut));
     genesis_fill(&shape, step, (float *)(void *)copy);
-    state.digest = state_cut_digest(&state.cut, (const void *[]){ copy }, roots);
+    for (uint32_t i = 0; i < cut->count; i++) items[i] = copy + state_cut_place(cut, i);
+    state.digest = state_cut_digest(cut, items, roots);
     blob_store_stage(store, &state, &copy);
 }
 
-static void what_is_held_is_what_was_said(void **state)
+static void train_a_result(struct worker *worker, const struct key *key)
 {
-    (void)state;
+    (void)key;
+    const struct wire_trained *trained =
+        ask(worker, FRAME_TRAIN,
+            &(struct wire_train){ .round = 1,
+                                  .step = STEPS,
+                                  .samples = &(struct interval){ 0, 4 },
+                                  .samples_count = 1,
+                                  .lr_bits = 0x3c000000 });
+    assert_string_equal(trained->reason, "");
+}
+
+// A window of one step, alone.
+static void train_a_window(struct worker *worker, const struct key *key)
+{
+    const uint8_t lr_bits[4] = { 0, 0, 0, 0x3c };
+    const struct wire_stepped *stepped =
+        ask(worker, FRAME_TAKE_WINDOW,
+            &(struct wire_take_window){ .number = 1,
+                                        .step = STEPS,
+                                        .steps = 1,
+                                        .lr_bits = { lr_bits, 4 },
+                                        .samples = &(struct interval){ 0, 8 },
+                                        .samples_count = 1,
+                                        .group = &(struct wire_linked){ .key = *key },
+                                        .group_count = 1 });
+    assert_true(stepped->step == STEPS + 1);
+}
+
+static void hold(const struct wire_part *strategy,
+                 void (*train)(struct worker *, const struct key *))
+{
     blob_store_t *store;
     struct compute_device device;
     mallopt(M_MMAP_THRESHOLD, MIB); // What is freed goes back, as vectors above 32 MiB always do
@@ -133,28 +182,26 @@ static void what_is_held_is_what_was_said(void **state)
                                        .device = device,
                                        .threads = 1,
                                        .micro_batch = 2,
-                                       .trains = true };
+                                       .trains = true,
+                                       .links_bind = "127.0.0.1:0",
+                                       .links_announced = "tcp://127.0.0.1:1" };
     struct worker *worker = worker_new(PORT_LEARNER, learner_body, &options);
+    forget_the_most();
     const double before = resident_mib("VmRSS:");
     unsigned long said = 0;
-    const uint64_t floats = build_and_read_log(worker, &said);
+    const struct state_cut cut = build_and_read_log(worker, strategy, &said);
+    if (train == train_a_window) answer(worker); // LINKS
     for (uint64_t step = 1; step <= STEPS; step++) {
-        stage(store, step, floats);
+        stage(store, step, &cut);
         const struct wire_loaded *loaded =
             ask(worker, FRAME_LOAD, &(struct wire_load){ .step = step });
         assert_true(loaded->ok);
     }
-    const struct wire_trained *trained =
-        ask(worker, FRAME_TRAIN,
-            &(struct wire_train){ .round = 1,
-                                  .step = STEPS,
-                                  .samples = &(struct interval){ 0, 4 },
-                                  .samples_count = 1,
-                                  .lr_bits = 0x3c000000 });
-    assert_string_equal(trained->reason, "");
-    stage(store, STEPS + 1, floats); // Fetched while all else is held
+    train(worker, identity_key(options.identity));
+    stage(store, STEPS + 1, &cut); // Fetched while all else is held
     const double held = resident_mib("VmHWM:") - before;
-    print_message("%" PRIu64 " parameters: %lu MiB said, %.1f MiB held\n", floats, said, held);
+    print_message("%" PRIu64 " parameters: %lu MiB said, %.1f MiB held\n", cut.bytes[0] / 4, said,
+                  held);
     worker_destroy(&worker);
     blob_store_destroy(&store);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // They keep what is freed
@@ -162,4 +209,47 @@ static void what_is_held_is_what_was_said(void **state)
 #endif
 }
 
-TESTS(FOLDER_TEST(what_is_held_is_what_was_said))
+static void what_is_held_is_what_was_said(void **state)
+{
+    static const struct wire_rounds_config rounds = {
+        .compression_decay = 0.9f, .topk = 8, .chunk = 64, .one_bit = true, .payload_bytes = 1
+    };
+    (void)state;
+    hold(&(struct wire_part){ FRAME_ROUNDS_CONFIG, &rounds }, train_a_result);
+}
+
+static const struct wire_windows_config windows = { .lanes = 8,
+                                                    .window_ms = 1000,
+                                                    .step_timeout_ms = 10000,
+                                                    .link = LINK_PLAIN,
+                                                    .connections = 1,
+                                                    .clip_norm = 1,
+                                                    .beta1 = 0.9,
+                                                    .beta2 = 0.95,
+                                                    .eps = 1e-8,
+                                                    .batch_start = 8,
+                                                    .batch_end = 8,
+                                                    .batch_warmup_tokens = 0 };
+static const struct wire_part allreduce = { FRAME_WINDOWS_CONFIG, &windows };
+
+static void so_it_is_for_allreduce(void **state)
+{
+    (void)state;
+    hold(&allreduce, train_a_window);
+}
+
+static void a_micro_batch_of_nothing_is_refused(void **state)
+{
+    struct learner_options options = { .identity = fixture_identity(),
+                                       .threads = 1,
+                                       .micro_batch = 2 };
+    struct worker *worker = worker_new(PORT_LEARNER, learner_body, &options);
+    (void)state;
+    micro_batch = 0;
+    const struct wire_built *built = build(worker, &allreduce);
+    assert_non_null(strstr(built->reason, "micro_batch_size is 0"));
+    worker_destroy(&worker);
+}
+
+TESTS(FOLDER_TEST(what_is_held_is_what_was_said), FOLDER_TEST(so_it_is_for_allreduce),
+      FOLDER_TEST(a_micro_batch_of_nothing_is_refused))
