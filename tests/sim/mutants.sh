@@ -446,6 +446,7 @@ by_unit 'windows: a member leaves in the middle of a step' windows_member_test '
 by_unit 'windows: a checkpoint that the owner wants waits for the end of the epoch' coordinator_test \
     'turn->presence->wants_end' 'turn->presence->wants_end && !turn'
 by_unit 'windows: after a restart a joiner ends the epoch at once' coordinator_test drop
+by_unit 'windows: a barrier waits for the lease of a dead member' coordinator_test drop
 by_unit 'windows: a stop ends the next window as well' coordinator_test \
     'stands->window <= windows_run_of(run)->closing.closed' '!stands'
 by_unit 'windows: a member that leaves is in the next window' coordinator_test '|| !self->stands[member].leaves' '|| self'

@@ -158,7 +158,8 @@ static void leave_out(struct windows *self, const struct turn *turn, uint32_t pl
 }
 
 // One that is called dead and has not answered, and one that does not hold the step at which the window ends and
-// cannot make it: the first will be dropped when its lease is over, the other fetches the state.
+// cannot make it. The first is dropped, so that no barrier waits for its lease to run out; should it live, it joins
+// again. The other fetches the state.
 static void leave_out_the_absent(struct windows *self, const struct turn *turn, uint64_t places,
                                  uint64_t end, uint64_t *left_out)
 {
@@ -170,8 +171,11 @@ static void leave_out_the_absent(struct windows *self, const struct turn *turn, 
         if (!windows_is_intact(run, place)) continue;
         const bool counts = windows_step_of(self, run, i, &step);
         const bool has = counts && has_step(self, run, place);
-        if (!(places & bit(i))) leave_out(self, turn, i, "others call it dead", left_out);
-        else if (!counts || (step != end && !(step + 1 == end && has)))
+        if (!(places & bit(i))) {
+            leave_out(self, turn, i, "others call it dead", left_out);
+            // mutant: windows: a barrier waits for the lease of a dead member
+            turn_set_state(turn, place->member, MEMBER_DROPPED);
+        } else if (!counts || (step != end && !(step + 1 == end && has)))
             leave_out(self, turn, i, "it does not hold the run's step", left_out);
     }
 }
