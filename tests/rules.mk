@@ -100,7 +100,8 @@ blas-check:                                     ## Hold our products against Ope
 	@$(MAKE) --no-print-directory -s $(B)/numeric/blas_check
 	@$(B)/numeric/blas_check
 
-same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
+same-bits: $(B)/numeric/same_bits $(B)/unit/windows_learner_test ## Train on every instruction set, alone and in groups
+	@SAME_BITS=20 $(B)/unit/windows_learner_test 2>/dev/null
 	@$<
 
 honest-audits: $(B)/numeric/honest_audits       ## Recompute N=10000 honest results on other instruction sets: all the same?

@@ -5,6 +5,7 @@
 #include "common/bulk/blob_store.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/data/manifest.h"
+#include "common/kernel/kernels.h"
 #include "common/learner/learner.h"
 #include "common/model/genesis.h"
 #include "common/model/model_config.h"
@@ -46,6 +47,7 @@ struct member {
 
 static struct member members[MEMBERS_MAX_HERE];
 static float rate = 0.01f;
+static int products = PRODUCTS_FLOAT32;
 static uint64_t chance, next_instance = 1, next_window = 1, next_level = 1;
 static struct wire_windows_config strategy = { .lanes = 8,
                                                .window_ms = 1000,
@@ -137,7 +139,7 @@ static void build(struct member *self)
                                   .lease_ms = 10000,
                                   .snapshot_rounds = 1,
                                   .total_steps = STEPS,
-                                  .products = PRODUCTS_FLOAT32,
+                                  .products = (uint8_t)products,
                                   .micro_batch = 2,
                                   .model = { (const uint8_t *)json, (uint32_t)strlen(json) },
                                   .data = { .kind = DATA_LOCAL, .token_bytes = 2 },
@@ -165,7 +167,7 @@ static void be_born(struct member *self, uint32_t number, uint64_t step, const s
     self->options = (struct learner_options){ .identity = self->identity,
                                               .store = self->store,
                                               .run_id = "r",
-                                              .threads = 1 + number % 2,
+                                              .threads = 1 + number % 3,
                                               .micro_batch = 4, // The run's is taken instead
                                               .trains = true,
                                               .checkpoint_root = self->root,
@@ -386,6 +388,32 @@ static void every_world_ends_in_the_same_state(void **state)
     }
 }
 
+// Each instruction set that this processor has, 1 to 3 threads, two deaths and two joiners in each world. SAME_BITS=n:
+// all worlds on each, in both precisions, with n seeds; else half of the worlds, one seed.
+static void every_instruction_set_ends_in_the_same_state(void **state)
+{
+    const char *const isas[] = { "avx512bf16", "avx512", "avx2", "base" };
+    const uint32_t worlds[] = { 1, 2, 3, 4, 7, 8 };
+    const char *const own = kernels_chosen()->name, *seeds = getenv("SAME_BITS");
+    uint32_t runs = 0;
+    (void)state;
+    make_files();
+    for (int half = 0; half < (seeds ? 2 : 1); half++) {
+        products = half ? PRODUCTS_BF16 : PRODUCTS_FLOAT32;
+        const struct hash alone = run(1, 0, 1);
+        for (uint32_t n = 0; n < 24u * (seeds ? (uint32_t)atoi(seeds) : 1); n++) {
+            const uint32_t i = n % 4, w = n / 4 % 6;
+            if ((!seeds && (i + w) % 2) || !learn_set_isa(isas[i])) continue;
+            const struct hash digest = run(worlds[w], worlds[w] > 1 ? 2 : 0, n);
+            assert_true(hash_equal(&digest, &alone));
+            runs++;
+        }
+        assert_true(learn_set_isa(own));
+    }
+    products = PRODUCTS_FLOAT32;
+    print_message("%u runs on the instruction sets of this processor end in one state\n", runs);
+}
+
 static void deaths_and_joiners_change_no_bit(void **state)
 {
     (void)state;
@@ -494,6 +522,7 @@ static void a_group_that_stops_begins_no_window(void **state)
 }
 
 TESTS(FOLDER_TEST(every_world_ends_in_the_same_state),
+      FOLDER_TEST(every_instruction_set_ends_in_the_same_state),
       FOLDER_TEST(deaths_and_joiners_change_no_bit),
       FOLDER_TEST(a_foreign_token_voids_its_step_at_one_member),
       FOLDER_TEST(a_gradient_that_is_not_finite_is_applied_by_nobody),
