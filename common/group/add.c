@@ -129,6 +129,12 @@ static bool holds_up(const group_t *self, const struct peer *peer)
            bytes * self->tree.brings[peer->place];
 }
 
+static void note_waited(const group_t *self, uint64_t us)
+{
+    for (uint32_t m = 0; m < self->member_count; m++)
+        if (self->members[m] && holds_up(self, self->members[m])) self->sum.ask->waited_us[m] += us;
+}
+
 static int time_is_over(group_t *self, struct why *why, struct group_blame *ret_blame)
 {
     char name[PEER_NAME_MAX];
@@ -181,7 +187,9 @@ static int run(group_t *self, struct why *why, struct group_blame *ret_blame)
         if (rc < 0) return rc;
         if (is_finished(self)) return 0;
         if (clock_ms() >= until_ms) return time_is_over(self, why, ret_blame);
+        const uint64_t slept_us = clock_us();
         rc = group_wait(self, moved ? 0 : wake_ms, true, why);
+        if (self->sum.ask->waited_us) note_waited(self, clock_us() - slept_us);
         if (rc < 0)
             return group_break(self, rc, UINT32_MAX, false, why, ret_blame,
                                "sum %" PRIu64 ": called away", self->sum.ask->number);

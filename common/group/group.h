@@ -104,6 +104,10 @@ struct group_sum {
     const float *const *nodes;
     float *result; // The sum, [floats]. May be nodes[0]
     uint32_t timeout_ms;
+    // If not NULL, [GROUP_MEMBERS_MAX]: to each member is added for how many microseconds the call slept
+    // while that member's part was what the next piece of the caller's share lacked. So one that
+    // comes late shows, and one whose bytes wait behind it does not.
+    uint64_t *waited_us;
     // If not NULL: called for each leaf of the caller's own share once it is summed, in rising
     // order, while it is in the cache.
     void (*summed)(void *arg, struct interval at, const float *values);

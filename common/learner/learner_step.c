@@ -151,7 +151,9 @@ static int add_up(struct learner *self, struct why *why, struct group_blame *ret
 {
     struct learner_window_work *work = self->window;
     const float *nodes[LANE_NODES_MAX];
+    uint64_t waited_us[GROUP_MEMBERS_MAX] = { 0 };
     const int count = compute_nodes(self, why, nodes);
+    const uint64_t computed_us = clock_us() - work->began_us;
     if (count < 0) return count;
     const struct group_sum sum = { .number = self->step - window_of(self)->step,
                                    .floats = self->floats,
@@ -160,9 +162,12 @@ static int add_up(struct learner *self, struct why *why, struct group_blame *ret
                                    .nodes = nodes,
                                    .result = compute_at(self->compute, COMPUTE_GRADIENT),
                                    .timeout_ms = work->config.step_timeout_ms,
+                                   .waited_us = waited_us,
                                    .summed = take_squares,
                                    .arg = self };
-    return group_add(work->group, &sum, why, ret_blame);
+    const int rc = group_add(work->group, &sum, why, ret_blame);
+    if (rc == 0) learner_late_note(self, computed_us, waited_us);
+    return rc;
 }
 
 // What is measured here of the sum. Without a clip the norm has a limit; that of the whole is at most

@@ -40,6 +40,7 @@ static int read_part(struct learner *self, const void *part, struct why *why)
     self->window = calloc(1, sizeof *self->window);
     if (!self->window) return why_set(why, FAULT_MEMORY, "windows");
     self->window->config = *config;
+    learner_late_open(self->window);
     if (!self->options->trains || self->options->device.kind == COMPUTE_CPU) return 0;
     return why_set(why, FAULT_UNSUPPORTED,
                    "a run of allreduce computes on the CPU in this version; use --device cpu");
@@ -183,6 +184,7 @@ static void begin_window(struct learner *self, struct learner_window *window)
     if (work->now && holder->me == said->place && holder->count == said->group_count)
         holder_follow(holder, said->number);
     else holder_begin(holder, said->number, self->step, said->place, said->group_count);
+    learner_late_begin(work, window);
     drop_window(&work->now);
     work->now = window;
     work->formed = work->waits = false;
@@ -329,6 +331,9 @@ static void tell_stepped(struct learner *self, uint32_t batch)
         .tokens_per_s = (float)((double)batch * self->config.seq_len * 1e6 /
                                 (double)(now_us - work->began_us + 1)),
         .stopped = work->holder.stopped,
+        .late = work->late,
+        .late_ms = work->late ? work->late_ms : 0,
+        .usual_ms = work->late ? work->usual_ms : 0,
     };
     memcpy(&stepped.lr_bits, window->lr_bits.data + (done - 1) * sizeof(float), sizeof(float));
     work->told_us = now_us;

@@ -1,10 +1,12 @@
 #pragma once
-// learner_windows -- what the two files of the strategy `allreduce` share: learner_windows.c, which
-// hears what the core says of windows, and learner_step.c, which takes one step; for them alone.
+// learner_windows -- what the files of the strategy `allreduce` share: learner_windows.c, which hears
+// what the core says of windows, learner_step.c, which takes one step, and learner_late.c, which says
+// who was late in it; for them alone.
 
 #include "common/group/group.h"
 #include "common/learner/learner_inside.h"
 #include "common/run/holder.h"
+#include "common/run/lateness.h"
 
 // A window as the core gave it; its lists lie behind it in one piece of memory.
 struct learner_window {
@@ -34,6 +36,10 @@ struct learner_window_work {
     uint64_t tried;                           // 1 + the step that was begun last; 0: none
     bool again;      // The step in hand was begun before: our part is looked at before it is sent
     uint8_t unsound; // UNSOUND_ of the step in hand
+    struct lateness lateness;            // In microseconds
+    uint8_t late_row[GROUP_MEMBERS_MAX]; // Steps in a row that the member was late
+    uint32_t late;                       // 1 + the place of the one that is late; 0: nobody is
+    uint32_t late_ms, usual_ms;          // What its part took, and those of the others
 };
 
 // Takes one step of the window in hand, up to the moment at which it is applied. 0: it is applied,
@@ -43,3 +49,10 @@ int learner_step(struct learner *self, struct why *why, struct group_blame *ret_
 
 // Applies the summed gradient that is here. Of a step that all holders have.
 int learner_step_apply(struct learner *self, struct why *why);
+
+// Who is late (common/run/lateness.h). _begin: before the window in hand is replaced by `next`.
+// _note: a sum is done, for which we computed for `computed_us`, and which then waited for each
+// member as group_sum says.
+void learner_late_open(struct learner_window_work *work);
+void learner_late_begin(struct learner_window_work *work, const struct learner_window *next);
+void learner_late_note(struct learner *self, uint64_t computed_us, const uint64_t *waited_us);

@@ -35,7 +35,7 @@ enum {
 struct lateness {
     uint32_t floor, ceiling;
     uint32_t medians[LATENESS_TURNS]; // A ring
-    uint64_t turns;                   // All that were told; the next one goes to turns % LATENESS_TURNS
+    uint64_t turns; // All that were told; the next one goes to turns % LATENESS_TURNS
 };
 
 // floor <= ceiling.

@@ -112,8 +112,8 @@ static void a_member_without_a_part_does_not_count(void **unused)
     for (int i = 0; i < 5; i++)
         assert_int_equal(turn(900, LATENESS_NO_PART, LATENESS_NO_PART, 3700), 900);
     assert_int_equal(row[3], LATENESS_ROW);
-    assert_int_equal(
-        turn(LATENESS_NO_PART, LATENESS_NO_PART, LATENESS_NO_PART, LATENESS_NO_PART), 0);
+    assert_int_equal(turn(LATENESS_NO_PART, LATENESS_NO_PART, LATENESS_NO_PART, LATENESS_NO_PART),
+                     0);
     assert_int_equal(row[3], LATENESS_ROW);
     assert_int_equal(lateness_limit(&lateness), 2700);
 }

@@ -15,6 +15,8 @@
 #include "tests/unit/folder_fixture.h"
 
 #include <czmq.h>
+#include <stdatomic.h>
+#include "common/base/failpoint.h"
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -521,9 +523,68 @@ static void a_group_that_stops_begins_no_window(void **state)
     end_group();
 }
 
+// ---- a member that is late ----------------------------------------------------------------------
+
+enum { LATE_US = 260000 }; // More than the floor of the learner
+
+static atomic_bool is_slowing;
+static atomic_int slowed;
+
+// The learners pass their failpoints in this process: the first that does so once it is asked for is slow from then on.
+int failpoint_reached(const char *name)
+{
+    static _Thread_local bool is_slow;
+    if (strcmp(name, "learner_train") != 0 || !is_slowing) return 0;
+    if (!is_slow) is_slow = atomic_fetch_add(&slowed, 1) == 0;
+    if (is_slow) usleep(LATE_US);
+    return 0;
+}
+
+// Of each member, the newest word on who is late, up to the end of the window.
+static void hear_late(struct member *const *group, uint32_t count, uint64_t end, uint32_t *ret_late)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wire_stepped *stepped;
+        do {
+            stepped = hear_kind(group[i], FRAME_STEPPED);
+            ret_late[i] = stepped->late;
+            assert_true(!stepped->late ||
+                        (stepped->late_ms > 200 && 3 * stepped->usual_ms < stepped->late_ms));
+        } while (stepped->step < end);
+    }
+}
+
+static void a_member_that_is_late_twice_is_said_until_it_is_on_time(void **state)
+{
+    (void)state;
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    uint32_t late[3];
+    make_files();
+    const uint32_t count = begin_group(group, 3);
+    for (int turn = 0; turn < 3; turn++) { // In time, late, in time
+        slowed = 0;
+        is_slowing = turn == 1;
+        const uint32_t steps = turn == 1 ? 3 : WINDOW;
+        give_window(&at, steps, group, count);
+        hear_late(group, count, at.step + steps, late);
+        for (uint32_t i = 0; i < steps; i++, at.step++)
+            at.samples_done += batch_at(at.samples_done);
+        if (turn != 1) {
+            assert_int_equal(late[0] + late[1] + late[2], 0);
+            continue;
+        }
+        const uint32_t slow = late[0] ? late[0] : late[1];
+        assert_in_range(slow, 1, count);
+        for (uint32_t i = 0; i < count; i++) assert_int_equal(late[i], i + 1 == slow ? 0 : slow);
+    }
+    end_group();
+}
+
 TESTS(FOLDER_TEST(every_world_ends_in_the_same_state),
       FOLDER_TEST(every_instruction_set_ends_in_the_same_state),
       FOLDER_TEST(deaths_and_joiners_change_no_bit),
       FOLDER_TEST(a_foreign_token_voids_its_step_at_one_member),
       FOLDER_TEST(a_gradient_that_is_not_finite_is_applied_by_nobody),
-      FOLDER_TEST(a_group_that_stops_begins_no_window))
+      FOLDER_TEST(a_group_that_stops_begins_no_window),
+      FOLDER_TEST(a_member_that_is_late_twice_is_said_until_it_is_on_time))

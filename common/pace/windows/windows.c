@@ -107,6 +107,7 @@ static void hear_stands(struct windows *self, const struct turn *turn, const str
     }
     if (place->role != ACTOR_TRAINER || said->instance != place->instance) return;
     take_stands(&self->stands[member], said, turn->run->number);
+    late_hear(&self->late, turn, member, said);
     level_hear(self, turn, member, said);
 }
 
@@ -171,6 +172,7 @@ void windows_close(struct windows *self, const struct turn *turn, uint64_t end,
                    const struct windows_closing *closing)
 {
     struct windows_closing all = *closing;
+    late_forget(&self->late);
     if (end > window_end(windows_first(turn->run)))
         put_steps(self, turn, window_end(windows_first(turn->run)), NULL);
     all.left_out |= leavers(self, turn);
@@ -389,6 +391,7 @@ static void begin(void *state, const struct turn *turn)
     self->barrier_ended_ms = turn->now_ms;
     memset(self->is_left_out, 0, sizeof self->is_left_out);
     self->missed[0] = 0;
+    late_forget(&self->late);
     memset(self->strikes, 0, sizeof self->strikes);
     for (int i = 0; i < 2; i++) self->pair[i] = self->last_pair[i] = NO_MEMBER;
     open_window(self, turn);
@@ -453,11 +456,11 @@ static const char *why_paused(const struct turn *turn)
     return self->lacks;
 }
 
-// Who is left out, and why: nothing waits for it.
+// Who is left out, and why, or who is late: nothing waits for it.
 static const char *missed(const void *state)
 {
     const struct windows *self = state;
-    return self->missed[0] ? self->missed : NULL;
+    return self->missed[0] ? self->missed : late_words(&self->late);
 }
 
 static uint64_t due_ms(const void *state, const struct turn *turn)

@@ -41,12 +41,14 @@
 //   windows.[hc]         the coordinator's half: opens, commits, says why the epoch is over
 //   level.[hc]           ... closes a window that broke
 //   voided.[hc]          ... because a step is void, and pauses the run when it is twice
+//   late.[hc]            says who is late, before it is left out
 //   windows_member.[hc]  the member's half: gives windows to the learner, says where it stands
 //   windows_evidence.c   what the records prove
 //
 // Pure; one thread.
 
 #include "common/pace/pace.h"
+#include "common/pace/windows/late.h"
 #include "common/pace/windows/windows_run.h"
 
 enum {
@@ -86,6 +88,7 @@ struct windows {
     bool is_left_out[MEMBERS_MAX];
     uint8_t strikes[MEMBERS_MAX]; // Breaks in a row that it alone has seen
     char lacks[224], missed[224];
+    struct late late;
 };
 
 // Where the group's member at this place stands, as far as it counts: within the open windows.

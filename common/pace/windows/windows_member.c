@@ -166,6 +166,10 @@ static void hear_stepped(struct windows_member *self, const struct member_turn *
     const uint64_t before = self->stands.step;
     stand(self, turn, said->window, said->step);
     self->stands.stopped |= said->stopped;
+    if (said->late != self->stands.late) self->say_ms = 0;
+    self->stands.late = said->late;
+    self->stands.late_ms = said->late_ms;
+    self->stands.usual_ms = said->usual_ms;
     member->loss = said->loss;
     member->loss_step = said->step;
     member->tokens_per_s = said->tokens_per_s;

@@ -1,0 +1,40 @@
+// late -- whose word counts, and the sentence.
+
+#include "common/pace/windows/late.h"
+#include "common/pace/windows/window.h"
+#include "common/pace/windows/windows_run.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+// The late member, by the word of one that is in its group. NO_MEMBER: it names nobody.
+static uint32_t member_of(const struct run *run, uint32_t by, const struct wire_stands *said)
+{
+    const struct wire_window *window = windows_newest(run);
+    if (windows_run_of(run)->open == 0 || said->window < windows_first(run)->number ||
+        said->window > window->number || said->late == 0 || said->late > window->group_count ||
+        window_place(window, by, said->instance) == NO_MEMBER)
+        return NO_MEMBER;
+    return window->group[said->late - 1].member;
+}
+
+void late_hear(struct late *self, const struct turn *turn, uint32_t by,
+               const struct wire_stands *said)
+{
+    const struct wire_member *members = turn->run->roster.members;
+    const uint32_t member = member_of(turn->run, by, said);
+    if (self->words[0] && self->by == by && self->member != member) late_forget(self);
+    if (self->words[0] || member == NO_MEMBER) return;
+    self->by = by;
+    self->member = member;
+    snprintf(self->words, sizeof self->words,
+             "trainer %s is late: its part of a step took %.1f s, those of the others %.1f s",
+             members[member].name, said->late_ms / 1000.0, said->usual_ms / 1000.0);
+    outbox_note(turn->out,
+                "member.late name=%s by=%s took_ms=%" PRIu32 " others_ms=%" PRIu32
+                "; it is left out when a step takes longer than step_timeout",
+                members[member].name, members[by].name, said->late_ms, said->usual_ms);
+}
+
+void late_forget(struct late *self) { self->words[0] = 0; }
+
+const char *late_words(const struct late *self) { return self->words[0] ? self->words : NULL; }
