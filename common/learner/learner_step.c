@@ -228,6 +228,21 @@ static int refuse(const struct learner *self, uint32_t from, struct why *why,
                    from, self->step, window_of(self)->number);
 }
 
+// Of a vector so small that each owns all of it, a member without samples is not waited for: the others may have the
+// sum of the next step, and say so, before the last of their HAVE of this one has reached it. They cannot apply that
+// step without us, so one such word of each is all that can come. It is kept as it is.
+static bool keep_early(struct learner *self, uint32_t from, const struct wire_have *have,
+                       const void *bytes, size_t count)
+{
+    struct learner_window_work *work = self->window;
+    if (have->window != window_of(self)->number || have->step != self->step + 1 ||
+        !work->has_squares || work->early_count[from] > 0 || count > sizeof work->early[from])
+        return false;
+    memcpy(work->early[from], bytes, count);
+    work->early_count[from] = (uint16_t)count;
+    return true;
+}
+
 // A HAVE of another member: its losses and squares go to their places.
 static int take_have(struct learner *self, uint32_t from, const void *bytes, size_t count,
                      struct why *why, struct group_blame *ret_blame)
@@ -240,6 +255,7 @@ static int take_have(struct learner *self, uint32_t from, const void *bytes, siz
     if (!wire_unpack_body(bytes, count, FRAME_HAVE, &work->heard, &body, &refusal))
         return refuse(self, from, why, ret_blame);
     const struct wire_have *have = body;
+    if (keep_early(self, from, have, bytes, count)) return 0;
     const struct lane_node lanes = lanes_of_member(work->config.lanes, window->group_count, from);
     const struct interval share = group_share(work->group, self->floats, from);
     const uint64_t begin = share.begin / GRADIENT_PIECE, end = begin + pieces(share);
@@ -272,11 +288,23 @@ static bool has_said(const struct learner *self, uint32_t member)
     return member < GROUP_MEMBERS_MAX && self->window->holder.have >> member & 1;
 }
 
+static int take_early(struct learner *self, struct why *why, struct group_blame *ret_blame)
+{
+    struct learner_window_work *work = self->window;
+    int rc = 0;
+    for (uint32_t i = 0; i < window_of(self)->group_count && rc == 0; i++) {
+        const size_t count = work->early_count[i];
+        work->early_count[i] = 0;
+        if (count > 0) rc = take_have(self, i, work->early[i], count, why, ret_blame);
+    }
+    return rc;
+}
+
 static int hear_all(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
     struct learner_window_work *work = self->window;
     const uint64_t end_us = work->began_us + (uint64_t)work->config.step_timeout_ms * 1000;
-    int rc = 0;
+    int rc = take_early(self, why, ret_blame);
     while (rc == 0 && !holder_may_apply(&work->holder)) {
         const uint64_t now_us = clock_us();
         const uint32_t left_ms = now_us < end_us ? (uint32_t)((end_us - now_us) / 1000) + 1 : 0;

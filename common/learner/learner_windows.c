@@ -190,6 +190,7 @@ static void begin_window(struct learner *self, struct learner_window *window)
     work->formed = work->waits = false;
     work->samples_done = said->samples_done;
     work->told_us = 0;
+    memset(work->early_count, 0, sizeof work->early_count);
 }
 
 // Begins the next window if it is here and the one in hand is done. A group that has stopped begins none, also if

@@ -8,6 +8,8 @@
 #include "common/run/holder.h"
 #include "common/run/lateness.h"
 
+enum { EARLY_MAX = 1024 }; // Bytes of a HAVE without squares
+
 // A window as the core gave it; its lists lie behind it in one piece of memory.
 struct learner_window {
     struct wire_take_window said;
@@ -31,11 +33,14 @@ struct learner_window_work {
     bool has_squares;                         // All are known here: nobody has to tell them
     uint8_t *word;                            // Room for a HAVE
     struct wire_arena heard;                  // And for one that was heard
-    uint64_t told_us;                         // When the newest STEPPED was said
-    uint64_t began_us;                        // The step in hand
-    uint64_t tried;                           // 1 + the step that was begun last; 0: none
-    bool again;      // The step in hand was begun before: our part is looked at before it is sent
-    uint8_t unsound; // UNSOUND_ of the step in hand
+    // HAVE of the step after the one in hand, of each member, as they came; 0: none.
+    uint8_t early[GROUP_MEMBERS_MAX][EARLY_MAX];
+    uint16_t early_count[GROUP_MEMBERS_MAX];
+    uint64_t told_us;  // When the newest STEPPED was said
+    uint64_t began_us; // The step in hand
+    uint64_t tried;    // 1 + the step that was begun last; 0: none
+    bool again;        // The step in hand was begun before: our part is looked at before it is sent
+    uint8_t unsound;   // UNSOUND_ of the step in hand
     struct lateness lateness;            // In microseconds
     uint8_t late_row[GROUP_MEMBERS_MAX]; // Steps in a row that the member was late
     uint32_t late;                       // 1 + the place of the one that is late; 0: nobody is

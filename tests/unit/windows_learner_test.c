@@ -554,30 +554,34 @@ static void hear_late(struct member *const *group, uint32_t count, uint64_t end,
     }
 }
 
+// One window. Returns 1 + the place of the member that the others call late at its end; 0: nobody.
+static uint32_t run_window(struct course *at, struct member *const *group, uint32_t count,
+                           uint32_t steps)
+{
+    uint32_t late[MEMBERS_MAX_HERE], slow = 0;
+    give_window(at, steps, group, count);
+    hear_late(group, count, at->step + steps, late);
+    for (uint32_t i = 0; i < steps; i++, at->step++) at->samples_done += batch_at(at->samples_done);
+    for (uint32_t i = 0; i < count; i++) slow = late[i] ? late[i] : slow;
+    for (uint32_t i = 0; i < count && slow; i++)
+        assert_int_equal(late[i], i + 1 == slow ? 0 : slow);
+    return slow;
+}
+
 static void a_member_that_is_late_twice_is_said_until_it_is_on_time(void **state)
 {
     (void)state;
     struct member *group[MEMBERS_MAX_HERE];
     struct course at = { 0, 0 };
-    uint32_t late[3];
+    uint32_t slow = 0;
     make_files();
     const uint32_t count = begin_group(group, 3);
-    for (int turn = 0; turn < 3; turn++) { // In time, late, in time
-        slowed = 0;
-        is_slowing = turn == 1;
-        const uint32_t steps = turn == 1 ? 3 : WINDOW;
-        give_window(&at, steps, group, count);
-        hear_late(group, count, at.step + steps, late);
-        for (uint32_t i = 0; i < steps; i++, at.step++)
-            at.samples_done += batch_at(at.samples_done);
-        if (turn != 1) {
-            assert_int_equal(late[0] + late[1] + late[2], 0);
-            continue;
-        }
-        const uint32_t slow = late[0] ? late[0] : late[1];
-        assert_in_range(slow, 1, count);
-        for (uint32_t i = 0; i < count; i++) assert_int_equal(late[i], i + 1 == slow ? 0 : slow);
-    }
+    assert_int_equal(run_window(&at, group, count, WINDOW), 0);
+    is_slowing = true;
+    for (int tries = 0; tries < 5 && !slow; tries++) slow = run_window(&at, group, count, 3);
+    assert_in_range(slow, 1, count);
+    is_slowing = false;
+    assert_int_equal(run_window(&at, group, count, WINDOW), 0);
     end_group();
 }
 
