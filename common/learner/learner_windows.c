@@ -301,7 +301,8 @@ static bool busy(const struct learner *self)
     return work && self->holding && work->now && !work->waits && !is_over(self);
 }
 
-static void tell_broke(struct learner *self, const struct why *why, const struct group_blame *blame)
+static void tell_broke(struct learner *self, int fault, const struct why *why,
+                       const struct group_blame *blame)
 {
     struct learner_window_work *work = work_of(self);
     struct wire_broke broke = {
@@ -311,6 +312,7 @@ static void tell_broke(struct learner *self, const struct why *why, const struct
         .missing = blame->member == UINT32_MAX ? 0 : blame->member + 1,
         .gone = blame->gone,
         .unsound = work->unsound,
+        .overdue = fault == FAULT_TIMEOUT && blame->member != UINT32_MAX,
     };
     work->waits = true;
     learner_put_reason(broke.reason, why);
@@ -377,7 +379,7 @@ static void work(struct learner *self)
     } else if (rc == FAULT_INTERRUPTED && is_ended_by_job(self)) {
         work->waits = true;
     } else {
-        tell_broke(self, &why, &blame);
+        tell_broke(self, rc, &why, &blame);
     }
 }
 

@@ -434,6 +434,7 @@ by_unit 'windows: a member that is left out stays in the group' coordinator_test
 by_unit 'windows: a member that answers is put out because another calls it dead' coordinator_test \
     '|| has_spoken(self, run, &window->group[i])' '|| (has_spoken(self, run, &window->group[i]) && !self)'
 by_unit 'windows: a link that breaks again and again is tried for ever' coordinator_test 'again &&' 'again && !self &&'
+by_unit 'windows: a member that is overdue again and again is waited for' coordinator_test 'member == self->last_overdue' 'false'
 mutant 'windows: a group that has stopped is waited for' 'has_stopped(self, run, &end)' 'has_stopped(self, run, &end) && end == 0'
 by_unit 'windows: a step that is void again and again is tried for ever' coordinator_test \
     'voided_pauses(turn->run) && !turn' 'voided_pauses(turn->run) && !turn->run && !turn'

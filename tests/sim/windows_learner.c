@@ -146,18 +146,15 @@ static void try_to_apply(struct sim *self, uint8_t id)
     go_on(self, id);
 }
 
-static void say_broke(struct sim *self, uint8_t id, uint32_t missing, bool gone, uint8_t unsound)
+static void say_broke(struct sim *self, uint8_t id, struct wire_broke broke)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
     at->broken = true;
-    learner_says(self, id, FRAME_BROKE,
-                 &(struct wire_broke){ .window = at->holder.window,
-                                       .step = at->holder.step,
-                                       .has = holder_has(&at->holder),
-                                       .missing = missing,
-                                       .gone = gone,
-                                       .reason = "its bytes did not come",
-                                       .unsound = unsound });
+    broke.window = at->holder.window;
+    broke.step = at->holder.step;
+    broke.has = holder_has(&at->holder);
+    snprintf(broke.reason, sizeof broke.reason, "its bytes did not come");
+    learner_says(self, id, FRAME_BROKE, &broke);
 }
 
 // Of a few steps, in some of the windows that try them.
@@ -182,7 +179,7 @@ static void hear_computed(struct sim *self, uint8_t id)
     struct exchange *at = &learner_of(self, id)->exchange;
     if (at->holder.frozen || at->broken) return; // It sends nothing any more
     if (is_void(self, at)) {
-        say_broke(self, id, 0, false, UNSOUND_GRADIENT);
+        say_broke(self, id, (struct wire_broke){ .unsound = UNSOUND_GRADIENT });
         return;
     }
     at->arrived = true;
@@ -234,14 +231,15 @@ static void watch(struct sim *self, uint8_t id)
         const bool dead = is_dead(self, window, i);
         if (i == window->place || (!dead && !is_cut(self, id, window->nodes[i])) || roll(self, 2))
             continue;
-        say_broke(self, id, 1 + i, dead, UNSOUND_NONE);
+        say_broke(self, id, (struct wire_broke){ .missing = 1 + i, .gone = dead });
         return;
     }
     if (self->now_ms - at->since_ms < config_of(self)->step_timeout_ms) return;
     uint32_t missing = 0;
     for (uint32_t i = 0; i < window->count && !missing; i++)
         if (!has_arrived(self, window, i, at->holder.step)) missing = 1 + i;
-    say_broke(self, id, missing == 1 + window->place ? 0 : missing, false, UNSOUND_NONE);
+    if (missing == 1 + window->place) missing = 0;
+    say_broke(self, id, (struct wire_broke){ .missing = missing, .overdue = missing > 0 });
 }
 
 static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *word)

@@ -27,12 +27,17 @@ void late_hear(struct late *self, const struct turn *turn, uint32_t by,
     self->by = by;
     self->member = member;
     snprintf(self->words, sizeof self->words,
-             "trainer %s is late: its part of a step took %.1f s, those of the others %.1f s",
+             "trainer %s is late: its part of a step took %.3g s, those of the others %.3g s",
              members[member].name, said->late_ms / 1000.0, said->usual_ms / 1000.0);
     outbox_note(turn->out,
                 "member.late name=%s by=%s took_ms=%" PRIu32 " others_ms=%" PRIu32
                 "; it is left out when a step takes longer than step_timeout",
                 members[member].name, members[by].name, said->late_ms, said->usual_ms);
+}
+
+bool late_is_said(const struct late *self, uint32_t member)
+{
+    return self->words[0] && self->member == member;
 }
 
 void late_forget(struct late *self) { self->words[0] = 0; }

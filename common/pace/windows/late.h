@@ -1,7 +1,8 @@
 #pragma once
 // late -- the coordinator's word on a member of the group that is late: the members find it out
 // (common/run/lateness.h, in the learner) and say it in STANDS. It changes nothing but what the owner
-// reads: a late member is left out only when a step takes longer than step_timeout.
+// reads, and that a member that has been said is left out the first time that a step takes longer than
+// step_timeout (level.c), not the second.
 //
 // Pure; one thread.
 
@@ -16,6 +17,8 @@ struct late {
 // otherwise: the others say the same, or have a slow line of their own.
 void late_hear(struct late *self, const struct turn *turn, uint32_t by,
                const struct wire_stands *said);
+
+bool late_is_said(const struct late *self, uint32_t member);
 
 // The group is another one now.
 void late_forget(struct late *self);

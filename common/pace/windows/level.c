@@ -58,6 +58,7 @@ void level_hear(struct windows *self, const struct turn *turn, uint32_t member,
                     run->roster.members[blamed].name, said->gone ? "yes" : "no");
     self->blames |= bit(place);
     if (said->gone) self->gone |= bit(place);
+    if (said->overdue) self->overdue |= bit(place);
     self->pair[0] = member < blamed ? member : blamed;
     self->pair[1] = member < blamed ? blamed : member;
 }
@@ -180,6 +181,25 @@ static void leave_out_the_absent(struct windows *self, const struct turn *turn, 
     }
 }
 
+// One that lives, and whose part did not come within step_timeout. It is left out if others had said before that it is
+// late, or if it is the second time in a row; until then it may have been held up once.
+static void judge_overdue(struct windows *self, const struct turn *turn, uint64_t places,
+                          uint64_t *left_out)
+{
+    const struct wire_window *window = windows_first(turn->run);
+    uint32_t out = 0;
+    while (out < window->group_count && !(self->overdue & places & bit(out))) out++;
+    const uint32_t member = out < window->group_count ? window->group[out].member : NO_MEMBER;
+    const bool late = member != NO_MEMBER && late_is_said(&self->late, member);
+    // mutant: windows: a member that is overdue again and again is waited for
+    if (member != NO_MEMBER && (late || member == self->last_overdue))
+        leave_out(self, turn, out,
+                  late ? "it was late, and then its part of a step took longer than step_timeout"
+                       : "its part of a step took longer than step_timeout, twice in a row",
+                  left_out);
+    self->last_overdue = member;
+}
+
 // Two that cannot hear each other twice in a row, though both live: one of them is left out. Of the two, the
 // one that is blamed; if both are, the later one.
 static void judge_pair(struct windows *self, const struct turn *turn, uint64_t places,
@@ -196,7 +216,7 @@ static void judge_pair(struct windows *self, const struct turn *turn, uint64_t p
         if (self->blames & bit(i)) out = i;
     }
     // mutant: windows: a link that breaks again and again is tried for ever
-    if (again && pair == 2 && out != NO_MEMBER)
+    if (again && pair == 2 && out != NO_MEMBER && !(*left_out & bit(out)))
         leave_out(self, turn, out, "the link between the same two broke twice", left_out);
 }
 
@@ -231,6 +251,7 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
     leave_out_the_absent(self, turn, places, end, &closing.left_out);
     // A void step is nobody's silence
     if (closing.voided.times == 0) {
+        judge_overdue(self, turn, places, &closing.left_out);
         judge_pair(self, turn, places, &closing.left_out);
         count_strikes(self, turn, places, &closing.left_out);
     }
@@ -238,7 +259,7 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
                 windows_newest(run)->number, end, end - began);
     windows_close(self, turn, end, &closing);
     voided_settle(turn, &closing.voided);
-    self->level = self->level_ms = self->lonely_ms = self->gone = self->blames = 0;
+    self->level = self->level_ms = self->lonely_ms = self->gone = self->blames = self->overdue = 0;
     for (int i = 0; i < 2; i++) {
         self->last_pair[i] = self->pair[i];
         self->pair[i] = NO_MEMBER;

@@ -120,7 +120,7 @@ static void measure(struct windows *self, const struct turn *turn, uint32_t step
     self->step_us = took_ms * 1000 / steps + 1;
     self->steps_max = steps * WINDOW_GROWTH;
     self->began_ms = turn->now_ms;
-    self->last_pair[0] = self->last_pair[1] = NO_MEMBER;
+    self->last_pair[0] = self->last_pair[1] = self->last_overdue = NO_MEMBER;
 }
 
 // Steps up to `end` of the oldest open window are committed. `closing`: and no more of any that is open.
@@ -392,6 +392,7 @@ static void begin(void *state, const struct turn *turn)
     memset(self->is_left_out, 0, sizeof self->is_left_out);
     self->missed[0] = 0;
     late_forget(&self->late);
+    self->last_overdue = NO_MEMBER;
     memset(self->strikes, 0, sizeof self->strikes);
     for (int i = 0; i < 2; i++) self->pair[i] = self->last_pair[i] = NO_MEMBER;
     open_window(self, turn);
@@ -404,6 +405,7 @@ static void resume(void *state, const struct turn *turn)
     self->barrier_ended_ms = turn->presence->epoch_began_ms;
     // mutant: windows: after a restart a joiner ends the epoch at once
     self->barrier_ms = windows_newest(turn->run)->barrier_ms;
+    self->last_overdue = NO_MEMBER;
     for (int i = 0; i < 2; i++) self->pair[i] = self->last_pair[i] = NO_MEMBER;
 }
 

@@ -82,6 +82,8 @@ struct windows {
     uint64_t lonely_ms;    // Since when others wait for a group of which nobody lives; 0: not so
     uint64_t gone;         // Places that another member says are dead, as bits
     uint64_t blames;       // Places that are blamed, as bits
+    uint64_t overdue;      // Places that did not come within step_timeout, as bits
+    uint32_t last_overdue; // A member that did not in the break before; NO_MEMBER: none
     uint32_t pair[2];      // Who blames whom in this break (members); NO_MEMBER: nobody
     uint32_t last_pair[2]; // The same of the break before
     // For the rest of the epoch, by index in the roster.

@@ -193,6 +193,7 @@ static void hear_broke(struct windows_member *self, const struct member_turn *tu
     self->stands.broken = true;
     self->stands.missing = said->missing;
     self->stands.gone = said->gone;
+    self->stands.overdue = said->overdue;
     self->stands.unsound = said->unsound;
     self->say_ms = 0;
     outbox_note(turn->out, "window.broke number=%" PRIu64 " step=%" PRIu64 " because=\"%s\"",
@@ -395,6 +396,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         self->stands.window = window->number;
         self->stands.step = window->step;
         self->stands.has = self->stands.broken = self->stands.stopped = self->stands.gone = false;
+        self->stands.overdue = false;
         self->stands.missing = 0;
         self->stands.unsound = UNSOUND_NONE;
         self->stands.level = 0;
