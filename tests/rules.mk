@@ -14,7 +14,7 @@ FUZZ_DRIVER = cores core_kinds core_process core_seeds events honest post_office
 # Tests with threads of their own, or of a library.
 TSAN_UNIT = pool_test store_test bulk_test bulk_slow_test bulk_dealer_test bulk_server_test bulk_limits_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test group_test
 CHAOS    := chaos matrix churn
-LIVE_PRE := failpoint clock liar            # Loaded with LD_PRELOAD
+LIVE_PRE := failpoint clock liar step_times            # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
 # A testbed that runs config/demo.
 DEMO_BED := $(LIVE_BED) tests/chaos/demo_bed.c $(patsubst %,actors/shoal/%.c,local/demo_setup local/run_files local/toml_edit model/model_folder)
