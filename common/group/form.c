@@ -67,7 +67,7 @@ static void connect_control(group_t *self, struct peer *peer, uint64_t now_ms)
         return;
     }
     if (now_ms < peer->probe_at_ms) return;
-    const int error = tcp_probe(peer->who.endpoint, PROBE_MS);
+    const int error = group_probe(self, peer, PROBE_MS);
     peer->probe_at_ms = error ? clock_ms() + PROBE_AFTER_MS : UINT64_MAX;
     if (error == 0) return;
     why_set(&why, 0, "%s", strerror(error));

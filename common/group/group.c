@@ -105,10 +105,10 @@ void peer_end(struct peer *peer, int fault, const char *format, ...)
 }
 
 // Whether its process is dead: a new connection is refused.
-static bool is_dead(const struct peer *peer)
+static bool is_dead(group_t *self, const struct peer *peer)
 {
     enum { PROBE_MS = 200 };
-    return tcp_probe(peer->who.endpoint, PROBE_MS) == ECONNREFUSED;
+    return group_probe(self, peer, PROBE_MS) == ECONNREFUSED;
 }
 
 int peer_why(group_t *self, struct peer *peer, struct why *ret_why, struct group_blame *ret_blame)
@@ -118,7 +118,7 @@ int peer_why(group_t *self, struct peer *peer, struct why *ret_why, struct group
     *ret_blame = (struct group_blame){ .member = UINT32_MAX };
     if (peer->fault && !(peer->fault == FAULT_UNREACHABLE && peer->broke)) {
         *ret_blame = (struct group_blame){ .member = peer->place };
-        ret_blame->gone = peer->fault == FAULT_UNREACHABLE && is_dead(peer);
+        ret_blame->gone = peer->fault == FAULT_UNREACHABLE && is_dead(self, peer);
         return why_set(ret_why, peer->fault, "%s", peer->said);
     }
     if (!peer->broke)
@@ -128,7 +128,7 @@ int peer_why(group_t *self, struct peer *peer, struct why *ret_why, struct group
         return why_set(ret_why, FAULT_UNREACHABLE, "%s cannot go on%s", name,
                        peer->broke_for ? ": it lacks our bytes" : "");
     const uint32_t missing = peer->broke_for - 1;
-    const bool dead = is_dead(self->members[missing]); // Its end may be on its way to us
+    const bool dead = is_dead(self, self->members[missing]); // Its end may be on its way to us
     if (dead) *ret_blame = (struct group_blame){ .member = missing, .gone = true };
     return why_set(ret_why, FAULT_UNREACHABLE, "%s cannot go on: it lacks the bytes of member %u%s",
                    name, missing, dead ? ", which is dead" : "");
@@ -210,7 +210,8 @@ enum waiter_kind {
     WAITS_LISTENER,
     WAITS_ATTEMPT,
     WAITS_CONTROL,
-    WAITS_CHANNEL
+    WAITS_CHANNEL,
+    WAITS_PROBE
 };
 
 struct waiter {
@@ -240,14 +241,19 @@ static void watch_channel(group_t *self, struct channel *channel)
           WAITS_CHANNEL, channel);
 }
 
-static void watch_all(group_t *self, bool channels)
+static void watch_links(group_t *self)
 {
     self->poll_count = 0;
-    watch(self, self->abort_fd, POLLIN, WAITS_ABORT, NULL);
     if (self->options.called) watch(self, self->options.called_fd, POLLIN, WAITS_CALLED, NULL);
     watch(self, self->listener, POLLIN, WAITS_LISTENER, NULL);
     for (struct attempt *a = self->attempts; a; a = a->next)
         watch(self, a->fd, a->stands ? handshake_events(&a->handshake) : POLLOUT, WAITS_ATTEMPT, a);
+}
+
+static void watch_all(group_t *self, bool channels)
+{
+    watch_links(self);
+    watch(self, self->abort_fd, POLLIN, WAITS_ABORT, NULL);
     for (uint32_t i = 0; i < self->peer_count; i++) {
         struct peer *peer = self->peers[i];
         watch(self, peer->control.fd, (short)(POLLIN | (peer->control.out_count ? POLLOUT : 0)),
@@ -292,6 +298,7 @@ static bool serve(group_t *self)
         case WAITS_ATTEMPT: links_move(self, waiter.what); break;
         case WAITS_CONTROL: serve_control(self, waiter.what, events); break;
         case WAITS_CHANNEL: mark_channel(waiter.what, events); break;
+        case WAITS_PROBE: break;
         }
     }
     for (size_t i = 0; i < self->poll_count; i++)
@@ -317,4 +324,26 @@ int group_wait(group_t *self, uint64_t until_ms, bool channels, struct why *why)
     ensure(rc >= 0 || errno == EINTR);
     if (rc > 0 && serve(self)) return why_set(why, FAULT_INTERRUPTED, "called away");
     return 0;
+}
+
+static bool wait_for_probe(void *arg, int fd, short events, uint32_t timeout_ms)
+{
+    group_t *self = arg;
+    const uint64_t until_ms = clock_ms() + timeout_ms;
+    for (;;) {
+        if (self->options.called && self->options.called(self->options.called_arg)) return false;
+        watch_links(self);
+        watch(self, fd, events, WAITS_PROBE, NULL);
+        const size_t probe = self->poll_count - 1;
+        const int rc = poll(self->polls, self->poll_count, ms_until(until_ms));
+        ensure(rc >= 0 || errno == EINTR);
+        const bool ready = rc > 0 && self->polls[probe].revents;
+        if (rc > 0 && serve(self)) return ready;
+        if (ready || clock_ms() >= until_ms) return ready;
+    }
+}
+
+int group_probe(group_t *self, const struct peer *peer, uint32_t timeout_ms)
+{
+    return tcp_probe(peer->who.endpoint, timeout_ms, wait_for_probe, self);
 }

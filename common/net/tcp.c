@@ -145,18 +145,24 @@ int tcp_connected(int fd)
 
 // One connection, ended by us at once. A process that accepts ends it, too (0); one that is dying
 // resets it; one that does nothing for a while is busy (0).
-static int probe(const char *endpoint, uint32_t timeout_ms, bool *ret_accepted)
+static bool wait_only(void *arg, int fd, short events, uint32_t timeout_ms)
+{
+    (void)arg;
+    struct pollfd at = { .fd = fd, .events = events };
+    return poll(&at, 1, (int)timeout_ms) > 0;
+}
+
+static int probe(const char *endpoint, uint32_t timeout_ms, tcp_wait *wait, void *arg,
+                 bool *ret_accepted)
 {
     int fd;
     char byte;
     errno = 0;
     *ret_accepted = false;
     if (tcp_connect(endpoint, NULL, &fd) < 0) return errno ? errno : EINVAL;
-    struct pollfd at = { .fd = fd, .events = POLLOUT };
-    int error = poll(&at, 1, (int)timeout_ms) > 0 ? tcp_connected(fd) : ETIMEDOUT;
-    at.events = POLLIN;
+    int error = wait(arg, fd, POLLOUT, timeout_ms) ? tcp_connected(fd) : ETIMEDOUT;
     shutdown(fd, SHUT_WR);
-    if (error == 0 && poll(&at, 1, BUSY_MS) > 0) {
+    if (error == 0 && wait(arg, fd, POLLIN, BUSY_MS)) {
         *ret_accepted = recv(fd, &byte, 1, MSG_DONTWAIT) >= 0;
         error = *ret_accepted ? 0 : ECONNRESET;
     }
@@ -164,13 +170,13 @@ static int probe(const char *endpoint, uint32_t timeout_ms, bool *ret_accepted)
     return error;
 }
 
-int tcp_probe(const char *endpoint, uint32_t timeout_ms)
+int tcp_probe(const char *endpoint, uint32_t timeout_ms, tcp_wait *wait, void *arg)
 {
     int error = 0;
     // Twice: it may have died after it accepted
     for (int accepted = 0, turns = 0; accepted < 2 && turns < PROBES_MAX; turns++) {
         bool is_accepted;
-        error = probe(endpoint, timeout_ms, &is_accepted);
+        error = probe(endpoint, timeout_ms, wait ? wait : wait_only, arg, &is_accepted);
         accepted += is_accepted;
         if (!is_accepted && error != ECONNRESET) break;
     }

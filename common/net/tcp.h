@@ -26,7 +26,10 @@ int tcp_connected(int fd); // 0: it stands; EINPROGRESS: not yet; else the errno
 
 // Whether a process listens at the endpoint: 0, or the errno (ECONNREFUSED: the machine is there, no
 // process listens). ETIMEDOUT: no answer within timeout_ms. What was connected is closed again.
-int tcp_probe(const char *endpoint, uint32_t timeout_ms);
+// `wait` sleeps until `fd` has one of the events (true) or the time is over, and may do other things
+// meanwhile: two that probe each other must accept, too. NULL: poll.
+typedef bool tcp_wait(void *arg, int fd, short events, uint32_t timeout_ms);
+int tcp_probe(const char *endpoint, uint32_t timeout_ms, tcp_wait *wait, void *arg);
 
 // A connection that stands: sees to its congestion control.
 void tcp_tune(int fd);

@@ -39,6 +39,7 @@ static void a_cut_link_and_a_stopped_member(void **state)
     uint64_t at_us = clock_us();
     seen_await(bed, ALL, at_us, TESTBED_WAIT_MS, "the first step");
 
+    testbed_await_step(bed, 200); // The first windows are short, and the samples are fetched
     const struct cut_end a = { testbed_actor(bed, "trainer0")->pid, seen_links_port(bed, 0) };
     const struct cut_end b = { testbed_actor(bed, "trainer1")->pid, seen_links_port(bed, 1) };
     const int cut = cut_link(a, b, &at_us);
