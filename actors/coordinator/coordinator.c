@@ -107,7 +107,7 @@ static const char *what_lacks(const struct coordinator *self, const struct turn 
 {
     const uint8_t phase = turn->run->phase;
     const bool rests = phase == PHASE_PAUSED || phase == PHASE_FINISHED;
-    epoch_lacks(turn, text);
+    epoch_lacks(&self->epoch, turn, text);
     const char *missed =
         text[0] || rests || !self->pace->missed ? NULL : self->pace->missed(self->live);
     return missed ? missed : text;

@@ -3,7 +3,8 @@
 // 1. enter is the only function here that changes the phase: it records it, sets the alarm and
 //    tells it.
 // 2. HOLDS says which digest a trainer has for a step. When two thirds of the trainers report one
-//    digest for the present step, pin records it, and the run is bound to it.
+//    digest for the present step, pin records it, and the run is bound to it. Where members trust one another a
+//    majority of the reports is enough; if all have reported and there is none, the run pauses and names them.
 // 3. epoch_settle looks whether the present phase is over, by one look_ function a phase. In the
 //    phases that make steps the pace decides, and only returns the reason.
 // 4. Checkpoints and the owner's orders come last. A restore needs no quorum: the owner orders it.
@@ -72,14 +73,21 @@ static bool returned_speak(const struct turn *turn)
                turn->rules->min_clients;
 }
 
+// It is not known yet which digest the run has, and this member's is none that can be right.
+static bool is_doubted(const struct turn *turn, uint32_t member)
+{
+    return !run_has_digest(turn->run) && pace_is_doubted(turn, member);
+}
+
 // Whether this member's report counts for the digest of the present step.
 static bool speaks(const struct turn *turn, uint32_t member)
 {
     const struct wire_member *place = &turn->run->roster.members[member];
+    const bool pending_speak = turn->run->phase == PHASE_PAUSED || returned_speak(turn);
     // mutant: a checkpointer speaks for the trainers
     return place->role == ACTOR_TRAINER &&
-           (place->state == MEMBER_HEALTHY ||
-            (place->state == MEMBER_PENDING && returned_speak(turn)));
+           (place->state == MEMBER_HEALTHY || (place->state == MEMBER_PENDING && pending_speak)) &&
+           !is_doubted(turn, member);
 }
 
 // Members that hold this digest, whose report counts, and that sent something since `since_ms`.
@@ -124,7 +132,43 @@ static uint32_t trusted_reports(const struct epoch *self, const struct turn *tur
         if (holds_step) reports++;
         else if (!is_new) missing++;
     }
-    return missing == 0 || turn->now_ms >= turn->presence->deadline_ms ? reports : 0;
+    const bool is_late = turn->now_ms >= turn->presence->deadline_ms;
+    return missing == 0 || is_late || run->phase == PHASE_PAUSED ? reports : 0;
+}
+
+// All that are waited for have reported, and no majority of them holds the same state: nobody can say which is
+// right.
+static bool is_split(const struct epoch *self, const struct turn *turn)
+{
+    if (!turn->pace->trusted || run_has_digest(turn->run)) return false;
+    const uint32_t reports = trusted_reports(self, turn);
+    const struct hash *digest = candidate_digest(self, turn);
+    // mutant: windows: a run without a majority goes on
+    return reports > 1 && (!digest || 2 * count_holders(self, turn, digest, 0) <= reports);
+}
+
+// "no majority holds the same state of step 312: t1, t3 | t2; stop those that are wrong ..."
+static void split_words(const struct epoch *self, const struct turn *turn, char *text, size_t max)
+{
+    const struct run *run = turn->run;
+    size_t used = (size_t)snprintf(
+        text, max, "no majority holds the same state of step %" PRIu64 ":", run->step);
+    bool named[MEMBERS_MAX] = { false };
+    for (uint32_t i = 0; i < run->roster.count && used < max; i++) {
+        if (named[i] || !speaks(turn, i) || !holds(self, turn, i, &self->holdings[i].digest))
+            continue;
+        const char *between = memchr(named, true, sizeof named) ? " |" : "";
+        for (uint32_t j = i; j < run->roster.count && used < max; j++) {
+            if (!speaks(turn, j) || !holds(self, turn, j, &self->holdings[i].digest)) continue;
+            used += (size_t)snprintf(text + used, max - used, "%s %s", between,
+                                     run->roster.members[j].name);
+            named[j] = true;
+            between = "";
+        }
+    }
+    if (used < max)
+        snprintf(text + used, max - used,
+                 "; test their memory, stop the wrong ones and run shoal resume, or shoal restore");
 }
 
 // Where some may lie, two thirds of the live trainers must have reported. Returns how many live; 0: too
@@ -155,8 +199,8 @@ static bool pin(struct epoch *self, const struct turn *turn)
         turn->pace->trusted ? trusted_reports(self, turn) : quorum_reports(self, turn);
     if (live == 0) return false;
     const struct hash *digest = candidate_digest(self, turn);
-    if (!digest || 3 * (uint64_t)count_holders(self, turn, digest, 0) < 2 * (uint64_t)live)
-        return false;
+    const uint64_t holders = digest ? count_holders(self, turn, digest, 0) : 0;
+    if (turn->pace->trusted ? 2 * holders <= live : 3 * holders < 2 * (uint64_t)live) return false;
     struct wire_epoch_end end = news_epoch_end(turn, run->epoch, digest);
     turn_put(turn, FRAME_RECORD_EPOCH_END, &end);
     self->pinned_ms = turn->now_ms;
@@ -198,6 +242,8 @@ void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct 
 
 // ---- phases -------------------------------------------------------------------------------------
 
+static const char *const split_cause = "no majority holds the same state";
+
 // The trainers that must still join before an epoch begins.
 static uint32_t count_missing(const struct turn *turn)
 {
@@ -208,7 +254,7 @@ static uint32_t count_missing(const struct turn *turn)
 
 _Static_assert(sizeof((struct wire_run *)0)->lacks == EPOCH_LACKS_MAX, "RUN has room for it");
 
-char *epoch_lacks(const struct turn *turn, char text[EPOCH_LACKS_MAX])
+char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[EPOCH_LACKS_MAX])
 {
     const uint8_t phase = turn->run->phase;
     const uint16_t missing = phase == PHASE_WAITING ? (uint16_t)count_missing(turn) : 0;
@@ -218,6 +264,7 @@ char *epoch_lacks(const struct turn *turn, char text[EPOCH_LACKS_MAX])
     if (missing) // At most MEMBERS_MAX, as the other number
         snprintf(text, EPOCH_LACKS_MAX, "waiting for %u more trainer%s (init_min_clients %u)",
                  missing, missing == 1 ? "" : "s", (uint16_t)turn->rules->init_min_clients);
+    else if (rests && is_split(self, turn)) split_words(self, turn, text, EPOCH_LACKS_MAX);
     else snprintf(text, EPOCH_LACKS_MAX, "%s", lacks ? lacks : "");
     return text;
 }
@@ -241,7 +288,9 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
     if (!late && self->holding < live) return;
     uint32_t ready = pin(self, turn) ? count_holders(self, turn, &run->digest, 0) : 0;
     const char *lacks = pace_lacks(turn);
-    if (!lacks && ready == live) {
+    if (is_split(self, turn)) {
+        enter(self, turn, PHASE_PAUSED, split_cause);
+    } else if (!lacks && ready == live) {
         turn->pace->begin(pace_live, turn);
     } else if (late && (ready < turn->rules->min_clients || lacks)) {
         enter(self, turn, PHASE_WAITING, lacks ? lacks : "too few hold the model");
@@ -268,8 +317,8 @@ static bool somebody_holds(const struct turn *turn)
     const struct run *run = turn->run;
     uint32_t holders = 0;
     for (uint32_t i = 0; i < run->roster.count; i++)
-        holders +=
-            interval_length(pace_held_by(turn, i)) > 0 && turn->presence->step_held[i] >= run->step;
+        holders += interval_length(pace_held_by(turn, i)) > 0 && !is_doubted(turn, i) &&
+                   turn->presence->step_held[i] >= run->step;
     return holders > liars(turn, roster_trainers(&run->roster, run->number));
 }
 
@@ -354,6 +403,10 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
     bool pinned = pin(self, turn);
     bool awaited =
         roster_count(&run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 && !checkpointed(turn);
+    if (!all_done(turn) && is_split(self, turn)) {
+        enter(self, turn, PHASE_PAUSED, split_cause);
+        return;
+    }
     if (turn->now_ms < turn->presence->deadline_ms && (!pinned || awaited)) return;
     // mutant: a run is finished and nobody has its parameters
     if (all_done(turn) && (!pinned || !is_kept(self, turn))) {
@@ -436,6 +489,12 @@ void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in)
     }
 }
 
+static void forget_holdings(struct epoch *self, const struct turn *turn)
+{
+    for (uint32_t i = 0; i < turn->run->roster.count; i++) self->holdings[i].known = false;
+    self->holding = 0;
+}
+
 static void set_pausing(const struct turn *turn, bool pausing)
 {
     turn_put(turn, FRAME_RECORD_PAUSE, &(struct wire_record_pause){ pausing });
@@ -448,7 +507,8 @@ static bool restore(struct epoch *self, const struct turn *turn)
 {
     struct wire_record_restore back = run_restore_point(turn->run);
     if (hash_is_none(&back.digest) || back.step >= turn->run->step) return false;
-    if (turn->run->phase == PHASE_WARMUP || is_stuck(self, turn))
+    if (turn->run->phase == PHASE_WARMUP || is_stuck(self, turn) ||
+        (turn->run->phase == PHASE_COOLDOWN && is_split(self, turn)))
         enter(self, turn, PHASE_WAITING, "restore");
     else if (turn->run->phase != PHASE_WAITING && turn->run->phase != PHASE_PAUSED) return false;
     outbox_note(turn->out, "run.restored from_step=%" PRIu64 " to_step=%" PRIu64, turn->run->step,
@@ -456,13 +516,17 @@ static bool restore(struct epoch *self, const struct turn *turn)
     // mutant: restore: no new epoch
     back.epoch = turn->run->epoch + 1;
     turn_put(turn, FRAME_RECORD_RESTORE, &back);
-    for (uint32_t i = 0; i < turn->run->roster.count; i++) {
-        self->holdings[i].known = false;
-        turn->presence->step_held[i] = 0;
-    }
-    self->holding = 0;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++) turn->presence->step_held[i] = 0;
+    forget_holdings(self, turn);
     turn_arm(turn);
     return true;
+}
+
+static void resume(struct epoch *self, const struct turn *turn)
+{
+    // One that was stopped meanwhile shall not differ for ever: those that are here report again
+    if (turn->pace->trusted) forget_holdings(self, turn);
+    enter(self, turn, PHASE_WAITING, "resume");
 }
 
 static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
@@ -478,7 +542,7 @@ static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
         else set_pausing(turn, true);
         return true;
     case ACTION_RESUME:
-        if (phase == PHASE_PAUSED) enter(self, turn, PHASE_WAITING, "resume");
+        if (phase == PHASE_PAUSED) resume(self, turn);
         else if (run->pausing) set_pausing(turn, false);
         else return false;
         return true;

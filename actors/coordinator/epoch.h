@@ -34,7 +34,7 @@ void epoch_hear_arrival(struct epoch *self, uint32_t member); // A new process h
 
 // Writes in plain words what the run waits for, "" if it waits for nothing; returns `text`.
 enum { EPOCH_LACKS_MAX = 224 }; // As in RUN
-char *epoch_lacks(const struct turn *turn, char text[EPOCH_LACKS_MAX]);
+char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[EPOCH_LACKS_MAX]);
 
 // Enters the next phase if the present one is over. The caller repeats it until the phase stays.
 // `live`: the state of the pace that a crash may lose.

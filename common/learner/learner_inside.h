@@ -10,6 +10,7 @@
 //   learner_windows.c  the strategy `allreduce`: windows, as the core gives, freezes and closes them
 //   learner_step.c       one step of a window
 //   learner_late.c       which member was late in it
+//   learner_check.c      the part of the state that members compare before it
 //   learner_inside.c   what each job begins and ends with
 
 #include "common/learner/learner.h"

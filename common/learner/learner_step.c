@@ -3,6 +3,9 @@
 //   samples of our lanes ─▶ gradient of each of our nodes ─▶ sum over the group ─▶ HAVE to all
 //     ─▶ HAVE of all ─▶ norm, clip, optimizer: the arithmetic of solo.c, on the same sum
 //
+// HAVE has a check of the state before the step (learner_check.c). If two differ, nobody applies the step:
+// it ends as FAULT_DIGEST, and the coordinator says how it goes on (common/pace/windows/differ.h).
+//
 // The owner of a share measures it while it sums: the squares of its pieces go out with its HAVE, so
 // that nobody has to read the whole gradient again for its norm. The holder (common/run/holder.h)
 // decides when the step may be applied; before that no number of the state changes.
@@ -203,6 +206,7 @@ static int tell_have(struct learner *self, struct why *why, struct group_blame *
             .window = window_of(self)->number,
             .step = self->step,
             .stop = work->holder.stop,
+            .check = work->holder.check[place],
             .losses = { (uint8_t *)(work->losses + own.first),
                         told ? 0 : (uint32_t)((own.end - own.first) * sizeof(double)) },
             .first_piece = first,
@@ -270,7 +274,7 @@ static int take_have(struct learner *self, uint32_t from, const void *bytes, siz
     memcpy(work->squares + have->first_piece, have->squares.data, have->squares.count);
     work->squares_left[from] -= told;
     if (work->squares_left[from] == 0)
-        holder_hear_have(&work->holder, from, window->number, self->step, have->stop);
+        holder_hear_have(&work->holder, from, window->number, self->step, have->stop, &have->check);
     return 0;
 }
 
@@ -300,12 +304,29 @@ static int take_early(struct learner *self, struct why *why, struct group_blame 
     return rc;
 }
 
+// All checks have come, and are not equal.
+static int refuse_step(const struct learner *self, struct why *why)
+{
+    const struct holder *holder = &self->window->holder;
+    const uint64_t outsiders = holder_outsiders(holder);
+    if (!holder_is_minority(outsiders, holder->count))
+        return why_set(why, FAULT_DIGEST,
+                       "before step %" PRIu64
+                       " the states of the %u members differ, and no majority is equal",
+                       self->step, holder->count);
+    return why_set(why, FAULT_DIGEST,
+                   "before step %" PRIu64 " %s from that of the majority of the %u members",
+                   self->step, holder_is_outside(holder) ? "our state differs" : "a state differs",
+                   holder->count);
+}
+
 static int hear_all(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
     struct learner_window_work *work = self->window;
     const uint64_t end_us = work->began_us + (uint64_t)work->config.step_timeout_ms * 1000;
     int rc = take_early(self, why, ret_blame);
     while (rc == 0 && !holder_may_apply(&work->holder)) {
+        if (holder_outsiders(&work->holder)) return refuse_step(self, why);
         const uint64_t now_us = clock_us();
         const uint32_t left_ms = now_us < end_us ? (uint32_t)((end_us - now_us) / 1000) + 1 : 0;
         uint32_t from;
@@ -374,8 +395,11 @@ int learner_step(struct learner *self, struct why *why, struct group_blame *ret_
     int rc = add_up(self, why, ret_blame);
     if (rc == 0) rc = judge_sum(self, why);
     if (rc < 0) return rc;
-    failpoint("learner_trained");           // The sum is here, and nobody knows it
-    ensure(holder_complete(&work->holder)); // A freeze would have ended the step
+    failpoint("learner_trained"); // The sum is here, and nobody knows it
+    struct hash check = { { 0 } };
+    if (window_of(self)->group_count > 1) rc = learner_step_check(self, why, &check);
+    if (rc < 0) return rc;
+    ensure(holder_complete(&work->holder, &check)); // A freeze would have ended the step
     if (window_of(self)->group_count > 1) rc = tell_have(self, why, ret_blame);
     if (rc == 0) rc = hear_all(self, why, ret_blame);
     if (rc < 0) return rc;

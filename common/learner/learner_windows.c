@@ -75,16 +75,22 @@ static int open_group(struct learner *self, struct why *why)
     return group_new(&options, why, &work->group);
 }
 
+static uint64_t check_leaves_most(const struct learner *self)
+{
+    return state_cut_leaves(&self->cut) / STATE_CHECK_STEPS + 1;
+}
+
 static int open_windows(struct learner *self, struct why *why)
 {
     struct learner_window_work *work = work_of(self);
     if (!self->options->trains) return 0;
     work->squares_count = gradient_piece_count(self->floats);
     work->squares = calloc(work->squares_count, sizeof *work->squares);
+    work->check_leaves = calloc(check_leaves_most(self), sizeof *work->check_leaves);
     work->word = malloc(GROUP_WORD_MAX);
     work->heard.max = wire_arena_max(FRAME_HAVE);
     work->heard.bytes = malloc(work->heard.max);
-    if (!work->squares || !work->word || !work->heard.bytes)
+    if (!work->squares || !work->check_leaves || !work->word || !work->heard.bytes)
         return why_set(why, FAULT_MEMORY, "%" PRIu64 " pieces of a norm", work->squares_count);
     return open_group(self, why);
 }
@@ -114,6 +120,7 @@ static void close_windows(struct learner *self)
     drop_window(&work->next);
     for (uint32_t i = 0; i < LANE_NODES_MAX; i++) free(work->more[i]);
     free(work->squares);
+    free(work->check_leaves);
     free(work->word);
     free(work->heard.bytes);
     free(work);
@@ -267,8 +274,10 @@ static void hear_close(struct learner *self, const struct wire_close_window *sai
     struct learner_window_work *work = work_of(self);
     struct why why = { 0 };
     struct wire_closed_window closed = { .window = said->window };
-    int rc = self->holding ? reach(self, said->end, &why)
-                           : why_set(&why, FAULT_NOT_FOUND, "no step is held");
+    int rc = !self->holding ? why_set(&why, FAULT_NOT_FOUND, "no step is held")
+             : work->now && holder_is_outside(&work->holder)
+                 ? why_set(&why, FAULT_DIGEST, "our state differs from that of the majority")
+                 : reach(self, said->end, &why);
     if (rc == 0 && said->digest) rc = learner_take_digest(self, &why);
     // Pinned at once: a member whose state turns out to differ then fetches only what differs.
     if (rc == 0 && said->digest) learner_offer(self);
@@ -313,6 +322,7 @@ static void tell_broke(struct learner *self, int fault, const struct why *why,
         .gone = blame->gone,
         .unsound = work->unsound,
         .overdue = fault == FAULT_TIMEOUT && blame->member != UINT32_MAX,
+        .differ = holder_outsiders(&work->holder),
     };
     work->waits = true;
     learner_put_reason(broke.reason, why);

@@ -23,6 +23,7 @@ struct learner_window_work {
     bool formed;                       // The group is that of the window in hand
     bool waits; // It is frozen or broken: nothing is done until the core closes the window
     struct holder holder;
+    struct hash *check_leaves;   // Room for those that the check of a step hashes
     uint64_t samples_done;       // At that step
     uint32_t batch;              // Of that step
     float *more[LANE_NODES_MAX]; // Vectors for the member's nodes after the first
@@ -51,6 +52,9 @@ struct learner_window_work {
 // and self->step has moved. FAULT_INTERRUPTED: a job waits. Any other fault: the window is broken;
 // `unsound` says whether that is because the step is void.
 int learner_step(struct learner *self, struct why *why, struct group_blame *ret_blame);
+
+// The check of our state as it is now, for HAVE of self->step (learner_check.c).
+int learner_step_check(struct learner *self, struct why *why, struct hash *ret_check);
 
 // Applies the summed gradient that is here. Of a step that all holders have.
 int learner_step_apply(struct learner *self, struct why *why);

@@ -29,6 +29,11 @@ struct commit_facts pace_facts(const struct pace *self, const void *record)
     return self->facts ? self->facts(record) : (struct commit_facts){ 0 };
 }
 
+bool pace_is_doubted(const struct turn *turn, uint32_t member)
+{
+    return turn->pace->is_doubted && turn->pace->is_doubted(turn->run, member);
+}
+
 uint64_t pace_ahead(const struct turn *turn)
 {
     return turn->pace->ahead ? turn->pace->ahead(turn->run) : 0;

@@ -111,6 +111,10 @@ struct pace {
     // trusted pace no other is waited for. (optional: all that are healthy)
     bool (*took_part)(const struct run *run, uint32_t member);
 
+    // Whether the state that this process holds of the newest step is known to differ from that of the
+    // others: it has no say in what the run's digest is, and keeps no copy. (optional: no)
+    bool (*is_doubted)(const struct run *run, uint32_t member);
+
     // How many steps a member may be ahead of the newest commit. (optional: 0)
     uint64_t (*ahead)(const struct run *run);
 
@@ -144,6 +148,7 @@ const char *pace_why_paused(const struct turn *turn);
 bool pace_admits(const struct turn *turn);
 struct commit_facts pace_facts(const struct pace *self, const void *record);
 bool pace_took_part(const struct turn *turn, uint32_t member);
+bool pace_is_doubted(const struct turn *turn, uint32_t member);
 uint64_t pace_ahead(const struct turn *turn);
 
 // A `needs` for paces in which each holder has all that is committed: others keep the state, and none

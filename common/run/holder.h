@@ -18,8 +18,14 @@
 // The coordinator closes a window by the answers of the frozen ones (window_end): a step that
 // anybody has applied is kept, because all others can apply it from memory.
 //
+// Each HAVE of step k has a *check* of the state before it: a hash of those leaves whose turn it is
+// (common/vector/state_cut.h). A step is applied only if all its checks are equal. Each holder sees
+// the same checks before it may apply; so if two differ, nobody applies the step, and whoever has
+// seen that takes its "has" back. The window then ends before that step.
+//
 // The learner and the simulator use the same code. Pure; a value; any thread, one at a time.
 
+#include "common/base/hash.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,9 +36,11 @@ struct holder {
     uint64_t have;         // Bit i: holder i has said HAVE of `step`
     uint32_t me, count;    // Our place, and how many there are
     bool frozen;
-    bool asks_stop; // Our next HAVE says `stop`
-    bool stop;      // Some HAVE of `step` said it
-    bool stopped;   // The group has ended at `step`
+    bool asks_stop;                 // Our next HAVE says `stop`
+    bool stop;                      // Some HAVE of `step` said it
+    bool stopped;                   // The group has ended at `step`
+    bool differs;                   // Two of the checks that came before the freeze are not equal
+    struct hash check[HOLDERS_MAX]; // Of each HAVE of `step`
 };
 
 // Takes up a window at `step`, which is held. count is 1..HOLDERS_MAX, me < count.
@@ -41,23 +49,35 @@ void holder_begin(struct holder *self, uint64_t window, uint64_t step, uint32_t 
 // The window is done, and the next one of the same group follows it. It stays frozen or stopped.
 void holder_follow(struct holder *self, uint64_t window);
 
-// All that `step` needs is here. True: say HAVE (window, step, asks_stop) to the others. False: it
-// is frozen or has ended, say nothing; the step stays here for holder_close.
-bool holder_complete(struct holder *self);
+// All that `step` needs is here; `check` is that of our state. True: say HAVE (window, step,
+// asks_stop, check) to the others. False: it is frozen or has ended, say nothing; the step stays
+// here for holder_close.
+bool holder_complete(struct holder *self, const struct hash *check);
 
 // Another one said HAVE. A word of another window or step is too late, and ignored.
-void holder_hear_have(struct holder *self, uint32_t from, uint64_t window, uint64_t step,
-                      bool stop);
+void holder_hear_have(struct holder *self, uint32_t from, uint64_t window, uint64_t step, bool stop,
+                      const struct hash *check);
 
 bool holder_may_apply(const struct holder *self);
 void holder_applied(struct holder *self); // `step` is applied: it stands at the next one
+
+// All have said HAVE of `step`, and their checks differ: the places, as bits, outside the largest set
+// of equal ones (of two sets that are equally large, the one with the lowest place counts). 0: not so.
+uint64_t holder_outsiders(const struct holder *self);
+
+// Whether `outsiders` of a group of `count` leave a majority: more than half of all are equal.
+bool holder_is_minority(uint64_t outsiders, uint32_t count);
+
+// A majority is equal, and we are not of it: our state must be fetched.
+bool holder_is_outside(const struct holder *self);
 
 // The group ends after the step in hand: whoever of it asks, all end at the same one (`stopped`).
 void holder_stop(struct holder *self);
 
 // From now on nothing is applied. The answer to the coordinator is `step`, holder_has.
 void holder_freeze(struct holder *self);
-bool holder_has(const struct holder *self); // All that `step` needs is here
+// All that `step` needs is here, and no check that is known forbids it.
+bool holder_has(const struct holder *self);
 
 enum holder_close {
     HOLDER_IS_THERE,    // `end` is held

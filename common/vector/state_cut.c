@@ -69,6 +69,23 @@ void state_item_fill(const void *bytes, uint64_t count, struct hash *ret_leaves)
         ret_leaves[i] = item_leaf(bytes, count, i);
 }
 
+struct state_check state_cut_check(const struct state_cut *self, uint64_t step)
+{
+    const uint64_t leaves = state_cut_leaves(self);
+    const uint64_t period = leaves < STATE_CHECK_STEPS ? leaves : STATE_CHECK_STEPS;
+    ensure(leaves > 0);
+    // mutant: windows: the same leaves are checked at every step
+    const uint64_t first = step % period;
+    return (struct state_check){ first, period, (leaves - first - 1) / period + 1 };
+}
+
+struct hash state_cut_hash_leaf(const struct state_cut *self, const void *const *items,
+                                uint64_t leaf)
+{
+    const struct state_leaf at = state_cut_leaf(self, leaf);
+    return merkle_leaf((const uint8_t *)items[at.item] + at.offset, at.bytes);
+}
+
 struct hash state_cut_root(const struct state_cut *self, const struct hash *leaves)
 {
     struct hash roots[STATE_ITEMS_MAX];

@@ -46,6 +46,28 @@ struct state_leaf state_cut_leaf(const struct state_cut *self, uint64_t leaf);
 uint64_t state_cut_place(const struct state_cut *self, uint32_t item);
 uint64_t state_cut_room(const struct state_cut *self);
 
+// ---- the check of a step ------------------------------------------------------------------------
+//
+// Members that hold the same state compare a part of it before each step: the leaves whose number is
+// the step's modulo the period, which is STATE_CHECK_STEPS, or the number of leaves if there are
+// fewer. So each leaf is compared once in a period. The check is the merkle_root of the hashes of these
+// leaves, in their order.
+
+enum { STATE_CHECK_STEPS = 256 };
+
+// The first leaf of the check of a step, how far it is to the next one, and how many there are, at
+// least one. The state is not empty (ensured).
+struct state_check {
+    uint64_t first, period, count;
+};
+struct state_check state_cut_check(const struct state_cut *self, uint64_t step);
+
+// The hash of leaf number `leaf` of the items; in this thread.
+struct hash state_cut_hash_leaf(const struct state_cut *self, const void *const *items,
+                                uint64_t leaf);
+
+// ---- hashing all of it --------------------------------------------------------------------------
+
 // Hashes the leaves of one item, in this thread.
 void state_item_fill(const void *bytes, uint64_t count, struct hash *ret_leaves);
 

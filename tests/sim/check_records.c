@@ -100,7 +100,8 @@ static void hear_phase(struct sim *sim, const struct wire_record_phase *record)
     if (to == PHASE_WARMUP) move_trainers(ghost, MEMBER_PENDING, MEMBER_HEALTHY);
     if (to == PHASE_WAITING || to == PHASE_PAUSED)
         move_trainers(ghost, MEMBER_HEALTHY, MEMBER_PENDING);
-    hold(to != PHASE_PAUSED || ghost->pause_asked || rules->start_paused,
+    const bool by_itself = sim->pace->may_pause && sim->pace->may_pause(sim);
+    hold(to != PHASE_PAUSED || ghost->pause_asked || rules->start_paused || by_itself,
          "only the owner pauses a run", "from %s", run_phase_name(from));
     if (to == PHASE_PAUSED) ghost->pausing = false;
 }
@@ -152,6 +153,7 @@ static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
     struct ghost *ghost = &sim->ghost;
     hold(end->step == now(ghost)->step && !ghost->round_open, "an epoch ends between rounds",
          "%" PRIu64, end->step);
+    if (sim->pace->pinned) sim->pace->pinned(sim, end);
     hold(hash_equal(&end->digest, &ghost->digest[end->step]),
          "the pinned digest is that of the commits", "step %" PRIu64, end->step);
     check_position(sim, "an epoch end has the data position", end->data_position.cursor,

@@ -10,9 +10,13 @@
 //    W7  void is what was void, and is tried twice at most       check_void, hear_window
 //    W8  a restore takes all to one step                         check_restore.c, check_words.c
 //    W9  once healed it gets on                                  world.c
+//    W10 a state that changed by itself is found when the turn   check_window_agrees
+//        of its leaf comes; who is named is one whose state did, check_differ
+//        and trains again only once it has fetched another       check_window_begun
 //     -  an epoch's first state is pinned before it is left      check_window_begun
 
 #include "common/base/ensure.h"
+#include "common/run/holder.h"
 #include "tests/sim/windows.h"
 #include <inttypes.h>
 #include <string.h>
@@ -32,6 +36,7 @@ struct ghost_windows {
     uint64_t steps_record;      // The newest STEPS
     uint64_t closing_record;    // The newest that closed a window
     struct wire_voided voided;  // The newest step that was void
+    bool adopted[ROUNDS_MAX];   // By step: the run has the state of one that differed
 };
 _Static_assert(sizeof(struct ghost_windows) <= GHOST_PACE_BYTES, "it has room in the ghost");
 
@@ -288,6 +293,19 @@ static void check_void(struct sim *sim, const struct wire_steps *said)
     sim->ghost.pause_asked |= said->voided.times >= 2;
 }
 
+static void check_differ(struct sim *sim, const struct wire_steps *said)
+{
+    const struct ghost_window *window = &own(sim)->windows[0];
+    if (!holder_is_minority(said->differ, window->group_count)) return;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        struct node *node = &sim->nodes[check_node(sim, window->group[i].member)];
+        if (!(said->differ >> i & 1) || !is_process(sim, &window->group[i])) continue;
+        hold(node->learner.differs, "who is said to differ does", "%s before step %" PRIu64,
+             node->name, said->end);
+        node->learner.is_named = true;
+    }
+}
+
 static void hear_steps(struct sim *sim, const struct wire_steps *said)
 {
     struct ghost *ghost = &sim->ghost;
@@ -298,6 +316,7 @@ static void hear_steps(struct sim *sim, const struct wire_steps *said)
              said->end >= said->step && said->end <= window->end,
          "a commit is of the steps that follow", "%" PRIu64, said->step);
     check_void(sim, said);
+    check_differ(sim, said);
     const bool lost = said->closed && check_closed(sim, window, said->end);
     if (!said->closed) check_held(sim, window, said->end);
     while (now(sim)->step < said->end) commit_step(sim, window);
@@ -329,7 +348,7 @@ static void hear_record(struct sim *sim, uint16_t kind, const void *record)
 void check_window_step(struct sim *sim, uint8_t id, uint64_t window)
 {
     const struct ghost_windows *self = own(sim);
-    const struct learner *learner = &sim->nodes[id].learner;
+    struct learner *learner = &sim->nodes[id].learner;
     if (check_is_of_before(sim, id) || sim->disk.behind) return;
     hold(window <= check_round(sim), "nobody applies a step outside a recorded window",
          "%s, window %" PRIu64, sim->nodes[id].name, window);
@@ -338,9 +357,45 @@ void check_window_step(struct sim *sim, uint8_t id, uint64_t window)
     hold(!ended || learner->step < ended, "nobody goes on in a window that is closed",
          "%s applies %" PRIu64 " of window %" PRIu64, sim->nodes[id].name, learner->step - 1,
          window);
-    hold(check_was_digest(sim, learner->step, &learner->digest), "equal steps are equal bits",
-         "%s at %" PRIu64, sim->nodes[id].name, learner->step);
+    const bool is_equal = check_was_digest(sim, learner->step, &learner->digest);
+    if (self->adopted[learner->step]) learner->differs |= !is_equal; // It came too late to be heard
+    hold(learner->differs || is_equal, "equal steps are equal bits", "%s at %" PRIu64,
+         sim->nodes[id].name, learner->step);
 }
+
+// All members of the window have said HAVE of this step: in the leaf whose turn it is, none has a state of its own.
+void check_window_agrees(struct sim *sim, uint8_t id)
+{
+    const struct exchange *at = &sim->nodes[id].learner.exchange;
+    const struct sim_window *window = &at->windows[0];
+    for (uint32_t i = 0; window->count > 1 && i < window->count; i++) {
+        const struct node *node = &sim->nodes[window->nodes[i]];
+        const struct learner *other = &node->learner;
+        hold(!node->up || node->instance != window->instances[i] || !other->differs ||
+                 other->differs_from > at->holder.step || other->leaf != at->holder.step % LEAVES,
+             "a state that differs is found when its leaf is compared", "%s in step %" PRIu64,
+             node->name, at->holder.step);
+    }
+}
+
+// Where the only holders that are left have a state that changed by itself, it is the run's: nobody can tell.
+static void pinned(struct sim *sim, const struct wire_epoch_end *end)
+{
+    struct hash *digest = &sim->ghost.digest[end->step];
+    bool is_held = false;
+    if (hash_equal(&end->digest, digest)) return;
+    for (uint8_t i = 0; i < sim->nodes_count; i++) {
+        struct learner *learner = &sim->nodes[i].learner;
+        if (!learner->holding || learner->step != end->step) continue;
+        const bool is_it = hash_equal(&learner->digest, &end->digest);
+        is_held |= is_it && learner->differs && !learner->is_named;
+        learner->differs = !is_it;
+    }
+    if (is_held) *digest = end->digest;
+    own(sim)->adopted[end->step] |= is_held;
+}
+
+static bool may_pause(const struct sim *sim) { return sim->faults[SPOILT] > 0; }
 
 // Joiners fetch what an epoch begins with: who goes on from it keeps a copy.
 void check_window_begun(struct sim *sim, uint8_t id, const struct wire_take_window *job)
@@ -348,7 +403,9 @@ void check_window_begun(struct sim *sim, uint8_t id, const struct wire_take_wind
     const struct ghost *ghost = &sim->ghost;
     const struct learner *learner = &sim->nodes[id].learner;
     if (check_is_of_before(sim, id) || sim->disk.behind) return;
-    hold(check_was_digest(sim, job->step, &learner->digest),
+    hold(!learner->is_named, "who differs fetches the state before it trains again",
+         "%s at %" PRIu64, sim->nodes[id].name, job->step);
+    hold(learner->differs || check_was_digest(sim, job->step, &learner->digest),
          "a window begins with what is committed", "%s at %" PRIu64, sim->nodes[id].name,
          job->step);
     if (job->step != ghost->pin_step || ghost->restores > 0 || job->number != check_round(sim) ||
@@ -380,4 +437,6 @@ const struct sim_pace sim_pace_windows = { .one_in = 4,
                                            .may_restore = is_lost,
                                            .may_lose = leaves_a_holder,
                                            .hear_record = hear_record,
+                                           .may_pause = may_pause,
+                                           .pinned = pinned,
                                            .said = said };

@@ -362,8 +362,8 @@ static void check_let_go(struct sim *sim, const struct node *node, const struct 
     const bool is_settled = hash_is_none(&replica->digest)
                                 ? replica->step <= check_step(sim) + ghost->ahead
                                 : check_is_settled(sim, replica->step, &replica->digest);
-    hold(busy || member->now.log_seq < ghost->restore_record || replica->step <= member->now.step ||
-             is_settled,
+    hold(busy || node->learner.differs || member->now.log_seq < ghost->restore_record ||
+             replica->step <= member->now.step || is_settled,
          "what was given up is let go", "%s at %" PRIu64, node->name, replica->step);
 }
 
@@ -401,7 +401,7 @@ static void check_one_run(struct sim *sim, uint8_t id, const struct member *memb
          "nobody knows what is not on disk", "%s, round %" PRIu64, node->name, member->round);
     // The checkpointer may find a folder of the run before, until a commit tells it better.
     hold(node->role != ACTOR_TRAINER || !replica->holding || !member->born_unix_ms ||
-             hash_is_none(&replica->digest) ||
+             hash_is_none(&replica->digest) || node->learner.differs ||
              check_was_of_run(sim, replica->step, &replica->digest),
          "only parameters of the run are held", "%s at %" PRIu64, node->name, replica->step);
 }
@@ -436,7 +436,8 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
     check_room(sim, node);
     if (!replica || !replica->holding) return;
     // A pace may not know it yet: then the learner's is held against the commits.
-    hold(hash_is_none(&replica->digest) || check_was_digest(sim, replica->step, &replica->digest),
+    hold(hash_is_none(&replica->digest) || node->learner.differs ||
+             check_was_digest(sim, replica->step, &replica->digest),
          "equal steps are equal bits", "%s at %" PRIu64, node->name, replica->step);
     if (check_is_of_before(sim, id)) return;
     check_let_go(sim, node, member, replica);

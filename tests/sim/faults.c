@@ -64,13 +64,32 @@ static bool go_back(struct sim *self)
     return true;
 }
 
+// The run has paused because no majority holds the same state. The owner tests the machines, and ends the process whose
+// state has changed by itself, as long as another one holds the step.
+static bool end_the_spoilt(struct sim *self)
+{
+    uint8_t spoilt = NOBODY, holders = 0;
+    for (uint8_t id = 0; id < self->nodes_count; id++) {
+        const struct node *node = &self->nodes[id];
+        if (!node->up || !node->learner.holding || node->learner.step != check_step(self)) continue;
+        if (node->role != ACTOR_TRAINER) continue;
+        holders++;
+        if (node->learner.differs) spoilt = id;
+    }
+    if (spoilt == NOBODY || holders < 2 || roll(self, 3) == 0) return false;
+    node_crash(self, spoilt, down_for(self));
+    return true;
+}
+
 // The owner, before and after the healing: pauses now and then, and often at the last step, asks for
 // checkpoints, and never leaves a run paused.
 static void operate(struct sim *self)
 {
     if (go_back(self)) return;
     bool paused = check_phase(self) == PHASE_PAUSED || self->ghost.pausing;
+    const bool rests = check_phase(self) == PHASE_PAUSED || check_phase(self) == PHASE_COOLDOWN;
     const bool last = check_step(self) + 2 >= self->plan.rules.total_steps;
+    if (rests && end_the_spoilt(self)) return;
     if ((roll(self, 1000) < self->plan.pause || (last && roll(self, 3) == 0)) && !paused) {
         self->ghost.pause_asked = true;
         control(self, ACTION_PAUSE);

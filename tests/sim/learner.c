@@ -257,6 +257,7 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
         learner->residual = (struct hash){ 0 }; // A residual belongs to the replica that made it
         learner->has_previous = false;
         learner->loaded_step = job->step;
+        learner->differs = learner->is_named = false;
         learner->generation++;
         keep_pin(learner->pins, &learner->pins_count, job->step, &loaded.digest);
         check_loaded(self, id);

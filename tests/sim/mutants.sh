@@ -439,6 +439,14 @@ mutant 'windows: a group that has stopped is waited for' 'has_stopped(self, run,
 by_unit 'windows: a step that is void again and again is tried for ever' coordinator_test \
     'voided_pauses(turn->run) && !turn' 'voided_pauses(turn->run) && !turn->run && !turn'
 by_unit 'windows: a window that never was hides those that are' coordinator_test drop
+mutant 'windows: a check that differs is not seen' '!self->frozen' 'self->frozen'
+mutant 'windows: a step whose checks differ is applied' '&& !self->differs' ''
+by_unit 'windows: a step whose checks differ is applied from memory' holder_test '&& !self->differs' ''
+by_unit 'windows: the same leaves are checked at every step' windows_learner_test 'step % period' '(step - step) % period'
+mutant 'windows: a member whose state differs stays in the group' 'if (differ & bit(i) &&' 'if (!run &&'
+mutant 'windows: a restart forgets who was left out' drop
+by_unit 'windows: a state that is known to differ speaks for the run' coordinator_test 'place != NO_MEMBER' 'place != NO_MEMBER && !run'
+by_unit 'windows: a run without a majority goes on' coordinator_test 'reports > 1 &&' 'reports > 64 &&'
 by_unit 'windows: a strike is not counted' coordinator_test '>= STRIKES_MAX' '>= STRIKES_MAX + 200'
 mutant 'windows: the samples of a closed window are lost' '< self->open' '+ 1 < self->open'
 mutant 'windows: a snapshot forgets the second window' drop

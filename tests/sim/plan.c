@@ -12,7 +12,7 @@ const char *const fault_names[FAULT_KINDS] = {
     "reboots",      "freezes",       "leaves",     "broker_crashes", "lies",          "pauses",
     "damaged",      "wrong",         "replays",    "forged",         "spam",          "skewed",
     "full_disks",   "ejected",       "behind",     "restores",       "losses_of_all", "torn",
-    "lost_ledgers", "lost_journals", "thin_lines",
+    "lost_ledgers", "lost_journals", "thin_lines", "spoilt",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)

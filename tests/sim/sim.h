@@ -142,6 +142,7 @@ enum fault_kind {
     AMNESIA,     // The whole ledger lost: the run is begun anew under its name
     LOST_JOURNAL,
     THIN_LINE, // Fetches of a residual that did not come through
+    SPOILT,    // States of trainers that changed by themselves
     FAULT_KINDS
 };
 
@@ -223,6 +224,10 @@ struct sim_pace {
     // A record that is of this pace, as it becomes durable. It moves the ghost on: the phase, the round, the
     // step with its digest, the samples. Other kinds are none of its business.
     void (*hear_record)(struct sim *sim, uint16_t kind, const void *record);
+    // The coordinator pauses the run by itself. (optional: never)
+    bool (*may_pause)(const struct sim *sim);
+    // An EPOCH_END: the run is bound to this digest from now on. (optional: that of the commits)
+    void (*pinned)(struct sim *sim, const struct wire_epoch_end *end);
     // What a node says, before it does; hears, before it acts; is, after a step; and a new life. (optional)
     void (*said)(struct sim *sim, uint8_t id, const struct effect *effect);
     void (*heard)(struct sim *sim, uint8_t id, const struct msg *in);
@@ -305,6 +310,10 @@ struct learner {
     uint64_t step, busy_until_ms, generation; // Generation: of the residual, new with every load
     struct hash digest, residual, candidate, candidate_to, previous;
     uint64_t loaded_step; // Where its history begins
+    // Its state has changed by itself, before this step, in this leaf; until it loads another one.
+    bool differs, is_named; // Named: a record says so
+    uint64_t differs_from;
+    uint32_t leaf;
     struct pin pins[PINS_MAX], stage;
     uint32_t pins_count;
     struct exchange exchange;

@@ -12,7 +12,14 @@ uint32_t windows_batch(const struct sim *sim, uint64_t done);
 // Whose gradient is not finite at this step of a window, by its place; NOBODY: nobody's.
 uint32_t windows_void_place(const struct sim *sim, uint64_t window, uint64_t step, uint32_t count);
 
+// A state has so many leaves here. Whether that of this learner, once it holds `step`, changes by itself.
+enum { LEAVES = 8 };
+bool windows_spoils(const struct sim *sim, uint8_t id, uint64_t step);
+
 bool windows_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job);
+
+// A learner may apply the step in hand: all have said HAVE.
+void check_window_agrees(struct sim *sim, uint8_t id);
 
 // A learner has applied a step of this window.
 void check_window_step(struct sim *sim, uint8_t id, uint64_t window);

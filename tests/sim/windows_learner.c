@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum what { COMPUTED, SUM, HAVE, WATCH };
-enum { CUT_MS = 8000, CUT_ONE_IN = 40, VOID_ONE_IN = 12 };
+enum { CUT_MS = 8000, CUT_ONE_IN = 40, VOID_ONE_IN = 12, SPOILT_ONE_IN = 90 };
 
 static struct learner *learner_of(struct sim *self, uint8_t id) { return &self->nodes[id].learner; }
 
@@ -103,6 +103,33 @@ static void say_stepped(struct sim *self, uint8_t id)
                                          .stopped = learner->exchange.holder.stopped });
 }
 
+// In half of the seeds a state changes by itself now and then: one leaf of it.
+bool windows_spoils(const struct sim *self, uint8_t id, uint64_t step)
+{
+    const uint64_t number =
+        self->seed << 32 | (uint64_t)self->nodes[id].life << 20 | step << 8 | id;
+    const struct hash hash = hash_number("spoilt", number);
+    return faulty(self) && aside(self, "spoilt", 2) == 0 &&
+           hash_to_number(&hash) % SPOILT_ONE_IN == 0;
+}
+
+static void spoil(struct sim *self, uint8_t id)
+{
+    struct learner *learner = learner_of(self, id);
+    learner->differs = true;
+    learner->differs_from = learner->step;
+    learner->leaf = learner->digest.bytes[0] % LEAVES;
+    learner->digest = hash_of_two(&learner->digest, HASH_BYTES, "spoilt", 6);
+    self->faults[SPOILT]++;
+}
+
+// What is equal in all sound states: zero. The leaf of a state that differs is like no other.
+static struct hash check_of(const struct learner *self)
+{
+    const bool is_seen = self->differs && self->exchange.holder.step % LEAVES == self->leaf;
+    return is_seen ? self->digest : (struct hash){ { 0 } };
+}
+
 static void apply(struct sim *self, uint8_t id)
 {
     struct learner *learner = learner_of(self, id);
@@ -118,6 +145,7 @@ static void apply(struct sim *self, uint8_t id)
     window->taken += batch;
     holder_applied(&at->holder);
     check_window_step(self, id, window->number);
+    if (!learner->differs && windows_spoils(self, id, learner->step)) spoil(self, id);
 }
 
 static void go_on(struct sim *self, uint8_t id)
@@ -133,19 +161,6 @@ static void go_on(struct sim *self, uint8_t id)
     if (at->holder.step < at->windows[0].end && !at->holder.stopped) begin_step(self, id);
 }
 
-static void try_to_apply(struct sim *self, uint8_t id)
-{
-    struct exchange *at = &learner_of(self, id)->exchange;
-    const struct sim_window *window = &at->windows[0];
-    const uint64_t middle = window->step + (window->end - window->step) / 2, end = window->end;
-    if (at->broken || !holder_may_apply(&at->holder)) return;
-    apply(self, id);
-    const uint64_t step = at->holder.step;
-    if (step == middle || step == end || at->holder.stopped || roll(self, 3) == 0)
-        say_stepped(self, id);
-    go_on(self, id);
-}
-
 static void say_broke(struct sim *self, uint8_t id, struct wire_broke broke)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
@@ -153,8 +168,25 @@ static void say_broke(struct sim *self, uint8_t id, struct wire_broke broke)
     broke.window = at->holder.window;
     broke.step = at->holder.step;
     broke.has = holder_has(&at->holder);
+    broke.differ = holder_outsiders(&at->holder);
     snprintf(broke.reason, sizeof broke.reason, "its bytes did not come");
     learner_says(self, id, FRAME_BROKE, &broke);
+}
+
+static void try_to_apply(struct sim *self, uint8_t id)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    const struct sim_window *window = &at->windows[0];
+    const uint64_t middle = window->step + (window->end - window->step) / 2, end = window->end;
+    if (at->broken) return;
+    if (holder_outsiders(&at->holder)) say_broke(self, id, (struct wire_broke){ 0 });
+    if (!holder_may_apply(&at->holder)) return;
+    check_window_agrees(self, id);
+    apply(self, id);
+    const uint64_t step = at->holder.step;
+    if (step == middle || step == end || at->holder.stopped || roll(self, 3) == 0)
+        say_stepped(self, id);
+    go_on(self, id);
 }
 
 // Of a few steps, in some of the windows that try them.
@@ -195,7 +227,8 @@ static void hear_sum(struct sim *self, uint8_t id, const struct wire_sim_word *w
     for (uint32_t i = 0; i < window->count; i++) // A part of it may not have been sent
         if ((is_dead(self, window, i) || is_cut(self, id, window->nodes[i])) && roll(self, 2))
             return;
-    if (holder_complete(&at->holder))
+    const struct hash check = check_of(learner_of(self, id));
+    if (holder_complete(&at->holder, &check))
         for (uint32_t i = 0; i < window->count; i++)
             if (i != window->place)
                 send_word(self, window->nodes[i], between(self, 1, chance(self, 30) ? 2000 : 30),
@@ -203,7 +236,8 @@ static void hear_sum(struct sim *self, uint8_t id, const struct wire_sim_word *w
                                                    .window = window->number,
                                                    .step = at->holder.step,
                                                    .from = window->place,
-                                                   .stop = at->holder.asks_stop });
+                                                   .stop = at->holder.asks_stop,
+                                                   .check = check });
     try_to_apply(self, id);
 }
 
@@ -214,7 +248,7 @@ static void hear_have(struct sim *self, uint8_t id, const struct wire_sim_word *
     if (at->count == 0 || at->broken) return;
     if (word->from < window->count && is_cut(self, id, window->nodes[word->from]) && roll(self, 2))
         return;
-    holder_hear_have(&at->holder, word->from, word->window, word->step, word->stop);
+    holder_hear_have(&at->holder, word->from, word->window, word->step, word->stop, &word->check);
     try_to_apply(self, id);
 }
 
@@ -316,8 +350,9 @@ static void close_window(struct sim *self, uint8_t id, const struct wire_close_w
     closed.ok = learner->holding && learner->step == job->end;
     if (at->count > 0) {
         const enum holder_close how = holder_close(&at->holder, job->end);
+        const bool is_outside = holder_is_outside(&at->holder);
         if (how == HOLDER_MUST_APPLY) apply(self, id);
-        closed.ok = how != HOLDER_CANNOT_REACH;
+        closed.ok = how != HOLDER_CANNOT_REACH && !is_outside;
     }
     if (!closed.ok) snprintf(closed.reason, sizeof closed.reason, "the window ended elsewhere");
     closed.step = learner->step;

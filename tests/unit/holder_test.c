@@ -1,6 +1,7 @@
 // holder_test -- one step of a window of three, by every order in which contributions, shares, words, deaths (at
 // most two) and the coordinator's messages can come: whatever dies, all who live end at the same step, and each
-// gets there from its own memory. Before HAVE and the freeze were in the protocol, hundreds of its final states were bad;
+// gets there from its own memory; and once more where the state of one of them differs: then none of them applies the
+// step by HAVE. Before HAVE and the freeze were in the protocol, hundreds of its final states were bad;
 // the mutants of holder.c find them again.
 
 #include "common/run/holder.h"
@@ -8,12 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct hash same = { { 1 } }, other = { { 2 } }, third = { { 3 } };
+
 enum { W = 3, ALL = 7, STEP = 10, SET = 1 << 21 };
 
 // Of one member, in 16 bits: what it has got, and what it has said.
 enum answer { NO_ANSWER, HAS_NOT, HAS, HOLDS_MORE };
 struct at {
-    bool alive, said, applied, frozen, done;
+    bool alive, said, applied, frozen, done, differs;
     uint8_t contributions, shares, have; // By sender, as bits
     uint8_t answer;                      // enum answer
 };
@@ -25,6 +28,10 @@ struct world {
     uint8_t deaths;
 };
 
+static uint32_t odd = W; // Whose state differs; W: nobody's
+
+static const struct hash *check_of(uint32_t me) { return me == odd ? &other : &same; }
+
 static uint64_t pack(const struct world *world)
 {
     uint64_t bits =
@@ -34,7 +41,7 @@ static uint64_t pack(const struct world *world)
         const uint64_t own = (uint64_t)(at->alive | at->said << 1 | at->applied << 2 |
                                         at->frozen << 3 | at->done << 4 | at->contributions << 5 |
                                         at->shares << 8 | at->have << 11 | at->answer << 14);
-        bits |= own << (5 + 16 * i);
+        bits |= own << (5 + 16 * i) | (uint64_t)at->differs << (5 + 16 * W + i);
     }
     return bits | (uint64_t)1 << 63; // Never 0
 }
@@ -44,9 +51,10 @@ static struct world unpack(uint64_t bits)
     struct world world = { .asked = bits & 1, .closed = bits >> 1 & 3, .deaths = bits >> 3 & 3 };
     for (int i = 0; i < W; i++) {
         const uint64_t own = bits >> (5 + 16 * i);
-        world.at[i] =
-            (struct at){ own & 1,      own >> 1 & 1, own >> 2 & 1,  own >> 3 & 1, own >> 4 & 1,
-                         own >> 5 & 7, own >> 8 & 7, own >> 11 & 7, own >> 14 & 3 };
+        world.at[i] = (struct at){ own & 1,      own >> 1 & 1, own >> 2 & 1,
+                                   own >> 3 & 1, own >> 4 & 1, bits >> (5 + 16 * W + i) & 1,
+                                   own >> 5 & 7, own >> 8 & 7, own >> 11 & 7,
+                                   own >> 14 & 3 };
     }
     return world;
 }
@@ -77,6 +85,8 @@ static struct holder holder_of(const struct at *at, uint32_t me)
     holder_begin(&holder, 1, STEP, me, W);
     holder.have = at->have;
     holder.frozen = at->frozen;
+    holder.differs = at->differs;
+    for (uint32_t i = 0; i < W; i++) holder.check[i] = *check_of(i);
     if (at->applied) holder_applied(&holder);
     return holder;
 }
@@ -85,6 +95,7 @@ static void keep(struct at *at, const struct holder *holder)
 {
     at->have = at->applied ? at->have : (uint8_t)holder->have;
     at->frozen = holder->frozen;
+    at->differs = holder->differs;
 }
 
 // It does what follows from what has come.
@@ -94,9 +105,11 @@ static void settle(struct world *world, uint32_t me)
     struct holder holder = holder_of(at, me);
     if (!at->frozen && at->contributions == ALL) at->shares |= (uint8_t)(1 << me);
     if (!at->alive || at->applied || at->done) return;
-    if (at->shares == ALL && !holder_has(&holder)) at->said |= holder_complete(&holder);
+    if (at->shares == ALL && !holder_has(&holder))
+        at->said |= holder_complete(&holder, check_of(me));
     keep(at, &holder);
     at->applied = holder_may_apply(&holder);
+    assert_true(!at->applied || odd == W);
 }
 
 // Something of `from` comes to `to`: its contribution, its share of the sum, its word.
@@ -119,7 +132,7 @@ static void deliver(struct search *self, const struct world *before, uint32_t fr
     if (!(before->at[to].have & bit) && sender->said && !before->at[to].applied) {
         struct world world = *before;
         struct holder holder = holder_of(&world.at[to], to);
-        holder_hear_have(&holder, from, 1, STEP, false);
+        holder_hear_have(&holder, from, 1, STEP, false, check_of(from));
         keep(&world.at[to], &holder);
         settle(&world, to);
         reach(self, &world);
@@ -204,9 +217,8 @@ static void go_on(struct search *self, const struct world *world)
     if (world->closed) judge(self, world);
 }
 
-static void whatever_dies_all_who_live_hold_the_same(void **state)
+static void search_all(void)
 {
-    (void)state;
     struct search self = { .seen = calloc(SET, sizeof *self.seen),
                            .left = calloc(SET, sizeof *self.left) };
     struct world world = { 0 };
@@ -225,6 +237,20 @@ static void whatever_dies_all_who_live_hold_the_same(void **state)
     free(self.left);
 }
 
+static void whatever_dies_all_who_live_hold_the_same(void **state)
+{
+    (void)state;
+    search_all();
+}
+
+static void a_step_whose_checks_differ_is_applied_by_nobody(void **state)
+{
+    (void)state;
+    odd = 1;
+    search_all();
+    odd = W;
+}
+
 // ---- one holder ---------------------------------------------------------------------------------
 
 static void a_step_needs_the_word_of_all(void **state)
@@ -232,10 +258,10 @@ static void a_step_needs_the_word_of_all(void **state)
     (void)state;
     struct holder holder;
     holder_begin(&holder, 7, 100, 1, 3);
-    holder_hear_have(&holder, 0, 7, 100, false);
-    holder_hear_have(&holder, 2, 7, 100, false);
+    holder_hear_have(&holder, 0, 7, 100, false, &same);
+    holder_hear_have(&holder, 2, 7, 100, false, &same);
     assert_false(holder_may_apply(&holder));
-    assert_true(holder_complete(&holder));
+    assert_true(holder_complete(&holder, &same));
     assert_true(holder_may_apply(&holder));
     holder_applied(&holder);
     assert_int_equal(holder.step, 101);
@@ -247,13 +273,13 @@ static void words_of_another_window_or_step_are_nothing(void **state)
     (void)state;
     struct holder holder;
     holder_begin(&holder, 7, 100, 0, 2);
-    assert_true(holder_complete(&holder));
-    holder_hear_have(&holder, 1, 6, 100, false);
-    holder_hear_have(&holder, 1, 7, 99, false);
-    holder_hear_have(&holder, 1, 7, 101, false);
-    holder_hear_have(&holder, 2, 7, 100, false);
+    assert_true(holder_complete(&holder, &same));
+    holder_hear_have(&holder, 1, 6, 100, false, &same);
+    holder_hear_have(&holder, 1, 7, 99, false, &same);
+    holder_hear_have(&holder, 1, 7, 101, false, &same);
+    holder_hear_have(&holder, 2, 7, 100, false, &same);
     assert_false(holder_may_apply(&holder));
-    holder_hear_have(&holder, 1, 7, 100, false);
+    holder_hear_have(&holder, 1, 7, 100, false, &same);
     assert_true(holder_may_apply(&holder));
 }
 
@@ -263,9 +289,10 @@ static void a_frozen_holder_says_nothing(void **state)
     struct holder holder;
     holder_begin(&holder, 7, 100, 0, 2);
     holder_freeze(&holder);
-    holder_hear_have(&holder, 1, 7, 100, false);
+    holder_hear_have(&holder, 1, 7, 100, false, &same);
     assert_false(holder_has(&holder));
-    assert_false(holder_complete(&holder)); // One that is out of reach would go on by this word
+    assert_false(
+        holder_complete(&holder, &same)); // One that is out of reach would go on by this word
     assert_false(holder_may_apply(&holder));
     assert_int_equal(holder_close(&holder, 101), HOLDER_MUST_APPLY);
     assert_int_equal(holder_close(&holder, 102), HOLDER_CANNOT_REACH);
@@ -278,15 +305,66 @@ static void all_stop_after_the_same_step(void **state)
     holder_begin(&a, 7, 100, 0, 2);
     holder_begin(&b, 7, 100, 1, 2);
     holder_stop(&b);
-    assert_true(holder_complete(&a) && holder_complete(&b));
-    holder_hear_have(&a, 1, 7, 100, b.asks_stop);
-    holder_hear_have(&b, 0, 7, 100, a.asks_stop);
+    assert_true(holder_complete(&a, &same) && holder_complete(&b, &same));
+    holder_hear_have(&a, 1, 7, 100, b.asks_stop, &same);
+    holder_hear_have(&b, 0, 7, 100, a.asks_stop, &same);
     assert_true(holder_may_apply(&a) && holder_may_apply(&b));
     holder_applied(&a);
     holder_applied(&b);
     assert_true(a.stopped && b.stopped);
-    assert_false(holder_complete(&a));
+    assert_false(holder_complete(&a, &same));
     assert_int_equal(holder_close(&a, 101), HOLDER_IS_THERE);
+}
+
+// Two of three are equal: the third is named. Whoever knows of a check that differs has no step any more.
+static void the_minority_is_named(void **state)
+{
+    (void)state;
+    struct holder holder;
+    holder_begin(&holder, 7, 100, 1, 3);
+    assert_true(holder_complete(&holder, &same));
+    assert_true(holder_has(&holder));
+    holder_hear_have(&holder, 0, 7, 100, false, &other);
+    assert_false(holder_has(&holder));
+    assert_true(holder_outsiders(&holder) == 0); // Not all have said it
+    holder_hear_have(&holder, 2, 7, 100, false, &same);
+    assert_false(holder_may_apply(&holder));
+    assert_true(holder_outsiders(&holder) == 1);
+    assert_false(holder_is_outside(&holder));
+    holder.me = 0;
+    assert_true(holder_is_outside(&holder));
+    assert_int_equal(holder_close(&holder, 101), HOLDER_CANNOT_REACH);
+    assert_true(holder_is_minority(1, 3) && !holder_is_minority(2, 2) && !holder_is_minority(6, 3));
+    assert_true(!holder_is_minority(0, 3) && !holder_is_minority(12, 4) &&
+                holder_is_minority(24, 5));
+}
+
+static void without_a_majority_the_first_of_the_largest_set_is_inside(void **state)
+{
+    (void)state;
+    const struct hash *checks[] = { &third, &same, &other, &same, &other };
+    struct holder holder;
+    holder_begin(&holder, 7, 100, 0, 5);
+    assert_true(holder_complete(&holder, checks[0]));
+    for (uint32_t i = 1; i < 5; i++) holder_hear_have(&holder, i, 7, 100, false, checks[i]);
+    assert_true(holder_outsiders(&holder) == (1 | 4 | 16));
+    assert_false(holder_is_minority(holder_outsiders(&holder), 5));
+    assert_false(holder_is_outside(&holder));
+}
+
+// Its answer was that it has the step: a check that comes later does not change that.
+static void a_check_after_the_freeze_changes_nothing(void **state)
+{
+    (void)state;
+    struct holder holder;
+    holder_begin(&holder, 7, 100, 0, 2);
+    assert_true(holder_complete(&holder, &same));
+    holder_freeze(&holder);
+    holder_hear_have(&holder, 1, 7, 100, false, &other);
+    assert_true(holder_has(&holder));
+    assert_int_equal(holder_close(&holder, 101), HOLDER_MUST_APPLY);
+    holder_applied(&holder);
+    assert_true(holder_outsiders(&holder) == 0);
 }
 
 static void a_full_group_has_64(void **state)
@@ -296,9 +374,9 @@ static void a_full_group_has_64(void **state)
     holder_begin(&holder, 1, 5, 63, HOLDERS_MAX);
     for (uint32_t i = 0; i < 63; i++) {
         assert_false(holder_may_apply(&holder));
-        holder_hear_have(&holder, i, 1, 5, false);
+        holder_hear_have(&holder, i, 1, 5, false, &same);
     }
-    assert_true(holder_complete(&holder) && holder_may_apply(&holder));
+    assert_true(holder_complete(&holder, &same) && holder_may_apply(&holder));
 }
 
 static void a_window_ends_at_the_newest_step_held(void **state)
@@ -313,7 +391,10 @@ static void a_window_ends_at_the_newest_step_held(void **state)
     assert_int_equal(holder_window_end(NULL, 0, 3), 3);
 }
 
-TESTS(TEST(whatever_dies_all_who_live_hold_the_same), TEST(a_step_needs_the_word_of_all),
+TESTS(TEST(whatever_dies_all_who_live_hold_the_same),
+      TEST(a_step_whose_checks_differ_is_applied_by_nobody), TEST(the_minority_is_named),
+      TEST(without_a_majority_the_first_of_the_largest_set_is_inside),
+      TEST(a_check_after_the_freeze_changes_nothing), TEST(a_step_needs_the_word_of_all),
       TEST(words_of_another_window_or_step_are_nothing), TEST(a_frozen_holder_says_nothing),
       TEST(all_stop_after_the_same_step), TEST(a_full_group_has_64),
       TEST(a_window_ends_at_the_newest_step_held))

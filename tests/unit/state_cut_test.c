@@ -66,4 +66,30 @@ static void the_digest_is_the_root_of_the_roots(void **state)
     assert_false(hash_equal(&wanted, &another));
 }
 
-TESTS(TEST(leaves_are_numbered_item_by_item), TEST(the_digest_is_the_root_of_the_roots))
+// In one period each leaf has one turn.
+static void each_leaf_is_checked_once_in_a_period(void **state)
+{
+    (void)state;
+    for (uint64_t leaves = 1; leaves < 1100; leaves += 51) {
+        const struct state_cut cut = state_cut_of_floats(leaves * DIGEST_LEAF_FLOATS);
+        uint8_t turns[1100] = { 0 };
+        for (uint64_t step = 5000; step < 5000 + (leaves < 256 ? leaves : 256); step++) {
+            const struct state_check check = state_cut_check(&cut, step);
+            assert_true(check.count >= 1 && check.count <= leaves / 256 + 1);
+            for (uint64_t i = 0; i < check.count; i++) {
+                assert_true(check.first + i * check.period < leaves);
+                turns[check.first + i * check.period]++;
+            }
+        }
+        for (uint64_t i = 0; i < leaves; i++) assert_int_equal(turns[i], 1);
+    }
+    struct state_cut cut = state_cut_of_floats(FLOATS);
+    const void *items[] = { params, &steps };
+    state_cut_add(&cut, sizeof steps);
+    const struct hash of_steps = merkle_leaf(&steps, sizeof steps),
+                      leaf = state_cut_hash_leaf(&cut, items, 3);
+    assert_true(hash_equal(&leaf, &of_steps));
+}
+
+TESTS(TEST(leaves_are_numbered_item_by_item), TEST(the_digest_is_the_root_of_the_roots),
+      TEST(each_leaf_is_checked_once_in_a_period))

@@ -259,8 +259,8 @@ static void give_window(const struct course *at, uint32_t steps, struct member *
     for (uint32_t i = 0; i < count; i++) give_one(&plan, group, i);
 }
 
-// Freezes all who live, and closes the window where the rule of the pace says.
-static uint64_t close_window(struct member *const *group, uint32_t count, uint64_t committed)
+// Freezes all who live. Returns where the rule of the pace closes the window.
+static uint64_t freeze(struct member *const *group, uint32_t count, uint64_t committed)
 {
     struct holder_answer answers[MEMBERS_MAX_HERE];
     const struct wire_level level = { next_window - 1, next_level++ };
@@ -272,7 +272,12 @@ static uint64_t close_window(struct member *const *group, uint32_t count, uint64
         const struct wire_frozen *frozen = hear_kind(group[i], FRAME_FROZEN);
         answers[live++] = (struct holder_answer){ frozen->step, frozen->has };
     }
-    const uint64_t end = holder_window_end(answers, live, committed);
+    return holder_window_end(answers, live, committed);
+}
+
+static uint64_t close_window(struct member *const *group, uint32_t count, uint64_t committed)
+{
+    const uint64_t end = freeze(group, count, committed);
     const struct wire_close_window job = { next_window - 1, end, true };
     struct hash digest = { { 0 } };
     for (uint32_t i = 0; i < count; i++) {
@@ -497,6 +502,128 @@ static void a_gradient_that_is_not_finite_is_applied_by_nobody(void **state)
     end_group();
 }
 
+// ---- a state that changed by itself -------------------------------------------------------------
+
+// What a member holds is pinned under its digest.
+static struct hash pin(struct member *self, uint64_t step)
+{
+    send_job(self, FRAME_CLOSE_WINDOW, &(struct wire_close_window){ 0, step, true });
+    return ((const struct wire_closed_window *)hear_kind(self, FRAME_CLOSED_WINDOW))->digest;
+}
+
+// Gives it the state that another one has pinned, as a fetcher does; of an item a float is changed, one of
+// those that every sample uses.
+enum { NO_ITEM = 99 };
+static void give_state(struct member *self, const struct member *from, uint64_t step,
+                       const struct hash *digest, uint32_t flipped_item)
+{
+    struct blob_snapshot state = { .step = step };
+    struct hash roots[STATE_ITEMS_MAX];
+    const void *items[STATE_ITEMS_MAX];
+    struct blob_ref ref;
+    assert_int_equal(blob_store_pinned(from->store, digest, NULL, &ref, &state.cut), 0);
+    uint8_t *copy = malloc(state_cut_room(&state.cut));
+    memcpy(copy, ref.bytes, state_cut_room(&state.cut));
+    blob_store_release(&ref);
+    for (uint32_t i = 0; i < state.cut.count; i++) items[i] = copy + state_cut_place(&state.cut, i);
+    if (flipped_item != NO_ITEM)
+        copy[state_cut_place(&state.cut, flipped_item) + 4 * 2000 + 3] ^= 0x30;
+    state.digest = state_cut_digest(&state.cut, items, roots);
+    blob_store_stage(self->store, &state, &copy);
+    send_job(self, FRAME_LOAD, &(struct wire_load){ .step = step });
+    const struct wire_loaded *loaded = hear_kind(self, FRAME_LOADED);
+    if (!loaded->ok) fail_msg("%s", loaded->reason);
+}
+
+// All say at the same step whose state differs, and nobody has that step. Returns the step.
+static uint64_t hear_differ(struct member *const *group, uint32_t count, uint64_t differ)
+{
+    uint64_t step = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        while (group[i]->kind != FRAME_BROKE) assert_true(hear(group[i], WAIT_MS));
+        const struct wire_broke *broke = group[i]->body;
+        if (broke->differ != differ) fail_msg("%s", broke->reason);
+        assert_false(broke->has || broke->missing || broke->unsound);
+        if (i > 0) assert_true(broke->step == step);
+        step = broke->step;
+    }
+    return step;
+}
+
+static void go_on_to_the_end(struct course *at, struct member *const *group, uint32_t count)
+{
+    while (at->step < STEPS) {
+        const uint32_t steps = STEPS - at->step < WINDOW ? (uint32_t)(STEPS - at->step) : WINDOW;
+        const uint64_t end = at->step + steps;
+        give_window(at, steps, group, count);
+        await_end(group, count, end);
+        assert_true(close_window(group, count, at->step) == end);
+        for (; at->step < end; at->step++) at->samples_done += batch_at(at->samples_done);
+    }
+}
+
+// The state has four leaves, an item each. A float of one member changes before step WINDOW: it is found when the turn of a
+// leaf comes in which it can be seen. Returns the digest in which the run ends.
+static struct hash find(uint32_t flipped_item, uint64_t found_at)
+{
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    const uint32_t count = begin_group(group, 3);
+    assert_true(try_window(&at, group, count, UNSOUND_NONE, false) == 0 && at.step == WINDOW);
+    const struct hash digest = pin(group[2], WINDOW);
+    give_state(group[2], group[2], WINDOW, &digest, flipped_item);
+    give_window(&at, WINDOW, group, count);
+    assert_true(hear_differ(group, count, 4) == found_at);
+    assert_true(freeze(group, count, WINDOW) == found_at);
+    struct hash good = { { 0 } };
+    for (uint32_t i = 0; i < count; i++) {
+        send_job(group[i], FRAME_CLOSE_WINDOW,
+                 &(struct wire_close_window){ next_window - 1, found_at, true });
+        const struct wire_closed_window *closed = hear_kind(group[i], FRAME_CLOSED_WINDOW);
+        assert_true(closed->ok == (i != 2)); // Its state must be fetched
+        if (i == 0) good = closed->digest;
+        if (i == 1) assert_true(hash_equal(&good, &closed->digest));
+    }
+    give_state(group[2], group[0], found_at, &good, NO_ITEM);
+    for (; at.step < found_at; at.step++) at.samples_done += batch_at(at.samples_done);
+    go_on_to_the_end(&at, group, count);
+    const struct hash last = pin(group[2], STEPS);
+    end_group();
+    return last;
+}
+
+static void a_state_that_changed_is_found_within_its_leaves(void **state)
+{
+    (void)state;
+    make_files();
+    const struct hash alone = run(1, 0, 1);
+    // The step that compares the second moments is the next one: no gradient was spoiled.
+    const struct hash at_once = find(2, WINDOW);
+    assert_true(hash_equal(&at_once, &alone));
+    // The first moments move the parameters; two steps later these are compared.
+    const struct hash later = find(1, WINDOW + 2);
+    assert_false(hash_equal(&later, &alone)); // Its gradient of one step was another one
+    find(0, WINDOW + 2);
+}
+
+// Of two, neither is right.
+static void two_that_differ_name_each_other(void **state)
+{
+    (void)state;
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    make_files();
+    const uint32_t count = begin_group(group, 2);
+    const struct hash digest = pin(group[0], 0);
+    give_state(group[0], group[0], 0, &digest, 1);
+    give_window(&at, WINDOW, group, count);
+    assert_true(hear_differ(group, count, 2) == 1); // Whose turn comes in step 1
+    assert_true(freeze(group, count, 0) == 1);
+    const struct hash a = pin(group[0], 1), b = pin(group[1], 1); // Both keep what they hold
+    assert_true(!hash_is_none(&a) && !hash_is_none(&b) && !hash_equal(&a, &b));
+    end_group();
+}
+
 // One of two wants to stop, and both have the next window already. They stop behind the one step of the first,
 // and begin no other.
 static void a_group_that_stops_begins_no_window(void **state)
@@ -590,5 +717,7 @@ TESTS(FOLDER_TEST(every_world_ends_in_the_same_state),
       FOLDER_TEST(deaths_and_joiners_change_no_bit),
       FOLDER_TEST(a_foreign_token_voids_its_step_at_one_member),
       FOLDER_TEST(a_gradient_that_is_not_finite_is_applied_by_nobody),
+      FOLDER_TEST(a_state_that_changed_is_found_within_its_leaves),
+      FOLDER_TEST(two_that_differ_name_each_other),
       FOLDER_TEST(a_group_that_stops_begins_no_window),
       FOLDER_TEST(a_member_that_is_late_twice_is_said_until_it_is_on_time))

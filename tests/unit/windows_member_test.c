@@ -198,6 +198,23 @@ static void it_says_where_it_stands(void **unused)
     assert_int_equal(member->step_held, STEP + 3);
 }
 
+// Its state is not that of the others: it says so, and fetches another one once the window is closed.
+static void a_state_that_differs_is_said_and_dropped(void **unused)
+{
+    (void)unused;
+    hear_links();
+    hear_window(1, STEP, 0, 0, 0);
+    hear(FRAME_BROKE, &(struct wire_broke){ .window = 1, .step = STEP + 1, .differ = 1 }, 0);
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_true(stands && stands->broken && stands->differ == 1 && !stands->has);
+    hear_closing(1, 1, STEP + 1);
+    assert_non_null(said(FRAME_CLOSE_WINDOW));
+    hear(FRAME_CLOSED_WINDOW, &(struct wire_closed_window){ .window = 1, .step = STEP + 1 }, 0);
+    assert_false(replica.holding);
+    stands = said(FRAME_STANDS);
+    assert_true(!stands || (!stands->broken && stands->differ == 0));
+}
+
 // It has not begun the window when LEVEL comes, and does not begin it any more: the coordinator counts on the
 // answer.
 static void a_frozen_window_is_not_begun(void **unused)
@@ -347,6 +364,7 @@ TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(a_window_that_begins_elsewhere_waits, set_up, NULL),
       TEST_WITH(a_window_whose_lists_do_not_fit_is_ignored, set_up, NULL),
       TEST_WITH(it_says_where_it_stands, set_up, NULL),
+      TEST_WITH(a_state_that_differs_is_said_and_dropped, set_up, NULL),
       TEST_WITH(a_frozen_window_is_not_begun, set_up, NULL),
       TEST_WITH(a_window_in_hand_is_frozen_and_closed, set_up, NULL),
       TEST_WITH(who_cannot_reach_the_end_drops_its_state, set_up, NULL),

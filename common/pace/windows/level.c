@@ -1,6 +1,7 @@
 // level -- who lives, who has answered, where the windows are closed, and who is left out of the next one.
 
 #include "common/pace/windows/level.h"
+#include "common/pace/windows/differ.h"
 #include "common/pace/windows/voided.h"
 #include "common/run/holder.h"
 #include <inttypes.h>
@@ -243,14 +244,30 @@ static void count_strikes(struct windows *self, const struct turn *turn, uint64_
         leave_out(self, turn, by, "it alone said three times that it cannot go on", left_out);
 }
 
+// A minority whose state differs. They can fetch it when an epoch begins.
+static void leave_out_the_different(struct windows *self, const struct turn *turn, uint64_t differ,
+                                    uint64_t *left_out)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *window = windows_first(run);
+    if (!holder_is_minority(differ, window->group_count)) return;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        // mutant: windows: a member whose state differs stays in the group
+        if (differ & bit(i) && windows_is_intact(run, &window->group[i]) && !(*left_out & bit(i)))
+            leave_out(self, turn, i, "its state differs from that of the majority", left_out);
+}
+
 static void close_windows(struct windows *self, const struct turn *turn, uint64_t places)
 {
     const struct run *run = turn->run;
     const uint64_t end = end_by_answers(self, run, places), began = run->step;
-    struct windows_closing closing = { .voided = voided_find(self, turn, end) };
+    struct windows_closing closing = { .voided = voided_find(self, turn, end),
+                                       .differ = differ_find(self, run, end) };
     leave_out_the_absent(self, turn, places, end, &closing.left_out);
-    // A void step is nobody's silence
-    if (closing.voided.times == 0) {
+    differ_note(turn, end, closing.differ);
+    leave_out_the_different(self, turn, closing.differ, &closing.left_out);
+    // A step that is void or refused is nobody's silence
+    if (closing.voided.times == 0 && closing.differ == 0) {
         judge_overdue(self, turn, places, &closing.left_out);
         judge_pair(self, turn, places, &closing.left_out);
         count_strikes(self, turn, places, &closing.left_out);

@@ -4,6 +4,7 @@
 #include "common/pace/windows/windows.h"
 #include "common/base/ensure.h"
 #include "common/pace/evidence.h"
+#include "common/pace/windows/differ.h"
 #include "common/pace/windows/level.h"
 #include "common/pace/windows/voided.h"
 #include <inttypes.h>
@@ -83,6 +84,7 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, uin
         kept->level = 0;
         kept->has = kept->broken = kept->stopped = false;
         kept->unsound = UNSOUND_NONE;
+        kept->differ = 0;
     }
     if (said->step > kept->step) kept->has = false;
     if (said->step >= kept->step) {
@@ -93,6 +95,7 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, uin
     kept->broken |= said->broken;
     kept->stopped |= said->stopped;
     if (said->unsound) kept->unsound = said->unsound;
+    if (said->differ) kept->differ = said->differ;
 }
 
 static void hear_stands(struct windows *self, const struct turn *turn, const struct msg *in)
@@ -144,6 +147,7 @@ static void put_steps(struct windows *self, const struct turn *turn, uint64_t en
         .left_out = { bytes, left_out ? sizeof bytes : 0 },
         .previous = windows_run_of(run)->last_steps,
         .voided = closing ? closing->voided : (struct wire_voided){ 0 },
+        .differ = closing ? closing->differ : 0,
     };
     if (end == window_end(first)) measure(self, turn, first->steps);
     self->commit_ms = turn->now_ms + turn->rules->heartbeat_ms;
@@ -261,6 +265,7 @@ static const char *why_end(const struct windows *self, const struct turn *turn)
     if (run->pausing) return "a pause was asked for";
     // mutant: windows: a checkpoint that the owner wants waits for the end of the epoch
     if (turn->presence->wants_end) return "a checkpoint was asked for";
+    if (differ_ends_epoch(run)) return "the states of the members differ";
     if (group_left(self, run) < rules->min_clients || group_left(self, run) == 0)
         return "too few members";
     return somebody_waits(self, turn) ? "a trainer waits to join" : NULL;
@@ -398,6 +403,17 @@ static void begin(void *state, const struct turn *turn)
     open_window(self, turn);
 }
 
+// Whom the newest closing left out, where no window was opened behind it: else its group lacks them anyway.
+static void leave_out_again(struct windows *self, const struct run *run)
+{
+    const struct wire_steps *closing = &windows_run_of(run)->closing;
+    const struct wire_window *window = windows_first(run);
+    if (is_open(run) || run->phase != PHASE_TRAIN || closing->number != window->number) return;
+    for (uint32_t i = 0; i < window->group_count && i / 8 < closing->left_out.count; i++)
+        // mutant: windows: a restart forgets who was left out
+        self->is_left_out[window->group[i].member] |= closing->left_out.data[i / 8] >> i % 8 & 1;
+}
+
 static void resume(void *state, const struct turn *turn)
 {
     struct windows *self = state;
@@ -406,6 +422,7 @@ static void resume(void *state, const struct turn *turn)
     // mutant: windows: after a restart a joiner ends the epoch at once
     self->barrier_ms = windows_newest(turn->run)->barrier_ms;
     self->last_overdue = NO_MEMBER;
+    leave_out_again(self, turn->run);
     for (int i = 0; i < 2; i++) self->pair[i] = self->last_pair[i] = NO_MEMBER;
 }
 
@@ -560,6 +577,7 @@ const struct pace pace_windows = {
     .facts = facts,
     .commit_frame = FRAME_STEPS,
     .took_part = took_part,
+    .is_doubted = differ_is_doubted,
     .peer_waits = peer_waits,
     .needs = pace_alone_is_as_far,
     .hear_arrival = hear_arrival,

@@ -16,7 +16,9 @@
 //     are open: the next one is recorded when the slowest has passed the middle of the newest,
 //     unless the epoch is to end.
 //  2. Step. A member applies step k when every member of the group has said that it has all that k
-//     needs (common/run/holder.h). So if one applied k, each of the others can, from memory.
+//     needs (common/run/holder.h). So if one applied k, each of the others can, from memory. With it
+//     comes a check of a part of the state: within 256 steps a member whose state differs is found, named
+//     and left out until it has fetched the state; without a majority the run pauses (differ.h).
 //  3. Commit. Steps are committed as far as every member of the group has come, once a heartbeat and
 //     at a window's end. A step that is committed never goes back.
 //  4. Break. When a member says that it cannot go on, its lease runs out, or another process has its
@@ -42,6 +44,7 @@
 //   level.[hc]           ... closes a window that broke
 //   voided.[hc]          ... because a step is void, and pauses the run when it is twice
 //   late.[hc]            says who is late, before it is left out
+//   differ.[hc]          ... because the states of its members differ: bad memory, a buggy kernel
 //   windows_member.[hc]  the member's half: gives windows to the learner, says where it stands
 //   windows_evidence.c   what the records prove
 //
@@ -63,6 +66,7 @@ struct stands {
     uint64_t window, step, level;
     bool has, broken, stopped, leaves;
     uint8_t unsound; // UNSOUND_: `step` is void
+    uint64_t differ; // The states before `step` differ: these places of its window, as bits
     char links[128]; // "": its links are not known
 };
 
@@ -104,6 +108,7 @@ bool windows_is_intact(const struct run *run, const struct wire_place *place);
 struct windows_closing {
     uint64_t left_out; // Places, as bits
     struct wire_voided voided;
+    uint64_t differ; // Places, as bits
 };
 
 // Records that the steps up to `end` are committed, and no more of the windows that are open.

@@ -87,6 +87,18 @@ static bool void_is_sound(struct evidence *evidence, const struct wire_steps *st
                            said->step, said->times, said->member, steps->number, steps->end);
 }
 
+static bool differ_is_sound(struct evidence *evidence, const struct wire_steps *steps)
+{
+    const struct windows_run *self = own(evidence);
+    const uint32_t count = self->window[0].frame.group_count;
+    const uint64_t last = count ? (uint64_t)1 << (count - 1) : 0, all = last | (last - 1);
+    return steps->differ == 0 || (steps->closed && steps->differ < all && count > 1) ||
+           evidence_refuse(evidence,
+                           "the states of places %" PRIx64 " of window %" PRIu64
+                           " are said to differ, which has %u and %s closed",
+                           steps->differ, steps->number, count, steps->closed ? "is" : "is not");
+}
+
 static bool hear_steps(struct evidence *evidence, const struct wire_steps *steps)
 {
     struct windows_run *self = own(evidence);
@@ -103,7 +115,7 @@ static bool hear_steps(struct evidence *evidence, const struct wire_steps *steps
                                "steps %" PRIu64 " to %" PRIu64 " of window %" PRIu64
                                " do not follow step %" PRIu64,
                                steps->step, steps->end, steps->number, evidence->step);
-    if (!void_is_sound(evidence, steps)) return false;
+    if (!void_is_sound(evidence, steps) || !differ_is_sound(evidence, steps)) return false;
     self->last_steps = steps_hash(steps);
     voided_hear_steps(&self->voided, steps);
     if (steps->closed) {

@@ -124,6 +124,7 @@ static void answer_without_window(struct windows_member *self, const struct memb
     self->stands.step = replica->holding && !replica->loading ? replica->step : 0;
     self->stands.has = self->stands.broken = false;
     self->stands.unsound = UNSOUND_NONE;
+    self->stands.differ = 0;
     self->stands.level = level->level;
 }
 
@@ -195,6 +196,7 @@ static void hear_broke(struct windows_member *self, const struct member_turn *tu
     self->stands.gone = said->gone;
     self->stands.overdue = said->overdue;
     self->stands.unsound = said->unsound;
+    self->stands.differ = said->differ;
     self->say_ms = 0;
     outbox_note(turn->out, "window.broke number=%" PRIu64 " step=%" PRIu64 " because=\"%s\"",
                 said->window, said->step, said->reason);
@@ -399,6 +401,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         self->stands.overdue = false;
         self->stands.missing = 0;
         self->stands.unsound = UNSOUND_NONE;
+        self->stands.differ = 0;
         self->stands.level = 0;
         self->level = 0;
         turn->replica->applying = true;
