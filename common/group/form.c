@@ -189,13 +189,14 @@ int group_form(group_t *self, uint64_t window, const struct group_member *member
     struct why refused = { 0 };
     int rc = take_members(self, members, count, place, &refused, ret_blame);
     begin(self);
+    links_hurry(self);
     if (rc < 0)
         return group_break(self, rc, ret_blame->member, false, why, ret_blame, "%s", refused.text);
     rc = form(self, clock_ms() + timeout_ms, why, ret_blame);
     if (rc < 0) return rc;
     for (uint32_t m = 0; m < count; m++) {
         if (!self->members[m]) continue;
-        self->members[m]->dirty = false;
+        self->members[m]->dirty = self->members[m]->silent = false;
         self->members[m]->fault = 0;
     }
     *ret_blame = self->blame;

@@ -168,6 +168,7 @@ int group_break(group_t *self, int fault, uint32_t member, bool gone, struct why
     va_end(args);
     self->fault = fault;
     self->blame = (struct group_blame){ member, gone };
+    if (fault == FAULT_TIMEOUT && member != UINT32_MAX) self->members[member]->silent = true;
     for (uint32_t m = 0; m < self->member_count; m++) {
         struct peer *peer = self->members[m];
         if (!peer) continue;

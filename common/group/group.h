@@ -2,6 +2,7 @@
 // group -- direct links among the members of a window, and sums over them.
 //
 //     group_new ─▶ group_form (who is in it) ─▶ group_add, group_tell, group_hear ... ─▶ group_form ...
+//         └─▶ group_expect (who may be in the next one), group_serve: their links stand before that
 //
 //              contributions                results
 //     member 0 ─────────────▶ owner of ───────────────▶ member 0
@@ -81,9 +82,21 @@ struct group_blame {
 };
 
 // The keys that may link besides the members, up to the handshake: pending members, so that their
-// links stand when a window names them. Their links are connected at leisure. Keeps a copy.
+// links stand when a window names them. Nothing of a window reaches them. Their links are connected
+// at leisure: in group_serve, and while other calls wait. A list takes the place of the one before;
+// the caller may be in it. Keeps a copy. FAULT_CONFIG: one is not linked, as group_form would refuse
+// it (the first is named); the others are expected all the same.
 int group_expect(group_t *self, const struct group_member *members, uint32_t count,
                  struct why *why);
+
+// Bit i: the link with member i of that list stands, and nobody was waited for over it in vain. The
+// caller's own bit is set.
+uint64_t group_linked(const group_t *self);
+
+// Makes and keeps links while the caller has nothing else to do here, up to timeout_ms. 0: does what is
+// due, and does not wait. Returns 0 as soon as group_linked has changed. FAULT_TIMEOUT: it has not;
+// FAULT_INTERRUPTED. No fault breaks a window.
+int group_serve(group_t *self, uint32_t timeout_ms, struct why *why);
 
 // Takes up window `window`, higher than those before: `members` in order, the caller at `place`.
 // Connects what is missing, and waits up to timeout_ms until all links stand and all members have

@@ -122,7 +122,8 @@ struct peer {
     struct group_member who;
     bool we_connect; // Our key is the smaller one
     bool expected;
-    uint32_t place; // In the window; UINT32_MAX: no member
+    uint32_t expected_at; // Its index in the list of group_expect
+    uint32_t place;       // In the window; UINT32_MAX: no member
     struct control control;
     struct channel *channels; // [connections]
     uint32_t words, words_bytes;
@@ -131,6 +132,7 @@ struct peer {
     int fault;
     char said[256];
     bool was_linked; // Its link stood once
+    bool silent;     // Since its link stands, something of it was waited for in vain
     bool dirty;      // Its channels may hold half a message
     bool form_said, renewed;
     uint64_t formed; // The newest window of which it has said FORM, and what it said
@@ -197,6 +199,8 @@ struct group {
 
     struct peer *peers[PEERS_MAX];
     uint32_t peer_count;
+    uint64_t expected_self; // Our own bit in the list of group_expect; 0: we are not in it
+    bool idle;              // In group_serve, which has time
     struct peer *members[GROUP_MEMBERS_MAX]; // NULL at our place
     uint32_t member_count, place;
     struct attempt *attempts;
@@ -271,6 +275,7 @@ void links_connect(group_t *self, struct peer *peer, uint32_t channel);
 void links_refuse(struct peer *peer, int fault, bool final, const struct why *why);
 // Whether an error of connect says that trying again is of no use.
 bool links_refuses(const group_t *self, const struct peer *peer, int error);
+void links_hurry(group_t *self); // A window is formed: no attempt has more than HANDSHAKE_MS left
 
 // ---- control.c ------------------------------------------------------------------------------
 

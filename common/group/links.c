@@ -24,6 +24,12 @@ enum {
     PAUSE_MAX_MS = 100,
     REFUSED_MS = 1000, // So long a process that was never linked may yet begin to listen
     LEISURE_MS = 1000, // Between two attempts to link with one that is expected
+    // A handshake at leisure, of which a member does a part between two steps
+    LEISURE_HANDSHAKE_MS = 60000,
+    // A line that is dead, though nobody says anything over it, ends its links after 25 s
+    KEEP_IDLE_S = 10,
+    KEEP_EVERY_S = 5,
+    KEEP_COUNT = 3,
     NOTSENT_MAX = 128 << 10,
 };
 
@@ -94,24 +100,60 @@ void links_drop_others(group_t *self)
 
 int group_expect(group_t *self, const struct group_member *members, uint32_t count, struct why *why)
 {
+    int rc = 0;
     ensure(count <= GROUP_MEMBERS_MAX);
+    for (uint32_t i = 0; i < self->peer_count; i++) self->peers[i]->expected = false;
+    self->expected_self = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const int rc = links_check(self, &members[i], why);
-        if (rc < 0) return rc;
-    }
-    for (uint32_t i = 0; i < self->peer_count; i++) {
-        self->peers[i]->expected = false;
-        for (uint32_t k = 0; k < count; k++)
-            self->peers[i]->expected |= self->peers[i]->who.instance == members[k].instance &&
-                                        key_equal(&self->peers[i]->who.key, &members[k].key);
+        struct peer *peer = links_find(self, &members[i].key, members[i].instance);
+        if (peer) peer->expected = true;
+        else if (key_equal(&members[i].key, &self->key)) self->expected_self = (uint64_t)1 << i;
     }
     links_drop_others(self);
-    for (uint32_t i = 0; i < count; i++)
-        if (!key_equal(&members[i].key, &self->key) &&
-            !links_find(self, &members[i].key, members[i].instance))
-            links_peer_new(self, &members[i])->expected = true;
+    for (uint32_t i = 0; i < count; i++) {
+        struct peer *peer = links_find(self, &members[i].key, members[i].instance);
+        if (key_equal(&members[i].key, &self->key)) continue;
+        const int fault = links_check(self, &members[i], rc ? NULL : why);
+        if (rc == 0) rc = fault;
+        if (peer) peer->expected = fault == 0;
+        if (fault != 0) continue;
+        if (!peer) peer = links_peer_new(self, &members[i]);
+        peer->expected = true;
+        memcpy(peer->who.endpoint, members[i].endpoint, sizeof peer->who.endpoint);
+        peer->expected_at = i;
+    }
     links_begin_due(self);
-    return 0;
+    return rc;
+}
+
+uint64_t group_linked(const group_t *self)
+{
+    uint64_t linked = self->expected_self;
+    for (uint32_t i = 0; i < self->peer_count; i++) {
+        const struct peer *peer = self->peers[i];
+        if (peer->expected && peer->control.fd >= 0 && !peer->silent)
+            linked |= (uint64_t)1 << peer->expected_at;
+    }
+    return linked;
+}
+
+int group_serve(group_t *self, uint32_t timeout_ms, struct why *why)
+{
+    const uint64_t until_ms = clock_ms() + timeout_ms, before = group_linked(self);
+    int rc;
+    self->idle = timeout_ms > 0;
+    do rc = group_wait(self, until_ms, false, why);
+    while (rc == 0 && group_linked(self) == before && clock_ms() < until_ms);
+    self->idle = false;
+    if (rc == 0 && group_linked(self) == before)
+        rc = why_set(why, FAULT_TIMEOUT, "no link has changed within %u ms", timeout_ms);
+    return rc;
+}
+
+// No window in hand needs this link now: there is time.
+static bool is_at_leisure(const group_t *self, const struct peer *peer)
+{
+    return peer->expected && (peer->place == UINT32_MAX || self->idle || self->fault);
 }
 
 // ---- attempts -------------------------------------------------------------------------------
@@ -165,8 +207,9 @@ bool links_is_attempted(const group_t *self, const struct peer *peer, uint32_t c
 // A link that does not come to stand: the sentence, and whether trying again is of any use.
 void links_refuse(struct peer *peer, int fault, bool final, const struct why *why)
 {
+    const uint32_t most_ms = peer->place == UINT32_MAX ? LEISURE_MS : PAUSE_MAX_MS;
     peer->pause_ms = peer->pause_ms ? 2 * peer->pause_ms : PAUSE_MIN_MS;
-    if (peer->pause_ms > PAUSE_MAX_MS) peer->pause_ms = PAUSE_MAX_MS;
+    if (peer->pause_ms > most_ms) peer->pause_ms = most_ms;
     peer->retry_at_ms = clock_ms() + peer->pause_ms;
     peer->form_fault = fault;
     peer->form_final = final;
@@ -192,12 +235,20 @@ void links_connect(group_t *self, struct peer *peer, uint32_t channel)
     attempt->connects = true;
     attempt->peer = peer;
     attempt->channel = channel;
+    if (is_at_leisure(self, peer)) attempt->deadline_ms += LEISURE_HANDSHAKE_MS;
     const struct handshake_party party = { peer->who.key, peer->who.instance };
     const struct handshake_purpose purpose = { .channel = channel,
                                                .channels = self->options.connections,
                                                .number = self->window,
                                                .sealed = self->options.link == GROUP_SEALED };
     handshake_connect(&attempt->handshake, &self->self, &party, &purpose);
+}
+
+void links_hurry(group_t *self)
+{
+    const uint64_t most_ms = clock_ms() + HANDSHAKE_MS;
+    for (struct attempt *a = self->attempts; a; a = a->next)
+        if (a->deadline_ms > most_ms) a->deadline_ms = most_ms;
 }
 
 void links_begin_due(group_t *self)
@@ -214,12 +265,13 @@ void links_begin_due(group_t *self)
     }
     for (uint32_t i = 0; i < self->peer_count; i++) {
         struct peer *peer = self->peers[i];
-        if (!peer->expected || peer->place != UINT32_MAX || !peer->we_connect ||
-            peer->control.fd >= 0 || now_ms < peer->retry_at_ms ||
+        if (!is_at_leisure(self, peer)) continue;
+        if (peer->silent) control_close(peer); // It has to be made anew
+        if (!peer->we_connect || peer->control.fd >= 0 || now_ms < peer->retry_at_ms ||
             links_is_attempted(self, peer, 0))
             continue;
-        links_connect(self, peer, 0);
         peer->retry_at_ms = now_ms + LEISURE_MS;
+        links_connect(self, peer, 0);
     }
 }
 
@@ -230,8 +282,8 @@ uint64_t links_next_ms(const group_t *self)
         if (a->deadline_ms < at_ms) at_ms = a->deadline_ms;
     for (uint32_t i = 0; i < self->peer_count; i++) {
         const struct peer *peer = self->peers[i];
-        if (peer->expected && peer->place == UINT32_MAX && peer->we_connect &&
-            peer->control.fd < 0 && peer->retry_at_ms < at_ms && !links_is_attempted(self, peer, 0))
+        if (is_at_leisure(self, peer) && peer->we_connect && peer->control.fd < 0 &&
+            peer->retry_at_ms < at_ms && !links_is_attempted(self, peer, 0))
             at_ms = peer->retry_at_ms;
     }
     return at_ms;
@@ -260,6 +312,15 @@ static bool seal(const struct handshake *handshake, bool sealed, struct sealing 
                        sealing_new(unseal, handshake->take_key, false));
 }
 
+static void watch_line(int fd)
+{
+    const int on = 1, idle = KEEP_IDLE_S, every = KEEP_EVERY_S, count = KEEP_COUNT;
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
+
 static void install_control(group_t *self, struct peer *peer, struct attempt *attempt)
 {
     char name[PEER_NAME_MAX];
@@ -273,6 +334,8 @@ static void install_control(group_t *self, struct peer *peer, struct attempt *at
     control->fd = attempt->fd;
     control->may_read = true;
     peer->was_linked = true;
+    peer->silent = false;
+    watch_line(control->fd);
 }
 
 static void install_channel(group_t *self, struct peer *peer, struct attempt *attempt,
@@ -361,6 +424,9 @@ void links_move(group_t *self, struct attempt *attempt)
     else if (rc == 1) install(self, attempt);
     else if (attempt->handshake.ends && attempt->handshake.out_done == attempt->handshake.out_count)
         attempt_free(self, attempt);
+    else if (!attempt->connects &&
+             attempt->handshake.in != attempt->handshake.hello) // It is wanted
+        attempt->deadline_ms = attempt->begun_ms + HANDSHAKE_MS + LEISURE_HANDSHAKE_MS;
 }
 
 // The oldest of those that have not yet said a HELLO that was wanted; else the oldest of all.

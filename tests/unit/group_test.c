@@ -686,32 +686,107 @@ static void a_wait_ends_when_the_caller_is_called(void **state)
     run(2, be_called, NULL, 0);
 }
 
-// Member 2 is expected while the others sum; its links stand when a window names it.
+// Serves its links until these stand, and no others.
+static void serve(group_t *group, uint64_t linked)
+{
+    const uint64_t until_ms = clock_ms() + FORM_MS;
+    while (group_linked(group) != linked && clock_ms() < until_ms)
+        group_serve(group, FORM_MS, &why);
+    CHECK(group_linked(group) == linked);
+}
+
+// Member 2 is expected while the others sum; its links stand before a window names it.
 static void join(void *arg)
 {
-    struct group_options options = options_of(me);
-    struct group_member others[2];
-    uint32_t member;
-    const void *bytes;
-    size_t count;
+    const struct group_options options = options_of(me);
     (void)arg;
     group_t *group = group_of(&options);
     const struct group_member *all = shared->members;
     if (me == 2) {
-        memcpy(others, all, sizeof others);
-        CHECK(group_expect(group, others, 2, &why) == 0);
-        CHECK(group_hear(group, 300, &why, &blame, &member, &bytes, &count) < 0);
+        CHECK(group_expect(group, all, 3, &why) == 0);
+        CHECK(group_linked(group) == 4); // Its own bit
     } else {
         CHECK(group_form(group, 1, all, 2, me, FORM_MS, &why, &blame) == 0);
-        CHECK(group_expect(group, &all[2], 1, &why) == 0);
-        for (uint64_t number = 0; number < 3; number++)
+        CHECK(group_expect(group, all, 3, &why) == 0);
+        for (uint64_t number = 0; number < 3; number++) {
             add(group, number, 2, me, 8, 8, 20000, false);
-        group_hear(group, 100, &why, &blame, &member, &bytes, &count);
+            group_serve(group, 0, &why); // As between two steps: never waits
+        }
     }
+    serve(group, 7);
     CHECK(group_form(group, 2, all, 3, me, FORM_MS, &why, &blame) == 0);
     add(group, 0, 3, me, 8, 8, 70000, true);
     pthread_barrier_wait(&shared->barrier);
     group_destroy(&group);
+}
+
+// Member 2 cannot be reached at the address that it announces, and one more is at a public one: the others link
+// and sum. It comes again as another process, and its links stand.
+static void be_unreachable(void *arg)
+{
+    struct group_options options = options_of(me);
+    struct group_member all[4];
+    (void)arg;
+    group_t *group = group_of(&options);
+    memcpy(all, shared->members, sizeof all);
+    snprintf(all[2].endpoint, sizeof all[2].endpoint, "tcp://127.0.0.1:1");
+    all[3] = (struct group_member){ .instance = 7, .endpoint = "tcp://8.8.8.8:7001" };
+    if (me < 2) {
+        CHECK(group_expect(group, all, 4, &why) == FAULT_CONFIG);
+        CHECK(strstr(why.text, "public"));
+        serve(group, 3);
+        CHECK(group_form(group, 1, all, 2, me, FORM_MS, &why, &blame) == 0);
+        add(group, 0, 2, me, 8, 8, 20000, false);
+        CHECK(group_linked(group) == 3);
+    } else {
+        group_destroy(&group);
+        options.instance = 999;
+        CHECK(group_new(&options, &why, &group) == 0);
+        struct group_member *own = &shared->members[2];
+        own->instance = options.instance;
+        snprintf(own->endpoint, sizeof own->endpoint, "tcp://127.0.0.1:%u", group_port(group));
+    }
+    pthread_barrier_wait(&shared->barrier);
+    CHECK(group_expect(group, shared->members, 3, &why) == 0);
+    serve(group, 7);
+    pthread_barrier_wait(&shared->barrier);
+    if (me == 2) group_destroy(&group);
+    else serve(group, 3); // It has gone
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+}
+
+static void one_that_cannot_be_reached_disturbs_nobody(void **state)
+{
+    (void)state;
+    run(3, be_unreachable, NULL, 0);
+}
+
+// Member 1 does not come to the window: its link does not count until it was made anew.
+static void be_silent(void *arg)
+{
+    const struct group_options options = options_of(me);
+    (void)arg;
+    group_t *group = group_of(&options);
+    CHECK(group_expect(group, shared->members, 2, &why) == 0);
+    serve(group, 3);
+    if (me == 0) {
+        CHECK(group_form(group, 1, shared->members, 2, 0, 100, &why, &blame) == FAULT_TIMEOUT);
+        CHECK(group_linked(group) == 1);
+    }
+    pthread_barrier_wait(&shared->barrier);
+    if (me == 1) CHECK(group_serve(group, FORM_MS, &why) == 0); // Its end
+    serve(group, 3);
+    CHECK(group_form(group, 2, shared->members, 2, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, 2, me, 8, 8, 2000, false);
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+}
+
+static void a_link_over_which_nothing_comes_is_made_anew(void **state)
+{
+    (void)state;
+    run(2, be_silent, NULL, 0);
 }
 
 static void one_that_is_expected_joins(void **state)
@@ -752,4 +827,6 @@ TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_
       TEST(options_are_checked), TEST(strangers_are_refused),
       TEST(a_member_that_sends_another_size_is_named),
       TEST(a_member_that_is_late_is_named_and_may_come_back),
-      TEST(a_wait_ends_when_the_caller_is_called), TEST(one_that_is_expected_joins))
+      TEST(a_wait_ends_when_the_caller_is_called), TEST(one_that_is_expected_joins),
+      TEST(one_that_cannot_be_reached_disturbs_nobody),
+      TEST(a_link_over_which_nothing_comes_is_made_anew))
