@@ -130,18 +130,67 @@ static void close_windows(struct learner *self)
 // Where our links end: at the announced address of the bulk server, with a port of their own.
 static void built(struct learner *self)
 {
-    const struct learner_window_work *work = work_of(self);
-    struct wire_links links = { 0 };
+    struct learner_window_work *work = work_of(self);
     if (!work->group) return;
     const char *announced = self->options->links_announced, *port = strrchr(announced, ':');
     ensure(port);
     const unsigned said =
         self->options->links_port ? self->options->links_port : group_port(work->group);
-    snprintf(links.endpoint, sizeof links.endpoint, "%.*s:%u", (int)(port - announced), announced,
+    struct wire_links *links = &work->links;
+    snprintf(links->endpoint, sizeof links->endpoint, "%.*s:%u", (int)(port - announced), announced,
              said);
-    log_line(LOG_INFO, "learner.links endpoint=%s link=%s", links.endpoint,
+    log_line(LOG_INFO, "learner.links endpoint=%s link=%s", links->endpoint,
              wire_enum_name(&wire_enum_link, work->config.link));
-    worker_answer(self->worker, FRAME_LINKS, &links);
+    worker_answer(self->worker, FRAME_LINKS, links);
+}
+
+// ---- links with trainers that no window names yet -----------------------------------------------
+
+static void keep_member(struct group_member *member, const struct wire_linked *said)
+{
+    member->key = said->key;
+    member->instance = said->instance;
+    memcpy(member->endpoint, said->endpoint, sizeof member->endpoint);
+}
+
+static void hear_expect(struct learner *self, const struct wire_expect *said)
+{
+    struct learner_window_work *work = work_of(self);
+    work->expect_number = said->number;
+    work->expect_count = said->trainers_count;
+    for (uint32_t i = 0; i < said->trainers_count; i++)
+        keep_member(&work->expect[i], &said->trainers[i]);
+}
+
+// Tells the core which links stand, if that has changed.
+static void tell_links(struct learner *self, uint64_t number)
+{
+    struct learner_window_work *work = work_of(self);
+    const uint64_t linked = group_linked(work->group);
+    if (number == work->links.linking && linked == work->links.linked) return;
+    work->links.linking = number;
+    work->links.linked = linked;
+    worker_answer(self->worker, FRAME_LINKS, &work->links);
+}
+
+// Takes up the newest list, and moves what is under way: between two steps without waiting, and with nothing else
+// to do until a job comes. False: a job waits.
+static bool serve_links(struct learner *self)
+{
+    struct learner_window_work *work = work_of(self);
+    struct why why = { 0 };
+    uint64_t number = work->links.linking;
+    if (work->expect_number) {
+        number = work->expect_number;
+        work->expect_number = 0;
+        if (group_expect(work->group, work->expect, work->expect_count, &why) < 0)
+            log_line(LOG_WARNING, "learner.not_linking reason=\"%s\"; linking with the others",
+                     why.text);
+    }
+    tell_links(self, number);
+    const int rc = group_serve(work->group, work->idle ? UINT32_MAX : 0, &why);
+    tell_links(self, number);
+    return rc != FAULT_INTERRUPTED;
 }
 
 // ---- the window in hand -------------------------------------------------------------------------
@@ -167,12 +216,8 @@ static struct learner_window *keep(const struct wire_take_window *said)
     window->said.providers = copy(&memory, said->providers, holders);
     window->said.lr_bits.data = copy(&memory, said->lr_bits.data, said->lr_bits.count);
     window->said.group = NULL;
-    for (uint32_t i = 0; i < said->group_count; i++) {
-        struct group_member *member = &window->members[i];
-        member->key = said->group[i].key;
-        member->instance = said->group[i].instance;
-        memcpy(member->endpoint, said->group[i].endpoint, sizeof member->endpoint);
-    }
+    for (uint32_t i = 0; i < said->group_count; i++)
+        keep_member(&window->members[i], &said->group[i]);
     return window;
 }
 
@@ -233,9 +278,10 @@ static bool is_called(void *arg)
     for (;;) {
         const enum worker_turn turn = learner_next(self, 0);
         if (turn == WORKER_QUIET) return false;
-        if (turn == WORKER_END) return true;
+        if (turn == WORKER_END || work_of(self)->idle) return true;
         if (self->job.kind == FRAME_TAKE_WINDOW) hear_take(self, self->job.body);
         else if (self->job.kind == FRAME_STOP_WINDOW) hear_stop(self, self->job.body);
+        else if (self->job.kind == FRAME_EXPECT) hear_expect(self, self->job.body);
         else return true;
         self->has_job = false;
     }
@@ -296,6 +342,7 @@ static bool hear(struct learner *self, const struct job *job)
     switch (job->kind) {
     case FRAME_TAKE_WINDOW: hear_take(self, job->body); return true;
     case FRAME_STOP_WINDOW: hear_stop(self, job->body); return true;
+    case FRAME_EXPECT: hear_expect(self, job->body); return true;
     case FRAME_FREEZE: hear_freeze(self, job->body); return true;
     case FRAME_CLOSE_WINDOW: hear_close(self, job->body); return true;
     default: return false;
@@ -304,10 +351,17 @@ static bool hear(struct learner *self, const struct job *job)
 
 // ---- work ---------------------------------------------------------------------------------------
 
+static bool has_step(const struct learner *self)
+{
+    const struct learner_window_work *work = work_of(self);
+    return self->holding && work->now && !work->waits && !is_over(self);
+}
+
+// Without a step to take it serves its links.
 static bool busy(const struct learner *self)
 {
     const struct learner_window_work *work = work_of(self);
-    return work && self->holding && work->now && !work->waits && !is_over(self);
+    return work && work->group;
 }
 
 static void tell_broke(struct learner *self, int fault, const struct why *why,
@@ -325,6 +379,7 @@ static void tell_broke(struct learner *self, int fault, const struct why *why,
         .differ = holder_outsiders(&work->holder),
     };
     work->waits = true;
+    tell_links(self, work->links.linking); // Whom it waited for in vain is not taken for linked
     learner_put_reason(broke.reason, why);
     worker_answer(self->worker, FRAME_BROKE, &broke);
 }
@@ -380,6 +435,8 @@ static void work(struct learner *self)
     struct learner_window_work *work = work_of(self);
     struct why why = { 0 };
     struct group_blame blame;
+    work->idle = !has_step(self);
+    if (!serve_links(self) || work->idle) return;
     work->unsound = UNSOUND_NONE;
     int rc = form(self, &why, &blame);
     if (rc == 0) rc = learner_step(self, &why, &blame);

@@ -19,6 +19,12 @@ struct learner_window {
 struct learner_window_work {
     struct wire_windows_config config;
     group_t *group;
+    struct wire_links links; // What was answered last: where our links end, and which stand
+    // The newest list of trainers to link with, taken up between two steps. number 0: it has been.
+    uint64_t expect_number;
+    struct group_member expect[GROUP_MEMBERS_MAX];
+    uint32_t expect_count;
+    bool idle;                         // There is no step to take: any job ends the wait
     struct learner_window *now, *next; // NULL: none. The next one follows the one in hand
     bool formed;                       // The group is that of the window in hand
     bool waits; // It is frozen or broken: nothing is done until the core closes the window

@@ -13,6 +13,8 @@
 //    W10 a state that changed by itself is found when the turn   check_window_agrees
 //        of its leaf comes; who is named is one whose state did, check_differ
 //        and trains again only once it has fetched another       check_window_begun
+//   W11  a window names only those that are linked, and they     check_linked, awaits
+//        join once their links stand
 //     -  an epoch's first state is pinned before it is left      check_window_begun
 
 #include "common/base/ensure.h"
@@ -97,7 +99,8 @@ static uint64_t takes_ms(struct sim *self, uint8_t id)
 static void built(struct sim *self, uint8_t id)
 {
     if (self->nodes[id].role == ACTOR_TRAINER)
-        learner_says(self, id, FRAME_LINKS, &(struct wire_links){ "tcp://127.0.0.1:7000" });
+        learner_says(self, id, FRAME_LINKS,
+                     &(struct wire_links){ .endpoint = "tcp://127.0.0.1:7000" });
 }
 
 // ---- who holds what -----------------------------------------------------------------------------
@@ -181,6 +184,39 @@ static void keep_digests(struct sim *sim, struct ghost_window *window)
          "%" PRIu64 " for window %" PRIu64, at, window->number);
 }
 
+static bool is_named(const struct sim *sim, const struct wire_place *group, uint32_t count,
+                     uint8_t id)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (check_node(sim, group[i].member) == id && is_process(sim, &group[i])) return true;
+    return false;
+}
+
+static void check_linked(struct sim *sim, const struct wire_window *said)
+{
+    uint8_t pair[2];
+    if (!windows_unlinkable(sim, pair) || windows_may_link(sim, pair[0], pair[1])) return;
+    hold(!is_named(sim, said->group, said->group_count, pair[0]) ||
+             !is_named(sim, said->group, said->group_count, pair[1]),
+         "a window names only those that are linked", "%s and %s in window %" PRIu64,
+         sim->nodes[pair[0]].name, sim->nodes[pair[1]].name, said->number);
+}
+
+// Both are here, and are not yet in one window.
+static bool awaits(const struct sim *sim)
+{
+    const struct ghost_window *newest =
+        &((const struct ghost_windows *)(const void *)sim->ghost.pace)->windows[0];
+    uint8_t pair[2];
+    if (!windows_unlinkable(sim, pair)) return false;
+    for (int i = 0; i < 2; i++) {
+        const struct node *node = &sim->nodes[pair[i]];
+        if (!node->up || node->leaving || node->quits || node->ended) return false;
+    }
+    return !is_named(sim, newest->group, newest->group_count, pair[0]) ||
+           !is_named(sim, newest->group, newest->group_count, pair[1]);
+}
+
 static void hear_window(struct sim *sim, const struct wire_window *said)
 {
     struct ghost *ghost = &sim->ghost;
@@ -199,6 +235,7 @@ static void hear_window(struct sim *sim, const struct wire_window *said)
     hold(said->group_count >= (point->phase == PHASE_TRAIN ? rules->min_clients : 1) &&
              said->group_count < NODES_MAX,
          "a window has min_clients", "window %" PRIu64 " has %u", said->number, said->group_count);
+    check_linked(sim, said);
     if (point->phase == PHASE_WARMUP) self->voided.times = 0; // The owner resumed it
     hold(self->voided.times < 2 || self->voided.step != said->step,
          "a step that was void twice is not tried", "%" PRIu64, said->step);
@@ -436,6 +473,7 @@ const struct sim_pace sim_pace_windows = { .one_in = 4,
                                            .may_enter = may_enter,
                                            .may_restore = is_lost,
                                            .may_lose = leaves_a_holder,
+                                           .awaits = awaits,
                                            .hear_record = hear_record,
                                            .may_pause = may_pause,
                                            .pinned = pinned,

@@ -221,6 +221,8 @@ struct sim_pace {
     bool (*may_restore)(const struct sim *sim);
     // This crash leaves somebody who holds what is committed. (optional: the commits lead to it)
     bool (*may_lose)(const struct sim *sim, uint8_t id);
+    // Something is still to come before the run may end, though it gets on. (optional: nothing)
+    bool (*awaits)(const struct sim *sim);
     // A record that is of this pace, as it becomes durable. It moves the ghost on: the phase, the round, the
     // step with its digest, the samples. Other kinds are none of its business.
     void (*hear_record)(struct sim *sim, uint16_t kind, const void *record);
@@ -295,8 +297,17 @@ struct sim_window {
     struct interval samples[WINDOW_SAMPLES_MAX];
 };
 
+// Whom a learner links with, and what it has told of that (windows_learner.c).
+struct sim_links {
+    uint64_t number, told_number, told, turn;
+    uint32_t count;
+    uint8_t nodes[NODES_MAX];
+    uint64_t instances[NODES_MAX];
+};
+
 // What a learner is at with the other members of its window (windows_learner.c).
 struct exchange {
+    struct sim_links links;
     uint32_t count; // Windows in hand; the first is the present one
     struct sim_window windows[2];
     struct holder holder;

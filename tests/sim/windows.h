@@ -15,6 +15,10 @@ uint32_t windows_void_place(const struct sim *sim, uint64_t window, uint64_t ste
 // A state has so many leaves here. Whether that of this learner, once it holds `step`, changes by itself.
 enum { LEAVES = 8 };
 bool windows_spoils(const struct sim *sim, uint8_t id, uint64_t step);
+// Two trainers that cannot link with one another, by the seed's will, until some time before all is healed; false:
+// the seed has none.
+bool windows_unlinkable(const struct sim *sim, uint8_t ret_pair[2]);
+bool windows_may_link(const struct sim *sim, uint8_t a, uint8_t b); // Now
 
 bool windows_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job);
 

@@ -10,8 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum what { COMPUTED, SUM, HAVE, WATCH };
-enum { CUT_MS = 8000, CUT_ONE_IN = 40, VOID_ONE_IN = 12, SPOILT_ONE_IN = 90 };
+enum what { COMPUTED, SUM, HAVE, WATCH, LINK };
+enum {
+    CUT_MS = 8000,
+    CUT_ONE_IN = 40,
+    VOID_ONE_IN = 12,
+    SPOILT_ONE_IN = 90,
+    UNLINKABLE_ONE_IN = 2
+};
 
 static struct learner *learner_of(struct sim *self, uint8_t id) { return &self->nodes[id].learner; }
 
@@ -47,14 +53,94 @@ static bool is_cut(const struct sim *self, uint8_t a, uint8_t b)
     const uint64_t low = a < b ? a : b, high = a < b ? b : a;
     const uint64_t number = self->seed << 32 | (self->now_ms / CUT_MS) << 8 | low << 4 | high;
     const struct hash hash = hash_number("cut", number);
+    if (!windows_may_link(self, a, b)) return true;
     if (!faulty(self)) return false;
     return !reachable(self, a, b) || hash_to_number(&hash) % CUT_ONE_IN == 0;
+}
+
+bool windows_unlinkable(const struct sim *self, uint8_t ret_pair[2])
+{
+    const uint64_t trainers = self->plan.trainers;
+    ret_pair[0] = (uint8_t)(1 + aside(self, "unlinkable", trainers));
+    ret_pair[1] = (uint8_t)(1 + aside(self, "unlinkable too", trainers));
+    return aside(self, "unlinkables", UNLINKABLE_ONE_IN) == 0 && ret_pair[0] != ret_pair[1];
+}
+
+bool windows_may_link(const struct sim *self, uint8_t a, uint8_t b)
+{
+    uint8_t pair[2];
+    const uint64_t until_ms = self->plan.heal_ms * (1 + aside(self, "linkable", 4)) / 4;
+    return self->now_ms >= until_ms || !windows_unlinkable(self, pair) ||
+           !((a == pair[0] && b == pair[1]) || (a == pair[1] && b == pair[0]));
 }
 
 static bool is_dead(const struct sim *self, const struct sim_window *window, uint32_t place)
 {
     const struct node *node = &self->nodes[window->nodes[place]];
     return !node->up || node->instance != window->instances[place];
+}
+
+// ---- links before a window ----------------------------------------------------------------------------
+
+static bool expects(const struct sim *self, uint8_t id, uint8_t whom)
+{
+    const struct sim_links *links = &self->nodes[id].learner.exchange.links;
+    for (uint32_t i = 0; i < links->count; i++)
+        if (links->nodes[i] == whom && links->instances[i] == self->nodes[whom].instance)
+            return true;
+    return false;
+}
+
+static uint64_t linked(const struct sim *self, uint8_t id)
+{
+    const struct sim_links *links = &self->nodes[id].learner.exchange.links;
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < links->count; i++) {
+        const uint8_t other = links->nodes[i];
+        if (other == id ||
+            (self->nodes[other].up && self->nodes[other].instance == links->instances[i] &&
+             expects(self, other, id) && !is_cut(self, id, other)))
+            bits |= (uint64_t)1 << i;
+    }
+    return bits;
+}
+
+// Looks again after a while, for ever: links come to stand and end.
+static void look_at_links(struct sim *self, uint8_t id)
+{
+    struct sim_links *links = &learner_of(self, id)->exchange.links;
+    const uint64_t all = ((uint64_t)2 << (links->count - 1)) - 1, bits = linked(self, id);
+    if (bits != links->told || links->number != links->told_number) {
+        links->told = bits;
+        links->told_number = links->number;
+        learner_says(self, id, FRAME_LINKS,
+                     &(struct wire_links){ "tcp://127.0.0.1:7000", links->number, bits });
+    }
+    send_word(self, id, bits == all ? between(self, 2000, 4000) : between(self, 100, 600),
+              &(struct wire_sim_word){ .what = LINK, .turn = links->turn });
+}
+
+static uint8_t node_of(const struct sim *self, const struct key *key)
+{
+    for (uint8_t i = 0; i < self->nodes_count; i++)
+        if (key_equal(&self->nodes[i].key, key)) return i;
+    return NOBODY;
+}
+
+static void expect(struct sim *self, uint8_t id, const struct wire_expect *job)
+{
+    struct sim_links *links = &learner_of(self, id)->exchange.links;
+    ensure(job->trainers_count > 0 && job->trainers_count < NODES_MAX);
+    links->number = job->number;
+    links->count = job->trainers_count;
+    links->turn++;
+    for (uint32_t i = 0; i < job->trainers_count; i++) {
+        links->nodes[i] = node_of(self, &job->trainers[i].key);
+        links->instances[i] = job->trainers[i].instance;
+        ensure(links->nodes[i] != NOBODY);
+    }
+    send_word(self, id, between(self, 1, 100),
+              &(struct wire_sim_word){ .what = LINK, .turn = links->turn });
 }
 
 // ---- a step -----------------------------------------------------------------------------------------
@@ -280,6 +366,10 @@ static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *
 {
     struct exchange *at = &learner_of(self, id)->exchange;
     const bool own = word->what == COMPUTED || word->what == WATCH;
+    if (word->what == LINK) {
+        if (word->turn == at->links.turn) look_at_links(self, id);
+        return;
+    }
     if (at->count == 0 || (own && word->turn != at->turn)) return;
     if (word->what == COMPUTED && word->step != at->holder.step) return;
     switch (word->what) {
@@ -291,13 +381,6 @@ static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *
 }
 
 // ---- what the core asks -----------------------------------------------------------------------------
-
-static uint8_t node_of(const struct sim *self, const struct key *key)
-{
-    for (uint8_t i = 0; i < self->nodes_count; i++)
-        if (key_equal(&self->nodes[i].key, key)) return i;
-    return NOBODY;
-}
 
 static void take_window(struct sim *self, uint8_t id, const struct wire_take_window *job)
 {
@@ -369,6 +452,7 @@ bool windows_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job)
     case FRAME_TAKE_WINDOW: take_window(self, id, job); return true;
     case FRAME_FREEZE: freeze(self, id, job); return true;
     case FRAME_CLOSE_WINDOW: close_window(self, id, job); return true;
+    case FRAME_EXPECT: expect(self, id, job); return true;
     case FRAME_STOP_WINDOW:
         if (learner_of(self, id)->exchange.count)
             holder_stop(&learner_of(self, id)->exchange.holder);

@@ -572,6 +572,7 @@ static bool enough(const struct sim *self)
     if (self->commits_at_heal == NEVER) return false;
     if (check_phase(self) == PHASE_FINISHED) return true;
     if (check_at_large(self)) return false;
+    if (self->pace->awaits && self->pace->awaits(self)) return false;
     return self->ghost.rounds_before + check_round(self) >= ROUNDS_MIN &&
            check_step(self) >= self->commits_at_heal + COMMITS_AFTER_HEAL;
 }

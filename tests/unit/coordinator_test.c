@@ -51,6 +51,7 @@ struct talk {
     struct hash words[64]; // Hashes that the file has used as words, to print them as words again
     char texts[64][16];
     uint32_t words_count;
+    uint64_t linking; // Number of the newest LINKING
     char *said;
     size_t said_bytes;
 };
@@ -328,6 +329,11 @@ static void fill(struct talk *self, uint16_t kind, const char *from, char *field
     }
     if (kind == FRAME_PING || kind == FRAME_LEAVE || kind == FRAME_STANDS)
         set_field(self, record, body, "instance", "1");
+    if (kind == FRAME_STANDS) { // All links of the newest list stand, unless the line says else
+        struct wire_stands *stands = body;
+        stands->linking = self->linking;
+        stands->linked = UINT64_MAX;
+    }
     char *save;
     for (char *field = strtok_r(fields, " ", &save); field; field = strtok_r(NULL, " ", &save)) {
         char *value = strchr(field, '=');
@@ -356,6 +362,7 @@ static void tell(struct talk *self, const struct effect *effect)
     char line[LINE_MAX_BYTES], to[64] = "";
     const void *body = unpack(self, effect->kind, effect->body, effect->bytes);
     if (effect->port == PORT_CLOCK || effect->kind == FRAME_BEAT) return;
+    if (effect->kind == FRAME_LINKING) self->linking = ((const struct wire_linking *)body)->number;
     if (effect->port == PORT_DISK && effect->kind != FRAME_SEND_COMMITS) {
         assert_true(self->log_count < RECORDS_MAX);
         struct stored *stored = &self->log[self->log_count++];

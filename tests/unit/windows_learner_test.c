@@ -212,6 +212,33 @@ static uint32_t batch_at(uint64_t samples_done)
                                strategy.batch_warmup_tokens, samples_done * SEQ);
 }
 
+static void link_with(struct member *const *group, uint32_t count, struct wire_linked *ret_list)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        ret_list[i] = (struct wire_linked){ .key = *identity_key(group[i]->identity),
+                                            .instance = group[i]->instance };
+        memcpy(ret_list[i].endpoint, group[i]->endpoint, sizeof ret_list[i].endpoint);
+    }
+}
+
+// All link with one another while none has a window, and say so.
+static void link_all(struct member *const *group, uint32_t count)
+{
+    static uint64_t number;
+    struct wire_linked list[MEMBERS_MAX_HERE];
+    link_with(group, count, list);
+    const struct wire_expect job = { .number = ++number,
+                                     .trainers = list,
+                                     .trainers_count = count };
+    for (uint32_t i = 0; i < count; i++) send_job(group[i], FRAME_EXPECT, &job);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wire_links *links;
+        do links = hear_kind(group[i], FRAME_LINKS);
+        while (links->linking != number || links->linked != ((uint64_t)1 << count) - 1);
+        assert_string_equal(links->endpoint, group[i]->endpoint);
+    }
+}
+
 struct plan {
     struct wire_take_window job;
     struct wire_linked linked[MEMBERS_MAX_HERE];
@@ -228,12 +255,7 @@ static void plan_window(struct plan *plan, const struct course *at, uint32_t ste
         samples += batch_at(samples);
     }
     plan->dealt = (struct interval){ at->samples_done, samples };
-    for (uint32_t i = 0; i < count; i++) {
-        struct wire_linked *linked = &plan->linked[i];
-        *linked = (struct wire_linked){ .key = *identity_key(group[i]->identity),
-                                        .instance = group[i]->instance };
-        memcpy(linked->endpoint, group[i]->endpoint, sizeof linked->endpoint);
-    }
+    link_with(group, count, plan->linked);
     plan->job = (struct wire_take_window){ .number = next_window++,
                                            .step = at->step,
                                            .steps = steps,
@@ -360,6 +382,7 @@ static struct hash run(uint32_t world, uint32_t deaths, uint64_t seed)
         const uint32_t count = living(group);
         const uint32_t steps = STEPS - at.step < WINDOW ? (uint32_t)(STEPS - at.step) : WINDOW;
         uint32_t dead = UINT32_MAX;
+        if (deaths % 2 == 1) link_all(group, count);
         give_window(&at, steps, group, count);
         if (deaths > 0 && count > 1) {
             struct member *victim = group[roll(count)];

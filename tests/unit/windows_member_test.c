@@ -146,7 +146,7 @@ static void hear_closing(uint64_t from, uint64_t to, uint64_t at)
 
 static void hear_links(void)
 {
-    hear(FRAME_LINKS, &(struct wire_links){ "tcp://127.0.0.1:7000" }, 0);
+    hear(FRAME_LINKS, &(struct wire_links){ .endpoint = "tcp://127.0.0.1:7000" }, 0);
     assert_non_null(said(FRAME_STANDS));
 }
 
@@ -213,6 +213,40 @@ static void a_state_that_differs_is_said_and_dropped(void **unused)
     assert_false(replica.holding);
     stands = said(FRAME_STANDS);
     assert_true(!stands || (!stands->broken && stands->differ == 0));
+}
+
+// The list goes to the learner once its model is built and the roster knows these processes; what the learner says of
+// its links goes to the coordinator at once. A model that is built again has no links.
+static void it_links_with_those_that_a_window_may_name(void **unused)
+{
+    (void)unused;
+    const struct wire_place trainers[] = {
+        { .member = 0, .instance = 4, .links = "tcp://10.0.0.1:1" },
+        { .member = ME, .instance = INSTANCE }
+    };
+    hear(FRAME_LINKING,
+         &(struct wire_linking){ .number = 7, .trainers = trainers, .trainers_count = 2 },
+         HEARD_PACE);
+    assert_null(said(FRAME_EXPECT)); // No model
+    hear_links();
+    assert_null(said(FRAME_EXPECT)); // The roster is behind
+    member->roster.members[0].instance = 4;
+    member->roster.members[ME].instance = INSTANCE;
+    hear(FRAME_WAKE, NULL, HEARD_TICK);
+    const struct wire_expect *job = said(FRAME_EXPECT);
+    assert_true(job && job->number == 7 && job->trainers_count == 2);
+    assert_string_equal(job->trainers[0].endpoint, "tcp://10.0.0.1:1");
+    hear(FRAME_LINKS, &(struct wire_links){ "tcp://127.0.0.1:7000", 7, 3 }, 0);
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_true(stands && stands->linking == 7 && stands->linked == 3);
+    assert_null(said(FRAME_EXPECT));
+    hear_window(1, STEP, 0, 0, 0);
+    hear_closing(1, 1, STEP);
+    hear(FRAME_CLOSED_WINDOW, &(struct wire_closed_window){ 1, STEP, true, .reason = "" }, 0);
+    stands = said(FRAME_STANDS);
+    assert_true(stands && stands->linking == 7 && stands->linked == 3);
+    hear_links();
+    assert_non_null(said(FRAME_EXPECT));
 }
 
 // It has not begun the window when LEVEL comes, and does not begin it any more: the coordinator counts on the
@@ -328,7 +362,7 @@ static void a_pause_stops_the_group(void **unused)
 static void a_member_that_leaves_stops_its_group_first(void **unused)
 {
     (void)unused;
-    hear(FRAME_LINKS, &(struct wire_links){ "tcp://127.0.0.1:7001" }, 0);
+    hear(FRAME_LINKS, &(struct wire_links){ .endpoint = "tcp://127.0.0.1:7001" }, 0);
     hear_window(1, STEP, 0, 0, 0);
     assert_true(member->leaves_later);
     member->leaving = true;
@@ -365,6 +399,7 @@ TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(a_window_whose_lists_do_not_fit_is_ignored, set_up, NULL),
       TEST_WITH(it_says_where_it_stands, set_up, NULL),
       TEST_WITH(a_state_that_differs_is_said_and_dropped, set_up, NULL),
+      TEST_WITH(it_links_with_those_that_a_window_may_name, set_up, NULL),
       TEST_WITH(a_frozen_window_is_not_begun, set_up, NULL),
       TEST_WITH(a_window_in_hand_is_frozen_and_closed, set_up, NULL),
       TEST_WITH(who_cannot_reach_the_end_drops_its_state, set_up, NULL),

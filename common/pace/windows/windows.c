@@ -6,6 +6,7 @@
 #include "common/pace/evidence.h"
 #include "common/pace/windows/differ.h"
 #include "common/pace/windows/level.h"
+#include "common/pace/windows/linking.h"
 #include "common/pace/windows/voided.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -111,6 +112,7 @@ static void hear_stands(struct windows *self, const struct turn *turn, const str
     if (place->role != ACTOR_TRAINER || said->instance != place->instance) return;
     take_stands(&self->stands[member], said, turn->run->number);
     late_hear(&self->late, turn, member, said);
+    linking_hear(self, turn, in, member);
     level_hear(self, turn, member, said);
 }
 
@@ -228,7 +230,7 @@ static uint32_t group_left(const struct windows *self, const struct run *run)
     return left;
 }
 
-// A trainer that could train, and is not in the group: it enters when the next epoch begins.
+// A trainer that is linked with the group, and is not in it: it enters when the next epoch begins.
 static bool somebody_waits(const struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -236,7 +238,7 @@ static bool somebody_waits(const struct windows *self, const struct turn *turn)
     if (turn->now_ms - self->barrier_ended_ms < WINDOW_BARRIERS * self->barrier_ms) return false;
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const bool here = is_trainer(run, i, MEMBER_PENDING) || is_trainer(run, i, MEMBER_HEALTHY);
-        if (here && has_links(self, run, i) &&
+        if (here && linking_has_joined(self, run, i) &&
             (self->is_left_out[i] ||
              window_place(last, i, run->roster.members[i].instance) == NO_MEMBER))
             return true;
@@ -273,7 +275,20 @@ static const char *why_end(const struct windows *self, const struct turn *turn)
 
 // ---- opening ------------------------------------------------------------------------------------
 
-// Those that hold the run's step and can be linked: when an epoch begins all healthy trainers, later those of
+// The trainers of this state whose links are known, behind those that are in `group`. Returns how many there are.
+static uint32_t list_linkable(const struct windows *self, const struct run *run, uint8_t state,
+                              struct wire_place group[WINDOW_MEMBERS_MAX], uint32_t count)
+{
+    for (uint32_t i = 0; i < run->roster.count && count < WINDOW_MEMBERS_MAX; i++) {
+        if (!is_trainer(run, i, state) || !has_links(self, run, i)) continue;
+        struct wire_place *place = &group[count++];
+        *place = (struct wire_place){ .member = i, .instance = run->roster.members[i].instance };
+        memcpy(place->links, self->stands[i].links, sizeof place->links);
+    }
+    return count;
+}
+
+// Those that hold the run's step and are linked: when an epoch begins all healthy trainers, later those of
 // the group that are left. In the order of the roster. Returns how many.
 static uint32_t choose_group(const struct windows *self, const struct run *run,
                              struct wire_place group[WINDOW_MEMBERS_MAX])
@@ -285,13 +300,9 @@ static uint32_t choose_group(const struct windows *self, const struct run *run,
         // mutant: windows: a member that is left out stays in the group
         if (windows_is_intact(run, &last->group[i]) && !self->is_left_out[last->group[i].member])
             group[count++] = last->group[i];
-    for (uint32_t i = 0; begins && i < run->roster.count && count < WINDOW_MEMBERS_MAX; i++) {
-        if (!is_trainer(run, i, MEMBER_HEALTHY) || !has_links(self, run, i)) continue;
-        struct wire_place *place = &group[count++];
-        *place = (struct wire_place){ .member = i, .instance = run->roster.members[i].instance };
-        memcpy(place->links, self->stands[i].links, sizeof place->links);
-    }
-    return count;
+    if (begins) count = list_linkable(self, run, MEMBER_HEALTHY, group, 0);
+    // mutant: windows: a window names trainers that have no link
+    return begins ? linking_choose(self, run, group, count) : count;
 }
 
 static uint32_t choose_steps(const struct windows *self, const struct turn *turn, uint64_t first)
@@ -398,6 +409,7 @@ static void begin(void *state, const struct turn *turn)
     self->missed[0] = 0;
     late_forget(&self->late);
     self->last_overdue = NO_MEMBER;
+    self->linking.has_failed = false;
     memset(self->strikes, 0, sizeof self->strikes);
     for (int i = 0; i < 2; i++) self->pair[i] = self->last_pair[i] = NO_MEMBER;
     open_window(self, turn);
@@ -444,17 +456,34 @@ static const char *lacks_links(struct windows *self, const struct turn *turn)
         if (has_links(self, run, i)) linked++;
         else without = i;
     }
-    if (without == NO_MEMBER || (late && linked > 0 && linked >= turn->rules->min_clients))
-        return NULL;
+    if (without == NO_MEMBER || (late && linked > 0 && linked >= turn->rules->min_clients)) {
+        struct wire_place group[WINDOW_MEMBERS_MAX];
+        const uint32_t count = list_linkable(self, run, MEMBER_HEALTHY, group, 0);
+        const char *pair = linking_lacks(self, turn, group, count, late);
+        self->linking.has_failed |= late && pair;
+        return pair;
+    }
     snprintf(self->lacks, sizeof self->lacks, "waiting for the links of trainer %s",
              run->roster.members[without].name);
     return self->lacks;
+}
+
+// A Warmup that could not begin is not tried again before it can.
+static const char *still_lacks_links(struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    struct wire_place group[WINDOW_MEMBERS_MAX];
+    if (!self->linking.has_failed) return NULL;
+    const uint32_t healthy = list_linkable(self, run, MEMBER_HEALTHY, group, 0);
+    const uint32_t count = list_linkable(self, run, MEMBER_PENDING, group, healthy);
+    return linking_lacks(self, turn, group, count, true);
 }
 
 static const char *lacks(const struct turn *turn)
 {
     struct windows *self = turn->live;
     const uint8_t phase = turn->run->phase;
+    if (phase == PHASE_WAITING) return still_lacks_links(self, turn);
     if (phase == PHASE_WARMUP) return lacks_links(self, turn);
     if (phase != PHASE_TRAIN || !level_is_lonely(self, turn->run)) return NULL;
     snprintf(self->lacks, sizeof self->lacks,
@@ -475,10 +504,11 @@ static const char *why_paused(const struct turn *turn)
     return self->lacks;
 }
 
-// Who is left out, and why, or who is late: nothing waits for it.
+// Who waits to join or is left out, and why, or who is late: nothing waits for it.
 static const char *missed(const void *state)
 {
     const struct windows *self = state;
+    if (self->linking.words[0]) return self->linking.words;
     return self->missed[0] ? self->missed : late_words(&self->late);
 }
 

@@ -32,8 +32,8 @@
 //     in hand (`stop` in HAVE). All end at the same step; the window is closed there, and the next one
 //     follows without those that leave. Nothing is lost, unless the process is ended before that.
 //  7. The end of an epoch is the barrier at which joiners enter and checkpoints are taken: the group runs
-//     out, the last step is pinned. A joiner may end an epoch, but not before 20 times as long as the
-//     last barrier took.
+//     out, the last step is pinned. A joiner may end an epoch once its links with all of the group stand
+//     (linking.h), but not before 20 times as long as the last barrier took.
 //
 // A group is the process of a member, not its key: one that restarts has lost its state.
 //
@@ -41,6 +41,7 @@
 //   window.[hc]          one window, and the samples and rate of its steps
 //   windows_run.[hc]     the durable half: which windows are open, what is committed of them
 //   windows.[hc]         the coordinator's half: opens, commits, says why the epoch is over
+//   linking.[hc]         ... who has links with whom, before a window names them
 //   level.[hc]           ... closes a window that broke
 //   voided.[hc]          ... because a step is void, and pauses the run when it is twice
 //   late.[hc]            says who is late, before it is left out
@@ -70,10 +71,22 @@ struct stands {
     char links[128]; // "": its links are not known
 };
 
+// The trainers that link with one another before a window names them (linking.c).
+struct linking {
+    uint64_t number; // Of the list; 0: there is none yet
+    uint32_t count;
+    struct wire_place trainers[WINDOW_MEMBERS_MAX];
+    uint64_t since_ms[WINDOW_MEMBERS_MAX]; // In the list since then
+    uint64_t linked[WINDOW_MEMBERS_MAX];   // The links that stand, as it says, as bits
+    bool has_failed;                       // Warmup could not begin an epoch, as too few are linked
+    char words[224];                       // Who waits to join, and why; "": nobody
+};
+
 // May be forgotten: a restart empties it, and the next STANDS fill it again.
 struct windows {
     struct stands stands[MEMBERS_MAX]; // By index in the roster
-    uint64_t commit_ms;                // Before this, a part of a window is not committed
+    struct linking linking;
+    uint64_t commit_ms; // Before this, a part of a window is not committed
     // How fast the group is: of the newest whole window.
     uint64_t began_ms;  // When the oldest open window became that
     uint64_t step_us;   // 0: not known

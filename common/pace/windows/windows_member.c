@@ -27,6 +27,11 @@ struct windows_member {
     uint64_t closed_from, closed, closed_at;
     uint64_t frozen, done; // Windows up to these are not begun (again)
 
+    // The trainers to link with, as the newest LINKING has them, and the list that the learner was given. 0: none.
+    uint64_t linking, expecting;
+    uint32_t trainers_count;
+    struct wire_place trainers[WINDOW_MEMBERS_MAX];
+
     // In hand at the learner, number 0: nothing.
     uint64_t first, newest; // The windows that it has been given
     uint64_t newest_end;    // Where the last of them ends
@@ -102,6 +107,14 @@ static void freeze(struct windows_member *self, const struct member_turn *turn)
     self->freezing = true;
     outbox_job(turn->out, PORT_LEARNER, FRAME_FREEZE,
                &(struct wire_level){ self->newest, self->level ? self->level : 1 });
+}
+
+// The newest is taken, whatever its number: if an older one came late, STANDS shows that, and is answered.
+static void hear_linking(struct windows_member *self, const struct wire_linking *said)
+{
+    self->linking = said->number;
+    self->trainers_count = said->trainers_count;
+    memcpy(self->trainers, said->trainers, said->trainers_count * sizeof *said->trainers);
 }
 
 // Steps that are committed: is the one that we have in memory among them, as the step of our window?
@@ -227,6 +240,8 @@ static void hear_closed(struct windows_member *self, const struct member_turn *t
     const uint64_t window = self->stands.window;
     struct wire_stands stands = { .instance = turn->member->instance };
     memcpy(stands.links, self->stands.links, sizeof stands.links);
+    stands.linking = self->stands.linking;
+    stands.linked = self->stands.linked;
     self->stands = stands;
     self->say_ms = 0;
     // mutant: windows: a member that cannot reach the end goes on from where it stands
@@ -243,6 +258,9 @@ static void hear_closed(struct windows_member *self, const struct member_turn *t
 static void hear_links(struct windows_member *self, const struct wire_links *said)
 {
     memcpy(self->stands.links, said->endpoint, sizeof self->stands.links);
+    self->stands.linking = said->linking;
+    self->stands.linked = said->linked;
+    if (said->linking == 0) self->expecting = 0; // Its model is new, and its links
     self->say_ms = 0;
 }
 
@@ -270,6 +288,8 @@ static void hear(void *state, const struct member_turn *turn)
     if (turn->member->role != ACTOR_TRAINER || !replica) return;
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_STEPS) hear_steps(self, turn->in->body);
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_LEVEL) hear_level(self, turn);
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_LINKING)
+        hear_linking(self, turn->in->body);
     if (turn->heard & (HEARD_REBORN | HEARD_ADMITTED)) self->say_ms = 0;
     hear_learner(self, turn);
 }
@@ -358,16 +378,17 @@ static void leave_window(struct windows_member *self, const struct member_turn *
 
 // ---- taking a window ----------------------------------------------------------------------------
 
-static uint32_t list_group(const struct member *member, const struct wire_window *window,
-                           struct wire_linked *group)
+// With the keys of the roster. 0: it is behind.
+static uint32_t list_linked(const struct member *member, const struct wire_place *places,
+                            uint32_t count, struct wire_linked *ret_list)
 {
-    for (uint32_t i = 0; i < window->group_count; i++) {
-        const struct wire_member *place = member_at(member, window->group[i].member);
-        if (!place) return 0; // The roster is behind
-        group[i] = (struct wire_linked){ .key = place->key, .instance = window->group[i].instance };
-        memcpy(group[i].endpoint, window->group[i].links, sizeof group[i].endpoint);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wire_member *at = member_at(member, places[i].member);
+        if (!at) return 0;
+        ret_list[i] = (struct wire_linked){ .key = at->key, .instance = places[i].instance };
+        memcpy(ret_list[i].endpoint, places[i].links, sizeof ret_list[i].endpoint);
     }
-    return window->group_count;
+    return count;
 }
 
 static void take(struct windows_member *self, const struct member_turn *turn,
@@ -385,7 +406,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         .samples = window->samples,
         .samples_count = window->samples_count,
         .group = group,
-        .group_count = list_group(member, window, group),
+        .group_count = list_linked(member, window->group, window->group_count, group),
         .place = own_place(window, member),
         .providers = providers,
         .providers_count = member_providers(member, window->number, providers, 16),
@@ -490,6 +511,24 @@ static bool is_digest_due(const struct member_turn *turn)
            run->step == turn->replica->step;
 }
 
+// The learner links with the newest list once its model is built, so that it has links.
+static void expect(struct windows_member *self, const struct member_turn *turn)
+{
+    struct wire_linked list[WINDOW_MEMBERS_MAX];
+    if (self->linking == self->expecting || !self->stands.links[0]) return;
+    for (uint32_t i = 0; i < self->trainers_count; i++) {
+        const struct wire_member *at = member_at(turn->member, self->trainers[i].member);
+        if (!at || at->instance != self->trainers[i].instance) return; // The roster is behind
+    }
+    const struct wire_expect job = {
+        .number = self->linking,
+        .trainers = list,
+        .trainers_count = list_linked(turn->member, self->trainers, self->trainers_count, list),
+    };
+    self->expecting = self->linking;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_EXPECT, &job);
+}
+
 // A window that begins further on is open, and we are in its group: the news of one before it was lost.
 static void ask_for_window(struct windows_member *self, const struct member_turn *turn)
 {
@@ -544,6 +583,7 @@ static void look(void *state, const struct member_turn *turn)
         return;
     }
     forget_answer(self, turn);
+    expect(self, turn);
     if (in_hand(self)) look_in_hand(self, turn);
     else if (replica->ready) {
         replica_tell(replica, turn->member, turn->in->now_ms, turn->out);

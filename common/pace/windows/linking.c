@@ -1,0 +1,265 @@
+// linking -- keeps the list of trainers that link with one another, tells it, and judges by what they say of it.
+//
+// 1. The list is made anew from the roster with every STANDS: first those of the newest group, then the other
+//    trainers whose links are known. If it has changed, it gets a new number and is told. What was said of the old
+//    one is kept for those that are in both, so that a joiner never makes the links of others doubtful.
+// 2. Whose links stand is asked at three places: may a joiner end the epoch, who is in the first window of an epoch,
+//    and what is to be said of one that waits.
+
+#include "common/pace/windows/linking.h"
+#include "common/base/ensure.h"
+#include <stdio.h>
+#include <string.h>
+
+// A link may take so many heartbeats to come to stand before anything is said of it.
+enum { LINKING_BEATS = 3, LISTS_MAX = 1000000000 }; // LISTS_MAX: in a life of the coordinator
+
+static uint64_t bit(uint32_t place) { return (uint64_t)1 << place; }
+
+static const struct wire_member *member_of(const struct run *run, const struct wire_place *place)
+{
+    return &run->roster.members[place->member];
+}
+
+static uint32_t place_of(const struct linking *self, const struct wire_place *trainer)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (self->trainers[i].member == trainer->member &&
+            self->trainers[i].instance == trainer->instance)
+            return i;
+    return NO_MEMBER;
+}
+
+static bool is_in_group(const struct run *run, const struct wire_place *trainer)
+{
+    return windows_is_intact(run, trainer) &&
+           window_place(windows_newest(run), trainer->member, trainer->instance) != NO_MEMBER;
+}
+
+// ---- the list -----------------------------------------------------------------------------------
+
+static void list_trainer(const struct windows *self, const struct run *run, uint32_t member,
+                         struct linking *list)
+{
+    const struct wire_member *at = &run->roster.members[member];
+    const struct stands *stands = &self->stands[member];
+    if (list->count == WINDOW_MEMBERS_MAX || at->role != ACTOR_TRAINER ||
+        (at->state != MEMBER_PENDING && at->state != MEMBER_HEALTHY) || !stands->links[0] ||
+        stands->instance != at->instance)
+        return;
+    struct wire_place place = { .member = member, .instance = at->instance };
+    memcpy(place.links, stands->links, sizeof place.links);
+    if (place_of(list, &place) == NO_MEMBER) list->trainers[list->count++] = place;
+}
+
+// What trainer `from` of the old list has said, in bits of the new one.
+static uint64_t carry_over(const struct linking *old, uint32_t from, const struct linking *list)
+{
+    uint64_t linked = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const uint32_t place = place_of(old, &list->trainers[i]);
+        if (place != NO_MEMBER && old->linked[from] & bit(place)) linked |= bit(i);
+    }
+    return linked;
+}
+
+static bool is_same(const struct linking *a, const struct linking *b)
+{
+    bool same = a->count == b->count;
+    for (uint32_t i = 0; same && i < a->count; i++)
+        same = a->trainers[i].member == b->trainers[i].member &&
+               a->trainers[i].instance == b->trainers[i].instance &&
+               strcmp(a->trainers[i].links, b->trainers[i].links) == 0;
+    return same;
+}
+
+static struct wire_linking frame_of(const struct linking *self)
+{
+    return (struct wire_linking){ .number = self->number,
+                                  .trainers = self->trainers,
+                                  .trainers_count = self->count };
+}
+
+// True: the list is another one, and was told.
+static bool make_list(struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *newest = windows_newest(run);
+    struct linking list = { 0 }, *old = &self->linking;
+    for (uint32_t i = 0; i < newest->group_count; i++)
+        list_trainer(self, run, newest->group[i].member, &list);
+    for (uint32_t i = 0; i < run->roster.count; i++) list_trainer(self, run, i, &list);
+    if (list.count == 0 || is_same(old, &list)) return false;
+    for (uint32_t i = 0; i < list.count; i++) {
+        const uint32_t place = place_of(old, &list.trainers[i]);
+        list.since_ms[i] = place == NO_MEMBER ? turn->now_ms : old->since_ms[place];
+        // mutant: windows: a joiner makes the links of all others doubtful
+        if (place != NO_MEMBER) list.linked[i] = carry_over(old, place, &list);
+    }
+    // Also after a restart no other list has had this number
+    const uint64_t first = run->incarnation * LISTS_MAX;
+    list.number = old->number < first ? first : old->number + 1;
+    list.has_failed = old->has_failed;
+    self->linking = list;
+    const struct wire_linking told = frame_of(&self->linking);
+    outbox_news(turn->out, FRAME_LINKING, &told);
+    return true;
+}
+
+// ---- who is linked with whom --------------------------------------------------------------------
+
+// Both ends say so. One that is cut off may believe for long that its link stands.
+static bool is_linked(const struct linking *self, const struct wire_place *a,
+                      const struct wire_place *b)
+{
+    const uint32_t i = place_of(self, a), j = place_of(self, b);
+    if (i == NO_MEMBER || j == NO_MEMBER) return false;
+    // mutant: windows: a link stands if one of its ends says so
+    return self->linked[i] & bit(j) && self->linked[j] & bit(i);
+}
+
+static bool is_left(const struct windows *self, const struct run *run,
+                    const struct wire_place *place)
+{
+    return windows_is_intact(run, place) && !self->is_left_out[place->member];
+}
+
+// The first member of the group that this trainer is not linked with; NULL: none is.
+static const struct wire_place *first_unlinked(const struct windows *self, const struct run *run,
+                                               const struct wire_place *trainer)
+{
+    const struct wire_window *newest = windows_newest(run);
+    for (uint32_t i = 0; i < newest->group_count; i++) {
+        const struct wire_place *other = &newest->group[i];
+        if (other->member != trainer->member && is_left(self, run, other) &&
+            !is_linked(&self->linking, trainer, other))
+            return other;
+    }
+    return NULL;
+}
+
+bool linking_has_joined(const struct windows *self, const struct run *run, uint32_t member)
+{
+    const struct wire_place trainer = { .member = member,
+                                        .instance = run->roster.members[member].instance };
+    // mutant: windows: an epoch ends for a trainer whose links do not stand
+    return place_of(&self->linking, &trainer) != NO_MEMBER && !first_unlinked(self, run, &trainer);
+}
+
+// The one that goes next; NO_MEMBER: all are linked.
+static uint32_t choose_out(const struct windows *self, const struct run *run,
+                           const struct wire_place *group, uint32_t count)
+{
+    uint32_t out = NO_MEMBER, worst = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t lacks = 0;
+        for (uint32_t j = 0; j < count; j++)
+            lacks += j != i && !is_linked(&self->linking, &group[i], &group[j]);
+        if (lacks == 0) continue;
+        // mutant: windows: a joiner drives a member out of the group
+        if (!is_in_group(run, &group[i])) lacks += WINDOW_MEMBERS_MAX;
+        if (lacks >= worst) out = i, worst = lacks;
+    }
+    return out;
+}
+
+uint32_t linking_choose(const struct windows *self, const struct run *run, struct wire_place *group,
+                        uint32_t count)
+{
+    for (;;) {
+        const uint32_t out = choose_out(self, run, group, count);
+        if (out == NO_MEMBER) return count;
+        count--;
+        memmove(&group[out], &group[out + 1], (count - out) * sizeof *group);
+    }
+}
+
+// ---- what is said -------------------------------------------------------------------------------
+
+// The end with the smaller key connects (common/group): it is the one that does not reach the other.
+static void say_pair(const struct run *run, const struct wire_place *a, const struct wire_place *b,
+                     char *text, size_t max)
+{
+    const bool a_connects = key_compare(&member_of(run, a)->key, &member_of(run, b)->key) < 0;
+    const struct wire_place *from = a_connects ? a : b, *to = a_connects ? b : a;
+    snprintf(text, max, "%s does not reach %.80s of %s", member_of(run, from)->name, to->links,
+             member_of(run, to)->name);
+}
+
+// The first two that are not linked, and are to be waited for: all, if no group is here; else those of it.
+static bool find_pair(const struct windows *self, const struct run *run,
+                      const struct wire_place *group, uint32_t count, bool all,
+                      const struct wire_place *ret_pair[2])
+{
+    for (uint32_t j = 1; j < count; j++)
+        for (uint32_t i = 0; i < j; i++) {
+            if (is_linked(&self->linking, &group[i], &group[j])) continue;
+            if (!all && !(is_in_group(run, &group[i]) && is_in_group(run, &group[j]))) continue;
+            ret_pair[0] = &group[i], ret_pair[1] = &group[j];
+            return true;
+        }
+    return false;
+}
+
+static bool has_group(const struct run *run, const struct wire_place *group, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (is_in_group(run, &group[i])) return true;
+    return false;
+}
+
+const char *linking_lacks(struct windows *self, const struct turn *turn,
+                          const struct wire_place *group, uint32_t count, bool late)
+{
+    const struct run *run = turn->run;
+    const struct wire_place *pair[2];
+    struct wire_place chosen[WINDOW_MEMBERS_MAX];
+    memcpy(chosen, group, count * sizeof *group);
+    const uint32_t left = linking_choose(self, run, chosen, count);
+    const bool too_few = left < count && left < turn->rules->min_clients;
+    const bool all = too_few || !has_group(run, group, count);
+    if ((late && !too_few) || !find_pair(self, run, group, count, all, pair)) return NULL;
+    char text[192];
+    say_pair(run, pair[0], pair[1], text, sizeof text);
+    snprintf(self->lacks, sizeof self->lacks, "waiting for links: %s", text);
+    return self->lacks;
+}
+
+// One that has just come, or has just lost a link, has some time before it is named.
+static void look(struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    struct linking *list = &self->linking;
+    const uint64_t patience_ms = LINKING_BEATS * (uint64_t)turn->rules->heartbeat_ms;
+    list->words[0] = 0;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct wire_place *waits = &list->trainers[i], *other;
+        if (turn->now_ms - list->since_ms[i] < patience_ms ||
+            (is_in_group(run, waits) && !self->is_left_out[waits->member]) ||
+            !(other = first_unlinked(self, run, waits)))
+            continue;
+        char text[192];
+        say_pair(run, waits, other, text, sizeof text);
+        snprintf(list->words, sizeof list->words, "%s waits to join: %.160s",
+                 member_of(run, waits)->name, text);
+        return;
+    }
+}
+
+void linking_hear(struct windows *self, const struct turn *turn, const struct msg *in,
+                  uint32_t member)
+{
+    const struct wire_stands *said = in->body;
+    struct linking *list = &self->linking;
+    const bool told = make_list(self, turn);
+    const uint32_t place =
+        place_of(list, &(struct wire_place){ .member = member, .instance = said->instance });
+    // mutant: windows: what is said of another list counts
+    if (said->linking == list->number && place != NO_MEMBER) {
+        list->linked[place] = said->linked;
+    } else if (!told && list->number) {
+        const struct wire_linking again = frame_of(list);
+        outbox_mail(turn->out, in->from, FRAME_LINKING, &again);
+    }
+    look(self, turn);
+}
