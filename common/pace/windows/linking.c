@@ -12,7 +12,7 @@
 #include <string.h>
 
 // A link may take so many heartbeats to come to stand before anything is said of it.
-enum { LINKING_BEATS = 3, LISTS_MAX = 1000000000 }; // LISTS_MAX: in a life of the coordinator
+enum { LINKING_BEATS = 3, LISTS_MAX = 65536 }; // LISTS_MAX: in a life of the coordinator
 
 static uint64_t bit(uint32_t place) { return (uint64_t)1 << place; }
 
@@ -186,6 +186,15 @@ static void say_pair(const struct run *run, const struct wire_place *a, const st
              member_of(run, to)->name);
 }
 
+// It has just come: its links may yet come to stand.
+static bool is_young(const struct windows *self, const struct turn *turn,
+                     const struct wire_place *trainer)
+{
+    const uint32_t place = place_of(&self->linking, trainer);
+    return place == NO_MEMBER || turn->now_ms - self->linking.since_ms[place] <
+                                     LINKING_BEATS * (uint64_t)turn->rules->heartbeat_ms;
+}
+
 // The first two that are not linked, and are to be waited for: all, if no group is here; else those of it.
 static bool find_pair(const struct windows *self, const struct run *run,
                       const struct wire_place *group, uint32_t count, bool all,
@@ -221,20 +230,22 @@ const char *linking_lacks(struct windows *self, const struct turn *turn,
     if ((late && !too_few) || !find_pair(self, run, group, count, all, pair)) return NULL;
     char text[192];
     say_pair(run, pair[0], pair[1], text, sizeof text);
-    snprintf(self->lacks, sizeof self->lacks, "waiting for links: %s", text);
+    if (!late && (is_young(self, turn, pair[0]) || is_young(self, turn, pair[1])))
+        snprintf(self->lacks, sizeof self->lacks, "waiting for the link of %s and %s",
+                 member_of(run, pair[0])->name, member_of(run, pair[1])->name);
+    else snprintf(self->lacks, sizeof self->lacks, "waiting for links: %s", text);
     return self->lacks;
 }
 
-// One that has just come, or has just lost a link, has some time before it is named.
+// Who waits to join, and why.
 static void look(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     struct linking *list = &self->linking;
-    const uint64_t patience_ms = LINKING_BEATS * (uint64_t)turn->rules->heartbeat_ms;
     list->words[0] = 0;
     for (uint32_t i = 0; i < list->count; i++) {
         const struct wire_place *waits = &list->trainers[i], *other;
-        if (turn->now_ms - list->since_ms[i] < patience_ms ||
+        if (is_young(self, turn, waits) ||
             (is_in_group(run, waits) && !self->is_left_out[waits->member]) ||
             !(other = first_unlinked(self, run, waits)))
             continue;
