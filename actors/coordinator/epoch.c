@@ -49,6 +49,11 @@ static void enter(struct epoch *self, const struct turn *turn, uint8_t phase, co
     }
     turn_enter(turn, &record, cause);
     turn->presence->wants_end = false;
+    // mutant: windows: an epoch waits for a trainer that cannot enter it
+    for (uint32_t i = 0; phase == PHASE_WARMUP && i < run->roster.count; i++)
+        if (turn->pace->stays_pending && run->roster.members[i].role == ACTOR_TRAINER &&
+            turn_is_live(turn, i) && turn->pace->stays_pending(turn, i))
+            turn_set_state(turn, i, MEMBER_PENDING);
     self->holding = 0;
     for (uint32_t i = 0; i < run->roster.count; i++)
         if (self->holdings[i].known && self->holdings[i].step == run->step) self->holding++;

@@ -100,6 +100,10 @@ struct pace {
     // Whether this member may be the only one with committed data: then its LEAVE is refused.
     bool (*needs)(const struct turn *turn, uint32_t member);
 
+    // Whether a trainer stays pending though an epoch begins, as it could not take part: so nobody
+    // waits until it holds the model. Asked once Warmup is entered. (optional: none does)
+    bool (*stays_pending)(const struct turn *turn, uint32_t member);
+
     // Whether a trainer that joins now takes part at once. (optional: it waits for the next epoch)
     bool (*admits)(const struct turn *turn);
 

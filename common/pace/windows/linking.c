@@ -217,6 +217,20 @@ static bool has_group(const struct run *run, const struct wire_place *group, uin
     return false;
 }
 
+bool linking_stays_pending(const struct windows *self, const struct turn *turn, uint32_t member,
+                           const struct wire_place *group, uint32_t count)
+{
+    const struct run *run = turn->run;
+    const struct wire_place trainer = { .member = member,
+                                        .instance = run->roster.members[member].instance };
+    struct wire_place chosen[WINDOW_MEMBERS_MAX];
+    memcpy(chosen, group, count * sizeof *group);
+    const uint32_t left = linking_choose(self, run, chosen, count);
+    bool enters = is_in_group(run, &trainer);
+    for (uint32_t i = 0; i < left; i++) enters |= chosen[i].member == member;
+    return !enters && left >= turn->rules->min_clients && has_group(run, chosen, left);
+}
+
 const char *linking_lacks(struct windows *self, const struct turn *turn,
                           const struct wire_place *group, uint32_t count, bool late)
 {

@@ -35,6 +35,11 @@ bool linking_has_joined(const struct windows *self, const struct run *run, uint3
 uint32_t linking_choose(const struct windows *self, const struct run *run, struct wire_place *group,
                         uint32_t count);
 
+// Whether a trainer that is not of the newest group is linked too little to enter with the epoch that
+// begins, and the others are enough without it.
+bool linking_stays_pending(const struct windows *self, const struct turn *turn, uint32_t member,
+                           const struct wire_place *group, uint32_t count);
+
 // Why an epoch cannot begin with the trainers in `group`, as a sentence; NULL: it can. `late`: its time
 // is up, and only as many are waited for as it needs.
 const char *linking_lacks(struct windows *self, const struct turn *turn,

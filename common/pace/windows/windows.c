@@ -468,6 +468,13 @@ static const char *lacks_links(struct windows *self, const struct turn *turn)
     return self->lacks;
 }
 
+static bool stays_pending(const struct turn *turn, uint32_t member)
+{
+    struct wire_place group[WINDOW_MEMBERS_MAX];
+    const uint32_t count = list_linkable(turn->live, turn->run, MEMBER_HEALTHY, group, 0);
+    return linking_stays_pending(turn->live, turn, member, group, count);
+}
+
 // A Warmup that could not begin is not tried again before it can.
 static const char *still_lacks_links(struct windows *self, const struct turn *turn)
 {
@@ -610,6 +617,7 @@ const struct pace pace_windows = {
     .is_doubted = differ_is_doubted,
     .peer_waits = peer_waits,
     .needs = pace_alone_is_as_far,
+    .stays_pending = stays_pending,
     .hear_arrival = hear_arrival,
     .ahead = ahead,
     .evidence_counts = { "windows", "committed steps", NULL },
