@@ -444,7 +444,7 @@ mutant 'windows: a step whose checks differ is applied' '&& !self->differs' ''
 by_unit 'windows: a step whose checks differ is applied from memory' holder_test '&& !self->differs' ''
 by_unit 'windows: the same leaves are checked at every step' windows_learner_test 'step % period' '(step - step) % period'
 mutant 'windows: a member whose state differs stays in the group' 'if (differ & bit(i) &&' 'if (!run &&'
-mutant 'windows: a restart forgets who was left out' drop
+mutant 'windows: a restart forgets who was left out' '% 8 & 1' '% 8 & 0'
 by_unit 'windows: a state that is known to differ speaks for the run' coordinator_test 'place != NO_MEMBER' 'place != NO_MEMBER && !run'
 by_unit 'windows: a run without a majority goes on' coordinator_test 'reports > 1 &&' 'reports > 64 &&'
 by_unit 'windows: a strike is not counted' coordinator_test '>= STRIKES_MAX' '>= STRIKES_MAX + 200'

@@ -15,7 +15,7 @@ enum {
     CUT_MS = 8000,
     CUT_ONE_IN = 40,
     VOID_ONE_IN = 12,
-    SPOILT_ONE_IN = 90,
+    SPOILT_ONE_IN = 40,
     UNLINKABLE_ONE_IN = 2
 };
 
@@ -205,7 +205,7 @@ static void spoil(struct sim *self, uint8_t id)
     learner->differs = true;
     learner->differs_from = learner->step;
     learner->leaf = learner->digest.bytes[0] % LEAVES;
-    learner->digest = hash_of_two(&learner->digest, HASH_BYTES, "spoilt", 6);
+    learner->digest = hash_of_two(&learner->digest, HASH_BYTES, &self->nodes[id].key, KEY_BYTES);
     self->faults[SPOILT]++;
 }
 

@@ -4,7 +4,7 @@
 //
 //     HAVE of step k: checks of the state before k differ ─▶ BROKE, STANDS "differ" ─▶ LEVEL
 //       ─▶ STEPS: closed at k, names the places
-//            a majority is equal ─▶ the others are left out, and fetch the state at the next barrier
+//            a majority is equal ─▶ the minority is left out, and fetches the state at the next barrier
 //            none is             ─▶ the epoch ends: the whole digests decide, or the run pauses
 //
 // What is promised: each leaf of the state (64 KiB) is compared once in min(256, leaves) steps
@@ -18,6 +18,9 @@
 // and they are in the sums. But all members added the same sums, so all others still hold the same bits;
 // it is only not the state that an undisturbed trainer alone would hold. Each optimizer works float by
 // float, so the fault stays in the floats where it arose.
+//
+// A machine that errs again and again costs a barrier each time, and no more often than joiners do
+// (rule 6 of windows.h). The log names it each time: stop it.
 //
 // If at the end of an epoch the digests of the whole state differ, the same majority decides
 // (coordinator/epoch.c): the minority fetches what differs, and without a majority the run pauses and
