@@ -173,7 +173,8 @@ static void split_words(const struct epoch *self, const struct turn *turn, char 
     }
     if (used < max)
         snprintf(text + used, max - used,
-                 "; test their memory, stop the wrong ones and run shoal resume, or shoal restore");
+                 "; test their memory and stop the wrong ones%s, or shoal restore",
+                 run->phase == PHASE_PAUSED ? ", then shoal resume" : "");
 }
 
 // Where some may lie, two thirds of the live trainers must have reported. Returns how many live; 0: too
