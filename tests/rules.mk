@@ -94,6 +94,9 @@ bench-group: $(B)/bench/group_bench $(B)/bench/line_bench  ## Time sums of a gro
 	@$< $(or $(TURNS),5) $(W)
 	@$(B)/bench/line_bench
 
+bench-deaths: all $(B)/bench/deaths_bench $(B)/live/step_times.so  ## Time what a death costs a window: sums, cut links, SIGSTOP, the coordinator, all. T="sums cuts"
+	@$(B)/bench/deaths_bench $(T)
+
 blas-check:                                     ## Hold our products against OpenBLAS's (BLAS=1 builds with them)
 	@$(if $(BLAS_LIB),echo "blas-check holds our own products against the library's: not with BLAS=1"; exit 64)
 	@$(call install_packages,$(PACKAGES_BLAS))
@@ -258,8 +261,11 @@ $(B)/example/%: $(B)/tests/example/%.o $(LIBRARIES)
 GLOO := $(wildcard /usr/include/gloo/allreduce.h)
 $(B)/bench/group_bench: $(patsubst %,$(B)/tests/bench/%.o,group_bench group_member $(if $(GLOO),gloo_peer)) $(LIBRARIES)
 	$(link) $(if $(GLOO),-lgloo) -ldl $(LIBS) -o $@
+$(B)/bench/deaths_bench: $(patsubst %,$(B)/tests/bench/%.o,deaths_bench group_deaths group_member $(if $(GLOO),gloo_peer)) \
+                         $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES) | $(B)/live/step_times.so
+	$(link) $(if $(GLOO),-lgloo) -lcmocka -ldl $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
 .PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries chaos soak test-peers \
-        fuzz fuzz-build fuzz-keep bench bench-train bench-group blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
+        fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-deaths blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench

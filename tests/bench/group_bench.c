@@ -2,7 +2,6 @@
 // run, on a loopback.
 //
 //     group_bench [turns] [W] [bytes]        one cell alone, if W and bytes are given
-//     group_bench deaths
 //
 // A turn of a cell (members, bytes) starts the members as processes of their own, sums a few times,
 // and takes the median time; a sum takes as long as its slowest member, after a barrier. Turns
@@ -28,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { TURNS_MAX = 31, DEATHS = 15 };
+enum { TURNS_MAX = 31 };
 
 // Every socket of this process, gloo's included, begins under reno, as those of a group do.
 int socket(int domain, int type, int protocol)
@@ -111,66 +110,6 @@ static const char *size_text(size_t bytes, char text[32])
     if (bytes < 1 << 20) snprintf(text, 32, "%zu KiB", bytes >> 10);
     else snprintf(text, 32, "%zu MiB", bytes >> 20);
     return text;
-}
-
-// ---- deaths ---------------------------------------------------------------------------------
-
-// The last member dies when so many per cent of a sum are over. The others form the next window and
-// sum again.
-static void die(struct member *self, void *arg)
-{
-    const int percent = *(int *)arg;
-    const uint32_t last = self->members - 1;
-    struct why why = { 0 };
-    double took_s[3];
-    for (int i = 0; i < 3; i++) {
-        pthread_barrier_wait(&shared->barrier);
-        const double start_s = clock_s();
-        add(self);
-        took_s[i] = clock_s() - start_s;
-    }
-    pthread_barrier_wait(&shared->barrier);
-    const double start_s = clock_s(), after_s = median(took_s, 3) * percent / 100;
-    if (self->place == last) {
-        const struct itimerval timer = { .it_value = { .tv_usec =
-                                                           (suseconds_t)(1e6 * after_s) + 1 } };
-        shared->died_s = start_s + after_s;
-        setitimer(ITIMER_REAL, &timer, NULL);
-    }
-    while (member_add(self, &why) == 0) continue; // It may have been done before the death
-    shared->known_s[self->place] = clock_s();
-    member_form(self, last);
-    shared->formed_s[self->place] = clock_s();
-    add(self);
-    shared->again_s[self->place] = clock_s();
-}
-
-static double last_of(const double *at_s, uint32_t count)
-{
-    double last_s = 0;
-    for (uint32_t m = 0; m < count; m++) last_s = at_s[m] > last_s ? at_s[m] : last_s;
-    return last_s;
-}
-
-static void measure_deaths(enum way way, uint32_t members, size_t bytes)
-{
-    double known_ms[DEATHS], formed_ms[DEATHS], again_ms[DEATHS];
-    char text[32];
-    for (int i = 0; i < DEATHS; i++) {
-        int percent = 1 + 98 * i / (DEATHS - 1);
-        ensure(members_run(way, members, bytes, die, &percent) == 1);
-        const double known_s = last_of(shared->known_s, members - 1);
-        const double formed_s = last_of(shared->formed_s, members - 1);
-        known_ms[i] = 1e3 * (known_s - shared->died_s);
-        formed_ms[i] = 1e3 * (formed_s - known_s);
-        again_ms[i] = 1e3 * (last_of(shared->again_s, members - 1) - shared->died_s);
-    }
-    const double again = median(again_ms, DEATHS);
-    printf(
-        "a death among %u in a sum of %s, %s: known after %.1f ms, the next window formed in %.1f "
-        "ms, its first sum done %.1f ms after the death (at most %.1f)\n",
-        members, size_text(bytes, text), way == PLAIN ? "plain" : "sealed",
-        median(known_ms, DEATHS), median(formed_ms, DEATHS), again, again_ms[DEATHS - 1]);
 }
 
 // ---- bare TCP -------------------------------------------------------------------------------
@@ -263,17 +202,11 @@ static void measure_costs(void)
 
 int main(int argc, char **argv)
 {
-    const bool deaths = argc > 1 && strcmp(argv[1], "deaths") == 0;
-    const int turns = argc > 1 && !deaths ? atoi(argv[1]) : 5;
+    const int turns = argc > 1 ? atoi(argv[1]) : 5;
     ensure(turns >= 1 && turns <= TURNS_MAX);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ensure(shared != MAP_FAILED);
     print_processor();
-    if (deaths) {
-        measure_deaths(PLAIN, 3, 64 << 20);
-        measure_deaths(SEALED, 3, 64 << 20);
-        return 0;
-    }
     if (!gloo_new) printf("gloo is not here: install libgloo-dev and build again\n");
     printf("medians of %d turns; W, bytes, ours, of the vector; gloo, times ours: of the medians, "
            "of each "
@@ -288,7 +221,5 @@ int main(int argc, char **argv)
             if (argc <= 2 || members == (uint32_t)atoi(argv[2]))
                 measure_cell(members, bytes, turns);
     measure_costs();
-    measure_deaths(PLAIN, 3, 64 << 20);
-    measure_deaths(SEALED, 3, 64 << 20);
     return 0;
 }

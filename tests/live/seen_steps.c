@@ -12,7 +12,7 @@
 enum { POLL_MS = 20 };
 
 static struct seen {
-    const struct testbed *bed;
+    char path[320];
     const struct step_times *times;
 } seen[TESTBED_ACTORS_MAX];
 
@@ -35,14 +35,15 @@ void seen_start(struct testbed *bed, unsigned trainer)
 const struct step_times *seen_steps(struct testbed *bed, unsigned trainer)
 {
     char path[320];
-    if (seen[trainer].bed == bed) return seen[trainer].times;
     path_of(bed, trainer, path);
+    if (strcmp(seen[trainer].path, path) == 0) return seen[trainer].times;
     const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     ensure(fd >= 0 && ftruncate(fd, sizeof(struct step_times)) == 0);
     void *map = mmap(NULL, sizeof(struct step_times), PROT_READ, MAP_SHARED, fd, 0);
     ensure(map != MAP_FAILED);
     close(fd);
-    seen[trainer] = (struct seen){ bed, map };
+    memcpy(seen[trainer].path, path, sizeof path);
+    seen[trainer].times = map;
     return map;
 }
 
