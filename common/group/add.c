@@ -98,9 +98,8 @@ static bool is_final(const group_t *self, const struct peer *peer, uint64_t now_
     return (peer->broke || !held) && now_ms >= peer->moved_ms + GRACE_MS;
 }
 
-// Whether the sum ends, since a member that is missed has left it.
-static int check_left(group_t *self, uint64_t *wake_ms, struct why *why,
-                      struct group_blame *ret_blame)
+// A member that is missed and has left the sum for good. NULL: there is none; one may be at *wake_ms.
+static struct peer *find_left(group_t *self, uint64_t *wake_ms)
 {
     const uint64_t now_ms = clock_ms();
     struct peer *broke = NULL;
@@ -117,7 +116,19 @@ static int check_left(group_t *self, uint64_t *wake_ms, struct why *why,
         if (peer->fault && !peer->broke)
             break; // Rather the one that died than one that knows of it
     }
-    return broke ? end_for(self, broke, why, ret_blame) : 0;
+    return broke;
+}
+
+// Whether the sum ends, since a member that is missed has left it. One of which only DONE is missing
+// does not end it, but may have stood before another that does: that one is looked for at once, as nothing more
+// may come that would wake us.
+static int check_left(group_t *self, uint64_t *wake_ms, struct why *why,
+                      struct group_blame *ret_blame)
+{
+    int rc = 0;
+    struct peer *left;
+    while (rc == 0 && (left = find_left(self, wake_ms))) rc = end_for(self, left, why, ret_blame);
+    return rc;
 }
 
 // Whether the next segment of our share waits for a member.
