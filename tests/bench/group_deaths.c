@@ -2,6 +2,7 @@
 
 #include "common/base/clock.h"
 #include "tests/bench/group_deaths.h"
+#include <stdio.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -27,13 +28,18 @@ static void die(struct member *self, void *arg)
     pthread_barrier_wait(&shared->barrier);
     const double start_s = clock_s(), after_s = median(took_s, 3) * percent / 100;
     if (self->place == last) {
-        const struct itimerval timer = { .it_value = { .tv_usec =
-                                                           (suseconds_t)(1e6 * after_s) + 1 } };
+        const uint64_t after_us = (uint64_t)(1e6 * after_s) + 1;
+        const struct itimerval timer = { .it_value = { .tv_sec = (time_t)(after_us / 1000000),
+                                                       .tv_usec =
+                                                           (suseconds_t)(after_us % 1000000) } };
         shared->died_s = start_s + after_s;
         setitimer(ITIMER_REAL, &timer, NULL);
     }
     while (member_add(self, &why) == 0) continue; // It may have been done before the death
     shared->known_s[self->place] = clock_s();
+    if (shared->known_s[self->place] - shared->died_s > 1) // Something was waited for in vain
+        fprintf(stderr, "a death at %d %%: member %u knew after %.1f s: %s\n", percent, self->place,
+                shared->known_s[self->place] - shared->died_s, why.text);
     member_form(self, last);
     shared->formed_s[self->place] = clock_s();
     add(self);
