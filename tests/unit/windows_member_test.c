@@ -394,6 +394,29 @@ static void a_checkpointer_takes_no_window(void **unused)
     assert_int_equal(member->round, 1);
 }
 
+static void who_is_late_is_said_at_once(void **unused)
+{
+    (void)unused;
+    hear_links();
+    hear_window(1, STEP, 0, 0, 0);
+    hear(FRAME_STEPPED, &(struct wire_stepped){ .window = 1, .step = STEP + 1 }, 0);
+    hear(FRAME_STEPPED,
+         &(struct wire_stepped){
+             .window = 1, .step = STEP + 1, .late = 1, .late_ms = 3700, .usual_ms = 900 },
+         0);
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_non_null(stands);
+    assert_int_equal(stands->late, 1);
+    assert_int_equal(stands->late_ms, 3700);
+    assert_int_equal(stands->usual_ms, 900);
+    hear(FRAME_STEPPED, &(struct wire_stepped){ .window = 1, .step = STEP + 1, .late = 1 }, 0);
+    assert_null(said(FRAME_STANDS)); // Nothing new
+    hear(FRAME_BROKE,
+         &(struct wire_broke){ .window = 1, .step = STEP + 1, .missing = 1, .overdue = true }, 0);
+    stands = said(FRAME_STANDS);
+    assert_true(stands && stands->broken && stands->overdue && stands->late == 1);
+}
+
 TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(a_window_that_begins_elsewhere_waits, set_up, NULL),
       TEST_WITH(a_window_whose_lists_do_not_fit_is_ignored, set_up, NULL),
@@ -408,4 +431,5 @@ TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(an_epoch_that_ends_wants_the_digest, set_up, NULL),
       TEST_WITH(a_pause_stops_the_group, set_up, NULL),
       TEST_WITH(a_member_that_leaves_stops_its_group_first, set_up, NULL),
+      TEST_WITH(who_is_late_is_said_at_once, set_up, NULL),
       TEST_WITH(a_checkpointer_takes_no_window, set_up, tear_down))
