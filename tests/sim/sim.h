@@ -19,7 +19,7 @@
 // most lie (`sim --canary`) must break, and so must each bug of mutants.sh.
 //
 // What only one pace knows, struct sim_pace has: of rounds check_rounds.c; of windows check_windows.c, with its
-// invariants W1 to W9, and windows_learner.c, the exchange of a group; of another pace a file of its own. paces.def registers what is linked beside the paces of the product, and plan.c gives it its seeds.
+// invariants W1 to W10, and windows_learner.c, the exchange of a group; of another pace a file of its own. paces.def registers what is linked beside the paces of the product, and plan.c gives it its seeds.
 //
 // The 25 invariants, and where they are held:
 //
