@@ -246,8 +246,7 @@ void corpus_fuzz_write_seeds(const char *folder)
     static const char *const seeds[] = {
         "tA text.\nOf two lines: é世\n",
         "j{\"text\":\"one\"}\n\n{\"text\":\"\\u00e9\\n\",\"n\":1}\n{\"text\":\"\"}",
-        "s{\"text\":\"one\\u0000\"}\n[]\n{\"text\":\"\\ud800\"}\n{\"txt\":\"two\"}\n{\"text\":null}"
-        "\n",
+        "s{\"text\":\"\\u0000\"}\n[]\n{\"text\":\"\\ud800\"}\n{\"t\":\"2\"}\n{\"text\":null}\n",
         "a\n[{\"text\":\"o,]\\\"ne\"},\n {\"id\":[1,{}],\"text\":\"two\"} ]\n",
         "A[{\"text\":\"one\"},7,,{\"txt\":[\"]\"]},{\"text\":\"two\"}"
     };
