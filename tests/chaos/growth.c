@@ -1,5 +1,5 @@
-// growth -- reads the figures from /proc and from folders, and keeps the sums of the estimator
-// (growth.h).
+// growth -- keeps the floors of a life and the sums of the estimator (growth.h), and reads the
+// figures from /proc and from folders.
 
 #include "tests/chaos/growth.h"
 #include <inttypes.h>
@@ -10,43 +10,87 @@
 #include <string.h>
 #include <sys/stat.h>
 
-void growth_add(struct growth *self, double hours, double value)
+static void halve(struct growth *self)
 {
-    const double t = hours - self->at, y = value - self->newest;
-    if (self->lives) {
-        self->count++;
-        self->t += t, self->y += y;
-        self->tt += t * t, self->ty += t * y, self->yy += y * y;
+    for (unsigned i = 0; i < GROWTH_FLOORS_MAX / 2; i++) {
+        const struct growth_floor *two = &self->floors[2 * i];
+        self->floors[i] = (struct growth_floor){ two[0].at, fmin(two[0].least, two[1].least) };
     }
-    self->lives = true;
-    self->at = hours;
-    self->newest = value;
+    self->floors_count = GROWTH_FLOORS_MAX / 2;
+    self->stride *= 2;
 }
 
-void growth_end_life(struct growth *self) { self->lives = false; }
+void growth_add(struct growth *self, double hours, double value)
+{
+    self->newest = value;
+    if (self->floors_count == 0) self->stride = 1;
+    if (self->floors_count > 0 && self->in_last < self->stride) {
+        struct growth_floor *last = &self->floors[self->floors_count - 1];
+        last->least = fmin(last->least, value);
+        self->in_last++;
+        return;
+    }
+    if (self->floors_count == GROWTH_FLOORS_MAX) halve(self);
+    self->floors[self->floors_count++] = (struct growth_floor){ hours, value };
+    self->in_last = 1;
+}
+
+static unsigned looks_of_life(const struct growth *self)
+{
+    return self->floors_count ? (self->floors_count - 1) * self->stride + self->in_last : 0;
+}
+
+static double floor_of(const struct growth_floor *floors, unsigned count)
+{
+    double least = floors[0].least;
+    for (unsigned i = 1; i < count; i++) least = fmin(least, floors[i].least);
+    return least;
+}
+
+// What the three quarters have more than the one before them. The oldest looks are left over if
+// four does not divide their number.
+void growth_end_life(struct growth *self)
+{
+    const unsigned count = self->floors_count / 4, left = self->floors_count % 4;
+    const struct growth_floor *quarter = &self->floors[left];
+    if (looks_of_life(self) >= GROWTH_LIFE_MIN) {
+        self->looks += looks_of_life(self);
+        for (unsigned i = 0; i < 3; i++, quarter += count) {
+            self->rise[i] += floor_of(quarter + count, count) - floor_of(quarter, count);
+            self->hours[i] += quarter[count].at - quarter[0].at;
+        }
+    }
+    self->floors_count = self->in_last = 0;
+}
 
 void growth_pool(struct growth *self, const struct growth *other)
 {
-    self->count += other->count;
-    self->t += other->t, self->y += other->y;
-    self->tt += other->tt, self->ty += other->ty, self->yy += other->yy;
+    struct growth ended = *other;
+    growth_end_life(&ended);
+    self->looks += ended.looks;
+    for (unsigned i = 0; i < 3; i++)
+        self->rise[i] += ended.rise[i], self->hours[i] += ended.hours[i];
     self->newest += other->newest;
 }
 
 bool growth_measure(const struct growth *self, struct growth_rate *ret_rate)
 {
-    if (self->count < GROWTH_SAMPLES_MIN || self->t <= 0) return false;
-    const double n = self->count, rate = self->y / self->t;
-    const double rest = self->yy - 2 * rate * self->ty + rate * rate * self->tt;
-    // Rounding may leave the rest a little below zero.
-    *ret_rate = (struct growth_rate){ rate, sqrt(fmax(rest, 0) * n / (n - 1)) / self->t };
+    struct growth all = { 0 };
+    growth_pool(&all, self);
+    if (all.looks < GROWTH_SAMPLES_MIN) return false;
+    *ret_rate = (struct growth_rate){ INFINITY, -INFINITY };
+    for (unsigned i = 0; i < 3; i++) {
+        const double rate = all.hours[i] > 0 ? all.rise[i] / all.hours[i] : 0;
+        ret_rate->least = fmin(ret_rate->least, rate);
+        ret_rate->most = fmax(ret_rate->most, rate);
+    }
     return true;
 }
 
 bool growth_exceeds(const struct growth *self, double bound_per_hour)
 {
     struct growth_rate rate;
-    return growth_measure(self, &rate) && rate.per_hour - GROWTH_SURE * rate.error > bound_per_hour;
+    return growth_measure(self, &rate) && rate.least > bound_per_hour;
 }
 
 // ---- reading ------------------------------------------------------------------------------------

@@ -3,35 +3,45 @@
 // of a process, disk use of a folder.
 //
 //     y │            .:'       A life is measured from GROWTH_SETTLED_S seconds of age on, always
-//       │  ..:.:'  .:          at the same point of the run. Lives differ in where they begin, not
-//       └───────────────▶ t    in how they grow: what counts is from one look to the next, in a life.
+//       │  ..:.:'  .:          at the same point of the run. It is cut in four quarters. What counts
+//       │  1    2    3    4    is the floor of each, the least value in it: what goes up and down
+//       └───────────────▶ t    comes back to the floor, what is never given back raises it.
 //
-//     rate  = Σ Δy / Σ Δt
-//     error = √(Σ (Δy - rate · Δt)² · n / (n - 1)) / Σ Δt
+//     rate i = Σ (floor i+1 - floor i) / Σ (begin i+1 - begin i)       sums over lives, i = 1, 2, 3
 //
-// This is the ratio estimator and its standard error (Cochran, Sampling Techniques, 6.4), over n
-// differences. Something grows if its rate is above its bound by more than GROWTH_SURE errors. What
-// goes up and down does not, and k steps of one height are √k errors: memory that is taken once and
-// kept is no growth, taken ten times it is. (A least squares line through the values themselves
-// takes one step for a slope, and is sure of it.) The error is printed beside the rate, so that one
-// can see what a run was too short to tell.
+// Something grows if the least of the three rates is above its bound. A process that has just begun
+// takes memory for what it does for the first time, and its heap rises to its highest use in steps
+// that become rarer: in one quarter or two there are some, in each of them only if something leaks.
+// What is taken less often than once in a quarter is not seen: a run of an hour does not tell a
+// step in each half hour from first use. The greatest rate is printed, too.
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { GROWTH_SETTLED_S = 45, GROWTH_SURE = 3, GROWTH_SAMPLES_MIN = 30 };
+enum {
+    GROWTH_SETTLED_S = 45,
+    GROWTH_SAMPLES_MIN = 30, // Looks, in all lives
+    GROWTH_LIFE_MIN = 8,     // Looks; a shorter life does not count
+    GROWTH_FLOORS_MAX = 64
+};
 enum growth_kind { GROWTH_MEMORY, GROWTH_DESCRIPTORS, GROWTH_THREADS, GROWTH_DISK, GROWTH_KINDS };
 
 // Zero is a new one.
 struct growth {
-    bool lives; // There was a look in this life: at, newest
-    double at, newest;
-    unsigned count; // Differences, and sums over them
-    double t, y, tt, ty, yy;
+    // This life: the least value of each `stride` looks, and when the first of them was. When the
+    // list is full, neighbours become one.
+    struct growth_floor {
+        double at, least;
+    } floors[GROWTH_FLOORS_MAX];
+    unsigned floors_count, stride, in_last; // in_last: looks in the newest floor
+    double newest;
+    // Lives before.
+    unsigned looks;
+    double rise[3], hours[3];
 };
 
 struct growth_rate {
-    double per_hour, error;
+    double least, most; // An hour
 };
 
 void growth_add(struct growth *self, double hours, double value);

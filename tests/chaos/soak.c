@@ -122,7 +122,7 @@ static void print_row(const char *name, const struct growth *of)
         struct growth_rate rate;
         printf("  %7.*f", scale > 1, of[kind].newest / scale);
         if (growth_measure(&of[kind], &rate))
-            printf(" %+7.1f ±%5.1f", rate.per_hour / scale, rate.error / scale);
+            printf(" %+6.1f..%+6.1f", rate.least / scale, rate.most / scale);
         else printf("   too few looks");
     }
     printf("\n");
@@ -139,8 +139,8 @@ static unsigned judge(const struct soak *self, const char *name, const struct gr
         struct growth_rate rate;
         if (!growth_exceeds(&of[kind], bound)) continue;
         growth_measure(&of[kind], &rate);
-        snprintf(ret_text, 200, "%s: %s +%.1f ± %.1f%s an hour, allowed are %.0f", name,
-                 kinds[kind].name, rate.per_hour / scale, rate.error / scale, kinds[kind].unit,
+        snprintf(ret_text, 200, "%s: %s +%.1f to +%.1f%s an hour, allowed are %.0f", name,
+                 kinds[kind].name, rate.least / scale, rate.most / scale, kinds[kind].unit,
                  bound / scale);
         printf("GROWS %s\n", ret_text);
         grown++;
@@ -164,7 +164,8 @@ void soak_judge(const struct soak *self, struct testbed *bed)
 {
     unsigned grown = 0;
     char text[200] = "";
-    printf("\n%u looks at Cooldown; newest, growth an hour ± its error\n%-14s", self->samples, "");
+    printf("\n%u looks at Cooldown; newest; growth an hour in the quarters, least..most\n%-14s",
+           self->samples, "");
     for (unsigned kind = 0; kind < GROWTH_KINDS; kind++)
         printf("  %s%-*s", kinds[kind].name, 22 - (int)strlen(kinds[kind].name), kinds[kind].unit);
     printf("\n");

@@ -16,17 +16,18 @@ static double noise(uint64_t *seed) // -1 .. 1
     return (double)(*seed >> 11) / (double)(1ull << 52) - 1;
 }
 
-// A look each ten seconds; every life begins at another height. `steps` of them, in all, rise by 5.
-static struct growth watch(double per_hour, double spread, int steps)
+// A look each ten seconds; every life begins at another height, and takes `steps` steps of 5 that
+// it keeps, at even distances.
+static struct growth watch(double per_hour, double spread, int looks, int steps)
 {
     struct growth self = { 0 };
     uint64_t seed = 1;
     for (int life = 0; life < LIVES; life++) {
-        double height = 100 - 7 * life;
-        for (int look = 0; look < LOOKS; look++) {
+        const double height = 100 - 7 * life;
+        for (int look = 0; look < looks; look++) {
             const double hours = look / 360.0;
-            if (look == LOOKS / 2 && steps-- > 0) height += 5;
-            growth_add(&self, hours, height + per_hour * hours + spread * noise(&seed));
+            const double taken = 5 * floor((double)look * (steps + 1) / looks);
+            growth_add(&self, hours, height + taken + per_hour * hours + spread * noise(&seed));
         }
         growth_end_life(&self);
     }
@@ -37,25 +38,49 @@ static void what_creeps_is_found(void **state)
 {
     (void)state;
     struct growth_rate rate;
-    const struct growth flat = watch(0, .2, 0), creeps = watch(40, .2, 0), steady = watch(40, 0, 0);
-    assert_true(growth_measure(&flat, &rate));
-    assert_true(fabs(rate.per_hour) < 3 * rate.error && rate.error < 5);
-    assert_false(growth_exceeds(&flat, 0));
-    assert_true(growth_measure(&creeps, &rate));
-    assert_true(fabs(rate.per_hour - 40) < 3 * rate.error);
-    assert_true(growth_exceeds(&creeps, 16));
-    assert_false(growth_exceeds(&creeps, 45));
-    assert_true(growth_measure(&steady, &rate));
-    assert_true(fabs(rate.per_hour - 40) < 1e-6 && rate.error < 1e-3);
+    for (int looks = LOOKS; looks <= 20 * LOOKS; looks *= 20) { // Minutes, and an hour
+        const struct growth flat = watch(0, .2, looks, 0), creeps = watch(40, .2, looks, 0);
+        const struct growth steady = watch(40, 0, looks, 0);
+        assert_true(growth_measure(&flat, &rate));
+        assert_true(rate.least < 2 && rate.most < 6 && rate.least > -6);
+        assert_true(growth_measure(&creeps, &rate));
+        assert_true(fabs(rate.least - 40) < 6 && fabs(rate.most - 40) < 6);
+        assert_true(growth_exceeds(&creeps, 16));
+        assert_false(growth_exceeds(&creeps, 45));
+        assert_true(growth_measure(&steady, &rate));
+        assert_true(fabs(rate.least - 40) < 1e-6 && fabs(rate.most - 40) < 1e-6);
+    }
 }
 
-static void one_step_is_no_growth_and_many_are(void **state)
+static void what_goes_up_and_down_hides_no_leak(void **state)
 {
     (void)state;
-    const struct growth once = watch(0, 0, 1), thrice = watch(0, 0, 3), always = watch(0, 0, LIVES);
+    const struct growth flat = watch(0, 20, 360, 0), creeps = watch(40, 20, 360, 0);
+    assert_false(growth_exceeds(&flat, 10));
+    assert_true(growth_exceeds(&creeps, 30));
+}
+
+static void one_step_is_no_growth_and_one_in_each_quarter_is(void **state)
+{
+    (void)state;
+    const struct growth once = watch(0, 0, LOOKS, 1), twice = watch(0, 0, LOOKS, 2);
+    const struct growth always = watch(0, 0, LOOKS, 4);
     assert_false(growth_exceeds(&once, 0));
-    assert_false(growth_exceeds(&thrice, 0));
+    assert_false(growth_exceeds(&twice, 0));
     assert_true(growth_exceeds(&always, 0));
+}
+
+// A heap rises to its highest use, in steps that become smaller.
+static void first_use_is_no_growth(void **state)
+{
+    (void)state;
+    struct growth self = { 0 };
+    struct growth_rate rate;
+    for (int look = 0; look < 360; look++)
+        growth_add(&self, look / 360.0, 100 - 50 * exp(-look / 20.0));
+    assert_true(growth_measure(&self, &rate));
+    assert_true(rate.most > 16);
+    assert_false(growth_exceeds(&self, 1));
 }
 
 static void too_few_looks_say_nothing(void **state)
@@ -63,14 +88,14 @@ static void too_few_looks_say_nothing(void **state)
     (void)state;
     struct growth self = { 0 };
     struct growth_rate rate;
-    for (int life = 0; life < 100; life++) { // Never two in one life
-        growth_add(&self, 0, life);
+    for (int life = 0; life < 100; life++) {
+        for (int look = 0; look < GROWTH_LIFE_MIN - 1; look++) growth_add(&self, look, 10 * look);
         growth_end_life(&self);
     }
     assert_false(growth_measure(&self, &rate));
-    for (int look = 0; look < GROWTH_SAMPLES_MIN; look++) growth_add(&self, look, 1000 * look);
+    for (int look = 0; look < GROWTH_SAMPLES_MIN - 1; look++) growth_add(&self, look, 1000 * look);
     assert_false(growth_exceeds(&self, 0));
-    growth_add(&self, GROWTH_SAMPLES_MIN, 1000 * GROWTH_SAMPLES_MIN);
+    growth_add(&self, GROWTH_SAMPLES_MIN - 1, 1000 * GROWTH_SAMPLES_MIN);
     assert_true(growth_exceeds(&self, 999));
 }
 
@@ -104,5 +129,6 @@ static void a_process_and_a_folder_are_read(void **state)
     assert_true(growth_read_folder(dir) < 1);
 }
 
-TESTS(TEST(what_creeps_is_found), TEST(one_step_is_no_growth_and_many_are),
+TESTS(TEST(what_creeps_is_found), TEST(what_goes_up_and_down_hides_no_leak),
+      TEST(one_step_is_no_growth_and_one_in_each_quarter_is), TEST(first_use_is_no_growth),
       TEST(too_few_looks_say_nothing), TEST(a_process_and_a_folder_are_read))
