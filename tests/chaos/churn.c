@@ -194,6 +194,14 @@ static bool trains(struct testbed *bed, const void *arg)
     return bed->news.run.phase == PHASE_TRAIN;
 }
 
+// A trainer that has just been started does not know SIGTERM yet.
+static void await_ready(struct churn *self)
+{
+    for (unsigned i = 0; i < TRAINERS_MAX; i++)
+        if (runs(self, i))
+            testbed_await_log(self->bed, testbed_trainer(i), "actor.ready", TESTBED_WAIT_MS);
+}
+
 static bool run(struct churn *self, uint64_t seconds)
 {
     const uint64_t seed = self->seed;
@@ -201,6 +209,7 @@ static bool run(struct churn *self, uint64_t seconds)
     printf("soak of allreduce: %" PRIu64 " s, SEED=%" PRIu64 ", in %s\n", seconds, seed,
            self->bed->dir);
     while (!testbed_wait(self->bed, turn, self, due_in_ms(self))) continue;
+    await_ready(self);
     while (!testbed_wait(self->bed, trains, self, 1000)) continue;
     const struct testbed_end end = testbed_stop(self->bed);
     soak_judge(&self->soak, self->bed);
