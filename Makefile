@@ -3,6 +3,7 @@
 # make test                 everything that needs no GPU; ends with "N passed, N failed"
 # make sim SEED=273         replay one simulated run
 # make BLAS=1               into build-blas, with float32 products by OpenBLAS; tests are for the build without
+# make IPSEC_MB=1           into build-ipsec_mb, with links sealed by Intel's library: faster where OpenSSL is older than 3.1
 #
 # Here: the flags, what the programs are made of, and the goals of a user. Beside what they are about:
 #
@@ -12,7 +13,7 @@
 
 # ---- flags ----------------------------------------------------------------------------------------
 
-B        ?= build$(if $(filter 1,$(BLAS)),-blas)
+B        ?= build$(if $(filter 1,$(BLAS)),-blas)$(if $(filter 1,$(IPSEC_MB)),-ipsec_mb)
 SAN      ?=
 OPT      ?= -O2 -g
 ifeq ($(origin CC),default)
@@ -25,7 +26,7 @@ CFLAGS   += -std=gnu11 -D_GNU_SOURCE $(OPT) $(SAN) $(WARN_C) -ffp-contract=off -
 CXXFLAGS += -std=c++17 $(OPT) $(SAN) $(WARN) -I. -MMD -MP
 # The GPU library is sought beside the programs: build/lib/shoal, or lib/shoal of the PREFIX.
 LDFLAGS  += $(SAN) -pthread -Wl,--as-needed -Wl,-rpath,'$$ORIGIN/../lib/shoal'
-LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lz -lzstd -lutf8proc -lsystemd -lstdc++ -lm $(BLAS_LIB)
+LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lz -lzstd -lutf8proc -lsystemd -lstdc++ -lm $(BLAS_LIB) $(IPSEC_MB_LIB)
 
 # make BLAS=1: float32 products by OpenBLAS (common/kernel/gemm_blas.c). Not reproducible, and every program that
 # computes says so at its start. In a build folder of its own, beside the other.
@@ -36,6 +37,14 @@ CFLAGS    += -DSHOAL_BLAS
 BLAS_LIB   = -lopenblas
 endif
 
+# make IPSEC_MB=1: sealed links by libIPSec_MB (common/net/gcm_ipsec_mb.c). The bytes are the same.
+IPSEC_MB  ?= 0
+PACKAGES_IPSEC_MB = libipsec-mb-dev
+ifeq ($(IPSEC_MB),1)
+IPSEC_MB_LIB = -lIPSec_MB
+endif
+OTHER_GCM  = common/net/gcm_$(if $(IPSEC_MB_LIB),openssl,ipsec_mb).c
+
 # Kernels are compiled once per instruction set and chosen at run time.
 OPT_KERNELS ?= -O3
 ISA_avx512bf16 = $(ISA_avx512) -mavx512bf16
@@ -45,7 +54,8 @@ ISA_base   = $(OPT_KERNELS)
 
 # ---- what the programs are made of ----------------------------------------------------------------
 
-COMMON   := $(filter-out common/member/% common/pace/% $(if $(BLAS_LIB),,common/kernel/gemm_blas.c), $(wildcard common/*/*.c))
+COMMON   := $(filter-out common/member/% common/pace/% $(OTHER_GCM) $(if $(BLAS_LIB),,common/kernel/gemm_blas.c), \
+            $(wildcard common/*/*.c))
 COMMON_CC := $(wildcard common/*/*.cc)
 # Cores: pure, linked by the actors and by the simulator alike. *_shell.c and *_main.c are the far
 # side of the wall; the front command and the monitor have no core.
@@ -109,7 +119,7 @@ clean:                                          ## Remove everything built
 PACKAGES   = gcc g++ make pkg-config libzmq3-dev libczmq-dev liblmdb-dev libsodium-dev libssl-dev \
              libcurl4-openssl-dev libjansson-dev zlib1g-dev libzstd-dev libutf8proc-dev libtomlplusplus-dev libsystemd-dev \
              openssl bible-kjv bible-kjv-text jargon-text
-PACKAGES  += $(if $(filter 1,$(BLAS)),$(PACKAGES_BLAS))
+PACKAGES  += $(if $(filter 1,$(BLAS)),$(PACKAGES_BLAS)) $(if $(filter 1,$(IPSEC_MB)),$(PACKAGES_IPSEC_MB))
 PACKAGES_TEST = libcmocka-dev libmsgpack-dev clang clang-format libclang-rt-14-dev strace iproute2 systemd procps zstd
 
 deps-test:

@@ -1,7 +1,8 @@
 #pragma once
 // sealing -- AES-256-GCM over one direction of a connection. Each direction has a fresh key
 // (handshake.h), and record i has the nonce i. So a record that is changed, dropped, doubled or moved
-// does not open. Measured with OpenSSL 3.0 on a Xeon of 2023: 3.3 GB a second of processor time.
+// does not open. Measured on one core of a Xeon of 2023, records of 128 KiB: OpenSSL 3.0 (AES-NI) 3.9
+// GB a second; OpenSSL 3.5 and libIPSec_MB (make IPSEC_MB=1), which know VAES, 6.4 and 11.
 //
 // One thread at a time for each.
 
