@@ -97,6 +97,11 @@ bench-group: $(B)/bench/group_bench $(B)/bench/line_bench  ## Time sums of a gro
 bench-deaths: all $(B)/bench/deaths_bench $(B)/live/step_times.so  ## Time what a death costs a window: sums, cut links, SIGSTOP, the coordinator, all. T="sums cuts"
 	@$(B)/bench/deaths_bench $(T)
 
+bench-ddp: $(B)/bench/ddp_bench                 ## Time trainers that sum gradients beside one alone and PyTorch's DDP: MEMBERS=2 BATCH=8 TURNS=5 SHOAL_PYTHON=python3
+	@python=$(or $(SHOAL_PYTHON),$(B)/peers/bin/python); \
+	$(if $(SHOAL_PYTHON),true,{ $(peers_python); }) || python=python3; \
+	$$python tests/peers/ddp_torch.py $(B) --members $(or $(MEMBERS),2) --batch $(or $(BATCH),8) --turns $(or $(TURNS),5)
+
 blas-check:                                     ## Hold our products against OpenBLAS's (BLAS=1 builds with them)
 	@$(if $(BLAS_LIB),echo "blas-check holds our own products against the library's: not with BLAS=1"; exit 64)
 	@$(call install_packages,$(PACKAGES_BLAS))
@@ -147,7 +152,7 @@ TSAN_PARTS = $(filter-out $(OTHER_GCM), $(wildcard $(patsubst %,common/%/*.c,bas
 $(B)/libparts.a: $(TSAN_PARTS:%.c=$(B)/%.o)
 
 bench: all $(call asked,bench,$(BENCH))         ## Measure against the limits of this machine
-	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
+	@for b in $(or $(T),$(filter-out train_bench ddp_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
 
 gpu-test: $(call asked,gpu,$(GPU_TESTS))        ## On a machine with a GPU: its kernels against the CPU's
 	@tests/run.sh $(call asked,gpu,$(GPU_TESTS))
@@ -268,4 +273,4 @@ $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
 .PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries chaos soak test-peers \
-        fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-deaths blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
+        fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
