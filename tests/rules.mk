@@ -269,6 +269,7 @@ $(B)/bench/group_bench: $(patsubst %,$(B)/tests/bench/%.o,group_bench group_memb
 $(B)/bench/deaths_bench: $(patsubst %,$(B)/tests/bench/%.o,deaths_bench group_deaths group_member $(if $(GLOO),gloo_peer)) \
                          $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES) | $(B)/live/step_times.so
 	$(link) $(if $(GLOO),-lgloo) -lcmocka -ldl $(LIBS) -o $@
+$(B)/bench/ddp_bench: LDFLAGS += -Wl,--wrap=tcp_tune
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 

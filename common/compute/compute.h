@@ -124,11 +124,17 @@ int compute_loss(compute_t *self, const uint32_t *tokens, uint32_t count, struct
 // A GPU computes the node in one sum: its bits depend on the cut, and the losses are the node's
 // mean for each lane. It keeps no part of a step as its gradient: FAULT_UNSUPPORTED unless the node
 // is the root or `sum` is given.
+//
+// `final`, if not NULL, is told on the way which numbers of the sum are final: those from `from` on,
+// which falls. The first time is in the last backward pass, when nothing can fail any more. A GPU
+// never calls it.
 struct compute_lanes {
     const uint32_t *tokens; // Of the node's samples only, [..][seq + 1]
     uint32_t batch;         // Of the whole step, 1..config.batch_max
     struct lane_node node;  // Of config.lanes; has at least one sample
     float *sum;             // Where the sum goes, N floats on the host; NULL: COMPUTE_GRADIENT
+    void (*final)(void *arg, uint64_t from);
+    void *final_arg;
 };
 int compute_gradient_lanes(compute_t *self, const struct compute_lanes *lanes, struct why *why,
                            double *ret_losses);

@@ -110,8 +110,9 @@ static int gradient_lanes(compute_t *base, const struct compute_lanes *lanes, st
 {
     struct cpu *self = cpu_of(base);
     const struct compute_config *config = &base->config;
-    const struct batch_node batch = { lanes->tokens, config->seq,  config->micro_batch,
-                                      config->lanes, lanes->batch, lanes->node };
+    const struct batch_node batch = { lanes->tokens, config->seq,     config->micro_batch,
+                                      config->lanes, lanes->batch,    lanes->node,
+                                      lanes->final,  lanes->final_arg };
     return batch_gradient_lanes(self->model, base->host, &batch, config->pool, self->scratch, why,
                                 lanes->sum ? lanes->sum : base->at[COMPUTE_GRADIENT], ret_losses);
 }

@@ -1,4 +1,5 @@
-// group_add: turns over all links until the sum is done, and how it ends otherwise.
+// group_begin, group_offer, group_end: turns over all links until the sum is done, and how it ends
+// otherwise.
 //
 // A member whose link has ended, that has said BREAK, or that is in a later window sends no more. That
 // ends the sum only if something of it is missing, and only once its channel has ended, too: what is
@@ -16,17 +17,17 @@ enum { GRACE_MS = 100 };
 
 static bool is_whole(const struct sum *sum)
 {
-    return sum->got >= sum->bytes && sum->summed == range_length(sum->own);
+    return sum->got >= sum->bytes && sum->added == sum->buckets;
 }
 
 static bool lacks_parts(const group_t *self, const struct peer *peer)
 {
-    return peer->parts_whole < range_length(self->sum.own) * self->tree.brings[peer->place];
+    return peer->parts_whole < sum_share_bytes(self, self->place) * self->tree.brings[peer->place];
 }
 
 static bool lacks_results(const group_t *self, const struct peer *peer)
 {
-    return !self->sum.flat && peer->results_got < range_length(sum_share(self, peer->place));
+    return !self->sum.flat && peer->results_got < sum_share_bytes(self, peer->place);
 }
 
 // With pages on their way (spliced), a member's DONE is awaited. One that said BREAK or is in a later
@@ -135,9 +136,8 @@ static int check_left(group_t *self, uint64_t *wake_ms, struct why *why,
 static bool holds_up(const group_t *self, const struct peer *peer)
 {
     const struct sum *sum = &self->sum;
-    const size_t bytes = at_most(range_length(sum->own) - sum->summed, sum->segment);
-    return peer->parts_got[sum->summed / sum->segment % sum->ahead] <
-           bytes * self->tree.brings[peer->place];
+    return peer->parts_got[sum->added % sum->ahead] <
+           sum_next_bytes(self) * self->tree.brings[peer->place];
 }
 
 static void note_waited(const group_t *self, uint64_t us)
@@ -167,7 +167,7 @@ static int time_is_over(group_t *self, struct why *why, struct group_blame *ret_
                        slow ? peer_name(slow, name) : "nobody");
 }
 
-// ---- group_add ------------------------------------------------------------------------------
+// ---- the calls ------------------------------------------------------------------------------
 
 // One turn over all links. True: something moved.
 static bool move(group_t *self)
@@ -208,32 +208,76 @@ static int run(group_t *self, struct why *why, struct group_blame *ret_blame)
 }
 
 // splice knows no MSG_NOSIGNAL: a connection that ended would send this thread SIGPIPE.
-static int run_without_sigpipe(group_t *self, struct why *why, struct group_blame *ret_blame)
+static void hold_sigpipe(sigset_t *ret_before)
 {
-    static const struct timespec now;
-    sigset_t pipe_signal, before;
+    sigset_t pipe_signal;
     sigemptyset(&pipe_signal);
     sigaddset(&pipe_signal, SIGPIPE);
-    ensure(pthread_sigmask(SIG_BLOCK, &pipe_signal, &before) == 0);
-    const int rc = run(self, why, ret_blame);
-    if (!sigismember(&before, SIGPIPE)) {
-        sigtimedwait(&pipe_signal, NULL, &now);
-        ensure(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    ensure(pthread_sigmask(SIG_BLOCK, &pipe_signal, ret_before) == 0);
+}
+
+static void drop_sigpipe(const sigset_t *before)
+{
+    static const struct timespec now;
+    sigset_t pipe_signal;
+    if (sigismember(before, SIGPIPE)) return;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    sigtimedwait(&pipe_signal, NULL, &now);
+    ensure(pthread_sigmask(SIG_SETMASK, before, NULL) == 0);
+}
+
+int group_begin(group_t *self, const struct group_sum *ask, struct why *why,
+                struct group_blame *ret_blame)
+{
+    const int rc = group_again(self, why, ret_blame);
+    if (rc < 0) return rc;
+    ensure(!self->sum.ask && ask->number == self->next_sum);
+    ensure(ask->floats >= 1 && ask->lanes >= 1 && ask->batch >= 1);
+    sum_begin(self, ask);
+    return 0;
+}
+
+// Nobody has asked the system which channels may move: each is tried.
+static void try_channels(group_t *self)
+{
+    for (uint32_t m = 0; m < self->member_count; m++)
+        for (uint32_t c = 0; self->members[m] && c < self->options.connections; c++)
+            self->members[m]->channels[c].may_read = self->members[m]->channels[c].may_write = true;
+}
+
+void group_offer(group_t *self, uint64_t from)
+{
+    enum { TURNS_MAX = 64 };
+    sigset_t before;
+    ensure(self->sum.ask && from * sizeof(float) <= self->sum.ready);
+    self->sum.ready = from * sizeof(float);
+    if (self->sum.flat) return;
+    try_channels(self);
+    hold_sigpipe(&before);
+    for (int turns = 0; turns < TURNS_MAX && move(self); turns++) {
     }
+    drop_sigpipe(&before);
+}
+
+int group_end(group_t *self, struct why *why, struct group_blame *ret_blame)
+{
+    sigset_t before;
+    ensure(self->sum.ask);
+    self->sum.ready = 0;
+    hold_sigpipe(&before);
+    const int rc = run(self, why, ret_blame);
+    drop_sigpipe(&before);
+    self->next_sum++;
+    self->done += rc == 0;
+    self->sum.ask = NULL;
+    if (rc == 0) *ret_blame = (struct group_blame){ .member = UINT32_MAX };
     return rc;
 }
 
 int group_add(group_t *self, const struct group_sum *ask, struct why *why,
               struct group_blame *ret_blame)
 {
-    int rc = group_again(self, why, ret_blame);
-    if (rc < 0) return rc;
-    ensure(ask->number == self->next_sum && ask->floats >= 1 && ask->lanes >= 1 && ask->batch >= 1);
-    sum_begin(self, ask);
-    rc = (self->sum.spliced ? run_without_sigpipe : run)(self, why, ret_blame);
-    self->next_sum++;
-    self->done += rc == 0;
-    self->sum.ask = NULL;
-    if (rc == 0) *ret_blame = (struct group_blame){ .member = UINT32_MAX };
-    return rc;
+    const int rc = group_begin(self, ask, why, ret_blame);
+    return rc < 0 ? rc : group_end(self, why, ret_blame);
 }

@@ -9,10 +9,12 @@
 //     member 1 ─────────────▶ a share  ───────────────▶ member 1        every member owns a share
 //     member 2 ─────────────▶          ───────────────▶ member 2
 //
-// A vector of floats is cut into one share a member, at borders of GROUP_LEAF_FLOATS. Each member
-// sends its tree nodes (common/vector/lanes.h) of a share to the owner; the owner adds them in the
-// order of the tree and sends the sum to all. So the result has the same bits for every number of
-// members. A small vector is one share that everybody owns: each sends all to all, one hop.
+// A vector of floats is cut into buckets, and a bucket into one share a member, at borders of
+// GROUP_LEAF_FLOATS. Each member sends its tree nodes (common/vector/lanes.h) of a share to the owner;
+// the owner adds them in the order of the tree and sends the sum to all. So the result has the same
+// bits for every number of members. A small vector is one share that everybody owns: each sends all to
+// all, one hop. The buckets go from the end of the vector to its beginning, several at a time: a
+// gradient can be summed behind a backward pass that is still at work before (group_begin).
 //
 // A link is a control connection to a member (words, and whether it is there) and one or more
 // channels, which carry sums. The handshake of each (common/net/handshake.h) proves both keys and
@@ -121,14 +123,18 @@ struct group_sum {
     // while that member's part was what the next piece of the caller's share lacked. So one that
     // comes late shows, and one whose bytes wait behind it does not.
     uint64_t *waited_us;
-    // If not NULL: called for each leaf of the caller's own share once it is summed, in rising
-    // order, while it is in the cache.
+    // If not NULL: called once for each leaf of the caller's own shares when it is summed, while it is
+    // in the cache.
     void (*summed)(void *arg, struct interval at, const float *values);
     void *arg;
 };
 
-// The share of a member in a sum of so many floats. Of a small vector each member owns all.
-struct interval group_share(const group_t *self, uint64_t floats, uint32_t member);
+// The buckets of a sum, which follow from its floats, lanes and batch, and from the window. The share of
+// a member in each, from bucket 0, the beginning of the vector, on: whole leaves; it may be empty. Of a
+// small vector, one bucket, each member owns all.
+uint64_t group_buckets(group_t *self, const struct group_sum *sum);
+struct interval group_share(group_t *self, const struct group_sum *sum, uint64_t bucket,
+                            uint32_t member);
 
 // Sums. On success the result is whole here; others may not have it yet. On a fault the result means
 // nothing, the nodes are unchanged (a node that is the result is lost), and the window is broken:
@@ -140,6 +146,21 @@ struct interval group_share(const group_t *self, uint64_t floats, uint32_t membe
 // only once all members have said that they have it.
 int group_add(group_t *self, const struct group_sum *sum, struct why *why,
               struct group_blame *ret_blame);
+
+// group_add in parts, for nodes that become final from their ends down:
+//
+//     group_begin ─▶ compute ─▶ group_offer ─▶ compute ─▶ group_offer ... ─▶ group_end
+//
+// Between the first and the last of them no other function is called but group_abort; the sum and its
+// list of nodes stay as they are. After group_begin the numbers of the caller's nodes may still change.
+// group_offer says that those from `from` on, which never rises, are final in all of its nodes, and
+// moves what can be moved without waiting; the result may be written from there on. group_end says
+// that all are, and waits: `timeout_ms` begins there, and it returns what group_add would. So does a
+// fault that group_offer met. After a fault of group_begin no sum is begun.
+int group_begin(group_t *self, const struct group_sum *sum, struct why *why,
+                struct group_blame *ret_blame);
+void group_offer(group_t *self, uint64_t from);
+int group_end(group_t *self, struct why *why, struct group_blame *ret_blame);
 
 // Says a word to every other member: at most GROUP_WORD_MAX bytes. Copied; what the socket does not
 // take at once goes out in later calls. FAULT_LIMIT: a member does not read its words.

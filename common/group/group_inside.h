@@ -30,11 +30,12 @@
 enum {
     HEAD_BYTES = 32,
     HEAD_MAX = HEAD_BYTES + SEALING_TAG,
-    SEGMENT_MAX = 512 << 10, // Bytes; shares are sent, added and sent on by segments
-    FLAT_MAX = 64 << 10,     // Vectors up to so many bytes go from all to all, in one hop
-    SPLICE_MIN = 4 << 20,    // Plain vectors from so many bytes on go without a copy
-    SLOTS_MAX = 8 << 20,     // Bytes of contributions that wait to be added
-    AHEAD_MIN = 2,           // Segments that may wait while another is added
+    SEGMENT_MAX =
+        512 << 10,        // Bytes of a member's share of a bucket: sent, added and sent on in one
+    FLAT_MAX = 64 << 10,  // Vectors up to so many bytes go from all to all, in one hop
+    SPLICE_MIN = 4 << 20, // Plain vectors from so many bytes on go without a copy
+    SLOTS_MAX = 8 << 20,  // Bytes of contributions that wait to be added
+    AHEAD_MIN = 2,        // Segments that may wait while another is added
     AHEAD_MAX = 8,
     RECORD_MAX = 128 << 10,    // Bytes that are sealed at a time
     RECORD_ROOM_MAX = 3 << 20, // Of all channels
@@ -152,7 +153,7 @@ struct peer {
 
     // The sum in hand. Cursors: what of our part and our result it is to be sent next.
     struct cursor {
-        uint64_t segment, offset; // Byte of the vector at which the segment begins; within it
+        uint64_t turn, offset; // Which bucket, from the end; byte of the segment
         uint32_t node;
     } part, result;
     uint64_t results_got;        // Bytes
@@ -162,13 +163,16 @@ struct peer {
     bool done_said;
 };
 
+struct byte_range {
+    uint64_t begin, end;
+};
+
 struct sum {
     const struct group_sum *ask;
-    uint64_t bytes, got; // Of the result; how many of them are here
-    uint64_t summed;     // Bytes of our share that are added
-    struct byte_range {
-        uint64_t begin, end;
-    } own;
+    uint64_t bytes, got;      // Of the result; how many of them are here
+    uint64_t ready;           // Our nodes are final from this byte on
+    uint64_t bucket, buckets; // Bytes of a bucket; how many there are
+    uint64_t added;           // Turns of which our segment is added, or has no bytes
     size_t segment, piece, record;
     uint32_t ahead;
     bool flat, spliced;
@@ -307,8 +311,9 @@ enum sum_place sum_place(group_t *self, struct peer *peer, const struct message 
                          uint8_t **ret_to);
 void sum_arrived(group_t *self, struct peer *peer, const struct message *message);
 void sum_begin(group_t *self, const struct group_sum *ask);
-struct byte_range sum_share(const group_t *self, uint32_t member);
+uint64_t sum_share_bytes(const group_t *self, uint32_t member); // Of a member, in all buckets
+size_t sum_next_bytes(const group_t *self); // Of our next segment; 0: all are added
 bool sum_parts_are_sent(const group_t *self, const struct peer *peer);
 bool sum_results_are_sent(const group_t *self, const struct peer *peer);
-// Adds the next segment of our share if all of it is here.
+// Adds our next segment if all of it is here.
 bool sum_add_segment(group_t *self);

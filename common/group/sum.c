@@ -1,21 +1,28 @@
 // One sum: which message goes out next, where one that comes goes, and when a segment can be added.
 //
-// The vector is cut in shares, one a member, at borders of leaves; a share in segments; a segment in
-// pieces, one for each channel (one, if there is one channel). Members send their nodes of share j to
-// its owner, segment by segment. The owner has room for `ahead` segments of each node. It adds a
-// segment once all of it is here, and sends the sum to all. A vector of at most FLAT_MAX bytes is one
-// share that everybody owns.
+// The vector is cut in buckets, a bucket in shares, one a member, at borders of leaves:
 //
-// Why it cannot stand still, while all live and no link ends:
+//     bucket  0           1           2           3            turns: 3, 2, 1, 0: from the end down,
+//             ├─0─┼─1─┼─2─┼─0─┼─1─┼─2─┼─0─┼─1─┼─2─┼0┼1┼2┤      as a backward pass makes a gradient
+//             │       member 1's segment of turn 2  │          final. All members go alike.
+//                                                   `ready`: what is behind it is final here
+//
+// A member's share of a bucket is a segment, and is cut in pieces, one for each channel (one, if there
+// is one channel). Members send their nodes of a segment to its owner once these are final. The owner
+// has room for `ahead` segments of each node. It adds a segment once all of it is here, and sends the
+// sum to all. So several buckets are on their way at a time, while earlier ones are not final yet. A
+// vector of at most FLAT_MAX bytes is one bucket, and everybody owns all of it.
+//
+// Why it cannot stand still, while all live and no link ends, once all is final:
 //   1. A result can always be taken: its place is in the caller's result. A part can be taken once
-//      its segment is fewer than `ahead` ahead of the first one that is not added. On each channel
-//      the parts come in rising order. So what stands before the parts of the first segment that is
-//      not added can be taken, and then they can.
+//      its turn is fewer than `ahead` ahead of the first one that is not added. On each channel
+//      the parts come in the order of turns. So what stands before the parts of the first segment that
+//      is not added can be taken, and then they can.
 //   2. Adding waits for parts only, never for room to send: a sum is sent from the result itself.
 //      (A flat sum waits until its own parts are sent, since the result may be one of them; there,
 //      nothing that is sent waits for a sum.)
 //   3. What is sent waits for room in the socket only, hence by 1 for nothing that waits for it: the
-//      next segment of each share is always added, until all are, and all results are taken.
+//      next segment of each owner is always added, until all are, and all results are taken.
 // A member that has returned from a sum may begin the next one. Its messages wait in the sockets
 // of the others; it cannot have sent them before all of this sum.
 
@@ -25,47 +32,99 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-// ---- shares ---------------------------------------------------------------------------------
+// ---- buckets and shares ---------------------------------------------------------------------
 
-static struct byte_range range_of(const struct sum *sum, uint32_t members, uint32_t member)
+enum { LEAF = GROUP_LEAF_FLOATS * sizeof(float) };
+
+static uint64_t leaves_in(uint64_t bytes) { return (bytes + LEAF - 1) / LEAF; }
+
+static struct byte_range range_of(const struct sum *sum, uint32_t members, uint32_t member,
+                                  uint64_t bucket)
 {
-    const uint64_t floats = sum->bytes / sizeof(float);
-    const uint64_t leaves = (floats + GROUP_LEAF_FLOATS - 1) / GROUP_LEAF_FLOATS;
-    const struct interval at = interval_share(leaves, member, members);
-    const uint64_t leaf = GROUP_LEAF_FLOATS * sizeof(float);
+    const uint64_t begin = bucket * sum->bucket, bytes = at_most(sum->bytes - begin, sum->bucket);
+    const struct interval at = interval_share(leaves_in(bytes), member, members);
     if (sum->flat) return (struct byte_range){ 0, sum->bytes };
-    return (struct byte_range){ at.begin * leaf < sum->bytes ? at.begin * leaf : sum->bytes,
-                                at.end * leaf < sum->bytes ? at.end * leaf : sum->bytes };
+    return (struct byte_range){ begin + (at.begin * LEAF < bytes ? at.begin * LEAF : bytes),
+                                begin + (at.end * LEAF < bytes ? at.end * LEAF : bytes) };
 }
 
-struct interval group_share(const group_t *self, uint64_t floats, uint32_t member)
+// Buckets of equal shares, as long as the slots allow; only the last bucket may be shorter.
+static void cut(struct sum *sum, uint32_t members, uint32_t nodes)
 {
-    const struct sum sum = { .bytes = floats * sizeof(float),
-                             .flat = floats * sizeof(float) <= FLAT_MAX };
-    ensure(member < self->member_count);
-    const struct byte_range range = range_of(&sum, self->member_count, member);
+    const uint64_t share = (leaves_in(sum->bytes) + members - 1) / members;
+    const uint64_t most = at_most(SLOTS_MAX / nodes / AHEAD_MIN, SEGMENT_MAX) / LEAF;
+    const uint64_t buckets = (share + most - 1) / most;
+    sum->flat = sum->bytes <= FLAT_MAX;
+    sum->segment = sum->flat ? FLAT_MAX : (size_t)((share + buckets - 1) / buckets * LEAF);
+    sum->bucket = sum->flat ? FLAT_MAX : sum->segment * members;
+    sum->buckets = (sum->bytes + sum->bucket - 1) / sum->bucket;
+}
+
+static struct tree *tree_for(group_t *self, const struct group_sum *ask)
+{
+    struct tree *tree = &self->tree;
+    if (tree->lanes != ask->lanes || tree->batch != ask->batch ||
+        tree->members != self->member_count)
+        tree_make(tree, ask->lanes, ask->batch, self->member_count);
+    return tree;
+}
+
+uint64_t group_buckets(group_t *self, const struct group_sum *ask)
+{
+    struct sum sum = { .bytes = ask->floats * sizeof(float) };
+    cut(&sum, self->member_count, tree_for(self, ask)->total);
+    return sum.buckets;
+}
+
+struct interval group_share(group_t *self, const struct group_sum *ask, uint64_t bucket,
+                            uint32_t member)
+{
+    struct sum sum = { .bytes = ask->floats * sizeof(float) };
+    cut(&sum, self->member_count, tree_for(self, ask)->total);
+    ensure(member < self->member_count && bucket < sum.buckets);
+    const struct byte_range range = range_of(&sum, self->member_count, member, bucket);
     return (struct interval){ range.begin / sizeof(float), range.end / sizeof(float) };
 }
 
-struct byte_range sum_share(const group_t *self, uint32_t member)
+static struct byte_range range_at(const group_t *self, uint32_t member, uint64_t turn)
 {
-    return range_of(&self->sum, self->member_count, member);
+    const struct sum *sum = &self->sum;
+    return range_of(sum, self->member_count, member, sum->buckets - 1 - turn);
 }
 
-// ---- the cut --------------------------------------------------------------------------------
+uint64_t sum_share_bytes(const group_t *self, uint32_t member)
+{
+    const struct sum *sum = &self->sum;
+    return (sum->buckets - 1) * sum->segment + range_length(range_at(self, member, 0));
+}
 
-static void cut(group_t *self)
+size_t sum_next_bytes(const group_t *self)
+{
+    const struct sum *sum = &self->sum;
+    return sum->added == sum->buckets
+               ? 0
+               : (size_t)range_length(range_at(self, self->place, sum->added));
+}
+
+// Only the last bucket, whose turn is the first, can be too short for all members to have a share.
+static uint64_t first_turn(const group_t *self, uint32_t member)
+{
+    return range_length(range_at(self, member, 0)) == 0;
+}
+
+// ---- a sum begins ---------------------------------------------------------------------------
+
+static void size_messages(group_t *self)
 {
     struct sum *sum = &self->sum;
-    const size_t leaf = GROUP_LEAF_FLOATS * sizeof(float);
-    const uint32_t connections = self->options.connections, total = self->tree.total;
+    const uint32_t connections = self->options.connections;
     const uint32_t channels = connections * (self->member_count > 1 ? self->member_count - 1 : 1);
-    const size_t room = SLOTS_MAX / total;
-    sum->segment = at_most(room / AHEAD_MIN / leaf * leaf, SEGMENT_MAX);
-    sum->ahead = connections == 1 ? AHEAD_MIN : (uint32_t)at_most(room / sum->segment, AHEAD_MAX);
+    sum->ahead = connections == 1
+                     ? AHEAD_MIN
+                     : (uint32_t)at_most(SLOTS_MAX / self->tree.total / sum->segment, AHEAD_MAX);
     sum->piece = sum->segment / connections / 4096 * 4096;
     if (sum->piece < 16 << 10) sum->piece = 16 << 10;
-    if (sum->flat) sum->piece = sum->segment = FLAT_MAX;
+    if (sum->flat) sum->piece = FLAT_MAX;
     sum->record = at_most(RECORD_ROOM_MAX / channels, RECORD_MAX) >> 12 << 12;
     if (sum->record < 4096) sum->record = 4096;
 }
@@ -91,10 +150,10 @@ static void lay_slots(group_t *self)
     }
 }
 
-static float *slot(const group_t *self, const struct peer *peer, uint64_t segment, uint32_t node)
+static float *slot(const group_t *self, const struct peer *peer, uint64_t turn, uint32_t node)
 {
     const struct sum *sum = &self->sum;
-    const uint64_t index = segment % sum->ahead * self->tree.brings[peer->place] + node;
+    const uint64_t index = turn % sum->ahead * self->tree.brings[peer->place] + node;
     return (float *)(void *)(peer->slots + index * sum->segment);
 }
 
@@ -102,20 +161,18 @@ void sum_begin(group_t *self, const struct group_sum *ask)
 {
     struct sum *sum = &self->sum;
     const uint64_t bytes = ask->floats * sizeof(float);
-    if (self->tree.lanes != ask->lanes || self->tree.batch != ask->batch ||
-        self->tree.members != self->member_count)
-        tree_make(&self->tree, ask->lanes, ask->batch, self->member_count);
-    *sum = (struct sum){ .ask = ask, .bytes = bytes, .flat = bytes <= FLAT_MAX };
+    *sum = (struct sum){ .ask = ask, .bytes = bytes, .ready = bytes };
+    cut(sum, self->member_count, tree_for(self, ask)->total);
     sum->spliced = self->options.link == GROUP_PLAIN && self->options.connections == 1 &&
                    self->member_count > 1 && bytes >= SPLICE_MIN;
-    sum->own = sum_share(self, self->place);
-    cut(self);
+    sum->added = first_turn(self, self->place);
+    size_messages(self);
     lay_slots(self);
     for (uint32_t m = 0; m < self->member_count; m++) {
         struct peer *peer = self->members[m];
         if (!peer) continue;
-        peer->part = (struct cursor){ .segment = sum_share(self, m).begin };
-        peer->result = (struct cursor){ .segment = sum->own.begin };
+        peer->part = (struct cursor){ .turn = first_turn(self, m) };
+        peer->result = (struct cursor){ .turn = sum->added };
         peer->results_got = peer->parts_whole = 0;
         peer->done_said = false;
         memset(peer->parts_got, 0, sizeof peer->parts_got);
@@ -128,53 +185,52 @@ void sum_begin(group_t *self, const struct group_sum *ask)
 
 bool sum_parts_are_sent(const group_t *self, const struct peer *peer)
 {
-    return self->tree.brings[self->place] == 0 ||
-           peer->part.segment >= sum_share(self, peer->place).end;
+    return self->tree.brings[self->place] == 0 || peer->part.turn == self->sum.buckets;
 }
 
 bool sum_results_are_sent(const group_t *self, const struct peer *peer)
 {
-    return self->sum.flat || peer->result.segment >= self->sum.own.end;
+    return self->sum.flat || peer->result.turn == self->sum.buckets;
 }
 
-// The next piece under a cursor over [.., end): its place and length; moves on. A segment is sent
-// `nodes` times.
-static struct message next_piece(const struct sum *sum, struct cursor *at, uint64_t end,
-                                 uint32_t nodes)
+// The next piece of a cursor's segment: its place and length; moves on. A segment is sent `nodes`
+// times.
+static struct message next_piece(const struct sum *sum, struct cursor *at,
+                                 struct byte_range segment, uint32_t nodes)
 {
-    const size_t segment = at_most(end - at->segment, sum->segment);
-    const size_t count = at_most(segment - at->offset, sum->piece);
+    const size_t count = at_most(range_length(segment) - at->offset, sum->piece);
     const struct message message = { .node = at->node,
                                      .length = (uint32_t)count,
-                                     .offset = at->segment + at->offset };
+                                     .offset = segment.begin + at->offset };
     at->offset += count;
-    if (at->offset == segment) {
+    if (at->offset == range_length(segment)) {
         at->offset = 0;
         if (++at->node == nodes) {
             at->node = 0;
-            at->segment += segment;
+            at->turn++;
         }
     }
     return message;
 }
 
+// A result, or a part that is final.
 bool sum_next(group_t *self, struct peer *peer, struct message *ret_message,
               const uint8_t **ret_from)
 {
     const struct sum *sum = &self->sum;
-    const uint64_t added = sum->own.begin + sum->summed;
-    if (peer_has_left(self, peer)) return false;
-    if (!sum->flat && peer->result.segment < added) {
-        *ret_message = next_piece(sum, &peer->result, added, 1);
+    const bool has_result = !sum->flat && peer->result.turn < sum->added;
+    if (peer_has_left(self, peer) || (!has_result && sum_parts_are_sent(self, peer))) return false;
+    const struct byte_range segment = has_result ? range_at(self, self->place, peer->result.turn)
+                                                 : range_at(self, peer->place, peer->part.turn);
+    if (segment.begin < sum->ready) return false;
+    if (has_result) {
+        *ret_message = next_piece(sum, &peer->result, segment, 1);
         ret_message->kind = MESSAGE_RESULT;
         *ret_from = (const uint8_t *)sum->ask->result + ret_message->offset;
-    } else if (!sum_parts_are_sent(self, peer)) {
-        *ret_message = next_piece(sum, &peer->part, sum_share(self, peer->place).end,
-                                  self->tree.brings[self->place]);
+    } else {
+        *ret_message = next_piece(sum, &peer->part, segment, self->tree.brings[self->place]);
         ret_message->kind = MESSAGE_PART;
         *ret_from = (const uint8_t *)sum->ask->nodes[ret_message->node] + ret_message->offset;
-    } else {
-        return false;
     }
     ret_message->window = self->window;
     ret_message->number = sum->ask->number;
@@ -194,27 +250,43 @@ static enum sum_place refuse(struct peer *peer, const struct message *message, c
     return SUM_WRONG;
 }
 
-// Whether a message is a piece of a range, as the sender must cut it.
-static bool is_piece(const struct sum *sum, struct byte_range range, const struct message *message)
+// Whether a message is a piece of an owner's segment, as the sender must cut it. If so: the turn, and
+// the byte of the segment.
+static bool is_piece(const group_t *self, uint32_t owner, const struct message *message,
+                     uint64_t *ret_turn, uint64_t *ret_inside)
 {
-    if (message->offset < range.begin || message->offset >= range.end) return false;
-    const uint64_t in_range = message->offset - range.begin, inside = in_range % sum->segment;
-    const uint64_t segment = at_most(range_length(range) - (in_range - inside), sum->segment);
-    return inside % sum->piece == 0 && message->length == at_most(segment - inside, sum->piece);
+    const struct sum *sum = &self->sum;
+    if (message->offset >= sum->bytes) return false;
+    const uint64_t turn = sum->buckets - 1 - message->offset / sum->bucket;
+    const struct byte_range segment = range_at(self, owner, turn);
+    if (message->offset < segment.begin || message->offset >= segment.end) return false;
+    *ret_turn = turn;
+    *ret_inside = message->offset - segment.begin;
+    return *ret_inside % sum->piece == 0 &&
+           message->length == at_most(segment.end - message->offset, sum->piece);
 }
 
 static enum sum_place place_part(group_t *self, struct peer *peer, const struct message *message,
                                  uint8_t **ret_to)
 {
     const struct sum *sum = &self->sum;
-    if (message->node >= self->tree.brings[peer->place] || !is_piece(sum, sum->own, message))
+    uint64_t turn, inside;
+    if (message->node >= self->tree.brings[peer->place] ||
+        !is_piece(self, self->place, message, &turn, &inside))
         return refuse(peer, message, "it sent a part that is none of our share");
-    const uint64_t at = message->offset - sum->own.begin, segment = at / sum->segment;
-    if (segment < sum->summed / sum->segment || sum->summed == range_length(sum->own))
-        return refuse(peer, message, "it sent a part twice");
-    if (segment >= sum->summed / sum->segment + sum->ahead) return SUM_HELD;
-    *ret_to = (uint8_t *)slot(self, peer, segment, message->node) + at % sum->segment;
+    if (turn < sum->added) return refuse(peer, message, "it sent a part twice");
+    if (turn >= sum->added + sum->ahead) return SUM_HELD;
+    *ret_to = (uint8_t *)slot(self, peer, turn, message->node) + inside;
     return SUM_TAKEN;
+}
+
+// No owner has a sum before our parts of it.
+static bool is_result(const group_t *self, const struct peer *peer, const struct message *message)
+{
+    uint64_t turn, inside;
+    return message->kind == MESSAGE_RESULT && !self->sum.flat && message->node == 0 &&
+           is_piece(self, peer->place, message, &turn, &inside) &&
+           message->offset >= self->sum.ready;
 }
 
 enum sum_place sum_place(group_t *self, struct peer *peer, const struct message *message,
@@ -227,8 +299,7 @@ enum sum_place sum_place(group_t *self, struct peer *peer, const struct message 
         return refuse(peer, message, "it sent a message of a sum that is done");
     if (message->number > sum->ask->number) return SUM_HELD;
     if (message->kind == MESSAGE_PART) return place_part(self, peer, message, ret_to);
-    if (message->kind != MESSAGE_RESULT || sum->flat ||
-        !is_piece(sum, sum_share(self, peer->place), message) || message->node != 0)
+    if (!is_result(self, peer, message))
         return refuse(peer, message, "it sent a result that is none of its share");
     *ret_to = (uint8_t *)sum->ask->result + message->offset;
     return SUM_TAKEN;
@@ -240,15 +311,15 @@ void sum_arrived(group_t *self, struct peer *peer, const struct message *message
     if (message->kind == MESSAGE_RESULT) {
         peer->results_got += message->length;
         sum->got += message->length;
-        if (peer->results_got > range_length(sum_share(self, peer->place)))
+        if (peer->results_got > sum_share_bytes(self, peer->place))
             refuse(peer, message, "it sent a result twice");
         return;
     }
-    const uint64_t at = message->offset - sum->own.begin, segment = at / sum->segment;
-    const size_t bytes = at_most(range_length(sum->own) - segment * sum->segment, sum->segment);
-    peer->parts_got[segment % sum->ahead] += message->length;
+    const uint64_t turn = sum->buckets - 1 - message->offset / sum->bucket;
+    const uint64_t bytes = range_length(range_at(self, self->place, turn));
+    peer->parts_got[turn % sum->ahead] += message->length;
     peer->parts_whole += message->length;
-    if (peer->parts_got[segment % sum->ahead] > bytes * self->tree.brings[peer->place])
+    if (peer->parts_got[turn % sum->ahead] > bytes * self->tree.brings[peer->place])
         refuse(peer, message, "it sent a part twice");
 }
 
@@ -257,11 +328,10 @@ void sum_arrived(group_t *self, struct peer *peer, const struct message *message
 static bool is_segment_here(const group_t *self, size_t bytes)
 {
     const struct sum *sum = &self->sum;
-    const uint64_t slot_index = sum->summed / sum->segment % sum->ahead;
     for (uint32_t m = 0; m < self->member_count; m++) {
         const struct peer *peer = self->members[m];
         if (!peer) continue;
-        if (peer->parts_got[slot_index] < bytes * self->tree.brings[m]) return false;
+        if (peer->parts_got[sum->added % sum->ahead] < bytes * self->tree.brings[m]) return false;
         // The result may be one of our parts
         if (sum->flat && !peer_has_left(self, peer) &&
             !(sum_parts_are_sent(self, peer) && channels_idle(self, peer)))
@@ -270,36 +340,35 @@ static bool is_segment_here(const group_t *self, size_t bytes)
     return true;
 }
 
-static void tell_leaves(const struct sum *sum, uint64_t begin, size_t bytes)
+static void tell_leaves(const struct sum *sum, struct byte_range segment)
 {
-    const size_t leaf = GROUP_LEAF_FLOATS * sizeof(float);
-    for (size_t at = 0; sum->ask->summed && at < bytes; at += leaf) {
-        const uint64_t first = (begin + at) / sizeof(float);
-        const size_t count = at_most(bytes - at, leaf) / sizeof(float);
+    for (uint64_t at = segment.begin; sum->ask->summed && at < segment.end; at += LEAF) {
+        const uint64_t first = at / sizeof(float);
+        const size_t count = at_most(segment.end - at, LEAF) / sizeof(float);
         sum->ask->summed(sum->ask->arg, (struct interval){ first, first + count },
                          sum->ask->result + first);
     }
 }
 
-// Adds the next segment of our share if all of it is here.
+// Adds our next segment if all of it is here.
 bool sum_add_segment(group_t *self)
 {
     struct sum *sum = &self->sum;
-    const size_t bytes = at_most(range_length(sum->own) - sum->summed, sum->segment);
-    if (bytes == 0 || !is_segment_here(self, bytes)) return false;
-    const uint64_t index = sum->summed / sum->segment, begins = sum->own.begin + sum->summed;
+    const size_t bytes = sum_next_bytes(self);
+    if (bytes == 0) return false;
+    const struct byte_range segment = range_at(self, self->place, sum->added);
+    if (segment.begin < sum->ready || !is_segment_here(self, bytes)) return false;
+    const uint64_t first = segment.begin / sizeof(float);
     struct tree_leaves leaves;
     for (uint32_t m = 0; m < self->member_count; m++) {
         struct peer *peer = self->members[m];
         for (uint32_t k = 0; k < self->tree.brings[m]; k++)
-            leaves.of[m][k] =
-                peer ? slot(self, peer, index, k) : sum->ask->nodes[k] + begins / sizeof(float);
-        if (peer) peer->parts_got[index % sum->ahead] = 0;
+            leaves.of[m][k] = peer ? slot(self, peer, sum->added, k) : sum->ask->nodes[k] + first;
+        if (peer) peer->parts_got[sum->added % sum->ahead] = 0;
     }
-    tree_add(&self->tree, &leaves, bytes / sizeof(float),
-             sum->ask->result + begins / sizeof(float));
-    tell_leaves(sum, begins, bytes);
-    sum->summed += bytes;
+    tree_add(&self->tree, &leaves, bytes / sizeof(float), sum->ask->result + first);
+    tell_leaves(sum, segment);
+    sum->added++;
     sum->got += bytes;
     return true;
 }

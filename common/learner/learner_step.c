@@ -5,6 +5,8 @@
 //
 // HAVE has a check of the state before the step (learner_check.c). If two differ, nobody applies the step:
 // it ends as FAULT_DIGEST, and the coordinator says how it goes on (common/pace/windows/differ.h).
+// The sum begins while the last of our nodes is computed: its backward pass makes the gradient final
+// from the end down, and what is final goes out between two layers.
 //
 // The owner of a share measures it while it sums: the squares of its pieces go out with its HAVE, so
 // that nobody has to read the whole gradient again for its norm. The holder (common/run/holder.h)
@@ -25,9 +27,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-_Static_assert((int)GROUP_LEAF_FLOATS == (int)GRADIENT_PIECE,
-               "a share is whole pieces of the norm");
 
 enum { SQUARES_WORD_MAX = 64000 / sizeof(double) }; // In one HAVE
 
@@ -108,9 +107,19 @@ static int judge_node(struct learner *self, const float *sum, int rc, struct why
     return rc;
 }
 
-// The gradients of our nodes. Returns their number, or a fault.
-static int compute_nodes(struct learner *self, struct why *why,
-                         const float *ret_nodes[LANE_NODES_MAX])
+// Our nodes are final from there on. Nothing can become of the part after this but a sum: its loss
+// and its tokens have been looked at. A fault of group_begin comes again from group_add.
+static void part_is_final(void *arg, uint64_t from)
+{
+    struct learner_window_work *work = ((struct learner *)arg)->window;
+    struct group_blame blame;
+    struct why why;
+    if (!work->adding) work->adding = group_begin(work->group, &work->sum, &why, &blame) == 0;
+    if (work->adding) group_offer(work->group, from);
+}
+
+// The gradients of our nodes, in work->nodes.
+static int compute_nodes(struct learner *self, struct why *why)
 {
     struct learner_window_work *work = self->window;
     const uint32_t lanes = work->config.lanes;
@@ -126,13 +135,15 @@ static int compute_nodes(struct learner *self, struct why *why,
         const uint32_t *tokens =
             self->tokens + (at.begin - all.begin) * ((uint64_t)self->config.seq_len + 1);
         struct compute_lanes part = { .tokens = tokens, .batch = work->batch, .node = nodes[i] };
+        if (i + 1 == count && !work->again) part.final = part_is_final, part.final_arg = self;
         rc = node_vector(self, i, why, &part.sum);
         if (rc < 0) break;
+        work->nodes[i] = part.sum;
         rc = compute_gradient_lanes(self->compute, &part, why, work->losses + nodes[i].first);
         rc = judge_node(self, part.sum, rc, why);
-        ret_nodes[i] = part.sum;
     }
-    return rc < 0 ? rc : (int)count;
+    ensure(rc == 0 || !work->adding);
+    return rc;
 }
 
 // ---- the sum, and HAVE --------------------------------------------------------------------------
@@ -145,31 +156,17 @@ static void take_squares(void *arg, struct interval at, const float *values)
                      self->window->squares + at.begin / GRADIENT_PIECE);
 }
 
-static uint64_t pieces(struct interval share)
-{
-    return gradient_piece_count(share.end) - share.begin / GRADIENT_PIECE;
-}
-
 static int add_up(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
     struct learner_window_work *work = self->window;
-    const float *nodes[LANE_NODES_MAX];
-    uint64_t waited_us[GROUP_MEMBERS_MAX] = { 0 };
-    const int count = compute_nodes(self, why, nodes);
+    work->adding = false;
+    memset(work->waited_us, 0, sizeof work->waited_us);
+    int rc = compute_nodes(self, why);
     const uint64_t computed_us = clock_us() - work->began_us;
-    if (count < 0) return count;
-    const struct group_sum sum = { .number = self->step - window_of(self)->step,
-                                   .floats = self->floats,
-                                   .lanes = work->config.lanes,
-                                   .batch = work->batch,
-                                   .nodes = nodes,
-                                   .result = compute_at(self->compute, COMPUTE_GRADIENT),
-                                   .timeout_ms = work->config.step_timeout_ms,
-                                   .waited_us = waited_us,
-                                   .summed = take_squares,
-                                   .arg = self };
-    const int rc = group_add(work->group, &sum, why, ret_blame);
-    if (rc == 0) learner_late_note(self, computed_us, waited_us);
+    if (rc < 0) return rc;
+    rc = work->adding ? group_end(work->group, why, ret_blame)
+                      : group_add(work->group, &work->sum, why, ret_blame);
+    if (rc == 0) learner_late_note(self, computed_us, work->waited_us);
     return rc;
 }
 
@@ -178,12 +175,9 @@ static int add_up(struct learner *self, struct why *why, struct group_blame *ret
 static int judge_sum(struct learner *self, struct why *why)
 {
     struct learner_window_work *work = self->window;
-    const struct interval share = group_share(work->group, self->floats, window_of(self)->place);
+    const uint32_t place = window_of(self)->place;
     const double limit = work->config.clip_norm > 0 ? INFINITY : GRADIENT_LIMIT / 8;
-    const uint64_t first = work->has_squares ? 0 : share.begin / GRADIENT_PIECE;
-    const uint64_t end = work->has_squares ? work->squares_count : first + pieces(share);
-    double squares = 0;
-    for (uint64_t i = first; i < end; i++) squares += work->squares[i];
+    const double squares = learner_squares_sum(self, place);
     if (sqrt(squares) < limit) return 0;
     work->unsound = UNSOUND_SUM;
     return why_set(why, FAULT_NAN, "the sum of the gradients of step %" PRIu64 " has norm %g",
@@ -195,13 +189,14 @@ static int tell_have(struct learner *self, struct why *why, struct group_blame *
 {
     struct learner_window_work *work = self->window;
     const uint32_t place = window_of(self)->place;
-    const struct interval share = group_share(work->group, self->floats, place);
     const struct lane_node own = own_lanes(self);
-    uint64_t first = share.begin / GRADIENT_PIECE, left = work->has_squares ? 0 : pieces(share);
+    uint64_t first = 0, left = work->has_squares ? 0 : learner_squares_of(self, place);
     int rc = 0;
     bool told = false;
     while (rc == 0 && (!told || left > 0)) {
         const uint64_t count = left < SQUARES_WORD_MAX ? left : SQUARES_WORD_MAX;
+        learner_squares_move(self, place, (struct interval){ first, first + count }, SQUARES_TELL,
+                             work->told);
         const struct wire_have have = {
             .window = window_of(self)->number,
             .step = self->step,
@@ -210,7 +205,7 @@ static int tell_have(struct learner *self, struct why *why, struct group_blame *
             .losses = { (uint8_t *)(work->losses + own.first),
                         told ? 0 : (uint32_t)((own.end - own.first) * sizeof(double)) },
             .first_piece = first,
-            .squares = { (uint8_t *)(work->squares + first), (uint32_t)(count * sizeof(double)) },
+            .squares = { work->told, (uint32_t)(count * sizeof(double)) },
         };
         const size_t bytes = wire_pack_body(FRAME_HAVE, &have, work->word, GROUP_WORD_MAX);
         ensure(bytes > 0);
@@ -261,17 +256,16 @@ static int take_have(struct learner *self, uint32_t from, const void *bytes, siz
     const struct wire_have *have = body;
     if (keep_early(self, from, have, bytes, count)) return 0;
     const struct lane_node lanes = lanes_of_member(work->config.lanes, window->group_count, from);
-    const struct interval share = group_share(work->group, self->floats, from);
-    const uint64_t begin = share.begin / GRADIENT_PIECE, end = begin + pieces(share);
-    const uint64_t told = have->squares.count / sizeof(double);
+    const uint64_t first = have->first_piece, told = have->squares.count / sizeof(double);
     const size_t losses = (lanes.end - lanes.first) * sizeof(double);
     if (have->window != window->number || have->step != self->step ||
         have->squares.count % sizeof(double) != 0 || told > work->squares_left[from] ||
-        have->first_piece < begin || have->first_piece > end || told > end - have->first_piece ||
+        (told > 0 && first != learner_squares_of(self, from) - work->squares_left[from]) ||
         (have->losses.count != 0 && have->losses.count != losses))
         return refuse(self, from, why, ret_blame);
     memcpy(work->losses + lanes.first, have->losses.data, have->losses.count);
-    memcpy(work->squares + have->first_piece, have->squares.data, have->squares.count);
+    learner_squares_move(self, from, (struct interval){ first, first + told }, SQUARES_TAKE,
+                         (uint8_t *)have->squares.data);
     work->squares_left[from] -= told;
     if (work->squares_left[from] == 0)
         holder_hear_have(&work->holder, from, window->number, self->step, have->stop, &have->check);
@@ -352,21 +346,23 @@ static void begin_step(struct learner *self)
 {
     struct learner_window_work *work = self->window;
     const struct wire_windows_config *config = &work->config;
-    const struct wire_take_window *window = window_of(self);
     work->began_us = clock_us();
     work->again = work->tried == self->step + 1;
     work->tried = self->step + 1;
     work->batch =
         schedule_batch_size(config->batch_start, config->batch_end, config->batch_warmup_tokens,
                             work->samples_done * self->config.seq_len);
-    work->has_squares = true;
-    for (uint32_t i = 0; i < window->group_count; i++) {
-        const struct interval share = group_share(work->group, self->floats, i);
-        if (interval_length(share) != self->floats) work->has_squares = false;
-    }
-    for (uint32_t i = 0; i < window->group_count; i++)
-        work->squares_left[i] =
-            work->has_squares ? 0 : pieces(group_share(work->group, self->floats, i));
+    work->sum = (struct group_sum){ .number = self->step - window_of(self)->step,
+                                    .floats = self->floats,
+                                    .lanes = config->lanes,
+                                    .batch = work->batch,
+                                    .nodes = work->nodes,
+                                    .result = compute_at(self->compute, COMPUTE_GRADIENT),
+                                    .timeout_ms = config->step_timeout_ms,
+                                    .waited_us = work->waited_us,
+                                    .summed = take_squares,
+                                    .arg = self };
+    learner_squares_begin(self);
 }
 
 int learner_step_apply(struct learner *self, struct why *why)

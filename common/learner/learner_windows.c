@@ -88,9 +88,10 @@ static int open_windows(struct learner *self, struct why *why)
     work->squares = calloc(work->squares_count, sizeof *work->squares);
     work->check_leaves = calloc(check_leaves_most(self), sizeof *work->check_leaves);
     work->word = malloc(GROUP_WORD_MAX);
+    work->told = malloc(GROUP_WORD_MAX);
     work->heard.max = wire_arena_max(FRAME_HAVE);
     work->heard.bytes = malloc(work->heard.max);
-    if (!work->squares || !work->check_leaves || !work->word || !work->heard.bytes)
+    if (!work->squares || !work->check_leaves || !work->word || !work->told || !work->heard.bytes)
         return why_set(why, FAULT_MEMORY, "%" PRIu64 " pieces of a norm", work->squares_count);
     return open_group(self, why);
 }
@@ -122,6 +123,7 @@ static void close_windows(struct learner *self)
     free(work->squares);
     free(work->check_leaves);
     free(work->word);
+    free(work->told);
     free(work->heard.bytes);
     free(work);
     self->window = NULL;

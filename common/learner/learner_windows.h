@@ -1,7 +1,8 @@
 #pragma once
 // learner_windows -- what the files of the strategy `allreduce` share: learner_windows.c, which hears
-// what the core says of windows, learner_step.c, which takes one step, and learner_late.c, which says
-// who was late in it; for them alone.
+// what the core says of windows, learner_step.c, which takes one step, learner_squares.c, the pieces of
+// its norm, learner_check.c, the check of the state before it, and learner_late.c, which says who was late
+// in it; for them alone.
 
 #include "common/group/group.h"
 #include "common/learner/learner_inside.h"
@@ -29,16 +30,20 @@ struct learner_window_work {
     bool formed;                       // The group is that of the window in hand
     bool waits; // It is frozen or broken: nothing is done until the core closes the window
     struct holder holder;
-    struct hash *check_leaves;   // Room for those that the check of a step hashes
-    uint64_t samples_done;       // At that step
-    uint32_t batch;              // Of that step
-    float *more[LANE_NODES_MAX]; // Vectors for the member's nodes after the first
-    double losses[LANES_MAX];    // Of each lane: the sum over its samples
-    double *squares;             // Of each piece of the whole gradient
+    struct hash *check_leaves;             // Room for those that the check of a step hashes
+    uint64_t samples_done;                 // At that step
+    uint32_t batch;                        // Of that step
+    float *more[LANE_NODES_MAX];           // Vectors for the member's nodes after the first
+    struct group_sum sum;                  // Of that step
+    uint64_t waited_us[GROUP_MEMBERS_MAX]; // In it, for each member (group_sum)
+    const float *nodes[LANE_NODES_MAX];
+    bool adding;              // The sum has begun, and our last node is still being computed
+    double losses[LANES_MAX]; // Of each lane: the sum over its samples
+    double *squares;          // Of each piece of the whole gradient
     uint64_t squares_count;
     uint64_t squares_left[GROUP_MEMBERS_MAX]; // That a member has not told yet
     bool has_squares;                         // All are known here: nobody has to tell them
-    uint8_t *word;                            // Room for a HAVE
+    uint8_t *word, *told;                     // Room for a HAVE, and for its squares
     struct wire_arena heard;                  // And for one that was heard
     // HAVE of the step after the one in hand, of each member, as they came; 0: none.
     uint8_t early[GROUP_MEMBERS_MAX][EARLY_MAX];
@@ -71,3 +76,11 @@ int learner_step_apply(struct learner *self, struct why *why);
 void learner_late_open(struct learner_window_work *work);
 void learner_late_begin(struct learner_window_work *work, const struct learner_window *next);
 void learner_late_note(struct learner *self, uint64_t computed_us, const uint64_t *waited_us);
+// What is to be told of the squares of the step whose sum is work->sum.
+void learner_squares_begin(struct learner *self);
+uint64_t learner_squares_of(const struct learner *self, uint32_t member); // How many it measures
+double learner_squares_sum(const struct learner *self, uint32_t member);  // Of these
+// Squares `at` of those that a member measures: from our table to the bytes of a HAVE, or back.
+enum squares_way { SQUARES_TELL, SQUARES_TAKE };
+void learner_squares_move(struct learner *self, uint32_t member, struct interval at,
+                          enum squares_way way, uint8_t *bytes);

@@ -97,7 +97,7 @@ int solo_step(solo_t *self, const uint32_t *tokens, uint32_t count, float rate, 
               struct solo_result *ret_result)
 {
     const uint32_t lanes = self->options.lanes;
-    const struct compute_lanes root = { tokens, count, { 0, lanes }, NULL };
+    const struct compute_lanes root = { .tokens = tokens, .batch = count, .node = { 0, lanes } };
     struct solo_result result;
     double losses[LANES_MAX];
     int rc = compute_gradient_lanes(self->compute, &root, why, losses);

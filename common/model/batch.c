@@ -8,15 +8,26 @@
 // A vector is not scaled by its weight at once, as that is a walk through all of it: the weight
 // goes along, and the next addition multiplies by it. The roundings are the same. What is the whole
 // batch in one portion has weight 1 and the bits of model_loss_and_grad.
+//
+// The last portion of the last lane is the last thing that is computed, and all additions above it
+// are known by then. Its backward pass makes the gradient final from the end down; what is final is
+// carried up through these additions at once, while it is in the cache, and `final` hears of it.
 #include "common/model/batch.h"
 #include "common/base/ensure.h"
 #include "common/kernel/kernels.h"
 
 #include <inttypes.h>
 
-enum { TASKS = 16, GRAIN = 16 };
+enum { TASKS = 16, GRAIN = 16, CARRY_MIN = 1 << 12 };
 
-// The walk through the tree: all that stays the same at each of its nodes.
+// to = factor * from + to, each weighed (kernels.h); without `from` only to is.
+struct addition {
+    struct kernels_weights by;
+    const float *from;
+    float *to;
+};
+
+// The walk through the tree.
 struct walk {
     model_t *model;
     const float *params;
@@ -25,36 +36,70 @@ struct walk {
     pool_t *pool;
     struct why *why;
     double *losses; // Of the lanes of the whole node
+    // Above the last portion, the topmost first; and from which number on they are done.
+    struct addition above[BATCH_SCRATCH_MAX + 1];
+    uint32_t above_count;
+    uint64_t carried;
 };
 
-// ---- sums of vectors
+// ---- sums of vectors ----------------------------------------------------------------------------
 
 struct add_job {
-    uint64_t count;
-    struct kernels_weights by;
-    const float *from; // NULL: only multiplies by by.to
-    float *to;
+    const struct addition *addition;
+    uint64_t first, count;
 };
 
 static void add_task(void *arg, uint32_t task, uint32_t worker)
 {
     (void)worker;
     const struct add_job *job = arg;
+    const struct addition *addition = job->addition;
     const struct pool_share share = pool_share_of(job->count, GRAIN, TASKS, task);
-    const uint64_t count = share.end - share.first;
-    if (!job->from) kernels_chosen()->scale(count, job->by.to, job->to + share.first);
+    const uint64_t count = share.end - share.first, at = job->first + share.first;
+    if (!addition->from) kernels_chosen()->scale(count, addition->by.to, addition->to + at);
     else
-        kernels_chosen()->add_weighed(count, &job->by, job->from + share.first,
-                                      job->to + share.first);
+        kernels_chosen()->add_weighed(count, &addition->by, addition->from + at, addition->to + at);
 }
 
-static void add(const struct walk *walk, struct kernels_weights by, const float *from, float *to)
+static void add(const struct walk *walk, const struct addition *addition, uint64_t first,
+                uint64_t end)
 {
-    struct add_job job = { walk->floats, by, from, to };
-    pool_run(walk->pool, TASKS, add_task, &job);
+    struct add_job job = { addition, first, end - first };
+    if (end > first) pool_run(walk->pool, TASKS, add_task, &job);
 }
 
-// ---- the tree
+// ---- the last portion ---------------------------------------------------------------------------
+
+static void put_above(struct walk *walk, struct kernels_weights by, const float *from, float *to)
+{
+    ensure(walk->above_count <= BATCH_SCRATCH_MAX);
+    walk->above[walk->above_count++] = (struct addition){ by, from, to };
+}
+
+// The lane's sum will be `weight` times what is in `to`: so each addition above it knows the weight of
+// what it adds.
+static void weigh_above(struct walk *walk, uint32_t count, float weight, float *to)
+{
+    for (uint32_t i = count; i-- > 0; weight = 1.0f) walk->above[i].by.from = weight;
+    if (walk->above_count == 0 && weight != 1.0f)
+        put_above(walk, (struct kernels_weights){ .to = weight }, NULL, to);
+}
+
+static void carry(struct walk *walk, uint64_t from)
+{
+    for (uint32_t i = walk->above_count; i-- > 0;) add(walk, &walk->above[i], from, walk->carried);
+    walk->carried = from;
+}
+
+static void portion_is_final(void *arg, uint64_t from)
+{
+    struct walk *walk = arg;
+    if (walk->carried - from < CARRY_MIN) return;
+    carry(walk, from);
+    if (walk->batch->final) walk->batch->final(walk->batch->final_arg, from);
+}
+
+// ---- the tree -----------------------------------------------------------------------------------
 
 static int name_samples(int rc, uint64_t first, uint32_t count, struct why *why)
 {
@@ -72,8 +117,8 @@ static struct interval samples_of(const struct walk *walk, struct lane_node node
     return lane_samples(walk->batch->lanes, walk->batch->batch, node);
 }
 
-// The lane's sum is *ret_weight times what is in `to`.
-static int sum_lane(const struct walk *walk, struct lane_node lane, float *scratch, float *to,
+// The lane's sum is *ret_weight times what is in `to`. Of the last lane, all above it is added, too.
+static int sum_lane(struct walk *walk, struct lane_node lane, bool last, float *scratch, float *to,
                     float *ret_weight)
 {
     const struct batch_node *all = walk->batch;
@@ -83,33 +128,45 @@ static int sum_lane(const struct walk *walk, struct lane_node lane, float *scrat
         const uint32_t count = portion(at.end - i, all->micro_batch);
         const uint32_t *tokens = all->tokens + (i - walk->first) * (all->seq + 1);
         const float weight = (float)count / (float)all->batch;
-        float *into = i == at.begin ? to : scratch;
+        const bool is_first = i == at.begin, is_last = last && i + count == at.end;
+        const struct addition own = { { weight, 1.0f, *ret_weight }, scratch, to };
+        float *into = is_first ? to : scratch;
         ensure(into);
+        if (is_last) {
+            const uint32_t above = walk->above_count;
+            if (!is_first) put_above(walk, own.by, own.from, own.to);
+            weigh_above(walk, above, is_first ? weight : 1.0f, to);
+            model_tell_final(walk->model, portion_is_final, walk);
+        }
         const int rc = model_loss_and_grad(walk->model, walk->params, tokens, count, all->seq,
                                            walk->why, into, &loss);
+        model_tell_final(walk->model, NULL, NULL);
         if (rc < 0) return name_samples(rc, i, count, walk->why);
         *total += loss * count;
-        if (into == scratch)
-            add(walk, (struct kernels_weights){ weight, 1.0f, *ret_weight }, scratch, to);
-        *ret_weight = into == to ? weight : 1.0f;
+        if (is_last) carry(walk, 0);
+        else if (!is_first) add(walk, &own, 0, walk->floats);
+        *ret_weight = is_first ? weight : 1.0f;
     }
     return 0;
 }
 
-static int sum_node(const struct walk *walk, struct lane_node node, float *scratch, float *to,
+static int sum_node(struct walk *walk, struct lane_node node, bool last, float *scratch, float *to,
                     float *ret_weight)
 {
     const struct lane_node left = { node.first, lane_middle(node) };
     const struct lane_node right = { lane_middle(node), node.end };
-    float weight;
-    if (node.end - node.first == 1) return sum_lane(walk, node, scratch, to, ret_weight);
+    struct addition both = { { 1.0f, 1.0f, 1.0f }, scratch, to };
+    if (node.end - node.first == 1) return sum_lane(walk, node, last, scratch, to, ret_weight);
     if (interval_empty(samples_of(walk, left)))
-        return sum_node(walk, right, scratch, to, ret_weight);
-    int rc = sum_node(walk, left, scratch, to, ret_weight);
-    if (rc < 0 || interval_empty(samples_of(walk, right))) return rc;
-    rc = sum_node(walk, right, scratch + walk->floats, scratch, &weight);
+        return sum_node(walk, right, last, scratch, to, ret_weight);
+    if (interval_empty(samples_of(walk, right)))
+        return sum_node(walk, left, last, scratch, to, ret_weight);
+    int rc = sum_node(walk, left, false, scratch, to, &both.by.to);
     if (rc < 0) return rc;
-    add(walk, (struct kernels_weights){ 1.0f, weight, *ret_weight }, scratch, to);
+    if (last) put_above(walk, both.by, both.from, both.to);
+    rc = sum_node(walk, right, last, scratch + walk->floats, scratch, &both.by.from);
+    if (rc < 0) return rc;
+    if (!last) add(walk, &both, 0, walk->floats);
     *ret_weight = 1.0f;
     return 0;
 }
@@ -131,14 +188,19 @@ int batch_gradient_lanes(model_t *model, const float *params, const struct batch
 {
     const struct interval at = lane_samples(batch->lanes, batch->batch, batch->node);
     const uint64_t floats = model_parameter_count(model_shape_of(model));
-    const struct walk walk = { model, params, batch, at.begin, floats, pool, why, ret_losses };
+    struct walk walk = { .model = model,
+                         .params = params,
+                         .batch = batch,
+                         .first = at.begin,
+                         .floats = floats,
+                         .pool = pool,
+                         .why = why,
+                         .losses = ret_losses,
+                         .carried = floats };
     float weight = 1.0f;
     ensure(!interval_empty(at));
     for (uint32_t i = 0; i < batch->node.end - batch->node.first; i++) ret_losses[i] = 0.0;
-    const int rc = sum_node(&walk, batch->node, scratch, ret_gradient, &weight);
-    if (rc == 0 && weight != 1.0f)
-        add(&walk, (struct kernels_weights){ .to = weight }, NULL, ret_gradient);
-    return rc;
+    return sum_node(&walk, batch->node, true, scratch, ret_gradient, &weight);
 }
 
 double batch_lanes_loss(const double *losses, uint32_t lanes, uint32_t batch)
@@ -151,8 +213,12 @@ double batch_lanes_loss(const double *losses, uint32_t lanes, uint32_t batch)
 int batch_gradient(model_t *model, const float *params, const struct batch *batch, pool_t *pool,
                    float *scratch, struct why *why, float *ret_gradient, double *ret_loss)
 {
-    const struct batch_node lane = { batch->tokens, batch->seq, batch->micro_batch, 1,
-                                     batch->count,  { 0, 1 } };
+    const struct batch_node lane = { .tokens = batch->tokens,
+                                     .seq = batch->seq,
+                                     .micro_batch = batch->micro_batch,
+                                     .lanes = 1,
+                                     .batch = batch->count,
+                                     .node = { 0, 1 } };
     double loss;
     ensure(batch->count >= 1);
     const int rc =

@@ -35,6 +35,10 @@ struct batch_node {
     uint32_t seq, micro_batch;
     uint32_t lanes, batch; // Of the whole step; lanes is 1..LANES_MAX
     struct lane_node node; // Has at least one sample
+    // NULL, or told on the way that the numbers of the result from `from` on, which falls, are final:
+    // in the last backward pass, when nothing can fail any more, on the caller's thread.
+    void (*final)(void *arg, uint64_t from);
+    void *final_arg;
 };
 
 // Vectors of N floats that any node of such a step takes as scratch: the depth of the tree, ceil

@@ -159,6 +159,12 @@ void model_destroy(model_t **self)
     *self = NULL;
 }
 
+void model_tell_final(model_t *self, void (*final)(void *arg, uint64_t from), void *arg)
+{
+    self->final = final;
+    self->final_arg = arg;
+}
+
 const struct model_shape *model_shape_of(const model_t *self) { return &self->shape; }
 
 // Splits [batch][seq + 1] into inputs and targets.

@@ -57,6 +57,11 @@ const struct model_shape *model_shape_of(const model_t *self);
 int model_loss_and_grad(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
                         uint32_t seq, struct why *why, float *ret_grad, double *ret_loss);
 
+// From now on model_loss_and_grad tells, on the way, which numbers of ret_grad are final: those from
+// `from` on, which falls. It is called on the same thread, between two jobs of the pool, after the loss
+// was found to be finite. NULL: nobody is told.
+void model_tell_final(model_t *self, void (*final)(void *arg, uint64_t from), void *arg);
+
 // The same loss, to the bit, without the gradient: for held-out text.
 int model_loss(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
                uint32_t seq, struct why *why, double *ret_loss);

@@ -1,14 +1,23 @@
 // The backward pass, in the opposite order of model_forward.c: final norm, layers from the last to the
 // first, embedding. The head's part is done already, with the loss. Each gradient is written by one
-// task or summed in a fixed order of parts, so the bits do not depend on the number of threads.
+// task or summed in a fixed order of parts, so the bits do not depend on the number of threads. The
+// vector has the tensors in the order of the forward pass (model_layout.h): so what is written is final
+// from the vector's end down, and model_tell_final's function hears of it after each tensor.
 #include "common/model/model_state.h"
 
 #include <string.h>
+
+// The numbers of the gradient from `from` on are final.
+static void tell_final(const model_t *self, uint64_t from)
+{
+    if (self->final) self->final(self->final_arg, from);
+}
 
 void model_linear_back(model_t *self, const float *x, const float *dy, uint64_t offset, size_t in,
                        size_t out, float *dx)
 {
     model_product(self, GEMM_TN, false, out, in, self->rows, dy, x, self->grad + offset);
+    tell_final(self, offset);
     model_product(self, GEMM_NN, false, self->rows, in, out, dy, self->params + offset, dx);
 }
 
@@ -41,6 +50,7 @@ static void norm_back(model_t *self, const float *x, uint64_t offset, const floa
     memcpy(self->grad + offset, self->norm_sums, dim * sizeof(float));
     for (size_t part = 1; part < MODEL_ROW_PARTS; part++)
         self->kernels->accumulate(dim, self->norm_sums + part * dim, self->grad + offset);
+    tell_final(self, offset);
 }
 
 struct swiglu_back_job {

@@ -41,7 +41,9 @@ struct model {
     uint32_t batch, seq;
     size_t rows;
     const float *params;
-    float *grad; // NULL: forward only
+    float *grad;                             // NULL: forward only
+    void (*final)(void *arg, uint64_t from); // NULL, or model_tell_final
+    void *final_arg;
 
     // One allocation, in this order
     struct model_layer *layers;

@@ -1,8 +1,10 @@
 // ddp_bench -- how fast trainers train together, by gradients that they sum, and one trainer alone.
 //
 //     ddp_bench MODEL PRECISION BATCH alone THREADS   one trainer, as `shoal train` does it
-//     ddp_bench MODEL PRECISION BATCH group MEMBERS   processes of one thread each, with the learner of
-//                                                     the strategy `allreduce` and plain links
+//     ddp_bench MODEL PRECISION BATCH group MEMBERS [MBIT]
+//                                                     processes of one thread each, with the learner of
+//                                                     the strategy `allreduce` and plain links; each
+//                                                     sends at most so many Mbit a second
 //                                                     MODEL 8m|32m, PRECISION float32|bf16
 //
 // Prints the tokens of a step; then reads numbers of steps, a line each, and answers each with the
@@ -28,7 +30,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,6 +42,7 @@ static struct {
     const struct bench_model *model;
     bool bf16;
     uint32_t batch, micro_batch, members, threads; // members 0: alone
+    uint64_t mbit;                                 // 0: as the machine does
     char folder[64];
 } bench;
 
@@ -62,6 +65,17 @@ static double processor_s(void)
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// Each connection of the links, in place of the product's: its share of the line, by TCP's own pacing.
+void __real_tcp_tune(int fd);
+void __wrap_tcp_tune(int fd);
+void __wrap_tcp_tune(int fd)
+{
+    const uint64_t bytes = bench.mbit * 125000 / (bench.members > 1 ? bench.members - 1 : 1);
+    const unsigned rate = (unsigned)bytes;
+    __real_tcp_tune(fd);
+    if (rate) ensure(setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate, sizeof rate) == 0);
 }
 
 // ---- model and data, in a folder ----------------------------------------------------------------
@@ -419,8 +433,9 @@ static bool read_words(char **argv)
     bench.bf16 = strcmp(argv[2], "bf16") == 0;
     if (!bench.model || (!bench.bf16 && strcmp(argv[2], "float32") != 0) || batch < 1 ||
         batch > 1024 || count < 1 || count > (group ? MEMBERS_MAX : POOL_THREADS_MAX) ||
-        (!group && strcmp(argv[4], "alone") != 0))
+        (!group && (argv[6] || strcmp(argv[4], "alone") != 0)))
         return false;
+    bench.mbit = group && argv[6] ? strtoull(argv[6], NULL, 10) : 0;
     bench.batch = (uint32_t)batch;
     bench.micro_batch = (bench.batch + LANES - 1) / LANES;
     if (bench.micro_batch > 8) bench.micro_batch = 8;
@@ -434,9 +449,9 @@ int main(int argc, char **argv)
     struct layout_tensor tensors[TENSORS_MAX];
     struct layout layout;
     char command[96];
-    if (argc != 6 || !read_words(argv)) {
+    if (argc < 6 || argc > 7 || !read_words(argv)) {
         fprintf(stderr, "usage: ddp_bench 8m|32m float32|bf16 BATCH alone THREADS\n"
-                        "       ddp_bench 8m|32m float32|bf16 BATCH group MEMBERS\n");
+                        "       ddp_bench 8m|32m float32|bf16 BATCH group MEMBERS [MBIT]\n");
         return 64;
     }
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -18,7 +18,7 @@ static const struct model_shape shape = { .vocab = 19,
                                           .heads = 2,
                                           .kv_heads = 1,
                                           .head_dim = 4,
-                                          .ffn = 12,
+                                          .ffn = 200,
                                           .seq_len_max = SEQ,
                                           .rope_theta = 10000,
                                           .rms_eps = 1e-5 };
@@ -68,16 +68,36 @@ static void draw(struct step *step)
         step->tokens[i] = (uint32_t)rand() % shape.vocab;
 }
 
+// What was told to be final, as it was then.
+struct told {
+    float *to, *seen;
+    uint64_t from;
+};
+
+static void take_final(void *arg, uint64_t from)
+{
+    struct told *told = arg;
+    assert_true(from < told->from);
+    memcpy(told->seen + from, told->to + from, (told->from - from) * sizeof(float));
+    told->from = from;
+}
+
 // What a member computes. Nothing beyond the scratch that batch_lanes_scratch counts is touched.
 static float *compute_node(struct step *step, struct lane_node node)
 {
     const uint64_t first = samples_of(step, node).begin;
-    const struct batch_node batch = {
-        step->tokens + first * (SEQ + 1), SEQ, step->micro_batch, step->lanes, step->batch, node
-    };
+    float *to = vector(step);
+    struct told told = { to, vector(step), step->floats };
+    const struct batch_node batch = { .tokens = step->tokens + first * (SEQ + 1),
+                                      .seq = SEQ,
+                                      .micro_batch = step->micro_batch,
+                                      .lanes = step->lanes,
+                                      .batch = step->batch,
+                                      .node = node,
+                                      .final = take_final,
+                                      .final_arg = &told };
     const size_t used =
         step->floats * batch_lanes_scratch(step->lanes, step->batch, step->micro_batch);
-    float *to = vector(step);
     for (size_t i = used; i < BATCH_SCRATCH_MAX * step->floats; i++) step->scratch[i] = -7.0f;
     assert_int_equal(batch_gradient_lanes(step->model, step->params, &batch, step->pool,
                                           used ? step->scratch : NULL, NULL, to,
@@ -85,6 +105,10 @@ static float *compute_node(struct step *step, struct lane_node node)
                      0);
     for (size_t i = used; i < BATCH_SCRATCH_MAX * step->floats; i++)
         assert_true(step->scratch[i] == -7.0f);
+    assert_true(told.from > 0 && told.from < step->floats / 2);
+    assert_memory_equal(told.seen + told.from, to + told.from,
+                        (step->floats - told.from) * sizeof *to);
+    free(told.seen);
     return to;
 }
 
@@ -199,7 +223,12 @@ static void a_fault_names_the_samples_of_the_step(void **state)
     draw(&step);
     step.lanes = 4, step.batch = 12, step.micro_batch = 2;
     step.tokens[11 * (SEQ + 1) + 2] = shape.vocab;
-    const struct batch_node batch = { step.tokens + 6 * (SEQ + 1), SEQ, 2, 4, 12, { 2, 4 } };
+    const struct batch_node batch = { .tokens = step.tokens + 6 * (SEQ + 1),
+                                      .seq = SEQ,
+                                      .micro_batch = 2,
+                                      .lanes = 4,
+                                      .batch = 12,
+                                      .node = { 2, 4 } };
     float *to = vector(&step);
     assert_int_equal(batch_gradient_lanes(step.model, step.params, &batch, NULL, step.scratch, &why,
                                           to, step.losses),

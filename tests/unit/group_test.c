@@ -177,18 +177,55 @@ static void vectors_free(struct vectors *self)
 }
 
 struct leaves {
-    struct interval share;
-    uint64_t at;
+    group_t *group;
+    const struct group_sum *sum;
+    uint32_t place;
+    uint64_t told;
 };
 
 static void leaf_is_told(void *arg, struct interval at, const float *values)
 {
     struct leaves *leaves = arg;
-    CHECK(at.begin == leaves->at && at.end > at.begin && at.end <= leaves->share.end);
-    CHECK(at.begin % GROUP_LEAF_FLOATS == 0);
-    CHECK(at.end % GROUP_LEAF_FLOATS == 0 || at.end == leaves->share.end);
+    const uint64_t buckets = group_buckets(leaves->group, leaves->sum);
+    bool ours = false;
+    for (uint64_t b = 0; b < buckets; b++) {
+        const struct interval share = group_share(leaves->group, leaves->sum, b, leaves->place);
+        ours |= at.begin >= share.begin && at.end <= share.end;
+    }
+    CHECK(ours && at.end > at.begin && at.begin % GROUP_LEAF_FLOATS == 0);
+    CHECK(at.end % GROUP_LEAF_FLOATS == 0 || at.end == leaves->sum->floats);
     CHECK(values != NULL);
-    leaves->at = at.end;
+    leaves->told += interval_length(at);
+}
+
+static uint64_t owned(group_t *group, const struct group_sum *sum, uint32_t place)
+{
+    uint64_t floats = 0;
+    for (uint64_t b = 0; b < group_buckets(group, sum); b++)
+        floats += interval_length(group_share(group, sum, b, place));
+    return floats;
+}
+
+// The nodes become final from their ends down, while the sum is under way.
+static int add_in_parts(group_t *group, const struct group_sum *sum, const struct vectors *vectors)
+{
+    const uint64_t step = sum->floats / (3 + (sum->number + me) % 4) + 1;
+    float *final[LANE_NODES_MAX];
+    for (uint32_t k = 0; k < vectors->count; k++) {
+        final[k] = malloc(sum->floats * sizeof(float));
+        memcpy(final[k], vectors->nodes[k], sum->floats * sizeof(float));
+        memset(vectors->nodes[k], 0x7f, sum->floats * sizeof(float));
+    }
+    CHECK(group_begin(group, sum, &why, &blame) == 0);
+    for (uint64_t from = sum->floats; from > 0;) {
+        const uint64_t less = from < step ? from : step;
+        from -= less;
+        for (uint32_t k = 0; k < vectors->count; k++)
+            memcpy(vectors->nodes[k] + from, final[k] + from, less * sizeof(float));
+        if (from > 0) group_offer(group, from);
+    }
+    for (uint32_t k = 0; k < vectors->count; k++) free(final[k]);
+    return group_end(group, &why, &blame);
 }
 
 // One sum of a window's members; checks the bits.
@@ -196,9 +233,8 @@ static void add(group_t *group, uint64_t number, uint32_t members, uint32_t plac
                 uint32_t batch, uint64_t floats, bool in_place)
 {
     struct vectors vectors = vectors_new(lanes, batch, members, place, floats, number);
-    struct leaves leaves = { .share = group_share(group, floats, place) };
+    struct leaves leaves = { .group = group, .place = place };
     float *result = in_place && vectors.count ? vectors.nodes[0] : vectors.result;
-    leaves.at = leaves.share.begin;
     const struct group_sum sum = { .number = number,
                                    .floats = floats,
                                    .lanes = lanes,
@@ -208,8 +244,10 @@ static void add(group_t *group, uint64_t number, uint32_t members, uint32_t plac
                                    .timeout_ms = SUM_MS,
                                    .summed = leaf_is_told,
                                    .arg = &leaves };
-    CHECK(group_add(group, &sum, &why, &blame) == 0);
-    CHECK(interval_empty(leaves.share) || leaves.at == leaves.share.end);
+    leaves.sum = &sum;
+    if ((number + place) % 2) CHECK(group_add(group, &sum, &why, &blame) == 0);
+    else CHECK(add_in_parts(group, &sum, &vectors) == 0);
+    CHECK(leaves.told == owned(group, &sum, place));
     const bool is_long = floats > 20000; // Then each member checks its part of all
     for (uint64_t i = is_long ? place : 0; i < floats; i += is_long ? members : 1) {
         float right;
