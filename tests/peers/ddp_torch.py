@@ -2,11 +2,12 @@
 """ddp_torch -- trainers that sum their gradients, one trainer alone, and PyTorch's DDP, in turns.
 
     ddp_torch.py BUILD [--members N] [--batch N] [--model 8m|32m] [--precision float32|bf16]
-                       [--turns N] [--seconds S]
+                       [--turns N] [--seconds S] [--mbit N]
 
 The same model, batch, precision, AdamW and clip:
     alone     one trainer with a thread for each processor (shoal train, eight lanes)
     group     N trainers of one thread, as in a window of the strategy allreduce (tests/bench/ddp_bench)
+    group at M Mbit/s, with --mbit M: the same, when each trainer sends at most so much
     DDP ...   N processes of PyTorch of one thread, DistributedDataParallel over gloo: its gradients in
               the buckets, a static graph, fused AdamW, tcmalloc if it is there; eager with buckets of
               two sizes, and compiled
@@ -116,7 +117,7 @@ class Runner:
             print(f"  {self.label}: left out: {reason}", flush=True)
             return False
         self.processes.turn(1)
-        self.steps = max(1, round(seconds / self.processes.turn(2)[0] * 2))
+        self.steps = max(2, round(seconds / self.processes.turn(2)[0] * 2))
         return True
 
     def turn(self):
@@ -163,6 +164,10 @@ def compare(options, folder):
     tokens = options.batch * MODELS[options.model]["seq"]
     runners = [Runner("alone", ours(options, "alone", str(os.cpu_count())), tokens),
                Runner("group", ours(options, "group", str(options.members)), tokens)]
+    if options.mbit:
+        runners.append(Runner(f"group at {options.mbit} Mbit/s",
+                              ours(options, "group", str(options.members), str(options.mbit)),
+                              tokens))
     for kind, bucket in VARIANTS:
         runners.append(Runner(f"DDP {kind} {bucket} MB",
                               torch_ddp(options, kind, bucket, folder), tokens))
@@ -212,6 +217,7 @@ def main():
     parser.add_argument("--model", choices=MODELS, default="8m")
     parser.add_argument("--precision", choices=("float32", "bf16"), default="float32")
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--mbit", type=int)
     parser.add_argument("--seconds", type=float, default=4)
     options = parser.parse_args()
     print(processor_name())
