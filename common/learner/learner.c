@@ -235,7 +235,7 @@ static bool do_next(struct learner *self)
     if (turn == WORKER_JOB) {
         self->has_job = false;
         hear(self, &self->job);
-    } else if (turn == WORKER_QUIET) {
+    } else if (turn == WORKER_QUIET && busy) { // Not busy: the wait was interrupted
         self->strategy->work(self);
     }
     return turn != WORKER_END;
