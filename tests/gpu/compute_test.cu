@@ -90,9 +90,11 @@ static void test_lanes(struct member *members, const std::vector<uint32_t> &toke
 {
     const uint64_t floats = model_parameter_count(&compute_config(members[0].compute)->shape);
     std::vector<float> whole(floats), root(floats), sum(floats), part(floats), cpu(floats);
-    const struct compute_lanes all = { tokens.data(), SAMPLES, { 0, 2 }, NULL };
-    const struct compute_lanes left = { tokens.data(), SAMPLES, { 0, 1 }, sum.data() };
-    struct compute_lanes right = { tokens.data() + SEQ + 1, SAMPLES, { 1, 2 }, part.data() };
+    const struct compute_lanes all = { tokens.data(), SAMPLES, { 0, 2 }, NULL, NULL, NULL };
+    const struct compute_lanes left = { tokens.data(), SAMPLES, { 0, 1 }, sum.data(), NULL, NULL };
+    struct compute_lanes right = {
+        tokens.data() + SEQ + 1, SAMPLES, { 1, 2 }, part.data(), NULL, NULL
+    };
     double loss, losses[2], apart[2];
     compute_t *gpu = members[1].compute;
     if (!good("whole", compute_gradient(gpu, tokens.data(), SAMPLES, &why, &loss)) ||
