@@ -415,14 +415,14 @@ static void begin(void *state, const struct turn *turn)
     open_window(self, turn);
 }
 
-// Whom the newest closing left out, where no window was opened behind it: else its group lacks them anyway.
+// Whom the newest closing left out, if the crash came before the record of the window behind it, whose group lacks
+// them anyway.
 static void leave_out_again(struct windows *self, const struct run *run)
 {
     const struct wire_steps *closing = &windows_run_of(run)->closing;
     const struct wire_window *window = windows_first(run);
     if (is_open(run) || run->phase != PHASE_TRAIN || closing->number != window->number) return;
     for (uint32_t i = 0; i < window->group_count && i / 8 < closing->left_out.count; i++)
-        // mutant: windows: a restart forgets who was left out
         self->is_left_out[window->group[i].member] |= closing->left_out.data[i / 8] >> i % 8 & 1;
 }
 
