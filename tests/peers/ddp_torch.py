@@ -179,7 +179,7 @@ def compare(options, folder):
     print(f"{options.model} {options.precision}, batch {options.batch} of {MODELS[options.model]['seq']}"
           f" tokens, {options.members} trainers of one thread, PyTorch"
           f" {versions[0] if versions else 'absent'}"
-          f"{' with tcmalloc' if TCMALLOC else ', no tcmalloc'}", flush=True)
+          f"{'' if not versions else ' with tcmalloc' if TCMALLOC else ', no tcmalloc'}", flush=True)
     report(runners, options)
     same_steps(runners)
 
