@@ -239,9 +239,16 @@ const char *linking_lacks(struct windows *self, const struct turn *turn,
     struct wire_place chosen[WINDOW_MEMBERS_MAX];
     memcpy(chosen, group, count * sizeof *group);
     const uint32_t left = linking_choose(self, run, chosen, count);
-    const bool too_few = left < count && left < turn->rules->min_clients;
+    const bool too_few = left < turn->rules->min_clients;
     const bool all = too_few || !has_group(run, group, count);
-    if ((late && !too_few) || !find_pair(self, run, group, count, all, pair)) return NULL;
+    if (late && !too_few) return NULL;
+    if (!find_pair(self, run, group, count, all, pair)) {
+        // None is linked too little: they leave, or their links are not known yet
+        snprintf(self->lacks, sizeof self->lacks,
+                 "waiting for trainers with links: %u of %u are here (min_clients)", left,
+                 turn->rules->min_clients);
+        return too_few ? self->lacks : NULL;
+    }
     char text[192];
     say_pair(run, pair[0], pair[1], text, sizeof text);
     if (!late && (is_young(self, turn, pair[0]) || is_young(self, turn, pair[1])))
