@@ -3,7 +3,6 @@
 # make test                 everything that needs no GPU; ends with "N passed, N failed"
 # make sim SEED=273         replay one simulated run
 # make BLAS=1               into build-blas, with float32 products by OpenBLAS; tests are for the build without
-# make IPSEC_MB=1           into build-ipsec_mb, with links sealed by Intel's library: faster where OpenSSL is older than 3.1
 #
 # Here: the flags, what the programs are made of, and the goals of a user. Beside what they are about:
 #
@@ -13,7 +12,7 @@
 
 # ---- flags ----------------------------------------------------------------------------------------
 
-B        ?= build$(if $(filter 1,$(BLAS)),-blas)$(if $(filter 1,$(IPSEC_MB)),-ipsec_mb)
+B        ?= build$(if $(filter 1,$(BLAS)),-blas)
 SAN      ?=
 OPT      ?= -O2 -g
 ifeq ($(origin CC),default)
@@ -37,13 +36,10 @@ CFLAGS    += -DSHOAL_BLAS
 BLAS_LIB   = -lopenblas
 endif
 
-# make IPSEC_MB=1: sealed links by libIPSec_MB (common/net/gcm_ipsec_mb.c). The bytes are the same.
-IPSEC_MB  ?= 0
-PACKAGES_IPSEC_MB = libipsec-mb-dev
-ifeq ($(IPSEC_MB),1)
-IPSEC_MB_LIB = -lIPSec_MB
-endif
-OTHER_GCM  = common/net/gcm_$(if $(IPSEC_MB_LIB),openssl,ipsec_mb).c
+# Links are sealed by Intel's library where there is one (common/net/gcm.h).
+X86_64    := $(filter x86_64,$(shell uname -m))
+PACKAGES_IPSEC_MB = $(if $(X86_64),libipsec-mb-dev)
+IPSEC_MB_LIB      = $(if $(X86_64),-lIPSec_MB)
 
 # Kernels are compiled once per instruction set and chosen at run time.
 OPT_KERNELS ?= -O3
@@ -54,8 +50,7 @@ ISA_base   = $(OPT_KERNELS)
 
 # ---- what the programs are made of ----------------------------------------------------------------
 
-COMMON   := $(filter-out common/member/% common/pace/% $(OTHER_GCM) $(if $(BLAS_LIB),,common/kernel/gemm_blas.c), \
-            $(wildcard common/*/*.c))
+COMMON   := $(filter-out common/member/% common/pace/% $(if $(BLAS_LIB),,common/kernel/gemm_blas.c), $(wildcard common/*/*.c))
 COMMON_CC := $(wildcard common/*/*.cc)
 # Cores: pure, linked by the actors and by the simulator alike. *_shell.c and *_main.c are the far
 # side of the wall; the front command and the monitor have no core.
@@ -119,7 +114,7 @@ clean:                                          ## Remove everything built
 PACKAGES   = gcc g++ make pkg-config libzmq3-dev libczmq-dev liblmdb-dev libsodium-dev libssl-dev \
              libcurl4-openssl-dev libjansson-dev zlib1g-dev libzstd-dev libutf8proc-dev libtomlplusplus-dev libsystemd-dev \
              openssl bible-kjv bible-kjv-text jargon-text
-PACKAGES  += $(if $(filter 1,$(BLAS)),$(PACKAGES_BLAS)) $(if $(filter 1,$(IPSEC_MB)),$(PACKAGES_IPSEC_MB))
+PACKAGES  += $(if $(filter 1,$(BLAS)),$(PACKAGES_BLAS)) $(PACKAGES_IPSEC_MB)
 PACKAGES_TEST = libcmocka-dev libmsgpack-dev clang clang-format libclang-rt-14-dev strace iproute2 systemd procps zstd
 
 deps-test:

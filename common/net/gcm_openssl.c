@@ -6,7 +6,7 @@
 #include <openssl/evp.h>
 #include <string.h>
 
-void *gcm_new(const uint8_t key[GCM_KEY], bool seals)
+static void *make(const uint8_t key[GCM_KEY], bool seals)
 {
     EVP_CIPHER_CTX *self = EVP_CIPHER_CTX_new();
     if (self && EVP_CipherInit_ex(self, EVP_aes_256_gcm(), NULL, key, NULL, seals) == 1)
@@ -15,10 +15,10 @@ void *gcm_new(const uint8_t key[GCM_KEY], bool seals)
     return NULL;
 }
 
-void gcm_destroy(void *self) { EVP_CIPHER_CTX_free(self); }
+static void destroy(void *self) { EVP_CIPHER_CTX_free(self); }
 
-void gcm_seal(void *self, const uint8_t nonce[GCM_NONCE], const void *from, size_t count, void *to,
-              uint8_t ret_tag[GCM_TAG])
+static void seal(void *self, const uint8_t nonce[GCM_NONCE], const void *from, size_t count,
+                 void *to, uint8_t ret_tag[GCM_TAG])
 {
     int done = 0;
     ensure(EVP_CipherInit_ex(self, NULL, NULL, NULL, nonce, -1) == 1);
@@ -27,8 +27,8 @@ void gcm_seal(void *self, const uint8_t nonce[GCM_NONCE], const void *from, size
     ensure(EVP_CIPHER_CTX_ctrl(self, EVP_CTRL_GCM_GET_TAG, GCM_TAG, ret_tag) == 1);
 }
 
-bool gcm_open(void *self, const uint8_t nonce[GCM_NONCE], void *bytes, size_t count,
-              const uint8_t tag[GCM_TAG])
+static bool open_record(void *self, const uint8_t nonce[GCM_NONCE], void *bytes, size_t count,
+                        const uint8_t tag[GCM_TAG])
 {
     uint8_t copy[GCM_TAG];
     int done = 0;
@@ -38,3 +38,5 @@ bool gcm_open(void *self, const uint8_t nonce[GCM_NONCE], void *bytes, size_t co
     ensure(EVP_DecryptUpdate(self, bytes, &done, bytes, (int)count) == 1);
     return EVP_DecryptFinal_ex(self, bytes, &done) == 1;
 }
+
+const struct gcm gcm_openssl = { "openssl", make, destroy, seal, open_record };

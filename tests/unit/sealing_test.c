@@ -1,8 +1,8 @@
-// What one end seals the other opens, whichever library either is built with: the bytes are those of
-// OpenSSL's AES-256-GCM with record i under nonce i. What was changed, moved or doubled does not
-// open.
+// sealing_test -- what one end seals the other opens, whichever library either has: the bytes are those of
+// OpenSSL's AES-256-GCM with record i under nonce i. What was changed, moved or doubled does not open.
 
 #include "common/base/bytes.h"
+#include "common/net/gcm.h"
 #include "common/net/sealing.h"
 #include "tests/test.h"
 
@@ -74,4 +74,27 @@ static void what_was_changed_or_doubled_does_not_open(void **state)
     }
 }
 
-TESTS(TEST(the_bytes_are_those_of_aes_256_gcm), TEST(what_was_changed_or_doubled_does_not_open))
+// Each opens what the other one seals.
+static void two_libraries_understand_each_other(void **state)
+{
+    (void)state;
+    const struct gcm *both[] = { &gcm_openssl, gcm_ipsec_mb() };
+    const uint8_t nonce[GCM_NONCE] = { 7 };
+    uint8_t clear[1000], bytes[1000], tag[GCM_TAG];
+    if (!both[1]) skip(); // Not on this processor
+    for (int from = 0; from < 2; from++) {
+        void *seal = both[from]->make(key, true), *open = both[!from]->make(key, false);
+        assert_true(seal && open);
+        fill(clear, sizeof clear);
+        both[from]->seal(seal, nonce, clear, sizeof clear, bytes, tag);
+        assert_true(both[!from]->open(open, nonce, bytes, sizeof bytes, tag));
+        assert_memory_equal(bytes, clear, sizeof clear);
+        tag[0] ^= 1;
+        assert_false(both[!from]->open(open, nonce, bytes, sizeof bytes, tag));
+        both[from]->destroy(seal);
+        both[!from]->destroy(open);
+    }
+}
+
+TESTS(TEST(the_bytes_are_those_of_aes_256_gcm), TEST(what_was_changed_or_doubled_does_not_open),
+      TEST(two_libraries_understand_each_other))
