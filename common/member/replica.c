@@ -310,7 +310,7 @@ static bool is_left_behind(const struct replica *self, const struct member *memb
 void replica_look(void *state, const struct member_turn *turn)
 {
     struct replica *self = state;
-    const struct member *member = turn->member;
+    struct member *member = turn->member;
     const uint64_t now_ms = turn->in->now_ms;
     struct outbox *out = turn->out;
     self->ready = false;
@@ -327,6 +327,8 @@ void replica_look(void *state, const struct member_turn *turn)
         // mutant: a replica that is stuck on its own folder tries it again (2)
         start_over(self, true);
     }
+    // mutant: a dropped state is told in each PING
+    if (!self->holding) member->step_held = 0;
     if (self->fetching) return;
     if (!self->holding) {
         if (self->waits_for_pin && member->now.pin_step != member->now.step) return;

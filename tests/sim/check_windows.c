@@ -134,6 +134,7 @@ static bool leaves_a_holder(const struct sim *sim, uint8_t id)
         const struct node *node = &sim->nodes[i];
         const struct learner *learner = &node->learner;
         if (i == id || !node->up || node->leaving || node->quits) continue;
+        if (learner->differs) continue; // It drops its state once the others have named it
         if (step == check_step(sim) && pins_have(learner, step, &sim->ghost.digest[step]))
             return true;
         if (can_hold(sim, i, step, true) &&

@@ -73,6 +73,8 @@ static bool end_the_spoilt(struct sim *self)
         const struct node *node = &self->nodes[id];
         if (!node->up || !node->learner.holding || node->learner.step != check_step(self)) continue;
         if (node->role != ACTOR_TRAINER) continue;
+        // One that dropped its state holds nothing any more
+        if (((const struct member *)node->state)->step_held != check_step(self)) continue;
         holders++;
         if (node->learner.differs) spoilt = id;
     }

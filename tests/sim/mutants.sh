@@ -450,6 +450,7 @@ by_unit 'windows: a strike is not counted' coordinator_test '>= STRIKES_MAX' '>=
 mutant 'windows: the samples of a closed window are lost' '< self->open' '+ 1 < self->open'
 mutant 'windows: a snapshot forgets the second window' drop
 by_unit 'windows: a member that cannot reach the end goes on from where it stands' windows_member_test '!said->ok' '!said'
+by_unit 'a dropped state is told in each PING' replica_test drop
 by_unit 'windows: a member leaves in the middle of a step' windows_member_test 'in_hand(self)' '!self'
 by_unit 'windows: a checkpoint that the owner wants waits for the end of the epoch' coordinator_test \
     'turn->presence->wants_end' 'turn->presence->wants_end && !turn'

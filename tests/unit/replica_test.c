@@ -89,6 +89,19 @@ static void an_applied_commit_is_told(void **state)
     assert_true(member.step_lr > 0.49f && member.step_lr < 0.51f);
 }
 
+// The coordinator must not take it for one that holds the newest step.
+static void a_dropped_state_is_not_told(void **state)
+{
+    (void)state;
+    member.admitted = member.has_run = true;
+    replica.built = true;
+    member.step_held = STEP;
+    struct outbox out = outbox();
+    replica_drop(&replica, "it differs", &out);
+    turn(FRAME_WAKE, NULL, HEARD_TICK);
+    assert_int_equal(member.step_held, 0);
+}
+
 // Returns how many effects it has.
 static uint32_t hear_built(const struct wire_built *built)
 {
@@ -236,6 +249,7 @@ TESTS(TEST(a_pinned_step_is_sought_in_our_folders),
       TEST_WITH(a_folder_that_differs_is_not_read_again, set_up, NULL),
       TEST_WITH(a_commit_of_another_size_is_ignored, set_up, NULL),
       TEST_WITH(an_applied_commit_is_told, set_up, NULL),
+      TEST_WITH(a_dropped_state_is_not_told, set_up, NULL),
       TEST_WITH(a_model_of_another_size_is_given_up, set_up, NULL),
       TEST(a_run_begins_where_an_earlier_one_ended),
       TEST(a_checkpoint_of_the_first_step_hides_nothing))
