@@ -2,12 +2,9 @@
 //
 // 1. enter is the only function here that changes the phase: it records it, sets the alarm and
 //    tells it.
-// 2. HOLDS says which digest a trainer has for a step. When two thirds of the trainers report one
-//    digest for the present step, pin records it, and the run is bound to it. Where members trust one another a
-//    majority of the reports is enough; if all have reported and there is none, the run pauses and names them.
-// 3. epoch_settle looks whether the present phase is over, by one look_ function a phase. In the
+// 2. epoch_settle looks whether the present phase is over, by one look_ function a phase. In the
 //    phases that make steps the pace decides, and only returns the reason.
-// 4. Checkpoints and the owner's orders come last. A restore needs no quorum: the owner orders it.
+// 3. Checkpoints and the owner's orders come last. A restore needs no quorum: the owner orders it.
 
 #include "actors/coordinator/epoch.h"
 #include "actors/coordinator/members.h"
@@ -15,7 +12,6 @@
 #include "common/base/plain_name.h"
 #include "common/pace/turn.h"
 #include "common/run/phase.h"
-#include "common/run/quorum.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,196 +50,7 @@ static void enter(struct epoch *self, const struct turn *turn, uint8_t phase, co
         if (turn->pace->stays_pending && run->roster.members[i].role == ACTOR_TRAINER &&
             turn_is_live(turn, i) && turn->pace->stays_pending(turn, i))
             turn_set_state(turn, i, MEMBER_PENDING);
-    self->holding = 0;
-    for (uint32_t i = 0; i < run->roster.count; i++)
-        if (self->holdings[i].known && self->holdings[i].step == run->step) self->holding++;
-}
-
-// ---- which member holds which parameters --------------------------------------------------------
-
-static bool holds(const struct epoch *self, const struct turn *turn, uint32_t member,
-                  const struct hash *digest)
-{
-    const struct holding *holding = &self->holdings[member];
-    return holding->known && holding->step == turn->run->step &&
-           hash_equal(&holding->digest, digest);
-}
-
-// In a Cooldown with fewer than min_clients healthy trainers, those that returned and wait count
-// too: after the last step no further epoch would admit them.
-static bool returned_speak(const struct turn *turn)
-{
-    return turn->run->phase == PHASE_COOLDOWN &&
-           roster_count(&turn->run->roster, ACTOR_TRAINER, MEMBER_HEALTHY) <
-               turn->rules->min_clients;
-}
-
-// It is not known yet which digest the run has, and this member's is none that can be right.
-static bool is_doubted(const struct turn *turn, uint32_t member)
-{
-    return !run_has_digest(turn->run) && pace_is_doubted(turn, member);
-}
-
-// Whether this member's report counts for the digest of the present step.
-static bool speaks(const struct turn *turn, uint32_t member)
-{
-    const struct wire_member *place = &turn->run->roster.members[member];
-    const bool pending_speak = turn->run->phase == PHASE_PAUSED || returned_speak(turn);
-    // mutant: a checkpointer speaks for the trainers
-    return place->role == ACTOR_TRAINER &&
-           (place->state == MEMBER_HEALTHY || (place->state == MEMBER_PENDING && pending_speak)) &&
-           !is_doubted(turn, member);
-}
-
-// Members that hold this digest, whose report counts, and that sent something since `since_ms`.
-static uint32_t count_holders(const struct epoch *self, const struct turn *turn,
-                              const struct hash *digest, uint64_t since_ms)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < turn->run->roster.count; i++)
-        if (speaks(turn, i) && holds(self, turn, i, digest) &&
-            turn->presence->heard_ms[i] >= since_ms)
-            count++;
-    return count;
-}
-
-// If more than half of the counted reports for the present step name one digest, this is it; NULL
-// without reports. The caller counts its holders (the majority of Boyer and Moore, 1981).
-static const struct hash *candidate_digest(const struct epoch *self, const struct turn *turn)
-{
-    const struct hash *candidate = NULL;
-    uint32_t lead = 0;
-    for (uint32_t i = 0; i < turn->run->roster.count; i++) {
-        const struct holding *holding = &self->holdings[i];
-        if (!speaks(turn, i) || !holding->known || holding->step != turn->run->step) continue;
-        if (lead == 0) candidate = &holding->digest;
-        lead += hash_equal(candidate, &holding->digest) ? 1 : UINT32_MAX;
-    }
-    return candidate;
-}
-
-// Where members trust one another, a few may be all that hold the newest step: they need no quorum.
-// The others are waited for until the phase's time is up, but in Cooldown only those that took part in
-// that step: a process that began later holds nothing, and can fetch nothing before the pin. Returns
-// how many reports there are; 0: too few.
-static uint32_t trusted_reports(const struct epoch *self, const struct turn *turn)
-{
-    const struct run *run = turn->run;
-    uint32_t reports = 0, missing = 0;
-    for (uint32_t i = 0; i < run->roster.count; i++) {
-        const bool holds_step = self->holdings[i].known && self->holdings[i].step == run->step;
-        const bool is_new = run->phase == PHASE_COOLDOWN && !pace_took_part(turn, i);
-        if (!speaks(turn, i)) continue;
-        if (holds_step) reports++;
-        else if (!is_new) missing++;
-    }
-    const bool is_late = turn->now_ms >= turn->presence->deadline_ms;
-    return missing == 0 || is_late || run->phase == PHASE_PAUSED ? reports : 0;
-}
-
-// All that are waited for have reported, and no majority of them holds the same state: nobody can say which is
-// right.
-static bool is_split(const struct epoch *self, const struct turn *turn)
-{
-    if (!turn->pace->trusted || run_has_digest(turn->run)) return false;
-    const uint32_t reports = trusted_reports(self, turn);
-    const struct hash *digest = candidate_digest(self, turn);
-    // mutant: windows: a run without a majority goes on
-    return reports > 1 && (!digest || 2 * count_holders(self, turn, digest, 0) <= reports);
-}
-
-// "no majority holds the same state of step 312: t1, t3 | t2; stop those that are wrong ..."
-static void split_words(const struct epoch *self, const struct turn *turn, char *text, size_t max)
-{
-    const struct run *run = turn->run;
-    size_t used = (size_t)snprintf(
-        text, max, "no majority holds the same state of step %" PRIu64 ":", run->step);
-    bool named[MEMBERS_MAX] = { false };
-    for (uint32_t i = 0; i < run->roster.count && used < max; i++) {
-        if (named[i] || !speaks(turn, i) || !holds(self, turn, i, &self->holdings[i].digest))
-            continue;
-        const char *between = memchr(named, true, sizeof named) ? " |" : "";
-        for (uint32_t j = i; j < run->roster.count && used < max; j++) {
-            if (!speaks(turn, j) || !holds(self, turn, j, &self->holdings[i].digest)) continue;
-            used += (size_t)snprintf(text + used, max - used, "%s %s", between,
-                                     run->roster.members[j].name);
-            named[j] = true;
-            between = "";
-        }
-    }
-    if (used < max)
-        snprintf(text + used, max - used,
-                 "; test their memory and stop the wrong ones%s, or shoal restore",
-                 run->phase == PHASE_PAUSED ? ", then shoal resume" : "");
-}
-
-// Where some may lie, two thirds of the live trainers must have reported. Returns how many live; 0: too
-// few of them have, or fewer than min_clients live, who cannot decide for the run.
-static uint32_t quorum_reports(const struct epoch *self, const struct turn *turn)
-{
-    const struct roster *roster = &turn->run->roster;
-    uint32_t live = roster_count(roster, ACTOR_TRAINER, MEMBER_HEALTHY);
-    if (returned_speak(turn)) live += roster_count(roster, ACTOR_TRAINER, MEMBER_PENDING);
-    // mutant: a trainer that is left alone speaks for the run
-    if (live < turn->rules->min_clients || 3 * (uint64_t)self->holding < 2 * (uint64_t)live)
-        return 0;
-    return live;
-}
-
-// How many members may report something false.
-static uint32_t liars(const struct turn *turn, uint32_t members)
-{
-    return turn->pace->trusted ? 0 : quorum_liars(members);
-}
-
-// Binds the run to the digest of the present step once two thirds of the trainers report it.
-static bool pin(struct epoch *self, const struct turn *turn)
-{
-    struct run *run = turn->run;
-    if (run_has_digest(run)) return true;
-    const uint32_t live =
-        turn->pace->trusted ? trusted_reports(self, turn) : quorum_reports(self, turn);
-    if (live == 0) return false;
-    const struct hash *digest = candidate_digest(self, turn);
-    const uint64_t holders = digest ? count_holders(self, turn, digest, 0) : 0;
-    if (turn->pace->trusted ? 2 * holders <= live : 3 * holders < 2 * (uint64_t)live) return false;
-    struct wire_epoch_end end = news_epoch_end(turn, run->epoch, digest);
-    turn_put(turn, FRAME_RECORD_EPOCH_END, &end);
-    self->pinned_ms = turn->now_ms;
-    outbox_news(turn->out, FRAME_EPOCH_END, &end);
-    char hex[HASH_HEX];
-    outbox_note(turn->out, "digest.pinned step=%" PRIu64 " digest=%.16s", end.step,
-                hash_to_hex(&end.digest, hex));
-    return true;
-}
-
-void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct msg *in)
-{
-    const struct wire_holds *said = in->body;
-    const struct run *run = turn->run;
-    uint32_t member = turn_member(turn, in);
-    if (member == NO_MEMBER) return;
-    if (said->step == run->digest_step && !hash_is_none(&run->digest) &&
-        !hash_equal(&said->digest, &run->digest)) {
-        char hex[HASH_HEX];
-        turn_refuse(turn, in, REFUSAL_WRONG_MODEL, said->step,
-                    "the digest of step %" PRIu64 " is %s; fetch "
-                    "the intervals that differ",
-                    said->step, hash_to_hex(&run->digest, hex));
-        return;
-    }
-    // mutant: restore: what was held before it counts
-    if (said->step >
-        run->step +
-            pace_ahead(turn)) { // From before a restore: the run may get there with other bits
-        turn_refuse(turn, in, REFUSAL_STALE, said->step, "the run is at step %" PRIu64, run->step);
-        return;
-    }
-    struct holding *holding = &self->holdings[member];
-    bool fresh = said->step == run->step && !(holding->known && holding->step == run->step);
-    *holding = (struct holding){ said->step, said->digest, true };
-    if (fresh) self->holding++;
-    turn_ack(turn, in, said->step, &said->digest);
+    holdings_recount(&self->holdings, run);
 }
 
 // ---- phases -------------------------------------------------------------------------------------
@@ -270,7 +77,8 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
     if (missing) // At most MEMBERS_MAX, as the other number
         snprintf(text, EPOCH_LACKS_MAX, "waiting for %u more trainer%s (init_min_clients %u)",
                  missing, missing == 1 ? "" : "s", (uint16_t)turn->rules->init_min_clients);
-    else if (rests && is_split(self, turn)) split_words(self, turn, text, EPOCH_LACKS_MAX);
+    else if (rests && holdings_are_split(&self->holdings, turn))
+        holdings_print_sides(&self->holdings, turn, text, EPOCH_LACKS_MAX);
     else snprintf(text, EPOCH_LACKS_MAX, "%s", lacks ? lacks : "");
     return text;
 }
@@ -291,10 +99,12 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
         enter(self, turn, PHASE_WAITING, "too few members");
         return;
     }
-    if (!late && self->holding < live) return;
-    uint32_t ready = pin(self, turn) ? count_holders(self, turn, &run->digest, 0) : 0;
+    if (!late && self->holdings.count < live) return;
+    uint32_t ready = holdings_pin(&self->holdings, turn)
+                         ? holdings_count(&self->holdings, turn, &run->digest, 0)
+                         : 0;
     const char *lacks = pace_lacks(turn);
-    if (is_split(self, turn)) {
+    if (holdings_are_split(&self->holdings, turn)) {
         enter(self, turn, PHASE_PAUSED, split_cause);
     } else if (!lacks && ready == live) {
         turn->pace->begin(pace_live, turn);
@@ -304,43 +114,10 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
         // mutant: a checkpointer speaks for the trainers (2)
         for (uint32_t i = 0; i < run->roster.count; i++) // Those without the model wait an epoch
             if (run->roster.members[i].role == ACTOR_TRAINER && turn_is_live(turn, i) &&
-                !holds(self, turn, i, &run->digest))
+                !holdings_have(&self->holdings, turn, i, &run->digest))
                 turn_set_state(turn, i, MEMBER_PENDING);
         turn->pace->begin(pace_live, turn);
     }
-}
-
-static bool checkpointed(const struct turn *turn)
-{
-    const struct run *run = turn->run;
-    return run->checkpoint.step == run->step && hash_equal(&run->checkpoint.digest, &run->digest);
-}
-
-// Whether the newest PINGs of members that keep parameters report the present step, and more of
-// them than may lie.
-static bool somebody_holds(const struct turn *turn)
-{
-    const struct run *run = turn->run;
-    uint32_t holders = 0;
-    for (uint32_t i = 0; i < run->roster.count; i++)
-        holders += interval_length(pace_held_by(turn, i)) > 0 && !is_doubted(turn, i) &&
-                   turn->presence->step_held[i] >= run->step;
-    return holders > liars(turn, roster_trainers(&run->roster, run->number));
-}
-
-// Whether the pinned parameters survive: there is a checkpoint, or more members than may lie report
-// them. Only members that sent something within two heartbeats count, as a lease runs on after its
-// member died.
-static bool is_kept(const struct epoch *self, const struct turn *turn)
-{
-    const uint64_t recent_ms = 2 * (uint64_t)turn->rules->heartbeat_ms;
-    uint64_t since_ms = turn->now_ms > recent_ms ? turn->now_ms - recent_ms : 0;
-    // One holder is enough where none lies; but all may have died since they reported it.
-    if (turn->pace->trusted && self->pinned_ms >= since_ms) since_ms = self->pinned_ms + 1;
-    uint32_t speakers = 0;
-    for (uint32_t i = 0; i < turn->run->roster.count; i++) speakers += speaks(turn, i);
-    return checkpointed(turn) ||
-           count_holders(self, turn, &turn->run->digest, since_ms) > liars(turn, speakers);
 }
 
 static bool all_done(const struct turn *turn)
@@ -354,29 +131,12 @@ static bool all_done(const struct turn *turn)
 static bool is_stuck(const struct epoch *self, const struct turn *turn)
 {
     // mutant: restore: a last cooldown that nobody keeps has no restore point
-    return turn->run->phase == PHASE_COOLDOWN && !somebody_holds(turn) &&
-           (!run_has_digest(turn->run) || (all_done(turn) && !is_kept(self, turn)));
+    return turn->run->phase == PHASE_COOLDOWN && !holdings_somebody_has(turn) &&
+           (!run_has_digest(turn->run) ||
+            (all_done(turn) && !holdings_are_kept(&self->holdings, turn)));
 }
 
 static bool restore(struct epoch *self, const struct turn *turn);
-
-// Whether some process that took part in the newest step, or said that it holds it, may still live: it is here
-// and has not said yet what it holds, or its lease ran out and nothing has taken its place.
-static bool somebody_may_hold(const struct turn *turn)
-{
-    const struct run *run = turn->run;
-    for (uint32_t i = 0; i < run->roster.count; i++) {
-        const struct wire_member *member = &run->roster.members[i];
-        const bool has_left = member->state == MEMBER_WITHDRAWN || member->state == MEMBER_EJECTED;
-        const bool trains = member->role == ACTOR_TRAINER;
-        const bool knew = trains && pace_took_part(turn, i);
-        if (has_left || (!trains && member->role != ACTOR_CHECKPOINTER)) continue;
-        // mutant: windows: a process that may come back is not waited for
-        if (knew || !turn->presence->pinged[i] || turn->presence->step_held[i] >= run->step)
-            return true;
-    }
-    return false;
-}
 
 // Nobody is left that holds the newest step: it lay in the memory of processes that have died. Enough members
 // are here to go on, so it is not the coordinator that is cut off. Those that may only be late have their time;
@@ -387,13 +147,14 @@ static bool look_lost(struct epoch *self, const struct turn *turn)
     const uint32_t here = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY) +
                           roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING);
     const uint64_t search_ms = PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
-    if (!turn->pace->trusted || here < turn->rules->init_min_clients || somebody_holds(turn)) {
+    if (!turn->pace->trusted || here < turn->rules->init_min_clients ||
+        holdings_somebody_has(turn)) {
         self->lost_ms = 0;
         return false;
     }
     if (!self->lost_ms) self->lost_ms = turn->now_ms;
     const uint64_t from = run->step;
-    if (somebody_may_hold(turn) && turn->now_ms - self->lost_ms < search_ms) return false;
+    if (holdings_somebody_may(turn) && turn->now_ms - self->lost_ms < search_ms) return false;
     if (!restore(self, turn)) return false;
     self->lost_ms = 0;
     outbox_note(turn->out,
@@ -406,16 +167,16 @@ static bool look_lost(struct epoch *self, const struct turn *turn)
 static void look_cooldown(struct epoch *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
-    bool pinned = pin(self, turn);
-    bool awaited =
-        roster_count(&run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 && !checkpointed(turn);
-    if (!all_done(turn) && is_split(self, turn)) {
+    bool pinned = holdings_pin(&self->holdings, turn);
+    bool awaited = roster_count(&run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 &&
+                   !holdings_checkpointed(turn);
+    if (!all_done(turn) && holdings_are_split(&self->holdings, turn)) {
         enter(self, turn, PHASE_PAUSED, split_cause);
         return;
     }
     if (turn->now_ms < turn->presence->deadline_ms && (!pinned || awaited)) return;
     // mutant: a run is finished and nobody has its parameters
-    if (all_done(turn) && (!pinned || !is_kept(self, turn))) {
+    if (all_done(turn) && (!pinned || !holdings_are_kept(&self->holdings, turn))) {
         // A finished run needs a digest and a copy of its parameters: give it more time
         if (turn->now_ms < turn->presence->deadline_ms) return;
         outbox_note(turn->out,
@@ -430,10 +191,10 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
     }
     // mutant: a pause outlives the last step
     uint8_t next = all_done(turn) ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED : PHASE_WAITING;
-    const char *cause = !pinned              ? "the time is up, no digest yet"
-                        : awaited            ? "the time is up, no checkpoint"
-                        : checkpointed(turn) ? "checkpointed"
-                                             : "no checkpointer to wait for";
+    const char *cause = !pinned                       ? "the time is up, no digest yet"
+                        : awaited                     ? "the time is up, no checkpoint"
+                        : holdings_checkpointed(turn) ? "checkpointed"
+                                                      : "no checkpointer to wait for";
     enter(self, turn, next, cause);
 }
 
@@ -459,7 +220,7 @@ void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
 
 void epoch_hear_arrival(struct epoch *self, uint32_t member)
 {
-    self->holdings[member].known = false; // The old process held it
+    self->holdings.of[member].known = false; // The old process held it
 }
 
 // ---- checkpoints and control --------------------------------------------------------------------
@@ -495,12 +256,6 @@ void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in)
     }
 }
 
-static void forget_holdings(struct epoch *self, const struct turn *turn)
-{
-    for (uint32_t i = 0; i < turn->run->roster.count; i++) self->holdings[i].known = false;
-    self->holding = 0;
-}
-
 static void set_pausing(const struct turn *turn, bool pausing)
 {
     turn_put(turn, FRAME_RECORD_PAUSE, &(struct wire_record_pause){ pausing });
@@ -514,7 +269,7 @@ static bool restore(struct epoch *self, const struct turn *turn)
     struct wire_record_restore back = run_restore_point(turn->run);
     if (hash_is_none(&back.digest) || back.step >= turn->run->step) return false;
     if (turn->run->phase == PHASE_WARMUP || is_stuck(self, turn) ||
-        (turn->run->phase == PHASE_COOLDOWN && is_split(self, turn)))
+        (turn->run->phase == PHASE_COOLDOWN && holdings_are_split(&self->holdings, turn)))
         enter(self, turn, PHASE_WAITING, "restore");
     else if (turn->run->phase != PHASE_WAITING && turn->run->phase != PHASE_PAUSED) return false;
     outbox_note(turn->out, "run.restored from_step=%" PRIu64 " to_step=%" PRIu64, turn->run->step,
@@ -523,7 +278,7 @@ static bool restore(struct epoch *self, const struct turn *turn)
     back.epoch = turn->run->epoch + 1;
     turn_put(turn, FRAME_RECORD_RESTORE, &back);
     for (uint32_t i = 0; i < turn->run->roster.count; i++) turn->presence->step_held[i] = 0;
-    forget_holdings(self, turn);
+    holdings_forget(&self->holdings);
     turn_arm(turn);
     return true;
 }
@@ -531,7 +286,7 @@ static bool restore(struct epoch *self, const struct turn *turn)
 static void resume(struct epoch *self, const struct turn *turn)
 {
     // One that was stopped meanwhile shall not differ for ever: those that are here report again
-    if (turn->pace->trusted) forget_holdings(self, turn);
+    if (turn->pace->trusted) holdings_forget(&self->holdings);
     enter(self, turn, PHASE_WAITING, "resume");
 }
 

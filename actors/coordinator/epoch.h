@@ -1,6 +1,6 @@
 #pragma once
-// epoch -- the phases around the steps: waiting, warm-up, cooldown, pause; which member holds which
-// parameters; checkpoints, and the owner's orders.
+// epoch -- the phases around the steps: waiting, warm-up, cooldown, pause; checkpoints, and the owner's
+// orders.
 //
 // The epoch_hear_ functions record what a message says, and answer it: acknowledged, or refused
 // with a reason. epoch_settle decides which phase follows. An order of the owner is carried out at
@@ -8,26 +8,16 @@
 //
 // Part of the coordinator's core: pure, one thread; it borrows the turn for the call.
 
-#include "common/pace/pace.h"
+#include "actors/coordinator/holdings.h"
 
-// The parameters that a member reports to hold.
-struct holding {
-    uint64_t step;
-    struct hash digest;
-    bool known; // False: no report yet
-};
-
-// A crash may lose all of it: members report again.
+// A crash may lose all of it.
 struct epoch {
-    struct holding holdings[MEMBERS_MAX]; // By index in the roster
-    uint32_t holding;                     // Members that report the present step
-    uint64_t pinned_ms;                   // When this life of the coordinator last pinned a digest
+    struct holdings holdings;
     uint64_t lost_ms;        // Since when enough members are here and none holds it; 0: not so
     uint64_t control_number; // The newest order that this life of the coordinator took
     bool control_done;       // That order was carried out
 };
 
-void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct msg *in);
 void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in);
 void epoch_hear_control(struct epoch *self, const struct turn *turn, const struct msg *in);
 void epoch_hear_arrival(struct epoch *self, uint32_t member); // A new process has this index

@@ -252,7 +252,7 @@ by_unit 'restore: the highest step is the newest' restore_test \
 by_unit 'restore: the restore point is retired' restore_test drop
 by_unit 'restore: a checkpoint is as good as one given up' restore_test drop
 by_unit 'restore: a last cooldown that nobody keeps has no restore point' coordinator_test \
-    '!is_kept(self, turn)' '!is_kept(self, turn) && turn->now_ms == 0'
+    '!holdings_are_kept(&self->holdings, turn)' '!is_kept(self, turn) && turn->now_ms == 0'
 by_unit 'restore: what was held before it counts' coordinator_test 'said->step > run->step' 'false'
 
 # ---- phases and clocks --------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ mutant 'a pause outlives the last step' \
     'all_done(turn) ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED' \
     'run->pausing ? PHASE_PAUSED : all_done(turn) ? PHASE_FINISHED'
 by_unit 'a member that serves nobody outlives its run' roles_test '!stays' 'stays && !stays'
-by_unit 'a run is finished and nobody has its parameters' coordinator_test '|| !is_kept(self, turn)' ''
+by_unit 'a run is finished and nobody has its parameters' coordinator_test '|| !holdings_are_kept(&self->holdings, turn)' ''
 mutant 'a payload is forgotten before it is applied' instead '(void)replica, (void)kept; return false;'
 mutant 'a round goes on without min_clients' '< rules->min_clients' '< 1'
 mutant 'a round takes twice its time, and never less' \

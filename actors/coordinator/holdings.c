@@ -1,0 +1,256 @@
+// holdings -- counts reports, and what PINGs say.
+//
+// 1. A report (HOLDS) counts if its trainer is here and not doubted by the pace (speaks).
+// 2. Among strangers two thirds of the live trainers must name one digest; where members trust one
+//    another, more than half of the reports. holdings_pin records it, and the run is bound to it.
+// 3. The rest asks whether the newest step lives on: in whose memory, or as a checkpoint.
+
+#include "actors/coordinator/holdings.h"
+#include "actors/coordinator/news.h"
+#include "common/pace/turn.h"
+#include "common/run/quorum.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+// ---- reports -----------------------------------------------------------------------------------
+
+bool holdings_have(const struct holdings *self, const struct turn *turn, uint32_t member,
+                   const struct hash *digest)
+{
+    const struct holding *holding = &self->of[member];
+    return holding->known && holding->step == turn->run->step &&
+           hash_equal(&holding->digest, digest);
+}
+
+// In a Cooldown with fewer than min_clients healthy trainers, those that returned and wait count
+// too: after the last step no further epoch would admit them.
+static bool returned_speak(const struct turn *turn)
+{
+    return turn->run->phase == PHASE_COOLDOWN &&
+           roster_count(&turn->run->roster, ACTOR_TRAINER, MEMBER_HEALTHY) <
+               turn->rules->min_clients;
+}
+
+// It is not known yet which digest the run has, and this member's is none that can be right.
+static bool is_doubted(const struct turn *turn, uint32_t member)
+{
+    return !run_has_digest(turn->run) && pace_is_doubted(turn, member);
+}
+
+// Whether this member's report counts for the digest of the present step.
+static bool speaks(const struct turn *turn, uint32_t member)
+{
+    const struct wire_member *place = &turn->run->roster.members[member];
+    const bool pending_speak = turn->run->phase == PHASE_PAUSED || returned_speak(turn);
+    // mutant: a checkpointer speaks for the trainers
+    return place->role == ACTOR_TRAINER &&
+           (place->state == MEMBER_HEALTHY || (place->state == MEMBER_PENDING && pending_speak)) &&
+           !is_doubted(turn, member);
+}
+
+uint32_t holdings_count(const struct holdings *self, const struct turn *turn,
+                        const struct hash *digest, uint64_t since_ms)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++)
+        if (speaks(turn, i) && holdings_have(self, turn, i, digest) &&
+            turn->presence->heard_ms[i] >= since_ms)
+            count++;
+    return count;
+}
+
+// If more than half of the counted reports for the present step name one digest, this is it; NULL
+// without reports. The caller counts its holders (the majority of Boyer and Moore, 1981).
+static const struct hash *candidate_digest(const struct holdings *self, const struct turn *turn)
+{
+    const struct hash *candidate = NULL;
+    uint32_t lead = 0;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++) {
+        const struct holding *holding = &self->of[i];
+        if (!speaks(turn, i) || !holding->known || holding->step != turn->run->step) continue;
+        if (lead == 0) candidate = &holding->digest;
+        lead += hash_equal(candidate, &holding->digest) ? 1 : UINT32_MAX;
+    }
+    return candidate;
+}
+
+// Where members trust one another, a few may be all that hold the newest step: they need no quorum.
+// The others are waited for until the phase's time is up, but in Cooldown only those that took part in
+// that step: a process that began later holds nothing, and can fetch nothing before the pin. Returns
+// how many reports there are; 0: too few.
+static uint32_t trusted_reports(const struct holdings *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    uint32_t reports = 0, missing = 0;
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        const bool holds_step = self->of[i].known && self->of[i].step == run->step;
+        const bool is_new = run->phase == PHASE_COOLDOWN && !pace_took_part(turn, i);
+        if (!speaks(turn, i)) continue;
+        if (holds_step) reports++;
+        else if (!is_new) missing++;
+    }
+    const bool is_late = turn->now_ms >= turn->presence->deadline_ms;
+    return missing == 0 || is_late || run->phase == PHASE_PAUSED ? reports : 0;
+}
+
+bool holdings_are_split(const struct holdings *self, const struct turn *turn)
+{
+    if (!turn->pace->trusted || run_has_digest(turn->run)) return false;
+    const uint32_t reports = trusted_reports(self, turn);
+    const struct hash *digest = candidate_digest(self, turn);
+    // mutant: windows: a run without a majority goes on
+    return reports > 1 && (!digest || 2 * holdings_count(self, turn, digest, 0) <= reports);
+}
+
+void holdings_print_sides(const struct holdings *self, const struct turn *turn, char *text,
+                          size_t max)
+{
+    const struct run *run = turn->run;
+    size_t used = (size_t)snprintf(
+        text, max, "no majority holds the same state of step %" PRIu64 ":", run->step);
+    bool named[MEMBERS_MAX] = { false };
+    for (uint32_t i = 0; i < run->roster.count && used < max; i++) {
+        if (named[i] || !speaks(turn, i) || !holdings_have(self, turn, i, &self->of[i].digest))
+            continue;
+        const char *between = memchr(named, true, sizeof named) ? " |" : "";
+        for (uint32_t j = i; j < run->roster.count && used < max; j++) {
+            if (!speaks(turn, j) || !holdings_have(self, turn, j, &self->of[i].digest)) continue;
+            used += (size_t)snprintf(text + used, max - used, "%s %s", between,
+                                     run->roster.members[j].name);
+            named[j] = true;
+            between = "";
+        }
+    }
+    if (used < max)
+        snprintf(text + used, max - used,
+                 "; test their memory and stop the wrong ones%s, or shoal restore",
+                 run->phase == PHASE_PAUSED ? ", then shoal resume" : "");
+}
+
+// Where some may lie, two thirds of the live trainers must have reported. Returns how many live; 0: too
+// few of them have, or fewer than min_clients live, who cannot decide for the run.
+static uint32_t quorum_reports(const struct holdings *self, const struct turn *turn)
+{
+    const struct roster *roster = &turn->run->roster;
+    uint32_t live = roster_count(roster, ACTOR_TRAINER, MEMBER_HEALTHY);
+    if (returned_speak(turn)) live += roster_count(roster, ACTOR_TRAINER, MEMBER_PENDING);
+    // mutant: a trainer that is left alone speaks for the run
+    if (live < turn->rules->min_clients || 3 * (uint64_t)self->count < 2 * (uint64_t)live) return 0;
+    return live;
+}
+
+// How many members may report something false.
+static uint32_t liars(const struct turn *turn, uint32_t members)
+{
+    return turn->pace->trusted ? 0 : quorum_liars(members);
+}
+
+bool holdings_pin(struct holdings *self, const struct turn *turn)
+{
+    struct run *run = turn->run;
+    if (run_has_digest(run)) return true;
+    const uint32_t live =
+        turn->pace->trusted ? trusted_reports(self, turn) : quorum_reports(self, turn);
+    if (live == 0) return false;
+    const struct hash *digest = candidate_digest(self, turn);
+    const uint64_t holders = digest ? holdings_count(self, turn, digest, 0) : 0;
+    if (turn->pace->trusted ? 2 * holders <= live : 3 * holders < 2 * (uint64_t)live) return false;
+    struct wire_epoch_end end = news_epoch_end(turn, run->epoch, digest);
+    turn_put(turn, FRAME_RECORD_EPOCH_END, &end);
+    self->pinned_ms = turn->now_ms;
+    outbox_news(turn->out, FRAME_EPOCH_END, &end);
+    char hex[HASH_HEX];
+    outbox_note(turn->out, "digest.pinned step=%" PRIu64 " digest=%.16s", end.step,
+                hash_to_hex(&end.digest, hex));
+    return true;
+}
+
+void holdings_hear(struct holdings *self, const struct turn *turn, const struct msg *in)
+{
+    const struct wire_holds *said = in->body;
+    const struct run *run = turn->run;
+    uint32_t member = turn_member(turn, in);
+    if (member == NO_MEMBER) return;
+    if (said->step == run->digest_step && !hash_is_none(&run->digest) &&
+        !hash_equal(&said->digest, &run->digest)) {
+        char hex[HASH_HEX];
+        turn_refuse(turn, in, REFUSAL_WRONG_MODEL, said->step,
+                    "the digest of step %" PRIu64 " is %s; fetch "
+                    "the intervals that differ",
+                    said->step, hash_to_hex(&run->digest, hex));
+        return;
+    }
+    // mutant: restore: what was held before it counts
+    if (said->step >
+        run->step +
+            pace_ahead(turn)) { // From before a restore: the run may get there with other bits
+        turn_refuse(turn, in, REFUSAL_STALE, said->step, "the run is at step %" PRIu64, run->step);
+        return;
+    }
+    struct holding *holding = &self->of[member];
+    bool fresh = said->step == run->step && !(holding->known && holding->step == run->step);
+    *holding = (struct holding){ said->step, said->digest, true };
+    if (fresh) self->count++;
+    turn_ack(turn, in, said->step, &said->digest);
+}
+
+void holdings_recount(struct holdings *self, const struct run *run)
+{
+    self->count = 0;
+    for (uint32_t i = 0; i < run->roster.count; i++)
+        if (self->of[i].known && self->of[i].step == run->step) self->count++;
+}
+
+void holdings_forget(struct holdings *self)
+{
+    for (uint32_t i = 0; i < MEMBERS_MAX; i++) self->of[i].known = false;
+    self->count = 0;
+}
+
+// ---- does the newest step live on? --------------------------------------------------------------
+
+bool holdings_checkpointed(const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    return run->checkpoint.step == run->step && hash_equal(&run->checkpoint.digest, &run->digest);
+}
+
+bool holdings_somebody_has(const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    uint32_t holders = 0;
+    for (uint32_t i = 0; i < run->roster.count; i++)
+        holders += interval_length(pace_held_by(turn, i)) > 0 && !is_doubted(turn, i) &&
+                   turn->presence->step_held[i] >= run->step;
+    return holders > liars(turn, roster_trainers(&run->roster, run->number));
+}
+
+bool holdings_are_kept(const struct holdings *self, const struct turn *turn)
+{
+    const uint64_t recent_ms = 2 * (uint64_t)turn->rules->heartbeat_ms;
+    uint64_t since_ms = turn->now_ms > recent_ms ? turn->now_ms - recent_ms : 0;
+    // One holder is enough where none lies; but all may have died since they reported it.
+    if (turn->pace->trusted && self->pinned_ms >= since_ms) since_ms = self->pinned_ms + 1;
+    uint32_t speakers = 0;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++) speakers += speaks(turn, i);
+    return holdings_checkpointed(turn) ||
+           holdings_count(self, turn, &turn->run->digest, since_ms) > liars(turn, speakers);
+}
+
+bool holdings_somebody_may(const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        const struct wire_member *member = &run->roster.members[i];
+        const bool has_left = member->state == MEMBER_WITHDRAWN || member->state == MEMBER_EJECTED;
+        const bool trains = member->role == ACTOR_TRAINER;
+        const bool knew = trains && pace_took_part(turn, i);
+        if (has_left || is_doubted(turn, i) || (!trains && member->role != ACTOR_CHECKPOINTER))
+            continue;
+        // mutant: windows: a process that may come back is not waited for
+        if (knew || !turn->presence->pinged[i] || turn->presence->step_held[i] >= run->step)
+            return true;
+    }
+    return false;
+}
