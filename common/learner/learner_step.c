@@ -314,10 +314,11 @@ static int refuse_step(const struct learner *self, struct why *why)
                    holder->count);
 }
 
+// Waits for the others up to step_timeout, as the sum before it did: what we took to compute is no fault of theirs.
 static int hear_all(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
     struct learner_window_work *work = self->window;
-    const uint64_t end_us = work->began_us + (uint64_t)work->config.step_timeout_ms * 1000;
+    const uint64_t end_us = clock_us() + (uint64_t)work->config.step_timeout_ms * 1000;
     int rc = take_early(self, why, ret_blame);
     while (rc == 0 && !holder_may_apply(&work->holder)) {
         if (holder_outsiders(&work->holder)) return refuse_step(self, why);
