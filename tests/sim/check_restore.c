@@ -123,8 +123,9 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
 {
     struct ghost *ghost = &sim->ghost;
     struct ghost_point *point = &ghost->points[ghost->records];
-    hold(ghost->restores < ghost->restores_asked ||
-             (sim->pace->may_restore && sim->pace->may_restore(sim)),
+    const bool lost = sim->pace->may_restore && sim->pace->may_restore(sim);
+    ghost->restores_unasked += lost; // Then it needs no order
+    hold(lost || ghost->restores - ghost->restores_unasked < ghost->restores_asked,
          "only the owner takes a run back", "step %" PRIu64, record->step);
     hold(!ghost->round_open && (point->phase == PHASE_WAITING || point->phase == PHASE_PAUSED),
          "a run goes back between rounds", "%s", run_phase_name(point->phase));

@@ -134,6 +134,10 @@ static bool leaves_a_holder(const struct sim *sim, uint8_t id)
         const struct node *node = &sim->nodes[i];
         const struct learner *learner = &node->learner;
         if (i == id || !node->up || node->leaving || node->quits) continue;
+        // Two states compete: the run may be bound to the one that goes, by the report of a member that is dead by then
+        if (learner->holding && own_learner->holding && learner->step == own_learner->step &&
+            learner->step >= check_step(sim) && !hash_equal(&learner->digest, &own_learner->digest))
+            return false;
         if (learner->differs) continue; // It drops its state once the others have named it
         if (step == check_step(sim) && pins_have(learner, step, &sim->ghost.digest[step]))
             return true;

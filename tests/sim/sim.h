@@ -493,7 +493,7 @@ struct ghost {
     // The restore point.
     uint16_t done_step[POSITIONS_MAX]; // Of each sample that is done: the commit that says so
     bool all_lost;                     // And not yet restored
-    uint32_t restores_asked, restores;
+    uint32_t restores_asked, restores_unasked, restores;
     uint64_t restore_record;
     struct pin restore_point; // The newest checkpoint on record as of its very step
     // What is lost.
