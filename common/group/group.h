@@ -153,10 +153,11 @@ int group_add(group_t *self, const struct group_sum *sum, struct why *why,
 //
 // Between the first and the last of them no other function is called but group_abort; the sum and its
 // list of nodes stay as they are. After group_begin the numbers of the caller's nodes may still change.
-// group_offer says that those from `from` on, which never rises, are final in all of its nodes, and
-// moves what can be moved without waiting; the result may be written from there on. group_end says
-// that all are, and waits: `timeout_ms` begins there, and it returns what group_add would. So does a
-// fault that group_offer met. After a fault of group_begin no sum is begun.
+// group_offer says that those from `from` on are final in all of its nodes, and moves what can be moved
+// without waiting. The result may be written from there on; of a caller without nodes all of it, from
+// group_begin on. group_end says that all are final, and waits: `timeout_ms` begins there. It returns
+// what group_add would, also a fault that group_offer met. After a fault of group_begin no sum is
+// begun.
 int group_begin(group_t *self, const struct group_sum *sum, struct why *why,
                 struct group_blame *ret_blame);
 void group_offer(group_t *self, uint64_t from);

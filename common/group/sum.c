@@ -161,8 +161,11 @@ void sum_begin(group_t *self, const struct group_sum *ask)
 {
     struct sum *sum = &self->sum;
     const uint64_t bytes = ask->floats * sizeof(float);
-    *sum = (struct sum){ .ask = ask, .bytes = bytes, .ready = bytes };
-    cut(sum, self->member_count, tree_for(self, ask)->total);
+    const struct tree *tree = tree_for(self, ask);
+    // Without nodes there is nothing to become final, and the others may be done with a bucket at once
+    const bool has_nodes = tree->brings[self->place] > 0;
+    *sum = (struct sum){ .ask = ask, .bytes = bytes, .ready = has_nodes ? bytes : 0 };
+    cut(sum, self->member_count, tree->total);
     sum->spliced = self->options.link == GROUP_PLAIN && self->options.connections == 1 &&
                    self->member_count > 1 && bytes >= SPLICE_MIN;
     sum->added = first_turn(self, self->place);

@@ -23,7 +23,7 @@
 
 #include "tests/test.h"
 
-enum { MAX = 9, FORM_MS = 20000, SUM_MS = 20000 };
+enum { MAX = 9, FORM_MS = 5000, SUM_MS = 20000 };
 
 // ---- members --------------------------------------------------------------------------------
 
@@ -283,6 +283,50 @@ static void sums(void *arg)
     add(group, 1, world, me, 8, 8, world == 3 ? 1 << 20 : 40000, true);
     group_destroy(&group);
     CHECK(group == NULL);
+}
+
+// Of two members one has no sample. The other one is done with its own share, and sends it, before the first
+// has offered anything.
+static void offer_nothing(void *arg)
+{
+    enum { FLOATS = 2 * GROUP_LEAF_FLOATS + 1, PATIENCE_MS = 10000 };
+    const uint64_t until_ms = clock_ms() + PATIENCE_MS;
+    struct group_options options = options_of(me);
+    group_t *group = group_of(&options);
+    struct vectors vectors = vectors_new(8, 1, world, me, FLOATS, 0);
+    const struct group_sum sum = { .floats = FLOATS,
+                                   .lanes = 8,
+                                   .batch = 1,
+                                   .nodes = (const float *const *)vectors.nodes,
+                                   .result = vectors.result,
+                                   .timeout_ms = SUM_MS };
+    struct lane_node nodes[LANE_NODES_MAX];
+    const uint32_t own = lane_nodes(8, 1, lanes_of_member(8, world, 0), nodes) ? 0 : 1;
+    (void)arg;
+    CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    if (me == own) {
+        CHECK(group_add(group, &sum, &why, &blame) == 0);
+    } else {
+        const struct interval theirs = group_share(group, &sum, 0, own);
+        float right;
+        CHECK(vectors.count == 0 && !interval_empty(theirs));
+        sum_of(8, 1, (struct lane_node){ 0, 8 }, theirs.end - 1, 0, &right);
+        vectors.result[theirs.end - 1] = right + 1;
+        CHECK(group_begin(group, &sum, &why, &blame) == 0);
+        while (memcmp(&vectors.result[theirs.end - 1], &right, sizeof right) != 0) {
+            CHECK(clock_ms() < until_ms);
+            group_offer(group, FLOATS - 1);
+        }
+        CHECK(group_end(group, &why, &blame) == 0);
+    }
+    vectors_free(&vectors);
+    group_destroy(&group);
+}
+
+static void a_member_without_samples_takes_results_before_it_offers(void **state)
+{
+    (void)state;
+    run(2, offer_nothing, NULL, 0);
 }
 
 static void the_bits_are_those_of_the_tree(void **state)
@@ -858,6 +902,7 @@ static void what_a_member_never_read_is_not_taken_for_the_next_window(void **sta
 }
 
 TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_all_others),
+      TEST(a_member_without_samples_takes_results_before_it_offers),
       TEST(sealed_links_and_many_connections_give_the_same_bits),
       TEST(a_death_is_known_and_the_others_go_on),
       TEST(what_a_member_never_read_is_not_taken_for_the_next_window),
