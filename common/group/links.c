@@ -266,7 +266,7 @@ void links_begin_due(group_t *self)
     for (uint32_t i = 0; i < self->peer_count; i++) {
         struct peer *peer = self->peers[i];
         if (!is_at_leisure(self, peer)) continue;
-        if (peer->silent) control_close(peer); // It has to be made anew
+        if (peer->silent) control_close(peer); // Another connection takes its place
         if (!peer->we_connect || peer->control.fd >= 0 || now_ms < peer->retry_at_ms ||
             links_is_attempted(self, peer, 0))
             continue;

@@ -70,12 +70,13 @@ int learner_step_check(struct learner *self, struct why *why, struct hash *ret_c
 // Applies the summed gradient that is here. Of a step that all holders have.
 int learner_step_apply(struct learner *self, struct why *why);
 
-// Who is late (common/run/lateness.h). _begin: before the window in hand is replaced by `next`.
-// _note: a sum is done, for which we computed for `computed_us`, and which then waited for each
-// member as group_sum says.
+// Who is late (common/run/lateness.h). learner_late_begin is called before `next` takes the place of
+// the window in hand. learner_late_note is called when a sum is done: we computed our part of it for
+// `computed_us`, then the sum waited for member i for waited_us[i] (group_sum).
 void learner_late_open(struct learner_window_work *work);
 void learner_late_begin(struct learner_window_work *work, const struct learner_window *next);
 void learner_late_note(struct learner *self, uint64_t computed_us, const uint64_t *waited_us);
+
 // What is to be told of the squares of the step whose sum is work->sum.
 void learner_squares_begin(struct learner *self);
 uint64_t learner_squares_of(const struct learner *self, uint32_t member); // How many it measures

@@ -1,5 +1,5 @@
-// Counts records, so that each has a nonce of its own; one of the libraries of gcm.h seals them, the faster
-// one where it is to be had.
+// Counts records, so that each has a nonce of its own. One of the two libraries of gcm.h seals them: the faster
+// one, if the build has it and the processor can run it.
 
 #include "common/net/sealing.h"
 #include "common/base/bytes.h"

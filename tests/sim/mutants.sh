@@ -435,7 +435,7 @@ by_unit 'windows: a member that answers is put out because another calls it dead
     '|| has_spoken(self, run, &window->group[i])' '|| (has_spoken(self, run, &window->group[i]) && !self)'
 by_unit 'windows: a link that breaks again and again is tried for ever' coordinator_test 'again &&' 'again && !self &&'
 by_unit 'windows: a member that is overdue again and again is waited for' coordinator_test 'member == self->last_overdue' 'false'
-mutant 'windows: a group that has stopped is waited for' 'has_stopped(self, run, &end)' 'has_stopped(self, run, &end) && end == 0'
+mutant 'windows: a group that has stopped is waited for' 'standing_has_stopped(self, run, &end)' 'standing_has_stopped(self, run, &end) && end == 0'
 by_unit 'windows: a step that is void again and again is tried for ever' coordinator_test \
     'voided_pauses(turn->run) && !turn' 'voided_pauses(turn->run) && !turn->run && !turn'
 by_unit 'windows: a window that never was hides those that are' coordinator_test drop
@@ -451,7 +451,7 @@ mutant 'windows: the samples of a closed window are lost' '< self->open' '+ 1 < 
 mutant 'windows: a snapshot forgets the second window' drop
 by_unit 'windows: a member that cannot reach the end goes on from where it stands' windows_member_test '!said->ok' '!said'
 by_unit 'a dropped state is told in each PING' replica_test drop
-by_unit 'windows: a member leaves in the middle of a step' windows_member_test 'in_hand(self)' '!self'
+by_unit 'windows: a member leaves in the middle of a step' windows_member_test 'windows_member_in_hand(self)' '!self'
 by_unit 'windows: a checkpoint that the owner wants waits for the end of the epoch' coordinator_test \
     'turn->presence->wants_end' 'turn->presence->wants_end && !turn'
 by_unit 'windows: after a restart a joiner ends the epoch at once' coordinator_test drop

@@ -12,7 +12,8 @@
 // Hashes are words: digest=x is the hash that reads x. In a VOTE, seen=0:a,1:b names results a and
 // b of clients 0 and 1, and who=t1,t2 is its bloom. In a CLAIM_COPY, claim=t4:2:a is the CLAIM of
 // t4, which is client 3, in round 2 with payload a. pin=m:p:8 pins the dataset of manifest m,
-// positions p and 8 samples. windows=1000 makes it a run in windows of so many ms. A second START is a restart: the core is made anew from the records.
+// positions p and 8 samples. windows=1000 makes it a run in windows of so many ms. A second START is
+// a restart: another core begins with the records.
 // GOLDEN=write rewrites the files; then read the difference.
 
 #include "actors/coordinator/coordinator.h"

@@ -519,7 +519,7 @@ static void be_cut(void *arg)
     free(values);
 }
 
-static void links_that_are_cut_are_made_anew(void **state)
+static void links_that_are_cut_are_connected_again(void **state)
 {
     static const struct death cuts[] = { { 1000, 3000, GROUP_PLAIN },
                                          { 1 << 21, 20000, GROUP_PLAIN },
@@ -844,7 +844,7 @@ static void one_that_cannot_be_reached_disturbs_nobody(void **state)
     run(3, be_unreachable, NULL, 0);
 }
 
-// Member 1 does not come to the window: its link does not count until it was made anew.
+// Member 1 does not come to the window: its link does not count until another connection has taken its place.
 static void be_silent(void *arg)
 {
     const struct group_options options = options_of(me);
@@ -865,7 +865,7 @@ static void be_silent(void *arg)
     group_destroy(&group);
 }
 
-static void a_link_over_which_nothing_comes_is_made_anew(void **state)
+static void a_link_over_which_nothing_comes_is_replaced(void **state)
 {
     (void)state;
     run(2, be_silent, NULL, 0);
@@ -906,10 +906,10 @@ TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_
       TEST(sealed_links_and_many_connections_give_the_same_bits),
       TEST(a_death_is_known_and_the_others_go_on),
       TEST(what_a_member_never_read_is_not_taken_for_the_next_window),
-      TEST(deaths_at_any_moment_leave_a_group_that_sums), TEST(links_that_are_cut_are_made_anew),
-      TEST(options_are_checked), TEST(strangers_are_refused),
-      TEST(a_member_that_sends_another_size_is_named),
+      TEST(deaths_at_any_moment_leave_a_group_that_sums),
+      TEST(links_that_are_cut_are_connected_again), TEST(options_are_checked),
+      TEST(strangers_are_refused), TEST(a_member_that_sends_another_size_is_named),
       TEST(a_member_that_is_late_is_named_and_may_come_back),
       TEST(a_wait_ends_when_the_caller_is_called), TEST(one_that_is_expected_joins),
       TEST(one_that_cannot_be_reached_disturbs_nobody),
-      TEST(a_link_over_which_nothing_comes_is_made_anew))
+      TEST(a_link_over_which_nothing_comes_is_replaced))

@@ -3,6 +3,7 @@
 // another one opens.
 
 #include "common/pace/windows/differ.h"
+#include "common/pace/windows/standing.h"
 #include "common/run/holder.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@ uint64_t differ_find(const struct windows *self, const struct run *run, uint64_t
     for (uint32_t i = 0; i < window->group_count; i++) {
         const struct stands *stands = &self->stands[window->group[i].member];
         uint64_t step;
-        if (!stands->broken || !windows_step_of(self, run, i, &step) || step != end ||
+        if (!stands->broken || !standing_step(self, run, i, &step) || step != end ||
             stands->window < window->number)
             continue;
         // The first place is inside, or the set that is inside is larger

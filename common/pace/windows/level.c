@@ -2,6 +2,7 @@
 
 #include "common/pace/windows/level.h"
 #include "common/pace/windows/differ.h"
+#include "common/pace/windows/standing.h"
 #include "common/pace/windows/voided.h"
 #include "common/run/holder.h"
 #include <inttypes.h>
@@ -29,7 +30,7 @@ static bool has_broken(const struct windows *self, const struct run *run,
                        const struct wire_place *place)
 {
     const struct stands *stands = stands_of(self, place);
-    if (!windows_is_intact(run, place)) return true;
+    if (!standing_is_intact(run, place)) return true;
     return stands && is_of_open(run, stands->window) && (stands->broken || stands->level);
 }
 
@@ -135,7 +136,7 @@ static uint64_t end_by_answers(const struct windows *self, const struct run *run
     uint32_t count = 0;
     for (uint32_t i = 0; i < window->group_count; i++) {
         struct holder_answer *answer = &answers[count];
-        if (!(places & bit(i)) || !windows_step_of(self, run, i, &answer->step)) continue;
+        if (!(places & bit(i)) || !standing_step(self, run, i, &answer->step)) continue;
         answer->has = has_step(self, run, &window->group[i]);
         count++;
     }
@@ -170,8 +171,8 @@ static void leave_out_the_absent(struct windows *self, const struct turn *turn, 
     for (uint32_t i = 0; i < window->group_count; i++) {
         const struct wire_place *place = &window->group[i];
         uint64_t step = 0;
-        if (!windows_is_intact(run, place)) continue;
-        const bool counts = windows_step_of(self, run, i, &step);
+        if (!standing_is_intact(run, place)) continue;
+        const bool counts = standing_step(self, run, i, &step);
         const bool has = counts && has_step(self, run, place);
         if (!(places & bit(i))) {
             leave_out(self, turn, i, "others call it dead", left_out);
@@ -253,7 +254,7 @@ static void leave_out_the_different(struct windows *self, const struct turn *tur
     if (!holder_is_minority(differ, window->group_count)) return;
     for (uint32_t i = 0; i < window->group_count; i++)
         // mutant: windows: a member whose state differs stays in the group
-        if (differ & bit(i) && windows_is_intact(run, &window->group[i]) && !(*left_out & bit(i)))
+        if (differ & bit(i) && standing_is_intact(run, &window->group[i]) && !(*left_out & bit(i)))
             leave_out(self, turn, i, "its state differs from that of the majority", left_out);
 }
 
@@ -266,7 +267,7 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
     leave_out_the_absent(self, turn, places, end, &closing.left_out);
     differ_note(turn, end, closing.differ);
     leave_out_the_different(self, turn, closing.differ, &closing.left_out);
-    // A step that is void or refused is nobody's silence
+    // A step that is void or refused has been said by those that met it: nobody was silent
     if (closing.voided.times == 0 && closing.differ == 0) {
         judge_overdue(self, turn, places, &closing.left_out);
         judge_pair(self, turn, places, &closing.left_out);

@@ -1,12 +1,13 @@
 // linking -- keeps the list of trainers that link with one another, tells it, and judges by what they say of it.
 //
-// 1. The list is made anew from the roster with every STANDS: first those of the newest group, then the other
-//    trainers whose links are known. If it has changed, it gets a new number and is told. What was said of the old
-//    one is kept for those that are in both, so that a joiner never makes the links of others doubtful.
+// 1. Every STANDS makes a list from the roster: first the trainers of the newest group, then the other ones whose
+//    links are known. If it differs from the list before, it gets a new number and is told. What was said of the
+//    list before is kept for those that are in both, so that a joiner never makes the links of others doubtful.
 // 2. Whose links stand is asked at three places: may a joiner end the epoch, who is in the first window of an epoch,
 //    and what is to be said of one that waits.
 
 #include "common/pace/windows/linking.h"
+#include "common/pace/windows/standing.h"
 #include "common/base/ensure.h"
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,7 @@ static uint32_t place_of(const struct linking *self, const struct wire_place *tr
 
 static bool is_in_group(const struct run *run, const struct wire_place *trainer)
 {
-    return windows_is_intact(run, trainer) &&
+    return standing_is_intact(run, trainer) &&
            window_place(windows_newest(run), trainer->member, trainer->instance) != NO_MEMBER;
 }
 
@@ -121,7 +122,7 @@ static bool is_linked(const struct linking *self, const struct wire_place *a,
 static bool is_left(const struct windows *self, const struct run *run,
                     const struct wire_place *place)
 {
-    return windows_is_intact(run, place) && !self->is_left_out[place->member];
+    return standing_is_intact(run, place) && !self->is_left_out[place->member];
 }
 
 // The first member of the group that this trainer is not linked with; NULL: none is.

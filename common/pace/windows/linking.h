@@ -8,8 +8,8 @@
 //
 // So a trainer that a member cannot reach, behind a firewall or at a wrong address, breaks no window:
 // none names it. The same rule brings back a member that was left out of the group because a link of
-// its broke: a learner that has waited in vain over a link says that it does not stand until it was
-// made anew.
+// its broke: a learner that has waited in vain over a link says that it does not stand, until another
+// connection has taken its place.
 //
 // When a run begins there is no group yet. Then all wait for all, as long as Warmup lasts. When its time
 // is up, those begin that are linked with one another.

@@ -2,6 +2,7 @@
 // and which samples: those of its lanes, or of the whole step.
 
 #include "common/pace/windows/voided.h"
+#include "common/pace/windows/standing.h"
 #include "common/vector/lanes.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static uint8_t unsound_at(const struct windows *self, const struct run *run, uin
     const struct wire_place *at = &windows_first(run)->group[place];
     const struct stands *stands = &self->stands[at->member];
     uint64_t stands_at;
-    const bool counts = stands->broken && windows_step_of(self, run, place, &stands_at) &&
+    const bool counts = stands->broken && standing_step(self, run, place, &stands_at) &&
                         stands_at == step && stands->window >= windows_first(run)->number;
     return counts ? stands->unsound : UNSOUND_NONE;
 }

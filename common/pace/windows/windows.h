@@ -40,13 +40,16 @@
 //   windows.def          frames, records, parts of CONFIG and SNAPSHOT
 //   window.[hc]          one window, and the samples and rate of its steps
 //   windows_run.[hc]     the durable half: which windows are open, what is committed of them
-//   windows.[hc]         the coordinator's half: opens, commits, says why the epoch is over
+//   windows.[hc]         the coordinator's half: commits, and calls those that follow
+//   standing.[hc]        ... takes what members say, and knows where the group stands
+//   opening.[hc]         ... says whether another window is opened, and what is in it
 //   linking.[hc]         ... who has links with whom, before a window names them
 //   level.[hc]           ... closes a window that broke
 //   voided.[hc]          ... because a step is void, and pauses the run when it is twice
 //   late.[hc]            says who is late, before it is left out
 //   differ.[hc]          ... because the states of its members differ: bad memory, a buggy kernel
-//   windows_member.[hc]  the member's half: gives windows to the learner, says where it stands
+//   windows_member.[hc]  the member's half: gives windows to the learner, ends them, says where it stands
+//   windows_member_hear.c  ... takes what the coordinator and the learner say
 //   windows_evidence.c   what the records prove
 //
 // Pure; one thread.
@@ -109,14 +112,6 @@ struct windows {
     char lacks[224], missed[224];
     struct late late;
 };
-
-// Where the group's member at this place stands, as far as it counts: within the open windows.
-// False: it has said nothing that counts.
-bool windows_step_of(const struct windows *self, const struct run *run, uint32_t place,
-                     uint64_t *ret_step);
-
-// Whether this process is in the run, and its lease has not run out.
-bool windows_is_intact(const struct run *run, const struct wire_place *place);
 
 struct windows_closing {
     uint64_t left_out; // Places, as bits

@@ -32,6 +32,8 @@ static inline const struct windows_run *windows_run_of(const struct run *run)
     return (const struct windows_run *)(const void *)run->pace_state;
 }
 
+static inline bool windows_are_open(const struct run *run) { return windows_run_of(run)->open > 0; }
+
 // The oldest and the newest that is open. Without one, the newest that was; its number may be 0.
 static inline const struct wire_window *windows_first(const struct run *run)
 {

@@ -1,0 +1,229 @@
+// opening -- says whether another window is opened, chooses its group, steps, samples and rates, and says what an
+// epoch lacks to begin.
+
+#include "common/pace/windows/opening.h"
+#include "common/base/ensure.h"
+#include "common/pace/windows/differ.h"
+#include "common/pace/windows/linking.h"
+#include "common/pace/windows/standing.h"
+#include "common/pace/windows/voided.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool is_trainer(const struct run *run, uint32_t member, uint8_t state)
+{
+    const struct wire_member *place = &run->roster.members[member];
+    return place->role == ACTOR_TRAINER && place->state == state;
+}
+
+static bool has_links(const struct windows *self, const struct run *run, uint32_t member)
+{
+    const struct stands *stands = &self->stands[member];
+    return stands->links[0] && stands->instance == run->roster.members[member].instance;
+}
+
+// ---- the end of an epoch ------------------------------------------------------------------------
+
+static uint32_t group_left(const struct windows *self, const struct run *run)
+{
+    const struct wire_window *last = windows_newest(run);
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < last->group_count; i++)
+        left +=
+            standing_is_intact(run, &last->group[i]) && !self->is_left_out[last->group[i].member];
+    return left;
+}
+
+// A trainer that is linked with the group, and is not in it: it enters when the next epoch begins.
+static bool somebody_waits(const struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *last = windows_newest(run);
+    if (turn->now_ms - self->barrier_ended_ms < WINDOW_BARRIERS * self->barrier_ms) return false;
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        const bool here = is_trainer(run, i, MEMBER_PENDING) || is_trainer(run, i, MEMBER_HEALTHY);
+        if (here && linking_has_joined(self, run, i) &&
+            (self->is_left_out[i] ||
+             window_place(last, i, run->roster.members[i].instance) == NO_MEMBER))
+            return true;
+    }
+    return false;
+}
+
+// The step that ends the epoch: rounds_per_epoch counts steps here. UINT64_MAX: time ends it.
+static uint64_t epoch_end(const struct turn *turn)
+{
+    const uint32_t steps = turn->rules->epoch_rounds;
+    return steps ? turn->run->epoch_start_step + steps : UINT64_MAX;
+}
+
+const char *opening_why_not(const struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct rules *rules = turn->rules;
+    const uint64_t next = windows_are_open(run) ? window_end(windows_newest(run)) : run->step;
+    if (next >= rules->total_steps) return "all steps are done";
+    if (next >= epoch_end(turn)) return "the epoch's steps are done";
+    if (rules->epoch_ms && turn->now_ms - turn->presence->epoch_began_ms >= rules->epoch_ms)
+        return "the epoch's time is up";
+    if (run->pausing && voided_pauses(run)) return "a step was void twice";
+    if (run->pausing) return "a pause was asked for";
+    // mutant: windows: a checkpoint that the owner wants waits for the end of the epoch
+    if (turn->presence->wants_end) return "a checkpoint was asked for";
+    if (differ_ends_epoch(run)) return "the states of the members differ";
+    if (group_left(self, run) < rules->min_clients || group_left(self, run) == 0)
+        return "too few members";
+    return somebody_waits(self, turn) ? "a trainer waits to join" : NULL;
+}
+
+// ---- the next window -----------------------------------------------------------------------------
+
+// The trainers of this state whose links are known, behind those that are in `group`. Returns how many there are.
+static uint32_t list_linkable(const struct windows *self, const struct run *run, uint8_t state,
+                              struct wire_place group[WINDOW_MEMBERS_MAX], uint32_t count)
+{
+    for (uint32_t i = 0; i < run->roster.count && count < WINDOW_MEMBERS_MAX; i++) {
+        if (!is_trainer(run, i, state) || !has_links(self, run, i)) continue;
+        struct wire_place *place = &group[count++];
+        *place = (struct wire_place){ .member = i, .instance = run->roster.members[i].instance };
+        memcpy(place->links, self->stands[i].links, sizeof place->links);
+    }
+    return count;
+}
+
+// Those that hold the run's step and are linked: when an epoch begins all healthy trainers, later those of
+// the group that are left. In the order of the roster. Returns how many.
+static uint32_t choose_group(const struct windows *self, const struct run *run,
+                             struct wire_place group[WINDOW_MEMBERS_MAX])
+{
+    const struct wire_window *last = windows_newest(run);
+    const bool begins = run->phase != PHASE_TRAIN;
+    uint32_t count = 0;
+    for (uint32_t i = 0; !begins && i < last->group_count; i++)
+        // mutant: windows: a member that is left out stays in the group
+        if (standing_is_intact(run, &last->group[i]) && !self->is_left_out[last->group[i].member])
+            group[count++] = last->group[i];
+    if (begins) count = list_linkable(self, run, MEMBER_HEALTHY, group, 0);
+    // mutant: windows: a window names trainers that have no link
+    return begins ? linking_choose(self, run, group, count) : count;
+}
+
+static uint32_t choose_steps(const struct windows *self, const struct turn *turn, uint64_t first)
+{
+    const uint64_t total = turn->rules->total_steps, end = epoch_end(turn);
+    const uint64_t left = (end < total ? end : total) - first;
+    const uint64_t window_us = (uint64_t)windows_config(turn->rules)->window_ms * 1000;
+    uint64_t steps = self->step_us ? window_us / self->step_us : WINDOW_FIRST_STEPS;
+    if (self->step_us && steps > self->steps_max) steps = self->steps_max;
+    if (steps > WINDOW_STEPS_MAX) steps = WINDOW_STEPS_MAX;
+    if (steps > left) steps = left;
+    return steps ? (uint32_t)steps : 1;
+}
+
+static void put_rates(const struct turn *turn, struct wire_window *window, uint8_t *lr_bits)
+{
+    for (uint32_t k = 0; k < window->steps; k++) {
+        const float rate = schedule_rate(&turn->rules->lr, (uint32_t)(window->step + k + 1), NULL);
+        uint32_t bits;
+        memcpy(&bits, &rate, sizeof bits);
+        for (uint32_t i = 0; i < 4; i++) lr_bits[4 * k + i] = (uint8_t)(bits >> 8 * i);
+    }
+    window->lr_bits = (struct wire_bytes){ lr_bits, 4 * window->steps };
+}
+
+static uint64_t samples_after(const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *newest = windows_newest(run);
+    if (!windows_are_open(run)) return run->samples_done;
+    return newest->samples_done + interval_list_total(newest->samples, newest->samples_count);
+}
+
+void opening_open(struct windows *self, const struct turn *turn)
+{
+    struct run *run = turn->run;
+    const uint64_t step = windows_are_open(run) ? window_end(windows_newest(run)) : run->step;
+    const struct wire_steps *closing = &windows_run_of(run)->closing;
+    struct wire_place group[WINDOW_MEMBERS_MAX];
+    uint8_t lr_bits[4 * WINDOW_STEPS_MAX];
+    struct wire_window window = {
+        .number = run->number + 1,
+        .epoch = run->epoch,
+        .step = step,
+        .steps = choose_steps(self, turn, step),
+        .samples_done = samples_after(turn),
+        .samples = run->scratch,
+        .group = group,
+        .group_count = choose_group(self, run, group),
+        .epoch_elapsed_ms = turn->now_ms - turn->presence->epoch_began_ms,
+        .barrier_ms = self->barrier_ms,
+        .previous = windows_run_of(run)->last_steps,
+        .closed_from = closing->number,
+        .closed = closing->closed,
+        .closed_at = closing->end,
+    };
+    ensure(window.group_count > 0);
+    put_rates(turn, &window, lr_bits);
+    const uint64_t count = window_count(&window, windows_config(turn->rules), turn->rules->seq_len,
+                                        step, window_end(&window));
+    // The table is asked and put back: only the record, applied, changes it.
+    ensure(table_deal(&run->table, window.number, count, run->scratch, TABLE_INTERVALS_MAX,
+                      &window.samples_count) == TABLE_OK);
+    ensure(table_return_rest(&run->table, window.number) == TABLE_OK);
+    if (!windows_are_open(run)) self->began_ms = turn->now_ms;
+    turn_put(turn, FRAME_RECORD_WINDOW, &window);
+    turn_arm(turn);
+}
+
+// ---- what an epoch lacks to begin ----------------------------------------------------------------
+
+// All healthy trainers are waited for; when the time is up, only as many as an epoch needs.
+static const char *lacks_links(struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const bool late = turn->now_ms >= turn->presence->deadline_ms;
+    uint32_t linked = 0, without = NO_MEMBER;
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        if (!is_trainer(run, i, MEMBER_HEALTHY) || self->stands[i].leaves) continue;
+        if (has_links(self, run, i)) linked++;
+        else without = i;
+    }
+    if (without == NO_MEMBER || (late && linked > 0 && linked >= turn->rules->min_clients)) {
+        struct wire_place group[WINDOW_MEMBERS_MAX];
+        const uint32_t count = list_linkable(self, run, MEMBER_HEALTHY, group, 0);
+        const char *pair = linking_lacks(self, turn, group, count, late);
+        self->linking.has_failed |= late && pair;
+        return pair;
+    }
+    snprintf(self->lacks, sizeof self->lacks, "waiting for the links of trainer %s",
+             run->roster.members[without].name);
+    return self->lacks;
+}
+
+bool opening_stays_pending(const struct turn *turn, uint32_t member)
+{
+    struct wire_place group[WINDOW_MEMBERS_MAX];
+    const uint32_t count = list_linkable(turn->live, turn->run, MEMBER_HEALTHY, group, 0);
+    return linking_stays_pending(turn->live, turn, member, group, count);
+}
+
+// A Warmup that could not begin is not tried again before it can.
+static const char *still_lacks_links(struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    struct wire_place group[WINDOW_MEMBERS_MAX];
+    if (!self->linking.has_failed) return NULL;
+    const uint32_t healthy = list_linkable(self, run, MEMBER_HEALTHY, group, 0);
+    const uint32_t count = list_linkable(self, run, MEMBER_PENDING, group, healthy);
+    return linking_lacks(self, turn, group, count, true);
+}
+
+const char *opening_lacks(struct windows *self, const struct turn *turn)
+{
+    switch (turn->run->phase) {
+    case PHASE_WAITING: return still_lacks_links(self, turn);
+    case PHASE_WARMUP: return lacks_links(self, turn);
+    default: return NULL;
+    }
+}

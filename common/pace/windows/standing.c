@@ -1,0 +1,111 @@
+// standing -- takes what members say (STANDS), and answers where the group stands by it.
+
+#include "common/pace/windows/standing.h"
+#include "common/pace/windows/level.h"
+#include "common/pace/windows/linking.h"
+#include <string.h>
+
+bool standing_is_intact(const struct run *run, const struct wire_place *place)
+{
+    const struct wire_member *member = &run->roster.members[place->member];
+    // mutant: windows: the group is of keys, not of processes
+    return member->instance == place->instance && member->state == MEMBER_HEALTHY;
+}
+
+// A member that has not begun the oldest window stands where the one before it ended.
+bool standing_step(const struct windows *self, const struct run *run, uint32_t place,
+                   uint64_t *ret_step)
+{
+    const struct wire_window *first = windows_first(run), *newest = windows_newest(run);
+    const struct wire_place *at = &first->group[place];
+    const struct stands *stands = &self->stands[at->member];
+    // mutant: windows: the group is of keys, not of processes (2)
+    if (stands->instance != at->instance) return false;
+    // mutant: windows: what is held outside the open windows counts
+    if (stands->window > newest->number || stands->step < first->step ||
+        stands->step > window_end(newest) ||
+        (stands->window < first->number && stands->step != first->step))
+        return false;
+    *ret_step = stands->step;
+    return true;
+}
+
+uint64_t standing_slowest(const struct windows *self, const struct run *run)
+{
+    const struct wire_window *first = windows_first(run);
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < first->group_count; i++) {
+        uint64_t step = run->step;
+        // mutant: windows: a member that has said nothing is not waited for
+        if (!standing_step(self, run, i, &step)) step = run->step;
+        // mutant: windows: the fastest says what is committed
+        if (step < least) least = step;
+    }
+    return least < run->step ? run->step : least;
+}
+
+bool standing_has_stopped(const struct windows *self, const struct run *run, uint64_t *ret_step)
+{
+    const struct wire_window *first = windows_first(run);
+    for (uint32_t i = 0; i < first->group_count; i++) {
+        const struct stands *stands = &self->stands[first->group[i].member];
+        uint64_t step;
+        // mutant: windows: a stop ends the next window as well
+        const bool is_old = stands->window <= windows_run_of(run)->closing.closed;
+        if (!standing_step(self, run, i, &step) || !stands->stopped || is_old ||
+            (i > 0 && step != *ret_step))
+            return false;
+        *ret_step = step;
+    }
+    return true;
+}
+
+// ---- hearing ------------------------------------------------------------------------------------
+
+// A word may come late or twice: the newest step of the newest window stays. Of a window that this run has not
+// opened, as after an older ledger was put back, only the links count.
+static void take_stands(struct stands *kept, const struct wire_stands *said, uint64_t newest)
+{
+    if (said->instance != kept->instance) *kept = (struct stands){ .instance = said->instance };
+    if (said->links[0]) memcpy(kept->links, said->links, sizeof kept->links);
+    kept->leaves |= said->leaves;
+    if (kept->leaves) kept->links[0] = 0; // No window names it, and nobody waits for it to join
+    // mutant: windows: a window that never was hides those that are
+    if (said->window > newest) return;
+    if (said->window < kept->window) return;
+    if (said->window > kept->window) {
+        kept->window = said->window;
+        kept->step = 0;
+        kept->level = 0;
+        kept->has = kept->broken = kept->stopped = false;
+        kept->unsound = UNSOUND_NONE;
+        kept->differ = 0;
+    }
+    if (said->step > kept->step) kept->has = false;
+    if (said->step >= kept->step) {
+        kept->step = said->step;
+        kept->has |= said->has;
+    }
+    if (said->level > kept->level) kept->level = said->level;
+    kept->broken |= said->broken;
+    kept->stopped |= said->stopped;
+    if (said->unsound) kept->unsound = said->unsound;
+    if (said->differ) kept->differ = said->differ;
+}
+
+void standing_hear(struct windows *self, const struct turn *turn, const struct msg *in)
+{
+    const struct wire_stands *said = in->body;
+    const uint32_t member = turn_member(turn, in);
+    if (member == NO_MEMBER) return;
+    const struct wire_member *place = &turn->run->roster.members[member];
+    if (said->instance < place->instance) {
+        turn_refuse_older(turn, in, said->instance);
+        return;
+    }
+    if (place->role != ACTOR_TRAINER || said->instance != place->instance) return;
+    take_stands(&self->stands[member], said, turn->run->number);
+    late_hear(&self->late, turn, member, said);
+    linking_hear(self, turn, in, member);
+    level_hear(self, turn, member, said);
+}

@@ -1,0 +1,27 @@
+#pragma once
+// standing -- where the members of the group stand, by their newest STANDS.
+//
+// What a member says counts only of the process that the window names, and only within the windows that are open:
+// nobody can hold a step that no open window justifies.
+//
+// Pure; part of windows.c.
+
+#include "common/pace/windows/windows.h"
+
+// STANDS. Whoever is no trainer of the run, or another process of it, is refused or ignored.
+void standing_hear(struct windows *self, const struct turn *turn, const struct msg *in);
+
+// Whether this process is in the run, and its lease has not run out.
+bool standing_is_intact(const struct run *run, const struct wire_place *place);
+
+// Where the group's member at this place stands, as far as it counts: within the open windows. False: it has said
+// nothing that counts.
+bool standing_step(const struct windows *self, const struct run *run, uint32_t place,
+                   uint64_t *ret_step);
+
+// How far all of the group have come. One that has said nothing yet has come nowhere.
+uint64_t standing_slowest(const struct windows *self, const struct run *run);
+
+// All have ended at the same step, because one of them asked for it. Who stopped in a window that is closed since,
+// and has not been heard in the next one yet, goes on.
+bool standing_has_stopped(const struct windows *self, const struct run *run, uint64_t *ret_step);

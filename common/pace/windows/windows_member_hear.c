@@ -1,0 +1,230 @@
+// windows_member_hear -- notes what the coordinator says of windows (WINDOW, STEPS, LEVEL, LINKING), and what the
+// learner says of its steps. What follows from it, windows_member.c decides when it looks.
+
+#include "common/base/ensure.h"
+#include "common/pace/windows/windows_member.h"
+#include <inttypes.h>
+#include <string.h>
+
+// ---- what the coordinator says ------------------------------------------------------------------
+
+static void hear_closing(struct windows_member *self, uint64_t from, uint64_t to, uint64_t at)
+{
+    if (to <= self->closed) return;
+    self->closed_from = from;
+    self->closed = to;
+    self->closed_at = at;
+}
+
+void windows_member_hear_window(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_window *said = turn->in->body;
+    struct member *member = turn->member;
+    if (said->number > 0 &&
+        !window_is_sound(said, windows_config_of(&member->config), member->config.seq_len)) {
+        outbox_note(turn->out, "window.unsound number=%" PRIu64 "; ignored", said->number);
+        return;
+    }
+    if (!member->has_round && said->number <= windows_member_newest(self)->number) {
+        self->kept[0].frame.number = self->kept[1].frame.number = 0; // An older ledger was put back
+        if (!windows_member_in_hand(self)) self->closed = self->frozen = self->done = 0;
+    }
+    if (!member->has_round || said->number > member->round) {
+        member->has_round = true;
+        member->round = said->number;
+    }
+    if (member->role != ACTOR_TRAINER || !turn->replica || said->number == 0) return;
+    hear_closing(self, said->closed_from, said->closed, said->closed_at);
+    if (said->number > self->kept[said->number % 2].frame.number)
+        window_keep(&self->kept[said->number % 2], said);
+}
+
+void windows_member_freeze(struct windows_member *self, const struct member_turn *turn)
+{
+    if (self->freezing) return;
+    self->freezing = true;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_FREEZE,
+               &(struct wire_level){ self->newest, self->level ? self->level : 1 });
+}
+
+// The newest is taken, whatever its number: if an older one came late, STANDS shows that, and is answered.
+static void hear_linking(struct windows_member *self, const struct wire_linking *said)
+{
+    self->linking = said->number;
+    self->trainers_count = said->trainers_count;
+    memcpy(self->trainers, said->trainers, said->trainers_count * sizeof *said->trainers);
+}
+
+// Steps that are committed: is the one that we have in memory among them, as the step of our window?
+static void hear_steps(struct windows_member *self, const struct wire_steps *steps)
+{
+    const uint64_t step = self->stands.step;
+    if (steps->closed) hear_closing(self, steps->number, steps->closed, steps->end);
+    if (self->is_frozen && steps->step <= step && step < steps->end)
+        // mutant: windows: a step of another window is applied from memory
+        self->memory = steps->number == self->stands.window ? IS_THE_RUNS : IS_NOT_THE_RUNS;
+}
+
+// The answer of a member that has begun no window that counts.
+static void answer_without_window(struct windows_member *self, const struct member_turn *turn,
+                                  const struct wire_level *level)
+{
+    const struct replica *replica = turn->replica;
+    self->frozen = level->window;
+    self->stands.window = level->window;
+    self->stands.step = replica->holding && !replica->loading ? replica->step : 0;
+    self->stands.has = self->stands.broken = false;
+    self->stands.unsound = UNSOUND_NONE;
+    self->stands.differ = 0;
+    self->stands.level = level->level;
+}
+
+static void hear_level(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_level *level = turn->in->body;
+    if (level->window <= self->closed || level->window <= self->done || self->closing) return;
+    if (level->window > self->frozen) self->frozen = level->window;
+    if (level->level > self->level) self->level = level->level;
+    if (windows_member_in_hand(self) && !self->is_frozen) {
+        windows_member_freeze(self, turn);
+        return;
+    }
+    self->say_ms = 0;
+    if (windows_member_in_hand(self)) self->stands.level = self->level;
+    else answer_without_window(self, turn, level);
+}
+
+// ---- what the learner says ----------------------------------------------------------------------
+
+static void stand(struct windows_member *self, const struct member_turn *turn, uint64_t window,
+                  uint64_t step)
+{
+    struct replica *replica = turn->replica;
+    const struct wire_window *of = windows_member_kept(self, window);
+    if (step > replica->step)
+        replica_move(replica, turn->member, step, &(struct hash){ { 0 } },
+                     of ? of->epoch : self->epoch);
+    if (step > self->stands.step || window > self->stands.window) self->stands.has = false;
+    self->stands.window = window;
+    self->stands.step = step;
+}
+
+static void hear_stepped(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_stepped *said = turn->in->body;
+    struct member *member = turn->member;
+    const struct wire_window *window = windows_member_kept(self, said->window);
+    if (!windows_member_in_hand(self) || said->window < self->first ||
+        said->step < turn->replica->step)
+        return;
+    const uint64_t before = self->stands.step;
+    stand(self, turn, said->window, said->step);
+    self->stands.stopped |= said->stopped;
+    if (said->late != self->stands.late) self->say_ms = 0;
+    self->stands.late = said->late;
+    self->stands.late_ms = said->late_ms;
+    self->stands.usual_ms = said->usual_ms;
+    member->loss = said->loss;
+    member->loss_step = said->step;
+    member->tokens_per_s = said->tokens_per_s;
+    memcpy(&member->step_lr, &said->lr_bits, sizeof member->step_lr);
+    outbox_news(turn->out, FRAME_PROGRESS,
+                &(struct wire_progress){ .round = said->window,
+                                         .step = said->step,
+                                         .loss = said->loss,
+                                         .tokens_per_s = said->tokens_per_s });
+    const bool is_due = !window || said->step == window_end(window) ||
+                        (before < window_middle(window) && said->step >= window_middle(window));
+    if (is_due || said->stopped) self->say_ms = 0;
+}
+
+static void hear_broke(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_broke *said = turn->in->body;
+    if (!windows_member_in_hand(self) || said->window < self->first) return;
+    stand(self, turn, said->window, said->step);
+    self->stands.has = said->has;
+    self->stands.broken = true;
+    self->stands.missing = said->missing;
+    self->stands.gone = said->gone;
+    self->stands.overdue = said->overdue;
+    self->stands.unsound = said->unsound;
+    self->stands.differ = said->differ;
+    self->say_ms = 0;
+    outbox_note(turn->out, "window.broke number=%" PRIu64 " step=%" PRIu64 " because=\"%s\"",
+                said->window, said->step, said->reason);
+}
+
+static void hear_frozen(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_frozen *said = turn->in->body;
+    self->freezing = false;
+    if (!windows_member_in_hand(self) || said->window < self->first) return;
+    stand(self, turn, said->window, said->step);
+    self->is_frozen = true;
+    self->stands.has = said->has;
+    self->stands.level = self->level;
+    self->say_ms = 0;
+}
+
+static void hear_closed(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_closed_window *said = turn->in->body;
+    struct replica *replica = turn->replica;
+    ensure(self->closing);
+    if (windows_member_in_hand(self)) self->done = self->newest;
+    self->closing = self->freezing = self->is_frozen = self->is_stopping = false;
+    self->memory = IS_OPEN;
+    replica->applying = false;
+    self->first = self->newest = 0;
+    const uint64_t window = self->stands.window;
+    struct wire_stands stands = { .instance = turn->member->instance };
+    memcpy(stands.links, self->stands.links, sizeof stands.links);
+    stands.linking = self->stands.linking;
+    stands.linked = self->stands.linked;
+    self->stands = stands;
+    self->say_ms = 0;
+    // mutant: windows: a member that cannot reach the end goes on from where it stands
+    if (!said->ok) {
+        replica_drop(replica, said->reason, turn->out);
+        return;
+    }
+    self->stands.window = window;
+    self->stands.step = said->step;
+    if (said->step != replica->step || !hash_is_none(&said->digest))
+        replica_move(replica, turn->member, said->step, &said->digest, replica->epoch);
+}
+
+static void hear_links(struct windows_member *self, const struct wire_links *said)
+{
+    memcpy(self->stands.links, said->endpoint, sizeof self->stands.links);
+    self->stands.linking = said->linking;
+    self->stands.linked = said->linked;
+    if (said->linking == 0) self->expecting = 0; // Its model is new, and its links
+    self->say_ms = 0;
+}
+
+static void hear_learner(struct windows_member *self, const struct member_turn *turn)
+{
+    switch (turn->in->kind) {
+    case FRAME_LINKS: hear_links(self, turn->in->body); break;
+    case FRAME_STEPPED: hear_stepped(self, turn); break;
+    case FRAME_BROKE: hear_broke(self, turn); break;
+    case FRAME_FROZEN: hear_frozen(self, turn); break;
+    case FRAME_CLOSED_WINDOW: hear_closed(self, turn); break;
+    }
+}
+
+void windows_member_hear(struct windows_member *self, const struct member_turn *turn)
+{
+    const void *said = turn->in->body;
+    if (turn->heard & HEARD_PACE) {
+        switch (turn->in->kind) {
+        case FRAME_STEPS: hear_steps(self, said); break;
+        case FRAME_LEVEL: hear_level(self, turn); break;
+        case FRAME_LINKING: hear_linking(self, said); break;
+        }
+    }
+    if (turn->heard & (HEARD_REBORN | HEARD_ADMITTED)) self->say_ms = 0;
+    hear_learner(self, turn);
+}
