@@ -2,6 +2,7 @@
 // A member's pieces are counted in the order of the buckets (group.h): so HAVE names them by the first
 // and how many. Of a small vector each member owns all, and nothing has to be told.
 
+#include "common/base/ensure.h"
 #include "common/kernel/gradient.h"
 #include "common/learner/learner_windows.h"
 
@@ -53,7 +54,8 @@ void learner_squares_move(struct learner *self, uint32_t member, struct interval
                           enum squares_way way, uint8_t *bytes)
 {
     struct learner_window_work *work = self->window;
-    uint64_t first = 0; // Of the bucket
+    ensure(at.begin <= at.end && at.end <= learner_squares_of(self, member));
+    uint64_t first = 0; // Number of the bucket's first piece among the member's
     for (uint64_t b = 0; first < at.end; b++) {
         const struct interval pieces = pieces_in(self, b, member);
         for (uint64_t i = 0; i < interval_length(pieces); i++) {

@@ -95,8 +95,8 @@ static int node_vector(struct learner *self, uint32_t number, struct why *why, f
     return *ret_vector ? 0 : why_set(why, FAULT_MEMORY, "a part of the gradient");
 }
 
-// Our own part is void: say why, in work->unsound. A machine may have erred, so the step is tried again;
-// only then is each number looked at, to tell the member whose part is unsound from those that measure the sum.
+// Our own part is void: say why, in work->unsound. A machine may have erred, so the step is tried again. At
+// the second try we look at each number of our own part. So its member is named, not the owner of the sum.
 static int judge_node(struct learner *self, const float *sum, int rc, struct why *why)
 {
     struct learner_window_work *work = self->window;
@@ -227,9 +227,9 @@ static int refuse(const struct learner *self, uint32_t from, struct why *why,
                    from, self->step, window_of(self)->number);
 }
 
-// Of a vector so small that each owns all of it, a member without samples is not waited for: the others may have the
-// sum of the next step, and say so, before the last of their HAVE of this one has reached it. They cannot apply that
-// step without us, so one such word of each is all that can come. It is kept as it is.
+// Of a vector so small that each owns all of it, nobody waits for a member without samples. The others may have the
+// sum of the next step, and say so, before the last HAVE of this step has reached us. They cannot apply that
+// step without us: so one such word of each is all that can come. We keep it as it is.
 static bool keep_early(struct learner *self, uint32_t from, const struct wire_have *have,
                        const void *bytes, size_t count)
 {
@@ -260,7 +260,7 @@ static int take_have(struct learner *self, uint32_t from, const void *bytes, siz
     const size_t losses = (lanes.end - lanes.first) * sizeof(double);
     if (have->window != window->number || have->step != self->step ||
         have->squares.count % sizeof(double) != 0 || told > work->squares_left[from] ||
-        (told > 0 && first != learner_squares_of(self, from) - work->squares_left[from]) ||
+        first != (told > 0 ? learner_squares_of(self, from) - work->squares_left[from] : 0) ||
         (have->losses.count != 0 && have->losses.count != losses))
         return refuse(self, from, why, ret_blame);
     memcpy(work->losses + lanes.first, have->losses.data, have->losses.count);

@@ -80,8 +80,9 @@ void learner_late_note(struct learner *self, uint64_t computed_us, const uint64_
 // What is to be told of the squares of the step whose sum is work->sum.
 void learner_squares_begin(struct learner *self);
 uint64_t learner_squares_of(const struct learner *self, uint32_t member); // How many it measures
-double learner_squares_sum(const struct learner *self, uint32_t member);  // Of these
-// Squares `at` of those that a member measures: from our table to the bytes of a HAVE, or back.
+double learner_squares_sum(const struct learner *self, uint32_t member);  // Their sum
+// Squares `at` of those that a member measures, counted through all buckets: from our table to the bytes
+// of a HAVE (8 each), or back. `at` lies within [0, learner_squares_of), or the process ends.
 enum squares_way { SQUARES_TELL, SQUARES_TAKE };
 void learner_squares_move(struct learner *self, uint32_t member, struct interval at,
                           enum squares_way way, uint8_t *bytes);
