@@ -8,10 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum {
-    PROBE_AFTER_MS = 100, // The other end should have connected by then: is it there at all?
-    PROBE_MS = 200,
-};
+enum { PROBE_AFTER_MS = 100 }; // The other end should have connected by then: is it there at all?
 
 static int take_members(group_t *self, const struct group_member *members, uint32_t count,
                         uint32_t place, struct why *why, struct group_blame *ret_blame)
@@ -67,7 +64,7 @@ static void connect_control(group_t *self, struct peer *peer, uint64_t now_ms)
         return;
     }
     if (now_ms < peer->probe_at_ms) return;
-    const int error = group_probe(self, peer, PROBE_MS);
+    const int error = group_probe(self, peer);
     peer->probe_at_ms = error ? clock_ms() + PROBE_AFTER_MS : UINT64_MAX;
     if (error == 0) return;
     why_set(&why, 0, "%s", strerror(error));

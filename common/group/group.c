@@ -107,8 +107,7 @@ void peer_end(struct peer *peer, int fault, const char *format, ...)
 // Whether its process is dead: a new connection is refused.
 static bool is_dead(group_t *self, const struct peer *peer)
 {
-    enum { PROBE_MS = 200 };
-    return group_probe(self, peer, PROBE_MS) == ECONNREFUSED;
+    return group_probe(self, peer) == ECONNREFUSED;
 }
 
 int peer_why(group_t *self, struct peer *peer, struct why *ret_why, struct group_blame *ret_blame)
@@ -245,15 +244,20 @@ static void watch_channel(group_t *self, struct channel *channel)
 static void watch_links(group_t *self)
 {
     self->poll_count = 0;
-    if (self->options.called) watch(self, self->options.called_fd, POLLIN, WAITS_CALLED, NULL);
     watch(self, self->listener, POLLIN, WAITS_LISTENER, NULL);
     for (struct attempt *a = self->attempts; a; a = a->next)
         watch(self, a->fd, a->stands ? handshake_events(&a->handshake) : POLLOUT, WAITS_ATTEMPT, a);
 }
 
+static void watch_called(group_t *self)
+{
+    if (self->options.called) watch(self, self->options.called_fd, POLLIN, WAITS_CALLED, NULL);
+}
+
 static void watch_all(group_t *self, bool channels)
 {
     watch_links(self);
+    watch_called(self);
     watch(self, self->abort_fd, POLLIN, WAITS_ABORT, NULL);
     for (uint32_t i = 0; i < self->peer_count; i++) {
         struct peer *peer = self->peers[i];
@@ -334,6 +338,7 @@ static bool wait_for_probe(void *arg, int fd, short events, uint32_t timeout_ms)
     for (;;) {
         if (self->options.called && self->options.called(self->options.called_arg)) return false;
         watch_links(self);
+        watch_called(self);
         watch(self, fd, events, WAITS_PROBE, NULL);
         const size_t probe = self->poll_count - 1;
         const int rc = poll(self->polls, self->poll_count, ms_until(until_ms));
@@ -344,7 +349,96 @@ static bool wait_for_probe(void *arg, int fd, short events, uint32_t timeout_ms)
     }
 }
 
-int group_probe(group_t *self, const struct peer *peer, uint32_t timeout_ms)
+int group_probe(group_t *self, const struct peer *peer)
 {
-    return tcp_probe(peer->who.endpoint, timeout_ms, wait_for_probe, self);
+    return tcp_probe(peer->who.endpoint, PROBE_MS, wait_for_probe, self);
+}
+
+// ---- the dead -------------------------------------------------------------------------------
+
+// One of the probes of group_dead: a connection that we end at once.
+struct probe {
+    const struct peer *peer;
+    int fd; // -1: over
+    bool stands, refused;
+};
+
+static void probe_end(struct probe *self, int error)
+{
+    self->refused = error == ECONNREFUSED;
+    if (self->fd >= 0) close(self->fd);
+    self->fd = -1;
+}
+
+static void probe_begin(struct probe *self)
+{
+    errno = 0;
+    self->stands = false;
+    if (tcp_connect(self->peer->who.endpoint, NULL, &self->fd) == 0) return;
+    self->fd = -1;
+    probe_end(self, errno);
+}
+
+// A process that lives ends the connection, too. One that is dying took it before its port was closed,
+// and resets it: the next one is refused.
+static void probe_move(struct probe *self)
+{
+    char byte;
+    const int error = self->stands ? 0 : tcp_connected(self->fd);
+    if (error == EINPROGRESS) return;
+    if (error && error != ECONNRESET) {
+        probe_end(self, error);
+        return;
+    }
+    if (!self->stands) shutdown(self->fd, SHUT_WR);
+    self->stands = true;
+    const ssize_t n = error ? -1 : recv(self->fd, &byte, 1, MSG_DONTWAIT);
+    if (n < 0 && !error && errno == EAGAIN) return;
+    probe_end(self, 0);
+    if (n < 0) probe_begin(self);
+}
+
+static bool is_probing(const struct probe *probes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (probes[i].fd >= 0) return true;
+    return false;
+}
+
+// Handshakes and control connections are served meanwhile: the others may probe us.
+static void move_probes(group_t *self, struct probe *probes, uint32_t count, uint64_t until_ms)
+{
+    watch_links(self);
+    for (uint32_t i = 0; i < count; i++)
+        watch(self, probes[i].fd, probes[i].stands ? POLLIN : POLLOUT, WAITS_PROBE, NULL);
+    for (uint32_t m = 0; m < self->member_count; m++)
+        if (self->members[m])
+            watch(self, self->members[m]->control.fd, POLLIN, WAITS_CONTROL, self->members[m]);
+    const int rc = poll(self->polls, self->poll_count, ms_until(until_ms));
+    ensure(rc >= 0 || errno == EINTR);
+    if (rc > 0) serve(self);
+    for (uint32_t i = 0; i < count; i++)
+        if (probes[i].fd >= 0) probe_move(&probes[i]);
+}
+
+uint64_t group_dead(group_t *self)
+{
+    const uint64_t until_ms = clock_ms() + PROBE_MS;
+    struct probe probes[GROUP_MEMBERS_MAX];
+    uint32_t count = 0;
+    uint64_t dead = 0;
+    move_probes(self, NULL, 0, 0); // Whose link has ended, though nobody has read its end?
+    for (uint32_t m = 0; m < self->member_count; m++) {
+        const struct peer *peer = self->members[m];
+        if (peer && peer->was_linked && peer->control.fd < 0)
+            probes[count++] = (struct probe){ .peer = peer };
+    }
+    for (uint32_t i = 0; i < count; i++) probe_begin(&probes[i]);
+    while (is_probing(probes, count) && clock_ms() < until_ms)
+        move_probes(self, probes, count, until_ms);
+    for (uint32_t i = 0; i < count; i++) {
+        if (probes[i].refused) dead |= (uint64_t)1 << probes[i].peer->place;
+        if (probes[i].fd >= 0) close(probes[i].fd);
+    }
+    return dead;
 }

@@ -180,5 +180,12 @@ int group_tell(group_t *self, const void *bytes, size_t count, struct why *why,
 int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame,
                uint32_t *ret_member, const void **ret_bytes, size_t *ret_count);
 
+// The members of the window in hand that are certainly dead, as far as this process can tell, as bits
+// by place: the link with each was there and has ended, and its port refuses a connection. So one that
+// lives is never among them. One that has just died may be missing: ask again. To be called after a
+// fault, until the next group_form. Takes at most 200 ms, and far less if each port answers. `called`
+// is not asked, and group_abort does not end it.
+uint64_t group_dead(group_t *self);
+
 // Makes the call in hand, or the next one, return FAULT_INTERRUPTED. Any thread.
 void group_abort(group_t *self);

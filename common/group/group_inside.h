@@ -42,6 +42,7 @@ enum {
     WORDS_MAX = 16,            // Of one member that nobody has heard yet; and their bytes
     WORDS_BYTES_MAX = 2 * GROUP_WORD_MAX,
     PEERS_MAX = 2 * GROUP_MEMBERS_MAX,
+    PROBE_MS = 200, // So long an answer is awaited to whether a process is there
 };
 
 // ---- messages -------------------------------------------------------------------------------
@@ -257,7 +258,7 @@ bool peer_has_left(const group_t *self, const struct peer *peer);
 int group_wait(group_t *self, uint64_t until_ms, bool channels, struct why *why);
 // tcp_probe of a peer. Meanwhile handshakes are served, as the other may probe us; it ends early, as
 // without an answer, if the caller is called away.
-int group_probe(group_t *self, const struct peer *peer, uint32_t timeout_ms);
+int group_probe(group_t *self, const struct peer *peer);
 
 // ---- links.c --------------------------------------------------------------------------------
 

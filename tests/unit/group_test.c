@@ -343,6 +343,21 @@ static void sealed_links_and_many_connections_give_the_same_bits(void **state)
     for (int i = 0; i < 3; i++) run(3, sums, &kinds[i], 0);
 }
 
+static int sum_zeros(group_t *group, uint64_t number, uint64_t floats, uint32_t timeout_ms)
+{
+    static float values[1 << 20];
+    const float *nodes[LANE_NODES_MAX];
+    for (uint32_t k = 0; k < LANE_NODES_MAX; k++) nodes[k] = values;
+    const struct group_sum sum = { .number = number,
+                                   .floats = floats,
+                                   .lanes = 8,
+                                   .batch = 8,
+                                   .nodes = nodes,
+                                   .result = values,
+                                   .timeout_ms = timeout_ms };
+    return group_add(group, &sum, &why, &blame);
+}
+
 // ---- words ----------------------------------------------------------------------------------
 
 static size_t word_size(uint32_t turn, uint32_t member)
@@ -470,6 +485,37 @@ static void deaths_at_any_moment_leave_a_group_that_sums(void **state)
     }
 }
 
+// Of four members two die at once; each of the others names both. None is dead before.
+static void die_together(void *arg)
+{
+    const struct group_options options = options_of(me);
+    group_t *group = group_of(&options);
+    (void)arg;
+    CHECK(group_dead(group) == 0);
+    CHECK(group_form(group, 1, shared->members, 4, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, 4, me, 8, 8, 1000, false);
+    CHECK(group_dead(group) == 0);
+    pthread_barrier_wait(&shared->barrier);
+    if (me == 1 || me == 3) raise(SIGALRM);
+    CHECK(sum_zeros(group, 1, 1000, SUM_MS) == FAULT_UNREACHABLE);
+    const uint64_t until_ms = clock_ms() + FORM_MS;
+    uint64_t dead;
+    do dead = group_dead(group);
+    while (dead != 10 && clock_ms() < until_ms);
+    CHECK(dead == 10);
+    CHECK(group_dead(group) == 10); // Again
+    const struct group_member left[] = { shared->members[0], shared->members[2] };
+    CHECK(group_form(group, 2, left, 2, me / 2, FORM_MS, &why, &blame) == 0);
+    add(group, 0, 2, me / 2, 8, 8, 1000, false);
+    group_destroy(&group);
+}
+
+static void all_that_died_at_once_are_named(void **state)
+{
+    (void)state;
+    run(4, die_together, NULL, 10);
+}
+
 static void cut(int number)
 {
     const int error = errno;
@@ -512,6 +558,7 @@ static void be_cut(void *arg)
     }
     CHECK(rc == FAULT_UNREACHABLE && !blame.gone);
     CHECK(blame.member == UINT32_MAX || blame.member == 0 || me == 0);
+    CHECK(group_dead(group) == 0);
     CHECK(group_form(group, 2, shared->members, world, me, FORM_MS, &why, &blame) == 0);
     add(group, 0, world, me, 8, 8, 40000, true);
     pthread_barrier_wait(&shared->barrier);
@@ -652,21 +699,6 @@ static void a_member_that_sends_another_size_is_named(void **state)
 }
 
 // ---- waiting --------------------------------------------------------------------------------
-
-static int sum_zeros(group_t *group, uint64_t number, uint64_t floats, uint32_t timeout_ms)
-{
-    static float values[1 << 20];
-    const float *nodes[LANE_NODES_MAX];
-    for (uint32_t k = 0; k < LANE_NODES_MAX; k++) nodes[k] = values;
-    const struct group_sum sum = { .number = number,
-                                   .floats = floats,
-                                   .lanes = 8,
-                                   .batch = 8,
-                                   .nodes = nodes,
-                                   .result = values,
-                                   .timeout_ms = timeout_ms };
-    return group_add(group, &sum, &why, &blame);
-}
 
 // Member 1 does not come: the others say so, and go on with it later.
 static void be_late(void *arg)
@@ -906,7 +938,7 @@ TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_
       TEST(sealed_links_and_many_connections_give_the_same_bits),
       TEST(a_death_is_known_and_the_others_go_on),
       TEST(what_a_member_never_read_is_not_taken_for_the_next_window),
-      TEST(deaths_at_any_moment_leave_a_group_that_sums),
+      TEST(all_that_died_at_once_are_named), TEST(deaths_at_any_moment_leave_a_group_that_sums),
       TEST(links_that_are_cut_are_connected_again), TEST(options_are_checked),
       TEST(strangers_are_refused), TEST(a_member_that_sends_another_size_is_named),
       TEST(a_member_that_is_late_is_named_and_may_come_back),
