@@ -294,8 +294,9 @@ static bool is_called(void *arg)
 static void hear_freeze(struct learner *self, const struct wire_level *said)
 {
     struct learner_window_work *work = work_of(self);
-    struct wire_frozen frozen = { said->window, said->level, self->step, false };
+    struct wire_frozen frozen = { said->window, said->level, self->step, false, 0 };
     if (work->now && work->now->said.number <= said->window) {
+        if (work->formed || work->waits) frozen.dead = group_dead(work->group);
         work->waits = true;
         holder_freeze(&work->holder);
         frozen.has = holder_has(&work->holder);
@@ -375,7 +376,7 @@ static void tell_broke(struct learner *self, int fault, const struct why *why,
         .step = self->step,
         .has = holder_has(&work->holder),
         .missing = blame->member == UINT32_MAX ? 0 : blame->member + 1,
-        .gone = blame->gone,
+        .dead = group_dead(work->group),
         .unsound = work->unsound,
         .overdue = fault == FAULT_TIMEOUT && blame->member != UINT32_MAX,
         .differ = holder_outsiders(&work->holder),

@@ -431,8 +431,11 @@ mutant 'windows: a member that has said nothing is not waited for' 'step = run->
 mutant 'windows: the fastest says what is committed' 'step < least' '(least == UINT64_MAX || step > least)'
 mutant 'windows: a commit is told before it is stored' swap
 by_unit 'windows: a member that is left out stays in the group' coordinator_test '&& !self->is_left_out[last->group[i].member]' ''
-by_unit 'windows: a member that answers is put out because another calls it dead' coordinator_test \
-    '|| has_spoken(self, run, &window->group[i])' '|| (has_spoken(self, run, &window->group[i]) && !self)'
+by_unit 'windows: a member that answers is put out because another calls it dead' coordinator_test '~spoken' '~(uint64_t)0'
+by_unit "windows: one member's word puts out all others" coordinator_test '<= __builtin_popcountll(answered) ? all' '< 64 ? all'
+by_unit 'windows: a learner that hangs is waited for' coordinator_test 'return answered &&' 'return !answered &&'
+by_unit 'windows: a step that nobody can have reached is committed' coordinator_test '~fit' '~counts'
+by_unit 'windows: a group that cannot go on tries again at once' coordinator_test 'self->fruitless <= TRIES' 'self'
 by_unit 'windows: a link that breaks again and again is tried for ever' coordinator_test 'again &&' 'again && !self &&'
 by_unit 'windows: a member that is overdue again and again is waited for' coordinator_test 'member == self->last_overdue' 'false'
 mutant 'windows: a group that has stopped is waited for' 'standing_has_stopped(self, run, &end)' 'standing_has_stopped(self, run, &end) && end == 0'

@@ -247,6 +247,18 @@ static void go_on(struct sim *self, uint8_t id)
     if (at->holder.step < at->windows[0].end && !at->holder.stopped) begin_step(self, id);
 }
 
+// Those of which it notices by now that they are dead.
+static uint64_t dead_places(struct sim *self, uint8_t id)
+{
+    const struct exchange *at = &learner_of(self, id)->exchange;
+    const struct sim_window *window = &at->windows[0];
+    uint64_t dead = 0;
+    for (uint32_t i = 0; i < window->count; i++)
+        if (i != window->place && is_dead(self, window, i) && roll(self, 8))
+            dead |= (uint64_t)1 << i;
+    return dead;
+}
+
 static void say_broke(struct sim *self, uint8_t id, struct wire_broke broke)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
@@ -255,6 +267,7 @@ static void say_broke(struct sim *self, uint8_t id, struct wire_broke broke)
     broke.step = at->holder.step;
     broke.has = holder_has(&at->holder);
     broke.differ = holder_outsiders(&at->holder);
+    broke.dead = dead_places(self, id);
     snprintf(broke.reason, sizeof broke.reason, "its bytes did not come");
     learner_says(self, id, FRAME_BROKE, &broke);
 }
@@ -351,7 +364,7 @@ static void watch(struct sim *self, uint8_t id)
         const bool dead = is_dead(self, window, i);
         if (i == window->place || (!dead && !is_cut(self, id, window->nodes[i])) || roll(self, 2))
             continue;
-        say_broke(self, id, (struct wire_broke){ .missing = 1 + i, .gone = dead });
+        say_broke(self, id, (struct wire_broke){ .missing = 1 + i });
         return;
     }
     if (self->now_ms - at->since_ms < config_of(self)->step_timeout_ms) return;
@@ -422,7 +435,8 @@ static void freeze(struct sim *self, uint8_t id, const struct wire_level *job)
                  &(struct wire_frozen){ .window = at->holder.window,
                                         .level = job->level,
                                         .step = at->holder.step,
-                                        .has = holder_has(&at->holder) });
+                                        .has = holder_has(&at->holder),
+                                        .dead = dead_places(self, id) });
 }
 
 static void close_window(struct sim *self, uint8_t id, const struct wire_close_window *job)

@@ -25,19 +25,19 @@ static bool is_of_open(const struct run *run, uint64_t window)
 
 // ---- what has broken ----------------------------------------------------------------------------
 
-// A member that is frozen was asked by an earlier life of the coordinator.
 static bool has_broken(const struct windows *self, const struct run *run,
                        const struct wire_place *place)
 {
     const struct stands *stands = stands_of(self, place);
     if (!standing_is_intact(run, place)) return true;
+    // One that is frozen was asked by an earlier life of the coordinator
     return stands && is_of_open(run, stands->window) && (stands->broken || stands->level);
 }
 
 bool level_is_due(const struct windows *self, const struct turn *turn)
 {
     const struct wire_window *window = windows_first(turn->run);
-    bool due = self->level || self->gone;
+    bool due = self->level;
     for (uint32_t i = 0; i < window->group_count; i++)
         due |= has_broken(self, turn->run, &window->group[i]);
     return due;
@@ -48,19 +48,18 @@ void level_hear(struct windows *self, const struct turn *turn, uint32_t member,
 {
     const struct run *run = turn->run;
     const struct wire_window *window = windows_first(run);
+    const struct stands *stands = &self->stands[member];
     if (!windows_run_of(run)->open || !said->broken || !is_of_open(run, said->window) ||
-        said->missing == 0 || said->missing > window->group_count ||
-        window_place(window, member, said->instance) == NO_MEMBER)
+        window_place(window, member, said->instance) == NO_MEMBER || !stands->missing)
         return;
-    const uint32_t place = said->missing - 1, blamed = window->group[place].member;
+    const uint32_t place = (uint32_t)__builtin_ctzll(stands->missing);
+    const uint32_t blamed = window->group[place].member;
     if (blamed == member) return;
     if (!(self->blames & bit(place)))
-        outbox_note(turn->out, "window.broke number=%" PRIu64 " by=%s missing=%s gone=%s",
+        outbox_note(turn->out, "window.broke number=%" PRIu64 " by=%s missing=%s dead=%s",
                     said->window, run->roster.members[member].name,
-                    run->roster.members[blamed].name, said->gone ? "yes" : "no");
+                    run->roster.members[blamed].name, stands->dead & bit(place) ? "yes" : "no");
     self->blames |= bit(place);
-    if (said->gone) self->gone |= bit(place);
-    if (said->overdue) self->overdue |= bit(place);
     self->pair[0] = member < blamed ? member : blamed;
     self->pair[1] = member < blamed ? blamed : member;
 }
@@ -99,22 +98,79 @@ static bool has_spoken(const struct windows *self, const struct run *run,
                        const struct wire_place *place)
 {
     const struct stands *stands = stands_of(self, place);
-    return has_answered(self, run, place) ||
-           (stands && stands->broken && is_of_open(run, stands->window));
+    return has_answered(self, run, place) || (stands && stands->heard == self->level);
 }
 
-// The places whose answer is waited for. One that others call dead is not, unless it has spoken, or unless
-// there is no other.
-static uint64_t awaited(const struct windows *self, const struct run *run)
+static uint64_t places_that(const struct windows *self, const struct run *run,
+                            bool (*test)(const struct windows *, const struct run *,
+                                         const struct wire_place *))
 {
     const struct wire_window *window = windows_first(run);
-    uint64_t all = 0, sure = 0;
+    uint64_t places = 0;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        if (lives(run, &window->group[i]) && test(self, run, &window->group[i])) places |= bit(i);
+    return places;
+}
+
+static bool always(const struct windows *self, const struct run *run,
+                   const struct wire_place *place)
+{
+    (void)self, (void)run, (void)place;
+    return true;
+}
+
+static bool is_broken(const struct windows *self, const struct run *run,
+                      const struct wire_place *place)
+{
+    const struct stands *stands = stands_of(self, place);
+    return stands && stands->broken && is_of_open(run, stands->window);
+}
+
+// The places whose processes are dead, by what the others say.
+static uint64_t called_dead(const struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *window = windows_first(run);
+    const uint64_t answered = places_that(self, run, has_answered);
+    const uint64_t spoken = places_that(self, run, has_spoken);
+    const uint64_t say = answered | places_that(self, run, is_broken);
+    uint64_t all = UINT64_MAX, any = 0;
     for (uint32_t i = 0; i < window->group_count; i++) {
-        if (!lives(run, &window->group[i])) continue;
-        all |= bit(i);
-        // mutant: windows: a member that answers is put out because another calls it dead
-        if (!(self->gone & bit(i)) || has_spoken(self, run, &window->group[i])) sure |= bit(i);
+        const uint64_t dead = say & bit(i) ? self->stands[window->group[i].member].dead : 0;
+        if (answered & bit(i)) all &= dead;
+        any |= dead;
     }
+    // mutant: windows: a member that answers is put out because another calls it dead
+    const uint64_t silent = places_that(self, run, always) & ~spoken;
+    if (turn->now_ms - self->began_level_ms >= turn->rules->heartbeat_ms) return any & silent;
+    if (!answered) return 0;
+    all &= any & silent;
+    // mutant: windows: one member's word puts out all others
+    return __builtin_popcountll(all) <= __builtin_popcountll(answered) ? all : 0;
+}
+
+// The places whose learners hang: step_timeout has passed twice for them.
+static uint64_t hanging(const struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *window = windows_first(run);
+    const uint64_t answered = places_that(self, run, has_answered);
+    const uint64_t broken = places_that(self, run, is_broken);
+    uint64_t late = broken;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const struct stands *stands = &self->stands[window->group[i].member];
+        if ((answered | broken) & bit(i) && stands->overdue) late |= stands->missing;
+    }
+    const uint64_t limit_ms = windows_config(turn->rules)->step_timeout_ms;
+    // mutant: windows: a learner that hangs is waited for
+    return answered && turn->now_ms - self->began_level_ms >= limit_ms ? late & ~answered : 0;
+}
+
+// The places whose answer is waited for: all that live if nobody else is left.
+static uint64_t awaited(const struct windows *self, const struct turn *turn)
+{
+    const uint64_t all = places_that(self, turn->run, always);
+    const uint64_t sure = all & ~called_dead(self, turn) & ~hanging(self, turn);
     return sure ? sure : all;
 }
 
@@ -128,6 +184,30 @@ static bool has_step(const struct windows *self, const struct run *run,
 }
 
 // ---- closing ------------------------------------------------------------------------------------
+
+// Nobody that lives is more than one step beyond the slowest. Of answers that say otherwise those count that
+// most others fit; if as many fit two of them, the lower ones. Returns the places of the false ones.
+static uint64_t false_answers(const struct windows *self, const struct run *run, uint64_t places)
+{
+    const struct wire_window *window = windows_first(run);
+    uint64_t steps[WINDOW_MEMBERS_MAX], counts = 0, fit = 0, best = 0;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        if (places & bit(i) && standing_step(self, run, i, &steps[i])) counts |= bit(i);
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        uint64_t these = 0;
+        if (!(counts & bit(i))) continue;
+        for (uint32_t j = 0; j < window->group_count; j++)
+            if (counts & bit(j) && (steps[j] == steps[i] || steps[j] == steps[i] + 1))
+                these |= bit(j);
+        const int more = __builtin_popcountll(these) - __builtin_popcountll(fit);
+        if (more > 0 || (more == 0 && steps[i] < best)) {
+            fit = these;
+            best = steps[i];
+        }
+    }
+    // mutant: windows: a step that nobody can have reached is committed
+    return counts & ~fit;
+}
 
 static uint64_t end_by_answers(const struct windows *self, const struct run *run, uint64_t places)
 {
@@ -160,22 +240,26 @@ static void leave_out(struct windows *self, const struct turn *turn, uint32_t pl
                 member_of(turn->run, out)->name, why);
 }
 
-// One that is called dead and has not answered, and one that does not hold the step at which the window ends and
-// cannot make it. The first is dropped, so that no barrier waits for its lease to run out; should it live, it joins
-// again. The other fetches the state.
+// One that nobody waits for, and one that does not hold the step at which the window ends and cannot make it. The
+// first is dropped, so that no barrier waits for its lease to run out; should it live, it joins again. The other
+// fetches the state.
 static void leave_out_the_absent(struct windows *self, const struct turn *turn, uint64_t places,
                                  uint64_t end, uint64_t *left_out)
 {
     const struct run *run = turn->run;
     const struct wire_window *window = windows_first(run);
+    const uint64_t hang = hanging(self, turn);
     for (uint32_t i = 0; i < window->group_count; i++) {
         const struct wire_place *place = &window->group[i];
         uint64_t step = 0;
-        if (!standing_is_intact(run, place)) continue;
+        if (!standing_is_intact(run, place) || *left_out & bit(i)) continue;
         const bool counts = standing_step(self, run, i, &step);
         const bool has = counts && has_step(self, run, place);
         if (!(places & bit(i))) {
-            leave_out(self, turn, i, "others call it dead", left_out);
+            leave_out(self, turn, i,
+                      hang & bit(i) ? "it did not say within step_timeout where it stands"
+                                    : "others call it dead",
+                      left_out);
             // mutant: windows: a barrier waits for the lease of a dead member
             turn_set_state(turn, place->member, MEMBER_DROPPED);
         } else if (!counts || (step != end && !(step + 1 == end && has)))
@@ -189,9 +273,13 @@ static void judge_overdue(struct windows *self, const struct turn *turn, uint64_
                           uint64_t *left_out)
 {
     const struct wire_window *window = windows_first(turn->run);
-    uint32_t out = 0;
-    while (out < window->group_count && !(self->overdue & places & bit(out))) out++;
-    const uint32_t member = out < window->group_count ? window->group[out].member : NO_MEMBER;
+    uint64_t overdue = 0;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        if (is_broken(self, turn->run, &window->group[i]) &&
+            self->stands[window->group[i].member].overdue)
+            overdue |= self->stands[window->group[i].member].missing & places;
+    const uint32_t out = overdue ? (uint32_t)__builtin_ctzll(overdue) : 0;
+    const uint32_t member = overdue ? window->group[out].member : NO_MEMBER;
     const bool late = member != NO_MEMBER && late_is_said(&self->late, member);
     // mutant: windows: a member that is overdue again and again is waited for
     if (member != NO_MEMBER && (late || member == self->last_overdue))
@@ -222,27 +310,37 @@ static void judge_pair(struct windows *self, const struct turn *turn, uint64_t p
         leave_out(self, turn, out, "the link between the same two broke twice", left_out);
 }
 
-// A member that says "broken" three times in a row, and nobody else does and nobody dies, is left out.
+// Whose fault a break is, if one member's: the only one that cannot go on, or the one whose bytes all others lack
+// that cannot.
+static uint32_t suspect(const struct windows *self, const struct run *run)
+{
+    const struct wire_window *window = windows_first(run);
+    const uint64_t broken = places_that(self, run, is_broken);
+    if (broken && !(broken & (broken - 1))) return (uint32_t)__builtin_ctzll(broken);
+    for (uint32_t place = 0; broken && place < window->group_count; place++) {
+        bool all = true;
+        for (uint32_t i = 0; i < window->group_count; i++)
+            if (i != place && broken & bit(i))
+                all &= self->stands[window->group[i].member].missing == bit(place);
+        if (all) return place;
+    }
+    return NO_MEMBER;
+}
+
+// A member whose fault three breaks in a row are, while nobody dies, is left out.
 static void count_strikes(struct windows *self, const struct turn *turn, uint64_t places,
                           uint64_t *left_out)
 {
     const struct wire_window *window = windows_first(turn->run);
-    uint32_t broken = 0, by = 0, whole = 0;
-    for (uint32_t i = 0; i < window->group_count; i++) {
-        const struct stands *stands = stands_of(self, &window->group[i]);
-        whole += (places & bit(i)) != 0;
-        if (!stands || !stands->broken || !is_of_open(turn->run, stands->window)) continue;
-        broken++;
-        by = i;
-    }
-    const uint32_t member = window->group[by].member;
+    const uint32_t place = suspect(self, turn->run);
+    const uint32_t member = place == NO_MEMBER ? 0 : window->group[place].member;
     const uint32_t strikes = self->strikes[member];
     for (uint32_t i = 0; i < window->group_count; i++) self->strikes[window->group[i].member] = 0;
-    if (broken != 1 || whole != window->group_count) return;
+    if (place == NO_MEMBER || places != (bit(window->group_count - 1) << 1) - 1) return;
     self->strikes[member] = (uint8_t)(strikes + 1);
     // mutant: windows: a strike is not counted
-    if (self->strikes[member] >= STRIKES_MAX)
-        leave_out(self, turn, by, "it alone said three times that it cannot go on", left_out);
+    if (self->strikes[member] >= STRIKES_MAX && !(*left_out & bit(place)))
+        leave_out(self, turn, place, "three breaks in a row were its fault", left_out);
 }
 
 // A minority whose state differs. They can fetch it when an epoch begins.
@@ -258,12 +356,49 @@ static void leave_out_the_different(struct windows *self, const struct turn *tur
             leave_out(self, turn, i, "its state differs from that of the majority", left_out);
 }
 
+static void leave_out_the_false(struct windows *self, const struct turn *turn, uint64_t false_ones,
+                                uint64_t *left_out)
+{
+    for (uint32_t i = 0; i < windows_first(turn->run)->group_count; i++)
+        if (false_ones & bit(i))
+            leave_out(self, turn, i, "it says that it holds a step that it cannot hold", left_out);
+}
+
+// Tries again at once twice; then it waits, and says what the first member that cannot go on said.
+static void count_fruitless(struct windows *self, const struct turn *turn, uint64_t end,
+                            uint64_t left_out)
+{
+    enum { TRIES = 2, DOUBLINGS = 16 };
+    const struct run *run = turn->run;
+    const struct wire_window *window = windows_first(run);
+    bool same = end == window->step && left_out == 0;
+    self->because[0] = 0;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const struct stands *stands = &self->stands[window->group[i].member];
+        same &= standing_is_intact(run, &window->group[i]);
+        if (!self->because[0] && is_broken(self, run, &window->group[i]) && stands->because[0])
+            snprintf(self->because, sizeof self->because, "%s cannot go on: %s",
+                     member_of(run, &window->group[i])->name, stands->because);
+    }
+    self->fruitless = same ? self->fruitless + 1 : 0;
+    self->open_ms = 0;
+    // mutant: windows: a group that cannot go on tries again at once
+    if (self->fruitless <= TRIES) return;
+    const uint32_t doublings = self->fruitless - TRIES - 1;
+    const uint64_t wait_ms = (uint64_t)(turn->rules->heartbeat_ms / 4 + 1)
+                             << (doublings < DOUBLINGS ? doublings : DOUBLINGS);
+    self->open_ms =
+        turn->now_ms + (wait_ms < turn->rules->lease_ms ? wait_ms : turn->rules->lease_ms);
+}
+
 static void close_windows(struct windows *self, const struct turn *turn, uint64_t places)
 {
     const struct run *run = turn->run;
-    const uint64_t end = end_by_answers(self, run, places), began = run->step;
+    const uint64_t lies = false_answers(self, run, places), began = run->step;
+    const uint64_t end = end_by_answers(self, run, places & ~lies);
     struct windows_closing closing = { .voided = voided_find(self, turn, end),
                                        .differ = differ_find(self, run, end) };
+    leave_out_the_false(self, turn, lies, &closing.left_out);
     leave_out_the_absent(self, turn, places, end, &closing.left_out);
     differ_note(turn, end, closing.differ);
     leave_out_the_different(self, turn, closing.differ, &closing.left_out);
@@ -275,9 +410,10 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
     }
     outbox_note(turn->out, "window.closed number=%" PRIu64 " step=%" PRIu64 " committed=%" PRIu64,
                 windows_newest(run)->number, end, end - began);
+    count_fruitless(self, turn, end, closing.left_out);
     windows_close(self, turn, end, &closing);
     voided_settle(turn, &closing.voided);
-    self->level = self->level_ms = self->lonely_ms = self->gone = self->blames = self->overdue = 0;
+    self->level = self->level_ms = self->began_level_ms = self->lonely_ms = self->blames = 0;
     for (int i = 0; i < 2; i++) {
         self->last_pair[i] = self->pair[i];
         self->pair[i] = NO_MEMBER;
@@ -285,7 +421,7 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
 }
 
 // Whether the run may go on without what the members of the windows hold. As long as nobody else is here, it is
-// rather the coordinator that is cut off.
+// we assume that the coordinator is cut off.
 static bool is_lost(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -306,7 +442,20 @@ static bool is_lost(struct windows *self, const struct turn *turn)
 
 bool level_is_lonely(const struct windows *self, const struct run *run)
 {
-    return self->level && awaited(self, run) == 0;
+    return self->level && places_that(self, run, always) == 0;
+}
+
+const char *level_waits(struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *window = windows_first(run);
+    if (!self->level || turn->now_ms - self->began_level_ms < turn->rules->heartbeat_ms)
+        return NULL;
+    const uint64_t missing = awaited(self, turn) & ~places_that(self, run, has_answered);
+    if (!missing) return NULL;
+    snprintf(self->lacks, sizeof self->lacks, "waiting for %s to say where it stands",
+             member_of(run, &window->group[__builtin_ctzll(missing)])->name);
+    return self->lacks;
 }
 
 // ---- asking -------------------------------------------------------------------------------------
@@ -326,8 +475,11 @@ void level_settle(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     const struct wire_window *window = windows_first(run);
-    if (!self->level) self->level = run->log_seq;
-    const uint64_t places = awaited(self, run);
+    if (!self->level) {
+        self->level = run->log_seq;
+        self->began_level_ms = turn->now_ms;
+    }
+    const uint64_t places = awaited(self, turn);
     bool all = true;
     for (uint32_t i = 0; i < window->group_count; i++)
         if (places & bit(i)) all &= has_answered(self, run, &window->group[i]);

@@ -62,22 +62,56 @@ bool standing_has_stopped(const struct windows *self, const struct run *run, uin
 
 // ---- hearing ------------------------------------------------------------------------------------
 
+// Words of a member that end up on the owner's screen.
+static void take_because(char *kept, const char *said)
+{
+    size_t i = 0;
+    for (; said[i]; i++) kept[i] = said[i] < ' ' || said[i] > '~' ? '?' : said[i];
+    kept[i] = 0;
+}
+
+// Places of the group of an open window, as bits, in that of the oldest one: a group loses those that leave.
+static uint64_t in_first(const struct run *run, uint64_t number, uint64_t places)
+{
+    const struct wire_window *of =
+        number == windows_newest(run)->number ? windows_newest(run) : windows_first(run);
+    uint64_t bits = 0;
+    for (uint32_t i = 0; i < of->group_count; i++) {
+        const uint32_t place =
+            window_place(windows_first(run), of->group[i].member, of->group[i].instance);
+        if (places >> i & 1 && place != NO_MEMBER) bits |= (uint64_t)1 << place;
+    }
+    return bits;
+}
+
+static void take_broken(struct stands *kept, const struct wire_stands *said, const struct run *run)
+{
+    const uint64_t missing = said->missing ? (uint64_t)1 << (said->missing - 1) : 0;
+    kept->dead |= in_first(run, said->window, said->dead);
+    if (!said->broken) return;
+    kept->broken = true;
+    kept->overdue |= said->overdue;
+    kept->missing = in_first(run, said->window, missing);
+    if (said->because[0]) take_because(kept->because, said->because);
+}
+
 // A word may come late or twice: the newest step of the newest window stays. Of a window that this run has not
 // opened, as after an older ledger was put back, only the links count.
-static void take_stands(struct stands *kept, const struct wire_stands *said, uint64_t newest)
+static void take_stands(struct stands *kept, const struct wire_stands *said, const struct run *run)
 {
     if (said->instance != kept->instance) *kept = (struct stands){ .instance = said->instance };
     if (said->links[0]) memcpy(kept->links, said->links, sizeof kept->links);
     kept->leaves |= said->leaves;
     if (kept->leaves) kept->links[0] = 0; // No window names it, and nobody waits for it to join
     // mutant: windows: a window that never was hides those that are
-    if (said->window > newest) return;
+    if (said->window > run->number) return;
     if (said->window < kept->window) return;
     if (said->window > kept->window) {
         kept->window = said->window;
         kept->step = 0;
-        kept->level = 0;
-        kept->has = kept->broken = kept->stopped = false;
+        kept->level = kept->heard = kept->missing = kept->dead = 0;
+        kept->has = kept->broken = kept->stopped = kept->overdue = false;
+        kept->because[0] = 0;
         kept->unsound = UNSOUND_NONE;
         kept->differ = 0;
     }
@@ -87,7 +121,8 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, uin
         kept->has |= said->has;
     }
     if (said->level > kept->level) kept->level = said->level;
-    kept->broken |= said->broken;
+    if (said->heard > kept->heard) kept->heard = said->heard;
+    take_broken(kept, said, run);
     kept->stopped |= said->stopped;
     if (said->unsound) kept->unsound = said->unsound;
     if (said->differ) kept->differ = said->differ;
@@ -104,7 +139,7 @@ void standing_hear(struct windows *self, const struct turn *turn, const struct m
         return;
     }
     if (place->role != ACTOR_TRAINER || said->instance != place->instance) return;
-    take_stands(&self->stands[member], said, turn->run->number);
+    take_stands(&self->stands[member], said, turn->run);
     late_hear(&self->late, turn, member, said);
     linking_hear(self, turn, in, member);
     level_hear(self, turn, member, said);

@@ -16,14 +16,17 @@
 
 // ---- committing ---------------------------------------------------------------------------------
 
-// The speed of the group, by a window that is over; so the next one is as long as window_ms says.
+// The speed of the group, by a window that is over; so the next one is as long as window_ms says. Nothing is known of
+// one that began before this life, or whose end was heard together with that of the one before it.
 static void measure(struct windows *self, const struct turn *turn, uint32_t steps)
 {
     const uint64_t took_ms = turn->now_ms - self->began_ms;
-    self->step_us = took_ms * 1000 / steps + 1;
-    self->steps_max = steps * WINDOW_GROWTH;
+    const bool is_known = self->began_ms && took_ms > 0;
     self->began_ms = turn->now_ms;
     self->last_pair[0] = self->last_pair[1] = self->last_overdue = NO_MEMBER;
+    if (!is_known) return;
+    self->step_us = took_ms * 1000 / steps + 1;
+    self->steps_max = steps * WINDOW_GROWTH;
 }
 
 // Steps up to `end` of the oldest open window are committed. `closing`: and no more of any that is open.
@@ -120,7 +123,7 @@ static const char *settle(void *state, const struct turn *turn)
     if (windows_are_open(run)) return NULL;
     const char *cause = opening_why_not(self, turn);
     if (cause) self->barrier_began_ms = turn->now_ms;
-    else opening_open(self, turn);
+    else if (turn->now_ms >= self->open_ms) opening_open(self, turn);
     return cause;
 }
 
@@ -133,6 +136,8 @@ static void begin(void *state, const struct turn *turn)
     self->barrier_ended_ms = turn->now_ms;
     memset(self->is_left_out, 0, sizeof self->is_left_out);
     self->missed[0] = 0;
+    self->fruitless = 0;
+    self->open_ms = 0;
     late_forget(&self->late);
     self->last_overdue = NO_MEMBER;
     self->linking.has_failed = false;
@@ -156,7 +161,6 @@ static void leave_out_again(struct windows *self, const struct run *run)
 static void resume(void *state, const struct turn *turn)
 {
     struct windows *self = state;
-    self->began_ms = turn->now_ms;
     self->barrier_ended_ms = turn->presence->epoch_began_ms;
     // mutant: windows: after a restart a joiner ends the epoch at once
     self->barrier_ms = windows_newest(turn->run)->barrier_ms;
@@ -176,7 +180,8 @@ static const char *lacks(const struct turn *turn)
 {
     struct windows *self = turn->live;
     if (turn->run->phase != PHASE_TRAIN) return opening_lacks(self, turn);
-    if (!level_is_lonely(self, turn->run)) return NULL;
+    if (!windows_are_open(turn->run) && turn->now_ms < self->open_ms) return self->because;
+    if (!level_is_lonely(self, turn->run)) return level_waits(self, turn);
     snprintf(self->lacks, sizeof self->lacks,
              "no member of window %" PRIu64 " is here, and they alone hold its newest steps",
              windows_newest(turn->run)->number);
@@ -207,7 +212,7 @@ static uint64_t due_ms(const void *state, const struct turn *turn)
 {
     const struct windows *self = state;
     const struct run *run = turn->run;
-    if (!windows_are_open(run)) return 0;
+    if (!windows_are_open(run)) return self->open_ms;
     if (self->level) return level_due_ms(self);
     return standing_slowest(self, run) > run->step ? self->commit_ms : 0;
 }

@@ -67,11 +67,14 @@ enum {
 // What a member said last of itself (STANDS), newest step first: late words change nothing.
 struct stands {
     uint64_t instance; // 0: nothing yet
-    uint64_t window, step, level;
-    bool has, broken, stopped, leaves;
-    uint8_t unsound; // UNSOUND_: `step` is void
-    uint64_t differ; // The states before `step` differ: these places of its window, as bits
-    char links[128]; // "": its links are not known
+    uint64_t window, step, level, heard;
+    bool has, broken, stopped, leaves, overdue;
+    // Places of the oldest open window, as bits: whose bytes it lacks, and whom it calls dead.
+    uint64_t missing, dead;
+    uint8_t unsound;   // UNSOUND_: `step` is void
+    uint64_t differ;   // The states before `step` differ: these places of its window, as bits
+    char links[128];   // "": its links are not known
+    char because[128]; // Why it is broken; "": it is not
 };
 
 // The trainers that link with one another before a window names them (linking.c).
@@ -97,13 +100,16 @@ struct windows {
     // The newest barrier.
     uint64_t barrier_began_ms, barrier_ended_ms, barrier_ms;
     // A break under way (level.c).
-    uint64_t level;        // Its number; 0: none
-    uint64_t level_ms;     // When LEVEL is said again
-    uint64_t lonely_ms;    // Since when others wait for a group of which nobody lives; 0: not so
-    uint64_t gone;         // Places that another member says are dead, as bits
-    uint64_t blames;       // Places that are blamed, as bits
-    uint64_t overdue;      // Places that did not come within step_timeout, as bits
-    uint32_t last_overdue; // A member that did not in the break before; NO_MEMBER: none
+    uint64_t level;          // Its number; 0: none
+    uint64_t level_ms;       // When LEVEL is said again
+    uint64_t began_level_ms; // When LEVEL was said first
+    uint64_t lonely_ms;      // Since when others wait for a group of which nobody lives; 0: not so
+    uint64_t blames;         // Places that are blamed, as bits
+    uint32_t last_overdue;   // A member that did not in the break before; NO_MEMBER: none
+    // Windows in a row that were closed without a step, by the same group; before this the next one is not opened.
+    uint32_t fruitless;
+    uint64_t open_ms;
+    char because[224];     // What the first of them that cannot go on says
     uint32_t pair[2];      // Who blames whom in this break (members); NO_MEMBER: nobody
     uint32_t last_pair[2]; // The same of the break before
     // For the rest of the epoch, by index in the roster.

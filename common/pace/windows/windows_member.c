@@ -156,9 +156,11 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         self->first = window->number;
         self->stands.window = window->number;
         self->stands.step = window->step;
-        self->stands.has = self->stands.broken = self->stands.stopped = self->stands.gone = false;
+        self->stands.has = self->stands.broken = self->stands.stopped = false;
         self->stands.overdue = false;
         self->stands.missing = 0;
+        self->stands.dead = self->stands.heard = 0;
+        self->stands.because[0] = 0;
         self->stands.unsound = UNSOUND_NONE;
         self->stands.differ = 0;
         self->stands.level = 0;
@@ -225,7 +227,7 @@ static void follow(struct windows_member *self, const struct member_turn *turn)
 static bool is_urgent(const struct windows_member *self)
 {
     const struct wire_stands *stands = &self->stands;
-    return stands->level || stands->broken || stands->stopped ||
+    return stands->level || stands->heard || stands->broken || stands->stopped ||
            (windows_member_in_hand(self) && stands->step == self->newest_end);
 }
 

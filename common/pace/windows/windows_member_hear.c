@@ -4,6 +4,7 @@
 #include "common/base/ensure.h"
 #include "common/pace/windows/windows_member.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 // ---- what the coordinator says ------------------------------------------------------------------
@@ -76,6 +77,8 @@ static void answer_without_window(struct windows_member *self, const struct memb
     self->stands.has = self->stands.broken = false;
     self->stands.unsound = UNSOUND_NONE;
     self->stands.differ = 0;
+    self->stands.dead = self->stands.heard = 0;
+    self->stands.because[0] = 0;
     self->stands.level = level->level;
 }
 
@@ -85,11 +88,13 @@ static void hear_level(struct windows_member *self, const struct member_turn *tu
     if (level->window <= self->closed || level->window <= self->done || self->closing) return;
     if (level->window > self->frozen) self->frozen = level->window;
     if (level->level > self->level) self->level = level->level;
+    self->say_ms = 0;
     if (windows_member_in_hand(self) && !self->is_frozen) {
+        self->stands.heard =
+            self->level; // It lives, whatever others say; its learner may be computing
         windows_member_freeze(self, turn);
         return;
     }
-    self->say_ms = 0;
     if (windows_member_in_hand(self)) self->stands.level = self->level;
     else answer_without_window(self, turn, level);
 }
@@ -146,7 +151,9 @@ static void hear_broke(struct windows_member *self, const struct member_turn *tu
     self->stands.has = said->has;
     self->stands.broken = true;
     self->stands.missing = said->missing;
-    self->stands.gone = said->gone;
+    self->stands.dead = said->dead;
+    snprintf(self->stands.because, sizeof self->stands.because, "%.*s",
+             (int)sizeof self->stands.because - 1, said->reason);
     self->stands.overdue = said->overdue;
     self->stands.unsound = said->unsound;
     self->stands.differ = said->differ;
@@ -163,6 +170,8 @@ static void hear_frozen(struct windows_member *self, const struct member_turn *t
     stand(self, turn, said->window, said->step);
     self->is_frozen = true;
     self->stands.has = said->has;
+    self->stands.dead |= said->dead;
+    self->stands.heard = 0;
     self->stands.level = self->level;
     self->say_ms = 0;
 }
