@@ -22,7 +22,7 @@ static uint8_t model_source(const struct turn *turn)
     return turn->pace->peer_waits(turn->run) ? SOURCE_P2P : SOURCE_HUB;
 }
 
-static void enter(struct epoch *self, const struct turn *turn, uint8_t phase, const char *cause)
+static void enter(const struct turn *turn, uint8_t phase, const char *cause)
 {
     const struct run *run = turn->run;
     struct wire_record_phase record = { .phase = phase,
@@ -50,7 +50,6 @@ static void enter(struct epoch *self, const struct turn *turn, uint8_t phase, co
         if (turn->pace->stays_pending && run->roster.members[i].role == ACTOR_TRAINER &&
             turn_is_live(turn, i) && turn->pace->stays_pending(turn, i))
             turn_set_state(turn, i, MEMBER_PENDING);
-    holdings_recount(&self->holdings, run);
 }
 
 // ---- phases -------------------------------------------------------------------------------------
@@ -83,11 +82,11 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
     return text;
 }
 
-static void look_waiting(struct epoch *self, const struct turn *turn)
+static void look_waiting(const struct turn *turn)
 {
     if (count_missing(turn) == 0 && !pace_lacks(turn) &&
         turn->now_ms >= turn->presence->deadline_ms)
-        enter(self, turn, PHASE_WARMUP, "enough members");
+        enter(turn, PHASE_WARMUP, "enough members");
 }
 
 static void look_warmup(struct epoch *self, void *pace_live, const struct turn *turn)
@@ -96,20 +95,20 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
     uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
     bool late = turn->now_ms >= turn->presence->deadline_ms;
     if (live < turn->rules->min_clients) {
-        enter(self, turn, PHASE_WAITING, "too few members");
+        enter(turn, PHASE_WAITING, "too few members");
         return;
     }
-    if (!late && self->holdings.count < live) return;
+    if (!late && holdings_reports(&self->holdings, run) < live) return;
     uint32_t ready = holdings_pin(&self->holdings, turn)
                          ? holdings_count(&self->holdings, turn, &run->digest, 0)
                          : 0;
     const char *lacks = pace_lacks(turn);
     if (holdings_are_split(&self->holdings, turn)) {
-        enter(self, turn, PHASE_PAUSED, split_cause);
+        enter(turn, PHASE_PAUSED, split_cause);
     } else if (!lacks && ready == live) {
         turn->pace->begin(pace_live, turn);
     } else if (late && (ready < turn->rules->min_clients || lacks)) {
-        enter(self, turn, PHASE_WAITING, lacks ? lacks : "too few hold the model");
+        enter(turn, PHASE_WAITING, lacks ? lacks : "too few hold the model");
     } else if (late) {
         // mutant: a checkpointer speaks for the trainers (2)
         for (uint32_t i = 0; i < run->roster.count; i++) // Those without the model wait an epoch
@@ -171,7 +170,7 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
     bool awaited = roster_count(&run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 &&
                    !holdings_checkpointed(turn);
     if (!all_done(turn) && holdings_are_split(&self->holdings, turn)) {
-        enter(self, turn, PHASE_PAUSED, split_cause);
+        enter(turn, PHASE_PAUSED, split_cause);
         return;
     }
     if (turn->now_ms < turn->presence->deadline_ms && (!pinned || awaited)) return;
@@ -195,7 +194,7 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
                         : awaited                     ? "the time is up, no checkpoint"
                         : holdings_checkpointed(turn) ? "checkpointed"
                                                       : "no checkpointer to wait for";
-    enter(self, turn, next, cause);
+    enter(turn, next, cause);
 }
 
 void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
@@ -209,12 +208,12 @@ void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
     switch (phase) {
     case PHASE_FINISHED:
     case PHASE_PAUSED: break;
-    case PHASE_WAITING: look_waiting(self, turn); break;
+    case PHASE_WAITING: look_waiting(turn); break;
     case PHASE_WARMUP: look_warmup(self, live, turn); break;
     case PHASE_COOLDOWN: look_cooldown(self, turn); break;
     default: // The phases that make steps belong to the pace
         cause = turn->pace->settle(live, turn);
-        if (cause) enter(self, turn, PHASE_COOLDOWN, cause);
+        if (cause) enter(turn, PHASE_COOLDOWN, cause);
     }
 }
 
@@ -270,7 +269,7 @@ static bool restore(struct epoch *self, const struct turn *turn)
     if (hash_is_none(&back.digest) || back.step >= turn->run->step) return false;
     if (turn->run->phase == PHASE_WARMUP || is_stuck(self, turn) ||
         (turn->run->phase == PHASE_COOLDOWN && holdings_are_split(&self->holdings, turn)))
-        enter(self, turn, PHASE_WAITING, "restore");
+        enter(turn, PHASE_WAITING, "restore");
     else if (turn->run->phase != PHASE_WAITING && turn->run->phase != PHASE_PAUSED) return false;
     outbox_note(turn->out, "run.restored from_step=%" PRIu64 " to_step=%" PRIu64, turn->run->step,
                 back.step);
@@ -287,7 +286,7 @@ static void resume(struct epoch *self, const struct turn *turn)
 {
     // One that was stopped meanwhile shall not differ for ever: those that are here report again
     if (turn->pace->trusted) holdings_forget(&self->holdings);
-    enter(self, turn, PHASE_WAITING, "resume");
+    enter(turn, PHASE_WAITING, "resume");
 }
 
 static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
@@ -298,8 +297,7 @@ static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
     switch (action) {
     case ACTION_PAUSE:
         if (phase == PHASE_PAUSED || phase == PHASE_FINISHED) return false;
-        if (phase == PHASE_WAITING || phase == PHASE_WARMUP)
-            enter(self, turn, PHASE_PAUSED, "pause");
+        if (phase == PHASE_WAITING || phase == PHASE_WARMUP) enter(turn, PHASE_PAUSED, "pause");
         else set_pausing(turn, true);
         return true;
     case ACTION_RESUME:

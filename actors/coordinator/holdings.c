@@ -129,14 +129,16 @@ void holdings_print_sides(const struct holdings *self, const struct turn *turn, 
 }
 
 // Where some may lie, two thirds of the live trainers must have reported. Returns how many live; 0: too
-// few of them have, or fewer than min_clients live, who cannot decide for the run.
+// few of them have, or fewer than min_clients live: so few decide nothing for the run.
 static uint32_t quorum_reports(const struct holdings *self, const struct turn *turn)
 {
     const struct roster *roster = &turn->run->roster;
     uint32_t live = roster_count(roster, ACTOR_TRAINER, MEMBER_HEALTHY);
     if (returned_speak(turn)) live += roster_count(roster, ACTOR_TRAINER, MEMBER_PENDING);
     // mutant: a trainer that is left alone speaks for the run
-    if (live < turn->rules->min_clients || 3 * (uint64_t)self->count < 2 * (uint64_t)live) return 0;
+    if (live < turn->rules->min_clients ||
+        3 * (uint64_t)holdings_reports(self, turn->run) < 2 * (uint64_t)live)
+        return 0;
     return live;
 }
 
@@ -181,31 +183,28 @@ void holdings_hear(struct holdings *self, const struct turn *turn, const struct 
                     said->step, hash_to_hex(&run->digest, hex));
         return;
     }
+    // One from before a restore does not count: the run may get to its step with other bits
     // mutant: restore: what was held before it counts
-    if (said->step >
-        run->step +
-            pace_ahead(turn)) { // From before a restore: the run may get there with other bits
+    if (said->step > run->step + pace_ahead(turn)) {
         turn_refuse(turn, in, REFUSAL_STALE, said->step, "the run is at step %" PRIu64, run->step);
         return;
     }
     struct holding *holding = &self->of[member];
-    bool fresh = said->step == run->step && !(holding->known && holding->step == run->step);
     *holding = (struct holding){ said->step, said->digest, true };
-    if (fresh) self->count++;
     turn_ack(turn, in, said->step, &said->digest);
 }
 
-void holdings_recount(struct holdings *self, const struct run *run)
+uint32_t holdings_reports(const struct holdings *self, const struct run *run)
 {
-    self->count = 0;
+    uint32_t count = 0;
     for (uint32_t i = 0; i < run->roster.count; i++)
-        if (self->of[i].known && self->of[i].step == run->step) self->count++;
+        count += self->of[i].known && self->of[i].step == run->step;
+    return count;
 }
 
 void holdings_forget(struct holdings *self)
 {
     for (uint32_t i = 0; i < MEMBERS_MAX; i++) self->of[i].known = false;
-    self->count = 0;
 }
 
 // ---- does the newest step live on? --------------------------------------------------------------

@@ -19,17 +19,17 @@ struct holding {
 
 struct holdings {
     struct holding of[MEMBERS_MAX]; // By index in the roster
-    uint32_t count;                 // Members that report the present step
     uint64_t pinned_ms;             // When this life of the coordinator last pinned a digest
 };
 
 void holdings_hear(struct holdings *self, const struct turn *turn, const struct msg *in); // HOLDS
-void holdings_recount(struct holdings *self,
-                      const struct run *run); // The run's step may be another
-void holdings_forget(struct holdings *self);  // All reports
+void holdings_forget(struct holdings *self); // All reports
 
 // Binds the run to the digest of the present step, if enough members name one. True: it has a digest.
 bool holdings_pin(struct holdings *self, const struct turn *turn);
+
+// Members that report the present step, whether it counts or not.
+uint32_t holdings_reports(const struct holdings *self, const struct run *run);
 
 // Whether this member reports this digest for the present step.
 bool holdings_have(const struct holdings *self, const struct turn *turn, uint32_t member,
@@ -54,8 +54,8 @@ bool holdings_checkpointed(const struct turn *turn);
 // The newest PINGs of members that keep parameters report the present step: of more of them than may lie.
 bool holdings_somebody_has(const struct turn *turn);
 
-// Some process that took part in the newest step, or said that it holds it, may still live: it is here
-// and has not said yet what it holds, or its lease ran out and nothing has taken its place.
+// Some process may still live that took part in the newest step, or said that it holds it, or has not said
+// yet what it holds. It is here, or its lease ran out and nothing has taken its place.
 bool holdings_somebody_may(const struct turn *turn);
 
 // The pinned parameters survive: there is a checkpoint, or more members than may lie report them. Only

@@ -73,7 +73,7 @@ static unsigned count_other_holders(const struct churn *self, unsigned trainer)
     return count;
 }
 
-// From the one after a drawn index on, the first that will do; TRAINERS_MAX: none.
+// From a drawn index on, the first that will do; TRAINERS_MAX: none.
 static unsigned pick(struct churn *self, bool (*will_do)(const struct churn *, unsigned))
 {
     const unsigned first = draw(self, TRAINERS_MAX);
