@@ -430,7 +430,7 @@ by_unit 'windows: what is held outside the open windows counts' coordinator_test
 mutant 'windows: a member that has said nothing is not waited for' 'step = run->step' 'continue'
 mutant 'windows: the fastest says what is committed' 'step < least' '(least == UINT64_MAX || step > least)'
 mutant 'windows: a commit is told before it is stored' swap
-by_unit 'windows: a member that is left out stays in the group' coordinator_test '&& !self->is_left_out[last->group[i].member]' ''
+by_unit 'windows: a member that is left out stays in the group' coordinator_test 'standing_stays(self, run,' 'standing_is_intact(run,'
 by_unit 'windows: a member that answers is put out because another calls it dead' coordinator_test '~spoken' '~(spoken & 0)'
 by_unit "windows: one member's word puts out all others" coordinator_test '<= __builtin_popcountll(answered) ? all' '< 64 ? all'
 by_unit 'windows: a learner that hangs is waited for' coordinator_test 'return answered &&' 'return !answered &&'

@@ -19,7 +19,7 @@ uint64_t differ_find(const struct windows *self, const struct run *run, uint64_t
         if (!stands->broken || !standing_step(self, run, i, &step) || step != end ||
             stands->window < window->number)
             continue;
-        // The first place is inside, or the set that is inside is larger
+        // A set with no place, or with every place, names nobody
         const uint64_t differ = stands->differ & all;
         if (differ != 0 && differ != all) return differ;
     }

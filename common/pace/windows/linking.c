@@ -45,8 +45,8 @@ static void list_trainer(const struct windows *self, const struct run *run, uint
     const struct wire_member *at = &run->roster.members[member];
     const struct stands *stands = &self->stands[member];
     if (list->count == WINDOW_MEMBERS_MAX || at->role != ACTOR_TRAINER ||
-        (at->state != MEMBER_PENDING && at->state != MEMBER_HEALTHY) || !stands->links[0] ||
-        stands->instance != at->instance)
+        (at->state != MEMBER_PENDING && at->state != MEMBER_HEALTHY) ||
+        !standing_has_links(self, run, member))
         return;
     struct wire_place place = { .member = member, .instance = at->instance };
     memcpy(place.links, stands->links, sizeof place.links);
@@ -122,7 +122,7 @@ static bool is_linked(const struct linking *self, const struct wire_place *a,
 static bool is_left(const struct windows *self, const struct run *run,
                     const struct wire_place *place)
 {
-    return standing_is_intact(run, place) && !self->is_left_out[place->member];
+    return standing_stays(self, run, place);
 }
 
 // The first member of the group that this trainer is not linked with; NULL: none is.
@@ -244,7 +244,7 @@ const char *linking_lacks(struct windows *self, const struct turn *turn,
     const bool all = too_few || !has_group(run, group, count);
     if (late && !too_few) return NULL;
     if (!find_pair(self, run, group, count, all, pair)) {
-        // None is linked too little: they leave, or their links are not known yet
+        // All known links stand; too few trainers are here
         snprintf(self->lacks, sizeof self->lacks,
                  "waiting for trainers with links: %u of %u are here (min_clients)", left,
                  turn->rules->min_clients);

@@ -17,12 +17,6 @@ static bool is_trainer(const struct run *run, uint32_t member, uint8_t state)
     return place->role == ACTOR_TRAINER && place->state == state;
 }
 
-static bool has_links(const struct windows *self, const struct run *run, uint32_t member)
-{
-    const struct stands *stands = &self->stands[member];
-    return stands->links[0] && stands->instance == run->roster.members[member].instance;
-}
-
 // ---- the end of an epoch ------------------------------------------------------------------------
 
 static uint32_t group_left(const struct windows *self, const struct run *run)
@@ -30,8 +24,7 @@ static uint32_t group_left(const struct windows *self, const struct run *run)
     const struct wire_window *last = windows_newest(run);
     uint32_t left = 0;
     for (uint32_t i = 0; i < last->group_count; i++)
-        left +=
-            standing_is_intact(run, &last->group[i]) && !self->is_left_out[last->group[i].member];
+        left += standing_stays(self, run, &last->group[i]);
     return left;
 }
 
@@ -84,7 +77,7 @@ static uint32_t list_linkable(const struct windows *self, const struct run *run,
                               struct wire_place group[WINDOW_MEMBERS_MAX], uint32_t count)
 {
     for (uint32_t i = 0; i < run->roster.count && count < WINDOW_MEMBERS_MAX; i++) {
-        if (!is_trainer(run, i, state) || !has_links(self, run, i)) continue;
+        if (!is_trainer(run, i, state) || !standing_has_links(self, run, i)) continue;
         struct wire_place *place = &group[count++];
         *place = (struct wire_place){ .member = i, .instance = run->roster.members[i].instance };
         memcpy(place->links, self->stands[i].links, sizeof place->links);
@@ -102,8 +95,7 @@ static uint32_t choose_group(const struct windows *self, const struct run *run,
     uint32_t count = 0;
     for (uint32_t i = 0; !begins && i < last->group_count; i++)
         // mutant: windows: a member that is left out stays in the group
-        if (standing_is_intact(run, &last->group[i]) && !self->is_left_out[last->group[i].member])
-            group[count++] = last->group[i];
+        if (standing_stays(self, run, &last->group[i])) group[count++] = last->group[i];
     if (begins) count = list_linkable(self, run, MEMBER_HEALTHY, group, 0);
     // mutant: windows: a window names trainers that have no link
     return begins ? linking_choose(self, run, group, count) : count;
@@ -186,7 +178,7 @@ static const char *lacks_links(struct windows *self, const struct turn *turn)
     uint32_t linked = 0, without = NO_MEMBER;
     for (uint32_t i = 0; i < run->roster.count; i++) {
         if (!is_trainer(run, i, MEMBER_HEALTHY) || self->stands[i].leaves) continue;
-        if (has_links(self, run, i)) linked++;
+        if (standing_has_links(self, run, i)) linked++;
         else without = i;
     }
     if (without == NO_MEMBER || (late && linked > 0 && linked >= turn->rules->min_clients)) {

@@ -12,6 +12,18 @@ bool standing_is_intact(const struct run *run, const struct wire_place *place)
     return member->instance == place->instance && member->state == MEMBER_HEALTHY;
 }
 
+bool standing_stays(const struct windows *self, const struct run *run,
+                    const struct wire_place *place)
+{
+    return standing_is_intact(run, place) && !self->is_left_out[place->member];
+}
+
+bool standing_has_links(const struct windows *self, const struct run *run, uint32_t member)
+{
+    const struct stands *stands = &self->stands[member];
+    return stands->links[0] && stands->instance == run->roster.members[member].instance;
+}
+
 // A member that has not begun the oldest window stands where the one before it ended.
 bool standing_step(const struct windows *self, const struct run *run, uint32_t place,
                    uint64_t *ret_step)

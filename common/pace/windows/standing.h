@@ -14,6 +14,13 @@ void standing_hear(struct windows *self, const struct turn *turn, const struct m
 // Whether this process is in the run, and its lease has not run out.
 bool standing_is_intact(const struct run *run, const struct wire_place *place);
 
+// The same, and it was not left out of the group in this epoch.
+bool standing_stays(const struct windows *self, const struct run *run,
+                    const struct wire_place *place);
+
+// Whether the links of this trainer's process are known.
+bool standing_has_links(const struct windows *self, const struct run *run, uint32_t member);
+
 // Where the group's member at this place stands, as far as it counts: within the open windows. False: it has said
 // nothing that counts.
 bool standing_step(const struct windows *self, const struct run *run, uint32_t place,
@@ -22,6 +29,6 @@ bool standing_step(const struct windows *self, const struct run *run, uint32_t p
 // How far all of the group have come. One that has said nothing yet has come nowhere.
 uint64_t standing_slowest(const struct windows *self, const struct run *run);
 
-// All have ended at the same step, because one of them asked for it. Who stopped in a window that is closed since,
-// and has not been heard in the next one yet, goes on.
+// All have ended at the same step, because one of them asked for it. A stop of a closed window does not count for
+// the next one.
 bool standing_has_stopped(const struct windows *self, const struct run *run, uint64_t *ret_step);
