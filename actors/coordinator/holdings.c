@@ -76,20 +76,24 @@ static const struct hash *candidate_digest(const struct holdings *self, const st
 }
 
 // Where members trust one another, a few may be all that hold the newest step: they need no quorum.
-// The others are waited for until the phase's time is up, but in Cooldown only those that took part in
-// that step: a process that began later holds nothing, and can fetch nothing before the pin. Returns
-// how many reports there are; 0: too few.
+// The others are waited for until the phase's time is up. But once one that took part in that step has
+// reported, only those are that took part in it, too: a process that began later holds nothing, and can
+// fetch nothing before the pin. Returns how many reports there are; 0: too few.
 static uint32_t trusted_reports(const struct holdings *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
-    uint32_t reports = 0, missing = 0;
+    uint32_t reports = 0, missing = 0, began_later = 0;
+    bool knew = run->phase == PHASE_COOLDOWN;
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const bool holds_step = self->of[i].known && self->of[i].step == run->step;
-        const bool is_new = run->phase == PHASE_COOLDOWN && !pace_took_part(turn, i);
+        const bool took_part = pace_took_part(turn, i);
         if (!speaks(turn, i)) continue;
+        knew |= holds_step && took_part;
         if (holds_step) reports++;
-        else if (!is_new) missing++;
+        else if (took_part) missing++;
+        else began_later++;
     }
+    if (!knew) missing += began_later;
     const bool is_late = turn->now_ms >= turn->presence->deadline_ms;
     return missing == 0 || is_late || run->phase == PHASE_PAUSED ? reports : 0;
 }
