@@ -115,7 +115,10 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
             if (run->roster.members[i].role == ACTOR_TRAINER && turn_is_live(turn, i) &&
                 !holdings_have(&self->holdings, turn, i, &run->digest))
                 turn_set_state(turn, i, MEMBER_PENDING);
-        turn->pace->begin(pace_live, turn);
+        lacks = pace_lacks(
+            turn); // Now of those that are left: they may be others than those that are linked
+        if (lacks) enter(self, turn, PHASE_WAITING, lacks);
+        else turn->pace->begin(pace_live, turn);
     }
 }
 
