@@ -64,15 +64,21 @@ static void start(struct coordinator *self, const struct turn *turn, const struc
     if (self->pace->resume) self->pace->resume(self->live, turn);
 }
 
+// This process itself was held up: what members said meanwhile lies unread. A phase whose time ran out meanwhile
+// goes on until the next beat, and no lease is checked before it.
+static bool was_held_up(const struct coordinator *self, const struct turn *turn)
+{
+    return turn->now_ms > self->beat_ms + self->rules.heartbeat_ms;
+}
+
 static void wake(struct coordinator *self, const struct turn *turn)
 {
     const struct presence *presence = &self->presence;
     self->news.roster_due = presence->roster_changed && turn->now_ms >= presence->roster_ms;
     if (turn->now_ms < self->beat_ms) return;
-    bool late = turn->now_ms > self->beat_ms + self->rules.heartbeat_ms;
+    const bool held_up = was_held_up(self, turn);
     self->beat_ms = turn->now_ms + self->rules.heartbeat_ms;
-    // If this process itself was held up, pings wait unread: check no lease before the next beat.
-    if (!late) members_check_leases(turn);
+    if (!held_up) members_check_leases(turn);
     self->news.beat_due = true;
 }
 
@@ -147,6 +153,8 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
                                .lists = &self->lists,
                                .out = out,
                                .now_ms = in->now_ms };
+    if (self->started && was_held_up(self, &turn) && presence->deadline_ms <= turn.now_ms)
+        presence->deadline_ms = turn.now_ms + self->rules.heartbeat_ms;
     if (in->kind == FRAME_START) start(self, &turn, in);
     else if (!self->started) return;
     else if (in->kind == FRAME_WAKE) wake(self, &turn);

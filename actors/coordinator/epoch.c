@@ -117,7 +117,7 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
                 turn_set_state(turn, i, MEMBER_PENDING);
         lacks = pace_lacks(
             turn); // Now of those that are left: they may be others than those that are linked
-        if (lacks) enter(self, turn, PHASE_WAITING, lacks);
+        if (lacks) enter(turn, PHASE_WAITING, lacks);
         else turn->pace->begin(pace_live, turn);
     }
 }
