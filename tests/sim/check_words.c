@@ -26,7 +26,8 @@ void check_recorded(struct sim *sim, uint64_t record, const struct effect *effec
 
 static void check_run(struct sim *sim, const struct wire_run *run)
 {
-    const struct ghost *ghost = &sim->ghost;
+    struct ghost *ghost = &sim->ghost;
+    ghost->is_split = strstr(run->lacks, "no majority holds the same state") != NULL;
     hold(run->log_seq <= ghost->records, "nothing is published before it is durable",
          "RUN %" PRIu64 ", on disk %" PRIu64, run->log_seq, ghost->records);
     const struct ghost_point *point = &ghost->points[run->log_seq];

@@ -64,7 +64,7 @@ static bool go_back(struct sim *self)
     return true;
 }
 
-// The run has paused because no majority holds the same state. The owner tests the machines, and ends the process whose
+// The run says that no majority holds the same state. The owner tests the machines, and ends the process whose
 // state has changed by itself, as long as another one holds the step.
 static bool end_the_spoilt(struct sim *self)
 {
@@ -91,7 +91,7 @@ static void operate(struct sim *self)
     bool paused = check_phase(self) == PHASE_PAUSED || self->ghost.pausing;
     const bool rests = check_phase(self) == PHASE_PAUSED || check_phase(self) == PHASE_COOLDOWN;
     const bool last = check_step(self) + 2 >= self->plan.rules.total_steps;
-    if (rests && end_the_spoilt(self)) return;
+    if (rests && self->ghost.is_split && end_the_spoilt(self)) return;
     if ((roll(self, 1000) < self->plan.pause || (last && roll(self, 3) == 0)) && !paused) {
         self->ghost.pause_asked = true;
         control(self, ACTION_PAUSE);
