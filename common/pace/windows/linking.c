@@ -149,7 +149,7 @@ bool linking_has_joined(const struct windows *self, const struct run *run, uint3
 
 // The one that goes next; NO_MEMBER: all are linked.
 static uint32_t choose_out(const struct windows *self, const struct run *run,
-                           const struct wire_place *group, uint32_t count)
+                           const struct wire_place *group, uint32_t count, bool prefers_group)
 {
     uint32_t out = NO_MEMBER, worst = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -158,21 +158,32 @@ static uint32_t choose_out(const struct windows *self, const struct run *run,
             lacks += j != i && !is_linked(&self->linking, &group[i], &group[j]);
         if (lacks == 0) continue;
         // mutant: windows: a joiner drives a member out of the group
-        if (!is_in_group(run, &group[i])) lacks += WINDOW_MEMBERS_MAX;
+        if (prefers_group && !is_in_group(run, &group[i])) lacks += WINDOW_MEMBERS_MAX;
         if (lacks >= worst) out = i, worst = lacks;
     }
     return out;
 }
 
-uint32_t linking_choose(const struct windows *self, const struct run *run, struct wire_place *group,
-                        uint32_t count)
+static uint32_t choose(const struct windows *self, const struct run *run, struct wire_place *group,
+                       uint32_t count, bool prefers_group)
 {
     for (;;) {
-        const uint32_t out = choose_out(self, run, group, count);
+        const uint32_t out = choose_out(self, run, group, count, prefers_group);
         if (out == NO_MEMBER) return count;
         count--;
         memmove(&group[out], &group[out + 1], (count - out) * sizeof *group);
     }
+}
+
+uint32_t linking_choose(const struct windows *self, const struct turn *turn,
+                        struct wire_place *group, uint32_t count)
+{
+    struct wire_place all[WINDOW_MEMBERS_MAX];
+    memcpy(all, group, count * sizeof *group);
+    const uint32_t left = choose(self, turn->run, group, count, true);
+    if (left >= turn->rules->min_clients) return left;
+    memcpy(group, all, count * sizeof *group);
+    return choose(self, turn->run, group, count, false);
 }
 
 // ---- what is said -------------------------------------------------------------------------------
@@ -226,7 +237,7 @@ bool linking_stays_pending(const struct windows *self, const struct turn *turn, 
                                         .instance = run->roster.members[member].instance };
     struct wire_place chosen[WINDOW_MEMBERS_MAX];
     memcpy(chosen, group, count * sizeof *group);
-    const uint32_t left = linking_choose(self, run, chosen, count);
+    const uint32_t left = linking_choose(self, turn, chosen, count);
     bool enters = is_in_group(run, &trainer);
     for (uint32_t i = 0; i < left; i++) enters |= chosen[i].member == member;
     return !enters && left >= turn->rules->min_clients && has_group(run, chosen, left);
@@ -239,9 +250,9 @@ const char *linking_lacks(struct windows *self, const struct turn *turn,
     const struct wire_place *pair[2];
     struct wire_place chosen[WINDOW_MEMBERS_MAX];
     memcpy(chosen, group, count * sizeof *group);
-    const uint32_t left = linking_choose(self, run, chosen, count);
+    const uint32_t left = linking_choose(self, turn, chosen, count);
     const bool too_few = left < turn->rules->min_clients;
-    const bool all = too_few || !has_group(run, group, count);
+    const bool all = too_few || !has_group(run, chosen, left);
     if (late && !too_few) return NULL;
     if (!find_pair(self, run, group, count, all, pair)) {
         // All known links stand; too few trainers are here

@@ -30,10 +30,11 @@ void linking_hear(struct windows *self, const struct turn *turn, const struct ms
 bool linking_has_joined(const struct windows *self, const struct run *run, uint32_t member);
 
 // Keeps of `group` those whose links stand, each with all others: first goes a trainer that is not in
-// the newest group, then the one that lacks most links, then the later one. Returns how many are left;
-// at least one, if there is any.
-uint32_t linking_choose(const struct windows *self, const struct run *run, struct wire_place *group,
-                        uint32_t count);
+// the newest group, then the one that lacks most links, then the later one. If fewer than min_clients
+// are left so, the newest group has no precedence. Returns how many are left; at least one, if there
+// is any.
+uint32_t linking_choose(const struct windows *self, const struct turn *turn,
+                        struct wire_place *group, uint32_t count);
 
 // Whether a trainer that is not of the newest group is linked too little to enter with the epoch that
 // begins, and the others are enough without it.

@@ -87,9 +87,10 @@ static uint32_t list_linkable(const struct windows *self, const struct run *run,
 
 // Those that hold the run's step and are linked: when an epoch begins all healthy trainers, later those of
 // the group that are left. In the order of the roster. Returns how many.
-static uint32_t choose_group(const struct windows *self, const struct run *run,
+static uint32_t choose_group(const struct windows *self, const struct turn *turn,
                              struct wire_place group[WINDOW_MEMBERS_MAX])
 {
+    const struct run *run = turn->run;
     const struct wire_window *last = windows_newest(run);
     const bool begins = run->phase != PHASE_TRAIN;
     uint32_t count = 0;
@@ -98,7 +99,7 @@ static uint32_t choose_group(const struct windows *self, const struct run *run,
         if (standing_stays(self, run, &last->group[i])) group[count++] = last->group[i];
     if (begins) count = list_linkable(self, run, MEMBER_HEALTHY, group, 0);
     // mutant: windows: a window names trainers that have no link
-    return begins ? linking_choose(self, run, group, count) : count;
+    return begins ? linking_choose(self, turn, group, count) : count;
 }
 
 static uint32_t choose_steps(const struct windows *self, const struct turn *turn, uint64_t first)
@@ -147,7 +148,7 @@ void opening_open(struct windows *self, const struct turn *turn)
         .samples_done = samples_after(turn),
         .samples = run->scratch,
         .group = group,
-        .group_count = choose_group(self, run, group),
+        .group_count = choose_group(self, turn, group),
         .epoch_elapsed_ms = turn->now_ms - turn->presence->epoch_began_ms,
         .barrier_ms = self->barrier_ms,
         .previous = windows_run_of(run)->last_steps,
