@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { IDLE_MESSAGES_MAX = 1000 }; // Of a peer, in a window
+
 void control_close(struct peer *peer)
 {
     struct control *control = &peer->control;
@@ -112,6 +114,16 @@ static void refuse(struct peer *peer, const char *what, uint64_t value)
     control_close(peer);
 }
 
+// A window needs few messages that are neither a word of it nor the DONE of a further sum: FORM, BREAK,
+// and what was under way when it was formed. False: there are more; the link is ended.
+static bool count_idle(struct peer *peer)
+{
+    if (peer->idle_messages++ < IDLE_MESSAGES_MAX) return true;
+    refuse(peer, "it sent messages that this window does not need, and more than may be",
+           IDLE_MESSAGES_MAX);
+    return false;
+}
+
 // A message of this window, or what is said before it. False: the link is ended.
 static bool hear(group_t *self, struct peer *peer)
 {
@@ -123,14 +135,15 @@ static bool hear(group_t *self, struct peer *peer)
         if (peer->formed <= self->window) peer->left_sums = in->offset;
         peer->formed = in->window;
         peer->formed_dirty = in->number != 0;
-        return true;
+        return count_idle(peer);
     case MESSAGE_WORD:
-        if (!ours) return true;
+        if (!ours) return count_idle(peer);
         keep_word(self, peer, control->word);
         control->word = NULL;
         return true;
     case MESSAGE_DONE:
-        if (ours && in->number < UINT64_MAX) peer->done = in->number + 1;
+        if (!ours || in->number < peer->done || in->number == UINT64_MAX) return count_idle(peer);
+        peer->done = in->number + 1;
         return true;
     case MESSAGE_BREAK:
         if (ours) {
@@ -138,7 +151,7 @@ static bool hear(group_t *self, struct peer *peer)
             peer->moved_ms = clock_ms();
             peer->broke_for = in->number <= self->member_count ? (uint32_t)in->number : 0;
         }
-        return true;
+        return count_idle(peer);
     default: refuse(peer, "it sent a message of an unknown kind", in->kind); return false;
     }
 }
@@ -210,10 +223,13 @@ static uint8_t *wanted(struct control *control, size_t *ret_count)
     return control->word->bytes + control->word_got;
 }
 
+// A part of what is here, so that the caller looks up also while a peer sends without end. If more is
+// left, the next poll returns at once.
 void control_read(group_t *self, struct peer *peer)
 {
+    enum { READS_MAX = 64 };
     struct control *control = &peer->control;
-    while (control->fd >= 0 && control->may_read) {
+    for (int reads = 0; reads < READS_MAX && control->fd >= 0 && control->may_read; reads++) {
         size_t count;
         uint8_t *to = wanted(control, &count);
         const ssize_t n = count ? recv(control->fd, to, count, MSG_DONTWAIT) : 0;

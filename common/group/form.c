@@ -44,6 +44,7 @@ static void begin(group_t *self)
         peer->fault = peer->form_fault = 0;
         peer->broke = peer->form_said = peer->renewed = peer->end_told = false;
         peer->done = 0;
+        peer->idle_messages = 0;
         peer->pause_ms = 0;
         peer->retry_at_ms = 0;
         peer->probe_at_ms = now_ms + PROBE_AFTER_MS;

@@ -129,6 +129,7 @@ struct peer {
     struct control control;
     struct channel *channels; // [connections]
     uint32_t words, words_bytes;
+    uint32_t idle_messages; // Since our window was formed: neither words nor DONE of a further sum
 
     // Its link. fault: why its bytes end in this window (0: they do not), `said` is the sentence.
     int fault;

@@ -4,7 +4,7 @@
 // if all that it saw was right; else it prints what was not.
 
 #include "common/crypto/identity.h"
-#include "common/group/group.h"
+#include "common/group/group_inside.h"
 #include "common/base/clock.h"
 
 #include <errno.h>
@@ -909,6 +909,80 @@ static void one_that_is_expected_joins(void **state)
     run(3, join, NULL, 0);
 }
 
+// ---- one that floods ------------------------------------------------------------------------
+
+// Sends DONE, each time of a further sum, over both control connections until these have ended.
+static void flood_both(const group_t *group, uint64_t window)
+{
+    enum { HEADS = 1024 };
+    static uint8_t bytes[2][HEADS][HEAD_BYTES];
+    size_t at[2] = { 0 };
+    uint64_t number[2] = { 0 };
+    struct pollfd polls[2];
+    for (int i = 0; i < 2; i++)
+        polls[i] = (struct pollfd){ .fd = group->peers[i]->control.fd, .events = POLLOUT };
+    while (polls[0].fd >= 0 || polls[1].fd >= 0) {
+        CHECK(poll(polls, 2, FORM_MS) > 0);
+        for (int i = 0; i < 2; i++) {
+            if (polls[i].fd < 0 || !polls[i].revents) continue;
+            for (int h = 0; h < HEADS && at[i] == 0; h++) {
+                const struct message done = { .kind = MESSAGE_DONE,
+                                              .window = window,
+                                              .number = number[i]++ };
+                message_pack(&done, bytes[i][h]);
+            }
+            const ssize_t n = send(polls[i].fd, &bytes[i][0][0] + at[i], sizeof bytes[i] - at[i],
+                                   MSG_DONTWAIT | MSG_NOSIGNAL);
+            if (n > 0) at[i] = (at[i] + (size_t)n) % sizeof bytes[i];
+            if (n < 0 && errno != EAGAIN) polls[i].fd = -1;
+        }
+    }
+}
+
+// Member 2 sends messages without end, to the two others. These still see that their time is over, and go on
+// without it.
+static void flood(void *arg)
+{
+    const bool has_place = *(const bool *)arg;
+    const struct group_options options = options_of(me);
+    group_t *group = group_of(&options);
+    const struct group_member *all = shared->members;
+    uint32_t member;
+    const void *bytes;
+    size_t count;
+    CHECK(group_expect(group, all, 3, &why) == 0);
+    if (has_place || me < 2)
+        CHECK(group_form(group, 1, all, has_place ? 3 : 2, me, FORM_MS, &why, &blame) == 0);
+    serve(group, 7);
+    pthread_barrier_wait(&shared->barrier);
+    if (me == 2) {
+        flood_both(group, has_place);
+        pthread_barrier_wait(&shared->barrier);
+        group_destroy(&group);
+        return;
+    }
+    const uint64_t start_ms = clock_ms();
+    if (me == 0) CHECK(sum_zeros(group, 0, 1000, 300) == FAULT_TIMEOUT);
+    else
+        CHECK(group_hear(group, SUM_MS, &why, &blame, &member, &bytes, &count) ==
+              FAULT_UNREACHABLE);
+    CHECK(clock_ms() - start_ms < 2000);
+    if (!has_place) // Its link is refused after a while
+        while (group_linked(group) & 4) CHECK(group_serve(group, 1000, &why) == 0);
+    CHECK(group_expect(group, all, 2, &why) == 0);
+    CHECK(group_form(group, 2, all, 2, me, FORM_MS, &why, &blame) == 0);
+    add(group, 0, 2, me, 8, 8, 20000, false);
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+}
+
+static void one_that_floods_does_not_stop_the_others(void **state)
+{
+    bool has_place[] = { false, true };
+    (void)state;
+    for (int i = 0; i < 2; i++) run(3, flood, &has_place[i], 0);
+}
+
 // ---- a sum that one never began -----------------------------------------------------------------
 
 // Of a batch of 3 the first of three members has no sample: the others are done without it.
@@ -944,4 +1018,5 @@ TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_
       TEST(a_member_that_is_late_is_named_and_may_come_back),
       TEST(a_wait_ends_when_the_caller_is_called), TEST(one_that_is_expected_joins),
       TEST(one_that_cannot_be_reached_disturbs_nobody),
-      TEST(a_link_over_which_nothing_comes_is_replaced))
+      TEST(a_link_over_which_nothing_comes_is_replaced),
+      TEST(one_that_floods_does_not_stop_the_others))
