@@ -300,7 +300,8 @@ enum handshake_refusal links_judge(void *arg, const struct handshake_party *from
     if (purpose->channels != self->options.connections || purpose->channel > purpose->channels ||
         purpose->sealed != (self->options.link == GROUP_SEALED))
         return HANDSHAKE_REFUSED_PURPOSE;
-    if (purpose->channel > 0 && (peer->control.fd < 0 || purpose->number != self->window))
+    const bool has_place = peer->place != UINT32_MAX && purpose->number == self->window;
+    if (purpose->channel > 0 && (peer->control.fd < 0 || !has_place))
         return HANDSHAKE_REFUSED_NOT_YET;
     return HANDSHAKE_REFUSED_NONE;
 }

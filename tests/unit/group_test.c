@@ -660,6 +660,59 @@ static void options_are_checked(void **state)
     group_destroy(&group);
 }
 
+// Connects as `who`, which asks for nothing else, while the group serves its links. 1: the connection stands.
+static int connect_by_hand(group_t *group, const struct group_options *who, uint32_t channel,
+                           int *ret_fd)
+{
+    const struct handshake_self own = { .identity = who->identity,
+                                        .run = hash_of(who->run, strlen(who->run)),
+                                        .instance = who->instance };
+    const struct handshake_party party = { group->key, group->options.instance };
+    const struct handshake_purpose purpose = { .channel = channel, .channels = 1, .number = 1 };
+    const uint64_t until_ms = clock_ms() + FORM_MS;
+    struct handshake handshake;
+    char endpoint[64];
+    int rc = 0;
+    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", group_port(group));
+    assert_int_equal(tcp_connect(endpoint, &why, ret_fd), 0);
+    handshake_connect(&handshake, &own, &party, &purpose);
+    while (rc == 0) {
+        assert_true(clock_ms() < until_ms);
+        group_serve(group, 0, &why);
+        if (tcp_connected(*ret_fd) == 0) rc = handshake_move(&handshake, *ret_fd, &why);
+    }
+    handshake_wipe(&handshake);
+    return rc;
+}
+
+// One that is expected has a control connection, and no channel: nobody would read it.
+static void one_that_is_expected_gets_no_channel(void **state)
+{
+    struct group_options options[2] = { options_of(0), options_of(1) };
+    struct group_member members[2];
+    group_t *group;
+    int control, channel;
+    (void)state;
+    const bool first =
+        key_compare(identity_key(options[0].identity), identity_key(options[1].identity)) > 0;
+    const struct group_options *own = &options[!first], *other = &options[first];
+    for (int i = 0; i < 2; i++)
+        members[i] =
+            (struct group_member){ .key = *identity_key(i ? other->identity : own->identity),
+                                   .instance = i ? other->instance : own->instance,
+                                   .endpoint = "tcp://127.0.0.1:1" };
+    assert_int_equal(group_new(own, &why, &group), 0);
+    assert_int_equal(group_expect(group, members, 2, &why), 0);
+    assert_int_equal(group_form(group, 1, members, 1, 0, FORM_MS, &why, &blame), 0);
+    assert_int_equal(connect_by_hand(group, other, 0, &control), 1);
+    assert_int_equal(connect_by_hand(group, other, 1, &channel), FAULT_DENIED);
+    assert_non_null(strstr(why.text, "not come to this window"));
+    assert_int_equal(group_linked(group), 3);
+    close(control);
+    close(channel);
+    group_destroy(&group);
+}
+
 // A member whose vector, lanes or number is another one.
 static void be_of_another_size(void *arg)
 {
@@ -1014,7 +1067,8 @@ TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_
       TEST(what_a_member_never_read_is_not_taken_for_the_next_window),
       TEST(all_that_died_at_once_are_named), TEST(deaths_at_any_moment_leave_a_group_that_sums),
       TEST(links_that_are_cut_are_connected_again), TEST(options_are_checked),
-      TEST(strangers_are_refused), TEST(a_member_that_sends_another_size_is_named),
+      TEST(strangers_are_refused), TEST(one_that_is_expected_gets_no_channel),
+      TEST(a_member_that_sends_another_size_is_named),
       TEST(a_member_that_is_late_is_named_and_may_come_back),
       TEST(a_wait_ends_when_the_caller_is_called), TEST(one_that_is_expected_joins),
       TEST(one_that_cannot_be_reached_disturbs_nobody),
