@@ -34,6 +34,15 @@ static int take_members(group_t *self, const struct group_member *members, uint3
     return 0;
 }
 
+// Channels are read in a sum of their member, and nowhere else.
+static void close_channels(const group_t *self, struct peer *peer)
+{
+    for (uint32_t c = 0; c < self->options.connections; c++) {
+        peer->dirty |= peer->channels[c].fd >= 0;
+        channel_close(&peer->channels[c]);
+    }
+}
+
 static void begin(group_t *self)
 {
     const uint64_t now_ms = clock_ms();
@@ -41,6 +50,7 @@ static void begin(group_t *self)
     for (uint32_t i = 0; i < self->peer_count; i++) {
         struct peer *peer = self->peers[i];
         peer->dirty |= self->fault != 0 || peer->broke;
+        if (peer->place == UINT32_MAX) close_channels(self, peer);
         peer->fault = peer->form_fault = 0;
         peer->broke = peer->form_said = peer->renewed = peer->end_told = false;
         peer->done = 0;

@@ -263,7 +263,8 @@ static void watch_all(group_t *self, bool channels)
         struct peer *peer = self->peers[i];
         watch(self, peer->control.fd, (short)(POLLIN | (peer->control.out_count ? POLLOUT : 0)),
               WAITS_CONTROL, peer);
-        for (uint32_t c = 0; channels && c < self->options.connections; c++)
+        for (uint32_t c = 0; channels && peer->place != UINT32_MAX && c < self->options.connections;
+             c++)
             watch_channel(self, &peer->channels[c]);
     }
 }

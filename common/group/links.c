@@ -363,8 +363,11 @@ static void install(group_t *self, struct attempt *attempt)
                             : links_find(self, &handshake->peer.key, handshake->peer.instance);
     const uint32_t channel = handshake->purpose.channel;
     // A while has passed since the HELLO
-    if (peer && (attempt->connects || links_judge(self, &handshake->peer, &handshake->purpose) ==
-                                          HANDSHAKE_REFUSED_NONE)) {
+    const bool wanted =
+        attempt->connects
+            ? channel == 0 || peer->place != UINT32_MAX
+            : links_judge(self, &handshake->peer, &handshake->purpose) == HANDSHAKE_REFUSED_NONE;
+    if (peer && wanted) {
         tcp_tune(attempt->fd);
         peer->form_fault = 0;
         peer->pause_ms = 0;
