@@ -2,7 +2,7 @@
 // a table is passed, a variant chooses its word, a key is checked and stored, anything else is
 // unknown. Then settings that have no meaning beside the others are reported (ONLY in keys.def), then
 // missing keys and tables, and the rules between settings are checked. Nothing stops at the first
-// fault: all of them are collected.
+// fault: all of them are collected, but for what only follows from a misspelt name or word.
 
 #include "common/config/load.h"
 
@@ -107,6 +107,17 @@ static const struct config_key *find_elsewhere(const struct config_schema *schem
     return NULL;
 }
 
+// `path` was written, and stands for `name` in the same table.
+static void note_misspelt(struct config_load *load, const char *path, const char *name)
+{
+    char bytes[CONFIG_PATH_MAX];
+    struct config_text meant = config_text_in(bytes, sizeof bytes);
+    const size_t parent = config_path_parent(path);
+    config_text_add(&meant, "%.*s%s%s", (int)parent, path, parent ? "." : "", name);
+    for (size_t i = 0; i < load->schema->count; i++)
+        load->misspelt[i] |= config_path_within(load->schema->keys[i].path, bytes);
+}
+
 static void unknown(struct config_load *load, const struct toml_node *node, const char *path)
 {
     const size_t parent = config_path_parent(path);
@@ -118,6 +129,7 @@ static void unknown(struct config_load *load, const struct toml_node *node, cons
     offer_siblings(load->schema, path, &near);
     if (near.best[0]) {
         config_text_add(&message.is.note, "did you mean `%s`?", near.best);
+        note_misspelt(load, path, near.best);
     } else if (elsewhere && config_path_parent(elsewhere->path)) {
         const int table = (int)config_path_parent(elsewhere->path);
         config_text_add(&message.is.note, "it belongs in [%.*s]", table, elsewhere->path);
@@ -289,7 +301,9 @@ static void drop_unused(struct config_load *load)
 static bool is_missing(const struct config_load *load, size_t index)
 {
     const struct config_key *key = &load->schema->keys[index];
-    return key->fallback.need == CONFIG_REQUIRED && !load->nodes[index] &&
+    const struct config_only *only = config_only_of(key->path);
+    return key->fallback.need == CONFIG_REQUIRED && !load->nodes[index] && !load->misspelt[index] &&
+           (!only || is_decided(load, only)) &&
            config_path_active(load->schema, key->path, load->base);
 }
 
@@ -372,6 +386,8 @@ static void load_document(struct config_load *load)
 {
     set_defaults(load);
     for (size_t i = 1; i < load->document.count;) i += read_node(load, &load->document.nodes[i]);
+    for (size_t i = 0; i < load->schema->count; i++)
+        if (load->misspelt[i] && !load->nodes[i]) load->valid[i] = false;
     drop_unused(load);
     report_missing(load);
 }

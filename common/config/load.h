@@ -3,7 +3,8 @@
 // (run_config, data_config) names the schema and the rules between settings. One pass finds unknown
 // keys (and names the likely intended one), wrong types, values out of range, words that are not
 // supported, missing keys and tables. Then a rule is checked if all settings it compares are right.
-// A misspelt key is always a fault: it is never silently replaced by a default.
+// A misspelt key is always a fault: it is never silently replaced by a default. Nor is anything said
+// that only follows from it: that it is missing, or what goes with the default of a misspelt word.
 
 #include "common/base/fault.h"
 #include "common/config/faults.h"
@@ -24,6 +25,7 @@ struct config_load {
     struct toml_document document;
     const struct toml_node *nodes[CONFIG_KEYS_MAX]; // Where each key stands; NULL: not in the file
     bool valid[CONFIG_KEYS_MAX];                    // Its field has the file's value or the default
+    bool misspelt[CONFIG_KEYS_MAX]; // It or its table: reported with a likely name, so not as missing
 };
 typedef void config_rules(struct config_load *load);
 

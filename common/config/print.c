@@ -13,7 +13,8 @@ union config {
     struct data_config data;
 };
 
-static void print_facts(const struct config_key *key, FILE *out)
+// The key's range, and whether it must be set; `only`: it is of no use now, and would be with that word.
+static void print_facts(const struct config_key *key, const struct config_only *only, FILE *out)
 {
     char bytes[CONFIG_VALUE_MAX];
     struct config_text text = config_text_in(bytes, sizeof bytes);
@@ -21,7 +22,8 @@ static void print_facts(const struct config_key *key, FILE *out)
     const bool is_word = key->type == CONFIG_VALUE || key->type == CONFIG_VARIANT;
     if (key->of[0] && !is_word && key->type != CONFIG_SECONDS && key->type != CONFIG_SEED)
         config_text_add(&text, " %s", key->of);
-    switch (key->fallback.need) {
+    if (only) config_text_add(&text, "; only with %s = \"%s\"", only->of, only->word);
+    else switch (key->fallback.need) {
     case CONFIG_REQUIRED: config_text_add(&text, "; required"); break;
     case CONFIG_DEFAULT:
         config_text_add(&text, "; default %s",
@@ -51,7 +53,8 @@ static void print_setting(const struct config_schema *schema, const struct confi
         config_path_active(schema, key->path, chosen) && key->fallback.need != CONFIG_ABSENT;
     const size_t parent = config_path_parent(key->path);
     fprintf(out, "\n# %s\n# ", key->sentence);
-    print_facts(key, out);
+    print_facts(key, config_only_is_met(schema, key->path, chosen) ? NULL : config_only_of(key->path),
+                out);
     fputc('\n', out);
     if (key->type == CONFIG_VARIANT &&
         config_word_has_settings(schema, key, config_word_of(word_in(key, chosen))->name))
@@ -132,7 +135,7 @@ int config_explain(const struct config_schema *schema, const char *path, FILE *o
     fprintf(out, "%s (%s)\n  %s\n", key->path, config_value_expected(key), key->sentence);
     if (key->type == CONFIG_IGNORED || key->type == CONFIG_REFUSED) return 0;
     fputs("  ", out);
-    print_facts(key, out);
+    print_facts(key, NULL, out);
     fprintf(out, "\n  %s\n",
             key->scope == CONFIG_RUN ? "Part of the run: every member must have the same."
                                      : "Of this machine only: other machines may differ.");

@@ -47,6 +47,7 @@ struct setting {
     const struct toml_node *node; // NULL: not in the file
     bool set;                     // By the file or by a flag
     bool right;                   // Its own type and range are right
+    bool misspelt;                // It is not in the file, but a name near it is
     double number;                // In ms, if it is a time
 };
 
@@ -64,6 +65,7 @@ static struct setting setting_of(const struct config_load *load, const char *pat
     struct setting found = { .key = key,
                              .node = load->nodes[index],
                              .right = load->valid[index],
+                             .misspelt = load->misspelt[index],
                              .set = config->origin.line[index] != 0 };
     if (found.right && is_number(key)) found.number = config_value_number(key, load->base);
     return found;
@@ -119,7 +121,7 @@ static void check_epoch_end(struct config_load *load)
         fault_at(load, &rounds, "config.epoch_time is set too",
                  "exactly one of them ends an epoch; drop the other");
     const bool table = setting_of(load, "config.min_clients").set; // Else all of it is missing
-    if (!time.set && !rounds.set && table)
+    if (!time.set && !rounds.set && !time.misspelt && !rounds.misspelt && table)
         fault_at(load, &time, "missing, and so is config.rounds_per_epoch",
                  "exactly one of them ends an epoch");
 }
@@ -236,6 +238,7 @@ static void check_optimizer(struct config_load *load)
 {
     const struct setting optimizer = setting_of(load, "model.LLM.optimizer");
     const struct run_config *config = load->base;
+    if (!setting_of(load, "strategy.kind").right) return;
     const bool sums = config->strategy == CONFIG_STRATEGY_ALLREDUCE;
     if (sums && config->optimizer == CONFIG_OPTIMIZER_DISTRO)
         fault_at(load, &optimizer, "Distro exchanges results, not gradients",
@@ -261,29 +264,29 @@ static void check_link(struct config_load *load)
     fault_at(load, &link, text, "write aes-gcm: others read and change what is not encrypted");
 }
 
-// Allowed, but some trainers would stand by.
-static void check_lanes(struct config_load *load)
-{
-    const struct setting lanes = setting_of(load, "strategy.lanes");
-    const struct setting members = setting_of(load, "config.init_min_clients");
-    const struct run_config *config = load->base;
-    if (config->strategy != CONFIG_STRATEGY_ALLREDUCE || !lanes.right || !members.right ||
-        lanes.number >= members.number)
-        return;
-    config_load_fault(load, true, lanes.node, lanes.key->path,
-                      "strategy.lanes: fewer than init_min_clients",
-                      "a trainer computes at least one lane; the others stand by");
-}
-
-// Allowed, but some trainers would have nothing to do.
+// Allowed, but some trainers would have nothing to do. An allreduce trainer computes whole lanes, and some of them
+// are empty if they are more than the sequences.
 static void check_idle(struct config_load *load)
 {
     const struct setting batch = setting_of(load, "config.global_batch_size_start");
+    const struct setting end = setting_of(load, "config.global_batch_size_end");
+    const struct setting lanes = setting_of(load, "strategy.lanes");
     const struct setting members = setting_of(load, "config.init_min_clients");
-    if (!batch.right || !members.right || batch.number >= members.number) return;
-    config_load_fault(load, true, batch.node, batch.key->path,
-                      "config.global_batch_size_start: fewer sequences than init_min_clients",
-                      "some trainers get no work in each step");
+    const bool in_lanes = ((struct run_config *)load->base)->strategy == CONFIG_STRATEGY_ALLREDUCE;
+    if (!batch.right || !members.right || (in_lanes && !lanes.right)) return;
+    if (!setting_of(load, "strategy.kind").right) return;
+    const struct setting *least = in_lanes && lanes.number < batch.number ? &lanes : &batch;
+    const double wanted = in_lanes && lanes.number > members.number ? lanes.number : members.number;
+    if (least->number >= wanted) return;
+    char text[CONFIG_FAULT_TEXT], note[CONFIG_FAULT_NOTE], cut[32] = "";
+    if (in_lanes) snprintf(cut, sizeof cut, " in %.0f lane%s", lanes.number,
+                           lanes.number == 1 ? "" : "s");
+    snprintf(text, sizeof text, "%s: a batch of %.0f%s, for %.0f trainers or more", least->key->path,
+             batch.number, cut, members.number);
+    snprintf(note, sizeof note, "%sa step has work for at most %.0f of them",
+             least == &batch && end.right && end.number > batch.number ? "at first " : "",
+             least->number);
+    config_load_fault(load, true, least->node, least->key->path, text, note);
 }
 
 void config_run_rules(struct config_load *load)
@@ -300,6 +303,5 @@ void config_run_rules(struct config_load *load)
     check_link(load);
     check_proved(load);
     check_idle(load);
-    check_lanes(load);
     check_optimizer(load);
 }

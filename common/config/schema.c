@@ -134,7 +134,7 @@ static enum config_value value_of(const struct config_key *key, const void *base
     return value;
 }
 
-static bool is_met(const struct config_schema *schema, const char *path, const void *base)
+bool config_only_is_met(const struct config_schema *schema, const char *path, const void *base)
 {
     const struct config_only *only = config_only_of(path);
     const struct config_key *of = only ? config_key_find(schema, only->of) : NULL;
@@ -143,7 +143,7 @@ static bool is_met(const struct config_schema *schema, const char *path, const v
 
 bool config_path_active(const struct config_schema *schema, const char *path, const void *base)
 {
-    if (!is_met(schema, path, base)) return false;
+    if (!config_only_is_met(schema, path, base)) return false;
     for (size_t i = 0; i < schema->count; i++) {
         const struct config_key *variant = &schema->keys[i];
         const char *below = path_below(path, variant->path);

@@ -102,6 +102,7 @@ bool config_path_active(const struct config_schema *schema, const char *path, co
 
 // The line of keys.def that says when the path is used, or NULL: always.
 const struct config_only *config_only_of(const char *path);
+bool config_only_is_met(const struct config_schema *schema, const char *path, const void *base);
 
 // True if `path` is `prefix`, or lies below it.
 bool config_path_within(const char *path, const char *prefix);

@@ -382,7 +382,10 @@ static void settings_without_meaning_do_not_count(void **state)
     (void)state;
     close(mkstemp(path));
     assert_int_equal(config_load_run(GOLDEN "allreduce.toml", &config, &faults), 0);
-    assert_int_equal(faults.count, 0);
+    assert_int_equal(faults.count, 1);
+    assert_string_equal(faults.list[0].text, "config.global_batch_size_start: a batch of 4 in 6 "
+                                             "lanes, for 2 trainers or more");
+    assert_string_equal(faults.list[0].note, "at first a step has work for at most 4 of them");
     const struct hash digest = config_digest(&config);
     char *text = slurp(GOLDEN "allreduce.toml");
     for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
@@ -390,7 +393,7 @@ static void settings_without_meaning_do_not_count(void **state)
         fprintf(out, "%s\n%s", text, added[i]);
         fclose(out);
         assert_int_equal(config_load_run(path, &other, &faults), 0);
-        assert_int_equal(faults.warnings, i < 2);
+        assert_int_equal(faults.warnings, 1 + (i < 2));
         const struct hash same = config_digest(&other);
         assert_true(hash_equal(&digest, &same));
         assert_int_equal(other.snapshot_rounds, config.snapshot_rounds);
@@ -417,6 +420,11 @@ static void the_sample_of_a_strategy_loads(void **state)
     assert_int_equal(config.optimizer, CONFIG_OPTIMIZER_ADAMW);
     assert_int_equal(config.lanes, 8);
     assert_int_equal(config.round_train_ms, 0); // There are no rounds
+    char *text = slurp(path); // What it has no use for is not called required
+    assert_non_null(strstr(text, "range 0.001..31536000 s; only with strategy.kind = \"distro\"\n"
+                                 "# max_round_train_time = 30\n"));
+    assert_non_null(strstr(text, "s; required\nwarmup_time = 30\n"));
+    free(text);
     unlink(path);
 }
 
