@@ -5,8 +5,8 @@
 #include <string.h>
 
 static const struct run_unit units[] = {
-    { FRAME_ROUNDS_CONFIG, "round", "RoundTrain", "epoch", "round.trained" },
-    { FRAME_WINDOWS_CONFIG, "window", "Train", "window", "step.trained" },
+    { FRAME_ROUNDS_CONFIG, "round", "RoundTrain", false, "round.trained" },
+    { FRAME_WINDOWS_CONFIG, "window", "Train", true, "step.trained" },
 };
 
 const struct run_unit *run_words_unit(uint16_t config)
@@ -23,14 +23,14 @@ const char *run_words_phase(const struct run_unit *unit, uint8_t phase)
 
 bool run_words_is_past(const struct wire_run *now)
 {
-    return strncmp(now->lacks, "the round's ", 12) == 0;
+    return strncmp(now->lacks, "the round's ", 12) == 0 || strncmp(now->lacks, "trainer", 7) == 0;
 }
 
 char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX])
 {
     const bool is_whole = strncmp(now->lacks, "waiting ", 8) == 0 ||
                           strncmp(now->lacks, "step ", 5) == 0 ||
-                          strncmp(now->lacks, "trainer ", 8) == 0 || run_words_is_past(now);
+                          run_words_is_past(now);
     if (!now->lacks[0]) text[0] = 0;
     else snprintf(text, RUN_WORDS_MAX, "%s%s", is_whole ? "" : "waiting: ", now->lacks);
     return text;
@@ -42,9 +42,10 @@ char *run_words_pending(const struct run_unit *unit, const struct wire_run *now,
     text[0] = 0;
     if (phase_makes_steps(now->phase))
         snprintf(text, RUN_WORDS_MAX,
-                 "waiting for the next %s: this trainer joined after the present one had begun "
-                 "(step %" PRIu64 " of %" PRIu64 ")",
-                 unit ? unit->waits : "epoch", now->step, now->total_steps);
+                 "waiting for the next epoch: this trainer joined after the present one had begun "
+                 "(step %" PRIu64 " of %" PRIu64 ")%s",
+                 now->step, now->total_steps,
+                 unit && unit->lets_in ? "; it may end early to let it in" : "");
     return text;
 }
 

@@ -11,7 +11,7 @@ struct run_unit {
     uint16_t config;
     const char *name;     // "round"
     const char *training; // PHASE_TRAIN in words: "RoundTrain", which is Psyche's; "Train"
-    const char *waits;    // What a trainer waits for that joined while steps were made
+    bool lets_in;         // An epoch may end early for a trainer that joined while steps were made
     const char *trained;  // The name of a trainer's line about a step
 };
 
@@ -25,13 +25,13 @@ const char *run_words_phase(const struct run_unit *unit, uint8_t phase);
 // time was up without the results of .."; "" if it lacks nothing.
 char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 
-// Whether what it lacks was missed in a round that is over (common/pace/rounds/missed.h), so that
-// nothing waits for it.
+// Whether nothing waits for what it lacks: it was missed in a round that is over
+// (common/pace/rounds/missed.h); or a trainer is late, left out or waits to join, whose name comes first.
 bool run_words_is_past(const struct wire_run *now);
 
 // What a trainer waits for that joined while steps were made: "waiting for the next epoch: this
-// trainer joined after the present one had begun (step 40 of 6000)"; "" in a phase that makes no
-// steps. `unit` may be NULL.
+// trainer joined after the present one had begun (step 40 of 6000)", and under windows "; it may end
+// early to let it in"; "" in a phase that makes no steps. `unit` may be NULL.
 char *run_words_pending(const struct run_unit *unit, const struct wire_run *now,
                         char text[RUN_WORDS_MAX]);
 

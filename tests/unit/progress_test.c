@@ -78,8 +78,8 @@ static void test_what_a_run_says(void **state)
     assert_string_equal(run_words_status(windows, &run, 0, text),
                         "Train: step 100 of 460, 41200 tokens/s");
     assert_string_equal(run_words_pending(windows, &run, text),
-                        "waiting for the next window: this trainer joined after the present one "
-                        "had begun (step 100 of 460)");
+                        "waiting for the next epoch: this trainer joined after the present one had "
+                        "begun (step 100 of 460); it may end early to let it in");
     run = (struct wire_run){ .total_steps = 460,
                              .lacks = "waiting for 1 more trainer (init_min_clients 4)" };
     assert_string_equal(run_words_lacks(&run, text),
@@ -109,6 +109,10 @@ static void test_what_a_run_says(void **state)
     assert_string_equal(run_words_lacks_for_guest(&run, text),
                         "the round's time was up without the results of x (2 of 3 witnesses lack "
                         "them); if unreachable, `shoal doctor` says so");
+    // The name of a trainer is the first word, and nothing waits for it
+    snprintf(run.lacks, sizeof run.lacks, "trainer.ben.7d64 is late");
+    assert_string_equal(run_words_lacks(&run, text), run.lacks);
+    assert_true(run_words_is_past(&run));
     run.lacks[0] = 0;
     assert_string_equal(run_words_lacks_for_guest(&run, text), "");
 }

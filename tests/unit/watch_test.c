@@ -205,7 +205,7 @@ static void the_screen_of_windows(void **state)
                  "  member          state     tokens/s  heard     now\n"
                  "  anna            healthy          -  -         computes\n"
                  "  bob             healthy          -  -         stands by\n"
-                 "  carol           pending          -  -         waits for the next window\n"
+                 "  carol           pending          -  -         waits for the next epoch\n"
                  "  checkpointer.6  healthy          -  -         follows\n");
 }
 

@@ -90,20 +90,15 @@ static const char *trains(const struct run_view *view, uint32_t index)
                                                 : "computes";
 }
 
-static const char *waits_for(const struct run_view *view)
-{
-    const bool is_window = view->unit && strcmp(view->unit->waits, "window") == 0;
-    return is_window ? "waits for the next window" : "waits for the next epoch";
-}
-
 static const char *what_trainer_does(const struct run_view *view, uint32_t index)
 {
+    static const char waits[] = "waits for the next epoch";
     const bool pending = view->roster.members[index].state == MEMBER_PENDING;
     switch (view->now.phase) {
     case PHASE_WAITING: return "waits for the run to begin";
     case PHASE_WARMUP: return "gets the model";
-    case PHASE_TRAIN: return pending ? waits_for(view) : trains(view, index);
-    case PHASE_WITNESS: return pending ? waits_for(view) : "waits for the votes";
+    case PHASE_TRAIN: return pending ? waits : trains(view, index);
+    case PHASE_WITNESS: return pending ? waits : "waits for the votes";
     case PHASE_COOLDOWN: return "waits for the checkpoint";
     case PHASE_PAUSED: return "waits: the run is paused";
     default: return "done";

@@ -27,7 +27,7 @@ void late_hear(struct late *self, const struct turn *turn, uint32_t by,
     self->by = by;
     self->member = member;
     snprintf(self->words, sizeof self->words,
-             "trainer %s is late: its part of a step took %.3g s, those of the others %.3g s",
+             "%s is late: its part of a step took %.3g s, those of the others %.3g s",
              members[member].name, said->late_ms / 1000.0, said->usual_ms / 1000.0);
     outbox_note(turn->out,
                 "member.late name=%s by=%s took_ms=%" PRIu32 " others_ms=%" PRIu32

@@ -4,11 +4,12 @@
 //    links are known. If it differs from the list before, it gets a new number and is told. What was said of the
 //    list before is kept for those that are in both, so that a joiner never makes the links of others doubtful.
 // 2. Whose links stand is asked at three places: may a joiner end the epoch, who is in the first window of an epoch,
-//    and what is to be said of one that waits.
+//    and what is to be said of one that waits. If one cannot be reached, that is said rather than how long another waits.
 
 #include "common/pace/windows/linking.h"
 #include "common/pace/windows/standing.h"
 #include "common/base/ensure.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -270,7 +271,24 @@ const char *linking_lacks(struct windows *self, const struct turn *turn,
     return self->lacks;
 }
 
-// Who waits to join, and why.
+uint64_t linking_wait_ms(const struct windows *self, const struct turn *turn)
+{
+    const uint64_t took_ms = turn->now_ms - self->barrier_ended_ms;
+    const uint64_t least_ms = WINDOW_BARRIERS * self->barrier_ms;
+    return took_ms < least_ms ? least_ms - took_ms : 0;
+}
+
+// In steps of ten seconds: each is news, and a line of the log.
+static void say_wait(struct windows *self, const struct turn *turn, const struct wire_place *waits)
+{
+    const uint64_t left_s = (linking_wait_ms(self, turn) + 9999) / 10000 * 10;
+    if (left_s == 0 || turn->run->phase != PHASE_TRAIN) return;
+    snprintf(self->linking.words, sizeof self->linking.words,
+             "%s waits to join: an epoch lasts at least %d of its barriers, %" PRIu64 " s more",
+             member_of(turn->run, waits)->name, WINDOW_BARRIERS, left_s);
+}
+
+// Who waits to join, and why. Of one that is left out the reason has been said.
 static void look(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -279,9 +297,11 @@ static void look(struct windows *self, const struct turn *turn)
     for (uint32_t i = 0; i < list->count; i++) {
         const struct wire_place *waits = &list->trainers[i], *other;
         if (is_young(self, turn, waits) ||
-            (is_in_group(run, waits) && !self->is_left_out[waits->member]) ||
-            !(other = first_unlinked(self, run, waits)))
+            (is_in_group(run, waits) && !self->is_left_out[waits->member]))
             continue;
+        other = first_unlinked(self, run, waits);
+        if (!other && !self->is_left_out[waits->member]) say_wait(self, turn, waits);
+        if (!other) continue;
         char text[192];
         say_pair(run, waits, other, text, sizeof text);
         snprintf(list->words, sizeof list->words, "%s waits to join: %.160s",

@@ -5,6 +5,7 @@
 //                                                         ─▶ STANDS: which of its links stand
 //     a joiner's links with all of the group stand ─▶ the epoch may end for it
 //     else: "trainer-5 waits to join: trainer-2 does not reach tcp://192.0.2.7:7001"
+//     too early: "trainer-5 waits to join: an epoch lasts at least 20 of its barriers, 40 s more"
 //
 // So a trainer that a member cannot reach, behind a firewall or at a wrong address, breaks no window:
 // none names it. The same rule brings back a member that was left out of the group because a link of
@@ -22,9 +23,12 @@
 #include "common/pace/windows/windows.h"
 
 // A trainer has said where it stands: its links, and which of them stand. Then linking.words says who waits
-// to join because links of its do not come to stand.
+// to join: because links of its do not come to stand, or because the epoch is too young to end for it.
 void linking_hear(struct windows *self, const struct turn *turn, const struct msg *in,
                   uint32_t member);
+
+// For how long no joiner may end the epoch yet (rule 7 of windows.h).
+uint64_t linking_wait_ms(const struct windows *self, const struct turn *turn);
 
 // Whether this trainer's links with all that are left of the newest group stand.
 bool linking_has_joined(const struct windows *self, const struct run *run, uint32_t member);

@@ -33,7 +33,7 @@ static bool somebody_waits(const struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     const struct wire_window *last = windows_newest(run);
-    if (turn->now_ms - self->barrier_ended_ms < WINDOW_BARRIERS * self->barrier_ms) return false;
+    if (linking_wait_ms(self, turn) > 0) return false;
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const bool here = is_trainer(run, i, MEMBER_PENDING) || is_trainer(run, i, MEMBER_HEALTHY);
         if (here && linking_has_joined(self, run, i) &&
@@ -189,7 +189,7 @@ static const char *lacks_links(struct windows *self, const struct turn *turn)
         self->linking.has_failed |= late && pair;
         return pair;
     }
-    snprintf(self->lacks, sizeof self->lacks, "waiting for the links of trainer %s",
+    snprintf(self->lacks, sizeof self->lacks, "waiting for the links of %s",
              run->roster.members[without].name);
     return self->lacks;
 }

@@ -113,18 +113,18 @@ void voided_words(const struct run *run, const struct wire_voided *voided, char 
     switch (voided->unsound) {
     case UNSOUND_TOKENS:
         snprintf(text, max,
-                 "trainer %s read a token outside the vocabulary in samples %" PRIu64 "..%" PRIu64,
+                 "%s read a token outside the vocabulary in samples %" PRIu64 "..%" PRIu64,
                  name, voided->from, last);
         break;
     case UNSOUND_SUM:
         snprintf(text, max,
-                 "trainer %s found that the sum of the gradients of samples %" PRIu64 "..%" PRIu64
+                 "%s found that the sum of the gradients of samples %" PRIu64 "..%" PRIu64
                  " is not finite",
                  name, voided->from, last);
         break;
     default:
         snprintf(text, max,
-                 "the gradient of trainer %s, of samples %" PRIu64 "..%" PRIu64 ", is not finite",
+                 "the gradient of %s, of samples %" PRIu64 "..%" PRIu64 ", is not finite",
                  name, voided->from, last);
     }
 }
