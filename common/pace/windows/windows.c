@@ -261,8 +261,10 @@ static bool peer_waits(const struct run *run)
 
 static void hear_arrival(void *state, uint32_t member, bool is_new_member)
 {
+    struct windows *self = state;
     (void)is_new_member;
-    ((struct windows *)state)->is_left_out[member] = false;
+    if (self->is_left_out[member]) self->missed[0] = 0; // It is back, and waits to join
+    self->is_left_out[member] = false;
 }
 
 static uint64_t ahead(const struct run *run)
