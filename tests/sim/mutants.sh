@@ -477,7 +477,7 @@ by_unit 'windows: a link stands if one of its ends says so' coordinator_test 'bi
 by_unit 'windows: an epoch ends for a trainer whose links do not stand' coordinator_test '&& !first_unlinked(self, run, &trainer)' ''
 by_unit 'windows: an epoch waits for a trainer that cannot enter it' coordinator_test drop
 by_unit 'windows: a joiner drives a member out of the group' coordinator_test '+= WINDOW_MEMBERS_MAX' '+= 0'
-mutant 'windows: a window names trainers that have no link' 'linking_choose(self, run, group, count)' 'count'
+mutant 'windows: a window names trainers that have no link' 'linking_choose(self, turn, group, count)' 'count'
 by_unit 'windows: a checkpointer looks into its newest folder alone' replica_test 'self->follows_pins' 'self == NULL'
 
 while IFS= read -r mark; do

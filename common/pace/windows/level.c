@@ -377,7 +377,7 @@ static void count_fruitless(struct windows *self, const struct turn *turn, uint6
         const struct stands *stands = &self->stands[window->group[i].member];
         same &= standing_is_intact(run, &window->group[i]);
         if (!self->because[0] && is_broken(self, run, &window->group[i]) && stands->because[0])
-            snprintf(self->because, sizeof self->because, "%s cannot go on: %s",
+            snprintf(self->because, sizeof self->because, "waiting until %s can go on: %s",
                      member_of(run, &window->group[i])->name, stands->because);
     }
     self->fruitless = same ? self->fruitless + 1 : 0;

@@ -113,8 +113,8 @@ void voided_words(const struct run *run, const struct wire_voided *voided, char 
     switch (voided->unsound) {
     case UNSOUND_TOKENS:
         snprintf(text, max,
-                 "%s read a token outside the vocabulary in samples %" PRIu64 "..%" PRIu64,
-                 name, voided->from, last);
+                 "%s read a token outside the vocabulary in samples %" PRIu64 "..%" PRIu64, name,
+                 voided->from, last);
         break;
     case UNSOUND_SUM:
         snprintf(text, max,
@@ -124,7 +124,7 @@ void voided_words(const struct run *run, const struct wire_voided *voided, char 
         break;
     default:
         snprintf(text, max,
-                 "the gradient of %s, of samples %" PRIu64 "..%" PRIu64 ", is not finite",
-                 name, voided->from, last);
+                 "the gradient of %s, of samples %" PRIu64 "..%" PRIu64 ", is not finite", name,
+                 voided->from, last);
     }
 }
