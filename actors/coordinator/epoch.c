@@ -45,6 +45,7 @@ static void enter(const struct turn *turn, uint8_t phase, const char *cause)
     }
     turn_enter(turn, &record, cause);
     turn->presence->wants_end = false;
+    turn->presence->ready_ms = 0;
     // mutant: windows: an epoch waits for a trainer that cannot enter it
     for (uint32_t i = 0; phase == PHASE_WARMUP && i < run->roster.count; i++)
         if (turn->pace->stays_pending && run->roster.members[i].role == ACTOR_TRAINER &&
@@ -89,6 +90,12 @@ static void look_waiting(const struct turn *turn)
         enter(turn, PHASE_WARMUP, "enough members");
 }
 
+static void note_ready(const struct turn *turn, bool ready)
+{
+    struct presence *presence = turn->presence;
+    presence->ready_ms = !ready ? 0 : presence->ready_ms ? presence->ready_ms : turn->now_ms;
+}
+
 static void look_warmup(struct epoch *self, void *pace_live, const struct turn *turn)
 {
     struct run *run = turn->run;
@@ -102,6 +109,7 @@ static void look_warmup(struct epoch *self, void *pace_live, const struct turn *
     uint32_t ready = holdings_pin(&self->holdings, turn)
                          ? holdings_count(&self->holdings, turn, &run->digest, 0)
                          : 0;
+    note_ready(turn, ready == live);
     const char *lacks = pace_lacks(turn);
     if (holdings_are_split(&self->holdings, turn)) {
         enter(turn, PHASE_PAUSED, split_cause);

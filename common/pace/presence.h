@@ -14,6 +14,8 @@ struct presence {
     uint64_t deadline_ms;    // End of the present phase; UINT64_MAX: none
     uint64_t epoch_began_ms; // May be before this boot: modulo 2^64
 
+    uint64_t ready_ms; // In Warmup: since when all healthy trainers hold the model; 0: they do not
+
     bool wants_end; // The owner wants a checkpoint, which such a pace has only between epochs
 
     bool roster_changed; // The roster has changed since it was told

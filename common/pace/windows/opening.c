@@ -171,12 +171,28 @@ void opening_open(struct windows *self, const struct turn *turn)
 
 // ---- what an epoch lacks to begin ----------------------------------------------------------------
 
+// Which trainers would begin if they all held the model, and since when they have been the same.
+static void note_linked(struct windows *self, const struct turn *turn)
+{
+    struct wire_place group[WINDOW_MEMBERS_MAX];
+    const uint32_t healthy = list_linkable(self, turn->run, MEMBER_HEALTHY, group, 0);
+    const uint32_t count = linking_choose(self, turn, group, healthy);
+    bool same = count == self->linked_count;
+    for (uint32_t i = 0; i < count; i++) {
+        same = same && self->linked[i] == group[i].member;
+        self->linked[i] = group[i].member;
+    }
+    self->linked_count = count;
+    if (!same) self->linked_ms = turn->now_ms;
+}
+
 // All healthy trainers are waited for; when the time is up, only as many as an epoch needs.
 static const char *lacks_links(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     const bool late = turn->now_ms >= turn->presence->deadline_ms;
     uint32_t linked = 0, without = NO_MEMBER;
+    note_linked(self, turn);
     for (uint32_t i = 0; i < run->roster.count; i++) {
         if (!is_trainer(run, i, MEMBER_HEALTHY) || self->stands[i].leaves) continue;
         if (standing_has_links(self, run, i)) linked++;

@@ -127,12 +127,29 @@ static const char *settle(void *state, const struct turn *turn)
     return cause;
 }
 
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+// How long the barrier took that ends now, for those that the new window names. What Warmup waited when all of its
+// trainers held the model, and those had their links, it waited for others: that does not count, nor what the run was
+// paused or waited for members. One that did not come to hold the model counts whole, or it could stop the run
+// again and again.
+static uint64_t barrier_took(const struct windows *self, const struct turn *turn)
+{
+    const struct presence *presence = turn->presence;
+    const uint64_t now_ms = turn->now_ms, warmup_ms = now_ms - presence->epoch_began_ms;
+    // The first one: since members load their first state
+    const uint64_t all_ms = self->barrier_began_ms ? now_ms - self->barrier_began_ms : warmup_ms;
+    const uint64_t in_vain_ms =
+        presence->ready_ms ? least(now_ms - presence->ready_ms, now_ms - self->linked_ms) : 0;
+    const uint64_t most_ms =
+        (uint64_t)turn->rules->cooldown_ms + turn->rules->waiting_ms + warmup_ms;
+    return least(all_ms, most_ms) - in_vain_ms;
+}
+
 static void begin(void *state, const struct turn *turn)
 {
     struct windows *self = state;
-    const uint64_t began_ms = // The first one: since members load their first state
-        self->barrier_began_ms ? self->barrier_began_ms : turn->presence->epoch_began_ms;
-    self->barrier_ms = turn->now_ms - began_ms;
+    self->barrier_ms = barrier_took(self, turn);
     self->barrier_ended_ms = turn->now_ms;
     memset(self->is_left_out, 0, sizeof self->is_left_out);
     self->missed[0] = 0;
@@ -161,6 +178,8 @@ static void leave_out_again(struct windows *self, const struct run *run)
 static void resume(void *state, const struct turn *turn)
 {
     struct windows *self = state;
+    // When this Warmup began is not known any more
+    if (turn->run->phase == PHASE_WARMUP) self->barrier_began_ms = turn->now_ms;
     self->barrier_ended_ms = turn->presence->epoch_began_ms;
     // mutant: windows: after a restart a joiner ends the epoch at once
     self->barrier_ms = windows_newest(turn->run)->barrier_ms;

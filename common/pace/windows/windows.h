@@ -33,7 +33,8 @@
 //     follows without those that leave. Nothing is lost, unless the process is ended before that.
 //  7. The end of an epoch is the barrier at which joiners enter and checkpoints are taken: the group runs
 //     out, the last step is pinned. A joiner may end an epoch once its links with all of the group stand
-//     (linking.h), but not before 20 times as long as the last barrier took.
+//     (linking.h), but not before 20 times as long as the last barrier took: of it, the time that those of the
+//     new window needed, not what Warmup waited besides for links that did not come to stand.
 //
 // A group is the process of a member, not its key: one that restarts has lost its state.
 //
@@ -99,6 +100,9 @@ struct windows {
     uint32_t steps_max; // Of the next window
     // The newest barrier.
     uint64_t barrier_began_ms, barrier_ended_ms, barrier_ms;
+    // Of Warmup: the trainers that are linked with one another, by index in the roster, and since when.
+    uint32_t linked[WINDOW_MEMBERS_MAX], linked_count;
+    uint64_t linked_ms;
     // A break under way (level.c).
     uint64_t level;          // Its number; 0: none
     uint64_t level_ms;       // When LEVEL is said again
