@@ -29,8 +29,7 @@ bool run_words_is_past(const struct wire_run *now)
 char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX])
 {
     const bool is_whole = strncmp(now->lacks, "waiting ", 8) == 0 ||
-                          strncmp(now->lacks, "step ", 5) == 0 ||
-                          run_words_is_past(now);
+                          strncmp(now->lacks, "step ", 5) == 0 || run_words_is_past(now);
     if (!now->lacks[0]) text[0] = 0;
     else snprintf(text, RUN_WORDS_MAX, "%s%s", is_whole ? "" : "waiting: ", now->lacks);
     return text;

@@ -25,7 +25,8 @@ struct config_load {
     struct toml_document document;
     const struct toml_node *nodes[CONFIG_KEYS_MAX]; // Where each key stands; NULL: not in the file
     bool valid[CONFIG_KEYS_MAX];                    // Its field has the file's value or the default
-    bool misspelt[CONFIG_KEYS_MAX]; // It or its table: reported with a likely name, so not as missing
+    bool misspelt
+        [CONFIG_KEYS_MAX]; // It or its table: reported with a likely name, so not as missing
 };
 typedef void config_rules(struct config_load *load);
 

@@ -24,14 +24,14 @@ static void print_facts(const struct config_key *key, const struct config_only *
         config_text_add(&text, " %s", key->of);
     if (only) config_text_add(&text, "; only with %s = \"%s\"", only->of, only->word);
     else switch (key->fallback.need) {
-    case CONFIG_REQUIRED: config_text_add(&text, "; required"); break;
-    case CONFIG_DEFAULT:
-        config_text_add(&text, "; default %s",
-                        key->fallback.text[0] ? key->fallback.text : "empty");
-        break;
-    case CONFIG_ABSENT:
-    case CONFIG_SHOWN: config_text_add(&text, "; not set unless given"); break;
-    }
+        case CONFIG_REQUIRED: config_text_add(&text, "; required"); break;
+        case CONFIG_DEFAULT:
+            config_text_add(&text, "; default %s",
+                            key->fallback.text[0] ? key->fallback.text : "empty");
+            break;
+        case CONFIG_ABSENT:
+        case CONFIG_SHOWN: config_text_add(&text, "; not set unless given"); break;
+        }
     fputs(bytes, out);
 }
 
@@ -53,8 +53,8 @@ static void print_setting(const struct config_schema *schema, const struct confi
         config_path_active(schema, key->path, chosen) && key->fallback.need != CONFIG_ABSENT;
     const size_t parent = config_path_parent(key->path);
     fprintf(out, "\n# %s\n# ", key->sentence);
-    print_facts(key, config_only_is_met(schema, key->path, chosen) ? NULL : config_only_of(key->path),
-                out);
+    print_facts(
+        key, config_only_is_met(schema, key->path, chosen) ? NULL : config_only_of(key->path), out);
     fputc('\n', out);
     if (key->type == CONFIG_VARIANT &&
         config_word_has_settings(schema, key, config_word_of(word_in(key, chosen))->name))

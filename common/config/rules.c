@@ -279,10 +279,10 @@ static void check_idle(struct config_load *load)
     const double wanted = in_lanes && lanes.number > members.number ? lanes.number : members.number;
     if (least->number >= wanted) return;
     char text[CONFIG_FAULT_TEXT], note[CONFIG_FAULT_NOTE], cut[32] = "";
-    if (in_lanes) snprintf(cut, sizeof cut, " in %.0f lane%s", lanes.number,
-                           lanes.number == 1 ? "" : "s");
-    snprintf(text, sizeof text, "%s: a batch of %.0f%s, for %.0f trainers or more", least->key->path,
-             batch.number, cut, members.number);
+    if (in_lanes)
+        snprintf(cut, sizeof cut, " in %.0f lane%s", lanes.number, lanes.number == 1 ? "" : "s");
+    snprintf(text, sizeof text, "%s: a batch of %.0f%s, for %.0f trainers or more",
+             least->key->path, batch.number, cut, members.number);
     snprintf(note, sizeof note, "%sa step has work for at most %.0f of them",
              least == &batch && end.right && end.number > batch.number ? "at first " : "",
              least->number);

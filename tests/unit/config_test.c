@@ -420,7 +420,7 @@ static void the_sample_of_a_strategy_loads(void **state)
     assert_int_equal(config.optimizer, CONFIG_OPTIMIZER_ADAMW);
     assert_int_equal(config.lanes, 8);
     assert_int_equal(config.round_train_ms, 0); // There are no rounds
-    char *text = slurp(path); // What it has no use for is not called required
+    char *text = slurp(path);                   // What it has no use for is not called required
     assert_non_null(strstr(text, "range 0.001..31536000 s; only with strategy.kind = \"distro\"\n"
                                  "# max_round_train_time = 30\n"));
     assert_non_null(strstr(text, "s; required\nwarmup_time = 30\n"));
