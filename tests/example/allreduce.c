@@ -14,7 +14,8 @@ int main(int argc, char **argv)
     struct why why = { 0 };
     char at[32];
     group_t *group = NULL;
-    if (place >= count || count > GROUP_MEMBERS_MAX) return 64;
+    if (place >= count || count > GROUP_MEMBERS_MAX)
+        return fprintf(stderr, "usage: %s PLACE PORT... (PLACE 0: the first port)\n", argv[0]), 64;
     for (uint32_t m = 0; m < count; m++) { // Elsewhere: identity_load, and the keys of the others
         uint8_t secret[SECRET_BYTES] = "not so secret";
         secret[31] = (uint8_t)m;

@@ -8,6 +8,8 @@ name="an all-reduce of one's own buffer, in at most 40 lines"
 ports="17411 17412 17413"
 said=$(for place in 0 1 2; do timeout 20 "$B/example/allreduce" $place $ports 2>&1 & done; wait)
 want=$(printf 'member %d of 3: 6\n' 0 1 2)
+usage=$("$B/example/allreduce" 2>&1)    # Without arguments it says how it is used
+said+=$([ "${usage#usage: }" != "$usage" ] || echo "without arguments: $usage")
 if [ "$(sort <<< "$said")" = "$want" ] && [ "$(wc -l < tests/example/allreduce.c)" -le 40 ]; then
     echo "ok 1 - $name"
 else
