@@ -173,6 +173,12 @@ says 64 "theirs is the folder of a run: --model theirs/run/checkpoints/step-..."
 says 64 "where is the broker?" shoal-trainer train -i trainer.key --run-id demo --micro-batch-size 2
 says 64 '"trian": train is the only word that is taken' shoal-trainer trian -i trainer.key --ticket ticket
 says 64 "--keep-steps is Psyche's and not supported: shoal-checkpointer" shoal-trainer train --keep-steps 3
+# An order says what becomes of a run of each strategy.
+says 0 'of the newest pinned step, in the' shoal checkpoint --help
+says 0 'with kind = "allreduce" the epoch ends for it' shoal checkpoint --help
+says 0 'with kind = "allreduce" after the
+step in hand' shoal pause --help
+
 # A letter means one flag in all programs; those of all --help.
 {
     for program in broker coordinator trainer witness checkpointer data-provider; do shoal-$program --help; done

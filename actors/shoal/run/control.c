@@ -111,13 +111,14 @@ static int control(int argc, char **argv, uint8_t action, const char *about, con
 
 int shoal_pause(int argc, char **argv)
 {
-    return control(
-        argc, argv, ACTION_PAUSE,
-        "The epoch ends with the open round, and the run rests once its checkpoint is written.\n"
-        "It goes on with a new epoch.\n\n"
-        "  shoal pause --ticket ticket -i coordinator.key\n"
-        "  TICKET=ticket shoal pause -i coordinator.key\n",
-        "the run will pause after this round");
+    return control(argc, argv, ACTION_PAUSE,
+                   "The epoch ends with the round in hand, or with kind = \"allreduce\" after the "
+                   "step in hand, "
+                   "and the run rests once its checkpoint is written.\n"
+                   "It goes on with a new epoch.\n\n"
+                   "  shoal pause --ticket ticket -i coordinator.key\n"
+                   "  TICKET=ticket shoal pause -i coordinator.key\n",
+                   "the run will pause after the round or step in hand");
 }
 
 int shoal_resume(int argc, char **argv)
@@ -132,8 +133,9 @@ int shoal_resume(int argc, char **argv)
 int shoal_checkpoint(int argc, char **argv)
 {
     return control(argc, argv, ACTION_CHECKPOINT,
-                   "Has the checkpointers write a checkpoint of the newest pinned "
-                   "step, in the middle of an epoch.\n\n"
+                   "Has the checkpointers write a checkpoint: of the newest pinned step, in the "
+                   "middle of an epoch; with kind = \"allreduce\" the epoch ends for it as soon as "
+                   "the open windows are done, and its last step is written.\n\n"
                    "  shoal checkpoint --ticket ticket -i coordinator.key\n"
                    "  shoal status --ticket ticket              shows when it is written\n",
                    "the checkpointers have been asked");
