@@ -162,11 +162,11 @@ static int add_up(struct learner *self, struct why *why, struct group_blame *ret
     work->adding = false;
     memset(work->waited_us, 0, sizeof work->waited_us);
     int rc = compute_nodes(self, why);
-    const uint64_t computed_us = clock_us() - work->began_us;
+    work->computed_us = clock_us() - work->began_us;
     if (rc < 0) return rc;
     rc = work->adding ? group_end(work->group, why, ret_blame)
                       : group_add(work->group, &work->sum, why, ret_blame);
-    if (rc == 0) learner_late_note(self, computed_us, work->waited_us);
+    if (rc == 0) learner_late_note(self, work->computed_us, work->waited_us);
     return rc;
 }
 
@@ -401,7 +401,9 @@ int learner_step(struct learner *self, struct why *why, struct group_blame *ret_
     if (rc == 0) rc = hear_all(self, why, ret_blame);
     if (rc < 0) return rc;
     failpoint("learner_apply");
+    const uint64_t applies_us = clock_us();
     rc = learner_step_apply(self, why);
+    work->applied_us = clock_us() - applies_us;
     failpoint("learner_applied");
     return rc;
 }

@@ -387,6 +387,14 @@ static void tell_broke(struct learner *self, int fault, const struct why *why,
     worker_answer(self->worker, FRAME_BROKE, &broke);
 }
 
+static uint32_t own_samples(const struct learner *self, uint32_t batch)
+{
+    const struct wire_take_window *window = &work_of(self)->now->said;
+    const uint32_t lanes = work_of(self)->config.lanes;
+    return (uint32_t)interval_length(
+        lane_samples(lanes, batch, lanes_of_member(lanes, window->group_count, window->place)));
+}
+
 // At the middle and at the end of a window, and now and then.
 static void tell_stepped(struct learner *self, uint32_t batch)
 {
@@ -395,12 +403,16 @@ static void tell_stepped(struct learner *self, uint32_t batch)
     const uint64_t done = self->step - window->step, now_us = clock_us();
     if (done != (window->steps + 1) / 2 && !is_over(self) && now_us - work->told_us < TELL_US)
         return;
+    const uint32_t samples = own_samples(self, batch);
     struct wire_stepped stepped = {
         .window = window->number,
         .step = self->step,
         .loss = (float)batch_lanes_loss(work->losses, work->config.lanes, batch),
-        .tokens_per_s = (float)((double)batch * self->config.seq_len * 1e6 /
-                                (double)(now_us - work->began_us + 1)),
+        .tokens_per_s =
+            (float)((double)samples * self->config.seq_len * 1e6 / (double)(work->computed_us + 1)),
+        .samples = samples,
+        .train_ms = samples ? (uint32_t)(work->computed_us / 1000) : 0,
+        .apply_ms = (uint32_t)(work->applied_us / 1000),
         .stopped = work->holder.stopped,
         .late = work->late,
         .late_ms = work->late ? work->late_ms : 0,

@@ -48,11 +48,12 @@ struct learner_window_work {
     // HAVE of the step after the one in hand, of each member, as they came; 0: none.
     uint8_t early[GROUP_MEMBERS_MAX][EARLY_MAX];
     uint16_t early_count[GROUP_MEMBERS_MAX];
-    uint64_t told_us;  // When the newest STEPPED was said
-    uint64_t began_us; // The step in hand
-    uint64_t tried;    // 1 + the step that was begun last; 0: none
-    bool again;        // The step in hand was begun before: our part is looked at before it is sent
-    uint8_t unsound;   // UNSOUND_ of the step in hand
+    uint64_t told_us;                 // When the newest STEPPED was said
+    uint64_t began_us;                // The step in hand
+    uint64_t computed_us, applied_us; // How long our part of it took, and applying the sum
+    uint64_t tried;                   // 1 + the step that was begun last; 0: none
+    bool again;      // The step in hand was begun before: our part is looked at before it is sent
+    uint8_t unsound; // UNSOUND_ of the step in hand
     struct lateness lateness;            // In microseconds
     uint8_t late_row[GROUP_MEMBERS_MAX]; // Steps in a row that the member was late
     uint32_t late;                       // 1 + the place of the one that is late; 0: nobody is

@@ -1,10 +1,11 @@
 #pragma once
-// step_line -- the line that a trainer writes to the log for each step that its replica has taken:
-// step, its own loss, learning rate, the run's tokens per second.
+// step_line -- the line that a trainer writes to the log when its replica has taken a step, or several of
+// a window: step, loss, learning rate, the run's tokens per second.
 //
 //     round.trained name=trainer.3fa2b1c4d5e6f708 step=100 loss=2.713 lr=0.0004 tokens_per_s=12345
 //
-// In a run of windows it is step.trained.
+// The loss is that of the trainer's own samples. In a run of windows the line is step.trained, and the
+// loss that of the whole batch.
 //
 // It follows from what the pace of the run tells of the step in struct member, whatever the pace.
 // The loss is left out where the trainer trained nothing for the step; the rate is 0 where the pace

@@ -241,7 +241,7 @@ struct wire_part wire_part_copy(const struct wire_part *part, void *memory, size
 bool wire_equal(uint16_t kind, const void *a, const void *b);
 
 // For people, one line: `ROUND round=7 phase=train clients=[{id=0a1b2c3d}, {id=..}, {id=..}, ..8]`:
-// hashes and keys as their first 8 digits, lists cut after 3 and followed by their full count, a
+// hashes and keys as their first 8 digits, or `none`, lists cut after 3 and followed by their full count, a
 // part as `KIND{..}` or `none`. As snprintf. Control characters in a peer's text are escaped, so
 // that they do not reach a terminal.
 size_t wire_print(uint16_t kind, const void *body, char *out, size_t max);

@@ -154,6 +154,17 @@ static void print_bytes(struct text *text, const uint8_t *bytes, size_t count)
     put_hex(text, bytes, count < DIGITS_SHOWN / 2 ? count : DIGITS_SHOWN / 2);
 }
 
+// A hash or a key.
+static void print_hash(struct text *text, const uint8_t *bytes, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i]) {
+            print_bytes(text, bytes, count);
+            return;
+        }
+    put_text(text, "none");
+}
+
 static void print_list(struct text *text, const struct wire_field *field, struct list list)
 {
     put_char(text, '[');
@@ -206,7 +217,7 @@ static void print_value(struct text *text, const struct wire_field *field, const
         put_text(text, wire_enum_name(field->names, *(const uint8_t *)value));
         break;
     case WIRE_TYPE_STR: print_string(text, value); break;
-    case WIRE_TYPE_BIN: print_bytes(text, value, field->max); break;
+    case WIRE_TYPE_BIN: print_hash(text, value, field->max); break;
     case WIRE_TYPE_BYTES: print_view(text, value); break;
     case WIRE_TYPE_LIST: print_list(text, field, list_of(field, body)); break;
     case WIRE_TYPE_PART: print_part(text, value); break;

@@ -173,7 +173,7 @@ static void to_words(const struct talk *self, char *text)
             replace(text, hex, self->texts[i]);
         }
     }
-    replace(text, " residual_from=00000000 residual_to=00000000", ""); // The declared zero
+    replace(text, " residual_from=none residual_to=none", ""); // The declared zero
 }
 
 // Removes top-level fields that are zero, false or empty.
@@ -191,7 +191,7 @@ static void drop_empty(char *text)
         }
         char *value = memchr(from, '=', count);
         size_t length = value ? (size_t)(from + count - value - 1) : 1;
-        static const char *const empty[] = { "", "0", "false", "\"\"", "00000000", "[]" };
+        static const char *const empty[] = { "", "0", "false", "\"\"", "none", "[]" };
         bool keep = true;
         for (size_t i = 0; value && i < sizeof empty / sizeof *empty; i++)
             keep &= length != strlen(empty[i]) || memcmp(value + 1, empty[i], length) != 0;

@@ -193,20 +193,22 @@ static void the_screen_of_windows(void **state)
                                 .group = group,
                                 .group_count = 1 });
     says("\n2 steps/s, 1.60k tokens/s"); // By the window, before the first STEPS
+    tell(FRAME_PROGRESS, key_of(0),
+         &(struct wire_progress){ .round = 3, .step = 12, .samples = BATCH });
     tell_steps(3, 10, 14);
     tell_steps(3, 14, 30);
     view->now.round = 3;
-    assert_string_equal(
-        drawn(), "run demo: Train, at most 5.2s more; coordinator heard 0.3s ago\n"
-                 "step 30 of 100 [#######.................] epoch 1, window 3\n"
-                 "loss 4.000  █▁▁\n"
-                 "2 steps/s, 1.60k tokens/s, 24.0k tokens so far, about 35s left\n"
-                 "\n"
-                 "  member          state     tokens/s  heard     now\n"
-                 "  anna            healthy          -  -         computes\n"
-                 "  bob             healthy          -  -         stands by\n"
-                 "  carol           pending          -  -         waits for the next epoch\n"
-                 "  checkpointer.6  healthy          -  -         follows\n");
+    assert_string_equal(drawn(),
+                        "run demo: Train, at most 5.2s more; coordinator heard 0.3s ago\n"
+                        "step 30 of 100 [#######.................] epoch 1, window 3\n"
+                        "loss 4.000  █▁▁\n"
+                        "2 steps/s, 1.60k tokens/s, 24.0k tokens so far, about 35s left\n"
+                        "\n"
+                        "  member          state     tokens/s  heard     now\n"
+                        "  anna            healthy      1.60k  -         computes\n"
+                        "  bob             healthy          0  -         stands by\n"
+                        "  carol           pending          0  -         waits for the next epoch\n"
+                        "  checkpointer.6  healthy          -  -         follows\n");
 }
 
 // A member's part of them is that of its newest results, however the rounds fell before.

@@ -680,10 +680,13 @@ static void a_group_that_stops_begins_no_window(void **state)
     send_job(group[0], FRAME_STOP_WINDOW, &(struct wire_stop_window){ next.job.number });
     give_one(&first, group, 1);
     give_one(&next, group, 1);
+    uint32_t samples = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct wire_stepped *stepped = hear_kind(group[i], FRAME_STEPPED);
         assert_true(stepped->stopped && stepped->step == 1);
+        samples += stepped->samples; // Each says its own part
     }
+    assert_int_equal(samples, batch_at(0));
     assert_int_equal(close_window(group, count, 0), 1);
     end_group();
 }
@@ -715,6 +718,7 @@ static void hear_late(struct member *const *group, uint32_t count, uint64_t end,
             ret_late[i] = stepped->late;
             assert_true(!stepped->late ||
                         (stepped->late_ms > 200 && 3 * stepped->usual_ms < stepped->late_ms));
+            assert_true(!stepped->late || stepped->train_ms < stepped->late_ms);
         } while (stepped->step < end);
     }
 }

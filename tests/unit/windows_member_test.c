@@ -401,7 +401,13 @@ static void who_is_late_is_said_at_once(void **unused)
     (void)unused;
     hear_links();
     hear_window(1, STEP, 0, 0, 0);
-    hear(FRAME_STEPPED, &(struct wire_stepped){ .window = 1, .step = STEP + 1 }, 0);
+    hear(FRAME_STEPPED,
+         &(struct wire_stepped){
+             .window = 1, .step = STEP + 1, .samples = 3, .train_ms = 70, .apply_ms = 8 },
+         0);
+    const struct wire_progress *progress = said(FRAME_PROGRESS);
+    assert_true(progress && progress->samples == 3); // And its own times, not the group's
+    assert_true(progress->train_ms == 70 && progress->apply_ms == 8);
     hear(FRAME_STEPPED,
          &(struct wire_stepped){
              .window = 1, .step = STEP + 1, .late = 1, .late_ms = 3700, .usual_ms = 900 },

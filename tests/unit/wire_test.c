@@ -482,7 +482,7 @@ static void test_printing(void **state)
     wire_print(FRAME_ROUND, &round, line, sizeof line);
     assert_non_null(
         strstr(line, " clients=[{member=1 debt=0}, {member=2 debt=0}, {member=3 debt=0}, ..5] "));
-    assert_non_null(strstr(line, " base=00000000 "));
+    assert_non_null(strstr(line, " base=none "));
     assert_non_null(strstr(line, " witnesses=[] "));
     wire_print(FRAME_UNDELIVERABLE, &lost, line, sizeof line);
     assert_string_equal(line, "UNDELIVERABLE to=trainer.3fa2 kind=10 reason="

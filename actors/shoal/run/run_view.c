@@ -97,6 +97,7 @@ static unsigned hear_progress(struct run_view *self, const struct msg *in)
     struct view_progress *progress = &self->progress[member];
     progress->step = said->step;
     progress->round = said->round;
+    progress->samples = said->samples;
     progress->digest = said->digest;
     return VIEW_PROGRESS;
 }

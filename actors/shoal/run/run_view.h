@@ -39,6 +39,7 @@ struct view_window {      // The newest WINDOW
 
 struct view_progress {    // Of one trainer, as it reported it
     uint64_t step, round; // round: the newest of which it has a result
+    uint32_t samples;     // Of windows: how many of a batch are its part
     struct hash digest;   // Of the parameters of that step; none: nothing heard
 };
 

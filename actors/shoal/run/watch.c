@@ -1,5 +1,5 @@
-// watch -- measures two things, from the news alone: each member's share of the results that the
-// newest commits accepted, and the curve of the loss since the watch began, in so many means that it
+// watch -- measures two things, from the news alone: each member's share of the samples of the newest
+// commits (rounds: of the results that they accepted; windows: as the members report), and the curve of the loss since the watch began, in so many means that it
 // fits into a line. The rest is copied from the view. What a member does now follows from its state,
 // the phase, and whether it has reported a result of the open round.
 
@@ -34,25 +34,45 @@ static void hear_loss(struct watch *self, double loss)
     *newest += (loss - *newest) / self->in_newest;
 }
 
+static void add_samples(struct watch *self, uint32_t member, uint64_t samples)
+{
+    self->samples[member] += (double)samples;
+    self->all_samples += (double)samples;
+}
+
+static void forget_older(struct watch *self)
+{
+    self->all_samples *= KEPT;
+    for (uint32_t i = 0; i < MEMBERS_MAX; i++) self->samples[i] *= KEPT;
+}
+
+static void hear_parts(struct watch *self, const struct run_view *view)
+{
+    forget_older(self);
+    for (uint32_t i = 0; i < view->window.members_count; i++) {
+        const uint32_t member = view->window.members[i];
+        if (member < MEMBERS_MAX) add_samples(self, member, view->progress[member].samples);
+    }
+}
+
 static void hear_results(struct watch *self, const struct round *round)
 {
     if (round->last.outcome != OUTCOME_COMMITTED || round->last.round != round->opened.round)
         return;
-    self->all_samples *= KEPT;
-    for (uint32_t i = 0; i < MEMBERS_MAX; i++) self->samples[i] *= KEPT;
+    forget_older(self);
     for (uint32_t i = 0; i < round->accepted_count; i++) {
         const struct wire_accepted *accepted = &round->accepted[i];
         if (accepted->client >= round->clients_count || accepted->end < accepted->begin) continue;
         const uint32_t member = round->clients[accepted->client].member;
         if (member >= MEMBERS_MAX) continue;
-        self->samples[member] += accepted->end - accepted->begin;
-        self->all_samples += accepted->end - accepted->begin;
+        add_samples(self, member, accepted->end - accepted->begin);
     }
 }
 
 void watch_hear(struct watch *self, const struct run_view *view, unsigned heard)
 {
-    if (heard & VIEW_COMMIT) hear_results(self, &view->round);
+    if (heard & VIEW_COMMIT && view->window.number) hear_parts(self, view);
+    else if (heard & VIEW_COMMIT) hear_results(self, &view->round);
     if (!(heard & VIEW_RUN)) return;
     const double loss = (double)view->now.loss;
     if (loss > 0 && view->now.step != self->loss_step) hear_loss(self, loss);

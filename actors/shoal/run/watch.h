@@ -11,7 +11,7 @@
 //       trainer.91c0       healthy     4.55k  0.2s ago  has its result, waits for the others
 //
 // Tokens/s are those of RUN. A member's are its share of them: that of its results in the newest
-// commits. Pure: the caller passes messages in.
+// commits; under windows, of its part of the batches, as it reports it. Pure: the caller passes messages in.
 
 #include "actors/shoal/run/run_view.h"
 #include "common/actor/last_heard.h"

@@ -137,7 +137,10 @@ static void hear_stepped(struct windows_member *self, const struct member_turn *
                 &(struct wire_progress){ .round = said->window,
                                          .step = said->step,
                                          .loss = said->loss,
-                                         .tokens_per_s = said->tokens_per_s });
+                                         .tokens_per_s = said->tokens_per_s,
+                                         .samples = said->samples,
+                                         .train_ms = said->train_ms,
+                                         .apply_ms = said->apply_ms });
     const bool is_due = !window || said->step == window_end(window) ||
                         (before < window_middle(window) && said->step >= window_middle(window));
     if (is_due || said->stopped) self->say_ms = 0;
