@@ -148,7 +148,7 @@ static bool is_stuck(const struct epoch *self, const struct turn *turn)
 
 static bool restore(struct epoch *self, const struct turn *turn);
 
-// Nobody is left that holds the newest step: it lay in the memory of processes that have died. Enough members
+// Nobody is left that holds the newest step: it lay in the memory of processes that have died or were stopped. Enough members
 // are here to go on, so it is not the coordinator that is cut off. Those that may only be late have their time;
 // if every one has been replaced by a newer process, nobody is waited for.
 static bool look_lost(struct epoch *self, const struct turn *turn)
@@ -168,8 +168,9 @@ static bool look_lost(struct epoch *self, const struct turn *turn)
     if (!restore(self, turn)) return false;
     self->lost_ms = 0;
     outbox_note(turn->out,
-                "run.lost_steps count=%" PRIu64 ": every process that held them has died; going on "
-                "from the newest checkpoint",
+                "run.lost_steps count=%" PRIu64
+                ": no process that held them is left; going on from "
+                "the newest checkpoint",
                 from - run->step);
     return true;
 }

@@ -463,6 +463,36 @@ says 64 "--dir NEW for this ticket" shoal join other-short --dir guest
 # With --port every actor has its own: behind the broker's two the data-provider, the checkpointer, the trainer.
 says 0 "127.0.0.1:$((first + 2))" grep -h actor.ready short/run/logs/data-provider.log
 says 0 "127.0.0.1:$((first + 4))" grep -h actor.ready short/run/logs/trainer-1.log
+# Its last screen has what the guide compares, and so has the ledger when no broker runs any more.
+says 0 "" grep -xE 'digest [0-9a-f]{64}' short.log
+says 0 "  digest   $(sed -n 's/^digest //p' short.log) of step 4" shoal status --ledger short/run/coordinator
+
+# ---- what an interrupt saves --------------------------------------------------------------------------
+
+# With allreduce the newest state is in the memory of the trainers alone.
+shoal init saved text.txt --strategy allreduce --dim 32 --layers 1 --heads 2 --seq-len 64 --trainers 1 --steps 100000 >init.log 2>&1
+sed -i 's/^window_time = .*/window_time = 0.2/; s/^heartbeat_time = .*/heartbeat_time = 0.2/
+        s/^lease_time = .*/lease_time = 2/; s/^waiting_for.*/waiting_for_members_extra_time = 0.1/' saved/state.toml
+up_saved()                              # starts it; until its first steps are committed
+{
+    shoal up saved --server-port $((port + 30)) >saved.log 2>&1 &
+    up=$!
+    until_said saved.log "run \"saved\""
+    timeout 20 zmq-monitor --topic STEPS --count 4 --ticket saved/run/ticket >/dev/null 2>&1
+}
+up_saved
+kill -INT $up; wait $up
+says 130 $'  saving step \n; interrupt again to stop at once\ninterrupted at step \nstep-0000\n has all steps' \
+    sh -c "cat saved.log; exit $?"
+up_saved
+kill -9 $up; wait $up 2>/dev/null
+up_saved # One that is killed saves nothing
+until_said saved.log "the run is back at step [0-9]*, its newest checkpoint: [0-9]* steps after it are lost"
+says 0 ": no process that held them is left; going on from the newest checkpoint" grep run.lost_steps saved/run/logs/coordinator.log
+kill -STOP $(cat saved/run/checkpointer/lock)
+kill -INT $up; until_said saved.log "saving step "
+kill -INT $up; wait $up
+says 130 " may be lost: only trainers of other machines can hold them now" sh -c "cat saved.log; exit $?"
 
 # ---- the ticket of the run before -----------------------------------------------------------------------
 

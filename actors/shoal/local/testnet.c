@@ -282,7 +282,10 @@ static void take_signals(struct testnet *self)
 {
     struct signalfd_siginfo info;
     while (read(self->signals, &info, sizeof info) == sizeof info)
-        if (info.ssi_signo != SIGCHLD) self->asked_to_stop = true;
+        if (info.ssi_signo != SIGCHLD) {
+            self->insists = self->asked_to_stop;
+            self->asked_to_stop = true;
+        }
 }
 
 static void take_news(struct testnet *self)
@@ -306,6 +309,21 @@ int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why)
     return rc;
 }
 
+// The broker tells the new tap all state that it keeps.
+int testnet_become_owner(struct testnet *self, struct why *why)
+{
+    char path[PATH_MAX];
+    key_path(self, "coordinator", path);
+    int rc = identity_load(path, NULL, why, &self->owner);
+    if (rc < 0) return rc;
+    const struct tap_options tap = { .broker = &self->ticket,
+                                     .run = self->config.run_id,
+                                     .identity = self->owner,
+                                     .role = ACTOR_OPERATOR };
+    tap_close(&self->tap);
+    return tap_open(&tap, why, &self->tap);
+}
+
 void testnet_stop(struct testnet *self)
 {
     tap_close(&self->tap);
@@ -321,6 +339,7 @@ void testnet_free(struct testnet *self)
     self->signals = -1;
     instance_lock_release(self->lock);
     self->lock = -1;
+    identity_destroy(&self->owner);
     free(self->view);
     self->view = NULL;
 }

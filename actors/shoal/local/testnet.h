@@ -55,7 +55,9 @@ struct testnet {
     struct run_view *view;
     int lock; // Of the state's folder: no other process runs these actors
     int signals;
-    bool asked_to_stop; // SIGINT or SIGTERM came
+    bool asked_to_stop;     // SIGINT or SIGTERM came
+    bool insists;           // It came again
+    struct identity *owner; // The coordinator's key, once testnet_become_owner has read it
 };
 
 // Checks the configuration, makes keys and folders, starts all processes. The caller calls
@@ -68,6 +70,9 @@ int testnet_start_late(struct testnet *self, struct why *why);
 // One turn of the loop: waits until something happens or `until_ms`. A fault: a child cannot be
 // kept.
 int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why);
+
+// From now on the news come by a tap that has the coordinator's key, so that orders can be mailed.
+int testnet_become_owner(struct testnet *self, struct why *why);
 
 // Stops all processes: members first, the coordinator and the broker last. May be called twice, and
 // after a failed start.

@@ -7,6 +7,7 @@
 
 #include "actors/shoal/local/kill_list.h"
 #include "actors/shoal/local/progress.h"
+#include "actors/shoal/local/saving.h"
 #include "actors/shoal/local/services.h"
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/show.h"
@@ -38,6 +39,7 @@ struct session {
     char moved[400]; // A line about the broker's address, if it is not that of the command line
     uint32_t kills;  // At each interval
     uint64_t interval_ms, kill_ms; // kill_ms: the next kill, at the round or window that opens then
+    uint64_t step, restored_epoch; // Of the news before; step 0: none
 };
 
 // ---- killing ------------------------------------------------------------------------------------
@@ -64,6 +66,20 @@ static void kill_some(struct session *self, uint64_t now_ms)
     self->kill_ms = now_ms + self->interval_ms;
 }
 
+// The run goes back when nobody holds its newest step, and when its owner has ordered it.
+static void say_lost(struct session *self, const struct wire_run *now)
+{
+    char line[200];
+    if (now->restored_epoch > self->restored_epoch && self->step > now->restored_step) {
+        snprintf(line, sizeof line,
+                 "the run is back at step %" PRIu64 ", its newest checkpoint: %" PRIu64
+                 " steps after it are lost and are trained again",
+                 now->restored_step, self->step - now->restored_step);
+        say(self, line);
+    }
+    self->restored_epoch = now->restored_epoch;
+}
+
 static void hear(void *arg, const struct msg *msg, unsigned heard)
 {
     struct session *self = arg;
@@ -71,6 +87,8 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     uint64_t now_ms = clock_ms();
     (void)msg;
     if (heard & VIEW_COMMIT) progress_hear(&self->progress, view, now_ms);
+    if (heard & VIEW_RUN) say_lost(self, &view->now);
+    self->step = view->now.step;
     if (heard & VIEW_REBORN) say(self, "the coordinator is back, in a new life");
     if (heard & VIEW_PHASE &&
         (view->now.phase == PHASE_PAUSED || view->now.phase == PHASE_FINISHED))
@@ -91,6 +109,26 @@ static int watch(struct session *self, struct why *why)
     return rc;
 }
 
+// The first interrupt saves what only the trainers hold; the second one stops at once.
+static int save(struct session *self, struct why *why)
+{
+    struct saving saving;
+    char line[160];
+    uint64_t now_ms = clock_ms();
+    int rc = 0;
+    if (!saving_begin(&saving, &self->net, now_ms, why)) return 0;
+    snprintf(line, sizeof line, "saving step %" PRIu64 "; interrupt again to stop at once",
+             saving.step);
+    say(self, line);
+    while (rc == 0 && !saving_is_over(&saving, &self->net, now_ms)) {
+        const uint64_t order_ms = saving_order(&saving, &self->net, now_ms);
+        const uint64_t due_ms = progress_tick(&self->progress, self->net.view, now_ms);
+        rc = testnet_turn(&self->net, order_ms < due_ms ? order_ms : due_ms, why);
+        now_ms = clock_ms();
+    }
+    return rc;
+}
+
 static void say_started(const struct session *self, const struct testnet_options *options)
 {
     fputs(self->moved, stdout);
@@ -106,6 +144,28 @@ static void say_started(const struct session *self, const struct testnet_options
     fflush(stdout);
 }
 
+// The digest is the one that `shoal train` prints, if it takes the same steps. What is at risk is lost
+// unless a trainer on another machine lives and holds it.
+static void say_end(const struct session *self, uint64_t at_risk)
+{
+    const struct wire_run *now = &self->net.view->now;
+    const bool has_state = self->net.config.strategy == CONFIG_STRATEGY_ALLREDUCE;
+    char hex[HASH_HEX];
+    const bool finished = now->phase == PHASE_FINISHED;
+    printf("%s at step %" PRIu64 "; all processes have stopped\n",
+           finished ? "finished" : "interrupted", now->step);
+    if (!finished && now->step > 0 && now->checkpoint_step == now->step)
+        printf("%s has all steps\n", now->checkpoint_name);
+    if (finished && now->digest_step == now->step && !hash_is_none(&now->digest))
+        printf("%s %s\n", has_state ? "state digest" : "digest", hash_to_hex(&now->digest, hex));
+    if (at_risk)
+        printf("%" PRIu64 " step%s since %s may be lost: only trainers of other machines can hold "
+               "them now\n",
+               at_risk, show_s(at_risk),
+               hash_is_none(&now->checkpoint_digest) ? "the beginning, as there is no checkpoint,"
+                                                     : now->checkpoint_name);
+}
+
 static int run(struct session *self, const struct testnet_options *options, struct why *why)
 {
     progress_init(&self->progress, stdout, NULL, clock_ms());
@@ -114,17 +174,17 @@ static int run(struct session *self, const struct testnet_options *options, stru
         self->kill_ms = clock_ms() + self->interval_ms;
         say_started(self, options);
         rc = watch(self, why);
+        if (rc == 0 && self->net.asked_to_stop) rc = save(self, why);
     }
     progress_end(&self->progress);
     const struct wire_run now = self->net.view->now;
     const bool finished = now.phase == PHASE_FINISHED;
+    const uint64_t at_risk = saving_at_risk(&self->net);
     char model[PATH_MAX + 64];
     testnet_checkpoint_path(&self->net, now.checkpoint_name, model, sizeof model);
     testnet_stop(&self->net);
+    if (rc == 0) say_end(self, at_risk);
     testnet_free(&self->net);
-    if (rc == 0)
-        printf("%s at step %" PRIu64 "; all processes have stopped\n",
-               finished ? "finished" : "interrupted", now.step);
     if (rc == 0 && finished && now.checkpoint_name[0])
         printf("The model:\n\n  shoal sample --model %s\n", model);
     if (rc == 0 && !finished) return 130;

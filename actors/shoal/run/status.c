@@ -200,6 +200,13 @@ static void print_unit(const struct run_view *view)
     if (view->unit) printf("   %s %" PRIu64, view->unit->name, view->now.round);
 }
 
+// As `shoal train` calls them: of parameters alone, or with what the optimizer keeps.
+static const char *digest_name(const struct run_view *view)
+{
+    const bool has_state = view->unit && view->unit->config == FRAME_WINDOWS_CONFIG;
+    return has_state ? "state digest" : "digest";
+}
+
 static void print_rate(const struct run_view *view)
 {
     const double rate = run_view_steps_per_s(view);
@@ -232,7 +239,7 @@ static void print_view(const struct status *self, const struct run_view *view)
     if (self->was_told_of_coordinator && !is_dead(self))
         printf("  coordinator heard %s\n", show_heard(&self->coordinator, a));
     if (!hash_is_none(&now->digest))
-        printf("  digest %.16s of step %" PRIu64 "\n", hash_to_hex(&now->digest, hex),
+        printf("  %s %s of step %" PRIu64 "\n", digest_name(view), hash_to_hex(&now->digest, hex),
                now->digest_step);
     if (!hash_is_none(&now->checkpoint_digest))
         printf("  checkpoint %s, digest %.16s\n", now->checkpoint_name,
@@ -563,8 +570,8 @@ static void print_report(const struct ledger_report *report)
     printf("  samples  %" PRIu64 ", %" PRIu64 " twice\n", report->samples, report->samples_twice);
     print_evidence(report);
     if (report->epoch_ends)
-        printf("  digest   %.16s of step %" PRIu64 "\n", hash_to_hex(&report->end.digest, hex),
-               report->end.step);
+        printf("  %s %s of step %" PRIu64 "\n", report->has_windows ? "state digest" : "digest  ",
+               hash_to_hex(&report->end.digest, hex), report->end.step);
     if (report->checkpoints)
         printf("  newest checkpoint  %s, digest %.16s\n", report->checkpoint.name,
                hash_to_hex(&report->checkpoint.digest, hex));

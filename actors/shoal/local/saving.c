@@ -1,0 +1,53 @@
+// saving -- the order has a new number each time, so that one that came too early, while the run waited
+// for members, does not make the coordinator pass over the next one.
+
+#include "actors/shoal/local/saving.h"
+#include "common/base/clock.h"
+
+enum { SAVE_MS = 60000, AGAIN_MS = 1000 };
+
+static bool has_checkpointer(const struct roster *roster)
+{
+    for (uint32_t i = 0; i < roster->count; i++)
+        if (roster->members[i].role == ACTOR_CHECKPOINTER &&
+            roster->members[i].state == MEMBER_HEALTHY)
+            return true;
+    return false;
+}
+
+uint64_t saving_at_risk(const struct testnet *net)
+{
+    const struct wire_run *now = &net->view->now;
+    const uint64_t begin = net->config.progress_step - 1; // Steps that were done before the run
+    const uint64_t saved = now->checkpoint_step > begin ? now->checkpoint_step : begin;
+    if (net->config.strategy != CONFIG_STRATEGY_ALLREDUCE || now->phase == PHASE_FINISHED) return 0;
+    return now->step > saved ? now->step - saved : 0;
+}
+
+bool saving_begin(struct saving *self, struct testnet *net, uint64_t now_ms, struct why *why)
+{
+    // The checkpointer has cooldown_time to write one; the group has to finish a step before.
+    const uint64_t patience_ms =
+        net->config.cooldown_ms > SAVE_MS ? net->config.cooldown_ms : SAVE_MS;
+    *self = (struct saving){ .step = net->view->now.step, .end_ms = now_ms + patience_ms };
+    return saving_at_risk(net) > 0 && has_checkpointer(&net->view->roster) &&
+           testnet_become_owner(net, why) == 0;
+}
+
+uint64_t saving_order(struct saving *self, struct testnet *net, uint64_t now_ms)
+{
+    if (now_ms < self->order_ms) return self->order_ms;
+    const struct wire_control order = { .action = ACTION_CHECKPOINT,
+                                        .incarnation = net->view->incarnation,
+                                        .number = clock_unix_ms() };
+    tap_mail(net->tap, "coordinator", FRAME_CONTROL, &order);
+    self->order_ms = now_ms + AGAIN_MS;
+    return self->order_ms;
+}
+
+bool saving_is_over(const struct saving *self, const struct testnet *net, uint64_t now_ms)
+{
+    const struct wire_run *now = &net->view->now;
+    return now->checkpoint_step >= self->step || now->phase == PHASE_FINISHED || net->insists ||
+           now_ms >= self->end_ms;
+}
