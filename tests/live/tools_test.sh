@@ -516,12 +516,15 @@ cat >space <<'SCRIPT'
 ip link set lo up && ip address add 203.0.113.7/32 dev lo && ip address add 198.51.100.4/32 dev lo && exec "$@"
 SCRIPT
 if unshare --net sh space true 2>/dev/null; then
-    up="unshare --net sh space timeout --foreground --preserve-status -s INT 1 shoal up words --trainers 1"
+    up="unshare --net sh space timeout --foreground --preserve-status -s INT 1 shoal up words"
     moved="last time: a ticket of that time does not lead here"
-    says 130 $'broker is at 203.0.113.7:7000 now, and was at 127.0.0.1:\nTCP ports 7000 to 7004. Others join with:\nshoal join shoal:' \
+    says 130 $'broker is at 203.0.113.7:7000 now, and was at 127.0.0.1:\n--trainers 1 --name own as last time\nTCP ports 7000 to 7004. Others join with:\nshoal join shoal:' \
         $up --bind 203.0.113.7 --port 7000
     says 130 $'at 203.0.113.7:7000, as last time\nTCP ports 7000 to 7004.' $up
-    says 130 "broker is at 198.51.100.4:7000 now, and was at 203.0.113.7:7000 $moved" $up --bind 198.51.100.4
+    says 130 "broker is at 198.51.100.4:7000 now, and was at 203.0.113.7:7000 $moved
+--trainers 2; last time it was 1
+TCP ports 7000 to 7005." $up --bind 198.51.100.4 --trainers 2
+    says 130 "TCP ports 7000 to 7005." $up
     says 64 "--bind 192.0.2.1 is no address of this machine" $up --bind 192.0.2.1
     cp "$work/said" refused
     says 1 "" grep "the broker is at" refused # Not before the address is known to be good

@@ -6,6 +6,7 @@
 // ticket by which others join; with --systemd it starts the same actors as services.
 
 #include "actors/shoal/local/kill_list.h"
+#include "actors/shoal/local/last_up.h"
 #include "actors/shoal/local/progress.h"
 #include "actors/shoal/local/saving.h"
 #include "actors/shoal/local/services.h"
@@ -14,6 +15,7 @@
 #include "actors/shoal/local/testnet.h"
 #include "common/actor/command.h"
 #include "common/base/clock.h"
+#include "common/kernel/pool.h"
 #include "common/net/addresses.h"
 #include <inttypes.h>
 #include <errno.h>
@@ -36,8 +38,9 @@ struct session {
     struct testnet net;
     struct progress progress;
     struct kill_list victims;
-    char moved[400]; // A line about the broker's address, if it is not that of the command line
-    uint32_t kills;  // At each interval
+    char moved[400];     // A line about the broker's address, if it is not that of the command line
+    struct last_up last; // Of `up`
+    uint32_t kills;      // At each interval
     uint64_t interval_ms, kill_ms; // kill_ms: the next kill, at the round or window that opens then
     uint64_t step, restored_epoch; // Of the news before; step 0: none
 };
@@ -132,6 +135,7 @@ static int save(struct session *self, struct why *why)
 static void say_started(const struct session *self, const struct testnet_options *options)
 {
     fputs(self->moved, stdout);
+    fputs(self->last.words, stdout);
     printf("run \"%s\": %u trainer%s, broker at %s, logs in %s\n", self->net.config.run_id,
            options->trainers, show_s(options->trainers), self->net.ticket.address,
            self->net.log_dir);
@@ -170,6 +174,7 @@ static int run(struct session *self, const struct testnet_options *options, stru
 {
     progress_init(&self->progress, stdout, NULL, clock_ms());
     int rc = testnet_start(&self->net, options, why);
+    if (rc == 0 && options->own_keys) rc = last_up_keep(&self->last, self->net.state_dir, why);
     if (rc == 0) {
         self->kill_ms = clock_ms() + self->interval_ms;
         say_started(self, options);
@@ -303,15 +308,17 @@ int shoal_testnet(int argc, char **argv)
 // ---- up -----------------------------------------------------------------------------------------
 
 struct up {
-    const char *dir, *bind, *threads, *label;
-    uint64_t trainers, port, server_port; // trainers 0: as many as the run begins with
+    const char *dir, *bind;
+    const char *trainers, *threads, *label; // Remembered (last_up.h); trainers NULL: as many as the
+                                            // run begins with
+    uint64_t port, server_port;
     bool systemd;
     char last[TICKET_ADDRESS_MAX + 1]; // The broker's address of last time; "": there was none
 };
 
 static const struct flag up_flags[] = {
-    FLAG("trainers", 0, "N", TO_NUMBER(struct up, trainers, 1, TESTNET_TRAINERS_MAX),
-         "Trainers on this machine (as many as the run begins with)"),
+    FLAG("trainers", 0, "N", TO_TEXT(struct up, trainers),
+         "Trainers on this machine (that of last time; at first as many as the run begins with)"),
     FLAG("bind", 'b', "ADDRESS", TO_TEXT(struct up, bind),
          "Address of this machine that others can reach (that of last time; at first 127.0.0.1: "
          "nobody else)"),
@@ -321,8 +328,11 @@ static const struct flag up_flags[] = {
     FLAG("server-port", 's', "PORT", TO_NUMBER(struct up, server_port, 1, 65536 - POST_PORTS),
          "The same for the broker alone"),
     FLAG("name", 0, "LABEL", TO_TEXT(struct up, label),
-         "A word that others see beside the trainers' keys: anna makes anna-1, anna-2 .. (none)"),
-    FLAG("threads", 0, "N", TO_TEXT(struct up, threads), "Compute threads of each trainer (1)"),
+         "A word that others see beside the trainers' keys: anna makes anna-1, anna-2 .. (that of "
+         "last "
+         "time; at first none)"),
+    FLAG("threads", 0, "N", TO_TEXT(struct up, threads),
+         "Compute threads of each trainer (that of last time; at first 1)"),
     FLAG("systemd", 0, NULL, TO_SWITCH(struct up, systemd),
          "As services that `make install` has put here, at each boot too; needs root"),
     { 0 },
@@ -354,7 +364,14 @@ static int read_run(const struct up *up, struct why *why, struct run_config *ret
         config_faults_print(&faults, stderr);
         return why_set(why, rc, "%s is refused (see above)", path);
     }
-    *ret_trainers = (uint32_t)(up->trainers ? up->trainers : ret_config->init_min_clients);
+    uint64_t trainers = ret_config->init_min_clients, threads;
+    if (up->trainers &&
+        command_number("--trainers", up->trainers, 1, TESTNET_TRAINERS_MAX, why, &trainers) < 0)
+        return FAULT_USAGE;
+    if (up->threads &&
+        command_number("--threads", up->threads, 1, POOL_THREADS_MAX, why, &threads) < 0)
+        return FAULT_USAGE;
+    *ret_trainers = (uint32_t)trainers;
     if (*ret_trainers > TESTNET_TRAINERS_MAX)
         return why_set(why, FAULT_USAGE, "init_min_clients %u of %s: give --trainers, 1 to %d",
                        *ret_trainers, path, TESTNET_TRAINERS_MAX);
@@ -368,6 +385,16 @@ static int check_label(const char *label, uint32_t trainers, struct why *why)
     if (!label) return 0;
     snprintf(last, sizeof last, "%.40s-%" PRIu32, label, trainers);
     return command_check_label(last, why);
+}
+
+// What the command line leaves open is as it was last time.
+static void remember(struct up *up, const char *state_dir, struct last_up *last)
+{
+    last_up_take(last, state_dir,
+                 (const char *const[LAST_UP_FLAGS]){ up->trainers, up->threads, up->label });
+    up->trainers = last_up_value(last, 0);
+    up->threads = last_up_value(last, 1);
+    up->label = last_up_value(last, 2);
 }
 
 // The broker's address of last time is in the ticket that the run's folder has. What the command line
@@ -434,11 +461,12 @@ int shoal_up(int argc, char **argv)
         .state_dir = state_dir, .own_keys = true, .hear = hear, .say = say, .arg = &self
     };
     int rc = command_parse(&up_line, argc, argv, &up, &why);
+    if (rc == 0) snprintf(state_dir, sizeof state_dir, "%s/run", up.dir);
+    if (rc == 0) remember(&up, state_dir, &self.last);
     if (rc == 0) rc = read_run(&up, &why, &config, &options.trainers);
     if (rc == 0) rc = check_label(up.label, options.trainers, &why);
     if (rc == 0 && !up.systemd) rc = services_check_foreground(up.dir, config.run_id, &why);
     if (rc < 0) return fault_exit(rc, &why);
-    snprintf(state_dir, sizeof state_dir, "%s/run", up.dir);
     find_way_in(&up, state_dir, &options.way_in);
     word_way_in(&up, &options.way_in, self.moved, sizeof self.moved);
     options.config_dir = up.dir;
@@ -447,6 +475,7 @@ int shoal_up(int argc, char **argv)
     rc = up.systemd ? start_services(&up, &options, &config, &why) : run(&self, &options, &why);
     if (rc == 0 && up.systemd) {
         fputs(self.moved, stdout);
+        fputs(self.last.words, stdout);
         fputs(way_in_trusts(&options.way_in, &config), stdout);
     }
     return rc < 0 ? fault_exit(rc, &why) : rc;
