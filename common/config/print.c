@@ -13,25 +13,31 @@ union config {
     struct data_config data;
 };
 
-// The key's range, and whether it must be set; `only`: it is of no use now, and would be with that word.
-static void print_facts(const struct config_key *key, const struct config_only *only, FILE *out)
+// `chosen` NULL: of the key whatever else is chosen. Else it is required only where it is used.
+static void print_facts(const struct config_schema *schema, const struct config_key *key,
+                        const union config *chosen, FILE *out)
 {
     char bytes[CONFIG_VALUE_MAX];
     struct config_text text = config_text_in(bytes, sizeof bytes);
     config_value_print_range(key, &text);
     const bool is_word = key->type == CONFIG_VALUE || key->type == CONFIG_VARIANT;
+    const bool active = !chosen || config_path_active(schema, key->path, chosen);
+    const bool is_met = !chosen || config_only_is_met(schema, key->path, chosen);
+    const struct config_only *only = is_met ? NULL : config_only_of(key->path);
     if (key->of[0] && !is_word && key->type != CONFIG_SECONDS && key->type != CONFIG_SEED)
         config_text_add(&text, " %s", key->of);
+    switch (key->fallback.need) {
+    case CONFIG_REQUIRED:
+        if (is_met) config_text_add(&text, "; required%s", active ? "" : " in this table");
+        break;
+    case CONFIG_DEFAULT:
+        config_text_add(&text, "; default %s",
+                        key->fallback.text[0] ? key->fallback.text : "empty");
+        break;
+    case CONFIG_ABSENT:
+    case CONFIG_SHOWN: config_text_add(&text, "; not set unless given"); break;
+    }
     if (only) config_text_add(&text, "; only with %s = \"%s\"", only->of, only->word);
-    else switch (key->fallback.need) {
-        case CONFIG_REQUIRED: config_text_add(&text, "; required"); break;
-        case CONFIG_DEFAULT:
-            config_text_add(&text, "; default %s",
-                            key->fallback.text[0] ? key->fallback.text : "empty");
-            break;
-        case CONFIG_ABSENT:
-        case CONFIG_SHOWN: config_text_add(&text, "; not set unless given"); break;
-        }
     fputs(bytes, out);
 }
 
@@ -53,8 +59,7 @@ static void print_setting(const struct config_schema *schema, const struct confi
         config_path_active(schema, key->path, chosen) && key->fallback.need != CONFIG_ABSENT;
     const size_t parent = config_path_parent(key->path);
     fprintf(out, "\n# %s\n# ", key->sentence);
-    print_facts(
-        key, config_only_is_met(schema, key->path, chosen) ? NULL : config_only_of(key->path), out);
+    print_facts(schema, key, chosen, out);
     fputc('\n', out);
     if (key->type == CONFIG_VARIANT &&
         config_word_has_settings(schema, key, config_word_of(word_in(key, chosen))->name))
@@ -135,7 +140,7 @@ int config_explain(const struct config_schema *schema, const char *path, FILE *o
     fprintf(out, "%s (%s)\n  %s\n", key->path, config_value_expected(key), key->sentence);
     if (key->type == CONFIG_IGNORED || key->type == CONFIG_REFUSED) return 0;
     fputs("  ", out);
-    print_facts(key, NULL, out);
+    print_facts(schema, key, NULL, out);
     fprintf(out, "\n  %s\n",
             key->scope == CONFIG_RUN ? "Part of the run: every member must have the same."
                                      : "Of this machine only: other machines may differ.");

@@ -424,6 +424,8 @@ static void the_sample_of_a_strategy_loads(void **state)
     assert_non_null(strstr(text, "range 0.001..31536000 s; only with strategy.kind = \"distro\"\n"
                                  "# max_round_train_time = 30\n"));
     assert_non_null(strstr(text, "s; required\nwarmup_time = 30\n"));
+    assert_non_null(strstr(text, "; required in this table\n# compression_chunk = "));
+    assert_non_null(strstr(text, "; default 3; only with strategy.kind = \"distro\"\n"));
     free(text);
     unlink(path);
 }
