@@ -234,7 +234,8 @@ static void leave_out(struct windows *self, const struct turn *turn, uint32_t pl
     // heartbeat, and waits to join from then on.
     self->stands[out->member].links[0] = 0;
     *left_out |= bit(place);
-    snprintf(self->missed, sizeof self->missed, "trainer %s is left out until the next epoch: %s",
+    self->missed_member = out->member;
+    snprintf(self->missed, sizeof self->missed, "%s is left out until the next epoch: %s",
              member_of(turn->run, out)->name, why);
     outbox_note(turn->out, "member.left_out name=%s because=\"%s\"; until the next epoch",
                 member_of(turn->run, out)->name, why);

@@ -282,7 +282,7 @@ static void hear_arrival(void *state, uint32_t member, bool is_new_member)
 {
     struct windows *self = state;
     (void)is_new_member;
-    if (self->is_left_out[member]) self->missed[0] = 0; // It is back, and waits to join
+    if (self->missed_member == member) self->missed[0] = 0; // It is back, and waits to join
     self->is_left_out[member] = false;
 }
 

@@ -119,7 +119,8 @@ struct windows {
     // For the rest of the epoch, by index in the roster.
     bool is_left_out[MEMBERS_MAX];
     uint8_t strikes[MEMBERS_MAX]; // Breaks in a row that it alone has seen
-    char lacks[224], missed[224];
+    char lacks[224], missed[224]; // For the owner; "": nothing
+    uint32_t missed_member;       // Of whom `missed` speaks
     struct late late;
 };
 
