@@ -55,6 +55,9 @@ struct group_options {
     const char *bind;                // "ADDRESS:PORT"; port 0: any that is free
     enum group_link link;
     uint32_t connections; // 1..GROUP_CONNECTIONS_MAX to each member
+    // A process that was never linked may begin to listen up to so long after group_form was called,
+    // before a port that refuses ends the wait. 0: until its timeout_ms is over.
+    uint32_t refused_ms;
     // A wait ends with FAULT_INTERRUPTED when `called` returns true. It is asked before each sleep,
     // and whenever `called_fd` is readable; it empties called_fd, or returns true. called_fd -1:
     // before each sleep only. NULL: never.
@@ -102,7 +105,8 @@ int group_serve(group_t *self, uint32_t timeout_ms, struct why *why);
 
 // Takes up window `window`, higher than those before: `members` in order, the caller at `place`.
 // Connects what is missing, and waits up to timeout_ms until all links stand and all members have
-// come to this window. The one with the smaller key connects. FAULT_UNREACHABLE, FAULT_TIMEOUT,
+// come to this window. The one with the smaller key connects. A port that refuses ends the wait if
+// that process was linked before: it is dead; else it may not listen yet (refused_ms). FAULT_UNREACHABLE, FAULT_TIMEOUT,
 // FAULT_DENIED (another key, run or instance answers), each with the member in *ret_blame;
 // FAULT_CONFIG: plain over a public address; FAULT_NOT_NOW: another member is in a later window;
 // FAULT_INTERRUPTED. After a fault the window is broken.

@@ -22,7 +22,6 @@ enum {
     ACCEPTS_MAX = 8, // At one waking
     PAUSE_MIN_MS = 2,
     PAUSE_MAX_MS = 100,
-    REFUSED_MS = 1000, // So long a process that was never linked may yet begin to listen
     LEISURE_MS = 1000, // Between two attempts to link with one that is expected
     // A handshake at leisure, of which a member does a part between two steps
     LEISURE_HANDSHAKE_MS = 60000,
@@ -216,10 +215,12 @@ void links_refuse(struct peer *peer, int fault, bool final, const struct why *wh
     snprintf(peer->said, sizeof peer->said, "%.120s: %.120s", peer->who.endpoint, why->text);
 }
 
-// Whether an error says that trying again is of no use.
+// A process that was never linked may yet begin to listen.
 bool links_refuses(const group_t *self, const struct peer *peer, int error)
 {
-    return error == ECONNREFUSED && (peer->was_linked || clock_ms() - self->form_ms >= REFUSED_MS);
+    const uint32_t refused_ms = self->options.refused_ms;
+    const bool is_over = refused_ms && clock_ms() - self->form_ms >= refused_ms;
+    return error == ECONNREFUSED && (peer->was_linked || is_over);
 }
 
 void links_connect(group_t *self, struct peer *peer, uint32_t channel)

@@ -23,7 +23,10 @@
 #include <string.h>
 #include <zmq.h>
 
-enum { TELL_US = 200000 }; // STEPPED beside those of the middle and the end
+enum {
+    TELL_US = 200000,  // STEPPED beside those of the middle and the end
+    REFUSED_MS = 1000, // Members listen before a window names them: one that does not is dead
+};
 
 static struct learner_window_work *work_of(const struct learner *self) { return self->window; }
 
@@ -68,6 +71,7 @@ static int open_group(struct learner *self, struct why *why)
         .bind = self->options->links_bind,
         .link = work->config.link == LINK_PLAIN ? GROUP_PLAIN : GROUP_SEALED,
         .connections = work->config.connections,
+        .refused_ms = REFUSED_MS,
         .called_fd = fd,
         .called = is_called,
         .called_arg = self,
