@@ -66,11 +66,18 @@ static void begin(group_t *self)
     self->form_ms = now_ms;
 }
 
+// Whether we are to connect a channel of a member (0: its control connection), and have not begun.
+static bool is_to_connect(const group_t *self, const struct peer *peer, uint32_t channel)
+{
+    const int fd = channel ? peer->channels[channel - 1].fd : peer->control.fd;
+    return peer->we_connect && fd < 0 && !links_is_attempted(self, peer, channel);
+}
+
 static void connect_control(group_t *self, struct peer *peer, uint64_t now_ms)
 {
     struct why why = { 0 };
     if (peer->we_connect) {
-        if (now_ms >= peer->retry_at_ms && !links_is_attempted(self, peer, 0))
+        if (now_ms >= peer->retry_at_ms && is_to_connect(self, peer, 0))
             links_connect(self, peer, 0);
         return;
     }
@@ -102,10 +109,19 @@ static void connect_channels(group_t *self, struct peer *peer, uint64_t now_ms)
         for (uint32_t c = 0; c < self->options.connections; c++)
             if (peer->channels[c].window < self->window) channel_close(&peer->channels[c]);
     peer->renewed = true;
-    for (uint32_t c = 0; c < self->options.connections; c++)
-        if (peer->we_connect && peer->channels[c].fd < 0 && now_ms >= peer->retry_at_ms &&
-            !links_is_attempted(self, peer, c + 1))
-            links_connect(self, peer, c + 1);
+    for (uint32_t c = 1; c <= self->options.connections; c++)
+        if (now_ms >= peer->retry_at_ms && is_to_connect(self, peer, c))
+            links_connect(self, peer, c);
+}
+
+uint64_t form_next_ms(const group_t *self, const struct peer *peer)
+{
+    if (!self->forming || peer->place == UINT32_MAX) return UINT64_MAX;
+    if (!peer->we_connect && peer->control.fd < 0) return peer->probe_at_ms;
+    if (is_to_connect(self, peer, 0)) return peer->retry_at_ms;
+    for (uint32_t c = 1; peer->formed == self->window && c <= self->options.connections; c++)
+        if (is_to_connect(self, peer, c)) return peer->retry_at_ms;
+    return UINT64_MAX;
 }
 
 // One step further with the link to a member. True: it stands, and the member is in the window.
@@ -150,19 +166,9 @@ static int fail_form(group_t *self, const struct peer *peer, struct why *why,
                        self->window, peer_name(peer, name), self->port);
 }
 
-// When there is something to do for a link that does not stand, though nothing moves.
-static uint64_t wake_at(const struct peer *peer, uint64_t until_ms)
-{
-    uint64_t at_ms = UINT64_MAX;
-    if (peer->we_connect && peer->retry_at_ms > clock_ms()) at_ms = peer->retry_at_ms;
-    if (!peer->we_connect && peer->control.fd < 0) at_ms = peer->probe_at_ms;
-    return at_ms < until_ms ? at_ms : until_ms;
-}
-
 static int form(group_t *self, uint64_t until_ms, struct why *why, struct group_blame *ret_blame)
 {
     for (;;) {
-        uint64_t wake_ms = until_ms;
         const struct peer *missing = NULL;
         for (uint32_t m = 0; m < self->member_count; m++) {
             struct peer *peer = self->members[m];
@@ -174,11 +180,10 @@ static int form(group_t *self, uint64_t until_ms, struct why *why, struct group_
                                    " already",
                                    self->window, peer->formed);
             missing = missing ? missing : peer;
-            wake_ms = wake_at(peer, wake_ms);
         }
         if (!missing) return 0;
         if (clock_ms() >= until_ms) return fail_form(self, missing, why, ret_blame);
-        const int rc = group_wait(self, wake_ms, false, why);
+        const int rc = group_wait(self, until_ms, false, why);
         if (rc < 0)
             return group_break(self, rc, UINT32_MAX, false, why, ret_blame,
                                "called away while window %" PRIu64 " was formed", self->window);
@@ -200,7 +205,9 @@ int group_form(group_t *self, uint64_t window, const struct group_member *member
     links_hurry(self);
     if (rc < 0)
         return group_break(self, rc, ret_blame->member, false, why, ret_blame, "%s", refused.text);
+    self->forming = true;
     rc = form(self, clock_ms() + timeout_ms, why, ret_blame);
+    self->forming = false;
     if (rc < 0) return rc;
     for (uint32_t m = 0; m < count; m++) {
         if (!self->members[m]) continue;

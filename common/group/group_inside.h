@@ -207,6 +207,7 @@ struct group {
     uint32_t peer_count;
     uint64_t expected_self; // Our own bit in the list of group_expect; 0: we are not in it
     bool idle;              // In group_serve, which has time
+    bool forming;           // In group_form
     struct peer *members[GROUP_MEMBERS_MAX]; // NULL at our place
     uint32_t member_count, place;
     struct attempt *attempts;
@@ -268,7 +269,7 @@ enum handshake_refusal links_judge(void *arg, const struct handshake_party *from
 void links_accept(group_t *self);
 void links_move(group_t *self, struct attempt *attempt);
 void links_begin_due(group_t *self);         // To those that are expected; drops what is late
-uint64_t links_next_ms(const group_t *self); // When links_begin_due has something to do
+uint64_t links_next_ms(const group_t *self); // When it, or group_form, has something to do
 void links_destroy(group_t *self);
 
 struct peer *links_find(const group_t *self, const struct key *key, uint64_t instance);
@@ -282,6 +283,11 @@ void links_refuse(struct peer *peer, int fault, bool final, const struct why *wh
 // Whether an error of connect says that trying again is of no use.
 bool links_refuses(const group_t *self, const struct peer *peer, int error);
 void links_hurry(group_t *self); // A window is formed: no attempt has more than HANDSHAKE_MS left
+
+// ---- form.c ---------------------------------------------------------------------------------
+
+// When group_form has something to do for a member's link, though nothing moves.
+uint64_t form_next_ms(const group_t *self, const struct peer *peer);
 
 // ---- control.c ------------------------------------------------------------------------------
 

@@ -286,6 +286,8 @@ uint64_t links_next_ms(const group_t *self)
         if (is_at_leisure(self, peer) && peer->we_connect && peer->control.fd < 0 &&
             peer->retry_at_ms < at_ms && !links_is_attempted(self, peer, 0))
             at_ms = peer->retry_at_ms;
+        const uint64_t form_ms = form_next_ms(self, peer);
+        if (form_ms < at_ms) at_ms = form_ms;
     }
     return at_ms;
 }

@@ -1000,6 +1000,37 @@ static void one_that_is_expected_joins(void **state)
     run(3, join, NULL, 0);
 }
 
+static bool is_connected_twice(void *arg)
+{
+    static int times;
+    const int fd = tcp_accept(*(int *)arg);
+    if (fd >= 0) times++; // Stays open, and nobody answers
+    return times == 2;
+}
+
+// A process that is there, and does not answer the handshake: once that is over, it is connected again.
+static void one_that_does_not_answer_is_connected_again(void **state)
+{
+    enum { HANDSHAKE_MS = 5000 };
+    struct group_options options[2] = { options_of(0), options_of(1) };
+    struct group_member members[2] = { { .instance = 100 }, { .instance = 101 } };
+    group_t *group;
+    int dumb;
+    uint16_t port;
+    (void)state;
+    for (int i = 0; i < 2; i++) members[i].key = *identity_key(options[i].identity);
+    const uint32_t own = key_compare(&members[0].key, &members[1].key) > 0; // It connects
+    options[own].called = is_connected_twice;
+    options[own].called_arg = &dumb;
+    assert_int_equal(group_new(&options[own], &why, &group), 0);
+    assert_int_equal(tcp_listen("127.0.0.1:0", &why, &dumb, &port), 0);
+    snprintf(members[!own].endpoint, sizeof members[0].endpoint, "tcp://127.0.0.1:%u", port);
+    assert_int_equal(group_form(group, 1, members, 2, own, HANDSHAKE_MS + 2000, &why, &blame),
+                     FAULT_INTERRUPTED);
+    close(dumb);
+    group_destroy(&group);
+}
+
 // ---- one that floods ------------------------------------------------------------------------
 
 // Sends DONE, each time of a further sum, over both control connections until these have ended.
@@ -1112,4 +1143,5 @@ TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_
       TEST(one_that_left_and_is_expected_costs_no_work),
       TEST(one_that_cannot_be_reached_disturbs_nobody),
       TEST(a_link_over_which_nothing_comes_is_replaced),
+      TEST(one_that_does_not_answer_is_connected_again),
       TEST(one_that_floods_does_not_stop_the_others))
