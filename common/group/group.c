@@ -244,7 +244,7 @@ static void watch_channel(group_t *self, struct channel *channel)
 static void watch_links(group_t *self)
 {
     self->poll_count = 0;
-    watch(self, self->listener, POLLIN, WAITS_LISTENER, NULL);
+    if (links_may_accept(self)) watch(self, self->listener, POLLIN, WAITS_LISTENER, NULL);
     for (struct attempt *a = self->attempts; a; a = a->next)
         watch(self, a->fd, a->stands ? handshake_events(&a->handshake) : POLLOUT, WAITS_ATTEMPT, a);
 }

@@ -212,6 +212,7 @@ struct group {
     uint32_t member_count, place;
     struct attempt *attempts;
     uint32_t strangers; // Of the attempts: those that others began
+    uint64_t accept_at_ms;
 
     uint64_t window, form_ms;             // form_ms: when it was begun
     uint64_t next_sum, done, done_before; // Sums; those done, in this window and the one before it
@@ -267,6 +268,7 @@ int group_probe(group_t *self, const struct peer *peer);
 enum handshake_refusal links_judge(void *arg, const struct handshake_party *from,
                                    const struct handshake_purpose *purpose);
 void links_accept(group_t *self);
+bool links_may_accept(const group_t *self); // Whether the listener is watched
 void links_move(group_t *self, struct attempt *attempt);
 void links_begin_due(group_t *self);         // To those that are expected; drops what is late
 uint64_t links_next_ms(const group_t *self); // When it, or group_form, has something to do

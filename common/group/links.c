@@ -19,7 +19,8 @@
 enum {
     STRANGERS_MAX = 16,
     HANDSHAKE_MS = 5000,
-    ACCEPTS_MAX = 8, // At one waking
+    ACCEPTS_MAX = 8,   // At one waking
+    NO_ROOM_MS = 1000, // So long nobody is accepted when no descriptor or no memory is left for it
     PAUSE_MIN_MS = 2,
     PAUSE_MAX_MS = 100,
     LEISURE_MS = 1000, // Between two attempts to link with one that is expected
@@ -278,7 +279,7 @@ void links_begin_due(group_t *self)
 
 uint64_t links_next_ms(const group_t *self)
 {
-    uint64_t at_ms = UINT64_MAX;
+    uint64_t at_ms = links_may_accept(self) ? UINT64_MAX : self->accept_at_ms;
     for (const struct attempt *a = self->attempts; a; a = a->next)
         if (a->deadline_ms < at_ms) at_ms = a->deadline_ms;
     for (uint32_t i = 0; i < self->peer_count; i++) {
@@ -449,11 +450,15 @@ static void evict(group_t *self)
     attempt_free(self, oldest);
 }
 
+bool links_may_accept(const group_t *self) { return clock_ms() >= self->accept_at_ms; }
+
 void links_accept(group_t *self)
 {
     struct why why;
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         const int fd = tcp_accept(self->listener);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+            self->accept_at_ms = clock_ms() + NO_ROOM_MS; // The connection stays, and would wake us
         if (fd < 0) return;
         if (self->strangers == STRANGERS_MAX) evict(self);
         struct attempt *attempt = attempt_new(self, fd);

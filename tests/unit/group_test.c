@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -1000,6 +1001,34 @@ static void one_that_is_expected_joins(void **state)
     run(3, join, NULL, 0);
 }
 
+// A connection that waits while no descriptor is left for it costs no work, and is accepted later.
+static void without_a_descriptor_it_sleeps(void **state)
+{
+    struct group_options options = options_of(0);
+    struct rlimit before, none;
+    group_t *group;
+    char endpoint[64];
+    int fd;
+    (void)state;
+    assert_int_equal(group_new(&options, &why, &group), 0);
+    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", group_port(group));
+    assert_int_equal(tcp_connect(endpoint, &why, &fd), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){ .rlim_cur = 3, .rlim_max = before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const double before_ms = cpu_ms();
+    const int rc = group_serve(group, 300, &why);
+    const double used_ms = cpu_ms() - before_ms;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(rc, FAULT_TIMEOUT);
+    assert_true(used_ms < 100);
+    const uint64_t until_ms = clock_ms() + FORM_MS;
+    while (!group->attempts && clock_ms() < until_ms) group_serve(group, 100, &why);
+    assert_non_null(group->attempts);
+    close(fd);
+    group_destroy(&group);
+}
+
 static bool is_connected_twice(void *arg)
 {
     static int times;
@@ -1142,6 +1171,6 @@ TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_
       TEST(a_wait_ends_when_the_caller_is_called), TEST(one_that_is_expected_joins),
       TEST(one_that_left_and_is_expected_costs_no_work),
       TEST(one_that_cannot_be_reached_disturbs_nobody),
-      TEST(a_link_over_which_nothing_comes_is_replaced),
+      TEST(a_link_over_which_nothing_comes_is_replaced), TEST(without_a_descriptor_it_sleeps),
       TEST(one_that_does_not_answer_is_connected_again),
       TEST(one_that_floods_does_not_stop_the_others))
