@@ -63,6 +63,20 @@ static int open_run(struct keeper *self, struct why *why)
     return rc < 0 ? rc : run_folder_take_anew(folder, run->log_seq, why);
 }
 
+// The core tells RUN when something has changed. While no step is made nothing does but the time since
+// the newest one: then RUN goes out with each heartbeat, so that nobody shows an old rate.
+static void repeat_run(const struct keeper *self, struct outbox *out)
+{
+    bool has_run = false, has_beat = false;
+    for (uint32_t i = 0; i < out->count; i++) {
+        has_run = has_run || out->effects[i].kind == FRAME_RUN;
+        has_beat = has_beat || out->effects[i].kind == FRAME_BEAT;
+    }
+    if (has_beat && !has_run && self->core->news.told &&
+        phase_makes_steps(self->core->news.run.phase))
+        outbox_news(out, FRAME_RUN, &self->core->news.run);
+}
+
 // REACH is not for the core: nothing on record follows from it. A JOIN that comes while its sender's
 // address is tried, or soon after nobody was found there, is left out: a member repeats it, unless it
 // is told that nobody reaches it.
@@ -74,6 +88,7 @@ static void step(void *state, const struct msg *in, struct outbox *out)
         reach_shell_hear(self->reach, in);
     else if (in->kind == FRAME_JOIN && reach_shell_holds_back(self->reach, in)) return;
     else coordinator_step(self->core, in, out);
+    repeat_run(self, out);
 }
 
 static void tell_reach(void *arg, const struct reach_answer *answer)
@@ -85,7 +100,7 @@ static void tell_reach(void *arg, const struct reach_answer *answer)
 
 static void take_reach(void *arg) { reach_shell_take(((struct keeper *)arg)->reach); }
 
-// RUN has the tokens per second that commits give, for all that show it. The core fills in the sum
+// RUN has the tokens and steps per second that commits give, for all that show them. The core fills in the sum
 // of what trainers report, each of the time in which it computes. A run that waits for members, is
 // paused or finished has none, and the time until it goes on does not count.
 static void fill_in(void *arg, uint16_t kind, void *body)
@@ -98,8 +113,11 @@ static void fill_in(void *arg, uint16_t kind, void *body)
                        (run->phase == PHASE_WAITING && run->lacks[0] && !run_words_is_past(run));
     if (rests) self->rate = (struct token_rate){ 0 };
     else if (phase_makes_steps(run->phase) || self->rate.count)
-        token_rate_hear(&self->rate, now_ms, run->tokens_done);
-    run->tokens_per_s = (float)token_rate_per_s(&self->rate, now_ms);
+        token_rate_hear(&self->rate, now_ms, run->tokens_done, run->step);
+    const struct token_pace pace = token_rate_pace(&self->rate, now_ms);
+    run->tokens_per_s = (float)pace.tokens_per_s;
+    run->steps_per_s = (float)pace.steps_per_s;
+    run->silent_ms = pace.silent_ms < UINT32_MAX ? (uint32_t)pace.silent_ms : UINT32_MAX;
     self->now = *run;
 }
 

@@ -1,4 +1,5 @@
 #include "common/actor/run_words.h"
+#include "common/actor/token_rate.h"
 #include "common/run/phase.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -66,25 +67,32 @@ char *run_words_lacks_for_guest(const struct wire_run *now, char text[RUN_WORDS_
     return text;
 }
 
+double run_words_left_s(const struct wire_run *now)
+{
+    if (now->step >= now->total_steps) return 0;
+    if (!(now->steps_per_s > 0) || now->phase == PHASE_PAUSED) return -1;
+    return (double)(now->total_steps - now->step) / (double)now->steps_per_s;
+}
+
+char *run_words_silent(const struct wire_run *now, char text[RUN_WORDS_MAX])
+{
+    const bool rests = now->phase == PHASE_PAUSED || now->phase == PHASE_FINISHED;
+    text[0] = 0;
+    if (!rests && !(now->steps_per_s > 0) && now->silent_ms > TOKEN_RATE_SILENT_MS)
+        snprintf(text, RUN_WORDS_MAX, "no step for %" PRIu32 " s", now->silent_ms / 1000);
+    return text;
+}
+
 char *run_words_left(const struct wire_run *now, char text[RUN_WORDS_MAX])
 {
-    const double left_s = run_words_left_s(now, 0);
+    const double left_s = run_words_left_s(now);
+    char silent[RUN_WORDS_MAX];
     text[0] = 0;
     if (left_s > 5400) snprintf(text, RUN_WORDS_MAX, ", about %.0f h left", left_s / 3600);
     else if (left_s > 90) snprintf(text, RUN_WORDS_MAX, ", about %.0f min left", left_s / 60);
     else if (left_s > 0) snprintf(text, RUN_WORDS_MAX, ", about %.0f s left", left_s);
+    else if (run_words_silent(now, silent)[0]) snprintf(text, RUN_WORDS_MAX, ", %.64s", silent);
     return text;
-}
-
-double run_words_left_s(const struct wire_run *now, uint64_t commit_samples)
-{
-    const double rate = (double)now->tokens_per_s;
-    if (now->step >= now->total_steps) return 0;
-    if (!(rate > 0) || now->samples_done == 0 || now->step == 0) return -1;
-    const double of_a_sample = (double)now->tokens_done / (double)now->samples_done;
-    const double of_a_step = commit_samples ? of_a_sample * (double)commit_samples
-                                            : (double)now->tokens_done / (double)now->step;
-    return (double)(now->total_steps - now->step) * of_a_step / rate;
 }
 
 char *run_words_status(const struct run_unit *unit, const struct wire_run *now, double loss,

@@ -39,12 +39,14 @@ char *run_words_pending(const struct run_unit *unit, const struct wire_run *now,
 // business, and names of settings say nothing. "waiting: the owner's data-provider is not there".
 char *run_words_lacks_for_guest(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 
-// Seconds until the last step at the present tokens per second, if later steps are as large as that
-// of the newest commit, which has `commit_samples` (0: not known). Negative: unknown, as no step is
-// made now.
-double run_words_left_s(const struct wire_run *now, uint64_t commit_samples);
+// Seconds until the last step at the steps per second of RUN: the one time left that all screens and
+// logs show. Negative: unknown, as no step is made now.
+double run_words_left_s(const struct wire_run *now);
 
-// ", about 5 min left"; "" if it is not known.
+// "no step for 8 s", once that is too long; "" before, and in a phase in which none is expected.
+char *run_words_silent(const struct wire_run *now, char text[RUN_WORDS_MAX]);
+
+// ", about 5 min left", or ", no step for 8 s"; "" if neither is known.
 char *run_words_left(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 
 // "RoundTrain: step 100 of 460, loss 2.713, 12345 tokens/s". `loss`: 0 if none is known. The rate is

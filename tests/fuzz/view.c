@@ -35,7 +35,6 @@ static void check_view(const struct run_view *self, const struct run_view *befor
            self->window.commit_window >= before->window.commit_window &&
            self->window.members_count <= VIEW_GROUP_MAX);
     ensure((self->window.number > before->window.number) == ((heard & VIEW_WINDOW) != 0));
-    ensure(!(run_view_steps_per_s(self) < 0));
     ensure(self->roster.count <= MEMBERS_MAX && self->round.clients_count <= MEMBERS_MAX);
     ensure(run_view_phase(self)[0]);
     for (int i = 0; i < EVENT_PEOPLE; i++)

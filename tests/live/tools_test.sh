@@ -367,17 +367,18 @@ for name in coordinator trainer-1; do
     says 0 "$wanted" cat words/run/logs/$name.log
 done
 shoal new-identity friend.key >/dev/null
+>news.json # Here already when until_news looks for it
+timeout 60 zmq-monitor --topic RUN --json --ticket words/run/ticket >>news.json &
+news=$!
 shoal-trainer --json --guest -i friend.key --name fifteen-letters --ticket words/run/ticket --state-dir friend 2>friend.log &
 friend=$!
 until_said friend.log '"event":"round.trained".*"step":20,'
 says 124 "" timeout 1 zmq-monitor --member nobody --ticket words/run/ticket # Without --count it goes on
 says 0 " trainer.fifteen-letters." zmq-monitor --topic PROGRESS --member fifteen --count 1 --ticket words/run/ticket
 
-# Tokens per second: what RUN says is the change of tokens_done over the last ten seconds, within 10 %
-# (5 % on a quiet machine), and status, the line of `shoal up` and the trainer's log show what a RUN of the last seconds says.
->news.json # Here already when until_news looks for it
-timeout 60 zmq-monitor --topic RUN --json --ticket words/run/ticket >>news.json &
-news=$!
+# Tokens and steps per second: what RUN says is the change of tokens_done and step over the last minute, here since
+# the first step, within 10 % (5 % on a quiet machine), and status, the line of `shoal up` and the trainer's log show
+# what a RUN of the last seconds says.
 until_news 12
 shoal status --json --ticket words/run/ticket >status.json
 shoal status --ticket words/run/ticket >status.txt
@@ -391,17 +392,21 @@ sub slurp { local (@ARGV, $/) = @_; <> }
 sub number { my ($text) = @_; $text =~ /^([0-9.]+)([kM]?)$/ or die "no number: $text"; $1 * { "" => 1, k => 1e3, M => 1e6 }->{$2} }
 my @news = map { decode_json($_) } grep { /\}$/ } split(/\n/, slurp("news.json"));
 my @off;
-for my $new (@news) { # Behind each other, and ten seconds before
-    my ($before) = grep { $_->{unix_ms} >= $new->{unix_ms} - 10000 } @news;
-    next if $new->{unix_ms} - $news[0]{unix_ms} < 10000 || $new->{body}{phase} ne "RoundTrain";
-    my $rate = ($new->{body}{tokens_done} - $before->{body}{tokens_done}) * 1000 / ($new->{unix_ms} - $before->{unix_ms});
-    push @off, abs($new->{body}{tokens_per_s} / $rate - 1);
+my ($before) = grep { $_->{body}{phase} eq "RoundTrain" } @news;
+for my $new (@news) { # Behind each other
+    my $took_s = ($new->{unix_ms} - $before->{unix_ms}) / 1000;
+    next if $took_s < 5 || $new->{body}{phase} ne "RoundTrain";
+    for (["tokens_done", "tokens_per_s"], ["step", "steps_per_s"]) {
+        my ($count, $rate) = @$_;
+        push @off, abs($new->{body}{$rate} * $took_s / ($new->{body}{$count} - $before->{body}{$count}) - 1);
+    }
 }
 @off = sort { $a <=> $b } @off;
 printf "RUN is off by %.1f %% in the middle of %d\n", 100 * $off[@off / 2], scalar @off;
 die "more than 10 %" if !@off || $off[@off / 2] > 0.1; # 5 % where nothing else runs
-my $left = decode_json(slurp("status.json"))->{seconds_left};
-die "time left: $left" if !$left || slurp("status.txt") !~ /RoundTrain, about \S+ left\n|, at most/;
+my $status = decode_json(slurp("status.json"));
+my $left = $status->{seconds_left};
+die "time left: $left" if !$left || abs($left * $status->{steps_per_s} / (100000 - $status->{step}) - 1) > 0.001 || slurp("status.txt") !~ /RoundTrain, about \S+ left\n|, at most/;
 my %shown = (status => decode_json(slurp("status.json"))->{tokens_per_s});
 $shown{"text of status"} = number($1) if slurp("status.txt") =~ m{(\S+) tokens/s};
 $shown{"shoal up"} = number($1) if (grep { /tok/ } split(/\n/, slurp("up.txt")))[-1] =~ m{(\S+) tok/s};
@@ -472,7 +477,7 @@ says 0 "  digest   $(sed -n 's/^digest //p' short.log) of step 4" shoal status -
 # With allreduce the newest state is in the memory of the trainers alone.
 shoal init saved text.txt --strategy allreduce --dim 32 --layers 1 --heads 2 --seq-len 64 --trainers 1 --steps 100000 >init.log 2>&1
 sed -i 's/^window_time = .*/window_time = 0.2/; s/^heartbeat_time = .*/heartbeat_time = 0.2/
-        s/^lease_time = .*/lease_time = 2/; s/^waiting_for.*/waiting_for_members_extra_time = 0.1/' saved/state.toml
+        s/^lease_time = .*/lease_time = 8/; s/^waiting_for.*/waiting_for_members_extra_time = 0.1/' saved/state.toml
 up_saved()                              # starts it; until its first steps are committed
 {
     shoal up saved --server-port $((port + 30)) >saved.log 2>&1 &
@@ -489,6 +494,12 @@ kill -9 $up; wait $up 2>/dev/null
 up_saved # One that is killed saves nothing
 until_said saved.log "the run is back at step [0-9]*, its newest checkpoint: [0-9]* steps after it are lost"
 says 0 ": no process that held them is left; going on from the newest checkpoint" grep run.lost_steps saved/run/logs/coordinator.log
+# A run that stands says so: RUN goes on with each heartbeat, and the rate and the time left are gone.
+kill -STOP $(cat saved/run/trainer-1/lock)
+timeout 20 grep -m4 '"silent_ms":[5-7][0-9][0-9][0-9]' <(exec timeout 20 zmq-monitor --topic RUN --json --ticket saved/run/ticket 2>&1) >silent.json
+says 0 "run saved: Train, no step for " shoal status --ticket saved/run/ticket
+says 0 "4" grep -c . silent.json
+kill -CONT $(cat saved/run/trainer-1/lock)
 kill -STOP $(cat saved/run/checkpointer/lock)
 kill -INT $up; until_said saved.log "saving step "
 kill -INT $up; wait $up

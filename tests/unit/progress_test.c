@@ -7,58 +7,42 @@
 #include "actors/shoal/status_line.c"
 #include "tests/test.h"
 
-static bool is_near(double got, double wanted)
-{
-    return got > wanted - 0.01 && got < wanted + 0.01;
-}
-
-enum { ROUND_MS = 10000, STEPS = 100 };
-
-// Between two commits the time left falls as time goes, and it stays a round above the last step.
-static void test_the_time_left_counts_down(void **state)
-{
-    (void)state;
-    struct run_view *view = test_calloc(1, sizeof *view);
-    struct progress self;
-    uint64_t now_ms = 1000;
-    double last = 1e9;
-    progress_init(&self, stdout, NULL, now_ms);
-    view->has_run = true;
-    view->now.total_steps = STEPS;
-    progress_hear(&self, view, now_ms);
-    assert_true(progress_left_s(&self, view, now_ms) < 0);
-    for (int step = 1; step <= 20; step++) {
-        view->now.step = (uint64_t)step;
-        now_ms += ROUND_MS;
-        progress_hear(&self, view, now_ms);
-        for (uint64_t ms = 0; ms < ROUND_MS && step > 1; ms += 500) {
-            const double left = progress_left_s(&self, view, now_ms + ms);
-            assert_true(left < last);
-            assert_true(is_near(left, (STEPS - step) * 10.0 - (double)ms / 1000));
-            last = left;
-        }
-    }
-    assert_true(is_near(progress_left_s(&self, view, now_ms + 100 * ROUND_MS), 79 * 10.0));
-    view->now.step = STEPS;
-    assert_true(progress_left_s(&self, view, now_ms) == 0);
-    test_free(view);
-}
-
-// From the newest commit's size, since a run may begin with smaller ones.
+// One time left for all: from the steps per second that the coordinator measures.
 static void test_the_time_left_of_a_run(void **state)
 {
     (void)state;
-    struct wire_run run = { .total_steps = 500,
-                            .step = 100,
-                            .samples_done = 1600,
-                            .tokens_done = 1600 * 128,
-                            .tokens_per_s = 2048 };
-    assert_true(is_near(run_words_left_s(&run, 0), 400));
-    assert_true(is_near(run_words_left_s(&run, 32), 800));
-    run.tokens_per_s = 0;
-    assert_true(run_words_left_s(&run, 16) < 0);
+    char text[RUN_WORDS_MAX];
+    struct wire_run run = {
+        .phase = PHASE_TRAIN, .total_steps = 500, .step = 100, .steps_per_s = 2, .silent_ms = 600
+    };
+    assert_true(run_words_left_s(&run) == 200);
+    assert_string_equal(run_words_left(&run, text), ", about 3 min left");
+    put_left(&run, text);
+    assert_string_equal(text, "ETA 3m20s");
     run.step = 500;
-    assert_true(run_words_left_s(&run, 16) == 0);
+    assert_true(run_words_left_s(&run) == 0);
+}
+
+// At first nothing is known. Once no step is made, that is said, unless none is expected.
+static void test_a_run_that_makes_no_step(void **state)
+{
+    (void)state;
+    char text[RUN_WORDS_MAX];
+    struct wire_run run = {
+        .phase = PHASE_TRAIN, .total_steps = 500, .step = 100, .silent_ms = 600
+    };
+    assert_true(run_words_left_s(&run) < 0);
+    assert_string_equal(run_words_left(&run, text), "");
+    run.silent_ms = 8600;
+    assert_string_equal(run_words_left(&run, text), ", no step for 8 s");
+    put_left(&run, text);
+    assert_string_equal(text, "no step for 8 s");
+    run.phase = PHASE_PAUSED;
+    assert_string_equal(run_words_left(&run, text), "");
+    run.steps_per_s = 2; // Of before the pause
+    assert_true(run_words_left_s(&run) < 0);
+    put_left(&run, text);
+    assert_string_equal(text, "");
 }
 
 static void test_what_a_run_says(void **state)
@@ -117,5 +101,5 @@ static void test_what_a_run_says(void **state)
     assert_string_equal(run_words_lacks_for_guest(&run, text), "");
 }
 
-TESTS(TEST(test_the_time_left_counts_down), TEST(test_the_time_left_of_a_run),
+TESTS(TEST(test_the_time_left_of_a_run), TEST(test_a_run_that_makes_no_step),
       TEST(test_what_a_run_says))

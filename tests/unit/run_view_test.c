@@ -160,10 +160,6 @@ static void test_follows_windows(void **state)
     assert_int_equal(tell_steps(view, 4, 16, 12), 0);           // Cannot be
     assert_int_equal(tell_steps(view, 6, 12, 14), VIEW_COMMIT); // After a restore
     assert_int_equal(view->now.step, 14);
-    view->now.samples_done = 112, view->now.tokens_done = 1120, view->now.tokens_per_s = 800;
-    assert_true(run_view_steps_per_s(view) == 10);
-    view->now.tokens_per_s = 0;
-    assert_true(run_view_steps_per_s(view) == 0);
     free(view);
 }
 

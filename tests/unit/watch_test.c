@@ -56,6 +56,7 @@ static void tell_run(uint64_t step, float loss, uint8_t phase)
                                   .tokens_done = step * BATCH * SEQ,
                                   .loss = loss,
                                   .tokens_per_s = phase == PHASE_TRAIN && loss > 0 ? 1600 : 0,
+                                  .steps_per_s = phase == PHASE_TRAIN && loss > 0 ? 2 : 0,
                                   .phase_left_ms = 5200 };
     tell(FRAME_RUN, key_of(99), &run);
 }

@@ -38,7 +38,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     struct demo *self = arg;
     const uint64_t now_ms = clock_ms();
     (void)msg;
-    if (heard & VIEW_COMMIT) progress_hear(&self->progress, self->net.view, now_ms);
+    if (heard & VIEW_COMMIT) progress_hear(&self->progress, self->net.view);
     self->play->hear(self, heard, now_ms);
 }
 

@@ -1,14 +1,10 @@
-// progress -- two numbers are estimated here, and the rest is copied from the news: steps per
-// second, over a window of about half a minute, and the loss, as a running mean over rounds. Both
-// start when the first step is done, so that the start-up of the run does not count. The time left
-// follows from them, and counts down. Tokens per second are the coordinator's: one number for all that show it.
+// progress -- one number is estimated here, the loss, as a running mean over rounds. The rest is copied
+// from the news, so that all screens show the same.
 
 #include "actors/shoal/local/progress.h"
 #include "actors/shoal/show.h"
 #include "common/actor/run_words.h"
 #include <inttypes.h>
-
-enum { PACE_MS = 30000 };
 
 void progress_init(struct progress *self, FILE *out, const double *baselines, uint64_t now_ms)
 {
@@ -16,46 +12,11 @@ void progress_init(struct progress *self, FILE *out, const double *baselines, ui
     status_line_init(&self->line, out);
 }
 
-// Taken at commits, so that the place of the present within a round does not count.
-static void take_pace(struct progress *self, uint64_t step, uint64_t now_ms)
+void progress_hear(struct progress *self, const struct run_view *view)
 {
-    const bool begins = self->from_ms == 0 || step < self->from_step;
-    self->at_ms = now_ms;
-    self->at_step = step;
-    if (begins) {
-        if (step == 0) return; // The first step shows that it has begun
-        self->from_ms = now_ms;
-        self->from_step = step;
-        self->steps_per_s = 0;
-        return;
-    }
-    const uint64_t took_ms = now_ms - self->from_ms;
-    if (took_ms < 2000) return;
-    self->steps_per_s = (double)(step - self->from_step) * 1000 / (double)took_ms;
-    if (took_ms < PACE_MS) return;
-    // Half of the window goes, in whole steps: the pace neither jumps nor remembers for ever.
-    const uint64_t steps = step - self->from_step, gone = steps / 2;
-    self->from_step += gone;
-    self->from_ms += steps ? took_ms * gone / steps : 0;
-}
-
-void progress_hear(struct progress *self, const struct run_view *view, uint64_t now_ms)
-{
-    double loss = (double)view->now.loss;
-    if (view->now.step != self->at_step) take_pace(self, view->now.step, now_ms);
+    const double loss = (double)view->now.loss;
     if (!(loss > 0)) return;
     self->loss = self->loss > 0 ? self->loss + 0.1 * (loss - self->loss) : loss;
-}
-
-// The time since the newest commit goes off, but no more than a round of it: a late one ends later.
-double progress_left_s(const struct progress *self, const struct run_view *view, uint64_t now_ms)
-{
-    const struct wire_run *now = &view->now;
-    if (now->step >= now->total_steps) return 0;
-    if (!(self->steps_per_s > 0)) return -1;
-    const double left = (double)(now->total_steps - now->step) / self->steps_per_s;
-    const double since = (double)(now_ms - self->at_ms) / 1000, round = 1 / self->steps_per_s;
-    return left - (since < round ? since : round);
 }
 
 // "loss 1.912 (below order 1: 2.30)": the best of the baselines that it has passed.
@@ -69,11 +30,19 @@ static size_t put_loss(const struct progress *self, char *line, size_t max)
                             self->baselines[0], self->baselines[1], self->baselines[2]);
 }
 
+// What is not known is not said.
+static void put_left(const struct wire_run *now, char text[RUN_WORDS_MAX])
+{
+    char left[SHOW_MAX];
+    const double left_s = run_words_left_s(now);
+    if (left_s < 0) run_words_silent(now, text);
+    else snprintf(text, RUN_WORDS_MAX, "ETA %s", show_duration(left_s, left));
+}
+
 static void put_line(const struct progress *self, const struct run_view *view, uint64_t now_ms,
                      char line[STATUS_LINE_MAX])
 {
-    char bar[SHOW_MAX], rate[SHOW_MAX], left[SHOW_MAX], spent[SHOW_MAX], loss[120];
-    char lacks[RUN_WORDS_MAX];
+    char bar[SHOW_MAX], rate[SHOW_MAX], spent[SHOW_MAX], loss[120], end[RUN_WORDS_MAX];
     const struct wire_run *now = &view->now;
     show_duration((double)(now_ms - self->began_ms) / 1000, spent);
     if (!view->has_run) {
@@ -83,14 +52,13 @@ static void put_line(const struct progress *self, const struct run_view *view, u
     put_loss(self, loss, sizeof loss);
     show_bar(now->total_steps ? (double)now->step / (double)now->total_steps : 0, 12, bar);
     show_count((double)now->tokens_per_s, rate);
-    run_words_lacks(now, lacks);
-    show_duration(progress_left_s(self, view, now_ms), left);
+    if (!run_words_lacks(now, end)[0]) put_left(now, end);
     snprintf(line, STATUS_LINE_MAX,
              "%s  %-12s %s step %" PRIu64 "/%" PRIu64 "  epoch %" PRIu64
              "  %s  %s tok/s  %u healthy %u pending  "
-             "%s%.200s",
+             "%.200s",
              spent, run_view_phase(view), bar, now->step, now->total_steps, now->epoch, loss, rate,
-             now->healthy, now->pending, lacks[0] ? "" : "ETA ", lacks[0] ? lacks : left);
+             now->healthy, now->pending, end);
 }
 
 uint64_t progress_tick(struct progress *self, const struct run_view *view, uint64_t now_ms)

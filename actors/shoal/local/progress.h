@@ -9,18 +9,13 @@ struct progress {
     struct status_line line;
     const double *baselines; // Nats per byte of orders 0, 1 and 2; NULL: none are known
     uint64_t began_ms;
-    uint64_t from_ms, from_step; // The pace is taken over the last half minute or so
-    uint64_t at_ms, at_step;     // The newest commit heard
-    double steps_per_s, loss;    // loss: a running mean over rounds; 0: none yet
+    double loss; // A running mean over rounds; 0: none yet
 };
 
 void progress_init(struct progress *self, FILE *out, const double *baselines, uint64_t now_ms);
 
-// A commit came: its time, and the loss of the trainers, as they report it.
-void progress_hear(struct progress *self, const struct run_view *view, uint64_t now_ms);
-
-// Counts down from one commit to the next. Negative: unknown.
-double progress_left_s(const struct progress *self, const struct run_view *view, uint64_t now_ms);
+// A commit came: the loss of the trainers, as they report it.
+void progress_hear(struct progress *self, const struct run_view *view);
 
 // Prints the line if it is due; returns when it is due next.
 uint64_t progress_tick(struct progress *self, const struct run_view *view, uint64_t now_ms);

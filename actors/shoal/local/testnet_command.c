@@ -89,7 +89,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     const struct run_view *view = self->net.view;
     uint64_t now_ms = clock_ms();
     (void)msg;
-    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view, now_ms);
+    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view);
     if (heard & VIEW_RUN) say_lost(self, &view->now);
     self->step = view->now.step;
     if (heard & VIEW_REBORN) say(self, "the coordinator is back, in a new life");

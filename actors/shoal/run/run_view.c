@@ -153,27 +153,3 @@ bool run_view_in_group(const struct run_view *self, uint32_t member)
         if (self->window.members[i] == member) return true;
     return false;
 }
-
-// Of one step: by the newest commit, else by the newest window. 0: unknown.
-static double step_samples(const struct run_view *self)
-{
-    const struct view_window *window = &self->window;
-    const struct wire_commit *commit = &self->round.last;
-    if (commit->round && commit->outcome == OUTCOME_COMMITTED) return (double)commit->samples;
-    if (window->commit_steps) return (double)window->commit_samples / (double)window->commit_steps;
-    return window->steps ? (double)window->samples / (double)window->steps : 0;
-}
-
-double run_view_steps_per_s(const struct run_view *self)
-{
-    const struct wire_run *now = &self->now;
-    const double samples = step_samples(self);
-    if (!(samples > 0) || now->samples_done == 0 || !(now->tokens_per_s > 0)) return 0;
-    const double tokens_of_a_sample = (double)now->tokens_done / (double)now->samples_done;
-    return (double)now->tokens_per_s / (samples * tokens_of_a_sample);
-}
-
-double run_view_left_s(const struct run_view *self)
-{
-    return run_words_left_s(&self->now, (uint64_t)(step_samples(self) + 0.5));
-}

@@ -68,10 +68,3 @@ const char *run_view_phase(const struct run_view *self); // "RoundTrain"; of win
 
 // Whether the member is in the group of the newest window.
 bool run_view_in_group(const struct run_view *self, uint32_t member);
-
-// Steps per second, as the tokens per second of RUN and the samples of the newest steps give them;
-// 0: unknown, as no step is made now.
-double run_view_steps_per_s(const struct run_view *self);
-
-// Seconds until the last step, as run_words_left_s; negative: unknown.
-double run_view_left_s(const struct run_view *self);

@@ -124,7 +124,7 @@ static bool is_dead(const struct status *self)
 // Negative: unknown, or the coordinator is dead.
 static double left_s(const struct status *self, const struct run_view *view)
 {
-    return is_dead(self) ? -1 : run_view_left_s(view);
+    return is_dead(self) ? -1 : run_words_left_s(&view->now);
 }
 
 static json_t *view_to_json(const struct status *self, const struct run_view *view)
@@ -151,7 +151,7 @@ static json_t *view_to_json(const struct status *self, const struct run_view *vi
     if (!object || !rest || json_object_update(object, rest) != 0 ||
         json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left)) !=
             0 ||
-        json_object_set_new(object, "steps_per_s", rate_to_json(run_view_steps_per_s(view))) != 0)
+        json_object_set_new(object, "steps_per_s", rate_to_json((double)now->steps_per_s)) != 0)
         return NULL;
     json_decref(rest);
     return object;
@@ -209,13 +209,13 @@ static const char *digest_name(const struct run_view *view)
 
 static void print_rate(const struct run_view *view)
 {
-    const double rate = run_view_steps_per_s(view);
-    if (rate > 0) printf("%.3g steps/s   ", rate);
+    if (view->now.steps_per_s > 0) printf("%.3g steps/s   ", (double)view->now.steps_per_s);
 }
 
 static void print_view(const struct status *self, const struct run_view *view)
 {
     char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX], lacks[RUN_WORDS_MAX], loss[SHOW_MAX] = "-";
+    char silent[RUN_WORDS_MAX];
     const struct wire_run *now = &view->now;
     if (now->loss > 0) snprintf(loss, sizeof loss, "%.3f", (double)now->loss);
     printf("run %s: ", self->command.run_id);
@@ -226,6 +226,7 @@ static void print_view(const struct status *self, const struct run_view *view)
     if (now->phase_left_ms && !is_dead(self) && !phase_makes_steps(now->phase))
         printf(", at most %s more", show_duration(now->phase_left_ms / 1000.0, a));
     if (left_s(self, view) > 0) printf(", about %s left", show_duration(left_s(self, view), a));
+    else if (!is_dead(self) && run_words_silent(now, silent)[0]) printf(", %s", silent);
     if (now->lacks[0]) printf("\n  %s", run_words_lacks(now, lacks));
     printf("\n\n  epoch %" PRIu64, now->epoch);
     print_unit(view);

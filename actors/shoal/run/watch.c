@@ -225,8 +225,9 @@ void watch_draw(FILE *out, const struct watch *self, const char *run, const stru
                 const struct watch_heard *heard, bool utf8)
 {
     char bar[SHOW_MAX], rate[SHOW_MAX], done[SHOW_MAX], left[SHOW_MAX];
+    char silent[RUN_WORDS_MAX];
     const struct wire_run *now = &view->now;
-    const double steps_per_s = run_view_steps_per_s(view);
+    const double steps_per_s = (double)now->steps_per_s;
     draw_head(out, run, view, heard);
     show_bar(now->total_steps ? (double)now->step / (double)now->total_steps : 0, 24, bar);
     fprintf(out, "step %" PRIu64 " of %" PRIu64 " [%s] epoch %" PRIu64, now->step, now->total_steps,
@@ -242,8 +243,9 @@ void watch_draw(FILE *out, const struct watch *self, const char *run, const stru
             now->tokens_per_s > 0 ? show_count((double)now->tokens_per_s, rate) : "-",
             show_count((double)now->tokens_done, done));
     const bool dead = heard->coordinator && !last_heard_is_alive(heard->coordinator);
-    const double left_s = dead ? -1 : run_view_left_s(view);
+    const double left_s = dead ? -1 : run_words_left_s(now);
     if (left_s > 0) fprintf(out, ", about %s left", show_duration(left_s, left));
+    else if (!dead && run_words_silent(now, silent)[0]) fprintf(out, ", %s", silent);
     putc('\n', out);
     draw_members(out, self, view, heard);
 }
