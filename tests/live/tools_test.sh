@@ -546,13 +546,28 @@ fi
 # It is used where it is. An actor that ends again and again is quoted.
 shoal init-model --dim 32 --layers 1 --heads 1 --ffn 64 --seq-len 64 --out there >/dev/null
 says 0 "The model stays in $(realpath there): do not move it while the run lives." \
-    shoal init uses text.txt --model there --batch 2 --steps 4
+    shoal init uses text.txt --model there --batch 2 --steps 4 --trainers 2
 mv there elsewhere
 shoal up uses --server-port $((port + 20)) >uses.log 2>&1 &
+up=$!
 quoted="coordinator ended with code .* its log ends with: .*there: No such file"
 until_said uses.log "$quoted"
 says 0 "starting it again in" grep "$quoted" uses.log
-kill -INT $! 2>/dev/null; wait $!
+kill -INT $up; wait $up
+
+# ---- a setting that makes it another run ------------------------------------------------------------------
+
+# The coordinator refuses it, and would again: it is not restarted.
+mv elsewhere there
+shoal up uses --server-port $((port + 20)) --trainers 1 >anew.log 2>&1 &
+up=$!
+until_said anew.log " 1 pending"
+kill -INT $up; wait $up
+sed -i 's/^init_min_clients = .*/init_min_clients = 1/' uses/state.toml
+says 65 "config.init_min_clients was 2, now is 1
+No step was committed yet, so nothing is lost. To begin anew, rename or remove $(realpath uses/run)" shoal up uses
+cp "$work/said" refused
+says 1 "" grep "starting it again" refused
 
 # ---- services, where there are none ---------------------------------------------------------------------
 

@@ -135,7 +135,8 @@ static int bury(struct fleet *self, struct child *child, int status, struct why 
         say(self, "%s is done and has ended", child->name);
         return 0;
     }
-    if (code == EX_USAGE || code == EX_NOPERM || code == EX_CONFIG)
+    child->ended_with = code;
+    if (code == EX_USAGE || code == EX_DATAERR || code == EX_NOPERM || code == EX_CONFIG)
         return give_up(child, code, how, why);
     bool quick = now_ms - child->started_ms < QUICK_MS && !child->killed;
     child->quick_deaths = quick ? child->quick_deaths + 1 : 0;

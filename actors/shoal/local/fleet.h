@@ -1,11 +1,11 @@
 #pragma once
 // fleet -- child processes under supervision.
 //
-//     start ──▶ running ──died by a signal, or with a code other than 0, 64, 77, 78──▶ due ──▶ running
-//                  └──ended with 0──▶ ended                                (0.2 s, doubling to 5 s)
+//     start ──▶ running ──died by a signal, or with a code other than 0, 64, 65, 77, 78──▶ due ──▶ running
+//                  └──ended with 0──▶ ended                                    (0.2 s, doubling to 5 s)
 //
-// A child's code of 64, 77 or 78 (usage, permission, configuration) will not change by trying
-// again, and neither will the sixth quick death in a row: fleet_reap fails and quotes the last line
+// A child's code of 64, 65, 77 or 78 (usage, files of another run or damaged ones, permission,
+// configuration) will not change by trying again, and neither will the sixth quick death in a row: fleet_reap fails and quotes the last line
 // of the child's log. The second quick death and the next ones are told with that line.
 //
 // Each child writes to a log of its own (common/base/process.h says how a child is started). One
@@ -24,7 +24,8 @@ struct child {
     pid_t pid;                   // 0: not running
     uint64_t started_ms, due_ms; // due_ms 0: nothing is planned
     uint32_t quick_deaths;
-    bool killed; // By us: does not count as a quick death
+    int ended_with; // The newest code; -1: it died by a signal; 0: none yet
+    bool killed;    // By us: does not count as a quick death
 };
 
 // Gets one line for each end and each restart of a child.

@@ -10,6 +10,7 @@
 #include "actors/shoal/local/progress.h"
 #include "actors/shoal/local/saving.h"
 #include "actors/shoal/local/services.h"
+#include "actors/shoal/run/ledger_report.h"
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/show.h"
 #include "actors/shoal/local/testnet.h"
@@ -40,6 +41,7 @@ struct session {
     struct kill_list victims;
     char moved[400];     // A line about the broker's address, if it is not that of the command line
     struct last_up last; // Of `up`
+    char advice[1500];   // Behind a fault; "": none
     uint32_t kills;      // At each interval
     uint64_t interval_ms, kill_ms; // kill_ms: the next kill, at the round or window that opens then
     uint64_t step, restored_epoch; // Of the news before; step 0: none
@@ -170,6 +172,31 @@ static void say_end(const struct session *self, uint64_t at_risk)
                                                      : now->checkpoint_name);
 }
 
+// The coordinator has refused its ledger, in words about flags of its own. What the owner of the folder
+// can do.
+static void advise(struct session *self)
+{
+    struct ledger_report report = { 0 };
+    struct why why = { 0 };
+    char ledger[PATH_MAX + 16], loss[WHY_MAX + 64];
+    const struct child *coordinator = self->net.coordinator;
+    if (!coordinator || coordinator->ended_with != EX_DATAERR) return;
+    snprintf(ledger, sizeof ledger, "%s/coordinator", self->net.state_dir);
+    if (ledger_report_read(ledger, &why, &report) < 0)
+        snprintf(loss, sizeof loss, "Its ledger cannot be read: %s", why.text);
+    else if (report.commits == 0)
+        snprintf(loss, sizeof loss, "No step was committed yet, so nothing is lost");
+    else
+        snprintf(loss, sizeof loss,
+                 "It has %" PRIu64 " steps: put back what was changed, to keep them",
+                 report.last_step);
+    snprintf(self->advice, sizeof self->advice,
+             "%.600s. To begin anew, rename or remove %.600s, which has the run's keys, ticket and "
+             "checkpoints, and start again; friends need the new ticket\n",
+             loss, self->net.state_dir);
+    ledger_report_free(&report);
+}
+
 static int run(struct session *self, const struct testnet_options *options, struct why *why)
 {
     progress_init(&self->progress, stdout, NULL, clock_ms());
@@ -189,6 +216,7 @@ static int run(struct session *self, const struct testnet_options *options, stru
     testnet_checkpoint_path(&self->net, now.checkpoint_name, model, sizeof model);
     testnet_stop(&self->net);
     if (rc == 0) say_end(self, at_risk);
+    if (rc < 0) advise(self);
     testnet_free(&self->net);
     if (rc == 0 && finished && now.checkpoint_name[0])
         printf("The model:\n\n  shoal sample --model %s\n", model);
@@ -478,5 +506,8 @@ int shoal_up(int argc, char **argv)
         fputs(self.last.words, stdout);
         fputs(way_in_trusts(&options.way_in, &config), stdout);
     }
-    return rc < 0 ? fault_exit(rc, &why) : rc;
+    if (rc == 0) return 0;
+    const int code = rc < 0 ? fault_exit(rc, &why) : rc;
+    fputs(self.advice, stderr);
+    return code;
 }
