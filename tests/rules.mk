@@ -151,6 +151,8 @@ tsan-short-build:
 TSAN_PARTS = $(wildcard $(patsubst %,common/%/*.c,base bulk crypto net wire)) common/actor/worker.c common/vector/state_cut.c common/kernel/pool.c
 $(B)/libparts.a: $(TSAN_PARTS:%.c=$(B)/%.o)
 
+example: $(B)/example/allreduce                 ## Build the all-reduce of your own buffer over common/group: build/example/allreduce
+
 bench: all $(call asked,bench,$(BENCH))         ## Measure against the limits of this machine
 	@for b in $(or $(T),$(filter-out train_bench ddp_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
 
@@ -274,4 +276,4 @@ $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
 .PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries chaos soak test-peers \
-        fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
+        example fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
