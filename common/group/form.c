@@ -175,10 +175,9 @@ static int form(group_t *self, uint64_t until_ms, struct why *why, struct group_
             if (!peer || advance(self, peer)) continue;
             if (peer->form_fault && peer->form_final) return fail_form(self, peer, why, ret_blame);
             if (peer->formed > self->window)
-                return group_break(self, FAULT_NOT_NOW, UINT32_MAX, false, why, ret_blame,
-                                   "window %" PRIu64 ": another member is in window %" PRIu64
-                                   " already",
-                                   self->window, peer->formed);
+                return group_break(self, FAULT_NOT_NOW, peer->place, false, why, ret_blame,
+                                   "window %" PRIu64 ": member %u is in window %" PRIu64 " already",
+                                   self->window, peer->place, peer->formed);
             missing = missing ? missing : peer;
         }
         if (!missing) return 0;

@@ -108,7 +108,7 @@ int group_serve(group_t *self, uint32_t timeout_ms, struct why *why);
 // come to this window. The one with the smaller key connects. A port that refuses ends the wait if
 // that process was linked before: it is dead; else it may not listen yet (refused_ms). FAULT_UNREACHABLE, FAULT_TIMEOUT,
 // FAULT_DENIED (another key, run or instance answers), each with the member in *ret_blame;
-// FAULT_CONFIG: plain over a public address; FAULT_NOT_NOW: another member is in a later window;
+// FAULT_CONFIG: plain over a public address; FAULT_NOT_NOW: that member is in a later window;
 // FAULT_INTERRUPTED. After a fault the window is broken.
 int group_form(group_t *self, uint64_t window, const struct group_member *members, uint32_t count,
                uint32_t place, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame);
