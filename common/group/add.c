@@ -120,9 +120,8 @@ static struct peer *find_left(group_t *self, uint64_t *wake_ms)
     return broke;
 }
 
-// Whether the sum ends, since a member that is missed has left it. One of which only DONE is missing
-// does not end it, but may have stood before another that does: that one is looked for at once, as nothing more
-// may come that would wake us.
+// Whether the sum ends, since a member that is missed has left it. A member that lacks only its DONE does
+// not end the sum. find_left may name it first; so we ask again at once: no later event may wake us.
 static int check_left(group_t *self, uint64_t *wake_ms, struct why *why,
                       struct group_blame *ret_blame)
 {

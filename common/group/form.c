@@ -40,6 +40,8 @@ static void close_channels(const group_t *self, struct peer *peer)
     for (uint32_t c = 0; c < self->options.connections; c++) {
         peer->dirty |= peer->channels[c].fd >= 0;
         channel_close(&peer->channels[c]);
+        free(peer->channels[c].room);
+        peer->channels[c].room = NULL;
     }
 }
 

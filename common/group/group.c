@@ -22,13 +22,15 @@ static int check(const struct group_options *options, struct why *why)
     if (options->connections < 1 || options->connections > GROUP_CONNECTIONS_MAX)
         return why_set(why, FAULT_RANGE, "connections = %u: write 1 to %d", options->connections,
                        GROUP_CONNECTIONS_MAX);
-    if (options->link == GROUP_PLAIN && strchr(options->bind, ':') &&
-        !tcp_names_private(options->bind))
-        return why_set(why, FAULT_CONFIG,
-                       "%s is a public address: links are plain only between loopback or private "
-                       "ones; choose link = \"aes-gcm\"",
-                       options->bind);
     return 0;
+}
+
+// FAULT_CONFIG of tcp_listen: it is no address at all.
+static int listen_at(group_t *self, const char *bind, struct why *why)
+{
+    const int rc = tcp_listen(bind, why, &self->listener, &self->port);
+    const bool is_public = rc != FAULT_CONFIG && !tcp_names_private(bind);
+    return self->options.link == GROUP_PLAIN && is_public ? links_public(bind, why) : rc;
 }
 
 int group_new(const struct group_options *options, struct why *why, group_t **ret_group)
@@ -51,7 +53,7 @@ int group_new(const struct group_options *options, struct why *why, group_t **re
     self->abort_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (self->abort_fd < 0)
         rc = why_set(why, fault_from_errno(errno), "an event of a group: %s", strerror(errno));
-    if (rc == 0) rc = tcp_listen(options->bind, why, &self->listener, &self->port);
+    if (rc == 0) rc = listen_at(self, options->bind, why);
     if (rc < 0) group_destroy(&self);
     else *ret_group = self;
     return rc;

@@ -29,7 +29,9 @@
 //
 // Threads: all functions on the thread that made the group, except group_abort (any thread).
 // Nothing moves while the caller is not inside one of them. Waiting sleeps.
-// Memory: at most GROUP_MEMORY bytes beside the caller's vectors.
+// Memory, beside the caller's vectors: at most GROUP_MEMORY bytes, and 12 KiB more for each sealed
+// connection of this process beyond the 768th; and the words that wait: of each peer up to 192 KiB
+// until they are heard, and up to 320 KiB to it until it reads them.
 
 #include "common/base/fault.h"
 #include "common/base/interval.h"
@@ -43,7 +45,7 @@ enum {
     GROUP_LEAF_FLOATS = 16384, // = DIGEST_LEAF_FLOATS = GRADIENT_PIECE
     GROUP_WORD_MAX = 65536,    // Bytes of one word (group_tell)
     GROUP_CONNECTIONS_MAX = 64,
-    GROUP_MEMORY = 16 << 20,
+    GROUP_MEMORY = 16 << 20, // Without the words that wait
 };
 
 enum group_link { GROUP_PLAIN, GROUP_SEALED }; // Plain: only between loopback or private addresses
@@ -89,7 +91,7 @@ struct group_blame {
 // The keys that may link besides the members, up to the handshake: pending members, so that their
 // links stand when a window names them. Nothing of a window reaches them. Their links are connected
 // at leisure: in group_serve, and while other calls wait. A list takes the place of the one before;
-// the caller may be in it. Keeps a copy. FAULT_CONFIG: one is not linked, as group_form would refuse
+// the caller may be in it. Keeps a copy. More than GROUP_MEMBERS_MAX end the process. FAULT_CONFIG: one is not linked, as group_form would refuse
 // it (the first is named); the others are expected all the same.
 int group_expect(group_t *self, const struct group_member *members, uint32_t count,
                  struct why *why);
@@ -135,7 +137,8 @@ struct group_sum {
 
 // The buckets of a sum, which follow from its floats, lanes and batch, and from the window. The share of
 // a member in each, from bucket 0, the beginning of the vector, on: whole leaves; it may be empty. Of a
-// small vector, one bucket, each member owns all.
+// small vector, one bucket, each member owns all. A member that the window does not have, or a bucket that
+// the sum does not have, ends the process.
 uint64_t group_buckets(group_t *self, const struct group_sum *sum);
 struct interval group_share(group_t *self, const struct group_sum *sum, uint64_t bucket,
                             uint32_t member);
@@ -167,7 +170,7 @@ int group_begin(group_t *self, const struct group_sum *sum, struct why *why,
 void group_offer(group_t *self, uint64_t from);
 int group_end(group_t *self, struct why *why, struct group_blame *ret_blame);
 
-// Says a word to every other member: at most GROUP_WORD_MAX bytes. Copied; what the socket does not
+// Says a word to every other member: at most GROUP_WORD_MAX bytes; more end the process. Copied; what the socket does not
 // take at once goes out in later calls. FAULT_LIMIT: a member does not read its words.
 int group_tell(group_t *self, const void *bytes, size_t count, struct why *why,
                struct group_blame *ret_blame);

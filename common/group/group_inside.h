@@ -38,7 +38,7 @@ enum {
     AHEAD_MIN = 2,        // Segments that may wait while another is added
     AHEAD_MAX = 8,
     RECORD_MAX = 128 << 10,    // Bytes that are sealed at a time
-    RECORD_ROOM_MAX = 3 << 20, // Of all channels
+    RECORD_ROOM_MAX = 3 << 20, // Of all channels; of more than 768 each has 4 KiB
     WORDS_MAX = 16,            // Of one member that nobody has heard yet; and their bytes
     WORDS_BYTES_MAX = 2 * GROUP_WORD_MAX,
     PEERS_MAX = 2 * GROUP_MEMBERS_MAX,
@@ -276,6 +276,7 @@ void links_destroy(group_t *self);
 
 struct peer *links_find(const group_t *self, const struct key *key, uint64_t instance);
 struct peer *links_peer_new(group_t *self, const struct group_member *who);
+int links_public(const char *address, struct why *why); // FAULT_CONFIG, and its sentence
 int links_check(const group_t *self, const struct group_member *who, struct why *why);
 void links_drop_others(group_t *self); // Peers that are neither members nor expected
 bool links_is_attempted(const group_t *self, const struct peer *peer, uint32_t channel);
@@ -284,7 +285,7 @@ void links_connect(group_t *self, struct peer *peer, uint32_t channel);
 void links_refuse(struct peer *peer, int fault, bool final, const struct why *why);
 // Whether an error of connect says that trying again is of no use.
 bool links_refuses(const group_t *self, const struct peer *peer, int error);
-void links_hurry(group_t *self); // A window is formed: no attempt has more than HANDSHAKE_MS left
+void links_hurry(group_t *self); // A window is formed: our own attempts have no more than 5 s left
 
 // ---- form.c ---------------------------------------------------------------------------------
 

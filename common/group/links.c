@@ -1,12 +1,13 @@
 // Who may link, and how links come to stand.
 //
 // The end with the smaller key connects, the other accepts: first the control connection, then the
-// channels. Whoever connects here is a stranger until its handshake is done. At most STRANGERS_MAX
-// handshakes of strangers are under way, each for HANDSHAKE_MS; a further one takes the place of
-// the oldest. Only a key and instance of the window, or an expected one, gets an answer that costs
-// work.
+// channels. Whoever connects here is a stranger until its handshake is done. A stranger has 5 s for
+// its HELLO, and a minute more once the HELLO is wanted: that of a key and instance of the window, or
+// of one that is expected. No other gets an answer that costs work. When 16 strangers are under way and
+// another one comes, the oldest without a wanted HELLO goes; if there is none, the oldest.
 
 #include "common/group/group_inside.h"
+#include "common/net/endpoint.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +24,7 @@ enum {
     NO_ROOM_MS = 1000, // So long nobody is accepted when no descriptor or no memory is left for it
     PAUSE_MIN_MS = 2,
     PAUSE_MAX_MS = 100,
-    LEISURE_MS = 1000, // Between two attempts to link with one that is expected
+    LEISURE_MS = 1000, // The longest pause between two attempts to link with one that is expected
     // A handshake at leisure, of which a member does a part between two steps
     LEISURE_HANDSHAKE_MS = 60000,
     // A line that is dead, though nobody says anything over it, ends its links after 25 s
@@ -74,15 +75,25 @@ struct peer *links_peer_new(group_t *self, const struct group_member *who)
     return peer;
 }
 
+int links_public(const char *address, struct why *why)
+{
+    return why_set(why, FAULT_CONFIG,
+                   "%s is a public address: links are plain only between loopback or private ones; "
+                   "choose link = \"aes-gcm\"",
+                   address);
+}
+
 int links_check(const group_t *self, const struct group_member *who, struct why *why)
 {
     if (!memchr(who->endpoint, 0, sizeof who->endpoint) || !*who->endpoint)
         return why_set(why, FAULT_CONFIG, "a member has no endpoint");
-    if (self->options.link == GROUP_PLAIN && !tcp_names_private(who->endpoint))
+    if (!endpoint_is_numeric(who->endpoint))
         return why_set(why, FAULT_CONFIG,
-                       "%s is a public address: links are plain only between loopback or private "
-                       "ones; choose link = \"aes-gcm\"",
+                       "%s is no endpoint of a member: write tcp://ADDRESS:PORT in numbers, port 1 "
+                       "to 65535",
                        who->endpoint);
+    if (self->options.link == GROUP_PLAIN && !tcp_names_private(who->endpoint))
+        return links_public(who->endpoint, why);
     return 0;
 }
 
@@ -386,10 +397,7 @@ static bool may_be_plain(group_t *self, struct attempt *attempt, struct why *why
 {
     char address[TCP_ADDRESS_MAX];
     if (self->options.link != GROUP_PLAIN || tcp_is_private(attempt->fd, address)) return true;
-    why_set(why, FAULT_CONFIG,
-            "%s is a public address: links are plain only between loopback or private ones; choose "
-            "link = \"aes-gcm\"",
-            address);
+    links_public(address, why);
     return false;
 }
 

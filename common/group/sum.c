@@ -21,8 +21,9 @@
 //   2. Adding waits for parts only, never for room to send: a sum is sent from the result itself.
 //      (A flat sum waits until its own parts are sent, since the result may be one of them; there,
 //      nothing that is sent waits for a sum.)
-//   3. What is sent waits for room in the socket only, hence by 1 for nothing that waits for it: the
-//      next segment of each owner is always added, until all are, and all results are taken.
+//   3. What is sent waits only for room in a socket. By 1 the receiver makes that room. So no
+//      sending waits for a sum: the next segment of each owner is always added, until all are, and
+//      all results are taken.
 // A member that has returned from a sum may begin the next one. Its messages wait in the sockets
 // of the others; it cannot have sent them before all of this sum.
 

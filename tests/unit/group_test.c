@@ -639,6 +639,9 @@ static void options_are_checked(void **state)
     assert_non_null(strstr(why.text, "203.0.113.7:0 is a public address"));
     options.bind = "nowhere";
     assert_int_equal(group_new(&options, &why, &group), FAULT_CONFIG);
+    options.bind = "127.0.0.1:abc";
+    assert_int_equal(group_new(&options, &why, &group), FAULT_CONFIG);
+    assert_non_null(strstr(why.text, "127.0.0.1:abc: no address to listen on"));
     options.bind = "127.0.0.1:0";
     assert_int_equal(group_new(&options, &why, &group), 0);
     snprintf(bind, sizeof bind, "127.0.0.1:%u", group_port(group));
@@ -651,6 +654,9 @@ static void options_are_checked(void **state)
     assert_non_null(strstr(why.text, "203.0.113.9"));
     assert_int_equal(blame.member, 1);
     assert_int_equal(group_tell(group, "x", 1, &why, &blame), FAULT_CONFIG);
+    strcpy(members[1].endpoint, "tcp://127.0.0.1:abc");
+    assert_int_equal(group_expect(group, members, 2, &why), FAULT_CONFIG);
+    assert_non_null(strstr(why.text, "tcp://127.0.0.1:abc is no endpoint of a member"));
     // Nobody listens at port 1
     strcpy(members[1].endpoint, "tcp://127.0.0.1:1");
     assert_int_equal(group_form(group, 2, members, 2, 0, 200, &why, &blame), FAULT_UNREACHABLE);
