@@ -517,6 +517,35 @@ static void all_that_died_at_once_are_named(void **state)
     run(4, die_together, NULL, 10);
 }
 
+// Of three whose links have ended two listen and do not answer, as if they were stopped: they are not dead, and
+// are waited for no longer than one is.
+static void a_process_that_listens_is_not_dead(void **state)
+{
+    enum { COUNT = 4, DEAD = 2 };
+    struct group_options options = options_of(0);
+    struct group_member members[COUNT];
+    group_t *group;
+    int listeners[COUNT];
+    (void)state;
+    assert_int_equal(group_new(&options, &why, &group), 0);
+    for (uint32_t m = 0; m < COUNT; m++) {
+        uint16_t port;
+        members[m] = (struct group_member){ *identity_key(identity_of(m)), 100 + m, "" };
+        assert_int_equal(tcp_listen("127.0.0.1:0", &why, &listeners[m], &port), 0);
+        snprintf(members[m].endpoint, sizeof members[m].endpoint, "tcp://127.0.0.1:%u", port);
+    }
+    close(listeners[DEAD]);
+    assert_true(group_form(group, 1, members, COUNT, 0, 1, &why, &blame) < 0);
+    assert_int_equal(group_dead(group), 0); // None was linked
+    for (uint32_t m = 1; m < COUNT; m++) group->members[m]->was_linked = true;
+    const uint64_t start_ms = clock_ms();
+    assert_int_equal(group_dead(group), 1 << DEAD);
+    assert_true(clock_ms() - start_ms < 2 * PROBE_MS);
+    for (int m = 0; m < COUNT; m++)
+        if (m != DEAD) close(listeners[m]);
+    group_destroy(&group);
+}
+
 static void cut(int number)
 {
     const int error = errno;
@@ -1169,7 +1198,8 @@ TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_
       TEST(sealed_links_and_many_connections_give_the_same_bits),
       TEST(a_death_is_known_and_the_others_go_on),
       TEST(what_a_member_never_read_is_not_taken_for_the_next_window),
-      TEST(all_that_died_at_once_are_named), TEST(deaths_at_any_moment_leave_a_group_that_sums),
+      TEST(all_that_died_at_once_are_named), TEST(a_process_that_listens_is_not_dead),
+      TEST(deaths_at_any_moment_leave_a_group_that_sums),
       TEST(links_that_are_cut_are_connected_again), TEST(options_are_checked),
       TEST(strangers_are_refused), TEST(one_that_is_expected_gets_no_channel),
       TEST(a_member_that_sends_another_size_is_named),
