@@ -24,6 +24,7 @@ struct doctor_demands { // Of a run to its members
     uint32_t state_floats; // Of a replica, for each parameter
     uint32_t copies;       // Of the state: pins, and one that is fetched
     uint64_t beside;       // Bytes of what a trainer's jobs take besides
+    bool links;            // Trainers link with one another, at a port of their own
     uint32_t result_bytes; // Of one trainer in one round; 0: there are none
     uint32_t snapshot_rounds, trainers;
     bool float32;

@@ -50,7 +50,7 @@ static void of_windows(const void *part, const struct wire_config *config,
                                                      .beta1 = windows->beta1,
                                                      .beta2 = windows->beta2,
                                                      .eps = windows->eps };
-    demands->same_bits = demands->no_gpu = true;
+    demands->same_bits = demands->no_gpu = demands->links = true;
     demands->lanes = windows->lanes;
     demands->batch = windows->batch_end;
     demands->state_floats = 3;

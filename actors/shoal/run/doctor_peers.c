@@ -8,6 +8,7 @@
 #include "common/net/addresses.h"
 #include "common/net/announce.h"
 #include "common/net/knock.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,8 @@ enum {
     KNOCK_MS = 3000, // For all members together
     AGAIN_MS = 300,  // A member that has just come back announces its new address within that time
     HEARD_MS = 1000,
-    REACH_MS = 5000, // For the coordinator, which tries for three seconds
+    REACH_MS = 5000,       // For the coordinator, which tries for three seconds
+    REACH_AGAIN_MS = 2100, // It tries one address of a key in two seconds
     SHOWN = 5,
     ASKED_MAX = 100 // The broker takes so many letters of an observer in a burst
 };
@@ -145,8 +147,8 @@ void network_check_members(struct network *self)
 static bool has_answer(const struct network *self) { return self->answer != ANSWER_NONE; }
 
 // The same server as a trainer's, so that it is refused for the same reasons.
-static int open_own(struct network *self, struct why *why, bulk_server_t **ret_server,
-                    char ret_endpoint[ANNOUNCE_MAX])
+static int open_own(struct network *self, const char *port, struct why *why,
+                    bulk_server_t **ret_server, char ret_endpoint[ANNOUNCE_MAX])
 {
     const struct doctor *doctor = self->doctor;
     char own[ADDRESSES_TEXT_MAX], endpoint[300];
@@ -154,7 +156,7 @@ static int open_own(struct network *self, struct why *why, bulk_server_t **ret_s
     int rc = host ? 0 : addresses_towards(doctor->command.server_addr, why, own);
     if (rc < 0) return rc;
     if (!host) host = own;
-    snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", host, doctor->bulk_port);
+    snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", host, port);
     const struct bulk_server_options options = { .identity = tap_identity(self->tap),
                                                  .endpoint = endpoint,
                                                  .run = doctor->command.run_id };
@@ -167,38 +169,77 @@ static int open_own(struct network *self, struct why *why, bulk_server_t **ret_s
             why, FAULT_BUSY,
             "something listens on port %s here already: a running shoal-trainer? stop it "
             "first, or look at its log for address.refused",
-            doctor->bulk_port);
+            port);
     return rc < 0 ? rc
                   : announce_endpoint(&how, bulk_server_endpoint(*ret_server), why, ret_endpoint);
 }
 
 // The coordinator tries it from where it is, and looks for our key there. `is_drawn`: the port is any
 // free one, so what is found is not true of the next one.
-static void ask_coordinator(struct network *self, const char *endpoint, bool is_drawn)
+static void ask_coordinator(struct network *self, const char *what, const char *endpoint,
+                            bool is_drawn)
 {
     struct checkup *checkup = &self->doctor->checkup;
     struct wire_reach reach = { .number = clock_unix_ms() };
     const char *at = without_tcp(endpoint);
     snprintf(reach.endpoint, sizeof reach.endpoint, "%s", endpoint);
     self->asked_number = reach.number;
+    self->answer = ANSWER_NONE;
     tap_mail(self->tap, "coordinator", FRAME_REACH, &reach);
     network_listen(self, has_answer, REACH_MS);
     if (self->answer == ANSWER_ACK)
-        checkup_add(checkup, CHECKUP_OK, "own address", "the coordinator reaches us at %s%s", at,
+        checkup_add(checkup, CHECKUP_OK, what, "the coordinator reaches us at %s%s", at,
                     is_drawn ? " (a port chosen now; give --bind-p2p-port for the one that will be "
                                "used)"
                              : "");
     else if (self->answer == ANSWER_NONE)
-        checkup_add(checkup, CHECKUP_NOT_CHECKED, "own address",
+        checkup_add(checkup, CHECKUP_NOT_CHECKED, what,
                     "the coordinator has not said within %g s whether it reaches %s",
                     REACH_MS / 1000.0, at);
     else if (self->refused.reason == REFUSAL_UNREACHABLE)
-        checkup_add(checkup, CHECKUP_UNREACHABLE, "own address", "%s%s", self->refused.text,
+        checkup_add(checkup, CHECKUP_UNREACHABLE, what, "%s%s", self->refused.text,
                     is_drawn
                         ? "; the port was chosen now: give --bind-p2p-port for the one that will "
                           "be used"
                         : "");
-    else checkup_add(checkup, CHECKUP_NOT_CHECKED, "own address", "%s", self->refused.text);
+    else checkup_add(checkup, CHECKUP_NOT_CHECKED, what, "%s", self->refused.text);
+}
+
+// The same address, with the port above.
+static void port_above(const char *endpoint, char ret_above[ANNOUNCE_MAX])
+{
+    const char *colon = strrchr(endpoint, ':');
+    const unsigned port = (unsigned)strtoul(colon + 1, NULL, 10);
+    snprintf(ret_above, ANNOUNCE_MAX, "%.*s:%u", (int)(colon - endpoint), endpoint, port + 1);
+}
+
+// Where trainers sum among themselves each listens at a second port for its links. We let the
+// coordinator try it as if it were a bulk endpoint: what a firewall does to one it does to the other.
+static void check_links(struct network *self, const char *endpoint, bool coordinator_answers)
+{
+    struct checkup *checkup = &self->doctor->checkup;
+    struct why why = { 0 };
+    char above[ANNOUNCE_MAX], text[16], bound[ANNOUNCE_MAX];
+    bulk_server_t *server = NULL;
+    const uint32_t port = (uint32_t)strtoul(self->doctor->bulk_port, NULL, 10) + 1;
+    if (port < 2 || port > 65535) {
+        checkup_add(checkup, CHECKUP_NOT_CHECKED, "link port",
+                    "trainers of this run link with one another at the port above that of "
+                    "--bind-p2p-port; give one below 65535, and both are checked");
+        return;
+    }
+    snprintf(text, sizeof text, "%" PRIu32, port);
+    port_above(endpoint, above);
+    if (open_own(self, text, &why, &server, bound) < 0)
+        checkup_add(checkup, CHECKUP_WRONG, "link port", "%s", why.text);
+    else if (coordinator_answers) {
+        network_listen(self, NULL, REACH_AGAIN_MS); // It tries an address of ours so often
+        ask_coordinator(self, "link port", above, false);
+    } else
+        checkup_add(checkup, CHECKUP_NOT_CHECKED, "link port",
+                    "we can listen at %s; no coordinator answers that could connect to it",
+                    without_tcp(above));
+    bulk_server_destroy(&server);
 }
 
 void network_check_own(struct network *self, bool coordinator_answers)
@@ -206,16 +247,17 @@ void network_check_own(struct network *self, bool coordinator_answers)
     struct why why = { 0 };
     char endpoint[ANNOUNCE_MAX];
     bulk_server_t *server = NULL;
-    if (open_own(self, &why, &server, endpoint) < 0)
-        checkup_add(&self->doctor->checkup, CHECKUP_WRONG, "own address", "%s", why.text);
+    const bool is_open = open_own(self, self->doctor->bulk_port, &why, &server, endpoint) == 0;
+    if (!is_open) checkup_add(&self->doctor->checkup, CHECKUP_WRONG, "own address", "%s", why.text);
     else if (coordinator_answers)
         ask_coordinator(
-            self, endpoint,
+            self, "own address", endpoint,
             strcmp(self->doctor->bulk_port, "*") == 0 &&
                 strcmp(strrchr(endpoint, ':'), strrchr(bulk_server_endpoint(server), ':')) == 0);
     else
         checkup_add(&self->doctor->checkup, CHECKUP_NOT_CHECKED, "own address",
                     "we can listen at %s; no coordinator answers that could connect to it",
                     without_tcp(endpoint));
+    if (is_open && self->doctor->demands.links) check_links(self, endpoint, coordinator_answers);
     bulk_server_destroy(&server);
 }

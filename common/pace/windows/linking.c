@@ -195,8 +195,8 @@ static void say_pair(const struct run *run, const struct wire_place *a, const st
 {
     const bool a_connects = key_compare(&member_of(run, a)->key, &member_of(run, b)->key) < 0;
     const struct wire_place *from = a_connects ? a : b, *to = a_connects ? b : a;
-    snprintf(text, max, "%s does not reach %.80s of %s", member_of(run, from)->name, to->links,
-             member_of(run, to)->name);
+    snprintf(text, max, "%s does not reach %.80s of %s; open that port", member_of(run, from)->name,
+             to->links, member_of(run, to)->name);
 }
 
 // It has just come: its links may yet come to stand.
