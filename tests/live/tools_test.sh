@@ -83,7 +83,7 @@ shoal manifest data/train --token-bytes 2 >/dev/null
 [ -e /dev/nvidiactl ] || # where there is no GPU
     says 69 "not available: device cuda was asked for:" shoal train state.toml --data data/train --device cuda
 valid="shoal validate-config --state state.toml --data-config data.toml"
-says 0 $'a trainer takes \na checkpointer \nbad: 0' shoal doctor --state allreduce.toml
+says 0 $'a trainer takes next to nothing, a checkpointer \nbad: 0' shoal doctor --state allreduce.toml
 says 0 'allreduce.toml: OK: run "demo", 460 steps of 16..16 sequences' shoal validate-config --state allreduce.toml
 says 0 $'state.toml: OK: run "demo"\ndata.toml: OK: data/train' $valid
 sed 's/^init_min_clients = .*/init_min_clients = 1/; s/^min_clients = .*/min_clients = 1/' state.toml >one.toml
@@ -500,6 +500,8 @@ timeout 20 grep -m4 '"silent_ms":[5-7][0-9][0-9][0-9]' <(exec timeout 20 zmq-mon
 says 0 "run saved: Train, no step for " shoal status --ticket saved/run/ticket
 says 0 "4" grep -c . silent.json
 kill -CONT $(cat saved/run/trainer-1/lock)
+says 0 "" grep -E " 0 twice, 0 skipped, [1-9][0-9]* undone by restores" <(shoal status --ledger saved/run/coordinator)
+says 0 "coordinator started 20" shoal status --ticket saved/run/ticket
 kill -STOP $(cat saved/run/checkpointer/lock)
 kill -INT $up; until_said saved.log "saving step "
 kill -INT $up; wait $up

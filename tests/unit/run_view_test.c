@@ -274,6 +274,8 @@ static void test_a_ledger_of_windows_adds_up(void **state)
     assert_int_equal(read_window(4, 80, 160), 0);
     assert_int_equal(read_steps(4, 10, 20, false), 0);
     assert_int_equal(report.last_step, 20);
+    assert_int_equal(report.steps, 20);
+    assert_int_equal(report.steps_undone, 15);
     assert_int_equal(report.samples_twice, 0);
     assert_int_equal(read_window(5, 72, 96), 0); // What no coordinator does
     assert_int_equal(read_steps(5, 19, 22, false), 0);

@@ -126,6 +126,6 @@ const char *way_in_trusts(const struct way_in *self, const struct run_config *co
 {
     if (!way_in_is_open(self) || config->strategy != CONFIG_STRATEGY_ALLREDUCE) return "";
     return "warning: with strategy.kind = \"allreduce\" every trainer is trusted, and this broker "
-           "admits "
-           "everybody that has the ticket: give it to nobody else\n";
+           "admits everybody that has the ticket: give it to people whom you trust, and to nobody "
+           "else\n";
 }

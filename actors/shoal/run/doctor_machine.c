@@ -92,17 +92,20 @@ static void compare_disk(struct doctor *self, const char *dir, uint64_t free_byt
                    checkpoints = CHECKPOINTS_KEPT * run->state_floats * sizeof(float) *
                                      model_parameter_count(&run->shape) +
                                  results;
-    char ledger[64] = "";
+    char ledger[64] = "", trainer[40];
+    if (results) snprintf(trainer, sizeof trainer, "%" PRIu64 " MiB", mib(results));
+    else snprintf(trainer, sizeof trainer, "next to nothing"); // Its results go to nobody's disk
     if (run->ledger_bytes)
-        snprintf(ledger, sizeof ledger, ", a ledger up to %" PRIu64, run->ledger_bytes >> 20);
+        snprintf(ledger, sizeof ledger, ", a ledger up to %" PRIu64 " MiB",
+                 run->ledger_bytes >> 20);
     const enum checkup_result kind = free_bytes < results ? CHECKUP_WRONG
                                      : free_bytes < checkpoints || free_bytes < run->ledger_bytes
                                          ? CHECKUP_WARNING
                                          : CHECKUP_OK;
     checkup_add(
         checkup, kind, "disk",
-        "%s has %" PRIu64 " MiB free; a trainer takes %" PRIu64 ", a checkpointer %" PRIu64 "%s%s",
-        dir, free_bytes >> 20, mib(results), mib(checkpoints), ledger,
+        "%s has %" PRIu64 " MiB free; a trainer takes %s, a checkpointer %" PRIu64 " MiB%s%s", dir,
+        free_bytes >> 20, trainer, mib(checkpoints), ledger,
         kind == CHECKUP_OK        ? ""
         : kind == CHECKUP_WARNING ? ": enough for some of them; --state-dir names another folder"
                                   : ": free some, or --state-dir names another folder");

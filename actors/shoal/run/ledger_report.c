@@ -200,9 +200,14 @@ static int see_steps(struct reader *self, const struct wire_steps *steps, uint64
 // The run does all later steps and samples again.
 static void see_restore(struct reader *self, const struct wire_record_restore *restore)
 {
-    self->report->restores++;
+    struct ledger_report *report = self->report;
+    const uint64_t undone =
+        report->last_step > restore->step ? report->last_step - restore->step : 0;
+    report->restores++;
+    report->steps_undone += undone;
+    report->steps -= undone < report->steps ? undone : report->steps;
     close_windows(self);
-    self->next_step = self->report->last_step = restore->step;
+    self->next_step = report->last_step = restore->step;
     unmark(self, restore->data_position.cursor, self->trained_bytes * 8);
     for (uint32_t i = 0; i < restore->data_position.returned_count; i++)
         unmark(self, restore->data_position.returned[i].begin,

@@ -26,6 +26,7 @@ struct ledger_report {
     uint64_t rounds, windows, commits, voids, starts, epoch_ends, checkpoints, restores;
     uint64_t steps; // Distinct steps committed
     uint64_t steps_twice, steps_skipped;
+    uint64_t steps_undone;             // By restores, and so not in `steps`
     uint64_t samples, samples_twice;   // Committed; samples_twice: had been committed before
     uint64_t last_step, epoch, epochs; // last_step: commits applied at the head
     uint8_t phase;

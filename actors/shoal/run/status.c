@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -168,6 +169,16 @@ static const char *show_heard(const struct last_heard *heard, char text[SHOW_MAX
     return text;
 }
 
+// A life of the coordinator is numbered by the time of day of its start, in milliseconds.
+static const char *show_start(uint64_t incarnation, char text[SHOW_MAX])
+{
+    const time_t at = (time_t)(incarnation / 1000);
+    struct tm day;
+    if (!localtime_r(&at, &day) || strftime(text, SHOW_MAX, "%Y-%m-%d %H:%M:%S", &day) == 0)
+        snprintf(text, SHOW_MAX, "?");
+    return text;
+}
+
 // The names are as wide as the longest that is shown.
 static int wider(int width, const char *name)
 {
@@ -215,7 +226,7 @@ static void print_rate(const struct run_view *view)
 static void print_view(const struct status *self, const struct run_view *view)
 {
     char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX], lacks[RUN_WORDS_MAX], loss[SHOW_MAX] = "-";
-    char silent[RUN_WORDS_MAX];
+    char silent[RUN_WORDS_MAX], start[SHOW_MAX];
     const struct wire_run *now = &view->now;
     if (now->loss > 0) snprintf(loss, sizeof loss, "%.3f", (double)now->loss);
     printf("run %s: ", self->command.run_id);
@@ -234,9 +245,9 @@ static void print_view(const struct status *self, const struct run_view *view)
            now->passes);
     printf("  loss %s   ", loss);
     print_rate(view);
-    printf("%s tokens/s   %s tokens trained   coordinator's life %" PRIu64 "\n",
+    printf("%s tokens/s   %s tokens trained   coordinator started %s\n",
            show_count(now->tokens_per_s, a), show_count((double)now->tokens_done, b),
-           view->incarnation);
+           show_start(view->incarnation, start));
     if (self->was_told_of_coordinator && !is_dead(self))
         printf("  coordinator heard %s\n", show_heard(&self->coordinator, a));
     if (!hash_is_none(&now->digest))
@@ -507,15 +518,16 @@ static json_t *report_to_json(const struct ledger_report *report)
                                report->run, "incarnation", (json_int_t)report->incarnation,
                                "records", (json_int_t)report->records, "phase",
                                report_phase(report), "records_by_kind", kinds_to_json(report));
-    json_t *counts = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
-        (json_int_t)report->starts, report->has_windows ? "windows" : "rounds",
-        (json_int_t)(report->has_windows ? report->windows : report->rounds), "commits",
-        (json_int_t)report->commits, "voids", (json_int_t)report->voids, "distinct_steps",
-        (json_int_t)report->steps, "steps_twice", (json_int_t)report->steps_twice, "steps_skipped",
-        (json_int_t)report->steps_skipped, "last_step", (json_int_t)report->last_step, "samples",
-        (json_int_t)report->samples, "samples_twice", (json_int_t)report->samples_twice, "restores",
-        (json_int_t)report->restores);
+    json_t *counts =
+        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
+                  (json_int_t)report->starts, report->has_windows ? "windows" : "rounds",
+                  (json_int_t)(report->has_windows ? report->windows : report->rounds), "commits",
+                  (json_int_t)report->commits, "voids", (json_int_t)report->voids, "distinct_steps",
+                  (json_int_t)report->steps, "steps_undone", (json_int_t)report->steps_undone,
+                  "steps_twice", (json_int_t)report->steps_twice, "steps_skipped",
+                  (json_int_t)report->steps_skipped, "last_step", (json_int_t)report->last_step,
+                  "samples", (json_int_t)report->samples, "samples_twice",
+                  (json_int_t)report->samples_twice, "restores", (json_int_t)report->restores);
     json_t *ends = json_pack(
         "{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:s, s:o, s:o, s:o}", "epoch",
         (json_int_t)report->epoch, "epochs_trained", (json_int_t)report->epochs, "epoch_ends",
@@ -551,10 +563,10 @@ static void print_share(const struct report_member *member, bool has_windows, in
 
 static void print_report(const struct ledger_report *report)
 {
-    char hex[HASH_HEX];
+    char hex[HASH_HEX], start[SHOW_MAX];
     int width = NAME_WIDTH;
-    printf("run %s, from the ledger: %s, life %" PRIu64 " of the coordinator\n\n", report->run,
-           report_phase(report), report->incarnation);
+    printf("run %s, from the ledger: %s, coordinator started %s\n\n", report->run,
+           report_phase(report), show_start(report->incarnation, start));
     printf("  records  %" PRIu64, report->records);
     if (report->has_windows && report->steps)
         printf(", %.3g a step", (double)report->records / (double)report->steps);
@@ -563,11 +575,10 @@ static void print_report(const struct ledger_report *report)
         if (report->of_kind[kind])
             printf("    %-20s %" PRIu64 "\n", wire_kind_name(kind), report->of_kind[kind]);
     printf("  commits  %" PRIu64 ", %s %" PRIu64 "; steps %" PRIu64 " distinct, %" PRIu64
-           " twice, %" PRIu64 " skipped; last "
-           "step %" PRIu64 "\n",
+           " twice, %" PRIu64 " skipped, %" PRIu64 " undone by restores; last step %" PRIu64 "\n",
            report->commits, report->has_windows ? "windows" : "void rounds",
            report->has_windows ? report->windows : report->voids, report->steps,
-           report->steps_twice, report->steps_skipped, report->last_step);
+           report->steps_twice, report->steps_skipped, report->steps_undone, report->last_step);
     printf("  samples  %" PRIu64 ", %" PRIu64 " twice\n", report->samples, report->samples_twice);
     print_evidence(report);
     if (report->epoch_ends)
