@@ -3,11 +3,17 @@
 
 #include "actors/shoal/local/saving.h"
 #include "common/base/clock.h"
+#include <string.h>
 
 enum { SAVE_MS = 60000, AGAIN_MS = 1000 };
 
-static bool has_checkpointer(const struct roster *roster)
+// Ours may not be in the run yet; the order is given again until it is.
+static bool has_checkpointer(const struct testnet *net)
 {
+    const struct roster *roster = &net->view->roster;
+    for (uint32_t i = 0; i < net->fleet.count; i++)
+        if (net->fleet.children[i].pid && strcmp(net->fleet.children[i].name, "checkpointer") == 0)
+            return true;
     for (uint32_t i = 0; i < roster->count; i++)
         if (roster->members[i].role == ACTOR_CHECKPOINTER &&
             roster->members[i].state == MEMBER_HEALTHY)
@@ -30,8 +36,7 @@ bool saving_begin(struct saving *self, struct testnet *net, uint64_t now_ms, str
     const uint64_t patience_ms =
         net->config.cooldown_ms > SAVE_MS ? net->config.cooldown_ms : SAVE_MS;
     *self = (struct saving){ .step = net->view->now.step, .end_ms = now_ms + patience_ms };
-    return saving_at_risk(net) > 0 && has_checkpointer(&net->view->roster) &&
-           testnet_become_owner(net, why) == 0;
+    return saving_at_risk(net) > 0 && has_checkpointer(net) && testnet_become_owner(net, why) == 0;
 }
 
 uint64_t saving_order(struct saving *self, struct testnet *net, uint64_t now_ms)
