@@ -148,16 +148,29 @@ static bool is_stuck(const struct epoch *self, const struct turn *turn)
 
 static bool restore(struct epoch *self, const struct turn *turn);
 
+// Those that have said what they hold. One that JOINs again and again, as it hears no answer, may hold anything.
+static uint32_t trainers_heard(const struct turn *turn)
+{
+    const struct roster *roster = &turn->run->roster;
+    uint32_t heard = 0;
+    for (uint32_t i = 0; i < roster->count; i++) {
+        const uint8_t state = roster->members[i].state;
+        const bool here = state == MEMBER_HEALTHY || state == MEMBER_PENDING;
+        // mutant: windows: members that have said nothing are enough to give a step up
+        const bool said = turn->presence->pinged[i];
+        heard += roster->members[i].role == ACTOR_TRAINER && here && said;
+    }
+    return heard;
+}
+
 // Nobody is left that holds the newest step: it lay in the memory of processes that have died or were stopped. Enough members
 // are here to go on, so it is not the coordinator that is cut off. Those that may only be late have their time;
 // if every one has been replaced by a newer process, nobody is waited for.
 static bool look_lost(struct epoch *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
-    const uint32_t here = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY) +
-                          roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING);
     const uint64_t search_ms = PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
-    if (!turn->pace->trusted || here < turn->rules->init_min_clients ||
+    if (!turn->pace->trusted || trainers_heard(turn) < turn->rules->init_min_clients ||
         holdings_somebody_has(turn)) {
         self->lost_ms = 0;
         return false;

@@ -261,7 +261,8 @@ sed -e 's/^standalone = false/standalone = true/' -e 's/^init_min_clients = .*/i
     -e 's/^total_steps = .*/total_steps = 100000/' -e 's/^global_batch_size_\(start\|end\) = .*/global_batch_size_\1 = 2/' \
     "$sample/state.toml" >"$work/conf/demo/state.toml"
 cp "$sample/data.toml" "$work/conf/demo/"
-head -c 1048576 /dev/zero >"$work/conf/demo/data/train/text.bin"
+# Of text that is all the same the loss would soon be 0, and nobody would show it.
+perl -e 'print pack("v*", map { ($_ * $_ + int($_ / 7)) % 251 } 1 .. 524288)' >"$work/conf/demo/data/train/text.bin"
 "$tree/usr/local/bin/shoal" manifest "$work/conf/demo/data/train" --token-bytes 2 >"$work/console" 2>&1 || { echo "not ok 1 - a manifest is made"; sed 's/^/# | /' "$work/console"; exit 1; }
 "$tree/usr/local/bin/shoal" init-model --dim 64 --layers 1 --heads 2 --ffn 128 --seq-len 128 \
     --out "$work/conf/demo/model" >"$work/console" 2>&1 || { echo "not ok 1 - a model is made"; sed 's/^/# | /' "$work/console"; exit 1; }
