@@ -24,8 +24,10 @@
 //  4. Break. When a member says that it cannot go on, its lease runs out, or another process has its
 //     key, LEVEL freezes all that live. When they have answered, the window is closed at the newest
 //     step that one of them holds, or one step later if all have it (level.h); the next one follows at
-//     once, with those that are left. Whom others merely cannot hear is not put out the first time;
-//     a process that they call dead, and that does not answer, is dropped.
+//     once, with those that are left. Whom others merely cannot hear is not put out the first time.
+//     A process that they call dead and that does not answer is dropped, and so is one that hangs: others
+//     have waited for it for step_timeout, and it does not answer for as long again. A group that
+//     breaks again and again without a step waits longer each time, up to a lease, and says why.
 //  5. Lineage. What a member holds counts only within an open window of which it is a member. A
 //     member that comes out of a window at another step than the run fetches the state.
 //  6. Stop. A member that leaves, or hears that the run is to pause, asks its group to end after the step
