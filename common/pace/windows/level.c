@@ -365,7 +365,8 @@ static void leave_out_the_false(struct windows *self, const struct turn *turn, u
             leave_out(self, turn, i, "it says that it holds a step that it cannot hold", left_out);
 }
 
-// Tries again at once twice; then it waits, and says what the first member that cannot go on said.
+// Two tries follow at once. Then the run waits, and says what the first member said that cannot go on. A step that
+// is committed ends the row (windows.c).
 static void count_fruitless(struct windows *self, const struct turn *turn, uint64_t end,
                             uint64_t left_out)
 {
@@ -373,16 +374,17 @@ static void count_fruitless(struct windows *self, const struct turn *turn, uint6
     const struct run *run = turn->run;
     const struct wire_window *window = windows_first(run);
     bool same = end == window->step && left_out == 0;
-    self->because[0] = 0;
+    snprintf(self->because, sizeof self->because, "waiting until the group can take a step");
+    bool told = false;
     for (uint32_t i = 0; i < window->group_count; i++) {
         const struct stands *stands = &self->stands[window->group[i].member];
         same &= standing_is_intact(run, &window->group[i]);
-        if (!self->because[0] && is_broken(self, run, &window->group[i]) && stands->because[0])
-            snprintf(self->because, sizeof self->because, "waiting until %s can go on: %s",
-                     member_of(run, &window->group[i])->name, stands->because);
+        if (told || !is_broken(self, run, &window->group[i]) || !stands->because[0]) continue;
+        told = true;
+        snprintf(self->because, sizeof self->because, "waiting until %s can go on: %s",
+                 member_of(run, &window->group[i])->name, stands->because);
     }
     self->fruitless = same ? self->fruitless + 1 : 0;
-    self->open_ms = 0;
     // mutant: windows: a group that cannot go on tries again at once
     if (self->fruitless <= TRIES) return;
     const uint32_t doublings = self->fruitless - TRIES - 1;
@@ -421,8 +423,8 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
     }
 }
 
-// Whether the run may go on without what the members of the windows hold. As long as nobody else is here, it is
-// we assume that the coordinator is cut off.
+// Whether the run may go on without what the members of the windows hold. As long as nobody else is here, we
+// assume that the coordinator is cut off.
 static bool is_lost(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;

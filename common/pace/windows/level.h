@@ -11,18 +11,21 @@
 // what one holds, the others can apply from memory; and no member that lives, whether it was heard
 // or not, is further than one step beyond the slowest. Being frozen, none gets further meanwhile.
 //
-// Who is waited for. All that live, but
-//   - not a process that is dead: each member that has answered calls it so (its link has ended, its port
-//     refuses a connection), and it has not said that it has heard LEVEL. If more are called dead than
-//     have answered, or not all say so, they have a heartbeat to contradict;
-//   - not one that others have waited for in vain for step_timeout, or that says itself that it cannot go
-//     on, and whose learner does not answer LEVEL within step_timeout either: it hangs.
+// The coordinator waits for the answers of all members that live. It does not wait for two kinds:
+//   - The dead. A member calls another one dead if their link has ended and the port of the other refuses a
+//     connection. A process that has said that it heard LEVEL is not dead. Else it is dead at once if all
+//     members that have answered call it dead, and no more are called dead than have answered. After a
+//     heartbeat the word of one member is enough.
+//   - Those that hang. The others have waited for its part of a step for step_timeout, or it has said itself
+//     that it cannot go on. Then it has not answered LEVEL for step_timeout.
 // Such a process is dropped. If it lives, it joins again and fetches the state.
 //
-// An answer that lies more than one step beyond the slowest is false: whoever gave it is left out.
+// Two answers differ by one step at most. If they do not, the ones that fewest others fit are false. Their
+// members are left out.
 //
-// A group that breaks again and again without one step more, for a reason that is nobody's death, waits a
-// little longer each time before it tries again, up to a lease: no data, say.
+// A group may break without a step, and nobody has died: it has no data, say. From the third such break in
+// a row on, the run waits before it opens the next window: a quarter of a heartbeat, then twice as long each
+// time, a lease at most.
 //
 // If no member lives, the window stays open: its members may only be out of reach, and they alone
 // hold its newest steps. It is closed where it is committed when all of them have died for certain,

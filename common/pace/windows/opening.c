@@ -157,6 +157,7 @@ void opening_open(struct windows *self, const struct turn *turn)
         .closed_at = closing->end,
     };
     ensure(window.group_count > 0);
+    self->open_ms = 0;
     put_rates(turn, &window, lr_bits);
     const uint64_t count = window_count(&window, windows_config(turn->rules), turn->rules->seq_len,
                                         step, window_end(&window));

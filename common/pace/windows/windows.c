@@ -53,6 +53,7 @@ static void put_steps(struct windows *self, const struct turn *turn, uint64_t en
         .differ = closing ? closing->differ : 0,
     };
     if (end == window_end(first)) measure(self, turn, first->steps);
+    if (end > run->step) self->fruitless = 0;
     self->commit_ms = turn->now_ms + turn->rules->heartbeat_ms;
     // mutant: windows: a commit is told before it is stored
     turn_put(turn, FRAME_RECORD_STEPS, &steps);
@@ -231,7 +232,7 @@ static uint64_t due_ms(const void *state, const struct turn *turn)
 {
     const struct windows *self = state;
     const struct run *run = turn->run;
-    if (!windows_are_open(run)) return self->open_ms;
+    if (!windows_are_open(run)) return run->phase == PHASE_TRAIN ? self->open_ms : 0;
     if (self->level) return level_due_ms(self);
     return standing_slowest(self, run) > run->step ? self->commit_ms : 0;
 }
