@@ -71,9 +71,10 @@ int learner_step_check(struct learner *self, struct why *why, struct hash *ret_c
 // Applies the summed gradient that is here. Of a step that all holders have.
 int learner_step_apply(struct learner *self, struct why *why);
 
-// Who is late (common/run/lateness.h). learner_late_begin is called before `next` takes the place of
-// the window in hand. learner_late_note is called when a sum is done: we computed our part of it for
-// `computed_us`, then the sum waited for member i for waited_us[i] (group_sum).
+// Who is late (common/run/lateness.h).
+// learner_late_open: once, when the run's configuration is known.
+// learner_late_begin: before `next` replaces the window in hand. Another group begins without a late member.
+// learner_late_note: after each sum. We computed for computed_us; then the sum waited waited_us[i] for member i.
 void learner_late_open(struct learner_window_work *work);
 void learner_late_begin(struct learner_window_work *work, const struct learner_window *next);
 void learner_late_note(struct learner *self, uint64_t computed_us, const uint64_t *waited_us);

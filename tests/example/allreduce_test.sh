@@ -1,5 +1,6 @@
 #!/bin/bash
-# The example of a group: three processes sum their buffers, 1 + 2 + 3. One is started later, as by hand.
+# The example of a group: three processes sum their buffers, 1 + 2 + 3. One is started 1.5 s after the others, as by
+# hand: that time is what is tested, as the others must not give up meanwhile.
 #
 #     allreduce_test.sh BUILD_DIR
 set -u

@@ -4,8 +4,8 @@
 //     start ──▶ running ──died by a signal, or with a code other than 0, 64, 65, 77, 78──▶ due ──▶ running
 //                  └──ended with 0──▶ ended                                    (0.2 s, doubling to 5 s)
 //
-// A child's code of 64, 65, 77 or 78 (usage, files of another run or damaged ones, permission,
-// configuration) will not change by trying again, and neither will the sixth quick death in a row: fleet_reap fails and quotes the last line
+// Trying again does not change a code of 64 (usage), 65 (files that are damaged or of another run), 77
+// (permission) or 78 (configuration), nor a sixth quick death in a row: fleet_reap fails and quotes the last line
 // of the child's log. The second quick death and the next ones are told with that line.
 //
 // Each child writes to a log of its own (common/base/process.h says how a child is started). One

@@ -190,10 +190,11 @@ static void advise(struct session *self)
         snprintf(loss, sizeof loss,
                  "It has %" PRIu64 " steps: put back what was changed, to keep them",
                  report.last_step);
-    snprintf(self->advice, sizeof self->advice,
-             "%.600s. To begin anew, rename or remove %.600s, which has the run's keys, ticket and "
-             "checkpoints, and start again; friends need the new ticket\n",
-             loss, self->net.state_dir);
+    snprintf(
+        self->advice, sizeof self->advice,
+        "%.600s. To begin anew, rename or remove %.600s and start again. That folder has the keys, "
+        "the ticket and the checkpoints of the run; friends need the new ticket\n",
+        loss, self->net.state_dir);
     ledger_report_free(&report);
 }
 

@@ -94,7 +94,7 @@ static void compare_disk(struct doctor *self, const char *dir, uint64_t free_byt
                                  results;
     char ledger[64] = "", trainer[40];
     if (results) snprintf(trainer, sizeof trainer, "%" PRIu64 " MiB", mib(results));
-    else snprintf(trainer, sizeof trainer, "next to nothing"); // Its results go to nobody's disk
+    else snprintf(trainer, sizeof trainer, "next to nothing"); // It keeps no results on disk
     if (run->ledger_bytes)
         snprintf(ledger, sizeof ledger, ", a ledger up to %" PRIu64 " MiB",
                  run->ledger_bytes >> 20);
