@@ -197,7 +197,7 @@ static int run(struct keeper *self, struct why *why)
             "model.unpinned %s has no weights and [model] digest is not set, so the run begins "
             "with whatever two thirds of its first trainers have",
             genesis);
-    const bool trusts_all = self->config.strategy == CONFIG_STRATEGY_ALLREDUCE;
+    const bool trusts_all = config_sums(&self->config);
     if (trusts_all && !address_is_local(self->command.ticket.address))
         log_line(
             LOG_WARNING,

@@ -239,7 +239,7 @@ static void check_optimizer(struct config_load *load)
     const struct setting optimizer = setting_of(load, "model.LLM.optimizer");
     const struct run_config *config = load->base;
     if (!setting_of(load, "strategy.kind").right) return;
-    const bool sums = config->strategy == CONFIG_STRATEGY_ALLREDUCE;
+    const bool sums = config_sums(config);
     if (sums && config->optimizer == CONFIG_OPTIMIZER_DISTRO)
         fault_at(load, &optimizer, "Distro exchanges results, not gradients",
                  "strategy.kind = \"allreduce\" needs [model.LLM.optimizer.AdamW]");
@@ -255,8 +255,8 @@ static void check_link(struct config_load *load)
 {
     const struct setting link = setting_of(load, "strategy.link");
     const struct run_config *config = load->base;
-    if (config->strategy != CONFIG_STRATEGY_ALLREDUCE || !link.right ||
-        config->link != CONFIG_LINK_PLAIN || !address_of_endpoint_is_public(config->broker_mail))
+    if (!config_sums(config) || !link.right || config->link != CONFIG_LINK_PLAIN ||
+        !address_of_endpoint_is_public(config->broker_mail))
         return;
     char text[CONFIG_FAULT_TEXT];
     snprintf(text, sizeof text, "plain, but broker.mail = \"%.200s\" is a public address",
@@ -272,7 +272,7 @@ static void check_idle(struct config_load *load)
     const struct setting end = setting_of(load, "config.global_batch_size_end");
     const struct setting lanes = setting_of(load, "strategy.lanes");
     const struct setting members = setting_of(load, "config.init_min_clients");
-    const bool in_lanes = ((struct run_config *)load->base)->strategy == CONFIG_STRATEGY_ALLREDUCE;
+    const bool in_lanes = config_sums(load->base);
     if (!batch.right || !members.right || (in_lanes && !lanes.right)) return;
     if (!setting_of(load, "strategy.kind").right) return;
     const struct setting *least = in_lanes && lanes.number < batch.number ? &lanes : &batch;

@@ -37,6 +37,11 @@ size_t config_canonical(const struct run_config *config, char ret_bytes[CONFIG_C
     return out.count;
 }
 
+bool config_sums(const struct run_config *config)
+{
+    return config->strategy == CONFIG_STRATEGY_ALLREDUCE;
+}
+
 struct hash config_digest(const struct run_config *config)
 {
     char bytes[CONFIG_CANONICAL_MAX];

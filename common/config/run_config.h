@@ -25,6 +25,10 @@ struct run_config {
     struct config_origin origin; // Where each value came from; not part of the digest
 };
 
+// Whether the trainers of this run sum among themselves (strategy.kind). Then they trust one another, each
+// has a second port, for its links, and the newest state is in their memory alone.
+bool config_sums(const struct run_config *config);
+
 // Reads and checks a file. 0 and *ret_config written, or a fault (FAULT_CONFIG, FAULT_NOT_FOUND,
 // ...) with nothing written. All messages are in *faults, which may have warnings even after 0.
 int config_load_run(const char *path, struct run_config *ret_config, struct config_faults *faults);

@@ -26,7 +26,7 @@ uint64_t saving_at_risk(const struct testnet *net)
     const struct wire_run *now = &net->view->now;
     const uint64_t begin = net->config.progress_step - 1; // Steps that were done before the run
     const uint64_t saved = now->checkpoint_step > begin ? now->checkpoint_step : begin;
-    if (net->config.strategy != CONFIG_STRATEGY_ALLREDUCE || now->phase == PHASE_FINISHED) return 0;
+    if (!config_sums(&net->config) || now->phase == PHASE_FINISHED) return 0;
     return now->step > saved ? now->step - saved : 0;
 }
 

@@ -155,7 +155,7 @@ static void say_started(const struct session *self, const struct testnet_options
 static void say_end(const struct session *self, uint64_t at_risk)
 {
     const struct wire_run *now = &self->net.view->now;
-    const bool has_state = self->net.config.strategy == CONFIG_STRATEGY_ALLREDUCE;
+    const bool has_state = config_sums(&self->net.config);
     char hex[HASH_HEX];
     const bool finished = now->phase == PHASE_FINISHED;
     printf("%s at step %" PRIu64 "; all processes have stopped\n",

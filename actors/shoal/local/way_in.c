@@ -49,7 +49,7 @@ void way_in_set_members(struct way_in *self, const struct run_config *config, ui
 {
     const bool has_provider = config->data_location == CONFIG_DATA_SERVER;
     self->members = trainers + 1 + has_provider;
-    self->ports_each = config->strategy == CONFIG_STRATEGY_ALLREDUCE ? 2 : 1;
+    self->ports_each = config_sums(config) ? 2 : 1;
 }
 
 uint32_t way_in_member_port(const struct way_in *self, uint32_t index)
@@ -112,7 +112,7 @@ void way_in_print(const struct way_in *self, const struct ticket *ticket)
 int way_in_check_link(const struct way_in *self, const struct run_config *config, struct why *why)
 {
     const struct config_key *key = config_key_find(&config_run_schema, "strategy.link");
-    if (config->strategy != CONFIG_STRATEGY_ALLREDUCE || config->link != CONFIG_LINK_PLAIN ||
+    if (!config_sums(config) || config->link != CONFIG_LINK_PLAIN ||
         address_is_private(way_in_address(self)))
         return 0;
     return why_set(why, FAULT_CONFIG,
@@ -124,7 +124,7 @@ int way_in_check_link(const struct way_in *self, const struct run_config *config
 
 const char *way_in_trusts(const struct way_in *self, const struct run_config *config)
 {
-    if (!way_in_is_open(self) || config->strategy != CONFIG_STRATEGY_ALLREDUCE) return "";
+    if (!way_in_is_open(self) || !config_sums(config)) return "";
     return "warning: with strategy.kind = \"allreduce\" every trainer is trusted, and this broker "
            "admits everybody that has the ticket: give it to people whom you trust, and to nobody "
            "else\n";
