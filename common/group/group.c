@@ -251,6 +251,11 @@ static void watch_links(group_t *self)
         watch(self, a->fd, a->stands ? handshake_events(&a->handshake) : POLLOUT, WAITS_ATTEMPT, a);
 }
 
+static bool is_called(const group_t *self)
+{
+    return self->options.called && self->options.called(self->options.called_arg);
+}
+
 static void watch_called(group_t *self)
 {
     if (self->options.called) watch(self, self->options.called_fd, POLLIN, WAITS_CALLED, NULL);
@@ -301,7 +306,7 @@ static bool serve(group_t *self)
         case WAITS_ABORT:
             called |= read(self->abort_fd, &count, sizeof count) == sizeof count;
             break;
-        case WAITS_CALLED: called |= self->options.called(self->options.called_arg); break;
+        case WAITS_CALLED: called |= is_called(self); break;
         case WAITS_LISTENER: break; // Last: it changes the list of attempts
         case WAITS_ATTEMPT: links_move(self, waiter.what); break;
         case WAITS_CONTROL: serve_control(self, waiter.what, events); break;
@@ -323,8 +328,7 @@ static int ms_until(uint64_t at_ms)
 int group_wait(group_t *self, uint64_t until_ms, bool channels, struct why *why)
 {
     links_begin_due(self);
-    if (self->options.called && self->options.called(self->options.called_arg))
-        return why_set(why, FAULT_INTERRUPTED, "called away");
+    if (is_called(self)) return why_set(why, FAULT_INTERRUPTED, "called away");
     const uint64_t due_ms = links_next_ms(self);
     watch_all(self, channels);
     const int rc =
@@ -334,114 +338,67 @@ int group_wait(group_t *self, uint64_t until_ms, bool channels, struct why *why)
     return 0;
 }
 
-static bool wait_for_probe(void *arg, int fd, short events, uint32_t timeout_ms)
-{
-    group_t *self = arg;
-    const uint64_t until_ms = clock_ms() + timeout_ms;
-    for (;;) {
-        if (self->options.called && self->options.called(self->options.called_arg)) return false;
-        watch_links(self);
-        watch_called(self);
-        watch(self, fd, events, WAITS_PROBE, NULL);
-        const size_t probe = self->poll_count - 1;
-        const int rc = poll(self->polls, self->poll_count, ms_until(until_ms));
-        ensure(rc >= 0 || errno == EINTR);
-        const bool ready = rc > 0 && self->polls[probe].revents;
-        if (rc > 0 && serve(self)) return ready;
-        if (ready || clock_ms() >= until_ms) return ready;
-    }
-}
+// ---- whether a process is there --------------------------------------------------------------
 
-int group_probe(group_t *self, const struct peer *peer)
-{
-    return tcp_probe(peer->who.endpoint, PROBE_MS, wait_for_probe, self);
-}
-
-// ---- the dead -------------------------------------------------------------------------------
-
-// One of the probes of group_dead: a connection that we end at once.
-struct probe {
-    const struct peer *peer;
-    int fd; // -1: over
-    bool stands, refused;
-};
-
-static void probe_end(struct probe *self, int error)
-{
-    self->refused = error == ECONNREFUSED;
-    if (self->fd >= 0) close(self->fd);
-    self->fd = -1;
-}
-
-static void probe_begin(struct probe *self)
-{
-    errno = 0;
-    self->stands = false;
-    if (tcp_connect(self->peer->who.endpoint, NULL, &self->fd) == 0) return;
-    self->fd = -1;
-    probe_end(self, errno);
-}
-
-// A process that lives ends the connection, too. One that is dying took it before its port was closed,
-// and resets it: the next one is refused.
-static void probe_move(struct probe *self)
-{
-    char byte;
-    const int error = self->stands ? 0 : tcp_connected(self->fd);
-    if (error == EINPROGRESS) return;
-    if (error && error != ECONNRESET) {
-        probe_end(self, error);
-        return;
-    }
-    if (!self->stands) shutdown(self->fd, SHUT_WR);
-    self->stands = true;
-    const ssize_t n = error ? -1 : recv(self->fd, &byte, 1, MSG_DONTWAIT);
-    if (n < 0 && !error && errno == EAGAIN) return;
-    probe_end(self, 0);
-    if (n < 0) probe_begin(self);
-}
-
-static bool is_probing(const struct probe *probes, uint32_t count)
+static bool is_probing(const struct tcp_probe *probes, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
         if (probes[i].fd >= 0) return true;
     return false;
 }
 
-// Handshakes and control connections are served meanwhile: the others may probe us.
-static void move_probes(group_t *self, struct probe *probes, uint32_t count, uint64_t until_ms)
+// Moves the probes until all are over, or their time is. Handshakes are served meanwhile: the others may probe us.
+// `calls`: it ends early if the caller is called away.
+static void move_probes(group_t *self, struct tcp_probe *probes, uint32_t count, bool calls)
 {
-    watch_links(self);
-    for (uint32_t i = 0; i < count; i++)
-        watch(self, probes[i].fd, probes[i].stands ? POLLIN : POLLOUT, WAITS_PROBE, NULL);
+    const uint64_t until_ms = clock_ms() + PROBE_MS;
+    bool called = calls && is_called(self);
+    while (!called && is_probing(probes, count) && clock_ms() < until_ms) {
+        watch_links(self);
+        if (calls) watch_called(self);
+        for (uint32_t i = 0; i < count; i++)
+            watch(self, probes[i].fd, tcp_probe_events(&probes[i]), WAITS_PROBE, NULL);
+        const int rc = poll(self->polls, self->poll_count, ms_until(until_ms));
+        ensure(rc >= 0 || errno == EINTR);
+        if (rc > 0) serve(self);
+        for (uint32_t i = 0; i < count; i++) tcp_probe_move(&probes[i]);
+        called = calls && is_called(self);
+    }
+    for (uint32_t i = 0; i < count; i++) tcp_probe_end(&probes[i]);
+}
+
+int group_probe(group_t *self, const struct peer *peer)
+{
+    struct tcp_probe probe;
+    tcp_probe_begin(&probe, peer->who.endpoint);
+    move_probes(self, &probe, 1, true);
+    return probe.error;
+}
+
+// Reads what came over the control connections: a link may have ended, and nobody has seen it yet.
+static void look_at_controls(group_t *self)
+{
+    self->poll_count = 0;
     for (uint32_t m = 0; m < self->member_count; m++)
         if (self->members[m])
             watch(self, self->members[m]->control.fd, POLLIN, WAITS_CONTROL, self->members[m]);
-    const int rc = poll(self->polls, self->poll_count, ms_until(until_ms));
-    ensure(rc >= 0 || errno == EINTR);
-    if (rc > 0) serve(self);
-    for (uint32_t i = 0; i < count; i++)
-        if (probes[i].fd >= 0) probe_move(&probes[i]);
+    if (poll(self->polls, self->poll_count, 0) > 0) serve(self);
 }
 
 uint64_t group_dead(group_t *self)
 {
-    const uint64_t until_ms = clock_ms() + PROBE_MS;
-    struct probe probes[GROUP_MEMBERS_MAX];
-    uint32_t count = 0;
+    struct tcp_probe probes[GROUP_MEMBERS_MAX];
+    uint32_t places[GROUP_MEMBERS_MAX], count = 0;
     uint64_t dead = 0;
-    move_probes(self, NULL, 0, 0); // Whose link has ended, though nobody has read its end?
+    look_at_controls(self);
     for (uint32_t m = 0; m < self->member_count; m++) {
         const struct peer *peer = self->members[m];
-        if (peer && peer->was_linked && peer->control.fd < 0)
-            probes[count++] = (struct probe){ .peer = peer };
+        if (!peer || !peer->was_linked || peer->control.fd >= 0) continue;
+        tcp_probe_begin(&probes[count], peer->who.endpoint);
+        places[count++] = m;
     }
-    for (uint32_t i = 0; i < count; i++) probe_begin(&probes[i]);
-    while (is_probing(probes, count) && clock_ms() < until_ms)
-        move_probes(self, probes, count, until_ms);
-    for (uint32_t i = 0; i < count; i++) {
-        if (probes[i].refused) dead |= (uint64_t)1 << probes[i].peer->place;
-        if (probes[i].fd >= 0) close(probes[i].fd);
-    }
+    move_probes(self, probes, count, false);
+    for (uint32_t i = 0; i < count; i++)
+        if (probes[i].error == ECONNREFUSED) dead |= (uint64_t)1 << places[i];
     return dead;
 }

@@ -91,8 +91,9 @@ struct group_blame {
 // The keys that may link besides the members, up to the handshake: pending members, so that their
 // links stand when a window names them. Nothing of a window reaches them. Their links are connected
 // at leisure: in group_serve, and while other calls wait. A list takes the place of the one before;
-// the caller may be in it. Keeps a copy. More than GROUP_MEMBERS_MAX end the process. FAULT_CONFIG: one is not linked, as group_form would refuse
-// it (the first is named); the others are expected all the same.
+// the caller may be in it. Keeps a copy. More than GROUP_MEMBERS_MAX end the process. FAULT_CONFIG:
+// one is not linked, as group_form would refuse it (the first is named); the others are expected all
+// the same.
 int group_expect(group_t *self, const struct group_member *members, uint32_t count,
                  struct why *why);
 
@@ -108,10 +109,10 @@ int group_serve(group_t *self, uint32_t timeout_ms, struct why *why);
 // Takes up window `window`, higher than those before: `members` in order, the caller at `place`.
 // Connects what is missing, and waits up to timeout_ms until all links stand and all members have
 // come to this window. The one with the smaller key connects. A port that refuses ends the wait if
-// that process was linked before: it is dead; else it may not listen yet (refused_ms). FAULT_UNREACHABLE, FAULT_TIMEOUT,
-// FAULT_DENIED (another key, run or instance answers), each with the member in *ret_blame;
-// FAULT_CONFIG: plain over a public address; FAULT_NOT_NOW: that member is in a later window;
-// FAULT_INTERRUPTED. After a fault the window is broken.
+// that process was linked before: it is dead; else it may not listen yet (refused_ms).
+// FAULT_UNREACHABLE, FAULT_TIMEOUT, FAULT_DENIED (another key, run or instance answers), each with the
+// member in *ret_blame; FAULT_CONFIG: plain over a public address; FAULT_NOT_NOW: that member is in a
+// later window; FAULT_INTERRUPTED. After a fault the window is broken.
 int group_form(group_t *self, uint64_t window, const struct group_member *members, uint32_t count,
                uint32_t place, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame);
 

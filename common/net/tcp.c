@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128, SHORT_LINE_US = 2000, BUSY_MS = 100, PROBES_MAX = 20 };
+enum { BACKLOG = 128, SHORT_LINE_US = 2000, PROBES_MAX = 20 };
 static const char SHORT_LINE_CONTROL[] = "reno";
 
 struct place {
@@ -143,44 +143,56 @@ int tcp_connected(int fd)
     return error;
 }
 
-// One connection, ended by us at once. A process that accepts ends it, too (0); one that is dying
-// resets it; one that does nothing for a while is busy (0).
-static bool wait_only(void *arg, int fd, short events, uint32_t timeout_ms)
+static void probe_ends(struct tcp_probe *self, int error)
 {
-    (void)arg;
-    struct pollfd at = { .fd = fd, .events = events };
-    return poll(&at, 1, (int)timeout_ms) > 0;
+    if (self->fd >= 0) close(self->fd);
+    self->fd = -1;
+    self->error = error;
 }
 
-static int probe(const char *endpoint, uint32_t timeout_ms, tcp_wait *wait, void *arg,
-                 bool *ret_accepted)
+static void probe_connect(struct tcp_probe *self)
 {
-    int fd;
-    char byte;
     errno = 0;
-    *ret_accepted = false;
-    if (tcp_connect(endpoint, NULL, &fd) < 0) return errno ? errno : EINVAL;
-    int error = wait(arg, fd, POLLOUT, timeout_ms) ? tcp_connected(fd) : ETIMEDOUT;
-    shutdown(fd, SHUT_WR);
-    if (error == 0 && wait(arg, fd, POLLIN, BUSY_MS)) {
-        *ret_accepted = recv(fd, &byte, 1, MSG_DONTWAIT) >= 0;
-        error = *ret_accepted ? 0 : ECONNRESET;
-    }
-    close(fd);
-    return error;
+    self->stands = false;
+    if (tcp_connect(self->endpoint, NULL, &self->fd) == 0) return;
+    self->fd = -1;
+    self->error = errno ? errno : EINVAL;
 }
 
-int tcp_probe(const char *endpoint, uint32_t timeout_ms, tcp_wait *wait, void *arg)
+void tcp_probe_begin(struct tcp_probe *self, const char *endpoint)
 {
-    int error = 0;
-    // Twice: it may have died after it accepted
-    for (int accepted = 0, turns = 0; accepted < 2 && turns < PROBES_MAX; turns++) {
-        bool is_accepted;
-        error = probe(endpoint, timeout_ms, wait ? wait : wait_only, arg, &is_accepted);
-        accepted += is_accepted;
-        if (!is_accepted && error != ECONNRESET) break;
+    *self = (struct tcp_probe){ .endpoint = endpoint, .fd = -1 };
+    probe_connect(self);
+}
+
+short tcp_probe_events(const struct tcp_probe *self) { return self->stands ? POLLIN : POLLOUT; }
+
+// A process that accepts ends the connection, too. It is asked twice, as it may have died after it accepted. One
+// that is dying resets what its machine took before the port was closed: the next connection is refused.
+void tcp_probe_move(struct tcp_probe *self)
+{
+    char byte;
+    if (self->fd < 0) return;
+    int error = self->stands ? 0 : tcp_connected(self->fd);
+    if (error == EINPROGRESS) return;
+    if (error == 0) {
+        if (!self->stands) shutdown(self->fd, SHUT_WR);
+        self->stands = true;
+        const ssize_t n = recv(self->fd, &byte, 1, MSG_DONTWAIT);
+        if (n < 0 && errno == EAGAIN) return;
+        if (n < 0) error = ECONNRESET;
+        else self->accepted++;
     }
-    return error;
+    probe_ends(self, error);
+    if ((error && error != ECONNRESET) || self->accepted == 2 || ++self->turns == PROBES_MAX)
+        return;
+    probe_connect(self);
+}
+
+// A connection that stands was taken, though nobody has accepted it yet: its process is busy.
+void tcp_probe_end(struct tcp_probe *self)
+{
+    if (self->fd >= 0) probe_ends(self, self->stands ? 0 : ETIMEDOUT);
 }
 
 static bool read_address(int fd, bool peer, char *text)

@@ -24,12 +24,22 @@ int tcp_accept(int listener);
 int tcp_connect(const char *endpoint, struct why *why, int *ret_fd);
 int tcp_connected(int fd); // 0: it stands; EINPROGRESS: not yet; else the errno of why it does not
 
-// Whether a process listens at the endpoint: 0, or the errno (ECONNREFUSED: the machine is there, no
-// process listens). ETIMEDOUT: no answer within timeout_ms. What was connected is closed again.
-// `wait` sleeps until `fd` has one of the events (true) or the time is over, and may do other things
-// meanwhile: two that probe each other must accept, too. NULL: poll.
-typedef bool tcp_wait(void *arg, int fd, short events, uint32_t timeout_ms);
-int tcp_probe(const char *endpoint, uint32_t timeout_ms, tcp_wait *wait, void *arg);
+// Whether a process listens at an endpoint, asked with connections that are ended at once. It goes in
+// steps, as two that ask each other must accept meanwhile: begin; as long as fd is not -1 wait until it
+// has tcp_probe_events, and move; end, whenever that is to be over. `error` is the answer then. 0: the
+// connection was taken. ECONNREFUSED: the machine is there, and no process listens. ETIMEDOUT: no answer
+// came. Else another errno. The endpoint must stay where it is until fd is -1.
+struct tcp_probe {
+    const char *endpoint;
+    int fd, error;
+    bool stands;              // The connection in hand does
+    uint32_t accepted, turns; // Connections that were accepted, and all that are over
+};
+
+void tcp_probe_begin(struct tcp_probe *, const char *endpoint);
+short tcp_probe_events(const struct tcp_probe *);
+void tcp_probe_move(struct tcp_probe *);
+void tcp_probe_end(struct tcp_probe *);
 
 // A connection that stands: sees to its congestion control.
 void tcp_tune(int fd);
