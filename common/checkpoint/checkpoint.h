@@ -130,7 +130,8 @@ void checkpoint_close(checkpoint_t **self);
 const struct checkpoint_info *checkpoint_info(const checkpoint_t *self); // Lives as long as self
 
 // All parameters (layout->total floats), with info->params as their digest, or FAULT_DIGEST; a layout
-// of another hash is FAULT_FOREIGN. After a fault `params` must not be used.
+// of another hash is FAULT_FOREIGN, a number that is not finite FAULT_NAN. After a fault `params` must
+// not be used.
 int checkpoint_load_params(const checkpoint_t *self, const struct layout *layout, float *params,
                            struct why *why);
 

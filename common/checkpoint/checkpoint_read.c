@@ -263,7 +263,8 @@ int checkpoint_load_params(const checkpoint_t *self, const struct layout *layout
                        "%s; not to be used",
                        self->name, hash_to_hex(&digest, has),
                        hash_to_hex(&self->manifest.info.params, wants));
-    return 0;
+    return layout_check_finite(layout, params, why) < 0 ? why_wrap(why, FAULT_NAN, "%s", self->name)
+                                                        : 0;
 }
 
 int checkpoint_load_state(const checkpoint_t *self, const struct tags_item *item,

@@ -126,6 +126,7 @@ static int load(int dir, const struct layout *layout, float *params, struct why 
     rc = safetensors_load(set, layout, (struct interval){ 0, layout->total }, params, why);
     if (rc == 0 && tied) rc = compare_head(set, layout, &head, params, why);
     if (rc == 0) rc = check_digest(set, layout, params, why);
+    if (rc == 0) rc = layout_check_finite(layout, params, why);
     safetensors_close(&set);
     return rc;
 }

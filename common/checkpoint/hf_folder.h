@@ -26,8 +26,8 @@ extern const char *const hf_folder_beside[];
 // "lm_head.weight" that equals the embedding, number for number. If it differs, the folder is
 // refused (FAULT_FORMAT), because versions of transformers disagree on what it means. Links are
 // followed (Hugging Face's cache is made of links). Files of F32 that note a digest, as our
-// checkpoints do, must have it (FAULT_DIGEST); of other files only the format can be checked. After
-// a fault `params` must not be used.
+// checkpoints do, must have it (FAULT_DIGEST); of other files only the format can be checked. A number
+// that is NaN or infinite is FAULT_NAN, with its tensor. After a fault `params` must not be used.
 int hf_folder_load(const char *dir, const struct layout *layout, float *params, struct why *why);
 
 // Writes the whole vector into an open directory, in the layout's dtypes: one file, or several

@@ -1,6 +1,7 @@
 #include "common/vector/layout.h"
 #include "common/base/ensure.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -124,6 +125,31 @@ const struct layout_tensor *layout_at(const struct layout *self, uint64_t elemen
 struct interval layout_interval(const struct layout_tensor *tensor)
 {
     return (struct interval){ tensor->offset, tensor->offset + tensor->rows * tensor->cols };
+}
+
+// By blocks without a branch, which the compiler makes vectors of: a pass over memory and no more.
+static uint64_t find_not_finite(const float *values, uint64_t count)
+{
+    enum { BLOCK = 256 };
+    for (uint64_t at = 0; at < count; at += BLOCK) {
+        const uint64_t end = count - at < BLOCK ? count : at + BLOCK;
+        bool odd = false;
+        for (uint64_t i = at; i < end; i++) odd |= isfinite(values[i]) == 0;
+        for (uint64_t i = at; odd && i < end; i++)
+            if (!isfinite(values[i])) return i;
+    }
+    return count;
+}
+
+int layout_check_finite(const struct layout *self, const float *values, struct why *why)
+{
+    const uint64_t at = find_not_finite(values, self->total);
+    if (at == self->total) return 0;
+    const struct layout_tensor *tensor = layout_at(self, at);
+    return why_set(why, FAULT_NAN,
+                   "tensor '%s': number %" PRIu64
+                   " is %s, so nothing can be computed; take a model from before that",
+                   tensor->name, at - tensor->offset, isnan(values[at]) ? "NaN" : "infinite");
 }
 
 struct hash layout_hash(const struct layout *self)

@@ -59,6 +59,9 @@ const struct layout_tensor *layout_at(const struct layout *self, uint64_t elemen
 
 struct interval layout_interval(const struct layout_tensor *tensor);
 
+// FAULT_NAN if one of values[total] is NaN or infinite: its tensor, and its place in it.
+int layout_check_finite(const struct layout *self, const float *values, struct why *why);
+
 // SHA-256 of the line "shoal layout 1\n", then per tensor in order: name, a zero byte, and five
 // little-endian 64-bit numbers: offset, rows, cols, dims, dtype. Equal hashes: equal layouts.
 struct hash layout_hash(const struct layout *self);

@@ -7,6 +7,7 @@
 #include "tests/unit/checkpoint_fixture.h"
 #include "tests/test.h"
 
+#include <math.h>
 #include <sys/stat.h>
 
 // ---- Whole ----
@@ -581,6 +582,26 @@ static void a_hugging_face_folder_is_loaded(void **unused)
     assert_rc(hf_folder_load("/no/such/folder", &layout, loaded, &why), FAULT_NOT_FOUND);
 }
 
+static void numbers_that_are_not_finite_are_refused(void **unused)
+{
+    (void)unused;
+    float loaded[N];
+    char folder[300];
+    checkpoint_t *checkpoint;
+    struct checkpoint_info info = info_of(1);
+    const struct checkpoint_parts parts = parts_of(1);
+    params[ROWS * COLS + 1] = NAN;
+    assert_rc(checkpoint_digest(&parts, &layout, params, &why, &info.digest), 0);
+    assert_rc(checkpoint_write(root, &info, &parts, &layout, params, &why), 0);
+    assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
+    assert_rc(checkpoint_load_params(checkpoint, &layout, loaded, &why), FAULT_NAN);
+    assert_why("step-00000001: tensor 'model.norm.weight': number 1 is NaN");
+    checkpoint_close(&checkpoint);
+    snprintf(folder, sizeof folder, "%s/step-00000001", root);
+    assert_rc(hf_folder_load(folder, &layout, loaded, &why), FAULT_NAN);
+    assert_why("step-00000001: tensor 'model.norm.weight': number 1 is NaN");
+}
+
 TESTS(CHECKPOINT_TEST(everything_comes_back), CHECKPOINT_TEST(what_failed_comes_back),
       CHECKPOINT_TEST(the_longest_manifest_comes_back),
       CHECKPOINT_TEST(state_comes_back_by_interval_and_only_as_registered),
@@ -591,4 +612,5 @@ TESTS(CHECKPOINT_TEST(everything_comes_back), CHECKPOINT_TEST(what_failed_comes_
       CHECKPOINT_TEST(what_is_not_ours_is_refused), CHECKPOINT_TEST(forged_manifests_lead_nowhere),
       CHECKPOINT_TEST(an_earlier_manifest_is_read), CHECKPOINT_TEST(the_newest_stay),
       CHECKPOINT_TEST(the_one_to_spare_stays), CHECKPOINT_TEST(leftovers_of_the_dead_are_removed),
-      CHECKPOINT_TEST(a_root_has_one_writer), CHECKPOINT_TEST(a_hugging_face_folder_is_loaded))
+      CHECKPOINT_TEST(a_root_has_one_writer), CHECKPOINT_TEST(a_hugging_face_folder_is_loaded),
+      CHECKPOINT_TEST(numbers_that_are_not_finite_are_refused))

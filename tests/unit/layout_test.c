@@ -4,6 +4,8 @@
 #include "common/vector/layout.h"
 #include "tests/test.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 static struct layout_tensor room[8], other_room[8];
@@ -144,6 +146,23 @@ static void a_copy_is_written_in_another_dtype(void **state)
     assert_string_equal(layout_dtype_name(LAYOUT_BF16), "BF16");
 }
 
+static void a_number_that_is_not_finite_is_named(void **state)
+{
+    (void)state;
+    const struct layout layout = small(room);
+    float values[27] = { 0 };
+    values[3] = FLT_MAX;
+    values[4] = -FLT_TRUE_MIN;
+    assert_int_equal(layout_check_finite(&layout, values, &why), 0);
+    values[26] = -INFINITY;
+    assert_int_equal(layout_check_finite(&layout, values, &why), FAULT_NAN);
+    assert_non_null(strstr(why.text, "tensor 'head': number 2 is infinite"));
+    values[20] = NAN;
+    assert_int_equal(layout_check_finite(&layout, values, &why), FAULT_NAN);
+    assert_non_null(strstr(why.text, "tensor 'norm': number 0 is NaN"));
+}
+
 TESTS(TEST(tensors_lie_one_after_another), TEST(every_element_finds_its_tensor),
       TEST(bad_tensors_are_refused_by_name), TEST(the_hash_sees_every_field),
-      TEST(hash_is_that_of_the_canonical_form), TEST(a_copy_is_written_in_another_dtype))
+      TEST(hash_is_that_of_the_canonical_form), TEST(a_copy_is_written_in_another_dtype),
+      TEST(a_number_that_is_not_finite_is_named))
