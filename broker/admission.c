@@ -31,7 +31,7 @@ struct record {
 struct admission {
     struct admission_options options;
     struct key server, owner;
-    bool has_owner;
+    bool has_owner, is_pinned; // is_pinned: no owner was given, and it is the first coordinator
     struct curve_key owner_curve;
     struct curve_set known, banned; // Value in known: the allowed roles as bits, and the key's SIGN
     struct record *records;
@@ -256,6 +256,9 @@ static bool is_ours(const struct admission *self, const struct invitation *invit
 }
 
 const char ADMISSION_LATER[] = "the invitation cannot be recorded now; try again later";
+const char ADMISSION_PINNED[] =
+    "another key was coordinator at this broker first, and stays it until the broker "
+    "starts again; --owner names one for good";
 
 static const char *accept(struct admission *self, const struct key *key, const char *run,
                           const uint8_t *bytes, size_t count, uint64_t now_unix_s)
@@ -304,8 +307,15 @@ const char *admission_hello(struct admission *self, const struct key *key, uint8
         if (reason) return reason;
     }
     if (roles_of(self, &curve) & 1 << role) return NULL;
-    return role == ACTOR_COORDINATOR && self->has_owner ? "only the owner's key may be coordinator"
-                                                        : "this key may not take that role";
+    if (role != ACTOR_COORDINATOR || !self->has_owner) return "this key may not take that role";
+    return self->is_pinned ? ADMISSION_PINNED : "only the owner's key may be coordinator";
+}
+
+bool admission_pin(struct admission *self, const struct key *key)
+{
+    if (self->has_owner || !curve_of_key(key, &self->owner_curve)) return false;
+    self->owner = *key;
+    return self->has_owner = self->is_pinned = true;
 }
 
 bool admission_ban(struct admission *self, const struct curve_key *key)

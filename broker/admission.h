@@ -16,8 +16,9 @@
 //
 // A connection is known by its CURVE key (zap.h), which follows from the Ed25519 key. With
 // `invite` an unknown key may connect to the mail, where only its HELLO is accepted; the news
-// refuse it. If there is an owner, only the owner's key is coordinator. A banned key (ejected by
-// the coordinator's ROSTER) is refused under every policy.
+// refuse it. Only the owner's key is coordinator. Without an owner, which is for a broker that only its
+// own machine reaches, the first coordinator becomes the owner (admission_pin). A banned key (ejected
+// by the owner's ROSTER) is refused under every policy.
 //
 // The record of invitations is a text file in the state directory with a line for each admitted
 // key: "<number of the invitation> <key>". A line is appended and synced before its guest is
@@ -50,12 +51,14 @@ int admission_reload(struct admission *self, struct why *why); // Nothing change
 bool admission_lets_in(const struct admission *self, const struct curve_key *key, bool guests);
 
 // For the HELLO: NULL if this key may take the role, else the reason. The caller has checked the
-// key, by signature and by connection. Every reason but ADMISSION_LATER is final: a retry would not
-// help.
-extern const char ADMISSION_LATER[];
+// key, by signature and by connection. Every reason but these two is final: a retry would not help.
+extern const char ADMISSION_LATER[], ADMISSION_PINNED[];
 const char *admission_hello(struct admission *self, const struct key *key, uint8_t role,
                             const char *run, const uint8_t *invitation, size_t invitation_bytes,
                             uint64_t now_unix_s);
+
+// The key of a coordinator that was welcomed. True if it is the owner from now on: none was given.
+bool admission_pin(struct admission *self, const struct key *key);
 
 // True if the key is banned now and was not before. The owner is never banned.
 bool admission_ban(struct admission *self, const struct curve_key *key);

@@ -10,12 +10,13 @@
 #include "broker/broker.h"
 #include "common/actor/command.h"
 #include "common/base/log.h"
+#include "common/net/addresses.h"
 #include <stdio.h>
 #include <string.h>
 
 struct choice {
     struct command command;
-    const char *bind, *admit, *owner_hex;
+    const char *bind, *admit;
     uint64_t port;
 };
 
@@ -31,10 +32,18 @@ static int read_policy(const struct choice *self, struct why *why,
         ret_options->policy = ADMIT_ALLOWLIST;
         ret_options->list_path = admit + 10;
     } else return why_set(why, FAULT_USAGE, "--admit %s: open, allowlist=FILE or invite", admit);
-    if (ret_options->policy == ADMIT_INVITE && !self->owner_hex)
+    if (self->command.owner) return 0;
+    if (ret_options->policy == ADMIT_INVITE)
         return why_set(why, FAULT_USAGE,
                        "--admit invite needs --owner HEX, the public key of the "
                        "run's coordinator: only this key needs no invitation");
+    if (!addresses_is_loopback(self->bind))
+        return why_set(
+            why, FAULT_USAGE,
+            "--bind %.80s is for other machines, too, and then needs --owner HEX, the public "
+            "key of the run's coordinator: without it whoever comes first could be "
+            "coordinator. `shoal show-identity -i coordinator.key` prints it",
+            self->bind);
     return 0;
 }
 
@@ -45,13 +54,9 @@ static int open_admission(const struct choice *self, const struct identity *iden
     static char record[4096];
     struct admission_options options = { .server = identity_key(identity) };
     int rc = read_policy(self, why, &options);
+    if (rc == 0) rc = command_owner(&self->command, why, &owner);
     if (rc < 0) return rc;
-    if (self->owner_hex && !key_from_hex(self->owner_hex, &owner))
-        return why_set(why, FAULT_USAGE,
-                       "--owner %.80s: 64 hexadecimal digits, as "
-                       "`shoal show-identity -i coordinator.key` prints them",
-                       self->owner_hex);
-    if (self->owner_hex) options.owner = &owner;
+    if (self->command.owner) options.owner = &owner;
     snprintf(record, sizeof record, "%s/invitations",
              self->command.state_dir ? self->command.state_dir : ".");
     options.record_path = record;
@@ -84,10 +89,6 @@ static const struct flag flags[] = {
          "Which keys may connect: open, allowlist=FILE (a key a line; SIGHUP reads it again), "
          "invite (open; env ADMIT)",
          .env = "ADMIT"),
-    FLAG("owner", 0, "HEX", TO_TEXT(struct choice, owner_hex),
-         "Public key of the run's coordinator: no other key may be coordinator, and it may sign "
-         "invitations (env OWNER)",
-         .env = "OWNER"),
     FLAGS_OF(command_flags, struct choice, command),
     { 0 },
 };

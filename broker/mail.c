@@ -57,6 +57,15 @@ static void log_hello(struct broker *self, const char *name, uint64_t now_ms)
     self->hellos++;
 }
 
+static void log_pin(const struct key *key)
+{
+    char hex[KEY_HEX];
+    log_line(LOG_INFO,
+             "gate.owner key=%s is the coordinator until this broker ends; --owner would say so "
+             "for good",
+             key_to_hex(key, hex));
+}
+
 static void hear_hello(struct broker *self, const struct delivery *in)
 {
     struct wire_arena arena = { .bytes = self->arena_bytes, .max = sizeof self->arena_bytes };
@@ -72,11 +81,13 @@ static void hear_hello(struct broker *self, const struct delivery *in)
     failpoint("broker_hello");
     const char *reason = judge_hello(self, in, &head, hello, &key);
     if (reason) { // A refusal of kind HELLO is final: the actor ends
-        bool later = reason == POST_OFFICE_FULL || reason == ADMISSION_LATER;
+        const bool later = reason == POST_OFFICE_FULL || reason == POST_OFFICE_HELD ||
+                           reason == ADMISSION_LATER || reason == ADMISSION_PINNED;
         letter_refuse(self, in, "broker", later ? FRAME_NONE : FRAME_HELLO, reason);
         return;
     }
     if (!renewed) log_hello(self, hello->name, in->now_ms);
+    if (hello->role == ACTOR_COORDINATOR && admission_pin(self->admission, &key)) log_pin(&key);
     if (hello->role == ACTOR_COORDINATOR && reborn) broker_doubt_bulletins(self);
     struct wire_welcome welcome = { .instance = self->instance };
     memcpy(welcome.name, hello->name, sizeof welcome.name);

@@ -86,6 +86,7 @@ static void add_peer(struct post_office *self, const struct peer *peer)
 }
 
 const char POST_OFFICE_FULL[] = "the post office is full; try again later";
+const char POST_OFFICE_HELD[] = "the name is held by another key; try again later";
 
 const char *post_office_hello(struct post_office *self, const struct route *route,
                               const struct key *key, const struct key *connection,
@@ -97,7 +98,7 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
     if (held) {
         const struct peer *holder = &self->peers[held - 1];
         bool alive = now_ms - holder->heard_ms <= POST_OFFICE_LEASE_MS;
-        if (!key_equal(&holder->key, key) && alive) return "the name is held by another key";
+        if (!key_equal(&holder->key, key) && alive) return POST_OFFICE_HELD;
         if (key_equal(&holder->key, key) && hello->instance < holder->instance)
             return "a newer process uses this identity; stop one of the two, an identity is for "
                    "one process";

@@ -41,8 +41,8 @@ struct post_office {
 };
 
 // Registers the actor, or renews its registration. NULL if it is welcome, else the reason for
-// UNDELIVERABLE. Every reason but POST_OFFICE_FULL is final: a retry would not help.
-extern const char POST_OFFICE_FULL[];
+// UNDELIVERABLE. Every reason but these two is final: a retry would not help.
+extern const char POST_OFFICE_FULL[], POST_OFFICE_HELD[];
 const char *post_office_hello(struct post_office *self, const struct route *route,
                               const struct key *key, const struct key *connection,
                               const struct wire_hello *hello, uint64_t now_ms);

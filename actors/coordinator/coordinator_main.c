@@ -248,6 +248,19 @@ static const struct command_line line = {
         "  shoal-coordinator -i secret.key --ticket ticket --state state.toml --state-dir run\n",
 };
 
+// Members with such a ticket would not follow this coordinator.
+static int check_owner(const struct keeper *self, struct why *why)
+{
+    const struct key *owner = &self->command.ticket.owner, *own = identity_key(self->identity);
+    char hex[KEY_HEX], own_hex[KEY_HEX];
+    if (key_is_none(owner) || key_equal(owner, own)) return 0;
+    return why_set(why, FAULT_DENIED,
+                   "the run's owner is %s by --owner or the ticket, and the key of -i is %s: give "
+                   "the owner's key, "
+                   "or a ticket without it",
+                   key_to_hex(owner, hex), key_to_hex(own, own_hex));
+}
+
 int main(int argc, char **argv)
 {
     static struct keeper self;
@@ -265,6 +278,7 @@ int main(int argc, char **argv)
     if (self.server_port) self.command.server_addr = address;
     rc = command_check_broker(&self.command, address, &why);
     if (rc == 0) rc = command_identity(&self.command, &why, &self.identity);
+    if (rc == 0) rc = check_owner(&self, &why);
     if (rc == 0) rc = open_run(&self, &why);
     if (rc == 0) rc = run(&self, &why);
     close_run(&self);

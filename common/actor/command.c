@@ -6,6 +6,7 @@
 // looked at: a name near one that exists is a typing error, and the answer says so.
 
 #include "common/actor/command.h"
+#include "common/net/curve.h"
 #include "common/base/ensure.h"
 #include "common/base/log.h"
 #include "common/base/nearest.h"
@@ -309,8 +310,11 @@ const struct flag command_flags[] = {
          .group = COMMAND_GROUP),
     FLAG("server-key", 0, "HEX", TO_TEXT(struct command, server_key),
          "Its public key (env SERVER_KEY)", .env = "SERVER_KEY", .group = COMMAND_GROUP),
+    FLAG("owner", 0, "HEX", TO_TEXT(struct command, owner),
+         "Public key of the run's coordinator: no other one is followed (env OWNER)",
+         .env = "OWNER", .group = COMMAND_GROUP),
     FLAG("ticket", 0, "TICKET", TO_TEXT(struct command, ticket_text),
-         "Run, broker and its key at once, as `shoal invite` prints them; or a file with it "
+         "Run, broker and keys at once, as `shoal invite` prints them; or a file with it "
          "(env TICKET)",
          .env = "TICKET", .group = COMMAND_GROUP),
     FLAG("state-dir", 0, "DIR", TO_TEXT(struct command, state_dir),
@@ -394,6 +398,18 @@ void command_log(const struct command *self, const char *actor)
     log_begin(&style);
 }
 
+int command_owner(const struct command *self, struct why *why, struct key *ret_owner)
+{
+    struct curve_key curve;
+    *ret_owner = (struct key){ { 0 } };
+    if (!self->owner) return 0;
+    if (key_from_hex(self->owner, ret_owner) && curve_of_key(ret_owner, &curve)) return 0;
+    return why_set(why, FAULT_USAGE,
+                   "--owner %.80s: no public key; 64 hexadecimal digits, as "
+                   "`shoal show-identity -i coordinator.key` prints them",
+                   self->owner);
+}
+
 int command_check(struct command *self, struct why *why)
 {
     struct ticket *ticket = &self->ticket;
@@ -410,6 +426,7 @@ int command_check(struct command *self, struct why *why)
                        "--server-key %.80s: 64 hexadecimal digits, as "
                        "`shoal show-identity -i broker.key` prints them",
                        self->server_key);
+    if (self->owner && (rc = command_owner(self, why, &ticket->owner)) < 0) return rc;
     if (self->server_addr && self->server_addr != ticket->address)
         snprintf(ticket->address, sizeof ticket->address, "%s", self->server_addr);
     return 0;

@@ -143,11 +143,12 @@ struct command {
     const char *run_id;        // --run-id, RUN_ID
     const char *server_addr;   // --server-addr, SERVER_ADDR: the broker's host:port
     const char *server_key;    // --server-key, SERVER_KEY: its public key, 64 hex digits
-    const char *ticket_text;   // --ticket, TICKET: all three at once, or a file that has them
+    const char *owner;         // --owner, OWNER: the public key of the run's coordinator
+    const char *ticket_text;   // --ticket, TICKET: all four at once, or a file that has them
     const char *state_dir;     // --state-dir, STATE_DIRECTORY
     bool json;                 // --json; of an actor: for its log
     int verbose;               // -v
-    struct ticket ticket;      // Run, broker and key from all of these, once checked
+    struct ticket ticket;      // Run, broker and keys from all of these, once checked
 };
 
 // For FLAGS_OF, with a struct command. --help shows them after all others.
@@ -162,6 +163,9 @@ int command_check(struct command *self, struct why *why);
 // The same for a command that needs a broker. FAULT_USAGE if its address or its key is not known.
 // `address` is the default address; NULL: none.
 int command_check_broker(struct command *self, const char *address, struct why *why);
+
+// The key that --owner gives; zeros if it is not given. FAULT_USAGE if it is none.
+int command_owner(const struct command *self, struct why *why, struct key *ret_owner);
 
 // How an actor's log looks from now on: --json, and the name that lines carry. Call it before
 // threads start; again once the name is known in full.

@@ -366,13 +366,15 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
 }
 
 // What a frame of the broker itself is to the caller. An UNDELIVERABLE without a name: the broker
-// does not know us any more, so we say HELLO at once. One of our HELLO: the shell ends the process.
+// does not know us any more, so we say HELLO at once. One of our HELLO: the shell ends the process. One of
+// the broker's own: the HELLO is refused for now.
 static enum post_result hear_broker(struct post *self, uint16_t kind, const void *body)
 {
     const struct wire_undeliverable *no = body;
     if (kind == FRAME_WELCOME) return hear_welcome(self, body) ? POST_LETTER : POST_OWN;
     if (kind != FRAME_UNDELIVERABLE) return POST_OWN;
     if (!no->to[0]) self->hello_ms = 0;
+    if (no->kind == FRAME_NONE && strcmp(no->to, "broker") == 0) be_in_trouble(self, no->reason);
     if (no->kind != FRAME_HELLO) return no->to[0] ? POST_RETURNED : POST_OWN;
     snprintf(self->trouble, sizeof self->trouble, "the broker refuses us: %s", no->reason);
     self->refused = true;
@@ -393,6 +395,16 @@ static bool is_true_copy(const struct wire_bytes *frame)
     return wire_unpack_head(frame->data, frame->count, WIRE_MAIL, &head, &refusal) &&
            wire_kind_flags(head.kind) & WIRE_SIGNED &&
            signed_frame_verify(frame->data, frame->count, &head);
+}
+
+// What only a coordinator says is by the owner that the ticket names, whatever the broker lets through.
+static bool is_by_owner(const struct post *self, const struct letter *letter,
+                        const struct wire_head *head)
+{
+    const bool is_coordinators = strcmp(letter->from, "coordinator") == 0 ||
+                                 wire_kind_flags(head->kind) & (WIRE_STATE | WIRE_ORDER);
+    return !is_coordinators || key_is_none(&self->broker.owner) ||
+           key_equal(&letter->msg.sender, &self->broker.owner);
 }
 
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
@@ -426,6 +438,9 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     }
     if (wire_kind_flags(head.kind) & WIRE_COPY && !is_true_copy(body))
         return bad(ret_letter, "the enclosed frame is not signed by its sender; dropped");
+    if (!is_by_owner(self, ret_letter, &head))
+        return bad(ret_letter,
+                   "by another coordinator than the one that the ticket names; dropped");
     const bool is_of_broker = strcmp(ret_letter->from, "broker") == 0;
     const enum post_result result = is_of_broker ? hear_broker(self, head.kind, body) : POST_LETTER;
     if (result == POST_OWN) return POST_OWN;

@@ -10,6 +10,8 @@
 // exchanged with a broker that has another key or does not admit us; post_trouble tells the reason.
 // One with another key is not called silent; it is asked again all the same.
 //
+// If the ticket names the run's owner, what another coordinator says is dropped.
+//
 // If the broker is silent for POST_SILENCE_MS, the post opens new sockets. If a WELCOME has a new
 // instance, the broker has restarted: the post asks again for the last values of the run. One
 // thread.
@@ -28,7 +30,7 @@ struct post_options {
     const struct identity *identity;
     uint8_t role;
     const char *name, *run;
-    const struct ticket *broker; // Its address and key, our invitation if any; copied
+    const struct ticket *broker; // Its address and key, the owner's, our invitation if any; copied
     bool follows_news;
     const char *const *deaf_to;
     uint64_t incarnation, instance;

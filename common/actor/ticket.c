@@ -14,10 +14,11 @@
 #include <unistd.h>
 
 enum {
-    VERSION = 1,
+    VERSION = 2,
+    INVITATION_VERSION = 1,
     CHECK_BYTES = 4,
-    BYTES_MAX = 1 + KEY_BYTES + 1 + TICKET_ADDRESS_MAX + 1 + WIRE_RUN_MAX + 1 + INVITATION_BYTES +
-                CHECK_BYTES,
+    BYTES_MAX = 1 + 2 * KEY_BYTES + 1 + TICKET_ADDRESS_MAX + 1 + WIRE_RUN_MAX + 1 +
+                INVITATION_BYTES + CHECK_BYTES,
     SIGNED_BYTES = INVITATION_BYTES - SIGNATURE_BYTES
 };
 static const char prefix[] = "shoal:";
@@ -38,8 +39,9 @@ static size_t put(uint8_t *bytes, size_t used, const void *from, size_t count)
 char *ticket_print(const struct ticket *self, char text[TICKET_TEXT_MAX])
 {
     uint8_t bytes[BYTES_MAX] = { VERSION };
-    size_t used = 1 + KEY_BYTES;
+    size_t used = 1 + 2 * KEY_BYTES;
     memcpy(bytes + 1, self->server.bytes, KEY_BYTES);
+    memcpy(bytes + 1 + KEY_BYTES, self->owner.bytes, KEY_BYTES);
     used = put(bytes, used, self->address, strlen(self->address));
     used = put(bytes, used, self->run, strlen(self->run));
     used = put(bytes, used, self->invitation, self->has_invitation ? INVITATION_BYTES : 0);
@@ -106,14 +108,15 @@ int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket)
                           sodium_base64_VARIANT_URLSAFE_NO_PADDING) != 0 ||
         end != text + length)
         return refuse(why, "is cut, too long, or holds a character that belongs to none");
-    if (count < 1 + KEY_BYTES + 3 + CHECK_BYTES) return refuse(why, "is cut");
+    if (count < 1 + 2 * KEY_BYTES + 3 + CHECK_BYTES) return refuse(why, "is cut");
     count -= CHECK_BYTES;
     struct hash check = hash_of(bytes, count);
     if (memcmp(bytes + count, check.bytes, CHECK_BYTES) != 0)
         return refuse(why, "was changed on its way: its check does not fit");
     if (bytes[0] != VERSION) return refuse(why, "is of a version that is not known here");
     memcpy(ticket.server.bytes, bytes + 1, KEY_BYTES);
-    struct reader in = { bytes, 1 + KEY_BYTES, count };
+    memcpy(ticket.owner.bytes, bytes + 1 + KEY_BYTES, KEY_BYTES);
+    struct reader in = { bytes, 1 + 2 * KEY_BYTES, count };
     if (!get_text(&in, ticket.address, TICKET_ADDRESS_MAX) ||
         !get_text(&in, ticket.run, WIRE_RUN_MAX) || !get_invitation(&in, &ticket))
         return refuse(why, "is not made as tickets are");
@@ -146,7 +149,7 @@ int ticket_read(const char *text_or_path, struct why *why, struct ticket *ret_ti
 
 static void pack(const struct invitation *self, uint8_t bytes[SIGNED_BYTES])
 {
-    bytes[0] = VERSION;
+    bytes[0] = INVITATION_VERSION;
     le_put(bytes + 1, self->expires_unix_s, 8);
     le_put(bytes + 9, self->uses, 2);
     memcpy(bytes + 11, self->number, sizeof self->number);
@@ -184,7 +187,7 @@ void invitation_sign(const struct invitation *self, const struct identity *owner
 bool invitation_parse(const uint8_t *bytes, size_t count, struct invitation *ret_invitation)
 {
     struct invitation *to = ret_invitation;
-    if (count != INVITATION_BYTES || bytes[0] != VERSION) return false;
+    if (count != INVITATION_BYTES || bytes[0] != INVITATION_VERSION) return false;
     to->expires_unix_s = le_get(bytes + 1, 8);
     to->uses = (uint16_t)le_get(bytes + 9, 2);
     memcpy(to->number, bytes + 11, sizeof to->number);

@@ -1,8 +1,10 @@
 #pragma once
-// ticket -- one line with a broker's address and key, a run, and perhaps an invitation.
+// ticket -- one line with a broker's address and key, the key of the run's owner, a run, and perhaps an
+// invitation. Whoever has the owner's key follows no other coordinator.
 //
 //     shoal:<base64url of:>
-//     [1] [server: its Ed25519 key, 32] [n, address] [n, run; 0: any] [0 or 123, invitation]
+//     [2] [server: its Ed25519 key, 32] [owner, 32; 0: not said] [n, address] [n, run; 0: any]
+//     [0 or 123, invitation]
 //     [the first 4 bytes of the SHA-256 of all before]
 //
 // The last four bytes detect accidental changes, such as those of a mail program; they are no
@@ -30,7 +32,7 @@ enum {
 };
 
 struct ticket {
-    struct key server;
+    struct key server, owner;             // Of the broker; of the run's coordinator, 0: not said
     char address[TICKET_ADDRESS_MAX + 1]; // host:port, of the mail
     char run[WIRE_RUN_MAX + 1];           // "": any
     bool has_invitation;

@@ -106,7 +106,12 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     if (admitted->instance != self->instance || strcmp(in->from, COORDINATOR) != 0) return 0;
     if (in->incarnation < self->incarnation) return 0; // A late frame, perhaps of another run
     if (!key_is_none(&self->coordinator) && !key_equal(&self->coordinator, &in->sender)) {
-        outbox_note(out, "coordinator.impostor the key differs from the first one seen; ignored");
+        char hex[KEY_HEX], owner[KEY_HEX];
+        outbox_note(out,
+                    "coordinator.impostor key=%.16s is not the run's owner %.16s: ignored. If the "
+                    "run has a "
+                    "new owner, a new ticket says so",
+                    key_to_hex(&in->sender, hex), key_to_hex(&self->coordinator, owner));
         return 0;
     }
     bool first = !self->admitted;
@@ -127,6 +132,11 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     // mutant: what was promised to another run binds in this one
     if (self->journal.born_unix_ms != self->born_unix_ms)
         self->journal = (struct wire_journal){ .born_unix_ms = self->born_unix_ms };
+    // A restart follows no other coordinator
+    if (!key_equal(&self->journal.owner, &self->coordinator)) {
+        self->journal.owner = self->coordinator;
+        member_promise(self, out);
+    }
     if (self->has_config && !hash_equal(&admitted->config, &self->config.config))
         self->has_config = false;
     ping(self, in->now_ms, out);

@@ -9,9 +9,9 @@
 // Before it joins, each time, it asks whether others can connect to it (address.c).
 //
 // News may be lost, so nothing depends on them: the member compares every BEAT with what it knows
-// and asks by mail for what is missing. The key that signed the first ADMITTED is the
-// coordinator's; frames by another key are dropped, and so are frames of an older incarnation of
-// the coordinator.
+// and asks by mail for what is missing. It follows one key: the owner's that the ticket names, else the
+// one of its journal, else the one that signed the first ADMITTED; the journal has it from then on.
+// Frames by another key are dropped, and so are frames of an older incarnation of the coordinator.
 //
 // Part of a core: pure. It is the first field of a role's state.
 
@@ -55,7 +55,8 @@ struct member {
     bool
         leaves_later; // LEAVE waits: it is in the middle of what others need it for (the pace says so)
     bool finished;    // The run is finished, and so is all our work in it
-    struct key coordinator;
+    struct key
+        coordinator; // The only one that is followed. The shell sets it if the ticket names it
     uint64_t born_unix_ms; // When the run began: earlier runs may have its name
     uint64_t incarnation;  // The newest of the coordinator
     uint32_t index;        // Ours in the roster

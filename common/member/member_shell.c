@@ -392,6 +392,7 @@ static void prepare_member(struct running *self)
     actor_name_with(member->role, self->options->label ? self->options->label : "", &member->key,
                     member->name);
     snprintf(member->run, sizeof member->run, "%s", self->options->command.run_id);
+    member->coordinator = self->options->command.ticket.owner;
     member->is_guest = self->options->guest;
     member->samples = process->samples;
     member->data = process->data;

@@ -222,6 +222,43 @@ static void no_actor_speaks_for_another(void **state)
         strstr(((const struct wire_undeliverable *)body)->reason, "not the one of this"));
 }
 
+// Without --owner, on a loopback: the coordinator is away, the broker has started again, and another key is
+// coordinator first. Nobody follows it, neither who was in the run nor who starts again. The true one is
+// refused for now, does not end, and has the run back once the broker has started once more.
+static void nobody_follows_an_impostor(void **state)
+{
+    const unsigned tries = testbed_is_long() ? 20 : 2;
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
+        .trainers = 2, .epoch_rounds = 4, .total_steps = 4000, .lease_s = 4, .train_s = 6 });
+    testbed_start_all(bed);
+    testbed_await_step(bed, 2);
+    for (unsigned i = 0; i < tries; i++) {
+        testbed_signal(bed, "coordinator", SIGKILL);
+        testbed_signal(bed, "broker", SIGKILL);
+        testbed_start(bed, "broker");
+        struct own *impostor = own_new(bed, "impostor", ACTOR_COORDINATOR);
+        assert_true(own_await(impostor, FRAME_WELCOME, SOON_MS));
+        testbed_await_log(bed, "broker", "gate.owner key=", SOON_MS);
+        testbed_signal(bed, "trainer1", SIGKILL);
+        testbed_start(bed, "trainer1");
+        assert_true(own_await(impostor, FRAME_JOIN, SOON_MS));
+        const struct wire_admitted admitted = {
+            .instance = ((const struct wire_join *)impostor->letter.msg.body)->instance,
+            .born_unix_ms = bed->news.run.log_seq,
+        };
+        post_mail(impostor->post, impostor->letter.from, FRAME_ADMITTED, &admitted);
+        testbed_await_log(bed, "trainer1", "coordinator.impostor", SOON_MS);
+        testbed_start(bed, "coordinator");
+        testbed_await_log(bed, "coordinator", "another key was coordinator at this broker first",
+                          SOON_MS);
+        own_destroy(impostor);
+        testbed_signal(bed, "broker", SIGKILL);
+        testbed_start(bed, "broker");
+        testbed_await_step(bed, bed->news.commits + 2);
+    }
+    testbed_stop(bed);
+}
+
 TESTS(TESTBED_TEST(only_listed_keys_and_only_while_listed), TESTBED_TEST(a_ticket_is_for_one),
       TESTBED_TEST(a_wrong_server_key_is_said), TESTBED_TEST(the_ejected_are_cut_off),
-      TESTBED_TEST(no_actor_speaks_for_another))
+      TESTBED_TEST(no_actor_speaks_for_another), TESTBED_TEST(nobody_follows_an_impostor))

@@ -135,11 +135,22 @@ static void find_programs(struct testbed *self)
     snprintf(self->bin, sizeof self->bin, "%s/bin", path);
 }
 
+// A broker that other machines reach has an owner.
+static bool is_owned(const struct testbed *self)
+{
+    return self->options.owned || strncmp(self->options.host, "127.", 4) != 0;
+}
+
 static void make_ticket(struct testbed *self)
 {
     struct identity *broker = testbed_identity("broker");
     char text[TICKET_TEXT_MAX];
     self->ticket.server = *identity_key(broker);
+    if (is_owned(self)) {
+        struct identity *owner = testbed_identity("coordinator");
+        self->ticket.owner = *identity_key(owner);
+        identity_destroy(&owner);
+    }
     snprintf(self->ticket.address, sizeof self->ticket.address, "%s:%u", self->options.host,
              self->port);
     ticket_print(&self->ticket, text);
@@ -259,7 +270,7 @@ static void add_usual(struct testbed *self, const char *name, struct arguments *
         arguments_add(args, "--server-port=%u", self->port);
         arguments_add(args, "--bind=%s", o->host);
         if (o->admit) arguments_add(args, "--admit=%s", o->admit);
-        if (o->owned) add_owner(args);
+        if (is_owned(self)) add_owner(args);
         return;
     }
     arguments_add(args, "--ticket=ticket");

@@ -246,6 +246,33 @@ static void a_banned_key_stays_out(void **state)
     admission_destroy(&self);
 }
 
+// A broker that only its own machine reaches: the first coordinator is the owner.
+static void the_first_coordinator_stays_it(void **state)
+{
+    (void)state;
+    struct key server = key_of(1), two = key_of(2), three = key_of(3);
+    struct admission_options options = { .server = &server };
+    struct admission *self = NULL;
+    struct curve_key two_curve = curve_of(2);
+    assert_int_equal(admission_new(&options, &why, &self), 0);
+    assert_null(hello(self, 3, ACTOR_COORDINATOR)); // Was not welcomed for another reason
+    assert_null(hello(self, 2, ACTOR_COORDINATOR));
+    assert_true(admission_pin(self, &two));
+    assert_false(admission_pin(self, &two));
+    assert_false(admission_pin(self, &three));
+    assert_null(hello(self, 2, ACTOR_COORDINATOR));
+    assert_ptr_equal(hello(self, 3, ACTOR_COORDINATOR), ADMISSION_PINNED);
+    assert_null(hello(self, 3, ACTOR_TRAINER));
+    assert_false(admission_ban(self, &two_curve));
+    admission_destroy(&self);
+    options.owner = &two;
+    assert_int_equal(admission_new(&options, &why, &self), 0);
+    assert_string_equal(hello(self, 3, ACTOR_COORDINATOR),
+                        "only the owner's key may be coordinator");
+    assert_false(admission_pin(self, &three));
+    admission_destroy(&self);
+}
+
 // ---- budgets and penalties ----------------------------------------------------------------------
 
 static void a_bucket_fills_drops_and_cuts(void **state)
@@ -353,6 +380,6 @@ static void a_penalty_ends(void **state)
 
 TESTS_WITH(set_up, tear_down, TEST(a_list_is_read_and_read_again),
            TEST(an_invitation_lets_in_so_many_and_no_more), TEST(one_key_is_one_member),
-           TEST(a_banned_key_stays_out), TEST(a_bucket_fills_drops_and_cuts),
-           TEST(a_change_of_budget_gives_no_more),
+           TEST(a_banned_key_stays_out), TEST(the_first_coordinator_stays_it),
+           TEST(a_bucket_fills_drops_and_cuts), TEST(a_change_of_budget_gives_no_more),
            TEST(a_sender_over_budget_is_slowed_and_not_silenced), TEST(a_penalty_ends))

@@ -82,6 +82,43 @@ static void another_run_of_the_name_is_another_life(void **state)
     assert_int_equal(heard, 0);
 }
 
+static void be_admitted_by(const struct key *key)
+{
+    const struct wire_admitted admitted = { .born_unix_ms = 1000 };
+    const struct msg in = {
+        .kind = FRAME_ADMITTED, .from = "coordinator", .run = "", .body = &admitted, .sender = *key
+    };
+    out = (struct outbox){ effects, 0, 16, bytes, 0, sizeof bytes };
+    member_hear(member, &in, &out);
+}
+
+// The owner is the ticket's, else the journal's, else whoever admits us first; the journal keeps it.
+static void only_the_owner_is_followed(void **state)
+{
+    (void)state;
+    static const struct key owner = { { 1 } }, other = { { 2 } };
+    const struct wire_journal journal = { .owner = owner, .born_unix_ms = 1000 };
+    unsigned heard;
+    hear(FRAME_JOURNAL, &journal, &heard);
+    be_admitted_by(&other);
+    assert_false(member->admitted);
+    assert_int_equal(out.count, 1);
+    assert_int_equal(effects[0].kind, FRAME_NOTE);
+    be_admitted_by(&owner);
+    assert_true(member->admitted);
+    for (uint32_t i = 0; i < out.count; i++) assert_int_not_equal(effects[i].kind, FRAME_JOURNAL);
+
+    *member = (struct member){ .coordinator = other }; // Of the ticket
+    hear(FRAME_JOURNAL, &journal, &heard);
+    be_admitted_by(&owner);
+    assert_false(member->admitted);
+    be_admitted_by(&other);
+    assert_true(member->admitted && key_equal(&member->journal.owner, &other));
+    bool is_stored = false;
+    for (uint32_t i = 0; i < out.count; i++) is_stored |= effects[i].kind == FRAME_JOURNAL;
+    assert_true(is_stored);
+}
+
 static void beat(uint64_t incarnation, uint64_t log_seq, uint64_t roster_version)
 {
     static const uint8_t frame[100];
@@ -432,6 +469,7 @@ TESTS(TEST_WITH(a_member_that_is_cut_off_stays_out_until_it_is_reached, set_up, 
       TEST_WITH(a_member_that_nobody_reaches_ends, set_up, tear_down),
       TEST_WITH(a_member_refused_for_its_endpoint_ends, set_up, tear_down),
       TEST_WITH(another_run_of_the_name_is_another_life, set_up, tear_down),
+      TEST_WITH(only_the_owner_is_followed, set_up, tear_down),
       TEST_WITH(what_the_owner_gave_up_is_forgotten, set_up, tear_down),
       TEST_WITH(every_provider_has_its_turn, set_up, tear_down),
       TEST_WITH(no_neighbours_shut_anybody_out, set_up, tear_down))

@@ -90,6 +90,19 @@ static const char *hello_as(struct post_office *self, const struct route *route,
     return post_office_hello(self, route, key, key, &hello, 0);
 }
 
+// The name that no key has by itself. It is free when its holder has been silent for a lease.
+static void a_name_that_is_held_is_refused_for_now(void **state)
+{
+    (void)state;
+    struct post_office *self = calloc(1, sizeof *self);
+    struct wire_hello hello = { .role = ACTOR_COORDINATOR, .instance = 5, .name = "coordinator" };
+    assert_null(post_office_hello(self, &first, &anna, &anna, &hello, 0));
+    assert_ptr_equal(post_office_hello(self, &second, &bob, &bob, &hello, POST_OFFICE_LEASE_MS),
+                     POST_OFFICE_HELD);
+    assert_null(post_office_hello(self, &second, &bob, &bob, &hello, POST_OFFICE_LEASE_MS + 1));
+    free(self);
+}
+
 static void the_label_of_a_name_is_only_shown(void **state)
 {
     (void)state;
@@ -170,5 +183,5 @@ static void names_are_made_and_read(void **state)
 }
 
 TESTS(TEST(roles_are_checked), TEST(a_name_and_a_connection_belong_together),
-      TEST(the_label_of_a_name_is_only_shown), TEST(a_name_that_does_not_fit_is_refused),
-      TEST(names_are_made_and_read))
+      TEST(a_name_that_is_held_is_refused_for_now), TEST(the_label_of_a_name_is_only_shown),
+      TEST(a_name_that_does_not_fit_is_refused), TEST(names_are_made_and_read))

@@ -20,6 +20,9 @@ static struct ticket sample(bool invited)
     struct identity *broker = identity_of(1);
     ticket.server = *identity_key(broker);
     if (invited) {
+        struct identity *owner = identity_of(2);
+        ticket.owner = *identity_key(owner);
+        identity_destroy(&owner);
         struct invitation invitation = { .expires_unix_s = 1800000000, .uses = 3, .number = { 5 } };
         invitation_sign(&invitation, broker, &ticket.server, "demo", ticket.invitation);
         ticket.has_invitation = true;
@@ -40,6 +43,7 @@ static void what_is_printed_is_read(void **state)
         snprintf(padded, sizeof padded, " \t%s\r\n", text);
         assert_int_equal(ticket_parse(padded, &why, &read), 0);
         assert_true(key_equal(&read.server, &ticket.server));
+        assert_true(key_equal(&read.owner, &ticket.owner) && key_is_none(&read.owner) == !invited);
         assert_string_equal(read.address, ticket.address);
         assert_string_equal(read.run, "demo");
         assert_int_equal(read.has_invitation, invited);

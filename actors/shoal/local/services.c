@@ -2,9 +2,10 @@
 //
 //  1. the machine: we are root, systemd runs, the units are installed, the user is there;
 //  2. the folder: its run may be named in a unit, and has not begun in the foreground;
-//  3. what each file shall say: state.toml and data.toml with their folders in /etc/shoal, and the
-//     settings of each unit;
-//  4. what exists: no other run has the broker, no file is somebody else's, no trainer is left over;
+//  3. what exists: no other run has the broker, no trainer is left over;
+//  4. what each file shall say: state.toml and data.toml with their folders in /etc/shoal, and the
+//     settings of each unit. The broker's have the coordinator's public key, so that is made here. No file
+//     is somebody else's;
 //  5. model and tokens are copied, then data.toml and state.toml are written, which shows that the
 //     copies are whole, then the settings of the units;
 //  6. units that run with settings that have changed are started again; then the broker starts, since
@@ -23,6 +24,7 @@
 #include "common/base/ensure.h"
 #include "common/base/folder.h"
 #include "common/config/data_config.h"
+#include "common/crypto/identity.h"
 #include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -63,6 +65,7 @@ struct services {
     const struct services_options *options;
     const char *run;
     char etc[96], mark[160]; // The folder of the run; the line that begins our files of settings
+    char owner[KEY_HEX];     // The coordinator's public key
     char *state, *data;      // What state.toml and data.toml shall say; data NULL: there is none
     enum on_disk state_on_disk, data_on_disk;
     bool restarts_pending; // An earlier call has ended before its restarts
@@ -163,7 +166,7 @@ int services_check_foreground(const char *dir, const char *run, struct why *why)
                    service, dir);
 }
 
-// ---- 3. what each file shall say ----------------------------------------------------------------
+// ---- 3. what exists -----------------------------------------------------------------------------
 
 static int read_file(const char *dir, const char *name, struct why *why, char **ret_text)
 {
@@ -174,6 +177,56 @@ static int read_file(const char *dir, const char *name, struct why *why, char **
     close(fd);
     return rc < 0 ? why_wrap(why, rc, "%s", dir) : 0;
 }
+
+// A run's coordinator that is started, or will be at boot. One broker has one run.
+static int check_others(const struct services *self, struct answer *answer, struct why *why)
+{
+    static const char *const units[] = { "systemctl",
+                                         "list-units",
+                                         "--all",
+                                         "--plain",
+                                         "--full",
+                                         "--no-legend",
+                                         "shoal-coordinator@*.service",
+                                         NULL };
+    char own[80], *rest = answer->text;
+    const int rc = ask(units, answer, why);
+    if (rc < 0) return rc;
+    const int length = snprintf(own, sizeof own, "shoal-coordinator@%s.service", self->run);
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        if (!line[0] || strncmp(line, own, (size_t)length) == 0) continue;
+        return why_set(
+            why, FAULT_UNAVAILABLE,
+            "%.*s is a service of this machine already, and a broker has one run: end it "
+            "first, with `systemctl disable --now 'shoal-*'`",
+            (int)strcspn(line, " "), line);
+    }
+    return 0;
+}
+
+// Trainers of an earlier call that had more of them would go on, uncounted.
+static int check_trainers(const struct services *self, struct why *why)
+{
+    const uint32_t wanted = self->options->trainers;
+    uint32_t last = TESTNET_TRAINERS_MAX;
+    for (; last > wanted; last--) {
+        char name[120], *text;
+        snprintf(name, sizeof name, "shoal-trainer@%s-%" PRIu32 ".env", self->run, last);
+        if (read_file(ETC, name, NULL, &text) < 0) continue;
+        const bool is_ours = strncmp(text, self->mark, strlen(self->mark)) == 0;
+        free(text);
+        if (is_ours) break;
+    }
+    if (last <= wanted) return 0;
+    return why_set(why, FAULT_CONFIG,
+                   "an earlier call has made %" PRIu32 " trainers services of this machine: give "
+                   "--trainers %" PRIu32 ", or end the others first: sudo systemctl disable --now "
+                   "shoal-trainer@%s-{%" PRIu32 "..%" PRIu32 "}; sudo rm -f " ETC
+                   "/shoal-trainer@%s-{%" PRIu32 "..%" PRIu32 "}.env",
+                   last, last, self->run, wanted + 1, last, self->run, wanted + 1, last);
+}
+
+// ---- 4. what each file shall say ----------------------------------------------------------------
 
 // Plans the copy of the folder `named`, the value of the setting `key`. Its place below the run's folder in
 // /etc/shoal is that below DIR, so the setting stays. A folder outside of DIR goes to `place`, and
@@ -264,6 +317,30 @@ static void add_member(struct services *self, const char *role, uint32_t number,
         binds && flags[0] ? " " : "", flags);
 }
 
+// The unit makes a key where there is none. This one comes first, and leaves it to the unit's user.
+static int find_owner(struct services *self, struct why *why)
+{
+    char dir[128], path[160];
+    struct identity *identity;
+    const struct passwd *user = getpwnam("shoal"); // check_machine has seen it
+    ensure(user);
+    snprintf(dir, sizeof dir, "/var/lib/shoal/shoal-coordinator@%s", self->run);
+    snprintf(path, sizeof path, "%s/secret.key", dir);
+    int rc = folder_make(dir, 0750, why);
+    if (rc == 0 && access(path, F_OK) != 0) {
+        fprintf(stderr, "writes %s\n", path);
+        rc = identity_create(path, why);
+    }
+    if (rc == 0) rc = identity_load(path, NULL, why, &identity);
+    if (rc < 0) return rc;
+    key_to_hex(identity_key(identity), self->owner);
+    identity_destroy(&identity);
+    return chown(dir, user->pw_uid, user->pw_gid) == 0 &&
+                   chown(path, user->pw_uid, user->pw_gid) == 0
+               ? 0
+               : why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+}
+
 // The actors of this machine reach the broker at 127.0.0.1, so with an address for others it listens
 // on all.
 static void plan_services(struct services *self)
@@ -271,7 +348,7 @@ static void plan_services(struct services *self)
     const struct services_options *options = self->options;
     char flags[200];
     struct service *broker = add(self, "broker", 0);
-    set(broker, "SERVER_PORT=%" PRIu32 "\n", options->way_in.port);
+    set(broker, "SERVER_PORT=%" PRIu32 "\nOWNER=%s\n", options->way_in.port, self->owner);
     if (way_in_is_open(&options->way_in)) set(broker, "FLAGS=--bind 0.0.0.0\n");
     snprintf(flags, sizeof flags, "--log /var/lib/shoal/shoal-coordinator@%s/metrics", self->run);
     add_member(self, "coordinator", 0, flags);
@@ -287,34 +364,6 @@ static void plan_services(struct services *self)
                  options->threads ? options->threads : "");
         add_member(self, "trainer", i, flags);
     }
-}
-
-// ---- 4. what exists -----------------------------------------------------------------------------
-
-// A run's coordinator that is started, or will be at boot. One broker has one run.
-static int check_others(const struct services *self, struct answer *answer, struct why *why)
-{
-    static const char *const units[] = { "systemctl",
-                                         "list-units",
-                                         "--all",
-                                         "--plain",
-                                         "--full",
-                                         "--no-legend",
-                                         "shoal-coordinator@*.service",
-                                         NULL };
-    char own[80], *rest = answer->text;
-    const int rc = ask(units, answer, why);
-    if (rc < 0) return rc;
-    const int length = snprintf(own, sizeof own, "shoal-coordinator@%s.service", self->run);
-    for (char *line; (line = strsep(&rest, "\n"));) {
-        if (!line[0] || strncmp(line, own, (size_t)length) == 0) continue;
-        return why_set(
-            why, FAULT_UNAVAILABLE,
-            "%.*s is a service of this machine already, and a broker has one run: end it "
-            "first, with `systemctl disable --now 'shoal-*'`",
-            (int)strcspn(line, " "), line);
-    }
-    return 0;
 }
 
 // `mark`: how our own files begin, which may be changed; NULL: no file of this name may be.
@@ -352,28 +401,6 @@ static int check_files(struct services *self, struct why *why)
         rc = compare(ETC, name, service->settings, self->mark, why, &service->on_disk);
     }
     return rc;
-}
-
-// Trainers of an earlier call that had more of them would go on, uncounted.
-static int check_trainers(const struct services *self, struct why *why)
-{
-    const uint32_t wanted = self->options->trainers;
-    uint32_t last = TESTNET_TRAINERS_MAX;
-    for (; last > wanted; last--) {
-        char name[120], *text;
-        snprintf(name, sizeof name, "shoal-trainer@%s-%" PRIu32 ".env", self->run, last);
-        if (read_file(ETC, name, NULL, &text) < 0) continue;
-        const bool is_ours = strncmp(text, self->mark, strlen(self->mark)) == 0;
-        free(text);
-        if (is_ours) break;
-    }
-    if (last <= wanted) return 0;
-    return why_set(why, FAULT_CONFIG,
-                   "an earlier call has made %" PRIu32 " trainers services of this machine: give "
-                   "--trainers %" PRIu32 ", or end the others first: sudo systemctl disable --now "
-                   "shoal-trainer@%s-{%" PRIu32 "..%" PRIu32 "}; sudo rm -f " ETC
-                   "/shoal-trainer@%s-{%" PRIu32 "..%" PRIu32 "}.env",
-                   last, last, self->run, wanted + 1, last, self->run, wanted + 1, last);
 }
 
 // ---- 5. copies and files ------------------------------------------------------------------------
@@ -552,11 +579,12 @@ int services_start(const struct services_options *options, struct why *why)
     int rc = check_machine(&answer, why);
     if (rc == 0) rc = check_folder(&self, why);
     if (rc == 0) rc = way_in_check(&options->way_in, why);
-    if (rc == 0) rc = plan_run(&self, why);
-    if (rc == 0) plan_services(&self);
     if (rc == 0) rc = check_others(&self, &answer, why);
-    if (rc == 0) rc = check_files(&self, why);
     if (rc == 0) rc = check_trainers(&self, why);
+    if (rc == 0) rc = plan_run(&self, why);
+    if (rc == 0) rc = find_owner(&self, why);
+    if (rc == 0) plan_services(&self);
+    if (rc == 0) rc = check_files(&self, why);
     if (rc == 0) rc = copy_folders(&self, why);
     if (rc == 0) rc = write_files(&self, why);
     if (rc == 0) rc = start_units(&self, why);

@@ -108,9 +108,11 @@ static void add_trainers(struct testnet *self)
 
 static void add_children(struct testnet *self)
 {
+    char hex[KEY_HEX];
     struct arguments *args = add(self, "broker", "shoal-broker");
     arguments_add(args, "--server-port=%u", self->options.way_in.port);
     arguments_add(args, "--bind=%s", way_in_address(&self->options.way_in));
+    arguments_add(args, "--owner=%s", key_to_hex(&self->ticket.owner, hex));
     self->coordinator = &self->fleet.children[self->fleet.count];
     args = add_actor(self, "coordinator", "shoal-coordinator");
     arguments_add(args, "--state=%s", self->state_toml);
@@ -154,11 +156,12 @@ static int check_config(struct testnet *self, struct why *why)
     return 0;
 }
 
-// The broker's address and key, for our children and for tools such as zmq-monitor.
+// The broker's address and key, and the coordinator's, for our children and for tools such as zmq-monitor.
 static int make_ticket(struct testnet *self, struct why *why)
 {
     char text[TICKET_TEXT_MAX];
     int rc = make_key(self, "broker", 0, why, &self->ticket.server);
+    if (rc == 0) rc = make_key(self, "coordinator", 0, why, &self->ticket.owner);
     if (rc < 0) return rc;
     snprintf(self->ticket.address, sizeof self->ticket.address, "%s:%u",
              way_in_address(&self->options.way_in), self->options.way_in.port);
@@ -211,7 +214,7 @@ static int make_places(struct testnet *self, struct why *why)
                             self->log_dir, why);
     snprintf(path, sizeof path, "%s/keys", self->state_dir);
     if (rc == 0) rc = folder_make(path, 0700, why);
-    static const char *const names[] = { "coordinator", "data-provider", "checkpointer" };
+    static const char *const names[] = { "data-provider", "checkpointer" };
     for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++)
         rc = make_key(self, names[i], 0, why, NULL);
     if (rc == 0) rc = make_ticket(self, why);

@@ -21,7 +21,8 @@ struct invite {
 };
 
 // The broker's key is that of --ticket; without one it is the key that signs, which is then the
-// broker's own. The run is that of the flags, else that of --ticket.
+// broker's own. The owner's is that of --owner, else that of --ticket, else the key that signs, if it is
+// not the broker's. The run is that of the flags, else that of --ticket.
 static int find_broker(struct invite *self, const struct identity *owner, struct why *why)
 {
     static const struct key none;
@@ -38,6 +39,8 @@ static int find_broker(struct invite *self, const struct identity *owner, struct
                        "run; a ticket of --any-run leaves it open, and each actor then needs its "
                        "own --run-id");
     if (key_equal(&ticket->server, &none)) ticket->server = *identity_key(owner);
+    else if (key_is_none(&ticket->owner) && !key_equal(&ticket->server, identity_key(owner)))
+        ticket->owner = *identity_key(owner);
     if (!self->command.server_addr)
         snprintf(ticket->address, sizeof ticket->address, "%s", SHOAL_BROKER);
     if (self->command.run_id != ticket->run) // Else it is there already
@@ -65,9 +68,12 @@ static int print(const struct invite *self, struct why *why)
     char text[TICKET_TEXT_MAX], hex[KEY_HEX];
     ticket_print(ticket, text);
     if (!self->command.json) return puts(text) < 0 ? why_set(why, FAULT_IO, "standard output") : 0;
-    return shoal_print_json(json_pack("{s:s, s:s, s:s, s:s, s:s}", "schema", "shoal.ticket.1",
+    json_t *owner =
+        key_is_none(&ticket->owner) ? json_null() : json_string(key_to_hex(&ticket->owner, hex));
+    return shoal_print_json(json_pack("{s:s, s:s, s:s, s:s, s:o, s:s}", "schema", "shoal.ticket.1",
                                       "ticket", text, "broker", ticket->address, "broker_key",
-                                      key_to_hex(&ticket->server, hex), "run", ticket->run),
+                                      key_to_hex(&ticket->server, hex), "owner_key", owner, "run",
+                                      ticket->run),
                             why);
 }
 
