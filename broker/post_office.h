@@ -4,7 +4,7 @@
 // An actor sends HELLO on a connection, signed by its key; from then on mail to its name goes
 // there. The name must follow from role and key (common/actor/name.h), so no actor can take
 // another's name. Only the name "coordinator" does not depend on the key: the first key that sends a
-// HELLO for it has it until its lease ends. A later process with the same key takes the name over;
+// HELLO for it has it until its lease ends (admission.h says which keys may). A later process with the same key takes the name over;
 // an earlier one cannot take it back.
 //
 // The label in a name is only shown. A peer is registered and found by role and key, so a key has
