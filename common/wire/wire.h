@@ -24,7 +24,8 @@
 //     F(F32 F64, f)                        finite number
 //     F(BOOL, f)                           bool
 //     F(ENUM, f, role)                     uint8_t below ROLE_COUNT
-//     F(STR, f, max)                       char f[max + 1], no byte below 0x20; any encoding above
+//     F(STR, f, max)                       char f[max + 1], no byte below 0x20. In a frame UTF-8
+//                                          without control characters (wire_text.h)
 //     F(BIN, f, n)                         uint8_t f[n], exactly n bytes
 //     F(HASH, f)  F(KEY, f)                struct hash, struct key: 32 bytes
 //     F(BYTES, f, max)                     struct wire_bytes: a view into the frame, not a copy
@@ -130,12 +131,13 @@ struct wire_arena {
 };
 
 enum wire_reason {
-    WIRE_REFUSED_CUT,        // The bytes end before the value does
-    WIRE_REFUSED_TYPE,       // `value` is the first byte of something of another type
-    WIRE_REFUSED_RANGE,      // `value` outside [min, max]; signed if the field is
-    WIRE_REFUSED_LENGTH,     // `value` bytes, allowed [min, max]
-    WIRE_REFUSED_COUNT,      // `value` elements, allowed [min, max]
-    WIRE_REFUSED_CONTROL,    // The text holds the control character `value`
+    WIRE_REFUSED_CUT,     // The bytes end before the value does
+    WIRE_REFUSED_TYPE,    // `value` is the first byte of something of another type
+    WIRE_REFUSED_RANGE,   // `value` outside [min, max]; signed if the field is
+    WIRE_REFUSED_LENGTH,  // `value` bytes, allowed [min, max]
+    WIRE_REFUSED_COUNT,   // `value` elements, allowed [min, max]
+    WIRE_REFUSED_CONTROL, // The text holds the control character `value`
+    WIRE_REFUSED_TEXT, // The text of a frame is not as wire_text.h says, from the byte `value` on
     WIRE_REFUSED_NOT_FINITE, // An infinity or a NaN
     WIRE_REFUSED_NULL,       // A list, bytes or a part that is said to be there and has no address
                              // (only when packing); `value` is the count, 1 for a part

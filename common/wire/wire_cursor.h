@@ -10,6 +10,7 @@ struct wire_cursor {
     struct wire_arena *arena;
     struct wire_refusal *refusal;
     const char *frame, *then; // Go into the refusal
+    bool is_from_outside;     // Texts must be as wire_text.h says
 };
 
 static inline size_t wire_cursor_left(const struct wire_cursor *cursor)

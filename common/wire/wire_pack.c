@@ -4,6 +4,7 @@
 
 #include "common/base/bytes.h"
 #include "common/wire/wire_table.h"
+#include "common/wire/wire_text.h"
 
 #include <math.h>
 #include <string.h>
@@ -115,6 +116,14 @@ static bool pack_double(struct wire_sink *sink, double value)
     return true;
 }
 
+// A text may quote a file's name or another's words, or be cut within a character.
+static void mend_text(struct wire_sink *sink, size_t count)
+{
+    if (!sink->is_for_outside || sink->used > sink->max) return;
+    uint8_t *text = sink->out + sink->used - count;
+    for (size_t i = 0; (i += wire_text_fault(text + i, count - i)) < count;) text[i] = '?';
+}
+
 static bool pack_string(struct wire_sink *sink, const struct wire_field *field, const char *text)
 {
     const size_t count = strnlen(text, field->max + 1);
@@ -125,6 +134,7 @@ static bool pack_string(struct wire_sink *sink, const struct wire_field *field, 
             return wire_refuse(sink->refusal, WIRE_REFUSED_CONTROL, (uint8_t)text[i], 0x20,
                                UINT8_MAX);
     put_string(sink, text, count);
+    mend_text(sink, count);
     return true;
 }
 
@@ -231,7 +241,8 @@ size_t wire_pack(const struct wire_head *head, const void *body, uint8_t *out, s
     struct wire_refusal refusal;
     struct wire_sink sink = { .out = out,
                               .max = out_max < max ? out_max : max,
-                              .refusal = &refusal };
+                              .refusal = &refusal,
+                              .is_for_outside = true };
     if (!frame) return 0;
     put_array(&sink, 8);
     put_unsigned(&sink, WIRE_PROTOCOL);

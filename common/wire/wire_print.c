@@ -2,6 +2,7 @@
 // lists cut, one for JSON, complete. Text from peers is escaped in both.
 
 #include "common/wire/wire_table.h"
+#include "common/wire/wire_text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -59,27 +60,6 @@ static void put_float(struct text *text, double value, int digits)
 
 // ---- text from peers ------------------------------------------------------------------------
 
-// Length of the well-formed UTF-8 character at `bytes` (RFC 3629: no overlong forms, no surrogates,
-// nothing above U+10FFFF), 0 if there is none. The text ends in a zero, so this never reads beyond.
-static unsigned character_bytes(const uint8_t *bytes)
-{
-    const uint8_t first = bytes[0], second = bytes[1];
-    if (first < 0x80) return 1;
-    if (first < 0xc2 || first > 0xf4 || (second & 0xc0) != 0x80) return 0;
-    if (first < 0xe0) return 2;
-    if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f)) return 0;
-    if ((bytes[2] & 0xc0) != 0x80) return 0;
-    if (first < 0xf0) return 3;
-    if ((first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f)) return 0;
-    return (bytes[3] & 0xc0) == 0x80 ? 4 : 0;
-}
-
-// A control character of a terminal: of ASCII or of the C1 range U+0080..U+009F.
-static bool is_control(const uint8_t *bytes)
-{
-    return bytes[0] < 0x20 || bytes[0] == 0x7f || (bytes[0] == 0xc2 && bytes[1] < 0xa0);
-}
-
 static void put_escape(struct text *text, uint8_t byte, bool json)
 {
     put_text(text, json ? "\\u00" : "\\x");
@@ -88,14 +68,14 @@ static void put_escape(struct text *text, uint8_t byte, bool json)
 
 static void put_quoted(struct text *text, const char *words, bool json)
 {
-    const uint8_t *at = (const uint8_t *)words;
+    const uint8_t *at = (const uint8_t *)words, *const end = at + strlen(words);
     put_char(text, '"');
-    while (*at) {
-        const unsigned count = character_bytes(at);
+    while (at < end) {
+        const unsigned count = wire_text_character(at, (size_t)(end - at));
         if (!count) {
             if (json) put_text(text, "\\ufffd");
             else put_escape(text, *at, json);
-        } else if (is_control(at)) {
+        } else if (wire_text_is_control(at)) {
             put_escape(text, at[count - 1],
                        json); // C1 is c2 80..c2 9f: its second byte is its number
         } else {

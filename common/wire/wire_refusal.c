@@ -84,6 +84,8 @@ static void reason_text(const struct wire_refusal *refusal, char out[REASON_MAX]
     case WIRE_REFUSED_COUNT:
         SAY("%" PRIu64 " elements, allowed %" PRIu64 "..%" PRIu64, value, min, max);
     case WIRE_REFUSED_CONTROL: SAY("control character 0x%02" PRIx64 ", allowed 0x20..0xff", value);
+    case WIRE_REFUSED_TEXT:
+        SAY("byte 0x%02" PRIx64 " is of no UTF-8 character, or of a control character", value);
     case WIRE_REFUSED_NOT_FINITE: SAY("not a finite number");
     case WIRE_REFUSED_NULL: SAY("count is %" PRIu64 ", but the pointer is NULL", value);
     case WIRE_REFUSED_MISSING:

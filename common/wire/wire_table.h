@@ -73,6 +73,7 @@ struct wire_sink {
     uint8_t *out;
     size_t used, max;
     struct wire_refusal *refusal;
+    bool is_for_outside; // In texts "?" stands for each byte that must not travel
 };
 
 bool wire_sink_record(struct wire_sink *sink, const struct wire_record *record, const void *body);

@@ -4,6 +4,7 @@
 // body is in the arena.
 
 #include "common/wire/wire_table.h"
+#include "common/wire/wire_text.h"
 
 #include <math.h>
 #include <string.h>
@@ -87,6 +88,9 @@ static bool unpack_string(struct wire_cursor *cursor, const struct wire_field *f
         if (bytes[i] < 0x20)
             return wire_cursor_refuse(cursor, bytes + i, WIRE_REFUSED_CONTROL, bytes[i], 0x20,
                                       UINT8_MAX);
+    const size_t fault = cursor->is_from_outside ? wire_text_fault(bytes, count) : count;
+    if (fault < count)
+        return wire_cursor_refuse(cursor, bytes + fault, WIRE_REFUSED_TEXT, bytes[fault], 0, 0);
     memcpy(ret_text, bytes, count); // The struct was zeroed: the text ends
     return true;
 }
@@ -374,6 +378,7 @@ bool wire_unpack(const uint8_t *bytes, size_t count, unsigned allowed, struct wi
 {
     struct wire_cursor cursor =
         cursor_over(bytes, count, "frame", "frame dropped", arena, ret_refusal);
+    cursor.is_from_outside = true;
     const size_t used = arena->used;
     struct wire_head head;
     const void *body;
@@ -392,6 +397,7 @@ bool wire_unpack_head(const uint8_t *bytes, size_t count, unsigned allowed,
 {
     struct wire_cursor cursor =
         cursor_over(bytes, count, "frame", "frame dropped", NULL, ret_refusal);
+    cursor.is_from_outside = true;
     struct wire_head head;
     if (!unpack_head(&cursor, allowed, &head)) return false;
     *ret_head = head;

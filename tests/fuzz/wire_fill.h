@@ -59,8 +59,16 @@ static inline void wire_fill_string(struct wire_fill *fill, char *out, size_t ma
 {
     const size_t count = wire_fill_count(fill, max);
     const bool plain = wire_fill_next(fill) & 1;
-    for (size_t i = 0; i < count; i++)
-        out[i] = (char)(0x20 + wire_fill_next(fill) % (plain ? 0x5f : 0xe0));
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t drawn = wire_fill_next(fill);
+        const uint32_t other = 0xa0 + (uint32_t)(drawn >> 8) % (0x800 - 0xa0); // U+00A0 to U+07FF
+        if (plain || drawn & 1 || i + 1 == count) {
+            out[i] = (char)(0x20 + (drawn >> 8) % 0x5f);
+        } else {
+            out[i++] = (char)(0xc0 | other >> 6);
+            out[i] = (char)(0x80 | (other & 0x3f));
+        }
+    }
 }
 
 static inline void wire_fill_record(struct wire_fill *fill, const struct wire_record *record,

@@ -518,6 +518,44 @@ static void test_parts_are_printed_with_their_kind(void **state)
               "\"last\":{\"ink\":null,\"number\":0}}}");
 }
 
+static void test_texts_of_frames_are_utf8_without_control_characters(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *says, *arrives;
+    } texts[] = {
+        { "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x90\x9f",
+          "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x90\x9f" },
+        { "caf\xe9", "caf?" },
+        { "a\x7f", "a?" },
+        { "\xc2\x9b[31m", "??[31m" },
+        { "cut \xe2\x82", "cut ??" },
+        { "\xc0\xaf", "??" },
+        { "\xed\xa0\x80", "???" },
+        { "\xf4\x90\x80\x80", "????" },
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const struct wire_head head = { .kind = FRAME_UNDELIVERABLE, .run = "demo" };
+        struct wire_undeliverable no = { .to = "trainer.1" };
+        struct wire_head got;
+        struct wire_refusal refusal;
+        const void *body;
+        struct wire_arena arena = { .bytes = taken, .max = ARENA_MAX };
+        const size_t length = strlen(texts[i].says);
+        snprintf(no.reason, sizeof no.reason, "%s", texts[i].says);
+        const size_t count = wire_pack(&head, &no, packed, OUT_MAX);
+        assert_true(count > 0);
+        assert_true(wire_unpack(packed, count, WIRE_MAIL, &arena, &got, &body, &refusal));
+        assert_string_equal(((const struct wire_undeliverable *)body)->reason, texts[i].arrives);
+        uint8_t *at = memmem(packed, count, texts[i].arrives, length);
+        assert_non_null(at);
+        memcpy(at, texts[i].says, length); // By one who does not keep to it
+        assert_int_equal(wire_unpack(packed, count, WIRE_MAIL, &arena, &got, &body, &refusal),
+                         i == 0);
+        if (i > 0) assert_int_equal(refusal.reason, WIRE_REFUSED_TEXT);
+    }
+}
+
 TESTS_WITH(setup, teardown, TEST(test_parts_have_no_parts),
            TEST(test_every_frame_survives_the_journey),
            TEST(test_every_record_keeps_its_worst_case), TEST(test_the_table_is_sound),
@@ -527,4 +565,5 @@ TESTS_WITH(setup, teardown, TEST(test_parts_have_no_parts),
            TEST(test_what_a_newer_peer_appends_is_skipped),
            TEST(test_no_frame_is_longer_than_its_kind), TEST(test_large_counts_are_refused_at_once),
            TEST(test_damaged_frames_are_refused_or_valid), TEST(test_printing),
+           TEST(test_texts_of_frames_are_utf8_without_control_characters),
            TEST(test_parts_are_printed_with_their_kind))
