@@ -5,7 +5,7 @@
 //                                                     processes of one thread each, with the learner of
 //                                                     the strategy `allreduce` and plain links; each
 //                                                     sends at most so many Mbit a second
-//                                                     MODEL 8m|32m, PRECISION float32|bf16
+//                                                     MODEL 10k|8m|32m, PRECISION float32|bf16
 //
 // Prints the tokens of a step; then reads numbers of steps, a line each, and answers each with the
 // seconds they took and the processor seconds of all. When its input ends it prints the digest of
@@ -37,6 +37,20 @@
 
 enum { LANES = 8, MEMBERS_MAX = 8, SAMPLES = 16384, STEPS_MAX = 512, TENSORS_MAX = 128 };
 static const float RATE = 1e-5f;
+
+// So small that a step is what a group costs: beside `alone` with BATCH / MEMBERS it shows that cost.
+static const struct bench_model smallest = { "10k",
+                                             { .vocab = 256,
+                                               .dim = 16,
+                                               .layers = 1,
+                                               .heads = 2,
+                                               .kv_heads = 2,
+                                               .head_dim = 8,
+                                               .ffn = 16,
+                                               .seq_len_max = 32,
+                                               .rope_theta = 10000,
+                                               .rms_eps = 1e-5 },
+                                             8 };
 
 static struct {
     const struct bench_model *model;
@@ -428,6 +442,7 @@ static bool read_words(char **argv)
 {
     const bool group = strcmp(argv[4], "group") == 0;
     const long batch = strtol(argv[3], NULL, 10), count = strtol(argv[5], NULL, 10);
+    if (strcmp(argv[1], smallest.name) == 0) bench.model = &smallest;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
         if (strcmp(argv[1], models[i].name) == 0) bench.model = &models[i];
     bench.bf16 = strcmp(argv[2], "bf16") == 0;
@@ -450,8 +465,8 @@ int main(int argc, char **argv)
     struct layout layout;
     char command[96];
     if (argc < 6 || argc > 7 || !read_words(argv)) {
-        fprintf(stderr, "usage: ddp_bench 8m|32m float32|bf16 BATCH alone THREADS\n"
-                        "       ddp_bench 8m|32m float32|bf16 BATCH group MEMBERS [MBIT]\n");
+        fprintf(stderr, "usage: ddp_bench 10k|8m|32m float32|bf16 BATCH alone THREADS\n"
+                        "       ddp_bench 10k|8m|32m float32|bf16 BATCH group MEMBERS [MBIT]\n");
         return 64;
     }
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
