@@ -1,8 +1,8 @@
 // block_tree -- above the leaves of the manifest every level is computed at opening. Below them,
 // the 256 block hashes of a MiB come from its bytes, from hashes sent beside it, or from the file;
-// they are compared with the manifest's leaf before they are kept. The table of kept MiB has 4096
-// slots; a newer MiB replaces the one in its slot. A proof takes each subtree from the level that
-// has it.
+// they are compared with the manifest's leaf before they are kept, with the levels above them. The
+// table of kept MiB has 4096 slots; a newer MiB replaces the one in its slot. A proof takes each
+// subtree from the level that has it, and hashes nothing.
 
 #include "common/base/ensure.h"
 #include "common/data/block_tree.h"
@@ -13,10 +13,11 @@
 
 enum { KEPT_MAX = 4096, LEVELS_MAX = 48 };
 
+// Of a MiB: its blocks, then the levels above them, each behind the one below (level_at).
 struct known {
     uint32_t file;
     uint64_t leaf;
-    struct hash blocks[MANIFEST_LEAF_BLOCKS];
+    struct hash nodes[2 * MANIFEST_LEAF_BLOCKS];
 };
 
 // Level 0 is the manifest's leaves. Where a level has an odd number of nodes, the last one moves up
@@ -39,6 +40,12 @@ uint64_t block_count(uint64_t bytes)
     return bytes / MANIFEST_BLOCK_BYTES + (bytes % MANIFEST_BLOCK_BYTES != 0);
 }
 
+static void rise_one(const struct hash *below, uint64_t count, struct hash *level)
+{
+    for (uint64_t i = 0; i < count; i += 2)
+        level[i / 2] = i + 1 < count ? merkle_node(&below[i], &below[i + 1]) : below[i];
+}
+
 static bool rise(struct levels *self, const struct manifest_file *file)
 {
     self->of[0] = file->leaves;
@@ -49,8 +56,7 @@ static bool rise(struct levels *self, const struct manifest_file *file)
         ensure(self->height < LEVELS_MAX);
         struct hash *level = calloc((size_t)(count + 1) / 2, sizeof *level);
         if (!level) return false;
-        for (uint64_t i = 0; i < count; i += 2)
-            level[i / 2] = i + 1 < count ? merkle_node(&below[i], &below[i + 1]) : below[i];
+        rise_one(below, count, level);
         self->of[self->height] = level;
         self->count[self->height] = (count + 1) / 2;
     }
@@ -95,7 +101,7 @@ const struct hash *block_tree_known(const struct block_tree *self, uint32_t file
 {
     const struct known *known = self->kept[(self->first[file] + leaf) % KEPT_MAX];
     const bool is_it = known && known->file == file && known->leaf == leaf + 1;
-    return is_it ? known->blocks : NULL;
+    return is_it ? known->nodes : NULL;
 }
 
 // The slot of a MiB, emptied for it. NULL when memory is out.
@@ -107,16 +113,31 @@ static struct known *empty_place(struct block_tree *self, uint32_t file, uint64_
     return *place;
 }
 
+static size_t level_at(unsigned level)
+{
+    const size_t all = 2 * MANIFEST_LEAF_BLOCKS;
+    return all - (all >> level);
+}
+
+// The blocks are there, and are the file's.
+static void keep(const struct block_tree *self, struct known *known, uint32_t file, uint64_t leaf)
+{
+    uint64_t count = block_count(manifest_leaf_bytes(&self->manifest->files[file], leaf));
+    for (unsigned level = 0; count > 1; level++, count = (count + 1) / 2)
+        rise_one(known->nodes + level_at(level), count, known->nodes + level_at(level + 1));
+    known->file = file;
+    known->leaf = leaf + 1;
+}
+
 int block_tree_check(struct block_tree *self, uint32_t file, uint64_t leaf, const uint8_t *bytes,
                      const char *path, struct why *why)
 {
     struct known *known = empty_place(self, file, leaf);
     if (!known) return why_set(why, FAULT_MEMORY, "the block hashes of a MiB of %s", path);
     int rc =
-        manifest_check_leaf(&self->manifest->files[file], leaf, bytes, path, why, known->blocks);
+        manifest_check_leaf(&self->manifest->files[file], leaf, bytes, path, why, known->nodes);
     if (rc < 0) return rc;
-    known->file = file;
-    known->leaf = leaf + 1;
+    keep(self, known, file, leaf);
     return 0;
 }
 
@@ -133,9 +154,8 @@ int block_tree_take(struct block_tree *self, uint32_t file, uint64_t leaf,
                        "%s" MANIFEST_BLOCKS ": the hashes of MiB %" PRIu64 " are not "
                        "those of " MANIFEST_NAME,
                        path, leaf);
-    memcpy(known->blocks, blocks, count * sizeof *blocks);
-    known->file = file;
-    known->leaf = leaf + 1;
+    memcpy(known->nodes, blocks, count * sizeof *blocks);
+    keep(self, known, file, leaf);
     return 0;
 }
 
@@ -181,7 +201,9 @@ static struct hash subtree(void *arg, uint64_t from, uint64_t to)
         asked->rc = block_tree_learn(asked->self, asked->file, from / MANIFEST_LEAF_BLOCKS,
                                      asked->fd, asked->path, asked->why, &blocks);
     if (asked->rc < 0) return (struct hash){ { 0 } };
-    return merkle_root(blocks + from % MANIFEST_LEAF_BLOCKS, (size_t)(to - from));
+    unsigned level = 0;
+    while (1u << level < to - from) level++;
+    return blocks[level_at(level) + (from % MANIFEST_LEAF_BLOCKS >> level)];
 }
 
 int block_tree_prove(struct block_tree *self, uint32_t file, uint64_t first, uint64_t end, int fd,
