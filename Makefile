@@ -12,6 +12,7 @@
 
 # ---- flags ----------------------------------------------------------------------------------------
 
+X86_64   := $(filter x86_64,$(shell uname -m))
 B        ?= build$(if $(filter 1,$(BLAS)),-blas)
 SAN      ?=
 OPT      ?= -O2 -g
@@ -20,11 +21,13 @@ CC        = gcc
 endif
 WARN      = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wwrite-strings -Werror
 WARN_C    = $(WARN) -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
+# Against what a stranger's bytes might do (tests/hardened.sh looks for all of it). Sanitizers have their own.
+HARDEN    = $(if $(SAN),,-fstack-protector-strong -fstack-clash-protection $(if $(X86_64),-fcf-protection) -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 # One order of operations per number, on every compiler: no contraction, no fast-math.
-CFLAGS   += -std=gnu11 -D_GNU_SOURCE $(OPT) $(SAN) $(WARN_C) -ffp-contract=off -fno-math-errno -pthread -I. -MMD -MP
-CXXFLAGS += -std=c++17 $(OPT) $(SAN) $(WARN) -I. -MMD -MP
+CFLAGS   += -std=gnu11 -D_GNU_SOURCE $(OPT) $(SAN) $(HARDEN) $(WARN_C) -ffp-contract=off -fno-math-errno -pthread -I. -MMD -MP
+CXXFLAGS += -std=c++17 $(OPT) $(SAN) $(HARDEN) $(WARN) -I. -MMD -MP
 # The GPU library is sought beside the programs: build/lib/shoal, or lib/shoal of the PREFIX.
-LDFLAGS  += $(SAN) -pthread -Wl,--as-needed -Wl,-rpath,'$$ORIGIN/../lib/shoal'
+LDFLAGS  += $(SAN) -pthread -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed -Wl,-rpath,'$$ORIGIN/../lib/shoal'
 LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lz -lzstd -lutf8proc -lsystemd -lstdc++ -lm $(BLAS_LIB) $(IPSEC_MB_LIB)
 
 # make BLAS=1: float32 products by OpenBLAS (common/kernel/gemm_blas.c). Not reproducible, and every program that
@@ -37,7 +40,6 @@ BLAS_LIB   = -lopenblas
 endif
 
 # Links are sealed by Intel's library where there is one (common/net/gcm.h).
-X86_64    := $(filter x86_64,$(shell uname -m))
 PACKAGES_IPSEC_MB = $(if $(X86_64),libipsec-mb-dev)
 IPSEC_MB_LIB      = $(if $(X86_64),-lIPSec_MB)
 

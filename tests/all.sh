@@ -13,6 +13,7 @@
 # unit        pure functions, golden values and conversations, the fuzz targets' corpora and seeds; no
 #             target is mutated here (make fuzz: clang builds everything once more for it)
 # format      every file as .clang-format lays it out
+# hardened    what the compiler and the linker were to do against a stranger's bytes, seen in the programs
 # simulation  seeds of the whole cluster; one trace under three compilers; a few mutants (make mutants for all)
 # installed   the systemd units of a staging tree, by hand and under a systemd of their own: behind the builds, since
 #             "make install" makes what "make all" makes
@@ -58,7 +59,7 @@ for t in tests/gpu/*_test.cu; do computes+=("$B/emulated/$(basename "${t%.cu}")"
 computes+=("EMULATED_ORDER=reverse $B/emulated/distro_test" "EMULATED_ORDER=reverse $B/emulated/attention_test")
 computes+=("made tsan-short-build T='$tsan_unit'" "made clang-build")
 for t in $unit; do computes+=("$B/unit/$t"); done
-computes+=("made format CHECK=1")
+computes+=("made format CHECK=1" "tests/hardened.sh $B")
 # Behind the builds.
 computes+=(-j "$more" -n 0 "tests/live/installed.sh $B" -n 10 "tests/sim/short.sh $B")
 asan() { computes+=("ASAN_OPTIONS=detect_leaks=1 $B/asan/unit/$1"); }
