@@ -49,8 +49,12 @@ shoal invite -i broker.key --run-id demo --server-addr 127.0.0.1:$port >ticket
 
 # ---- errors that name what to do ------------------------------------------------------------------
 
-says 69 "not available: --bind: 192.0.2.1 is no address of this machine; it has 127.0.0.1" \
+says 64 "--bind 192.0.2.1 is for other machines, too, and then needs --owner HEX" \
     shoal-broker -i broker.key --bind 192.0.2.1
+says 69 "not available: --bind: 192.0.2.1 is no address of this machine; it has 127.0.0.1" \
+    shoal-broker -i broker.key --bind 192.0.2.1 \
+    --owner "$(shoal show-identity -i broker.key | awk '/^public/ { print $3 }')"
+says 64 "--owner 3fa2: no public key; 64 hexadecimal digits" shoal-broker -i broker.key --owner 3fa2
 sed 's/^run_id = .*/run_id = demo/' state.toml >bare.toml
 says 78 'strings need quotes: "demo"' shoal validate-config --state bare.toml
 says 64 "did you mean config.min_clients?" shoal train state.toml --set config.min_client=3
