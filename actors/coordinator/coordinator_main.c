@@ -255,9 +255,8 @@ static int check_owner(const struct keeper *self, struct why *why)
     char hex[KEY_HEX], own_hex[KEY_HEX];
     if (key_is_none(owner) || key_equal(owner, own)) return 0;
     return why_set(why, FAULT_DENIED,
-                   "the run's owner is %s by --owner or the ticket, and the key of -i is %s: give "
-                   "the owner's key, "
-                   "or a ticket without it",
+                   "the run's owner is %s, as --owner or the ticket says, and the key of -i is %s: "
+                   "give the owner's key, or another ticket",
                    key_to_hex(owner, hex), key_to_hex(own, own_hex));
 }
 

@@ -107,11 +107,11 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     if (in->incarnation < self->incarnation) return 0; // A late frame, perhaps of another run
     if (!key_is_none(&self->coordinator) && !key_equal(&self->coordinator, &in->sender)) {
         char hex[KEY_HEX], owner[KEY_HEX];
-        outbox_note(out,
-                    "coordinator.impostor key=%.16s is not the run's owner %.16s: ignored. If the "
-                    "run has a "
-                    "new owner, a new ticket says so",
-                    key_to_hex(&in->sender, hex), key_to_hex(&self->coordinator, owner));
+        outbox_note(
+            out,
+            "coordinator.impostor key=%.16s is not the owner's, %.16s; ignored. Has the run "
+            "a new owner? Then ask for a new ticket",
+            key_to_hex(&in->sender, hex), key_to_hex(&self->coordinator, owner));
         return 0;
     }
     bool first = !self->admitted;

@@ -55,11 +55,10 @@ struct member {
     bool
         leaves_later; // LEAVE waits: it is in the middle of what others need it for (the pace says so)
     bool finished;    // The run is finished, and so is all our work in it
-    struct key
-        coordinator; // The only one that is followed. The shell sets it if the ticket names it
-    uint64_t born_unix_ms; // When the run began: earlier runs may have its name
-    uint64_t incarnation;  // The newest of the coordinator
-    uint32_t index;        // Ours in the roster
+    struct key coordinator; // The owner's, once it is known. The shell sets it if the ticket has it
+    uint64_t born_unix_ms;  // When the run began: earlier runs may have its name
+    uint64_t incarnation;   // The newest of the coordinator
+    uint32_t index;         // Ours in the roster
     uint64_t ping_ms, join_ms, ask_ms, tick_ms; // The next time for each
     struct wire_config config;
     uint8_t model_json[MODEL_JSON_MAX]; // Where `config` points to
