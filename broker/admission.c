@@ -318,6 +318,11 @@ bool admission_pin(struct admission *self, const struct key *key)
     return self->has_owner = self->is_pinned = true;
 }
 
+bool admission_is_owner(const struct admission *self, const struct key *key)
+{
+    return self->has_owner && key_equal(&self->owner, key);
+}
+
 bool admission_ban(struct admission *self, const struct curve_key *key)
 {
     if (is_owner(self, key) || curve_set_get(&self->banned, key)) return false;

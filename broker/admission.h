@@ -60,6 +60,8 @@ const char *admission_hello(struct admission *self, const struct key *key, uint8
 // The key of a coordinator that was welcomed. True if it is the owner from now on: none was given.
 bool admission_pin(struct admission *self, const struct key *key);
 
+bool admission_is_owner(const struct admission *self, const struct key *key);
+
 // True if the key is banned now and was not before. The owner is never banned.
 bool admission_ban(struct admission *self, const struct curve_key *key);
 uint32_t admission_count(const struct admission *self); // Keys of the list or the record

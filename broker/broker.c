@@ -114,6 +114,7 @@ void broker_close(struct broker *self)
     backlog_destroy(&self->backlog);
     admission_destroy(&self->admission);
     identity_destroy(&self->identity);
+    free(self->seats);
     free(self->office);
 }
 

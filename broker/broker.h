@@ -44,6 +44,12 @@ struct bulletin {
     uint64_t kept_ms;          // When it came
 };
 
+// Whose place in the post office no stranger takes: a member of the newest roster, in its role.
+struct seat {
+    struct key key;
+    uint8_t role;
+};
+
 struct broker {
     const char *bind, *admit; // Address to listen on; the policy, for the log
     uint16_t port;            // Of the mail; the news are on the next one
@@ -56,6 +62,8 @@ struct broker {
                                      // trusted: the coordinator's
     struct backlog *backlog;
     struct penalties penalties;
+    struct seat *seats; // In the order of the keys
+    uint32_t seats_count;
     uint64_t instance, seq, expire_ms, look_ms, sweep_ms, swept_kib, log_ms, hellos_ms;
     uint32_t hellos; // Logged since hellos_ms
     uint64_t cut_ms; // When connections of banned keys are cut; 0: no key waits for that
@@ -95,6 +103,9 @@ void broker_sweep(struct broker *self, uint64_t now_ms);
 // Bans the ejected keys of the roster. Their frames are ignored from now on; their connections are
 // cut half a second later, so that the coordinator's refusal still reaches them.
 void broker_eject(struct broker *self, const struct wire_roster *roster);
+// Members of the roster have a seat from now on, and no others but the owner.
+void broker_keep_seats(struct broker *self, const struct wire_roster *roster);
+bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t role);
 void broker_cut_unlisted(struct broker *self); // After the list was read again
 
 // False: ignore the letter; its connection is over its budget, or is being cut.

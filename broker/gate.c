@@ -5,12 +5,14 @@
 
 #include "broker/broker.h"
 #include "common/base/clock.h"
+#include "common/base/ensure.h"
 #include "common/base/log.h"
 #include "common/net/descriptors.h"
 #include "common/net/zap.h"
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -111,6 +113,34 @@ void broker_eject(struct broker *self, const struct wire_roster *roster)
                  roster->members[i].name);
         self->cut_ms = clock_ms() + FAREWELL_MS;
     }
+}
+
+static int compare_seats(const void *a, const void *b)
+{
+    const struct seat *x = a, *y = b;
+    const int order = key_compare(&x->key, &y->key);
+    return order ? order : (x->role > y->role) - (x->role < y->role);
+}
+
+void broker_keep_seats(struct broker *self, const struct wire_roster *roster)
+{
+    free(self->seats);
+    self->seats = calloc((size_t)roster->members_count + 1, sizeof *self->seats);
+    self->seats_count = 0;
+    ensure(self->seats);
+    for (uint32_t i = 0; i < roster->members_count; i++)
+        if (roster->members[i].state != MEMBER_EJECTED)
+            self->seats[self->seats_count++] =
+                (struct seat){ roster->members[i].key, roster->members[i].role };
+    qsort(self->seats, self->seats_count, sizeof *self->seats, compare_seats);
+}
+
+bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t role)
+{
+    const struct seat seat = { *key, role };
+    if (role == ACTOR_COORDINATOR) return admission_is_owner(self->admission, key);
+    return self->seats_count &&
+           bsearch(&seat, self->seats, self->seats_count, sizeof seat, compare_seats);
 }
 
 static bool is_out(void *arg, const struct connection *connection)

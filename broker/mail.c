@@ -28,8 +28,10 @@ static const char *judge_hello(struct broker *self, const struct delivery *in,
 {
     struct curve_key curve;
     *ret_key = head->sender;
+    const bool has_seat = broker_has_seat(self, ret_key, hello->role);
     if (post_office_knows(self->office, &in->sender, ret_key, &in->user, hello))
-        return post_office_hello(self->office, &in->sender, ret_key, &in->user, hello, in->now_ms);
+        return post_office_hello(self->office, &in->sender, ret_key, &in->user, hello, has_seat,
+                                 in->now_ms);
     if (!curve_of_key(ret_key, &curve) || memcmp(curve.bytes, in->user.bytes, CURVE_BYTES) != 0)
         return "the key is not the one of this connection";
     if (!signed_frame_verify(in->frame, in->count, head)) return "the signature does not verify";
@@ -38,7 +40,7 @@ static const char *judge_hello(struct broker *self, const struct delivery *in,
                         hello->invitation.count, clock_unix_ms() / 1000);
     return reason ? reason
                   : post_office_hello(self->office, &in->sender, ret_key, &in->user, hello,
-                                      in->now_ms);
+                                      has_seat, in->now_ms);
 }
 
 // A key may take other roles and labels as often as it likes, and each line costs the disk.

@@ -48,7 +48,8 @@ uint64_t broker_beat_ms(const struct broker *self, const char *run)
     return 0;
 }
 
-// The broker cuts an ejected member off itself, whether or not that member received the roster.
+// The broker cuts an ejected member off itself, whether or not that member received the roster. Members have a
+// seat in the post office.
 static void hear_roster(struct broker *self, const uint8_t *frame, size_t count)
 {
     struct wire_arena arena = { .bytes = malloc(ROSTER_ARENA_BYTES), .max = ROSTER_ARENA_BYTES };
@@ -56,8 +57,10 @@ static void hear_roster(struct broker *self, const uint8_t *frame, size_t count)
     struct wire_refusal refusal;
     const void *body;
     ensure(arena.bytes);
-    if (wire_unpack(frame, count, WIRE_NEWS, &arena, &head, &body, &refusal))
+    if (wire_unpack(frame, count, WIRE_NEWS, &arena, &head, &body, &refusal)) {
         broker_eject(self, body);
+        broker_keep_seats(self, body);
+    }
     free(arena.bytes);
 }
 

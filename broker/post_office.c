@@ -85,12 +85,25 @@ static void add_peer(struct post_office *self, const struct peer *peer)
     self->count++;
 }
 
+static bool make_room(struct post_office *self)
+{
+    uint32_t oldest = POST_OFFICE_PEERS_MAX;
+    for (uint32_t i = 0; i < self->used_places; i++)
+        if (self->peers[i].name[0] && !self->peers[i].has_seat &&
+            (oldest == POST_OFFICE_PEERS_MAX ||
+             self->peers[i].heard_ms < self->peers[oldest].heard_ms))
+            oldest = i;
+    if (oldest == POST_OFFICE_PEERS_MAX) return false;
+    remove_peer(self, oldest);
+    return true;
+}
+
 const char POST_OFFICE_FULL[] = "the post office is full; try again later";
 const char POST_OFFICE_HELD[] = "the name is held by another key; try again later";
 
 const char *post_office_hello(struct post_office *self, const struct route *route,
                               const struct key *key, const struct key *connection,
-                              const struct wire_hello *hello, uint64_t now_ms)
+                              const struct wire_hello *hello, bool has_seat, uint64_t now_ms)
 {
     if (!actor_name_fits(hello->name, hello->role, key))
         return "the name is not one of this role and key; a label has " ACTOR_LABEL_RULE;
@@ -107,13 +120,16 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
                          .key = *key,
                          .connection = *connection,
                          .role = hello->role,
+                         .has_seat = has_seat,
                          .instance = hello->instance,
                          .heard_ms = now_ms };
     memcpy(peer.name, hello->name, sizeof peer.name);
     if (held) remove_peer(self, held - 1);
     uint32_t here = self->by_route[find_route(self, route)];
     if (here) remove_peer(self, here - 1); // A connection has one name
-    if (self->count == POST_OFFICE_PEERS_MAX) return POST_OFFICE_FULL;
+    // mutant: strangers take every seat
+    if (self->count == POST_OFFICE_PEERS_MAX && !(has_seat && make_room(self)))
+        return POST_OFFICE_FULL;
     add_peer(self, &peer);
     return NULL;
 }

@@ -29,6 +29,7 @@ struct peer {
     char name[ACTOR_NAME_MAX + 1]; // As it said it, label included. "": the entry is free
     struct key key, connection;    // The actor's key, and the CURVE key that follows from it
     uint8_t role;
+    bool has_seat; // The owner, or a member of the roster
     uint64_t instance, heard_ms;
 };
 
@@ -40,12 +41,13 @@ struct post_office {
     uint32_t free_places[POST_OFFICE_PEERS_MAX], free_count, used_places;
 };
 
-// Registers the actor, or renews its registration. NULL if it is welcome, else the reason for
-// UNDELIVERABLE. Every reason but these two is final: a retry would not help.
+// Registers the actor, or renews its registration. When all entries are taken, one that has a seat
+// takes the place of the one without that was heard longest ago: strangers keep no member and no
+// owner out, however many names they make. NULL if it is welcome, else the reason for UNDELIVERABLE. Every reason but these two is final: a retry would not help.
 extern const char POST_OFFICE_FULL[], POST_OFFICE_HELD[];
 const char *post_office_hello(struct post_office *self, const struct route *route,
                               const struct key *key, const struct key *connection,
-                              const struct wire_hello *hello, uint64_t now_ms);
+                              const struct wire_hello *hello, bool has_seat, uint64_t now_ms);
 
 // True if this HELLO repeats the registration of its connection; then it need not be verified
 // again.

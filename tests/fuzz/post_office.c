@@ -63,7 +63,7 @@ static void take(struct post_office *office, const uint8_t *event, uint64_t *now
     case 0:
         actor_name_with(hello.role, labels[event[7] % 4],
                         event[6] % 8 ? &person->key : &event_people()[0].key, hello.name);
-        post_office_hello(office, &route, &person->key, &person->key, &hello, *now_ms);
+        post_office_hello(office, &route, &person->key, &person->key, &hello, false, *now_ms);
         break;
     case 1: post_office_sender(office, &route, *now_ms); break;
     case 2: post_office_forget(office, &route); break;

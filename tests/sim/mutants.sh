@@ -211,6 +211,7 @@ mutant 'a coordinator whose disk fell behind is followed' drop
 mutant 'what members saw is not held against the ledger' drop
 mutant 'a trainer that lost its journal claims once more' '|| round->round <= own->joined_number' ''
 by_unit 'a restart follows whoever admits it first' member_test drop
+by_unit 'strangers take every seat' post_office_test 'has_seat && make_room(self)' 'has_seat && !has_seat'
 mutant 'another run of the name is taken for the same' \
     'self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms' 'self == NULL'
 mutant 'what was promised to another run binds in this one' \

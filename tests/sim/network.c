@@ -185,7 +185,7 @@ static void hear_hello(struct sim *self, const struct flight *flight, const stru
     const struct wire_hello *hello =
         unpack(self, &self->scratch, parcel->kind, parcel->body, parcel->bytes);
     const char *reason = post_office_hello(self->office, route, &parcel->sender, &parcel->sender,
-                                           hello, self->now_ms);
+                                           hello, false, self->now_ms);
     if (reason) {
         undeliverable(self, flight, "broker", reason);
         return;

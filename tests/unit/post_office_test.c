@@ -63,16 +63,17 @@ static void a_name_and_a_connection_belong_together(void **state)
     struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = 5 };
     actor_name(ACTOR_TRAINER, &key, hello.name);
     assert_false(post_office_knows(self, &here, &key, &connection, &hello));
-    assert_null(post_office_hello(self, &here, &key, &connection, &hello, 0));
+    assert_null(post_office_hello(self, &here, &key, &connection, &hello, false, 0));
     assert_true(post_office_knows(self, &here, &key, &connection, &hello));
     assert_false(post_office_knows(self, &here, &key, &other, &hello));
     assert_false(post_office_knows(self, &there, &key, &connection, &hello));
     assert_false(post_office_knows(self, &here, &other, &connection, &hello));
     hello.instance = 6;
     assert_false(post_office_knows(self, &here, &key, &connection, &hello));
-    assert_null(post_office_hello(self, &there, &key, &connection, &hello, 1)); // A newer process
+    assert_null(
+        post_office_hello(self, &there, &key, &connection, &hello, false, 1)); // A newer process
     hello.instance = 5;
-    assert_non_null(post_office_hello(self, &here, &key, &connection, &hello, 2));
+    assert_non_null(post_office_hello(self, &here, &key, &connection, &hello, false, 2));
     assert_null(post_office_sender(self, &here, 2));
     assert_true(key_equal(&post_office_sender(self, &there, 2)->connection, &connection));
     free(self);
@@ -87,7 +88,7 @@ static const char *hello_as(struct post_office *self, const struct route *route,
 {
     struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = instance };
     snprintf(hello.name, sizeof hello.name, "%s", name);
-    return post_office_hello(self, route, key, key, &hello, 0);
+    return post_office_hello(self, route, key, key, &hello, false, 0);
 }
 
 // The name that no key has by itself. It is free when its holder has been silent for a lease.
@@ -96,10 +97,44 @@ static void a_name_that_is_held_is_refused_for_now(void **state)
     (void)state;
     struct post_office *self = calloc(1, sizeof *self);
     struct wire_hello hello = { .role = ACTOR_COORDINATOR, .instance = 5, .name = "coordinator" };
-    assert_null(post_office_hello(self, &first, &anna, &anna, &hello, 0));
-    assert_ptr_equal(post_office_hello(self, &second, &bob, &bob, &hello, POST_OFFICE_LEASE_MS),
-                     POST_OFFICE_HELD);
-    assert_null(post_office_hello(self, &second, &bob, &bob, &hello, POST_OFFICE_LEASE_MS + 1));
+    assert_null(post_office_hello(self, &first, &anna, &anna, &hello, false, 0));
+    assert_ptr_equal(
+        post_office_hello(self, &second, &bob, &bob, &hello, false, POST_OFFICE_LEASE_MS),
+        POST_OFFICE_HELD);
+    assert_null(
+        post_office_hello(self, &second, &bob, &bob, &hello, false, POST_OFFICE_LEASE_MS + 1));
+    free(self);
+}
+
+// Strangers with more keys than there are places: a member and the owner find one, and stay.
+static void strangers_keep_no_member_out(void **state)
+{
+    (void)state;
+    struct post_office *self = calloc(1, sizeof *self);
+    struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = 5 };
+    struct route route = { .count = 5 };
+    for (uint32_t i = 0; i < POST_OFFICE_PEERS_MAX; i++) {
+        struct key key = { { 2 } };
+        memcpy(key.bytes + 1, &i, sizeof i);
+        memcpy(route.bytes, &i, sizeof i);
+        actor_name(ACTOR_TRAINER, &key, hello.name);
+        assert_null(post_office_hello(self, &route, &key, &key, &hello, i == 0, i));
+    }
+    actor_name(ACTOR_TRAINER, &anna, hello.name);
+    assert_ptr_equal(post_office_hello(self, &first, &anna, &anna, &hello, false, 20000),
+                     POST_OFFICE_FULL);
+    assert_null(post_office_hello(self, &first, &anna, &anna, &hello, true, 20000));
+    assert_non_null(post_office_named(self, hello.name));
+    assert_int_equal(self->count, POST_OFFICE_PEERS_MAX);
+    const struct key seated = { { 2, 0 } }, oldest = { { 2, 1 } };
+    actor_name(ACTOR_TRAINER, &seated, hello.name);
+    assert_non_null(post_office_named(self, hello.name)); // Heard longest ago, and has a seat
+    actor_name(ACTOR_TRAINER, &oldest, hello.name);
+    assert_null(post_office_named(self, hello.name));
+    for (uint32_t i = 0; i < POST_OFFICE_PEERS_MAX; i++) self->peers[i].has_seat = true;
+    actor_name(ACTOR_TRAINER, &bob, hello.name);
+    assert_ptr_equal(post_office_hello(self, &second, &bob, &bob, &hello, true, 20000),
+                     POST_OFFICE_FULL);
     free(self);
 }
 
@@ -183,5 +218,6 @@ static void names_are_made_and_read(void **state)
 }
 
 TESTS(TEST(roles_are_checked), TEST(a_name_and_a_connection_belong_together),
-      TEST(a_name_that_is_held_is_refused_for_now), TEST(the_label_of_a_name_is_only_shown),
-      TEST(a_name_that_does_not_fit_is_refused), TEST(names_are_made_and_read))
+      TEST(a_name_that_is_held_is_refused_for_now), TEST(strangers_keep_no_member_out),
+      TEST(the_label_of_a_name_is_only_shown), TEST(a_name_that_does_not_fit_is_refused),
+      TEST(names_are_made_and_read))
