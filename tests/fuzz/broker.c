@@ -214,6 +214,7 @@ static void close_broker(struct broker *self)
 {
     for (uint32_t i = 0; i < self->bulletins_count; i++) free(self->bulletins[i].frame);
     for (int i = 0; i < EVENT_PEOPLE; i++) connections_closed(self->connections, FD_FIRST + i);
+    free(self->seats);
     if (self->cut > 0) connections_destroy(&self->connections);
     admission_destroy(&self->admission);
 }

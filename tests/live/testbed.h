@@ -58,7 +58,7 @@ struct testbed_options {
     const char *host;              // "127.0.0.1": where the broker listens
     const char *admit;             // "open": the broker's --admit
     bool owned;                    // The broker knows the coordinator's key as its owner's
-    bool poisoned;                 // One weight of the genesis model is NaN
+    bool poisoned;                 // The genesis model is finite, and no loss of it is
     unsigned verification_percent; // 0
     bool full_values;              // Results send values, not only signs
 };

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,13 +100,16 @@ static void write_model(struct testbed *self)
     float *params = malloc(floats * sizeof *params);
     int rc = 0;
     genesis_fill(&shape, 1, params);
-    if (self->options.poisoned) params[floats / 2] = NAN;
     layout_init(&layout, room, TENSORS_MAX);
     for (uint32_t i = 0; i < model_tensor_count(&shape) && rc == 0; i++) {
         struct model_tensor tensor = model_tensor_at(&shape, i);
         rc = tensor.cols ? layout_add_matrix(&layout, tensor.name, tensor.rows, tensor.cols,
                                              LAYOUT_F32, &why)
                          : layout_add_vector(&layout, tensor.name, tensor.rows, LAYOUT_F32, &why);
+    }
+    if (self->options.poisoned) {
+        const struct interval norm = layout_interval(layout_find(&layout, "model.norm.weight"));
+        for (uint64_t i = norm.begin; i < norm.end; i++) params[i] = FLT_MAX;
     }
     make_dir(self, "model", path);
     int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

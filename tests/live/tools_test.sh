@@ -410,7 +410,8 @@ printf "RUN is off by %.1f %% in the middle of %d\n", 100 * $off[@off / 2], scal
 die "more than 10 %" if !@off || $off[@off / 2] > 0.1; # 5 % where nothing else runs
 my $status = decode_json(slurp("status.json"));
 my $left = $status->{seconds_left};
-die "time left: $left" if !$left || abs($left * $status->{steps_per_s} / (100000 - $status->{step}) - 1) > 0.001 || slurp("status.txt") !~ /RoundTrain, about \S+ left\n|, at most/;
+die "time left: $left" if !$left || abs($left * $status->{steps_per_s} / (100000 - $status->{step}) - 1) > 0.001;
+die slurp("status.txt") if slurp("status.txt") !~ /, about \S+ left\n|, at most/; # Of any phase
 my %shown = (status => decode_json(slurp("status.json"))->{tokens_per_s});
 $shown{"text of status"} = number($1) if slurp("status.txt") =~ m{(\S+) tokens/s};
 $shown{"shoal up"} = number($1) if (grep { /tok/ } split(/\n/, slurp("up.txt")))[-1] =~ m{(\S+) tok/s};
