@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sysexits.h>
 
 const char *argp_program_version = "shoal " SHOAL_VERSION;
@@ -455,8 +456,15 @@ int command_check_broker(struct command *self, const char *address, struct why *
                    self->server_addr);
 }
 
+// Its memory has the key from here on, in a dozen places: libzmq copies it.
+static void keep_memory_private(void)
+{
+    if (!getenv("SHOAL_DUMPABLE")) ensure(prctl(PR_SET_DUMPABLE, 0) == 0);
+}
+
 int command_identity(const struct command *self, struct why *why, struct identity **ret_identity)
 {
+    keep_memory_private();
     int rc = identity_load(self->identity_path, command_env(IDENTITY_ENV), why, ret_identity);
     if (rc == FAULT_CONFIG && !self->identity_path)
         return why_wrap(why, rc, "--identity-secret-key-path");

@@ -180,7 +180,8 @@ int command_check_texts(const char *const *texts, size_t count, struct why *why)
 // stand for no label.
 int command_check_label(const char *label, struct why *why);
 
-// Loads the identity that path or environment name.
+// Loads the identity that path or environment name. From here on the process leaves no core dump and
+// no debugger of the same user reads it, unless SHOAL_DUMPABLE is set.
 int command_identity(const struct command *self, struct why *why, struct identity **ret_identity);
 
 // getenv, but empty counts as not set.

@@ -164,6 +164,8 @@ struct testbed *testbed_new(const struct testbed_options *options)
     const char *root = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     struct why why = { 0 };
     ensure(self);
+    if (geteuid() != 0)
+        setenv("SHOAL_DUMPABLE", "1", 0); // Tests read the actors' /proc; root may anyway
     self->options = with_defaults(options);
     find_programs(self);
     snprintf(self->dir, sizeof self->dir, "%.200s/shoal-live-XXXXXX", root);
