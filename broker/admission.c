@@ -20,10 +20,17 @@ enum {
     ROLES_ALL = (1 << ACTOR_COUNT) - 1,
     ROLES_MEMBER = ROLES_ALL & ~(1 << ACTOR_COORDINATOR),
     NUMBER_HEX = 2 * INVITATION_NUMBER_BYTES,
-    RECORD_BYTES = NUMBER_HEX + 1 + 2 * KEY_BYTES + 1
+    RECORD_BYTES = NUMBER_HEX + 4 + 2 * KEY_BYTES + 1
 };
 
 struct record {
+    uint8_t number[INVITATION_NUMBER_BYTES], roles;
+    struct key guest;
+};
+
+// Of a file: of a ticket its number, else one guest.
+struct revoked {
+    bool is_ticket;
     uint8_t number[INVITATION_NUMBER_BYTES];
     struct key guest;
 };
@@ -35,7 +42,8 @@ struct admission {
     struct curve_key owner_curve;
     struct curve_set known, banned; // Value in known: the allowed roles as bits, and the key's SIGN
     struct record *records;
-    uint32_t records_count;
+    struct revoked *revoked;
+    uint32_t records_count, revoked_count;
     int record_fd;
 };
 
@@ -71,9 +79,9 @@ static int read_roles(char **rest, const char *path, unsigned number, struct why
     return 0;
 }
 
-static int read_line(char *line, const char *path, unsigned number, struct why *why,
-                     struct curve_set *set)
+static int read_line(char *line, const char *path, unsigned number, struct why *why, void *to)
 {
+    struct curve_set *set = to;
     struct key key;
     struct curve_key curve;
     uint8_t roles = 0;
@@ -99,37 +107,113 @@ static int read_line(char *line, const char *path, unsigned number, struct why *
     return rc;
 }
 
-static int read_list(const char *path, struct why *why, struct curve_set *ret_set)
+typedef int read_line_fn(char *line, const char *path, unsigned number, struct why *why, void *to);
+
+static int read_lines(FILE *file, const char *path, read_line_fn *read_one, struct why *why,
+                      void *to)
 {
     char line[ADMISSION_LINE_MAX];
-    struct curve_set set = { 0 };
     unsigned number = 0;
     int rc = 0;
-    FILE *file = fopen(path, "re");
-    if (!file) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
     while (rc == 0 && fgets(line, sizeof line, file)) {
         number++;
         size_t length = strlen(line);
         if (length + 1 == sizeof line && line[length - 1] != '\n')
-            rc = line_fault(path, number, line, "the start of a line of more than 254 bytes", why);
-        else rc = read_line(line, path, number, why, &set);
+            rc = line_fault(path, number, line, "the start of a line that is too long", why);
+        else rc = read_one(line, path, number, why, to);
     }
     if (rc == 0 && ferror(file)) rc = why_set(why, FAULT_IO, "%s: %s", path, strerror(errno));
     fclose(file);
-    if (rc == 0) *ret_set = set;
-    else curve_set_clear(&set);
     return rc;
+}
+
+static int reload_list(struct admission *self, struct why *why)
+{
+    const char *path = self->options.list_path;
+    struct curve_set set = { 0 };
+    FILE *file = fopen(path, "re");
+    if (!file) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    const int rc = read_lines(file, path, read_line, why, &set);
+    curve_set_clear(rc < 0 ? &set : &self->known);
+    if (rc == 0) self->known = set;
+    return rc;
+}
+
+// ---- what is revoked ----------------------------------------------------------------------------
+
+struct revoked_list {
+    struct revoked *items;
+    uint32_t count;
+};
+
+static int read_revoked(char *line, const char *path, unsigned number, struct why *why, void *to)
+{
+    struct revoked_list *list = to;
+    struct ticket ticket;
+    struct invitation invitation;
+    struct revoked *item = &list->items[list->count];
+    char *rest;
+    line[strcspn(line, "#")] = 0;
+    const char *word = strtok_r(line, " \t\r\n", &rest);
+    if (!word) return 0;
+    if (list->count == ADMISSION_REVOKED_MAX)
+        return line_fault(path, number, word, "one line too many, 4096 are allowed", why);
+    *item = (struct revoked){ 0 };
+    item->is_ticket = ticket_parse(word, NULL, &ticket) == 0 && ticket.has_invitation &&
+                      invitation_parse(ticket.invitation, INVITATION_BYTES, &invitation);
+    if (item->is_ticket) memcpy(item->number, invitation.number, sizeof item->number);
+    else if (!key_from_hex(word, &item->guest))
+        return line_fault(path, number, word, "neither a ticket with an invitation nor a key", why);
+    list->count++;
+    return 0;
+}
+
+static bool is_revoked(const struct admission *self, const uint8_t *number, const struct key *guest)
+{
+    for (uint32_t i = 0; i < self->revoked_count; i++) {
+        const struct revoked *item = &self->revoked[i];
+        if (item->is_ticket ? memcmp(item->number, number, sizeof item->number) == 0
+                            : key_equal(&item->guest, guest))
+            return true;
+    }
+    return false;
+}
+
+static void know(struct admission *self, const struct record *record)
+{
+    struct curve_key curve;
+    ensure(curve_of_key(&record->guest, &curve)); // Checked when it was recorded
+    if (!is_revoked(self, record->number, &record->guest))
+        curve_set_put(&self->known, &curve,
+                      (record->roles ? record->roles : ROLES_MEMBER) | sign_of(&record->guest));
+}
+
+static int reload_revoked(struct admission *self, struct why *why)
+{
+    const char *path = self->options.revoked_path;
+    struct revoked_list list = { .items = calloc(ADMISSION_REVOKED_MAX + 1, sizeof *list.items) };
+    ensure(list.items);
+    FILE *file = path ? fopen(path, "re") : NULL;
+    int rc = 0;
+    if (file) rc = read_lines(file, path, read_revoked, why, &list);
+    else if (path && errno != ENOENT)
+        rc = why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    if (rc < 0) {
+        free(list.items);
+        return rc;
+    }
+    free(self->revoked);
+    self->revoked = list.items;
+    self->revoked_count = list.count;
+    curve_set_clear(&self->known);
+    for (uint32_t i = 0; i < self->records_count; i++) know(self, &self->records[i]);
+    return 0;
 }
 
 int admission_reload(struct admission *self, struct why *why)
 {
-    struct curve_set set;
-    if (self->options.policy != ADMIT_ALLOWLIST) return 0;
-    int rc = read_list(self->options.list_path, why, &set);
-    if (rc < 0) return rc;
-    curve_set_clear(&self->known);
-    self->known = set;
-    return 0;
+    if (self->options.policy == ADMIT_ALLOWLIST) return reload_list(self, why);
+    return self->options.policy == ADMIT_INVITE ? reload_revoked(self, why) : 0;
 }
 
 // ---- the record of invitations ------------------------------------------------------------------
@@ -140,7 +224,7 @@ static bool remember(struct admission *self, const struct record *record)
     if (self->records_count == ADMISSION_RECORDS_MAX || !curve_of_key(&record->guest, &curve))
         return false;
     self->records[self->records_count++] = *record;
-    curve_set_put(&self->known, &curve, ROLES_MEMBER | sign_of(&record->guest));
+    know(self, record);
     return true;
 }
 
@@ -156,10 +240,11 @@ static int read_records(struct admission *self, struct why *why)
     off_t whole = 0;
     while (pread(self->record_fd, line, RECORD_BYTES, whole) == RECORD_BYTES) {
         struct record record;
-        line[RECORD_BYTES - 1] = 0, line[NUMBER_HEX] = 0;
+        line[RECORD_BYTES - 1] = 0, line[NUMBER_HEX] = 0, line[NUMBER_HEX + 3] = 0;
         if (sodium_hex2bin(record.number, sizeof record.number, line, NUMBER_HEX, NULL, NULL,
                            NULL) ||
-            !key_from_hex(line + NUMBER_HEX + 1, &record.guest) || !remember(self, &record))
+            sodium_hex2bin(&record.roles, 1, line + NUMBER_HEX + 1, 2, NULL, NULL, NULL) ||
+            !key_from_hex(line + NUMBER_HEX + 4, &record.guest) || !remember(self, &record))
             return why_set(why, FAULT_CORRUPT,
                            "%s: line %" PRId64 " is not a record of an invitation; repair the "
                            "file or move it away",
@@ -175,7 +260,8 @@ static bool write_record(struct admission *self, const struct record *record)
 {
     char line[RECORD_BYTES + 1], hex[KEY_HEX], number[NUMBER_HEX + 1];
     sodium_bin2hex(number, sizeof number, record->number, sizeof record->number);
-    snprintf(line, sizeof line, "%s %s\n", number, key_to_hex(&record->guest, hex));
+    snprintf(line, sizeof line, "%s %02x %s\n", number, record->roles,
+             key_to_hex(&record->guest, hex));
     off_t end = (off_t)self->records_count * RECORD_BYTES;
     return pwrite(self->record_fd, line, RECORD_BYTES, end) == RECORD_BYTES &&
            fdatasync(self->record_fd) == 0;
@@ -217,6 +303,7 @@ void admission_destroy(struct admission **self_p)
     curve_set_clear(&self->banned);
     if (self->record_fd >= 0) close(self->record_fd);
     free(self->records);
+    free(self->revoked);
     free(self);
     *self_p = NULL;
 }
@@ -260,8 +347,8 @@ const char ADMISSION_PINNED[] =
     "another key was coordinator at this broker first, and stays it until the broker "
     "starts again; --owner names one for good";
 
-static const char *accept(struct admission *self, const struct key *key, const char *run,
-                          const uint8_t *bytes, size_t count, uint64_t now_unix_s)
+static const char *accept(struct admission *self, const struct key *key, uint8_t role,
+                          const char *run, const uint8_t *bytes, size_t count, uint64_t now_unix_s)
 {
     static const struct key bearer;
     struct invitation invitation;
@@ -272,7 +359,10 @@ static const char *accept(struct admission *self, const struct key *key, const c
     if (now_unix_s > invitation.expires_unix_s) return "the invitation has expired";
     if (!key_equal(&invitation.guest, &bearer) && !key_equal(&invitation.guest, key))
         return "the invitation is for another key";
-    struct record record = { .guest = *key };
+    if (is_revoked(self, invitation.number, key)) return "the run's owner has revoked it";
+    if (!((invitation.roles ? invitation.roles : ROLES_MEMBER) & 1 << role))
+        return "the invitation is not for this role";
+    struct record record = { .guest = *key, .roles = invitation.roles };
     memcpy(record.number, invitation.number, sizeof record.number);
     for (uint32_t i = 0; i < self->records_count; i++)
         used += memcmp(self->records[i].number, record.number, sizeof record.number) == 0;
@@ -303,7 +393,7 @@ const char *admission_hello(struct admission *self, const struct key *key, uint8
     if (is_other_half(self, key, &curve))
         return "this is the negative of the key that was admitted; use the admitted key";
     if (!roles_of(self, &curve) && self->options.policy == ADMIT_INVITE) {
-        const char *reason = accept(self, key, run, invitation, invitation_bytes, now_unix_s);
+        const char *reason = accept(self, key, role, run, invitation, invitation_bytes, now_unix_s);
         if (reason) return reason;
     }
     if (roles_of(self, &curve) & 1 << role) return NULL;

@@ -21,20 +21,30 @@
 // by the owner's ROSTER) is refused under every policy.
 //
 // The record of invitations is a text file in the state directory with a line for each admitted
-// key: "<number of the invitation> <key>". A line is appended and synced before its guest is
-// welcomed. One thread.
+// key: "<number of the invitation> <its roles, two digits> <key>". A line is appended and synced before
+// its guest is welcomed.
+//
+// What is revoked stands in a file beside it: a line has a ticket, whose guests all lose their place and
+// which lets nobody in any more, or one key. It is read again on SIGHUP; a file with a fault is refused
+// whole. Without the file nothing is revoked. One thread.
 
 #include "common/net/curve_set.h"
 #include "common/actor/ticket.h"
 #include "common/base/fault.h"
 
 enum admission_policy { ADMIT_OPEN, ADMIT_ALLOWLIST, ADMIT_INVITE };
-enum { ADMISSION_LIST_MAX = 65536, ADMISSION_LINE_MAX = 256, ADMISSION_RECORDS_MAX = 65536 };
+enum {
+    ADMISSION_LIST_MAX = 65536,
+    ADMISSION_LINE_MAX = 640, // A ticket and a few words
+    ADMISSION_RECORDS_MAX = 65536,
+    ADMISSION_REVOKED_MAX = 4096
+};
 
 struct admission_options {
     enum admission_policy policy;
-    const char *list_path;            // For ADMIT_ALLOWLIST; it must outlive the admission
-    const char *record_path;          // For ADMIT_INVITE
+    const char *list_path;    // For ADMIT_ALLOWLIST; it must outlive the admission
+    const char *record_path;  // For ADMIT_INVITE ...
+    const char *revoked_path; // ... both; they must outlive the admission. NULL: no such file
     const struct key *server, *owner; // The broker's key; the owner's, NULL: there is none
 };
 

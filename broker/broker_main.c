@@ -51,7 +51,7 @@ static int open_admission(const struct choice *self, const struct identity *iden
                           struct why *why, struct admission **ret_admission)
 {
     static struct key owner;
-    static char record[4096];
+    static char record[4096], revoked[4096];
     struct admission_options options = { .server = identity_key(identity) };
     int rc = read_policy(self, why, &options);
     if (rc == 0) rc = command_owner(&self->command, why, &owner);
@@ -59,7 +59,10 @@ static int open_admission(const struct choice *self, const struct identity *iden
     if (self->command.owner) options.owner = &owner;
     snprintf(record, sizeof record, "%s/invitations",
              self->command.state_dir ? self->command.state_dir : ".");
+    snprintf(revoked, sizeof revoked, "%s/revoked",
+             self->command.state_dir ? self->command.state_dir : ".");
     options.record_path = record;
+    options.revoked_path = revoked;
     return admission_new(&options, why, ret_admission);
 }
 

@@ -146,7 +146,9 @@ bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t r
 static bool is_out(void *arg, const struct connection *connection)
 {
     const struct broker *self = arg;
-    return !admission_lets_in(self->admission, &connection->key, connection->where == AT_MAIL);
+    // Who has said HELLO is no guest any more
+    const bool is_guest = connection->where == AT_MAIL && !connection->known;
+    return !admission_lets_in(self->admission, &connection->key, is_guest);
 }
 
 void broker_cut_unlisted(struct broker *self)

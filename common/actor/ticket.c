@@ -15,7 +15,7 @@
 
 enum {
     VERSION = 2,
-    INVITATION_VERSION = 1,
+    INVITATION_VERSION = 2,
     CHECK_BYTES = 4,
     BYTES_MAX = 1 + 2 * KEY_BYTES + 1 + TICKET_ADDRESS_MAX + 1 + WIRE_RUN_MAX + 1 +
                 INVITATION_BYTES + CHECK_BYTES,
@@ -152,11 +152,12 @@ static void pack(const struct invitation *self, uint8_t bytes[SIGNED_BYTES])
     bytes[0] = INVITATION_VERSION;
     le_put(bytes + 1, self->expires_unix_s, 8);
     le_put(bytes + 9, self->uses, 2);
-    memcpy(bytes + 11, self->number, sizeof self->number);
-    memcpy(bytes + 11 + sizeof self->number, self->guest.bytes, KEY_BYTES);
+    bytes[11] = self->roles;
+    memcpy(bytes + 12, self->number, sizeof self->number);
+    memcpy(bytes + 12 + sizeof self->number, self->guest.bytes, KEY_BYTES);
 }
 
-static const char domain[] = "shoal invitation 1";
+static const char domain[] = "shoal invitation 2";
 struct signed_text {
     uint8_t bytes[sizeof domain + KEY_BYTES + 1 + WIRE_RUN_MAX + SIGNED_BYTES];
 };
@@ -190,10 +191,11 @@ bool invitation_parse(const uint8_t *bytes, size_t count, struct invitation *ret
     if (count != INVITATION_BYTES || bytes[0] != INVITATION_VERSION) return false;
     to->expires_unix_s = le_get(bytes + 1, 8);
     to->uses = (uint16_t)le_get(bytes + 9, 2);
-    memcpy(to->number, bytes + 11, sizeof to->number);
-    memcpy(to->guest.bytes, bytes + 11 + sizeof to->number, KEY_BYTES);
+    to->roles = bytes[11];
+    memcpy(to->number, bytes + 12, sizeof to->number);
+    memcpy(to->guest.bytes, bytes + 12 + sizeof to->number, KEY_BYTES);
     memcpy(to->signature.bytes, bytes + SIGNED_BYTES, SIGNATURE_BYTES);
-    return to->uses > 0;
+    return to->uses > 0 && to->roles < 1 << ACTOR_COUNT && !(to->roles & 1 << ACTOR_COORDINATOR);
 }
 
 bool invitation_is_by(const struct invitation *self, const struct key *owner,

@@ -4,7 +4,7 @@
 //
 //     shoal:<base64url of:>
 //     [2] [server: its Ed25519 key, 32] [owner, 32; 0: not said] [n, address] [n, run; 0: any]
-//     [0 or 123, invitation]
+//     [0 or 124, invitation]
 //     [the first 4 bytes of the SHA-256 of all before]
 //
 // The last four bytes detect accidental changes, such as those of a mail program; they are no
@@ -13,12 +13,14 @@
 // An invitation is signed by the broker's own key or its owner's (shoal-broker --owner), so that
 // the broker can admit without a list:
 //
-//     [1] [expires, unix s, 8] [uses, 2] [number: random, 16] [guest: a key, 0: the bearer, 32]
-//     [signature, 64: over "shoal invitation 1" 0, server, n run, and the 59 bytes above]
+//     [2] [expires, unix s, 8] [uses, 2] [roles, 1] [number: random, 16]
+//     [guest: a key, 0: the bearer, 32]
+//     [signature, 64: over "shoal invitation 2" 0, server, n run, and the 60 bytes above]
 //
 // It travels in the HELLO. The guest signs the HELLO, and the HELLO counts only on a connection
 // with the guest's own key, so a copy of it is useless to others. The broker admits and records the
-// first `uses` keys that show the invitation before it expires; then it is used up. Numbers are
+// first `uses` keys that show the invitation before it expires, each to the roles that it names; then
+// it is used up. Numbers are
 // little-endian. Pure except ticket_read; any thread.
 
 #include "common/crypto/identity.h"
@@ -28,7 +30,7 @@ enum {
     TICKET_ADDRESS_MAX = 127,
     TICKET_TEXT_MAX = 512,
     INVITATION_NUMBER_BYTES = 16,
-    INVITATION_BYTES = 1 + 8 + 2 + INVITATION_NUMBER_BYTES + KEY_BYTES + SIGNATURE_BYTES
+    INVITATION_BYTES = 1 + 8 + 2 + 1 + INVITATION_NUMBER_BYTES + KEY_BYTES + SIGNATURE_BYTES
 };
 
 struct ticket {
@@ -42,6 +44,7 @@ struct ticket {
 struct invitation {
     uint64_t expires_unix_s;
     uint16_t uses; // 1 ..
+    uint8_t roles; // Bit r: enum role r may be taken, never the coordinator's; 0: all but that
     uint8_t number[INVITATION_NUMBER_BYTES];
     struct key guest; // Zeros: any key, in the order in which they come
     struct signature signature;

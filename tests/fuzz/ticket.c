@@ -182,6 +182,6 @@ void invitation_fuzz_write_seeds(const char *folder)
     seed[1] = 2;
     fuzz_write_seed(folder, "refused-stranger", seed, sizeof seed);
     const int count =
-        snprintf(line, sizeof line, "r%032d %s\n", 7, key_to_hex(identity_key(person(3)), hex));
+        snprintf(line, sizeof line, "r%032d 00 %s\n", 7, key_to_hex(identity_key(person(3)), hex));
     fuzz_write_seed(folder, "accepted-record", line, (size_t)count);
 }

@@ -130,6 +130,13 @@ static void a_ticket_is_for_one(void **state)
     testbed_await_log(bed, "broker", "actor.hello name=trainer.", SOON_MS);
     testbed_start_with(bed, "trainer1", &invited);
     assert_int_equal(testbed_await_end(bed, "trainer1", SOON_MS), EX_NOPERM);
+    // The ticket is revoked: whom it let in is cut off, and told why.
+    testbed_await_log(bed, "trainer0", "broker.welcome", SOON_MS);
+    testbed_write_file(bed, "revoked", text, strlen(text));
+    testbed_actor(bed, "trainer0")->may_end = true;
+    testbed_signal(bed, "broker", SIGHUP);
+    assert_int_equal(testbed_await_end(bed, "trainer0", SOON_MS), EX_NOPERM);
+    assert_true(testbed_log_has(bed, "trainer0", "the run's owner has revoked it", NULL, 0));
 }
 
 static void a_wrong_server_key_is_said(void **state)

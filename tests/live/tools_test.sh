@@ -54,6 +54,9 @@ says 64 "--bind 192.0.2.1 is for other machines, too, and then needs --owner HEX
 says 69 "not available: --bind: 192.0.2.1 is no address of this machine; it has 127.0.0.1" \
     shoal-broker -i broker.key --bind 192.0.2.1 \
     --owner "$(shoal show-identity -i broker.key | awk '/^public/ { print $3 }')"
+says 64 "--roles trainer,cook: some of trainer,witness,checkpointer" \
+    shoal invite -i broker.key --run-id demo --roles trainer,cook
+says 0 "shoal:" shoal invite -i broker.key --run-id demo --roles trainer,witness
 says 64 "--owner 3fa2: no public key; 64 hexadecimal digits" shoal-broker -i broker.key --owner 3fa2
 sed 's/^run_id = .*/run_id = demo/' state.toml >bare.toml
 says 78 'strings need quotes: "demo"' shoal validate-config --state bare.toml

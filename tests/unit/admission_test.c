@@ -181,6 +181,77 @@ static void an_invitation_lets_in_so_many_and_no_more(void **state)
     identity_destroy(&stranger);
 }
 
+static void write_revoked(const char *text)
+{
+    FILE *file = fopen(list, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+// An invitation may name roles; its ticket, or one guest of it, can be revoked.
+static void an_invitation_is_for_its_roles_until_it_is_revoked(void **state)
+{
+    (void)state;
+    struct identity *owner = identity_of(2);
+    struct key server = key_of(1), three = key_of(3);
+    struct admission_options options = { .policy = ADMIT_INVITE,
+                                         .record_path = record,
+                                         .revoked_path = list,
+                                         .server = &server,
+                                         .owner = identity_key(owner) };
+    struct invitation trains = { .expires_unix_s = 2000,
+                                 .uses = 9,
+                                 .number = { 1 },
+                                 .roles = 1 << ACTOR_TRAINER },
+                      any = { .expires_unix_s = 2000, .uses = 9, .number = { 2 } };
+    struct ticket ticket = { .address = "198.51.100.7:5550",
+                             .run = "demo",
+                             .has_invitation = true };
+    uint8_t bytes[INVITATION_BYTES];
+    char text[TICKET_TEXT_MAX + 100], line[TICKET_TEXT_MAX], hex[KEY_HEX];
+    struct admission *self = NULL;
+    unlink(record), unlink(list);
+    assert_int_equal(admission_new(&options, &why, &self), 0);
+    invitation_sign(&trains, owner, &server, "demo", bytes);
+    for (uint8_t number = 3; number < 5; number++)
+        assert_null(hello_with(self, number, bytes, 1000));
+    assert_string_equal(hello(self, 3, ACTOR_WITNESS), "this key may not take that role");
+    struct key six = key_of(6);
+    assert_string_equal(
+        admission_hello(self, &six, ACTOR_WITNESS, "demo", bytes, sizeof bytes, 1000),
+        "the invitation is not for this role");
+    assert_false(lets_in(self, 6)); // And is not used up by it
+    memcpy(ticket.invitation, bytes, sizeof bytes);
+    invitation_sign(&any, owner, &server, "demo", bytes);
+    assert_null(hello_with(self, 5, bytes, 1000));
+    assert_null(hello(self, 5, ACTOR_WITNESS));
+
+    snprintf(text, sizeof text, "# guests\n%s\n", key_to_hex(&three, hex));
+    write_revoked(text);
+    assert_int_equal(admission_reload(self, &why), 0);
+    assert_true(!lets_in(self, 3) && lets_in(self, 4) && lets_in(self, 5));
+    write_revoked("3fa2\n");
+    assert_int_equal(admission_reload(self, &why), FAULT_FORMAT);
+    assert_true(!lets_in(self, 3) && lets_in(self, 4)); // As before
+
+    snprintf(text, sizeof text, "%s # anna's\n", ticket_print(&ticket, line));
+    write_revoked(text);
+    assert_int_equal(admission_reload(self, &why), 0);
+    assert_true(!lets_in(self, 3) && !lets_in(self, 4) && lets_in(self, 5));
+    invitation_sign(&trains, owner, &server, "demo", bytes);
+    assert_string_equal(hello_with(self, 6, bytes, 1000), "the run's owner has revoked it");
+    admission_destroy(&self);
+    assert_int_equal(admission_new(&options, &why, &self), 0); // Another life of the broker
+    assert_true(!lets_in(self, 3) && !lets_in(self, 4) && lets_in(self, 5));
+    assert_null(hello(self, 5, ACTOR_WITNESS));
+    unlink(list);
+    assert_int_equal(admission_reload(self, &why), 0);
+    assert_true(lets_in(self, 3) && lets_in(self, 4));
+    assert_string_equal(hello(self, 3, ACTOR_WITNESS), "this key may not take that role");
+    admission_destroy(&self);
+    identity_destroy(&owner);
+}
+
 // The other Ed25519 key of the same connection: the secret of one also signs for the other.
 static const char *hello_as_negative(struct admission *self, uint8_t number, uint8_t role,
                                      const uint8_t *bytes)
@@ -380,6 +451,7 @@ static void a_penalty_ends(void **state)
 
 TESTS_WITH(set_up, tear_down, TEST(a_list_is_read_and_read_again),
            TEST(an_invitation_lets_in_so_many_and_no_more), TEST(one_key_is_one_member),
-           TEST(a_banned_key_stays_out), TEST(the_first_coordinator_stays_it),
-           TEST(a_bucket_fills_drops_and_cuts), TEST(a_change_of_budget_gives_no_more),
+           TEST(an_invitation_is_for_its_roles_until_it_is_revoked), TEST(a_banned_key_stays_out),
+           TEST(the_first_coordinator_stays_it), TEST(a_bucket_fills_drops_and_cuts),
+           TEST(a_change_of_budget_gives_no_more),
            TEST(a_sender_over_budget_is_slowed_and_not_silenced), TEST(a_penalty_ends))

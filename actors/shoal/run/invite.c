@@ -15,7 +15,7 @@ enum { DAYS_MAX = 36500, USES_MAX = 65535, DAY_S = 86400 };
 
 struct invite {
     struct command command;
-    const char *guest;
+    const char *guest, *roles;
     uint64_t uses, days;
     bool any_run;
 };
@@ -48,10 +48,35 @@ static int find_broker(struct invite *self, const struct identity *owner, struct
     return 0;
 }
 
+// Words with commas between them. 0: all roles but the coordinator's.
+static int read_roles(const char *text, struct why *why, uint8_t *ret_roles)
+{
+    *ret_roles = 0;
+    for (const char *at = text; at && *at;) {
+        const size_t count = strcspn(at, ",");
+        uint8_t role = ACTOR_COORDINATOR + 1;
+        for (; role < ACTOR_COUNT; role++) {
+            const char *name = wire_enum_name(&wire_enum_role, role);
+            if (strlen(name) == count && strncmp(at, name, count) == 0) break;
+        }
+        if (role == ACTOR_COUNT)
+            return why_set(
+                why, FAULT_USAGE,
+                "--roles %.80s: some of trainer,witness,checkpointer,data-provider,monitor,"
+                "operator",
+                text);
+        *ret_roles |= (uint8_t)(1 << role);
+        at += count + (at[count] == ',');
+    }
+    return 0;
+}
+
 static int make(struct invite *self, const struct identity *owner, struct why *why)
 {
     struct ticket *ticket = &self->command.ticket;
     struct invitation invitation = { .uses = (uint16_t)self->uses };
+    const int rc = read_roles(self->roles, why, &invitation.roles);
+    if (rc < 0) return rc;
     if (self->guest && !key_from_hex(self->guest, &invitation.guest))
         return why_set(why, FAULT_USAGE,
                        "--for %.80s: the guest's public key, 64 hexadecimal digits", self->guest);
@@ -80,6 +105,8 @@ static int print(const struct invite *self, struct why *why)
 static const struct flag flags[] = {
     FLAG("for", 'f', "HEX", TO_TEXT(struct invite, guest),
          "Admit this public key only; without it, any key"),
+    FLAG("roles", 0, "LIST", TO_TEXT(struct invite, roles),
+         "Admit to these roles only: trainer,witness for example (all but the coordinator's)"),
     FLAG("uses", 'u', "N", TO_NUMBER(struct invite, uses, 1, USES_MAX),
          "Number of keys that the ticket admits (1)"),
     FLAG("days", 0, "N", TO_NUMBER(struct invite, days, 1, DAYS_MAX),
