@@ -105,6 +105,7 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     const struct wire_admitted *admitted = in->body;
     if (admitted->instance != self->instance || strcmp(in->from, COORDINATOR) != 0) return 0;
     if (in->incarnation < self->incarnation) return 0; // A late frame, perhaps of another run
+    // mutant: an impostor admits members
     if (!key_is_none(&self->coordinator) && !key_equal(&self->coordinator, &in->sender)) {
         char hex[KEY_HEX], owner[KEY_HEX];
         outbox_note(
@@ -207,6 +208,7 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
 {
     const struct wire_refused *refused = in->body;
     // Once the key is known, it decides: another actor may have taken the name meanwhile.
+    // mutant: an impostor sends members away
     if (!key_is_none(&self->coordinator) && !key_equal(&in->sender, &self->coordinator)) return 0;
     // A late refusal that was meant for our previous process, which this one has replaced.
     // mutant: a late word of the old process ends the new one

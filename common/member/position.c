@@ -102,6 +102,7 @@ bool member_follows(struct member *self, const struct msg *in, struct outbox *ou
 void member_hear_proof(struct member *self, const struct msg *in)
 {
     const struct wire_ack *ack = in->body;
+    // mutant: an impostor proves its ledger
     if (!key_equal(&in->sender, &self->coordinator) || ack->round != self->position.log_seq ||
         !hash_equal(&ack->hash, &self->position.chain) || in->incarnation < self->incarnation)
         return;

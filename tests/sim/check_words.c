@@ -418,6 +418,10 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
     const struct member *member = member_of(node);
     const struct replica *replica = check_replica(node);
     if (!member) return;
+    hold(key_is_none(&member->coordinator) ||
+             key_equal(&member->coordinator, &sim->nodes[COORDINATOR].key),
+         "nobody follows another coordinator than the owner", "%s hears %s", node->name,
+         wire_kind_name(in->kind));
     hold(!sim->hears_forked || (member->now.log_seq == sim->log_seq_before &&
                                 member->incarnation == sim->incarnation_before),
          "nobody follows a coordinator whose disk fell behind", "%s hears %s", node->name,

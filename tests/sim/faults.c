@@ -160,4 +160,5 @@ void faults_draw(struct sim *self)
         if (self->nodes[id].role != ACTOR_OPERATOR) trouble(self, id);
     for (uint8_t id = 0; id < self->nodes_count; id++)
         if (is_liar(self, id)) intruder_act(self, id);
+    impostor_act(self);
 }

@@ -210,7 +210,10 @@ mutant 'a deadline is kept over a reboot' \
 mutant 'a coordinator whose disk fell behind is followed' drop
 mutant 'what members saw is not held against the ledger' drop
 mutant 'a trainer that lost its journal claims once more' '|| round->round <= own->joined_number' ''
-by_unit 'a restart follows whoever admits it first' member_test drop
+mutant 'a restart follows whoever admits it first' drop
+mutant 'an impostor admits members' '!key_equal(&self->coordinator, &in->sender)' 'in->sender.bytes[0] == 0'
+mutant 'an impostor sends members away' drop
+by_unit 'an impostor proves its ledger' member_test '!key_equal(&in->sender, &self->coordinator) ||' ''
 by_unit 'strangers take every seat' post_office_test 'has_seat && make_room(self)' 'has_seat && !has_seat'
 mutant 'another run of the name is taken for the same' \
     'self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms' 'self == NULL'

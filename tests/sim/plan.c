@@ -12,7 +12,7 @@ const char *const fault_names[FAULT_KINDS] = {
     "reboots",      "freezes",       "leaves",     "broker_crashes", "lies",          "pauses",
     "damaged",      "wrong",         "replays",    "forged",         "spam",          "skewed",
     "full_disks",   "ejected",       "behind",     "restores",       "losses_of_all", "torn",
-    "lost_ledgers", "lost_journals", "thin_lines", "spoilt",
+    "lost_ledgers", "lost_journals", "thin_lines", "spoilt",         "impostures",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)
@@ -221,6 +221,8 @@ static void draw_losses(struct sim *self)
 {
     if (aside(self, "amnesia", 8) == 0) self->plan.amnesia = 300;
     if (aside(self, "journals", 6) == 0) self->plan.lose_journal = 300;
+    self->plan.impostor = aside(self, "impostor", 4) == 0;
+    self->plan.tickets = aside(self, "tickets", 2);
 }
 
 // A checkpointer that lies about digests: beside other liars, or alone. Not where its folders are all

@@ -74,6 +74,7 @@
 //   T16  false count of work         check_rounds.c "a commit counts its samples"
 //   T17  names that lead elsewhere   outside: unit checkpoint_test, live systemd_test.sh
 //   T18  false accuser, accomplices  liar.c twist_finding, partial; intruder.c find_unasked
+//   T19  another coordinator         impostor.c
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/coordinator/coordinator.h"
@@ -143,6 +144,7 @@ enum fault_kind {
     LOST_JOURNAL,
     THIN_LINE, // Fetches of a residual that did not come through
     SPOILT,    // States of trainers that changed by themselves
+    IMPOSTURE, // What only the coordinator says, by another key
     FAULT_KINDS
 };
 
@@ -188,6 +190,8 @@ struct plan {
     uint32_t lies;           // How: of enum lie
     bool collude;            // They cover for one another
     bool stubborn;           // They lie on when all else is healed
+    bool impostor;           // Somebody says that it is the coordinator
+    bool tickets;            // Members know the owner's key from the beginning
     uint32_t skew;           // Of 1000 letters, as they arrive
     uint32_t full;           // Of 1000 seconds and nodes: its disk is full for a while
     uint32_t train_ms;       // At most, of an ordinary trainer
@@ -681,6 +685,7 @@ struct parcel *lie_pack(struct sim *self, uint8_t id, uint16_t kind, const void 
 void intruder_send_claim_copy(struct sim *self, uint8_t id,
                               const struct wire_claim *claim); // Says who signed it
 void intruder_act(struct sim *self, uint8_t id);               // Once a second
+void impostor_act(struct sim *self);                           // Once a second; impostor.c
 void intruder_vote(struct sim *self, uint8_t id, const struct effect *effect);
 void intruder_keep(struct sim *self, uint8_t id, const char *to, struct parcel *parcel);
 void intruder_clear(struct sim *self);

@@ -118,6 +118,7 @@ static void init_member(struct sim *self, struct node *node)
         break;
     }
     member->key = node->key;
+    if (self->plan.tickets) member->coordinator = self->nodes[COORDINATOR].key;
     memcpy(member->name, node->name, sizeof member->name);
     memcpy(member->run, "sim", 4);
     snprintf(member->endpoint, sizeof member->endpoint, "tcp://127.0.0.1:%u",

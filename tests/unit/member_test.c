@@ -117,6 +117,16 @@ static void only_the_owner_is_followed(void **state)
     bool is_stored = false;
     for (uint32_t i = 0; i < out.count; i++) is_stored |= effects[i].kind == FRAME_JOURNAL;
     assert_true(is_stored);
+
+    const struct wire_ack proof = { .kind = FRAME_POSITION, .round = 90 };
+    member->position.log_seq = 90;
+    for (int i = 0; i < 2; i++) {
+        member_hear_proof(member, &(struct msg){ .kind = FRAME_ACK,
+                                                 .body = &proof,
+                                                 .incarnation = 2000,
+                                                 .sender = i == 0 ? owner : other });
+        assert_int_equal(member->proved_incarnation, i == 0 ? 0 : 2000);
+    }
 }
 
 static void beat(uint64_t incarnation, uint64_t log_seq, uint64_t roster_version)
