@@ -44,7 +44,7 @@ until_said()                            # file, text: waits for it, twenty secon
 cp -r "$top/config/demo" run && cd run || exit 1
 for key in broker coordinator trainer; do shoal new-identity $key.key >/dev/null; done
 shoal init-model --config model.json --out model >/dev/null
-port=$((20000 + $$ % 20000 * 2))
+port=$((20000 + $$ % 6000 * 2)) # Below those that the kernel gives to whoever connects
 shoal invite -i broker.key --run-id demo --server-addr 127.0.0.1:$port >ticket
 
 # ---- errors that name what to do ------------------------------------------------------------------

@@ -14,7 +14,7 @@ bin=$(realpath -e "${1:?usage: windows_test.sh BUILD_DIR}")/bin || exit 64
 work=$(mktemp -d)
 trap 'kill $(jobs -pr) 2>/dev/null; wait; rm -rf "$work"' EXIT
 cd "$work" || exit 1
-number=0 failed=0 port=$((21000 + $$ % 19000 * 2))
+number=0 failed=0 port=$((21000 + $$ % 5800 * 2)) # As in tools_test.sh
 
 cp -r "$top/config/demo" small && cd small || exit 1
 sed -i 's/"hidden_size": .*/"hidden_size": 16,/; s/"intermediate_size": .*/"intermediate_size": 32,/

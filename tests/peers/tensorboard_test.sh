@@ -23,7 +23,7 @@ scripts=$PWD/tests/peers
 cd "$work/run" || exit 1
 { "$B/bin/shoal" prepare-text --out data && "$B/bin/shoal" init-model --config model.json --out model; } >"$work/log" 2>&1 || fail
 # Ended after some steps, and begun again: a second life, with an event file of its own.
-start() { exec "$B/bin/shoal" testnet start --num-clients 4 -c . --server-port $((20000 + $$ % 20000 * 2)); }
+start() { exec "$B/bin/shoal" testnet start --num-clients 4 -c . --server-port $((20000 + $$ % 6000 * 2)); }
 start >>"$work/log" 2>&1 &
 for ((i = 0; i < 600; i++)); do
     [ "$(cat testnet-state/metrics/run.csv 2>/dev/null | wc -l)" -gt 6 ] && break
