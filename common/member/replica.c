@@ -229,9 +229,12 @@ static bool settle(struct replica *self, uint64_t step, const struct hash *diges
     return true;
 }
 
-// EPOCH_END is news and may be lost. RUN names the same step later.
+// EPOCH_END is news and may be lost. RUN names the same step later. A restore gives up the ends of epochs, too: the
+// run comes to such a step again, with another state (seed 18265).
 static bool settle_epoch_end(struct replica *self, const struct wire_run *run, struct outbox *out)
 {
+    if (replica_is_given_up(run, self->end_step, self->end_epoch))
+        self->end_digest = (struct hash){ { 0 } };
     // mutant: only the news say which step is pinned
     return settle(self, self->end_step, &self->end_digest, out) &&
            settle(self, run->pin_step, &run->pin_digest, out);
@@ -264,6 +267,7 @@ void replica_hear(void *state, const struct member_turn *turn)
         self->tell_ms = 0;
     }
     if (turn->heard & HEARD_EPOCH_END) {
+        self->end_epoch = ((const struct wire_epoch_end *)body)->epoch;
         self->end_step = ((const struct wire_epoch_end *)body)->step;
         self->end_digest = ((const struct wire_epoch_end *)body)->digest;
     }

@@ -51,9 +51,9 @@ struct replica {
     uint64_t told_seq; // The RUN that `told` belongs to
     bool told;
     uint64_t tell_ms, pin_step;
-    uint64_t end_step;       // The newest EPOCH_END: its step will be pinned,
-    struct hash end_digest;  // and our digest must be this one
-    uint32_t failures;       // Failures to obtain the model, in a row
+    uint64_t end_epoch, end_step; // The newest EPOCH_END: its step will be pinned,
+    struct hash end_digest;       // and our digest must be this one
+    uint32_t failures;            // Failures to obtain the model, in a row
     bool peers_turn;         // The next attempt asks peers; else it reads a folder, if there is one
     struct wire_load resume; // Our newest checkpoint and the folder of all; step 0: none yet
     bool can_replay;         // All blobs since `resume` are kept: the pace can start from there
