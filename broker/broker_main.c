@@ -41,7 +41,7 @@ static int read_policy(const struct choice *self, struct why *why,
         return why_set(
             why, FAULT_USAGE,
             "--bind %.80s is for other machines, too, and then needs --owner HEX, the public "
-            "key of the run's coordinator: without it whoever comes first could be "
+            "key of the run's coordinator. Without it, the first key that says so is the "
             "coordinator. `shoal show-identity -i coordinator.key` prints it",
             self->bind);
     return 0;

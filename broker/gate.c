@@ -146,7 +146,7 @@ bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t r
 static bool is_out(void *arg, const struct connection *connection)
 {
     const struct broker *self = arg;
-    // Who has said HELLO is no guest any more
+    // A guest may connect without an invitation only until it has said HELLO.
     const bool is_guest = connection->where == AT_MAIL && !connection->known;
     return !admission_lets_in(self->admission, &connection->key, is_guest);
 }

@@ -71,7 +71,7 @@ int learner_step_check(struct learner *self, struct why *why, struct hash *ret_c
 // Applies the summed gradient that is here. Of a step that all holders have.
 int learner_step_apply(struct learner *self, struct why *why);
 
-// Who is late (common/run/lateness.h).
+// The members that are late, by the rule of common/run/lateness.h.
 // learner_late_open: once, when the run's configuration is known.
 // learner_late_begin: before `next` replaces the window in hand. Another group begins without a late member.
 // learner_late_note: after each sum. We computed for computed_us; then the sum waited waited_us[i] for member i.

@@ -18,7 +18,7 @@ enum { KEEP_EVERY = 16, DOUBTS_SAID = 3 };
 void member_recall(struct member *self, const struct wire_journal *journal)
 {
     self->journal = *journal;
-    // mutant: a restart follows whoever admits it first
+    // mutant: after a restart any coordinator is followed
     if (key_is_none(&self->coordinator)) self->coordinator = journal->owner;
     self->position = journal->position;
     self->proved_incarnation = journal->position.incarnation;

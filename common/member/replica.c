@@ -233,6 +233,7 @@ static bool settle(struct replica *self, uint64_t step, const struct hash *diges
 // run comes to such a step again, with another state (seed 18265).
 static bool settle_epoch_end(struct replica *self, const struct wire_run *run, struct outbox *out)
 {
+    // mutant: restore: the end of an epoch that was given up binds
     if (replica_is_given_up(run, self->end_step, self->end_epoch))
         self->end_digest = (struct hash){ { 0 } };
     // mutant: only the news say which step is pinned

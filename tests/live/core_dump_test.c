@@ -1,5 +1,5 @@
-// An actor that crashes leaves no core dump, whatever the machine's settings are: its memory has its key. With
-// SHOAL_DUMPABLE=1 it does, for whoever debugs it; that also shows that this machine makes core dumps at all.
+// An actor that crashes leaves no core dump, whatever the machine's settings are: its memory has its key.
+// SHOAL_DUMPABLE=1 allows one, for debugging. The test crashes a broker with it first: so this machine makes core dumps.
 
 #include "tests/live/testbed.h"
 #include "tests/test.h"

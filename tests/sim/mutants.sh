@@ -196,6 +196,7 @@ mutant 'a residual is adopted before its commit' before '
 mutant 'a residual is never adopted' 'job.own_payload = accepted->payload;' '(void)accepted;'
 mutant 'an older incarnation of the coordinator is heard' '|| in->incarnation < self->incarnation' ''
 mutant 'only the news say which step is pinned' 'settle(self, run->pin_step, &run->pin_digest, out)' 'run'
+by_unit 'restore: the end of an epoch that was given up binds' replica_test drop
 by_unit 'a replica that is stuck on its own folder tries it again' replica_test \
     'true' 'false' 'true' 'false'
 mutant 'a folder that failed is never read again' drop
@@ -210,7 +211,7 @@ mutant 'a deadline is kept over a reboot' \
 mutant 'a coordinator whose disk fell behind is followed' drop
 mutant 'what members saw is not held against the ledger' drop
 mutant 'a trainer that lost its journal claims once more' '|| round->round <= own->joined_number' ''
-mutant 'a restart follows whoever admits it first' drop
+mutant 'after a restart any coordinator is followed' drop
 mutant 'an impostor admits members' '!key_equal(&self->coordinator, &in->sender)' 'in->sender.bytes[0] == 0'
 mutant 'an impostor sends members away' drop
 by_unit 'an impostor proves its ledger' member_test '!key_equal(&in->sender, &self->coordinator) ||' ''

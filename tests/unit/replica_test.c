@@ -244,7 +244,26 @@ static void a_pinned_step_is_sought_in_our_folders(void **state)
     assert_int_equal(((const struct wire_load *)body)->step, 35);
 }
 
-TESTS(TEST(a_pinned_step_is_sought_in_our_folders),
+// The run came to step 76, was restored to 59, and came to 76 again with another state (seed 18265).
+static void the_end_of_an_epoch_that_was_given_up_binds_nobody(void **state)
+{
+    (void)state;
+    const struct wire_epoch_end end = { .epoch = 10, .step = 76, .digest = hash_of("before", 6) };
+    for (uint64_t restored = 0; restored <= 12; restored += 12) {
+        set_up(NULL);
+        member.admitted = member.has_run = true;
+        member.now =
+            (struct wire_run){ .step = 76, .restored_step = 59, .restored_epoch = restored };
+        replica = (struct replica){
+            .built = true, .holding = true, .step = 76, .epoch = 12, .digest = hash_of("again", 5)
+        };
+        turn(FRAME_EPOCH_END, &end, HEARD_EPOCH_END);
+        assert_int_equal(replica.holding, restored == 12);
+    }
+}
+
+TESTS(TEST(the_end_of_an_epoch_that_was_given_up_binds_nobody),
+      TEST(a_pinned_step_is_sought_in_our_folders),
       TEST_WITH(what_is_fetched_has_the_sizes_of_what_was_built, set_up, NULL),
       TEST_WITH(a_folder_that_differs_is_not_read_again, set_up, NULL),
       TEST_WITH(a_commit_of_another_size_is_ignored, set_up, NULL),

@@ -7,8 +7,8 @@
 //     shoal-broker, shoal-coordinator@RUN, shoal-data-provider@RUN, shoal-checkpointer@RUN,
 //     shoal-trainer@RUN-1 ...                           ─▶  enabled and started
 //
-// The units' names have the run in them, so those of other runs stay as they are. Each service makes
-// a key of its own and keeps its state below /var/lib/shoal: the keys in DIR/run are not used, and a
+// The units' names have the run in them, so those of other runs stay as they are. Each service has
+// a key of its own (the coordinator's is made here, since the broker must know it) and keeps its state below /var/lib/shoal: the keys in DIR/run are not used, and a
 // run that `shoal up` has begun in the foreground is refused, since its records would stay behind. A
 // second call starts what does not run and changes nothing else, but for other options: then it changes
 // the settings, and restarts the units that run with the old ones, also after a call that failed between
