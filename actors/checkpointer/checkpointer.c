@@ -149,6 +149,7 @@ static void save(void *state, const struct member_turn *turn)
     self->saving = true; // The replica is at that step, or the learner has it pinned
     // mutant: restore: the restore point is retired
     self->wanted.spare = self->member.now.restore_point_step; // A restore would need it
+    self->wanted.born_unix_ms = self->member.born_unix_ms;
     outbox_job(turn->out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
 }
 

@@ -10,9 +10,17 @@
 
 static void init(void *state) { checkpointer_init(state); }
 
-// A checkpointer resumes from its newest whole checkpoint: the highest step of the latest epoch,
-// since a restore may have given up higher steps of earlier epochs. A damaged checkpoint is logged
-// and skipped; that is safe, because the replica compares the digest with the run's record.
+// The latest run of that name; in it the latest epoch, since a restore may have given up higher steps of
+// earlier epochs; in that the highest step.
+static bool is_newer(const struct checkpoint_seen *one, const struct checkpoint_seen *than)
+{
+    if (one->born_unix_ms != than->born_unix_ms) return one->born_unix_ms > than->born_unix_ms;
+    return replica_is_newer(one->step, one->epoch, than->step, than->epoch);
+}
+
+// A checkpointer resumes from its newest whole checkpoint, if the replica finds that it is of this run. A
+// damaged one is logged and skipped; that is safe, because the replica compares the digest with the run's
+// record.
 static int find_checkpoint(const struct member_options *options, struct why *why,
                            struct wire_load *ret_resume)
 {
@@ -32,9 +40,7 @@ static int find_checkpoint(const struct member_options *options, struct why *why
                            "%s holds checkpoints of another run than \"%s\"; give another "
                            "--checkpoint-dir",
                            options->checkpoint_dir, options->command.run_id);
-        if (seen[i].fault == 0 && (!any || replica_is_newer(seen[i].step, seen[i].epoch,
-                                                            seen[newest].step, seen[newest].epoch)))
-            newest = i;
+        if (seen[i].fault == 0 && (!any || is_newer(&seen[i], &seen[newest]))) newest = i;
         any |= seen[i].fault == 0;
         if (seen[i].fault)
             log_line(LOG_ERR, "checkpoint.damaged step=%" PRIu64 " dir=%s fault=%s; skipped",

@@ -49,6 +49,7 @@ enum {
 // What a manifest says of the run at this step. All numbers up to CHECKPOINT_NUMBER_MAX.
 struct checkpoint_info {
     char run[CHECKPOINT_RUN_MAX + 1];
+    uint64_t born_unix_ms; // When the run began: earlier ones may have its id. 0: not said
     uint64_t epoch;
     uint64_t step;      // Up to CHECKPOINT_STEP_MAX
     struct hash digest; // Of the state: checkpoint_digest. Of parameters alone: digest_of them
@@ -107,7 +108,7 @@ int checkpoint_write(const char *root, const struct checkpoint_info *info,
 // ---- Reading ----
 
 struct checkpoint_seen {
-    uint64_t step, epoch;
+    uint64_t born_unix_ms, step, epoch;
     int fault;
 }; // fault 0: valid, and of this run
 

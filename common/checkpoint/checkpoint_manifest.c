@@ -61,6 +61,7 @@ int checkpoint_manifest_check(const struct checkpoint_info *info, struct why *wh
     } fields[] = {
         { "step", info->step, CHECKPOINT_STEP_MAX },
         { "epoch", info->epoch, CHECKPOINT_NUMBER_MAX },
+        { "born_unix_ms", info->born_unix_ms, CHECKPOINT_NUMBER_MAX },
         { "created_unix_s", info->created_unix_s, CHECKPOINT_NUMBER_MAX },
         { "protocol", info->protocol, CHECKPOINT_NUMBER_MAX },
         { "pass", info->pass, CHECKPOINT_NUMBER_MAX },
@@ -172,12 +173,13 @@ int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why 
     const struct checkpoint_info *info = &self->info;
     const bool has_more = !hash_is_none(&info->params) && !hash_equal(&info->params, &info->digest);
     json_t *root = json_pack(
-        "{s: s, s: i, s: o, s: s, s: o, s: o, s: o, s: o*, s: o, s: o, s: o, s: o, s: o}", "format",
-        format, "version", CHECKPOINT_VERSION, "protocol", number(info->protocol), "run", info->run,
-        "epoch", number(info->epoch), "step", number(info->step), "digest", hex(&info->digest),
-        "parameters", has_more ? hex(&info->params) : NULL, "layout", hex(&info->layout),
-        "created_unix_s", number(info->created_unix_s), "data", pack_data(info), "state",
-        pack_state(self), "files", pack_files(self));
+        "{s: s, s: i, s: o, s: s, s: o*, s: o, s: o, s: o, s: o*, s: o, s: o, s: o, s: o, s: o}",
+        "format", format, "version", CHECKPOINT_VERSION, "protocol", number(info->protocol), "run",
+        info->run, "born_unix_ms", info->born_unix_ms ? number(info->born_unix_ms) : NULL, "epoch",
+        number(info->epoch), "step", number(info->step), "digest", hex(&info->digest), "parameters",
+        has_more ? hex(&info->params) : NULL, "layout", hex(&info->layout), "created_unix_s",
+        number(info->created_unix_s), "data", pack_data(info), "state", pack_state(self), "files",
+        pack_files(self));
     char *text = root ? dump_sealed(root) : NULL;
     json_decref(root);
     if (!text) return why_set(why, FAULT_MEMORY, "%s: no memory to write it", CHECKPOINT_MANIFEST);
@@ -265,6 +267,9 @@ static int get_info(const json_t *root, const char *place, struct why *why,
         rc = strict_json_number(numbers[i].object, place, numbers[i].key, CHECKPOINT_NUMBER_MAX,
                                 why, numbers[i].ret);
     if (rc == 0) rc = get_hash(root, place, "digest", why, &info->digest);
+    if (rc == 0 && json_object_get(root, "born_unix_ms"))
+        rc = strict_json_number(root, place, "born_unix_ms", CHECKPOINT_NUMBER_MAX, why,
+                                &info->born_unix_ms);
     info->params = info->digest;
     if (rc == 0 && json_object_get(root, "parameters"))
         rc = get_hash(root, place, "parameters", why, &info->params);

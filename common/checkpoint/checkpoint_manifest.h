@@ -5,8 +5,8 @@
 // last value is the SHA-256 of the text without that value, so any changed byte is found, even a
 // space.
 //
-//     {"format": "shoal checkpoint", "version": 1, "protocol": 1, "run": "a", "epoch": 3,
-//      "step": 120, "digest": "<64 hex>", "parameters": "<64 hex>", "layout": "<64 hex>",
+//     {"format": "shoal checkpoint", "version": 1, "protocol": 1, "run": "a",
+//      "born_unix_ms": 1700000000000, "epoch": 3, "step": 120, "digest": "<64 hex>", "parameters": "<64 hex>", "layout": "<64 hex>",
 //      "created_unix_s": 1700000000,
 //      "data": {"pass": 0, "pass_length": 1000, "cursor": 640, "done": [[0, 512], [544, 640]],
 //               "failed": [[520, 530]]},
@@ -19,6 +19,8 @@
 // and a text without it has none: so the manifest of a run that gave up no sample is what it was
 // before there was this key, and the version is the same. A program that does not know the key
 // takes such samples for samples still to be trained.
+//
+// "born_unix_ms" is left out if it is 0: no run has written it (shoal train), or an earlier program.
 //
 // "parameters" is left out if it is the digest: if the state is the parameters alone. In a text of an
 // earlier program that saved more state, both are the digest of the parameters.

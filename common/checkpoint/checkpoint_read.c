@@ -207,7 +207,10 @@ int checkpoint_list(const char *root, const char *run, struct why *why,
         checkpoint_t *checkpoint = NULL;
         const int fault = open_step(fd, root, list.steps[i], run, NULL, &checkpoint);
         ret_list[i] = (struct checkpoint_seen){ .step = list.steps[i], .fault = fault };
-        if (fault == 0) ret_list[i].epoch = checkpoint->manifest.info.epoch;
+        if (fault == 0) {
+            ret_list[i].born_unix_ms = checkpoint->manifest.info.born_unix_ms;
+            ret_list[i].epoch = checkpoint->manifest.info.epoch;
+        }
         checkpoint_close(&checkpoint);
     }
     close(fd);

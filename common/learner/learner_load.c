@@ -57,7 +57,7 @@ void learner_offer(struct learner *self)
 // ---- LOAD ---------------------------------------------------------------------------------------
 
 static int load_checkpoint(struct learner *self, const struct wire_load *load, struct why *why,
-                           uint64_t *ret_epoch, struct hash *ret_digest)
+                           struct wire_loaded *ret, struct hash *ret_digest)
 {
     checkpoint_t *checkpoint;
     int rc = checkpoint_open(load->path, load->step, self->options->run_id, why, &checkpoint);
@@ -66,7 +66,8 @@ static int load_checkpoint(struct learner *self, const struct wire_load *load, s
     if (rc == 0) rc = state_load(self->optimizer, OPTIMIZER_SHARED, checkpoint, why);
     *ret_digest = checkpoint_info(checkpoint)->digest;
     const uint64_t epoch = checkpoint_info(checkpoint)->epoch;
-    if (epoch <= UINT32_MAX) *ret_epoch = epoch;
+    ret->born_unix_ms = checkpoint_info(checkpoint)->born_unix_ms;
+    if (epoch <= UINT32_MAX) ret->epoch = epoch;
     else if (rc == 0)
         rc = why_set(why, FAULT_RANGE, "%s: epoch %" PRIu64 ", allowed 0..%u; not loaded",
                      load->path, epoch, UINT32_MAX);
@@ -115,7 +116,7 @@ static int check_digest(const struct learner *self, const struct wire_load *load
 }
 
 static int load(struct learner *self, const struct wire_load *load, struct why *why,
-                uint64_t *ret_epoch)
+                struct wire_loaded *ret)
 {
     struct hash wanted = { { 0 } };
     if (load->genesis) wanted = self->config.genesis_digest; // Of the parameters alone
@@ -126,7 +127,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     if (rc < 0) return rc;
     rc = !load->path[0]  ? take_staged(self, load, why, &wanted)
          : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
-                         : load_checkpoint(self, load, why, ret_epoch, &wanted);
+                         : load_checkpoint(self, load, why, ret, &wanted);
     if (rc == 0) rc = compute_push(self->compute, why);
     if (rc == 0) rc = learner_take_digest(self, why);
     if (rc == 0) rc = check_digest(self, load, &wanted, why);
@@ -141,7 +142,7 @@ void learner_load(struct learner *self, const struct wire_load *job)
     struct why why = { 0 };
     failpoint("learner_load");
     struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
-    loaded.ok = load(self, job, &why, &loaded.epoch) == 0;
+    loaded.ok = load(self, job, &why, &loaded) == 0;
     loaded.digest = self->digest;
     learner_put_reason(loaded.reason, &why);
     worker_answer(self->worker, FRAME_LOADED, &loaded);

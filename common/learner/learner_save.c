@@ -60,7 +60,8 @@ static int write_state(struct learner *self, const struct wire_save *job, const 
         calloc((size_t)job->data_position.returned_count + job->data_position.failed_count + 1,
                sizeof *done);
     ensure(done);
-    struct checkpoint_info info = { .epoch = job->epoch,
+    struct checkpoint_info info = { .born_unix_ms = job->born_unix_ms,
+                                    .epoch = job->epoch,
                                     .step = job->step,
                                     .digest = job->digest,
                                     .protocol = WIRE_PROTOCOL,

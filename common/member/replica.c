@@ -140,6 +140,12 @@ static void hear_loaded(struct replica *self, struct member *member,
         failed(self, true, loaded->reason, out);
         return;
     }
+    // mutant: a checkpoint of an earlier run under its name is loaded
+    if (loaded->born_unix_ms && loaded->born_unix_ms != member->born_unix_ms) {
+        self->resume.step = RESUME_UNKNOWN;
+        failed(self, true, "it is of an earlier run of this name", out);
+        return;
+    }
     // mutant: restore: a checkpoint given up is loaded
     if (replica_is_given_up(&member->now, loaded->step, loaded->epoch)) {
         if (self->own_folder) self->resume.step = RESUME_UNKNOWN;

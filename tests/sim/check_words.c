@@ -400,10 +400,8 @@ static void check_one_run(struct sim *sim, uint8_t id, const struct member *memb
          node->name);
     hold(!member->has_round || member->round <= check_round(sim),
          "nobody knows what is not on disk", "%s, round %" PRIu64, node->name, member->round);
-    // The checkpointer may find a folder of the run before, until a commit tells it better.
-    hold(node->role != ACTOR_TRAINER || !replica->holding || !member->born_unix_ms ||
-             hash_is_none(&replica->digest) || node->learner.differs ||
-             check_was_of_run(sim, replica->step, &replica->digest),
+    hold(!replica || !replica->holding || !member->born_unix_ms || hash_is_none(&replica->digest) ||
+             node->learner.differs || check_was_of_run(sim, replica->step, &replica->digest),
          "only parameters of the run are held", "%s at %" PRIu64, node->name, replica->step);
 }
 

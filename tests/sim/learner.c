@@ -83,7 +83,7 @@ static void keep_checkpoint(struct node *node, const struct wire_save *job)
     uint32_t count = 0, others = 0, kept = 0;
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
         if (node->checkpoints[i].step < job->step) list[count++] = node->checkpoints[i];
-    list[count++] = (struct pin){ job->step, job->digest, job->epoch };
+    list[count++] = (struct pin){ job->step, job->digest, job->epoch, job->born_unix_ms };
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
         if (node->checkpoints[i].step > job->step) list[count++] = node->checkpoints[i];
     for (uint32_t i = 0; i < count; i++)
@@ -236,6 +236,7 @@ static bool find_model(const struct sim *self, const struct node *node, const st
         if (node->checkpoints[i].step == job->step) {
             ret->digest = node->checkpoints[i].digest;
             ret->epoch = node->checkpoints[i].epoch;
+            ret->born_unix_ms = node->checkpoints[i].born_unix_ms;
             return true;
         }
     return false;

@@ -251,6 +251,7 @@ mutant 'restore: a trainer answers for a result that was given up' drop
 mutant 'restore: disputes go on' drop
 mutant 'restore: a replica that is ahead stays there' instead 'return run == NULL && step + epoch == 0;'
 by_unit 'restore: a replica that is ahead is met there again' restore_test 'run->restored_step' 'run->step'
+mutant 'a checkpoint of an earlier run under its name is loaded' drop
 mutant 'restore: a checkpoint given up is loaded' drop 'loaded->epoch' 'member->now.epoch'
 mutant 'restore: the pinned step stays' drop drop
 by_unit 'restore: the highest step is the newest' restore_test \

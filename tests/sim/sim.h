@@ -286,7 +286,7 @@ struct broker {
 struct pin {
     uint64_t step;
     struct hash digest;
-    uint64_t epoch;
+    uint64_t epoch, born_unix_ms; // Of a checkpoint
 };
 
 // A window in the learner's hands, and the process that its links lead to at each place.

@@ -103,6 +103,7 @@ static inline struct checkpoint_info info_of(uint64_t step)
     assert_int_equal(checkpoint_digest(&parts, &layout, params, NULL, &digest), 0);
     return (struct checkpoint_info){
         .run = "run-1",
+        .born_unix_ms = 1690000000123,
         .epoch = 3,
         .step = step,
         .digest = digest,

@@ -44,6 +44,7 @@ static void everything_comes_back(void **unused)
     const struct checkpoint_info *back = checkpoint_info(checkpoint);
     const struct hash layout_sum = layout_hash(&layout);
     assert_string_equal(back->run, "run-1");
+    assert_true(back->born_unix_ms == 1690000000123);
     assert_true(back->epoch == 3 && back->step == 120 && back->created_unix_s == 1700000000 &&
                 back->protocol == 1);
     assert_true(back->pass == 2 && back->pass_length == 1000 && back->cursor == 640 &&
@@ -347,6 +348,7 @@ static void falling_back_is_an_explicit_choice(void **unused)
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(list[i].step, 3 - i);
         assert_int_equal(list[i].fault, i ? 0 : FAULT_CORRUPT);
+        assert_int_equal(list[i].born_unix_ms, i ? 1690000000123 : 0);
     }
     checkpoint_t *checkpoint;
     assert_rc(checkpoint_open(root, list[1].step, "run-1", &why, &checkpoint), 0);

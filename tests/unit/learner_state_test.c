@@ -129,7 +129,7 @@ static const struct wire_loaded *load(struct replica *replica, const struct wire
 
 static void save(struct replica *replica, uint64_t step, const struct hash *digest)
 {
-    const struct wire_save job = { .step = step, .digest = *digest };
+    const struct wire_save job = { .step = step, .digest = *digest, .born_unix_ms = 4711 };
     const struct wire_saved *saved = ask(replica, FRAME_SAVE, &job);
     assert_string_equal(saved->reason, "");
     assert_true(saved->ok);
@@ -161,7 +161,9 @@ static void a_checkpoint_brings_the_moments(void **state)
     begin(one, 3);
     save(one, 3, &one->learner.digest);
     const struct wire_load third = from_folder(3), fourth = from_folder(4);
-    assert_string_equal(load(keeper, &third)->reason, "");
+    const struct wire_loaded *loaded = load(keeper, &third);
+    assert_string_equal(loaded->reason, "");
+    assert_true(loaded->born_unix_ms == 4711);
     assert_same(keeper, one);
     save(keeper, 3, &one->learner.digest);
     assert_true(load(other, &third)->ok);

@@ -199,6 +199,24 @@ static void a_folder_that_differs_is_not_read_again(void **state)
     assert_int_equal(effects[0].kind, FRAME_FETCH_MODEL);
 }
 
+// The run lost its ledger and began anew under its name: the folder has other parameters of the same step, and
+// epochs count again (seed 26495).
+static void a_checkpoint_of_an_earlier_run_is_not_held(void **state)
+{
+    char path[256];
+    (void)state;
+    for (uint64_t born = 7; born <= 8; born++) {
+        assert_int_equal(begins_with(24, 30, path), 24);
+        member.born_unix_ms = 8;
+        const struct wire_loaded loaded = {
+            .ok = true, .step = 24, .epoch = 3, .born_unix_ms = born, .digest = hash_of("24", 2)
+        };
+        turn(FRAME_LOADED, &loaded, 0);
+        assert_int_equal(replica.holding, born == 8);
+        assert_int_equal(replica.peers_turn, born != 8);
+    }
+}
+
 // The fetcher is told the bytes of each item, as BUILT said them.
 static void what_is_fetched_has_the_sizes_of_what_was_built(void **state)
 {
@@ -263,6 +281,7 @@ static void the_end_of_an_epoch_that_was_given_up_binds_nobody(void **state)
 }
 
 TESTS(TEST(the_end_of_an_epoch_that_was_given_up_binds_nobody),
+      TEST(a_checkpoint_of_an_earlier_run_is_not_held),
       TEST(a_pinned_step_is_sought_in_our_folders),
       TEST_WITH(what_is_fetched_has_the_sizes_of_what_was_built, set_up, NULL),
       TEST_WITH(a_folder_that_differs_is_not_read_again, set_up, NULL),
