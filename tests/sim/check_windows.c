@@ -30,6 +30,7 @@ struct ghost_window {
     struct wire_place group[NODES_MAX];
 };
 
+enum { ODD_MAX = 16 };
 struct ghost_windows {
     uint32_t open;
     struct ghost_window windows[2];
@@ -39,6 +40,8 @@ struct ghost_windows {
     uint64_t closing_record;    // The newest that closed a window
     struct wire_voided voided;  // The newest step that was void
     bool adopted[ROUNDS_MAX];   // By step: the run has the state of one that differed
+    struct pin odd[ODD_MAX]; // States that had changed by themselves, as they were told; in turns
+    uint32_t odd_count;
 };
 _Static_assert(sizeof(struct ghost_windows) <= GHOST_PACE_BYTES, "it has room in the ghost");
 
@@ -420,11 +423,20 @@ void check_window_agrees(struct sim *sim, uint8_t id)
     }
 }
 
+static bool was_told(const struct ghost_windows *self, const struct wire_epoch_end *end)
+{
+    for (uint32_t i = 0; i < ODD_MAX && i < self->odd_count; i++)
+        if (self->odd[i].step == end->step && hash_equal(&self->odd[i].digest, &end->digest))
+            return true;
+    return false;
+}
+
 // Where the only holders that are left have a state that changed by itself, it is the run's: nobody can tell.
+// One that has told it may be dead by now, and its lease not yet over (seed 49131).
 static void pinned(struct sim *sim, const struct wire_epoch_end *end)
 {
     struct hash *digest = &sim->ghost.digest[end->step];
-    bool is_held = false;
+    bool is_held = was_told(own(sim), end);
     if (hash_equal(&end->digest, digest)) return;
     for (uint8_t i = 0; i < sim->nodes_count; i++) {
         struct learner *learner = &sim->nodes[i].learner;
@@ -458,8 +470,18 @@ void check_window_begun(struct sim *sim, uint8_t id, const struct wire_take_wind
          sim->nodes[id].name, job->step);
 }
 
+static void keep_odd(struct sim *sim, const struct wire_holds *said)
+{
+    struct ghost_windows *self = own(sim);
+    self->odd[self->odd_count++ % ODD_MAX] =
+        (struct pin){ .step = said->step, .digest = said->digest };
+}
+
 static void said(struct sim *sim, uint8_t id, const struct effect *effect)
 {
+    const struct learner *learner = &sim->nodes[id].learner;
+    if (effect->kind == FRAME_HOLDS && learner->differs && !learner->is_named)
+        keep_odd(sim, unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes));
     if (id != COORDINATOR || (effect->kind != FRAME_WINDOW && effect->kind != FRAME_STEPS)) return;
     const void *body = unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
     const struct wire_window *window = body;
