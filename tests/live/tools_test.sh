@@ -575,7 +575,7 @@ until_said anew.log " 1 pending"
 kill -INT $up; wait $up
 sed -i 's/^init_min_clients = .*/init_min_clients = 1/' uses/state.toml
 says 65 "config.init_min_clients was 2, now is 1
-No step was committed yet, so nothing is lost. To begin anew, rename or remove $(realpath uses/run)" shoal up uses
+No step was committed yet, so nothing is lost. To begin the run anew, rename $(realpath uses/run)" shoal up uses
 cp "$work/said" refused
 says 1 "" grep "starting it again" refused
 

@@ -192,8 +192,8 @@ static void advise(struct session *self)
                  report.last_step);
     snprintf(
         self->advice, sizeof self->advice,
-        "%.600s. To begin anew, rename or remove %.600s and start again. That folder has the keys, "
-        "the ticket and the checkpoints of the run; friends need the new ticket\n",
+        "%.600s. To begin the run anew, rename %.600s and start again. The keys, the ticket and the "
+        "checkpoints of the run are in that folder, so friends need the new ticket\n",
         loss, self->net.state_dir);
     ledger_report_free(&report);
 }
