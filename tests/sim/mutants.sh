@@ -469,9 +469,9 @@ by_unit 'windows: a barrier waits for the lease of a dead member' coordinator_te
 by_unit 'windows: a stop ends the next window as well' coordinator_test \
     'stands->window <= windows_run_of(run)->closing.closed' '!stands'
 by_unit 'windows: a member that leaves is in the next window' coordinator_test '|| !self->stands[member].leaves' '|| self'
-mutant 'windows: a search of an earlier epoch goes on' drop
+by_unit 'windows: a search of an earlier epoch goes on' coordinator_test drop
 mutant 'windows: members that have said nothing are enough to give a step up' 'turn->presence->pinged[i]' 'true'
-mutant 'windows: a process that may come back is not waited for' '!turn->presence->pinged[i] ||' ''
+by_unit 'windows: a process that may come back is not waited for' coordinator_test '!turn->presence->pinged[i] ||' ''
 by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''
 by_unit 'windows: what is in memory of an earlier window counts' coordinator_test \
     '&& is_of_open(run, stands->window)' '&& run'
