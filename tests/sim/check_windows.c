@@ -125,14 +125,15 @@ static bool can_hold(const struct sim *sim, uint8_t id, uint64_t step, bool from
 }
 
 // Somebody else keeps what is committed, in its memory or pinned; or what may be, by the words on their way: the
-// step that this one holds.
+// step that this one holds, or can apply from memory and may have said so (seed 91461).
 static bool leaves_a_holder(const struct sim *sim, uint8_t id)
 {
     const struct learner *own_learner = &sim->nodes[id].learner;
     uint64_t step = check_step(sim);
-    if (own_learner->holding && own_learner->step > step &&
+    const uint64_t mine = own_learner->step + can_hold(sim, id, own_learner->step + 1, true);
+    if (own_learner->holding && mine > step &&
         check_is_settled(sim, own_learner->step, &own_learner->digest))
-        step = own_learner->step;
+        step = mine;
     for (uint8_t i = 0; i < sim->nodes_count; i++) {
         const struct node *node = &sim->nodes[i];
         const struct learner *learner = &node->learner;
