@@ -81,7 +81,7 @@ static bool publish(struct training *self, const struct round_view *view,
     memcpy(self->claim.run, member->run, sizeof self->claim.run);
     self->claim_name = claim_hash(&self->claim);
     memset(self->acknowledged, 0, sizeof self->acknowledged);
-    self->resend_ms = 0;
+    self->resend_ms = turn->in->now_ms + MEMBER_RETRY_MS; // The news reach them first, as a rule
     member->journal.first.number = trained->round;
     member->journal.first.what = self->claim_name;
     // mutant: a claim is sent before it is journalled
@@ -92,7 +92,8 @@ static bool publish(struct training *self, const struct round_view *view,
     return true;
 }
 
-// Sends the claim again to each elected witness that has not acknowledged it.
+// News may be lost: sends the claim again by mail to each elected witness that has not acknowledged it. A
+// witness answers mail only, so a round that is over by then costs no mail and no answer.
 static void send_claim(struct training *self, const struct round_view *view,
                        const struct member_turn *turn)
 {
