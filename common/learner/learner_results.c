@@ -95,7 +95,7 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     if (rc == 0 && self->config.clip_norm > 0)
         rc = compute_clip(self->compute, (double)self->config.clip_norm, why, &norm);
     if (rc == 0) rc = result_make(self->optimizer, rate, why, self->payload);
-    if (rc == 0)
+    if (rc == 0 && self->same_bits) // Only an auditor asks for a residual
         rc = result_hashes(self->optimizer, why, &ret_trained->residual_from,
                            &ret_trained->residual_to);
     if (rc == 0)

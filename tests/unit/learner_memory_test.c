@@ -148,6 +148,7 @@ static void train_a_result(struct worker *worker, const struct key *key)
                                   .samples_count = 1,
                                   .lr_bits = 0x3c000000 });
     assert_string_equal(trained->reason, "");
+    assert_true(hash_is_none(&trained->residual_from) && hash_is_none(&trained->residual_to));
 }
 
 // A window of one step, alone.
