@@ -4,11 +4,14 @@
 //                                                 of one thread each, twice as many as processors,
 //                                                 beside one trainer with a thread for each
 //     train_bench MODEL PRECISION THREADS [STEPS] one of them: 8m|32m, float32|bf16
-//     train_bench --serve MODEL PRECISION THREADS reads numbers of steps, answers with seconds
+//     train_bench --serve MODEL PRECISION THREADS says its tokens a step, kernels, operations a token
+//                                                 and peak; then reads numbers of steps, answers with
+//                                                 seconds
 //
 // A step is loss, gradient and clipping of 2048 tokens, and after it AdamW's update where it says
 // so: always with --serve. Arithmetic is counted as 6 operations a token and matrix parameter, and
-// 12 * layers * seq * heads' width a token for attention, as if it were not causal. The peak is
+// 6 * layers * (seq + 1) * heads' width a token for attention, which is causal: a token sees (seq + 1) / 2
+// others on average. The peak is
 // that of independent multiply-adds in registers, in the same run on the same threads: of float32,
 // or of bf16 pairs where the processor has them and is quicker with them. The share of it is taken
 // by processor time, so that neighbours on the machine do not count; tokens a second are by the
@@ -191,7 +194,7 @@ static double operations_per_token(const struct model_shape *shape)
     const double layer =
         shape->dim * (2 * heads + 2 * kv) + 3.0 * (double)shape->dim * (double)shape->ffn;
     const double matrices = shape->layers * layer + (double)shape->vocab * shape->dim;
-    return 6 * matrices + 12.0 * shape->layers * shape->seq_len_max * heads;
+    return 6 * matrices + 6.0 * shape->layers * (shape->seq_len_max + 1.0) * heads;
 }
 
 static const char *precision_name(enum gemm_precision precision)
@@ -230,14 +233,19 @@ static struct step_times time_steps(struct trainer *trainer, uint32_t steps, boo
     return times;
 }
 
+// Pairs can be the slower way.
+static double best_peak(pool_t *pool, enum gemm_precision precision)
+{
+    const double plain = peak_rate(pool, GEMM_FLOAT32), pairs = peak_rate(pool, precision);
+    return pairs > plain ? pairs : plain;
+}
+
 static void measure(const struct bench_model *bench, enum gemm_precision precision,
                     uint32_t threads, uint32_t steps)
 {
     struct trainer *trainer = trainer_new(bench, precision, threads);
     train(trainer, 2, false);
-    const double plain = peak_rate(trainer->pool, GEMM_FLOAT32);
-    const double pairs = peak_rate(trainer->pool, precision);
-    const double peak = pairs > plain ? pairs : plain; // Pairs can be the slower way
+    const double peak = best_peak(trainer->pool, precision);
     const struct step_times bare = time_steps(trainer, steps, false);
     const struct step_times whole = time_steps(trainer, steps, true);
     const double tokens = step_tokens(bench);
@@ -321,7 +329,8 @@ static void serve(const struct bench_model *bench, enum gemm_precision precision
     struct trainer *trainer = trainer_new(bench, precision, threads);
     unsigned steps;
     train(trainer, 1, true);
-    printf("%.0f %s\n", step_tokens(bench), kernels_chosen()->name);
+    printf("%.0f %s %.0f %.0f\n", step_tokens(bench), kernels_chosen()->name,
+           operations_per_token(&bench->shape), best_peak(trainer->pool, precision));
     fflush(stdout);
     while (scanf("%u", &steps) == 1) {
         const double began = seconds();
