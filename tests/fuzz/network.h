@@ -36,6 +36,9 @@ bool allowlist_fuzz_check(const uint8_t *bytes, size_t count);
 // invitations.
 bool invitation_fuzz_check(const uint8_t *bytes, size_t count);
 void invitation_fuzz_write_seeds(const char *folder);
+// What a broker's file of revoked tickets and keys says.
+bool revoked_fuzz_check(const uint8_t *bytes, size_t count);
+void revoked_fuzz_write_seeds(const char *folder);
 
 // A request of the library about a connection: parts, each behind its length.
 bool zap_fuzz_check(const uint8_t *bytes, size_t count);

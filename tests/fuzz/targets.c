@@ -27,6 +27,7 @@ const struct fuzz_target fuzz_targets[] = {
     { "questions", 512, questions_fuzz_check, event_mutate, NULL, questions_fuzz_write_seeds },
     { "ticket", 512, ticket_fuzz_check, NULL, NULL, ticket_fuzz_write_seeds },
     { "invitation", 1024, invitation_fuzz_check, NULL, NULL, invitation_fuzz_write_seeds },
+    { "revoked", 1024, revoked_fuzz_check, NULL, NULL, revoked_fuzz_write_seeds },
     { "zap", 512, zap_fuzz_check, NULL, NULL, zap_fuzz_write_seeds },
     { "handshake", 64, handshake_fuzz_check, NULL, NULL, handshake_fuzz_write_seeds },
     { "link", 512, link_fuzz_check, NULL, NULL, link_fuzz_write_seeds },

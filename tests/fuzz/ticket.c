@@ -48,24 +48,35 @@ bool ticket_fuzz_check(const uint8_t *bytes, size_t count)
     free(line);
     if (!accepted) return false;
     ensure(ticket_parse(ticket_print(&ticket, text), &why, &again) == 0);
-    ensure(key_equal(&ticket.server, &again.server) && strcmp(ticket.run, again.run) == 0);
-    ensure(strcmp(ticket.address, again.address) == 0);
+    ensure(key_equal(&ticket.server, &again.server) && key_equal(&ticket.owner, &again.owner));
+    ensure(strcmp(ticket.run, again.run) == 0 && strcmp(ticket.address, again.address) == 0);
     ensure(ticket.has_invitation == again.has_invitation);
+    ensure(!ticket.has_invitation ||
+           memcmp(ticket.invitation, again.invitation, INVITATION_BYTES) == 0);
     return true;
+}
+
+// A printed ticket, without the prefix, base64 and check bytes: what seal_ticket puts around it.
+static void write_ticket(const char *folder, const char *name, const struct ticket *ticket)
+{
+    uint8_t seed[1 + TICKET_TEXT_MAX] = { 's' };
+    char text[TICKET_TEXT_MAX];
+    size_t count;
+    ticket_print(ticket, text);
+    ensure(sodium_base642bin(seed + 1, TICKET_TEXT_MAX, text + 6, strlen(text + 6), NULL, &count,
+                             NULL, sodium_base64_VARIANT_URLSAFE_NO_PADDING) == 0);
+    fuzz_write_seed(folder, name, seed, 1 + count - SUM_BYTES);
 }
 
 void ticket_fuzz_write_seeds(const char *folder)
 {
-    uint8_t seed[1 + TICKET_TEXT_MAX] = { 's', 1 };
-    size_t used = 2 + KEY_BYTES;
-    memset(seed + 2, 7, KEY_BYTES);
-    seed[used++] = 9, memcpy(seed + used, "host:5550", 9), used += 9;
-    seed[used++] = 4, memcpy(seed + used, "demo", 4), used += 4;
-    seed[used++] = 0;
-    fuzz_write_seed(folder, "seed-plain", seed, used);
-    seed[used - 1] = INVITATION_BYTES;
-    seed[used] = 1;
-    fuzz_write_seed(folder, "seed-invited", seed, used + INVITATION_BYTES);
+    struct ticket ticket = { .address = "host:5550", .run = "demo" };
+    memset(&ticket.server, 7, sizeof ticket.server);
+    memset(&ticket.owner, 8, sizeof ticket.owner);
+    write_ticket(folder, "accepted-plain", &ticket);
+    ticket.has_invitation = true;
+    memset(ticket.invitation, 9, INVITATION_BYTES);
+    write_ticket(folder, "accepted-invited", &ticket);
 }
 
 // A broker's list: refused whole, or a table of the keys in it.
@@ -168,6 +179,48 @@ bool invitation_fuzz_check(const uint8_t *bytes, size_t count)
     ensure(admission_count(admission) == before + guests);
     admission_destroy(&admission);
     return is_record ? before > 0 : guests > 0;
+}
+
+// What is revoked, beside a record of two guests: refused whole, or each of them is known or is not, and
+// the file says the same when it is read again.
+bool revoked_fuzz_check(const uint8_t *bytes, size_t count)
+{
+    struct why why = { 0 };
+    struct admission *admission = NULL;
+    char record[2 * 128], one[KEY_HEX], other[KEY_HEX], record_path[512], path[512];
+    snprintf(record, sizeof record, "%032d 00 %s\n%032d 00 %s\n", 7,
+             key_to_hex(identity_key(person(2)), one), 8,
+             key_to_hex(identity_key(person(3)), other));
+    scratch_put("invitations", record, strlen(record));
+    snprintf(record_path, sizeof record_path, "%s", scratch_path("invitations"));
+    scratch_put("revoked", bytes, count);
+    snprintf(path, sizeof path, "%s", scratch_path("revoked"));
+    const struct admission_options options = { .policy = ADMIT_INVITE,
+                                               .server = identity_key(person(0)),
+                                               .owner = identity_key(person(0)),
+                                               .record_path = record_path,
+                                               .revoked_path = path };
+    const bool accepted = admission_new(&options, &why, &admission) == 0;
+    ensure(accepted || why.text[0]);
+    if (accepted) {
+        const uint32_t known = admission_count(admission);
+        ensure(known <= 2 && admission_reload(admission, &why) == 0);
+        ensure(admission_count(admission) == known);
+    }
+    admission_destroy(&admission);
+    return accepted;
+}
+
+void revoked_fuzz_write_seeds(const char *folder)
+{
+    struct ticket ticket = { .address = "host:5550", .run = "run", .has_invitation = true };
+    const struct invitation invitation = { .expires_unix_s = 2 * NOW_S, .uses = 2 };
+    char line[TICKET_TEXT_MAX + 32], hex[KEY_HEX], text[TICKET_TEXT_MAX];
+    invitation_sign(&invitation, person(0), identity_key(person(0)), "run", ticket.invitation);
+    int length = snprintf(line, sizeof line, "%s # anna\n", ticket_print(&ticket, text));
+    fuzz_write_seed(folder, "accepted-ticket", line, (size_t)length);
+    length = snprintf(line, sizeof line, "# a key\n%s\n", key_to_hex(identity_key(person(2)), hex));
+    fuzz_write_seed(folder, "accepted-key", line, (size_t)length);
 }
 
 void invitation_fuzz_write_seeds(const char *folder)
