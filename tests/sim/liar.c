@@ -113,6 +113,13 @@ bool liar_keeps_apart(const struct sim *self, uint8_t id)
     return self->plan.lies & LIES_TWICE && whim(self, id, check_round(self)) & 1;
 }
 
+// An honest trainer writes to a witness only when the news may be lost. Who says two things writes at once.
+bool liar_writes_to_each(const struct sim *self, uint8_t id, const struct effect *effect)
+{
+    return is_liar(self, id) && self->plan.lies & LIES_TWICE && effect->kind == FRAME_CLAIM &&
+           effect->port == PORT_NEWS && (faulty(self) || self->plan.stubborn);
+}
+
 static bool hears_other(struct sim *self, uint8_t id, const struct effect *effect)
 {
     const bool apart = liar_keeps_apart(self, id);

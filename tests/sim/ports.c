@@ -3,6 +3,7 @@
 
 #include "common/base/ensure.h"
 #include "tests/sim/sim.h"
+#include <stdio.h>
 #include <string.h>
 
 static void end(struct sim *self, uint8_t id, const struct wire_quit *quit)
@@ -30,8 +31,23 @@ static void carry(struct sim *self, uint8_t id, const struct effect *effect, str
     parcel_release(parcel);
 }
 
+static void send(struct sim *self, uint8_t id, const struct effect *effect);
+
+static void write_to_each(struct sim *self, uint8_t id, const struct effect *news)
+{
+    for (uint8_t i = 0; i < self->nodes_count; i++) {
+        const struct node *node = &self->nodes[i];
+        if (i == id || (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS)) continue;
+        struct effect mail = *news;
+        mail.port = PORT_MAIL;
+        snprintf(mail.to, sizeof mail.to, "%s", node->name);
+        send(self, id, &mail);
+    }
+}
+
 static void send(struct sim *self, uint8_t id, const struct effect *effect)
 {
+    if (liar_writes_to_each(self, id, effect)) write_to_each(self, id, effect);
     liar_overhears(self, effect);
     if (liar_withholds(self, id, effect) || effect->kind == FRAME_PROGRESS) return;
     struct parcel *twisted = liar_twist(self, id, effect);

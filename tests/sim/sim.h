@@ -672,6 +672,7 @@ bool liar_keeps_apart(const struct sim *self,
                       uint8_t id); // Who hears which of its claims, in this round
 void liar_overhears(struct sim *self, const struct effect *effect); // What is shown to one of them
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect);
+bool liar_writes_to_each(const struct sim *self, uint8_t id, const struct effect *effect);
 bool liar_serves(const struct sim *self, uint8_t id, uint8_t to, const struct hash *blob);
 // The result that a liar's learner says it has made; false: the true one.
 bool liar_makes_up(struct sim *self, uint8_t id, uint64_t round, struct hash *payload);
