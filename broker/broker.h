@@ -106,6 +106,9 @@ void broker_eject(struct broker *self, const struct wire_roster *roster);
 // Members of the roster have a seat from now on, and no others but the owner.
 void broker_keep_seats(struct broker *self, const struct wire_roster *roster);
 bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t role);
+// Whether it may publish and has the budget of a member: who has no seat only joins. As long as no roster
+// has been told, nobody is known, and all may.
+bool broker_takes_part(const struct broker *self, const struct peer *peer);
 void broker_cut_unlisted(struct broker *self); // After the list was read again
 
 // False: ignore the letter; its connection is over its budget, or is being cut.

@@ -143,6 +143,11 @@ bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t r
            bsearch(&seat, self->seats, self->seats_count, sizeof seat, compare_seats);
 }
 
+bool broker_takes_part(const struct broker *self, const struct peer *peer)
+{
+    return !self->seats || broker_has_seat(self, &peer->key, peer->role);
+}
+
 static bool is_out(void *arg, const struct connection *connection)
 {
     const struct broker *self = arg;
@@ -159,11 +164,11 @@ void broker_cut_unlisted(struct broker *self)
 
 // ---- budgets ------------------------------------------------------------------------------------
 
-static const struct budget *budget_of(const struct peer *peer)
+static const struct budget *budget_of(const struct broker *self, const struct peer *peer)
 {
     if (!peer) return &stranger;
     if (peer->role == ACTOR_COORDINATOR) return &coordinator;
-    return peer->role == ACTOR_MONITOR || peer->role == ACTOR_OPERATOR ? &onlooker : &member;
+    return broker_takes_part(self, peer) ? &member : &onlooker;
 }
 
 static void log_drop(struct broker *self, const struct peer *from, uint64_t now_ms,
@@ -224,7 +229,7 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
     connection->trusted = from && from->role == ACTOR_COORDINATOR;
     backlog_trust(self->backlog, in->fd, connection->trusted);
     enum budget_verdict verdict =
-        spend(connection, budget_of(from), !from && is_hello(in), in->bytes, in->now_ms);
+        spend(connection, budget_of(self, from), !from && is_hello(in), in->bytes, in->now_ms);
     if (verdict == BUDGET_WITHIN) return true;
     log_drop(self, from, in->now_ms, verdict == BUDGET_CUT ? "connection cut" : "frame ignored");
     if (verdict == BUDGET_CUT) {

@@ -7,6 +7,7 @@
 // 3. The connection is registered.
 // 4. The frame names the registered key as its sender.
 // 5. The sender's role may send this kind to that receiver.
+// 6. News comes from members of the run and from its coordinator.
 //
 // The first check that fails is the answer to the sender.
 
@@ -156,6 +157,9 @@ static void publish(struct broker *self, const struct delivery *in, const struct
                     const struct wire_head *head)
 {
     const char *forbidden = post_office_forbids_news(from->role, head->kind);
+    // News goes to everybody: from one that never joined, it would cost all of them
+    if (!forbidden && !broker_takes_part(self, from))
+        forbidden = "only members of the run publish; JOIN it first";
     if (forbidden) letter_refuse(self, in, "news", head->kind, forbidden);
     else broker_publish(self, from, head, in->frame, in->count);
 }

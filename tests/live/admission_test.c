@@ -188,6 +188,57 @@ static void the_ejected_are_cut_off(void **state)
 }
 
 // A frame that another key signed is refused on our connection.
+// Whether the broker gave it back. `self->letter` is the UNDELIVERABLE then.
+static bool is_given_back(struct own *self, uint64_t timeout_ms)
+{
+    for (const uint64_t began_ms = clock_ms(); clock_ms() < began_ms + timeout_ms;) {
+        zmq_pollitem_t item = { .socket = post_mail_socket(self->post), .events = ZMQ_POLLIN };
+        enum post_result result;
+        post_tick(self->post);
+        while ((result = post_take(self->post, true, &self->arena, &self->letter)) != POST_NOTHING)
+            if (result == POST_RETURNED) return true;
+        zmq_poll(&item, 1, 5);
+    }
+    return false;
+}
+
+static bool monitor_saw(struct testbed *bed, const void *arg)
+{
+    return testbed_log_has(bed, "monitor0", arg, NULL, 0);
+}
+
+// News goes to everybody. A key that was admitted and did not join publishes none; once it has joined, it does.
+static void only_members_publish(void **state)
+{
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .owned = true });
+    const struct wire_progress progress = { .round = 424242 };
+    testbed_start(bed, "broker");
+    testbed_start(bed, "monitor0");
+    testbed_start(bed, "coordinator");
+    testbed_await_phase(bed, PHASE_WAITING);
+    struct own *stranger = own_new(bed, "stranger", ACTOR_TRAINER);
+    assert_true(own_await(stranger, FRAME_WELCOME, SOON_MS));
+    assert_true(post_mail(stranger->post, "news", FRAME_PROGRESS, &progress));
+    assert_true(is_given_back(stranger, SOON_MS));
+    const struct wire_undeliverable *no = stranger->letter.msg.body;
+    assert_int_equal(no->kind, FRAME_PROGRESS);
+    assert_non_null(strstr(no->reason, "only members of the run publish"));
+
+    struct wire_join join = { .role = ACTOR_TRAINER,
+                              .endpoint = "tcp://127.0.0.1:9",
+                              .instance = 1 };
+    memcpy(join.name, stranger->name, sizeof join.name);
+    assert_true(post_mail(stranger->post, "coordinator", FRAME_JOIN, &join));
+    assert_true(own_await(stranger, FRAME_ADMITTED, SOON_MS));
+    for (const uint64_t began_ms = clock_ms();
+         !monitor_saw(bed, "424242");) { // The roster is told soon
+        assert_true(clock_ms() < began_ms + SOON_MS);
+        assert_true(post_mail(stranger->post, "news", FRAME_PROGRESS, &progress));
+        testbed_wait(bed, monitor_saw, "424242", 200);
+    }
+    own_destroy(stranger);
+}
+
 static void no_actor_speaks_for_another(void **state)
 {
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .owned = true });
@@ -268,4 +319,5 @@ static void nobody_follows_an_impostor(void **state)
 
 TESTS(TESTBED_TEST(only_listed_keys_and_only_while_listed), TESTBED_TEST(a_ticket_is_for_one),
       TESTBED_TEST(a_wrong_server_key_is_said), TESTBED_TEST(the_ejected_are_cut_off),
-      TESTBED_TEST(no_actor_speaks_for_another), TESTBED_TEST(nobody_follows_an_impostor))
+      TESTBED_TEST(only_members_publish), TESTBED_TEST(no_actor_speaks_for_another),
+      TESTBED_TEST(nobody_follows_an_impostor))
