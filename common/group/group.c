@@ -41,7 +41,8 @@ int group_new(const struct group_options *options, struct why *why, group_t **re
     if (!self) return why_set(why, FAULT_MEMORY, "no memory for a group");
     self->options = *options;
     self->key = *identity_key(options->identity);
-    self->self = (struct handshake_self){ .identity = options->identity,
+    self->self = (struct handshake_self){ .protocol = GROUP_PROTOCOL,
+                                          .identity = options->identity,
                                           .run = hash_of(options->run, strlen(options->run)),
                                           .instance = options->instance,
                                           .judge = links_judge,

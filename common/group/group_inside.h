@@ -27,6 +27,8 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#define GROUP_PROTOCOL "shoal link 1" // Of handshakes
+
 enum {
     HEAD_BYTES = 32,
     HEAD_MAX = HEAD_BYTES + SEALING_TAG,

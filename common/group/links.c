@@ -12,9 +12,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <linux/tcp.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 enum {
@@ -27,10 +24,6 @@ enum {
     LEISURE_MS = 1000, // The longest pause between two attempts to link with one that is expected
     // A handshake at leisure, of which a member does a part between two steps
     LEISURE_HANDSHAKE_MS = 60000,
-    // A line that is dead, though nobody says anything over it, ends its links after 25 s
-    KEEP_IDLE_S = 10,
-    KEEP_EVERY_S = 5,
-    KEEP_COUNT = 3,
     NOTSENT_MAX = 128 << 10,
 };
 
@@ -321,22 +314,6 @@ enum handshake_refusal links_judge(void *arg, const struct handshake_party *from
     return HANDSHAKE_REFUSED_NONE;
 }
 
-static bool seal(const struct handshake *handshake, bool sealed, struct sealing *seal,
-                 struct sealing *unseal)
-{
-    return !sealed || (sealing_new(seal, handshake->send_key, true) &&
-                       sealing_new(unseal, handshake->take_key, false));
-}
-
-static void watch_line(int fd)
-{
-    const int on = 1, idle = KEEP_IDLE_S, every = KEEP_EVERY_S, count = KEEP_COUNT;
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-}
-
 static void install_control(group_t *self, struct peer *peer, struct attempt *attempt)
 {
     char name[PEER_NAME_MAX];
@@ -345,13 +322,12 @@ static void install_control(group_t *self, struct peer *peer, struct attempt *at
     control_close(peer);
     for (uint32_t c = 0; c < self->options.connections; c++) channel_close(&peer->channels[c]);
     struct control *control = &peer->control;
-    ensure(seal(&attempt->handshake, self->options.link == GROUP_SEALED, &control->seal,
-                &control->unseal));
+    ensure(handshake_seal(&attempt->handshake, &control->seal, &control->unseal));
     control->fd = attempt->fd;
     control->may_read = true;
     peer->was_linked = true;
     peer->silent = false;
-    watch_line(control->fd);
+    tcp_watch(control->fd);
 }
 
 static void install_channel(group_t *self, struct peer *peer, struct attempt *attempt,
@@ -359,15 +335,12 @@ static void install_channel(group_t *self, struct peer *peer, struct attempt *at
 {
     struct channel *channel = &peer->channels[number];
     channel_close(channel);
-    ensure(seal(&attempt->handshake, self->options.link == GROUP_SEALED, &channel->seal,
-                &channel->unseal));
+    ensure(handshake_seal(&attempt->handshake, &channel->seal, &channel->unseal));
     channel->fd = attempt->fd;
     channel->window = attempt->handshake.purpose.number;
     channel->may_read = channel->may_write = true;
-    if (self->options.connections > 1) {
-        const int most = NOTSENT_MAX; // So that no connection takes far more than it can send
-        setsockopt(channel->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most);
-    }
+    // So that no connection takes far more than it can send
+    if (self->options.connections > 1) tcp_bound_unsent(channel->fd, NOTSENT_MAX);
 }
 
 static void install(group_t *self, struct attempt *attempt)

@@ -77,6 +77,26 @@ int addresses_towards(const char *peer, struct why *why, char ret_address[ADDRES
     return 0;
 }
 
+bool addresses_of_interface(const char *name, char ret_address[ADDRESSES_TEXT_MAX])
+{
+    struct ifaddrs *all = NULL;
+    bool found = false, found_four = false;
+    if (getifaddrs(&all) != 0) return false;
+    for (const struct ifaddrs *at = all; at && !found_four; at = at->ifa_next) {
+        if (!is_useful(at) || strcmp(at->ifa_name, name) != 0) continue;
+        found_four = at->ifa_addr->sa_family == AF_INET;
+        if (found && !found_four) continue;
+        const void *from = at->ifa_addr; // Either structure begins with its family
+        found =
+            inet_ntop(at->ifa_addr->sa_family,
+                      found_four ? (const void *)&((const struct sockaddr_in *)from)->sin_addr
+                                 : (const void *)&((const struct sockaddr_in6 *)from)->sin6_addr,
+                      ret_address, ADDRESSES_TEXT_MAX);
+    }
+    freeifaddrs(all);
+    return found;
+}
+
 bool addresses_is_loopback(const char *address)
 {
     struct in6_addr six;

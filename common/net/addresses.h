@@ -17,5 +17,8 @@ int addresses_refuse(const char *host, int error, struct why *why);
 // looked up. FAULT_NOT_FOUND: there is no such host. FAULT_UNREACHABLE: no way to it from here.
 int addresses_towards(const char *peer, struct why *why, char ret_address[ADDRESSES_TEXT_MAX]);
 
+// An address of the interface with this name, IPv4 if it has one. False: there is none.
+bool addresses_of_interface(const char *name, char ret_address[ADDRESSES_TEXT_MAX]);
+
 // Whether an address in numbers is reached from this machine only. IPv6 without brackets.
 bool addresses_is_loopback(const char *address);

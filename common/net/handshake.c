@@ -1,8 +1,8 @@
 // The three messages, field by field; what is signed; how the AES keys follow; last the socket.
 //
-//     HELLO    magic 16 · run 32 · key 32 · instance 8 · to key 32 · to instance 8 · ephemeral 32 ·
-//              channel 4 · channels 4 · number 8 · sealed 1 · zeros 15
-//     ANSWER   magic 16 · refusal 1 · zeros 7 · key 32 · instance 8 · ephemeral 32 · signature 64
+//     HELLO    protocol 16 · run 32 · key 32 · instance 8 · to key 32 · to instance 8 · ephemeral 32 ·
+//              channel 4 · channels 4 · number 8 · flags 1 · zeros 15
+//     ANSWER   protocol 16 · refusal 1 · zeros 7 · key 32 · instance 8 · ephemeral 32 · signature 64
 //     PROOF    signature 64
 //
 // The ANSWER's signature is over its own label, the HELLO, and the ANSWER before the signature; the
@@ -18,8 +18,6 @@
 #include <sodium.h>
 #include <sys/socket.h>
 
-static const char MAGIC[16] = "shoal link 1";
-
 enum hello_at {
     HELLO_RUN = 16,
     HELLO_KEY = 48,
@@ -30,9 +28,11 @@ enum hello_at {
     HELLO_CHANNEL = 160,
     HELLO_CHANNELS = 164,
     HELLO_NUMBER = 168,
-    HELLO_SEALED = 176,
+    HELLO_FLAGS = 176,
     HELLO_ZEROS = 177,
 };
+
+enum hello_flag { FLAG_SEALED = 1, FLAG_PROBE = 2 };
 
 enum answer_at {
     ANSWER_REFUSAL = 16,
@@ -48,6 +48,21 @@ const char *handshake_refusal_text(enum handshake_refusal refusal)
     static const char *const texts[] = { HANDSHAKE_REFUSALS(HANDSHAKE_REFUSAL) };
 #undef HANDSHAKE_REFUSAL
     return refusal < HANDSHAKE_REFUSAL_END ? texts[refusal] : "it gives no known reason";
+}
+
+static void put_protocol(const struct handshake *self, uint8_t *to)
+{
+    const size_t count = strlen(self->self->protocol);
+    ensure(count < HANDSHAKE_PROTOCOL);
+    memset(to, 0, HANDSHAKE_PROTOCOL);
+    memcpy(to, self->self->protocol, count);
+}
+
+static bool has_protocol(const struct handshake *self, const uint8_t *from)
+{
+    uint8_t wanted[HANDSHAKE_PROTOCOL];
+    put_protocol(self, wanted);
+    return memcmp(from, wanted, sizeof wanted) == 0;
 }
 
 static void write_next(struct handshake *self, const uint8_t *bytes, size_t count)
@@ -131,12 +146,20 @@ void handshake_wipe(struct handshake *self)
     sodium_memzero(self->take_key, sizeof self->take_key);
 }
 
+bool handshake_seal(const struct handshake *self, struct sealing *ret_seal,
+                    struct sealing *ret_unseal)
+{
+    ensure(self->done && !self->purpose.probe);
+    return !self->purpose.sealed || (sealing_new(ret_seal, self->send_key, true) &&
+                                     sealing_new(ret_unseal, self->take_key, false));
+}
+
 void handshake_connect(struct handshake *self, const struct handshake_self *own,
                        const struct handshake_party *peer, const struct handshake_purpose *purpose)
 {
     *self = (struct handshake){ .self = own, .peer = *peer, .purpose = *purpose };
     uint8_t *hello = self->hello;
-    memcpy(hello, MAGIC, sizeof MAGIC);
+    put_protocol(self, hello);
     memcpy(hello + HELLO_RUN, own->run.bytes, HASH_BYTES);
     memcpy(hello + HELLO_KEY, identity_key(own->identity)->bytes, KEY_BYTES);
     le_put(hello + HELLO_INSTANCE, own->instance, 8);
@@ -146,7 +169,8 @@ void handshake_connect(struct handshake *self, const struct handshake_self *own,
     le_put(hello + HELLO_CHANNEL, purpose->channel, 4);
     le_put(hello + HELLO_CHANNELS, purpose->channels, 4);
     le_put(hello + HELLO_NUMBER, purpose->number, 8);
-    hello[HELLO_SEALED] = purpose->sealed;
+    hello[HELLO_FLAGS] =
+        (uint8_t)((purpose->sealed ? FLAG_SEALED : 0) | (purpose->probe ? FLAG_PROBE : 0));
     write_next(self, hello, HANDSHAKE_HELLO);
     read_next(self, self->answer, HANDSHAKE_ANSWER);
 }
@@ -162,7 +186,7 @@ void handshake_accept(struct handshake *self, const struct handshake_self *own)
 static bool read_hello(struct handshake *self)
 {
     const uint8_t *hello = self->hello;
-    uint8_t other = hello[HELLO_SEALED] & 0xfe;
+    uint8_t other = hello[HELLO_FLAGS] & (uint8_t) ~(FLAG_SEALED | FLAG_PROBE);
     for (size_t i = HELLO_ZEROS; i < HANDSHAKE_HELLO; i++) other |= hello[i];
     memcpy(self->peer.key.bytes, hello + HELLO_KEY, KEY_BYTES);
     self->peer.instance = le_get(hello + HELLO_INSTANCE, 8);
@@ -170,9 +194,10 @@ static bool read_hello(struct handshake *self)
         .channel = (uint32_t)le_get(hello + HELLO_CHANNEL, 4),
         .channels = (uint32_t)le_get(hello + HELLO_CHANNELS, 4),
         .number = le_get(hello + HELLO_NUMBER, 8),
-        .sealed = hello[HELLO_SEALED] == 1,
+        .sealed = hello[HELLO_FLAGS] & FLAG_SEALED,
+        .probe = hello[HELLO_FLAGS] & FLAG_PROBE,
     };
-    return memcmp(hello, MAGIC, sizeof MAGIC) == 0 && other == 0;
+    return has_protocol(self, hello) && other == 0;
 }
 
 static enum handshake_refusal judge(const struct handshake *self)
@@ -183,20 +208,23 @@ static enum handshake_refusal judge(const struct handshake *self)
     if (memcmp(self->hello + HELLO_TO_KEY, identity_key(own->identity)->bytes, KEY_BYTES) != 0 ||
         le_get(self->hello + HELLO_TO_INSTANCE, 8) != own->instance)
         return HANDSHAKE_REFUSED_NOT_ME;
+    // mutant: net: a probe is judged as a connection
+    if (self->purpose.probe)
+        return own->answers_probes ? HANDSHAKE_REFUSED_NONE : HANDSHAKE_REFUSED_PURPOSE;
     return own->judge(own->judge_arg, &self->peer, &self->purpose);
 }
 
 static int answer(struct handshake *self, struct why *why)
 {
     uint8_t *answer = self->answer;
-    if (!read_hello(self)) return why_set(why, FAULT_PROTOCOL, "no HELLO of a link");
+    if (!read_hello(self)) return why_set(why, FAULT_PROTOCOL, "no HELLO of this protocol");
     self->refusal = judge(self);
-    memcpy(answer, MAGIC, sizeof MAGIC);
+    put_protocol(self, answer);
     answer[ANSWER_REFUSAL] = (uint8_t)self->refusal;
     write_next(self, answer, HANDSHAKE_ANSWER);
-    read_next(self, self->proof, self->refusal ? 0 : HANDSHAKE_PROOF);
-    self->ends = self->refusal != HANDSHAKE_REFUSED_NONE;
-    if (self->ends) return 0;
+    self->ends = self->refusal != HANDSHAKE_REFUSED_NONE || self->purpose.probe;
+    read_next(self, self->proof, self->ends ? 0 : HANDSHAKE_PROOF);
+    if (self->refusal) return 0;
     memcpy(answer + ANSWER_KEY, identity_key(self->self->identity)->bytes, KEY_BYTES);
     le_put(answer + ANSWER_INSTANCE, self->self->instance, 8);
     draw(self, answer + ANSWER_EPHEMERAL);
@@ -222,8 +250,9 @@ static int hear_proof(struct handshake *self, struct why *why)
 static int hear_answer(struct handshake *self, struct why *why)
 {
     const uint8_t *answer = self->answer;
-    if (memcmp(answer, MAGIC, sizeof MAGIC) != 0)
-        return why_set(why, FAULT_PROTOCOL, "what answers there is no link of Shoal");
+    if (!has_protocol(self, answer))
+        return why_set(why, FAULT_PROTOCOL, "what answers there does not speak '%s'",
+                       self->self->protocol);
     self->refusal = answer[ANSWER_REFUSAL];
     if (self->refusal)
         return why_set(why, FAULT_DENIED, "refused: %s", handshake_refusal_text(self->refusal));
@@ -235,13 +264,14 @@ static int hear_answer(struct handshake *self, struct why *why)
     struct hash what = answer_digest(self);
     if (!is_signed(self, &what, answer + ANSWER_SIGNATURE))
         return why_set(why, FAULT_SIGNATURE, "the ANSWER is not signed by the key in it");
+    read_next(self, NULL, 0);
+    self->done = true;
+    if (self->purpose.probe) return 0;
     if (!derive_keys(self, answer + ANSWER_EPHEMERAL))
         return why_set(why, FAULT_PROTOCOL, "the ANSWER's ephemeral key is none");
     what = proof_digest(self);
     sign(self, &what, self->proof);
     write_next(self, self->proof, HANDSHAKE_PROOF);
-    read_next(self, NULL, 0);
-    self->done = true;
     return 0;
 }
 

@@ -13,9 +13,15 @@
 // The AES keys are BLAKE2b of the common secret and of all that was said.
 //
 // All three messages have a fixed size, so a stranger costs at most HANDSHAKE_IN_MAX bytes of memory;
-// a stranger whose key is not expected costs no work with keys at all. Who accepts says nothing
+// a stranger whose key is not expected costs no work with keys at all. The accepting end says nothing
 // before a HELLO that names it and the run. A deadline, and how many strangers at a time, is the
 // caller's to see to.
+//
+// A probe asks only whether the key is there: the ANSWER proves it, and both hang up. An end that
+// answers probes does so for any key, at the cost of one signature.
+//
+// The links of a group (common/group) and the connections of the bulk plane (common/bulk) use it, each
+// under a protocol name of its own, so no message of one is valid for the other.
 //
 // Pure, but for handshake_move, which reads and writes a socket. One thread at a time for each.
 
@@ -41,7 +47,7 @@ struct handshake_party {
 struct handshake_purpose {
     uint32_t channel, channels; // The connection's number among those of the two, and how many
     uint64_t number;            // The caller's
-    bool sealed;
+    bool sealed, probe;
 };
 
 // Why the accepting end does not want a connection. Not signed: a hint for the words of an error.
@@ -49,8 +55,9 @@ struct handshake_purpose {
     R(NONE, "")                                                                                    \
     R(NOT_ME, "another key or another process of that key answers there")                          \
     R(RUN, "it belongs to another run")                                                            \
-    R(STRANGER, "it does not expect a link from this key and process")                             \
-    R(PURPOSE, "its links are of another kind or number (link, connections)")                      \
+    R(STRANGER, "it does not expect a connection from this key and process")                       \
+    R(PURPOSE,                                                                                     \
+      "its connections are of another kind or number (link, connections, plain or sealed)")        \
     R(NOT_YET, "it has not come to this window yet")
 #define HANDSHAKE_REFUSAL(name, text) HANDSHAKE_REFUSED_##name,
 enum handshake_refusal { HANDSHAKE_REFUSALS(HANDSHAKE_REFUSAL) HANDSHAKE_REFUSAL_END };
@@ -61,9 +68,13 @@ const char *handshake_refusal_text(enum handshake_refusal refusal);
 typedef enum handshake_refusal handshake_judge(void *arg, const struct handshake_party *from,
                                                const struct handshake_purpose *purpose);
 
+enum { HANDSHAKE_PROTOCOL = 16 };
+
 struct handshake_self {
-    const struct identity *identity; // Borrowed, as is all below
-    struct hash run;                 // SHA-256 of the run's name
+    const char *protocol; // Shorter than HANDSHAKE_PROTOCOL. Borrowed, as is all below
+    bool answers_probes;
+    const struct identity *identity;
+    struct hash run; // SHA-256 of the run's name
     uint64_t instance;
     handshake_judge *judge;
     void *judge_arg;
@@ -87,6 +98,11 @@ void handshake_connect(struct handshake *self, const struct handshake_self *own,
                        const struct handshake_party *peer, const struct handshake_purpose *purpose);
 void handshake_accept(struct handshake *self, const struct handshake_self *own);
 void handshake_wipe(struct handshake *self); // The keys; after they are used
+
+// The keys of a handshake that is done, for records in both directions; nothing if it is not sealed.
+// False: no memory.
+bool handshake_seal(const struct handshake *self, struct sealing *ret_seal,
+                    struct sealing *ret_unseal);
 
 // Takes the message whose in_count bytes have come to `in`. FAULT_DENIED, FAULT_SIGNATURE,
 // FAULT_PROTOCOL; refusal then says more. A refusal that this end makes is no fault: `ends`.

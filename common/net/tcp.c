@@ -16,7 +16,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 128, SHORT_LINE_US = 2000, PROBES_MAX = 20 };
+enum {
+    BACKLOG = 128,
+    SHORT_LINE_US = 2000,
+    PROBES_MAX = 20,
+    KEEP_IDLE_S = 10,
+    KEEP_EVERY_S = 5,
+    KEEP_COUNT = 3
+};
 static const char SHORT_LINE_CONTROL[] = "reno";
 
 struct place {
@@ -218,6 +225,34 @@ void tcp_tune(int fd)
     if (strcmp(control, SHORT_LINE_CONTROL) == 0) return;
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
     if (info.tcpi_rtt < SHORT_LINE_US) use_short_line(fd);
+}
+
+void tcp_watch(int fd)
+{
+    const int idle = KEEP_IDLE_S, every = KEEP_EVERY_S, count = KEEP_COUNT;
+    set(fd, SO_KEEPALIVE);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
+}
+
+void tcp_bound_unsent(int fd, int bytes_max)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes_max, sizeof bytes_max);
+}
+
+bool tcp_is_loopback(int fd)
+{
+    char address[TCP_ADDRESS_MAX];
+    for (int peer = 0; peer < 2; peer++)
+        if (!read_address(fd, peer, address) || !addresses_is_loopback(address)) return false;
+    return true;
+}
+
+bool tcp_names_loopback(const char *endpoint)
+{
+    struct place place;
+    return read_place(endpoint, &place) && addresses_is_loopback(place.host);
 }
 
 bool tcp_is_private(int fd, char ret_address[TCP_ADDRESS_MAX])

@@ -1,6 +1,6 @@
 #pragma once
-// tcp -- TCP sockets without a library between, for what moves more bytes than ZeroMQ should (the
-// links of a group). All are non-blocking, closed on exec, and send small messages at once
+// tcp -- TCP sockets without a library between, for what moves more bytes than ZeroMQ should: the
+// links of a group and the bulk plane. All are non-blocking, closed on exec, and send small messages at once
 // (TCP_NODELAY).
 //
 // On a short line the connection runs under the congestion control "reno": BBR, which many hosts
@@ -44,11 +44,21 @@ void tcp_probe_end(struct tcp_probe *);
 // A connection that stands: sees to its congestion control.
 void tcp_tune(int fd);
 
+// A line that is dead, though nobody says anything over it, ends its connection after 25 s.
+void tcp_watch(int fd);
+
+// The kernel takes no more while so many bytes wait that it has not sent once.
+void tcp_bound_unsent(int fd, int bytes_max);
+
 // Whether both ends of a connection are loopback or private addresses; if not, `ret_address` is
 // the one that is neither.
 enum { TCP_ADDRESS_MAX = 64 };
 bool tcp_is_private(int fd, char ret_address[TCP_ADDRESS_MAX]);
 
-// The same of an endpoint, or of what tcp_listen takes (0.0.0.0 and [::] pass: what is accepted
+// Whether both ends of a connection are loopback addresses: then it leaves this machine nowhere.
+bool tcp_is_loopback(int fd);
+bool tcp_names_loopback(const char *endpoint);
+
+// As tcp_is_private, of an endpoint, or of what tcp_listen takes (0.0.0.0 and [::] pass: what is accepted
 // there is asked later).
 bool tcp_names_private(const char *text);

@@ -73,8 +73,16 @@ bool handshake_fuzz_check(const uint8_t *bytes, size_t count)
 {
     static const struct hash run = { "a run" };
     const struct handshake_self selves[2] = {
-        { .identity = identity_of(0), .run = run, .instance = 1, .judge = judge },
-        { .identity = identity_of(1), .run = run, .instance = 2, .judge = judge },
+        { .protocol = "link",
+          .identity = identity_of(0),
+          .run = run,
+          .instance = 1,
+          .judge = judge },
+        { .protocol = "link",
+          .identity = identity_of(1),
+          .run = run,
+          .instance = 2,
+          .judge = judge },
     };
     const struct handshake_party party = { *identity_key(identity_of(1)), 2 };
     const struct handshake_purpose purpose = { .channel = 2, .channels = 3, .number = 4 };

@@ -100,7 +100,8 @@ static void options_are_checked(void **state)
 static int connect_by_hand(group_t *group, const struct group_options *who, uint32_t channel,
                            int *ret_fd)
 {
-    const struct handshake_self own = { .identity = who->identity,
+    const struct handshake_self own = { .protocol = GROUP_PROTOCOL,
+                                        .identity = who->identity,
                                         .run = hash_of(who->run, strlen(who->run)),
                                         .instance = who->instance };
     const struct handshake_party party = { group->key, group->options.instance };
