@@ -12,7 +12,7 @@ FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/mode
 # Code that only drives the cores is built without coverage: it is twice as fast, and the fuzzer seeks no edges in it.
 FUZZ_DRIVER = cores core_kinds core_process core_seeds events honest post_office scratch wire
 # Tests with threads of their own, or of a library.
-TSAN_UNIT = pool_test store_test bulk_test bulk_slow_test bulk_dealer_test bulk_server_test bulk_limits_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test group_test group_links_test
+TSAN_UNIT = pool_test store_test bulk_test bulk_slow_test bulk_line_test bulk_server_test bulk_limits_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test group_test group_links_test
 CHAOS    := chaos matrix churn
 LIVE_PRE := failpoint clock liar step_times            # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
@@ -182,11 +182,10 @@ $(B)/unit/% $(B)/live/%_test: LDFLAGS += $(GOLD)
 GOLD := $(if $(shell command -v ld.gold),-fuse-ld=gold)
 $(B)/unit/%: $(B)/tests/unit/%.o $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
-$(B)/unit/bulk_limits_test: $(B)/tests/live/hostile_peer.o
 # Counted where servers meet their sockets.
 BULK_COUNTED = $(patsubst %,$(B)/unit/%_test,bulk bulk_server bulk_limits bulk_slow byte_flips)
 $(BULK_COUNTED): $(B)/tests/unit/bulk_counts.o
-BULK_WRAPS = bulk_server_new bulk_mail_recv bulk_send descriptors_cut
+BULK_WRAPS = bulk_server_new bulk_line_recv bulk_line_put bulk_line_cut
 $(BULK_COUNTED): LDFLAGS += $(BULK_WRAPS:%=-Wl,--wrap=%)
 # Every target in one test, and under libFuzzer: clang builds everything once more for it.
 $(B)/unit/fuzz_corpus_test $(B)/unit/fuzz_lives_test: $(B)/unit/%: $(B)/tests/unit/%.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)

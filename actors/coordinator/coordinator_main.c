@@ -160,7 +160,8 @@ static int run(struct keeper *self, struct why *why)
     static const char *const deaf_to[] = { "CLAIM", "PROGRESS", "RUN",       "ROSTER",
                                            "ROUND", "COMMIT",   "EPOCH_END", "WINDOW",
                                            "STEPS", "BEAT",     NULL };
-    int rc = reach_shell_new(tell_reach, self, why, &self->reach);
+    int rc =
+        reach_shell_new(self->identity, self->config.run_id, tell_reach, self, why, &self->reach);
     if (rc < 0) return rc;
     struct shell_options options = {
         .actor = &actor,

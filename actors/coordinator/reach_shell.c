@@ -1,11 +1,12 @@
-// reach_shell -- each try is a connection at the place that reach gave it. It is written to once, when
-// it is made, and then read until the answer is whole or somebody hangs up.
+// reach_shell -- each try is a connection at the place that reach gave it, on which a probe of
+// common/net/handshake.h goes on until the key is proved or somebody hangs up.
 
 #include "actors/coordinator/reach_shell.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/log.h"
-#include "common/net/curve_hello.h"
+#include "common/bulk/bulk_line.h"
+#include "common/net/handshake.h"
 #include "common/net/knock.h"
 #include <errno.h>
 #include <stdio.h>
@@ -24,14 +25,13 @@ enum {
 struct connection {
     int fd;
     bool is_made;
-    uint32_t got;
-    struct curve_hello hello;
-    uint8_t welcome[CURVE_WELCOME_BYTES];
+    struct handshake handshake;
 };
 
 struct reach_shell {
     reach_tell_fn *tell;
     void *arg;
+    struct handshake_self self;
     int events, timer;
     struct reach reach;
     struct connection connections[REACH_PLACES];
@@ -39,12 +39,14 @@ struct reach_shell {
 
 // ---- life ---------------------------------------------------------------------------------------
 
-int reach_shell_new(reach_tell_fn *tell, void *arg, struct why *why, struct reach_shell **ret_shell)
+int reach_shell_new(const struct identity *identity, const char *run, reach_tell_fn *tell,
+                    void *arg, struct why *why, struct reach_shell **ret_shell)
 {
     struct reach_shell *self = calloc(1, sizeof *self);
     struct epoll_event timer = { .events = EPOLLIN, .data.u32 = TIMER };
     ensure(self);
     self->tell = tell;
+    self->self = bulk_line_self(identity, run);
     self->arg = arg;
     self->events = epoll_create1(EPOLL_CLOEXEC);
     self->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
@@ -104,14 +106,21 @@ static void try(struct reach_shell *self, uint32_t at)
     const struct reach_place *place = &self->reach.places[at];
     struct connection *connection = &self->connections[at];
     struct epoll_event event = { .events = EPOLLOUT, .data.u32 = at };
-    if (!curve_hello_make(&place->key, &connection->hello)) {
-        finish(self, at, REACH_OTHER, 0); // No peer can prove such a key
-        return;
-    }
+    const struct handshake_party asker = { .key = place->key };
+    const struct handshake_purpose purpose = { .probe = true };
+    handshake_connect(&connection->handshake, &self->self, &asker, &purpose);
     int error = knock_begin(place->endpoint, &connection->fd);
     if (error == 0 && epoll_ctl(self->events, EPOLL_CTL_ADD, connection->fd, &event) != 0)
         error = errno;
     if (error != 0) finish(self, at, REACH_FAILED, error);
+}
+
+static void hear(struct reach_shell *self, uint32_t at)
+{
+    struct connection *connection = &self->connections[at];
+    struct why why;
+    const int rc = handshake_move(&connection->handshake, connection->fd, &why);
+    if (rc != 0) finish(self, at, rc == 1 ? REACH_PROVED : REACH_OTHER, 0);
 }
 
 // It is made, or cannot be.
@@ -128,22 +137,7 @@ static void greet(struct reach_shell *self, uint32_t at)
     }
     connection->is_made = true;
     ensure(epoll_ctl(self->events, EPOLL_CTL_MOD, connection->fd, &event) == 0);
-    // All of it fits into the buffer of a new connection
-    if (send(connection->fd, connection->hello.bytes, CURVE_HELLO_BYTES, MSG_NOSIGNAL) !=
-        CURVE_HELLO_BYTES)
-        finish(self, at, REACH_OTHER, 0);
-}
-
-static void hear(struct reach_shell *self, uint32_t at)
-{
-    struct connection *connection = &self->connections[at];
-    const ssize_t got = recv(connection->fd, connection->welcome + connection->got,
-                             sizeof connection->welcome - connection->got, 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (got > 0) connection->got += (uint32_t)got;
-    if (got > 0 && connection->got < sizeof connection->welcome) return;
-    const bool proves = got > 0 && curve_hello_proves(&connection->hello, connection->welcome);
-    finish(self, at, proves ? REACH_PROVED : REACH_OTHER, 0);
+    hear(self, at); // Its HELLO fits into the buffer of a new connection
 }
 
 // ---- events -------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 #pragma once
 // reach_shell -- the sockets of reach: tries addresses without blocking, and tells what it found.
 //
-//     connect ─▶ first word of a CURVE connection for the asker's key ─▶ its answer ─▶ hang up
+//     connect ─▶ probe for the asker's key (common/net/handshake.h) ─▶ its answer ─▶ hang up
 //
 // reach_shell_fd is readable when reach_shell_take has something to do: epoll, with a timer in it. An
 // address is in numbers, so nothing is looked up. A try costs a descriptor for REACH_DEADLINE_MS at
@@ -9,14 +9,15 @@
 
 #include "actors/coordinator/reach.h"
 #include "common/base/fault.h"
+#include "common/crypto/identity.h"
 
 typedef void reach_tell_fn(void *arg, const struct reach_answer *answer);
 
 struct reach_shell;
 
-// `tell` sends an answer to its asker. FAULT_BUSY: no descriptor is left.
-int reach_shell_new(reach_tell_fn *tell, void *arg, struct why *why,
-                    struct reach_shell **ret_shell);
+// `identity`, borrowed, is ours; `tell` sends an answer to its asker. FAULT_BUSY: no descriptor is left.
+int reach_shell_new(const struct identity *identity, const char *run, reach_tell_fn *tell,
+                    void *arg, struct why *why, struct reach_shell **ret_shell);
 void reach_shell_destroy(struct reach_shell **self_p); // NULL is allowed
 
 int reach_shell_fd(const struct reach_shell *self);

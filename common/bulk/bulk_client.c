@@ -6,9 +6,10 @@
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/bulk/bulk_client.h"
-#include "common/bulk/bulk_dealer.h"
+#include "common/bulk/bulk_line.h"
 #include "common/bulk/providers.h"
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ enum {
     READ_PATIENCES = 3,
     WAIT_MS = 100,
     WAIT_MAX_MS = 2000,
-    QUEUE = 4
+    AGAIN_MS = 100 // A provider that is being restarted
 };
 
 struct bulk_client {
@@ -27,9 +28,9 @@ struct bulk_client {
     char run[WIRE_RUN_MAX + 1];
     uint32_t seq_len, patience_ms, rounds_max, read_ms_max;
     struct providers providers;
-    void *context;
-    struct bulk_dealer dealer;          // The connection, if open ..
-    const struct provider_peer *called; // .. and to whom
+    struct handshake_self self;
+    struct bulk_line line;              // The connection ..
+    const struct provider_peer *called; // .. and to whom; NULL: none
     uint32_t request;
     struct bulk_mail mail;
 };
@@ -53,16 +54,15 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
     self->rounds_max = options->rounds_max ? options->rounds_max : ROUNDS;
     self->read_ms_max =
         options->read_ms_max ? options->read_ms_max : READ_PATIENCES * self->patience_ms;
-    self->context = net_context_new(1);
-    ensure(self->context);
-    bulk_mail_init(&self->mail);
+    self->self = bulk_line_self(options->identity, self->run);
+    self->line.fd = -1;
     *ret_self = self;
     return 0;
 }
 
 static void hang_up(struct bulk_client *self)
 {
-    bulk_dealer_close(&self->dealer);
+    bulk_line_close(&self->line);
     self->called = NULL;
 }
 
@@ -71,8 +71,6 @@ void bulk_client_destroy(struct bulk_client **self_p)
     struct bulk_client *self = *self_p;
     if (!self) return;
     hang_up(self);
-    bulk_mail_end(&self->mail);
-    net_context_destroy(&self->context);
     free(self);
     *self_p = NULL;
 }
@@ -85,17 +83,6 @@ void bulk_client_set_providers(struct bulk_client *self, const struct wire_holde
 }
 
 // ---- one question ---------------------------------------------------------------------------
-
-static bool call(struct bulk_client *self, struct provider_peer *peer)
-{
-    if (self->dealer.socket || bulk_dealer_open(&self->dealer, self->context, QUEUE,
-                                                self->options.identity, &peer->holder)) {
-        self->called = peer;
-        return true;
-    }
-    snprintf(peer->said, sizeof peer->said, "cannot be called: %s", zmq_strerror(zmq_errno()));
-    return false;
-}
 
 struct question {
     uint64_t position;
@@ -115,7 +102,7 @@ static bool judge_samples(struct bulk_client *self, struct provider_peer *peer,
 {
     struct bulk_mail *mail = &self->mail;
     const struct wire_samples *samples = mail->body;
-    const size_t bytes = mail->has_raw ? zmq_msg_size(&mail->raw) : 0;
+    const size_t bytes = mail->raw_count;
     struct why why = { 0 };
     if (samples->position != question->position || samples->count != question->count ||
         samples->seq_len != self->seq_len) {
@@ -127,9 +114,8 @@ static bool judge_samples(struct bulk_client *self, struct provider_peer *peer,
         refuse(self, peer, text);
         return false;
     }
-    if (self->options.take(self->options.arg, question->position, question->count,
-                           mail->has_raw ? zmq_msg_data(&mail->raw) : NULL, bytes, question->tokens,
-                           &why) == 0)
+    if (self->options.take(self->options.arg, question->position, question->count, mail->raw, bytes,
+                           question->tokens, &why) == 0)
         return true;
     refuse(self, peer, why.text[0] ? why.text : "sent samples without a valid proof");
     return false;
@@ -139,14 +125,12 @@ static bool judge_dataset(struct bulk_client *self, struct provider_peer *peer)
 {
     struct bulk_mail *mail = &self->mail;
     struct why why = { 0 };
-    if (self->options.know(self->options.arg, mail->has_raw ? zmq_msg_data(&mail->raw) : NULL,
-                           mail->has_raw ? zmq_msg_size(&mail->raw) : 0, &why) == 0)
-        return true;
+    if (self->options.know(self->options.arg, mail->raw, mail->raw_count, &why) == 0) return true;
     refuse(self, peer, why.text);
     return false;
 }
 
-// True if the mail answers the newest request; *ret_ok then says whether the answer is right.
+// True if the mail answers the request; *ret_ok then says whether the answer is right.
 static bool hear(struct bulk_client *self, struct provider_peer *peer,
                  const struct question *question, bool *ret_ok)
 {
@@ -175,32 +159,77 @@ static void send(struct bulk_client *self, const struct question *question)
     const struct wire_want_dataset dataset = { ++self->request };
     const struct wire_want_samples samples = { self->request, question->position, question->count };
     if (question->tokens)
-        bulk_send(self->dealer.socket, NULL, self->run, FRAME_WANT_SAMPLES, &samples, NULL);
-    else bulk_send(self->dealer.socket, NULL, self->run, FRAME_WANT_DATASET, &dataset, NULL);
+        bulk_line_put(&self->line, self->run, FRAME_WANT_SAMPLES, &samples, NULL, 0);
+    else bulk_line_put(&self->line, self->run, FRAME_WANT_DATASET, &dataset, NULL, 0);
 }
 
+// Connects, unless there is a connection, and asks. 0, or the fault that said says.
+static int call(struct bulk_client *self, struct provider_peer *peer,
+                const struct question *question)
+{
+    struct why why = { 0 };
+    const int rc =
+        self->line.fd >= 0 ? 0 : bulk_line_connect(&self->line, &self->self, &peer->holder, &why);
+    if (rc < 0) {
+        snprintf(peer->said, sizeof peer->said, "cannot be called: %.*s",
+                 (int)sizeof peer->said - 32, why.text);
+        return rc;
+    }
+    self->called = peer;
+    self->line.raw_max = BULK_ANSWER_BYTES_MAX;
+    send(self, question);
+    return 0;
+}
+
+static void wait_for_line(const struct bulk_client *self, uint64_t ms)
+{
+    struct pollfd item = { .fd = self->line.fd,
+                           .events = self->line.fd < 0 ? 0 : bulk_line_events(&self->line) };
+    poll(&item, 1, (int)ms);
+}
+
+// What has come, if anything. 1: an answer, *ret_ok says whether it is right. 0: not yet. Or the fault
+// that ended the connection.
+static int listen_once(struct bulk_client *self, struct provider_peer *peer,
+                       const struct question *question, struct why *why, bool *ret_ok)
+{
+    int rc = bulk_line_move(&self->line, why);
+    if (rc <= 0) return rc;
+    switch (bulk_line_recv(&self->line, &self->mail, why)) {
+    case BULK_NOTHING: return 0;
+    case BULK_ENDED: return FAULT_UNREACHABLE;
+    default:
+        if (hear(self, peer, question, ret_ok)) return 1;
+        refuse(self, peer, "sends what makes no answer");
+        return FAULT_PROTOCOL;
+    }
+}
+
+// A connection that is not taken or that ends is made again, as long as there is patience: a provider
+// that is restarted is back in a moment. One that refuses us, or lies, is left at once.
 static bool ask(struct bulk_client *self, struct provider_peer *peer,
                 const struct question *question)
 {
     const uint64_t until_ms = clock_ms() + self->patience_ms;
+    struct why why = { 0 };
     bool ok = false;
-    if (!call(self, peer)) return false;
-    send(self, question);
+    if (call(self, peer, question) < 0) return false;
     for (uint64_t now_ms; (now_ms = clock_ms()) < until_ms;) {
-        zmq_pollitem_t item = { .socket = self->dealer.socket, .events = ZMQ_POLLIN };
         const uint64_t rest_ms = until_ms - now_ms;
-        zmq_poll(&item, 1, (long)(rest_ms < BULK_LOOK_MS ? rest_ms : BULK_LOOK_MS));
-        while (clock_ms() < until_ms) {
-            if (bulk_dealer_pending(&self->dealer) > BULK_PENDING_ONE_MAX) {
-                refuse(self, peer, "sends bytes without end that make no answer");
-                return false;
-            }
-            const enum bulk_heard heard = bulk_dealer_recv(&self->dealer, &self->mail);
-            if (heard == BULK_NOTHING) break;
-            if (heard == BULK_MAIL && hear(self, peer, question, &ok)) return ok;
+        if (self->line.fd < 0) {
+            wait_for_line(self, rest_ms < AGAIN_MS ? rest_ms : AGAIN_MS);
+            if (call(self, peer, question) == FAULT_CONFIG) return false;
+            continue;
         }
+        const int rc = listen_once(self, peer, question, &why, &ok);
+        if (rc == 1) return ok;
+        if (rc == FAULT_DENIED) snprintf(peer->said, sizeof peer->said, "%.120s", why.text);
+        if (rc == FAULT_DENIED || rc == FAULT_PROTOCOL) return false;
+        if (rc == 0) wait_for_line(self, rest_ms);
+        else bulk_line_close(&self->line);
     }
-    snprintf(peer->said, sizeof peer->said, "no answer in %" PRIu32 " ms", self->patience_ms);
+    snprintf(peer->said, sizeof peer->said, "no answer in %" PRIu32 " ms%s%.100s",
+             self->patience_ms, why.text[0] ? ": " : "", why.text);
     return false;
 }
 
@@ -261,7 +290,7 @@ static int ask_all(struct bulk_client *self, const struct question *question, st
         if (round == self->rounds_max || clock_ms() + wait_ms >= until_ms ||
             !providers_next(&self->providers, round + 1, clock_ms()))
             break;
-        zmq_poll(NULL, 0, wait_ms);
+        poll(NULL, 0, (int)wait_ms);
         wait_ms = 2 * wait_ms < WAIT_MAX_MS ? 2 * wait_ms : WAIT_MAX_MS;
     }
     return give_up(self, question, clock_ms() - begun_ms, why);

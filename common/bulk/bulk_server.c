@@ -1,67 +1,27 @@
-// bulk_server -- one thread. Before every message it minds the gate: new connections, handshakes
-// (guests only), surplus connections, connections that fill memory. Then one message: it is counted
-// for its connection, the sender must still be a guest, the question is answered if its answer fits
-// into the share of memory that the sender has left. Reading samples blocks the thread.
+// bulk_server -- one thread, one loop: hear what moved, give some answers in turns, look after the seats.
+// An asker is in the ring of turns as long as one of its connections has a question whose answer has room.
+// Reading samples blocks the thread.
 
-#include "common/base/clock.h"
 #include "common/bulk/bulk_server.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
-#include "common/base/failpoint.h"
-#include "common/bulk/bulk_socket.h"
+#include "common/bulk/bulk_server_inside.h"
 #include "common/net/addresses.h"
 #include "common/net/descriptors.h"
+#include "common/net/tcp.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
-enum {
-    GUEST = 1,
-    GONE,
-    HANDSHAKES_TURN_MAX = 16,
-    PEER_ANSWERS_MAX = 64,
-    TURN_MESSAGES = 64,
-    LOOK_MS = 100,
-    LOOK_CONNECTIONS_MS = 32,
-    MEASURE_MS = 10
-};
+enum { EVENTS_MAX = 64, ANSWERS_MAX = 16 };
 
-struct bulk_server {
-    struct bulk_server_options options;
-    char *run;
-    void *context, *router, *zap, *events;
-    pthread_mutex_t lock;    // Of the guests
-    struct curve_set guests; // GUEST or GONE
-    void *stop, *stopped;    // A pair: the caller's end, the thread's end
-    char endpoint[256];
-    uint16_t port;
-    pthread_t thread;
-
-    // The thread's own:
-    struct bulk_mail mail;
-    struct connections *connections; // "Known" is a guest that has asked something
-    struct connection *asker;        // The connection of the question that is being answered
-    uint32_t key_connections_max;
-    uint64_t waiting; // Upper bound of the bytes of all unsent answers, at measured_ms
-    uint64_t measured_ms, look_ms;
-};
-
-// ---- limits on what one peer may take -----------------------------------------------------------
-
-static void cut(void *arg, int fd)
-{
-    const struct bulk_server *self = arg;
-    descriptors_cut(fd, self->port);
-}
-
-static bool measure(void *arg, int fd, struct connection_counts *ret_counts)
-{
-    const struct bulk_server *self = arg;
-    return descriptors_measure(fd, self->port, ret_counts);
-}
+// ---- whose turn it is -----------------------------------------------------------------------
 
 // One key may take a fixed fraction of what is free, so that something is left for the next key,
 // however many take their full share (Choudhury and Hahne, "Dynamic queue length thresholds",
@@ -72,335 +32,192 @@ static uint64_t share(const struct bulk_server *self)
     return (BULK_WAITING_MAX - taken) / BULK_WAITING_SHARES;
 }
 
-// Measuring costs system calls. So the asker's connections are measured only if the estimate
-// refuses the answer, and all connections at most once in MEASURE_MS.
-static bool may_wait(struct bulk_server *self, uint64_t bytes)
+static bool has_room(const struct bulk_server *self) { return self->waiting < BULK_WAITING_MAX; }
+
+// The connection of an asker whose question is answered next; NULL: none has a question and room.
+static struct seat *next_seat(const struct bulk_server *self, const struct asker *asker)
 {
-    if (!self->asker) return false;
-    uint64_t own = connections_waiting(self->connections, &self->mail.user, NULL, NULL);
-    if (own + bytes <= share(self)) return true;
-    own = connections_waiting(self->connections, &self->mail.user, measure, self);
-    const uint64_t now_ms = clock_ms();
-    if (now_ms >= self->measured_ms + MEASURE_MS) {
-        self->waiting = connections_waiting(self->connections, NULL, measure, self);
-        self->measured_ms = now_ms;
-    }
-    return own + bytes <= share(self) ||
-           (own <= BULK_CHUNK_BYTES && self->waiting + bytes <= BULK_WAITING_MAX);
+    struct seat *seat;
+    if (asker->waiting > 0 && asker->waiting >= share(self)) return NULL;
+    TAILQ_FOREACH(seat, &asker->seats, near)
+    if (seat->has_question && seat->line.out_bytes <= BULK_LINE_WAITING) return seat;
+    return NULL;
 }
 
-// ---- answers --------------------------------------------------------------------------------
-
-static void answer(struct bulk_server *self, uint16_t kind, const void *body, zmq_msg_t *raw)
+void bulk_settle_asker(struct bulk_server *self, struct asker *asker)
 {
-    const size_t sent = bulk_send(self->router, &self->mail, self->run, kind, body, raw);
-    if (self->asker) self->asker->given += sent;
-    self->waiting += sent;
-    if (!sent && raw) zmq_msg_close(raw);
+    if (next_seat(self, asker)) turns_add(&self->turns, &asker->turn);
+    else turns_remove(&self->turns, &asker->turn);
 }
 
-static void lack(struct bulk_server *self, uint32_t request, const struct hash *hash,
-                 const char *reason)
+void bulk_settle(struct bulk_server *self, struct seat *seat, uint64_t now_ms)
 {
-    struct wire_lacking lacking = { .request = request, .hash = *hash };
-    snprintf(lacking.reason, sizeof lacking.reason, "%s", reason);
-    answer(self, FRAME_LACKING, &lacking, NULL);
+    struct asker *asker = seat->asker;
+    const size_t waits = seat->line.out_bytes;
+    if (!asker) return;
+    if (waits < seat->counted || seat->counted == 0) seat->moved_ms = now_ms;
+    asker->waiting += waits - seat->counted; // Modulo 2^64: may be less
+    self->waiting += waits - seat->counted;
+    seat->counted = waits;
+    bulk_settle_asker(self, asker);
 }
 
-static void refuse_samples(struct bulk_server *self, uint32_t request, const char *reason)
+// Answers the question of the asker whose turn it is.
+static void answer_one(struct bulk_server *self, struct asker *asker, uint64_t now_ms)
 {
-    struct wire_no_samples refusal = { .request = request };
-    snprintf(refusal.reason, sizeof refusal.reason, "%.*s", (int)sizeof refusal.reason - 1, reason);
-    for (char *at = refusal.reason; *at; at++)
-        if ((uint8_t)*at < 0x20) *at = ' ';
-    answer(self, FRAME_NO_SAMPLES, &refusal, NULL);
-}
-
-// A message part with a copy of these bytes. A view would keep a whole pin in memory for as long as
-// its reader is slow, even after the store has forgotten it. Copying costs a tenth of the processor
-// time of a transfer. False: no room or no memory, and the question is dropped.
-static bool copy(struct bulk_server *self, zmq_msg_t *part, const uint8_t *bytes, size_t count)
-{
-    if (!may_wait(self, count) || zmq_msg_init_size(part, count) != 0) return false;
-    if (count > 0) memcpy(zmq_msg_data(part), bytes, count);
-    return true;
-}
-
-// ---- questions ------------------------------------------------------------------------------
-
-static void hear_want(struct bulk_server *self, const struct wire_want *want)
-{
-    struct blob_ref ref = { 0 };
-    struct why why = { 0 };
-    zmq_msg_t raw;
-    if (!self->options.store) {
-        lack(self, want->request, &want->hash, "no blobs are served here");
+    struct seat *seat = next_seat(self, asker);
+    if (!seat || !asker->is_guest) {
+        if (seat) bulk_seat_end(self, seat, true);
+        bulk_settle_asker(self, asker);
         return;
     }
-    if (blob_store_get(self->options.store, &want->hash, &why, &ref) < 0) {
-        lack(self, want->request, &want->hash, "not here");
-        return;
-    }
-    const size_t total = ref.count;
-    if (want->offset >= total && total > 0) {
-        blob_store_release(&ref);
-        lack(self, want->request, &want->hash, "it ends before this offset");
-        return;
-    }
-    const size_t offset = total ? (size_t)want->offset : 0, rest = total - offset;
-    const size_t count = want->count < rest ? want->count : rest;
-    const bool is_copied = copy(self, &raw, count > 0 ? ref.bytes + offset : NULL, count);
-    blob_store_release(&ref);
-    if (!is_copied) return;
-    failpoint("serve_chunk");
-    const struct wire_chunk chunk = { want->request, want->hash, offset, total };
-    answer(self, FRAME_CHUNK, &chunk, &raw);
+    turns_charge(&asker->turn, bulk_answer(self, seat));
+    seat->has_question = false;
+    TAILQ_REMOVE(&asker->seats, seat, near); // Its other connections come first
+    TAILQ_INSERT_TAIL(&asker->seats, seat, near);
+    bulk_settle(self, seat, now_ms);
+    bulk_seat_move(self, seat, now_ms); // Sends, and takes its next question
 }
 
-static void hear_want_leaves(struct bulk_server *self, const struct wire_want_leaves *want)
+static void answer_some(struct bulk_server *self)
 {
-    struct blob_ref ref = { 0 };
-    struct state_cut cut;
-    zmq_msg_t raw;
-    if (!self->options.store ||
-        blob_store_leaves(self->options.store, &want->digest, NULL, &ref, &cut) < 0) {
-        lack(self, want->request, &want->digest, "not pinned here");
-        return;
-    }
-    if (ref.count == 0 || ref.count / HASH_BYTES > BULK_LEAVES_MAX) {
-        blob_store_release(&ref);
-        lack(self, want->request, &want->digest, "its list of leaves is longer than can be sent");
-        return;
-    }
-    const bool is_copied = copy(self, &raw, ref.bytes, ref.count);
-    blob_store_release(&ref);
-    if (!is_copied) return;
-    failpoint("serve_leaves");
-    const struct wire_leaves leaves = { want->request, want->digest, cut.bytes[0] / sizeof(float) };
-    answer(self, FRAME_LEAVES, &leaves, &raw);
+    struct turn *turn;
+    for (int n = 0; n < ANSWERS_MAX && has_room(self) && (turn = turns_next(&self->turns)); n++)
+        answer_one(self, (struct asker *)turn, clock_ms());
 }
 
-static void free_bytes(void *bytes, void *none)
+// ---- the loop -------------------------------------------------------------------------------
+
+static int timeout_ms(const struct bulk_server *self)
 {
-    (void)none;
-    free(bytes);
+    if (self->turns.now && has_room(self)) return 0;
+    return self->count > 0 || self->accept_at_ms ? BULK_LOOK_MS : -1;
 }
 
-// Takes the bytes.
-static void give(struct bulk_server *self, const struct wire_want_samples *want, uint8_t *bytes,
-                 size_t count)
+// The peer has: nobody waits for what it had asked.
+static void hang_up(struct bulk_server *self, struct seat *seat)
 {
-    zmq_msg_t raw;
-    ensure(zmq_msg_init_data(&raw, bytes, count, free_bytes, NULL) == 0);
-    failpoint("serve_samples");
-    const struct wire_samples samples = { want->request, want->position, want->count,
-                                          self->options.seq_len };
-    answer(self, FRAME_SAMPLES, &samples, &raw);
+    if (seat->line.fd >= 0) bulk_seat_end(self, seat, false);
 }
-
-static const char too_many[] = "busy: too many answers to you wait to be sent; retry later";
-
-static void hear_want_samples(struct bulk_server *self, const struct wire_want_samples *want)
-{
-    const uint64_t sample_bytes = 4 * ((uint64_t)self->options.seq_len + 1);
-    struct why why = { 0 };
-    char text[160];
-    uint8_t *bytes = NULL;
-    size_t count = 0;
-    if (!self->options.answer) {
-        refuse_samples(self, want->request, "no samples are served here");
-        return;
-    }
-    if (want->count * sample_bytes > BULK_SAMPLES_BYTES) {
-        snprintf(text, sizeof text,
-                 "count %" PRIu32 ", allowed 1..%" PRIu64 " of %" PRIu64 " bytes each", want->count,
-                 BULK_SAMPLES_BYTES / sample_bytes, sample_bytes);
-        refuse_samples(self, want->request, text);
-        return;
-    }
-    if (!may_wait(self, want->count * sample_bytes)) {
-        refuse_samples(self, want->request, too_many);
-        return;
-    }
-    int rc =
-        self->options.answer(self->options.arg, want->position, want->count, &bytes, &count, &why);
-    if (rc == 0 && count > BULK_ANSWER_BYTES_MAX - BULK_FRAME_MAX)
-        rc = why_set(&why, FAULT_LIMIT, "%zu bytes with their proofs; ask for fewer", count);
-    if (rc == 0 && !may_wait(self, count)) rc = why_set(&why, FAULT_LIMIT, "%s", too_many);
-    if (rc == 0) {
-        give(self, want, bytes, count);
-        return;
-    }
-    free(bytes);
-    refuse_samples(self, want->request, why.text[0] ? why.text : "reading them failed");
-}
-
-static void hear_want_dataset(struct bulk_server *self, const struct wire_want_dataset *want)
-{
-    const struct bulk_server_options *options = &self->options;
-    const struct wire_dataset dataset = { want->request };
-    zmq_msg_t raw;
-    if (!options->description) {
-        refuse_samples(self, want->request, "no samples are served here");
-        return;
-    }
-    if (!copy(self, &raw, options->description, options->description_bytes)) return;
-    answer(self, FRAME_DATASET, &dataset, &raw);
-}
-
-// An answer instead of silence, because a wrong run is a mistake of configuration that its owner
-// must be able to find.
-static void refuse_run(struct bulk_server *self)
-{
-    const struct bulk_mail *mail = &self->mail;
-    char text[128];
-    snprintf(text, sizeof text, "this is run '%s'", self->run);
-    if (mail->head.kind == FRAME_WANT) {
-        const struct wire_want *want = mail->body;
-        lack(self, want->request, &want->hash, text);
-    } else if (mail->head.kind == FRAME_WANT_LEAVES) {
-        const struct wire_want_leaves *want = mail->body;
-        lack(self, want->request, &want->digest, text);
-    } else if (mail->head.kind == FRAME_WANT_DATASET) {
-        refuse_samples(self, ((const struct wire_want_dataset *)mail->body)->request, text);
-    } else if (mail->head.kind == FRAME_WANT_SAMPLES) {
-        refuse_samples(self, ((const struct wire_want_samples *)mail->body)->request, text);
-    }
-}
-
-static void hear(struct bulk_server *self)
-{
-    const struct bulk_mail *mail = &self->mail;
-    const uint16_t kind = mail->head.kind;
-    const bool is_question = kind == FRAME_WANT || kind == FRAME_WANT_LEAVES ||
-                             kind == FRAME_WANT_SAMPLES || kind == FRAME_WANT_DATASET;
-    if (mail->has_raw || !is_question) return;
-    if (strcmp(mail->head.run, self->run) != 0) refuse_run(self);
-    else if (kind == FRAME_WANT) hear_want(self, mail->body);
-    else if (kind == FRAME_WANT_LEAVES) hear_want_leaves(self, mail->body);
-    else if (kind == FRAME_WANT_DATASET) hear_want_dataset(self, mail->body);
-    else hear_want_samples(self, mail->body);
-}
-
-// ---- guests -------------------------------------------------------------------------------------
-
-void bulk_server_admit(bulk_server_t *self, const struct curve_key *key, bool is_guest)
-{
-    ensure(pthread_mutex_lock(&self->lock) == 0);
-    curve_set_put(&self->guests, key, is_guest ? GUEST : GONE);
-    ensure(pthread_mutex_unlock(&self->lock) == 0);
-}
-
-static bool is_guest(struct bulk_server *self, const struct curve_key *key)
-{
-    ensure(pthread_mutex_lock(&self->lock) == 0);
-    const bool is = curve_set_get(&self->guests, key) == GUEST;
-    ensure(pthread_mutex_unlock(&self->lock) == 0);
-    return is;
-}
-
-static bool judge(void *arg, const struct zap_request *request)
-{
-    return is_guest(arg, &request->key);
-}
-
-static void take(struct bulk_server *self, bool is_sound, uint64_t now_ms)
-{
-    const struct bulk_mail *mail = &self->mail;
-    struct connection *asker =
-        connections_heard(self->connections, mail->fd, 0, &mail->user, mail->wire_bytes, now_ms);
-    if (!asker || asker->cut) return;
-    if (!is_guest(self, &mail->user)) {
-        connections_cut_one(self->connections, mail->fd, cut, self);
-        return;
-    }
-    if (!asker->known) {
-        asker->known = true;
-        connections_cut_crowd(self->connections, &mail->user, self->key_connections_max, cut, self);
-    }
-    self->asker = asker;
-    if (is_sound) hear(self);
-    self->asker = NULL;
-}
-
-// Called before every message: while one is answered, many strangers may connect.
-static void mind_gate(struct bulk_server *self, uint64_t now_ms)
-{
-    descriptors_hear(self->events, self->connections, 0, now_ms, NULL, NULL);
-    zap_serve(self->zap, judge, self, HANDSHAKES_TURN_MAX);
-    connections_cut_surplus(self->connections, cut, self);
-    if (now_ms < self->look_ms) return;
-    connections_cut_hoarders(self->connections, measure, cut, self);
-    self->waiting = connections_waiting(self->connections, NULL, NULL, NULL);
-    self->measured_ms = now_ms;
-    self->look_ms =
-        now_ms + LOOK_MS + connections_count(self->connections, 0) / LOOK_CONNECTIONS_MS;
-}
-
-// ---- its life -------------------------------------------------------------------------------
 
 static void *serve(void *arg)
 {
     struct bulk_server *self = arg;
-    zmq_pollitem_t items[] = { { .socket = self->stopped, .events = ZMQ_POLLIN },
-                               { .socket = self->router, .events = ZMQ_POLLIN },
-                               { .socket = self->zap, .events = ZMQ_POLLIN },
-                               { .socket = self->events, .events = ZMQ_POLLIN } };
-    bulk_mail_init(&self->mail);
+    struct epoll_event events[EVENTS_MAX];
     for (;;) {
-        const bool is_alone = connections_count(self->connections, 0) == 0;
-        if (zmq_poll(items, 4, is_alone ? -1 : LOOK_MS) < 0) continue; // Interrupted
-        if (items[0].revents) break;
-        mind_gate(self, clock_ms());
-        for (int n = 0; n < TURN_MESSAGES; n++) {
-            const enum bulk_heard heard = bulk_mail_recv(&self->mail, self->router);
-            if (heard == BULK_NOTHING) break;
-            take(self, heard == BULK_MAIL, clock_ms());
-            mind_gate(self, clock_ms());
+        const int count = epoll_wait(self->events, events, EVENTS_MAX, timeout_ms(self));
+        const uint64_t now_ms = clock_ms();
+        for (int i = 0; i < count; i++) {
+            void *what = events[i].data.ptr;
+            if (what == &self->stop) return NULL;
+            if (what == &self->listener) bulk_accept(self, now_ms);
+            else if (events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) hang_up(self, what);
+            else bulk_seat_move(self, what, now_ms);
         }
+        answer_some(self);
+        bulk_look(self, now_ms);
+        bulk_bury(self);
     }
-    bulk_mail_end(&self->mail);
+}
+
+// ---- guests ---------------------------------------------------------------------------------
+
+static struct bulk_bucket *bucket_of(struct bulk_server *self, const struct key *key)
+{
+    uint32_t number;
+    memcpy(&number, key->bytes, sizeof number); // Key bytes are as good as random
+    return &self->buckets[number % BULK_BUCKETS];
+}
+
+static struct asker *find(struct bulk_server *self, const struct key *key)
+{
+    struct asker *asker;
+    LIST_FOREACH(asker, bucket_of(self, key), bucket)
+    if (key_equal(&asker->key, key)) return asker;
     return NULL;
 }
 
-// ZeroMQ itself would accept port 99999 and bind 34463.
-static bool is_endpoint(const char *text)
+struct asker *bulk_find_asker(struct bulk_server *self, const struct key *key)
 {
-    const char *port = strncmp(text, "tcp://", 6) == 0 ? strrchr(text + 6, ':') : NULL;
+    ensure(pthread_mutex_lock(&self->lock) == 0);
+    struct asker *asker = find(self, key);
+    ensure(pthread_mutex_unlock(&self->lock) == 0);
+    return asker;
+}
+
+void bulk_server_admit(bulk_server_t *self, const struct key *key, bool is_guest)
+{
+    ensure(pthread_mutex_lock(&self->lock) == 0);
+    struct asker *asker = find(self, key);
+    if (asker) asker->is_guest = is_guest;
+    if (!asker && is_guest) {
+        asker = calloc(1, sizeof *asker);
+        ensure(asker);
+        asker->key = *key;
+        asker->is_guest = true;
+        TAILQ_INIT(&asker->seats);
+        LIST_INSERT_HEAD(bucket_of(self, key), asker, bucket);
+    }
+    ensure(pthread_mutex_unlock(&self->lock) == 0);
+}
+
+// ---- its life -------------------------------------------------------------------------------
+
+static int refuse_endpoint(const char *endpoint, struct why *why)
+{
+    return why_set(why, FAULT_CONFIG,
+                   "bulk endpoint '%s': must be tcp://ADDRESS:PORT, PORT 1..65535 or *; not bound",
+                   endpoint);
+}
+
+static bool is_port(const char *text)
+{
     char *end;
-    if (!port || port == text + 6) return false;
-    if (strcmp(++port, "*") == 0) return true;
-    const long number = strtol(port, &end, 10);
-    return *port >= '0' && *port <= '9' && *end == 0 && number >= 1 && number <= 65535;
+    if (strcmp(text, "*") == 0) return true;
+    const long number = strtol(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == 0 && number >= 1 && number <= 65535;
 }
 
-static int refuse_bind(const char *endpoint, int error, struct why *why)
+// The address in numbers and the port, as tcp_listen takes them.
+static bool read_endpoint(const char *endpoint, char ret_host[TCP_ADDRESS_MAX],
+                          const char **ret_port)
 {
-    char host[128];
-    const char *from = endpoint + strlen("tcp://");
-    snprintf(host, sizeof host, "%.*s", (int)(strrchr(endpoint, ':') - from), from);
-    const int rc = addresses_refuse(host, error, why);
-    if (rc < 0) return why_wrap(why, rc, "bulk endpoint '%s'", endpoint);
-    return why_set(why,
-                   error == EADDRINUSE ? FAULT_BUSY
-                   : error == EACCES   ? FAULT_DENIED
-                                       : FAULT_CONFIG,
-                   "bulk endpoint '%s': %s; not bound", endpoint, zmq_strerror(error));
+    char named[ADDRESSES_TEXT_MAX];
+    const char *host = strncmp(endpoint, "tcp://", 6) == 0 ? endpoint + 6 : NULL;
+    const char *port = host ? strrchr(host, ':') : NULL;
+    if (!port || port == host || port - host >= TCP_ADDRESS_MAX || !is_port(port + 1)) return false;
+    *ret_port = strcmp(port + 1, "*") == 0 ? "0" : port + 1;
+    snprintf(ret_host, TCP_ADDRESS_MAX, "%.*s", (int)(port - host), host);
+    if (strcmp(ret_host, "*") == 0) snprintf(ret_host, TCP_ADDRESS_MAX, "0.0.0.0");
+    if (addresses_of_interface(ret_host, named))
+        snprintf(ret_host, TCP_ADDRESS_MAX, strchr(named, ':') ? "[%s]" : "%s", named);
+    return true;
 }
 
-static int bind_router(struct bulk_server *self, struct why *why)
+static int listen_at(struct bulk_server *self, struct why *why)
 {
-    size_t size = sizeof self->endpoint;
-    const char *wanted = self->options.endpoint;
-    if (!is_endpoint(wanted))
-        return why_set(why, FAULT_CONFIG,
-                       "bulk endpoint '%s': must be tcp://ADDRESS:PORT, PORT "
-                       "1..65535 or *; not bound",
-                       wanted);
-    if (zmq_bind(self->router, wanted) < 0) return refuse_bind(wanted, zmq_errno(), why);
-    ensure(zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->endpoint, &size) == 0);
-    self->port = (uint16_t)strtol(strrchr(self->endpoint, ':') + 1, NULL, 10);
+    char host[TCP_ADDRESS_MAX], place[TCP_ADDRESS_MAX + 8];
+    const char *port, *wanted = self->options.endpoint;
+    uint16_t bound;
+    if (!read_endpoint(wanted, host, &port)) return refuse_endpoint(wanted, why);
+    snprintf(place, sizeof place, "%s:%s", host, port);
+    const int rc = tcp_listen(place, why, &self->listener, &bound);
+    if (rc < 0) return why_wrap(why, rc, "bulk endpoint '%s'", wanted);
+    snprintf(self->endpoint, sizeof self->endpoint, "tcp://%s:%" PRIu16, host, bound);
     return 0;
+}
+
+static int open_events(struct bulk_server *self, struct why *why)
+{
+    struct epoll_event listener = { .events = EPOLLIN, .data.ptr = &self->listener };
+    struct epoll_event stop = { .events = EPOLLIN, .data.ptr = &self->stop };
+    self->events = epoll_create1(EPOLL_CLOEXEC);
+    self->stop = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (self->events >= 0 && self->stop >= 0 &&
+        epoll_ctl(self->events, EPOLL_CTL_ADD, self->listener, &listener) == 0 &&
+        epoll_ctl(self->events, EPOLL_CTL_ADD, self->stop, &stop) == 0)
+        return 0;
+    return why_set(why, fault_from_errno(errno), "bulk server: %s", strerror(errno));
 }
 
 // Signals are for the main thread.
@@ -413,39 +230,21 @@ static void start_thread(struct bulk_server *self)
     ensure(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
 }
 
-static void open_connections(struct bulk_server *self)
+static void free_all(struct bulk_server *self)
 {
-    const uint32_t room = descriptors_raise() / 2, most = room / 8 ? room / 8 : 1;
-    const struct connections_limits limits = { .room = room,
-                                               .pending_max = BULK_CONNECTION_PENDING_MAX };
-    self->key_connections_max = most < BULK_KEY_CONNECTIONS_MAX ? most : BULK_KEY_CONNECTIONS_MAX;
-    self->connections = connections_new(&limits, 1, BULK_PENDING_MAX);
-}
-
-static void open_sockets(struct bulk_server *self)
-{
-    const struct bulk_server_options *options = &self->options;
-    self->context = net_context_new(1);
-    self->zap = zap_open(self->context);
-    self->router = net_socket_new(self->context, ZMQ_ROUTER, BULK_ASK_BYTES_MAX, PEER_ANSWERS_MAX);
-    self->stop = zmq_socket(self->context, ZMQ_PAIR);
-    self->stopped = zmq_socket(self->context, ZMQ_PAIR);
-    ensure(self->router && self->stop && self->stopped);
-    zap_secure_server(self->router, options->identity, "peer");
-    ensure(zmq_bind(self->stopped, "inproc://stop") == 0);
-    ensure(zmq_connect(self->stop, "inproc://stop") == 0);
-    self->events = descriptors_watch(self->context, self->router);
-    ensure(self->events);
-}
-
-static void close_sockets(struct bulk_server *self)
-{
-    net_socket_close(&self->router);
-    net_socket_close(&self->events);
-    net_socket_close(&self->zap);
-    net_socket_close(&self->stop);
-    net_socket_close(&self->stopped);
-    net_context_destroy(&self->context);
+    struct asker *asker;
+    bulk_end_all(self);
+    for (int i = 0; i < BULK_BUCKETS; i++)
+        while ((asker = LIST_FIRST(&self->buckets[i]))) {
+            LIST_REMOVE(asker, bucket);
+            free(asker);
+        }
+    if (self->listener >= 0) close(self->listener);
+    if (self->events >= 0) close(self->events);
+    if (self->stop >= 0) close(self->stop);
+    pthread_mutex_destroy(&self->lock);
+    free(self->run);
+    free(self);
 }
 
 int bulk_server_new(const struct bulk_server_options *options, struct why *why,
@@ -462,15 +261,21 @@ int bulk_server_new(const struct bulk_server_options *options, struct why *why,
     ensure(self && (self->run = strdup(options->run)));
     ensure(pthread_mutex_init(&self->lock, NULL) == 0);
     self->options = *options;
-    open_connections(self);
-    open_sockets(self);
-    const int rc = bind_router(self, why);
+    self->self = bulk_line_self(options->identity, options->run);
+    self->self.answers_probes = true;
+    self->self.judge = bulk_judge;
+    self->self.judge_arg = self;
+    self->listener = self->events = self->stop = -1;
+    self->room = descriptors_raise() / 2;
+    const uint32_t most = self->room / 8 ? self->room / 8 : 1;
+    self->key_connections_max = most < BULK_KEY_CONNECTIONS_MAX ? most : BULK_KEY_CONNECTIONS_MAX;
+    TAILQ_INIT(&self->strangers);
+    TAILQ_INIT(&self->greeted);
+    TAILQ_INIT(&self->dead);
+    int rc = listen_at(self, why);
+    if (rc == 0) rc = open_events(self, why);
     if (rc < 0) {
-        close_sockets(self);
-        connections_destroy(&self->connections);
-        pthread_mutex_destroy(&self->lock);
-        free(self->run);
-        free(self);
+        free_all(self);
         return rc;
     }
     start_thread(self);
@@ -482,14 +287,9 @@ void bulk_server_destroy(bulk_server_t **self_p)
 {
     struct bulk_server *self = *self_p;
     if (!self) return;
-    while (zmq_send(self->stop, "", 0, 0) < 0) ensure(zmq_errno() == EINTR);
+    ensure(eventfd_write(self->stop, 1) == 0);
     ensure(pthread_join(self->thread, NULL) == 0);
-    close_sockets(self);
-    connections_destroy(&self->connections);
-    curve_set_clear(&self->guests);
-    pthread_mutex_destroy(&self->lock);
-    free(self->run);
-    free(self);
+    free_all(self);
     *self_p = NULL;
 }
 

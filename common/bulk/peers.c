@@ -1,21 +1,20 @@
 // peers -- a table of requests (wants), each for one peer and one fetch. Asking checks credit, then
 // room for a socket, then sends. peers_next returns one event at a time, in this order: the
 // remaining requests of a peer that was found silent, answers (peers take turns), then a peer whose
-// answers fill our memory, a peer whose request timed out, a slow peer whose socket another one
-// needs. Idle sockets are closed last.
+// connection has ended, a peer whose request timed out, a slow peer whose connection another one needs.
+// Idle connections are closed last.
 
 #include "common/base/ensure.h"
 #include "common/bulk/peers.h"
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// A list of leaves is one long message, and ZeroMQ shows nothing of it before it is whole, so it
-// gets more patience. A request that stays open while its peer answers others times out after
+// A list of leaves is one long message that is heard when it is whole, so it gets more patience. A request that stays open while its peer answers others times out after
 // OVERDUE times the patience.
 enum {
     REMEMBERED_MAX = 4096,
-    QUEUE_MAX = 2 * PEER_WANTS_MAX,
     LEAVES_PATIENCE = 10,
     OVERDUE = 16,
     AGAIN_MAX = 2,
@@ -35,8 +34,7 @@ struct want {
 };
 
 struct peers {
-    const struct identity *identity;
-    void *context;
+    struct handshake_self self;
     char run[WIRE_RUN_MAX + 1];
     uint32_t patience_ms;
     struct peer **list;
@@ -45,7 +43,6 @@ struct peers {
     uint32_t open_count, turn;
     struct want wants[WANTS_MAX];
     uint32_t wants_count, bytes, serial;
-    uint64_t look_ms;    // When to measure the peers' pending bytes again
     struct peer *silent; // Its remaining requests are reported before anything else
     bool is_crowded;     // A peer was refused a socket: a slow one must give up its own
     struct bulk_mail mail;
@@ -56,21 +53,19 @@ struct peers *peers_new(const struct identity *identity, const char *run, uint32
     struct peers *self = calloc(1, sizeof *self);
     ensure(self && strlen(run) <= WIRE_RUN_MAX && patience_ms > 0);
     snprintf(self->run, sizeof self->run, "%s", run);
-    self->identity = identity;
+    self->self = bulk_line_self(identity, run);
     self->patience_ms = patience_ms;
-    self->context = net_context_new(1);
-    ensure(self->context);
-    bulk_mail_init(&self->mail);
     return self;
 }
 
 static void close_peer(struct peers *self, struct peer *peer)
 {
     uint32_t i = 0;
-    if (!peer->dealer.socket) return;
+    if (!peer->is_open) return;
     while (self->open[i] != peer) i++;
     self->open[i] = self->open[--self->open_count];
-    bulk_dealer_close(&peer->dealer);
+    bulk_line_close(&peer->line);
+    peer->is_open = false;
 }
 
 void peers_destroy(struct peers **self_p)
@@ -78,8 +73,6 @@ void peers_destroy(struct peers **self_p)
     struct peers *self = *self_p;
     if (!self) return;
     while (self->open_count) close_peer(self, self->open[0]);
-    bulk_mail_end(&self->mail);
-    net_context_destroy(&self->context);
     for (uint32_t i = 0; i < self->count; i++) free(self->list[i]);
     free(self->list);
     free(self);
@@ -127,7 +120,7 @@ struct peer *peers_find(struct peers *self, const struct wire_holder *holder)
 static void forget_peer(struct peers *self, struct peer *peer)
 {
     uint32_t i = 0;
-    if (peer->users || peer->wants || peer->dealer.socket || peer == self->silent) return;
+    if (peer->users || peer->wants || peer->is_open || peer == self->silent) return;
     if (reputation_is_doubtful(&peer->reputation) && self->count < REMEMBERED_MAX) return;
     while (self->list[i] != peer) i++;
     self->list[i] = self->list[--self->count];
@@ -155,17 +148,16 @@ static struct peer *find_idle(const struct peers *self)
 
 static bool open_peer(struct peers *self, struct peer *peer)
 {
-    if (peer->dealer.socket) return true;
+    if (peer->is_open) return true;
     if (self->open_count == PEERS_OPEN_MAX) {
         struct peer *idle = find_idle(self);
         if (!idle) return false;
         close_peer(self, idle);
         forget_peer(self, idle);
     }
-    if (!bulk_dealer_open(&peer->dealer, self->context, QUEUE_MAX, self->identity, &peer->holder))
-        return false;
+    if (bulk_line_connect(&peer->line, &self->self, &peer->holder, NULL) < 0) return false;
     self->open[self->open_count++] = peer;
-    return true;
+    return peer->is_open = true;
 }
 
 // ---- asking ---------------------------------------------------------------------------------
@@ -186,7 +178,7 @@ static bool has_credit(const struct peers *self, const struct peer *peer, uint32
 
 static bool has_room(const struct peers *self, const struct peer *peer)
 {
-    return peer->dealer.socket || self->open_count < PEERS_OPEN_MAX || find_idle(self);
+    return peer->is_open || self->open_count < PEERS_OPEN_MAX || find_idle(self);
 }
 
 static bool ask(struct peers *self, const struct want *question)
@@ -206,10 +198,10 @@ static bool ask(struct peers *self, const struct want *question)
     const struct wire_want piece = { want->request, want->hash, want->offset, want->count };
     const struct wire_want_leaves leaves = { want->request, want->hash };
     peer->used_ms = question->sent_ms;
-    if (!open_peer(self, peer)) want->sent_ms = 0; // No socket: it times out at once
+    if (!open_peer(self, peer)) want->sent_ms = 0; // No connection: it times out at once
     else if (want->is_leaves)
-        bulk_send(peer->dealer.socket, NULL, self->run, FRAME_WANT_LEAVES, &leaves, NULL);
-    else bulk_send(peer->dealer.socket, NULL, self->run, FRAME_WANT, &piece, NULL);
+        bulk_line_put(&peer->line, self->run, FRAME_WANT_LEAVES, &leaves, NULL, 0);
+    else bulk_line_put(&peer->line, self->run, FRAME_WANT, &piece, NULL, 0);
     peer->wants++;
     peer->bytes += want->count;
     self->wants_count++;
@@ -318,7 +310,7 @@ static uint64_t deadline_ms(const struct want *want)
 
 int peers_timeout_ms(const struct peers *self, uint64_t now_ms)
 {
-    uint64_t first_ms = self->open_count ? now_ms + BULK_LOOK_MS : UINT64_MAX;
+    uint64_t first_ms = UINT64_MAX;
     for (uint32_t i = 0; i < WANTS_MAX; i++) {
         if (!self->wants[i].peer) continue;
         const uint64_t at_ms = deadline_ms(&self->wants[i]);
@@ -329,10 +321,16 @@ int peers_timeout_ms(const struct peers *self, uint64_t now_ms)
     return first_ms <= now_ms ? 0 : (int)(first_ms - now_ms);
 }
 
+static short to_zmq(short events)
+{
+    return (short)((events & POLLIN ? ZMQ_POLLIN : 0) | (events & POLLOUT ? ZMQ_POLLOUT : 0));
+}
+
 int peers_fill_items(const struct peers *self, zmq_pollitem_t *items)
 {
     for (uint32_t i = 0; i < self->open_count; i++)
-        items[i] = (zmq_pollitem_t){ .socket = self->open[i]->dealer.socket, .events = ZMQ_POLLIN };
+        items[i] = (zmq_pollitem_t){ .fd = self->open[i]->line.fd,
+                                     .events = to_zmq(bulk_line_events(&self->open[i]->line)) };
     return (int)self->open_count;
 }
 
@@ -383,20 +381,19 @@ static enum answer_kind judge_chunk(const struct want *want, const struct wire_c
     return count == (rest < want->count ? rest : want->count) ? ANSWER_CHUNK : ANSWER_WRONG;
 }
 
-// False: the message answers no request that is still open, and is ignored.
+// False: the message answers no open request.
 static bool hear(struct peers *self, struct peer *peer, uint64_t now_ms, struct answer *ret)
 {
     const struct bulk_mail *mail = &self->mail;
-    zmq_msg_t *raw = &self->mail.raw;
-    *ret = (struct answer){ .bytes = zmq_msg_data(raw), .count = zmq_msg_size(raw) };
+    *ret = (struct answer){ .bytes = mail->raw, .count = mail->raw_count };
     enum answer_kind kind;
     struct want *want;
-    if (mail->head.kind == FRAME_CHUNK && mail->has_raw) {
+    if (mail->head.kind == FRAME_CHUNK && mail->raw) {
         const struct wire_chunk *chunk = mail->body;
         if (!(want = find_want(self, peer, chunk->request))) return false;
         kind = judge_chunk(want, chunk, ret->count);
         ret->total = chunk->total;
-    } else if (mail->head.kind == FRAME_LEAVES && mail->has_raw) {
+    } else if (mail->head.kind == FRAME_LEAVES && mail->raw) {
         const struct wire_leaves *leaves = mail->body;
         if (!(want = find_want(self, peer, leaves->request))) return false;
         kind = want->is_leaves && hash_equal(&leaves->digest, &want->hash) ? ANSWER_LEAVES
@@ -460,27 +457,6 @@ static bool find_who_gives_way(struct peers *self)
     return false;
 }
 
-static bool find_hoarder(struct peers *self, uint64_t now_ms)
-{
-    struct peer *most = NULL;
-    uint64_t most_bytes = 0, all = 0;
-    if (now_ms < self->look_ms) return false;
-    for (uint32_t i = 0; i < self->open_count; i++) {
-        const uint64_t bytes = bulk_dealer_pending(&self->open[i]->dealer);
-        all += bytes;
-        if (bytes <= most_bytes) continue;
-        most = self->open[i];
-        most_bytes = bytes;
-    }
-    if (most_bytes <= BULK_PENDING_ONE_MAX && all <= PEERS_PENDING_MAX) {
-        self->look_ms = now_ms + BULK_LOOK_MS;
-        return false;
-    }
-    most->reputation.has_lied = true;
-    self->silent = most;
-    return true;
-}
-
 static void close_idle(struct peers *self, uint64_t now_ms)
 {
     for (uint32_t i = self->open_count; i-- > 0;) {
@@ -491,16 +467,46 @@ static void close_idle(struct peers *self, uint64_t now_ms)
     }
 }
 
+// The longest answer that may still come from a peer.
+static size_t longest_answer(const struct peers *self, const struct peer *peer)
+{
+    size_t longest = 0;
+    for (uint32_t i = 0; i < WANTS_MAX; i++) {
+        const struct want *want = &self->wants[i];
+        const size_t count = want->is_leaves ? BULK_ANSWER_BYTES_MAX : want->count;
+        if (want->peer == peer && count > longest) longest = count;
+    }
+    return longest;
+}
+
+// True: *ret is an answer of this peer. Else it may have become silent: its connection has ended, or it
+// says what nobody asked.
+static bool hear_peer(struct peers *self, struct peer *peer, uint64_t now_ms, struct answer *ret)
+{
+    enum bulk_heard heard = BULK_NOTHING;
+    const int rc = bulk_line_move(&peer->line, NULL);
+    if (rc == 1) {
+        peer->line.raw_max = longest_answer(self, peer);
+        heard = bulk_line_recv(&peer->line, &self->mail, NULL);
+    }
+    if (heard == BULK_MAIL && hear(self, peer, now_ms, ret)) return true;
+    // mutant: fetch: a peer may say what nobody asked
+    if (heard == BULK_MAIL) peer->reputation.has_lied = true;
+    if (rc >= 0 && heard == BULK_NOTHING) return false;
+    if (peer->wants || heard == BULK_MAIL) self->silent = peer;
+    else close_peer(self, peer); // It may: nothing was asked
+    return false;
+}
+
 bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer)
 {
     if (self->silent && next_silence(self, now_ms, ret_answer)) return true;
-    for (uint32_t tried = 0; tried < 2 * self->open_count;) {
-        struct peer *peer = self->open[self->turn++ % self->open_count];
-        const enum bulk_heard heard = bulk_dealer_recv(&peer->dealer, &self->mail);
-        if (heard == BULK_MAIL && hear(self, peer, now_ms, ret_answer)) return true;
-        tried++; // Ignored messages count too, so a flood of them ends the loop
+    for (uint32_t tried = 0; tried < self->open_count; tried++) {
+        if (hear_peer(self, self->open[self->turn++ % self->open_count], now_ms, ret_answer))
+            return true;
+        if (self->silent && next_silence(self, now_ms, ret_answer)) return true;
     }
-    if ((find_hoarder(self, now_ms) || find_silent(self, now_ms) || find_who_gives_way(self)) &&
+    if ((find_silent(self, now_ms) || find_who_gives_way(self)) &&
         next_silence(self, now_ms, ret_answer))
         return true;
     close_idle(self, now_ms);

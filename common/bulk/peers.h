@@ -1,5 +1,5 @@
 #pragma once
-// peers -- the fetcher's connections: one DEALER for each endpoint it asks, and all open requests.
+// peers -- the fetcher's connections: one line for each endpoint it asks, and all open requests.
 //
 //     fetch ──peers_ask──▶ [want, want, ...] ──▶ holder        as much as there is credit for
 //     fetch ◀──answer───── the want it belongs to ◀── holder   or SILENT, when the patience is over
@@ -15,17 +15,19 @@
 // requests are repeated to a peer that is not slow. So the patience bounds what slow peers cost,
 // even if their answers are right.
 //
-// A peer that does not answer within the patience is silent: all its requests fail, and the next
-// request opens a new socket (a connecting socket can stay deaf for good). A peer that sends bytes
-// without end that make no message is treated as silent at once: after BULK_PENDING_ONE_MAX bytes,
-// or when all peers together exceed PEERS_PENDING_MAX and it has the most. PEERS_OPEN_MAX sockets
-// may be open. If one more is needed, the idle socket that was unused for longest is closed; if
-// none is idle, a slow peer loses its socket as if it were silent.
+// A peer that does not answer within the patience is silent, and so at once is one whose connection
+// is refused or ends: all its requests fail, and the next request connects again. A peer may send
+// answers to open requests, each as long as its request says at most, and nothing else: otherwise it
+// has lied, and is silent at once. So what peers send fills no more memory than is asked for:
+// PEERS_BYTES_MAX, and one list of leaves of BULK_ANSWER_BYTES_MAX for each that is asked for.
+// PEERS_OPEN_MAX connections may be open. If one more is needed, the idle one that was unused for
+// longest is closed; if none is idle, a slow peer loses its own as if it were silent.
 //
 // One thread.
 
-#include "common/bulk/bulk_dealer.h"
+#include "common/bulk/bulk_line.h"
 #include "common/bulk/reputation.h"
+#include <zmq.h>
 
 enum {
     PEERS_OPEN_MAX = 32,
@@ -33,8 +35,7 @@ enum {
     PEER_WANTS_MAX = 32,
     PEER_WINDOW_BEGIN = 2 * BULK_CHUNK_BYTES,
     PEER_WINDOW_MAX = 8 * BULK_CHUNK_BYTES,
-    PEERS_BYTES_MAX = 64 * BULK_CHUNK_BYTES,
-    PEERS_PENDING_MAX = 2 * BULK_PENDING_ONE_MAX
+    PEERS_BYTES_MAX = 64 * BULK_CHUNK_BYTES
 };
 
 #define PIECE_LEAVES UINT32_MAX // No chunk and no leaf has this number
@@ -46,7 +47,8 @@ struct peer {
     struct wire_holder holder; // Its endpoint and key
     uint64_t name_hash;        // Of both, for a fast search
     uint32_t users;            // Lists that name it
-    struct bulk_dealer dealer; // Socket NULL: not connected
+    bool is_open;              // It has a line
+    struct bulk_line line;
     uint64_t used_ms, heard_ms;
     uint32_t wants, bytes, window; // Open requests, their bytes, the limit of bytes
     uint64_t halved_ms;            // When the window was last halved

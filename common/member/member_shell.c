@@ -187,7 +187,6 @@ static void let_guests_in(void *arg)
     if (member->roster.version == self->guests_version) return;
     for (uint32_t i = 0; i < member->roster.count; i++) {
         const struct wire_member *guest = &member->roster.members[i];
-        struct curve_key curve;
         bool known = self->guest_states[i] && key_equal(&self->guests[i], &guest->key) &&
                      strcmp(self->guest_names[i], guest->name) == 0;
         bool is_in = guest->state != MEMBER_EJECTED;
@@ -198,7 +197,7 @@ static void let_guests_in(void *arg)
         self->guest_states[i] = (uint8_t)(1 + guest->state);
         memcpy(self->guest_names[i], guest->name, sizeof self->guest_names[i]);
         pthread_mutex_unlock(&self->guests_lock);
-        if (curve_of_key(&guest->key, &curve)) bulk_server_admit(self->server, &curve, is_in);
+        bulk_server_admit(self->server, &guest->key, is_in);
     }
     self->guests_version = member->roster.version;
 }

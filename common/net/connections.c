@@ -1,7 +1,7 @@
 // One table entry per descriptor. The monitor opens and closes entries; each message proves a key
 // and adds to what its connection delivered. The cutting functions then choose, in this order of
-// use: the oldest unknown connections above a socket's room, connections of a key (all, or all but
-// the newest), connections that hold too many bytes. A connection that was cut stays in the table
+// use: the oldest unknown connections above a socket's room, all connections of a key, connections that
+// hold too many bytes. A connection that was cut stays in the table
 // until its close event arrives, and no longer counts.
 
 #include "common/base/ensure.h"
@@ -165,29 +165,6 @@ void connections_cut_surplus(struct connections *self, connections_cut *cut, voi
         if (self->counts[where] > self->limits[where].room) cut_surplus_at(self, where, cut, arg);
 }
 
-static bool is_of(const struct connection *connection, const struct curve_key *key)
-{
-    return connection->open && !connection->cut &&
-           (!key || (connection->proven && same_key(&connection->key, key)));
-}
-
-void connections_cut_crowd(struct connections *self, const struct curve_key *key, uint32_t max,
-                           connections_cut *cut, void *arg)
-{
-    for (;;) {
-        uint32_t count = 0;
-        int oldest = -1;
-        for (int fd = 0; fd < self->fd_end; fd++) {
-            if (!is_of(&self->list[fd], key)) continue;
-            count++;
-            if (oldest < 0 || self->list[fd].accepted_ms < self->list[oldest].accepted_ms)
-                oldest = fd;
-        }
-        if (count <= max) return;
-        connections_cut_one(self, oldest, cut, arg);
-    }
-}
-
 // False: the connection is closed, and its entry is removed. This also removes an entry that a late
 // message opened again after the close event.
 static bool measure_one(struct connections *self, int fd, connections_measure *measure, void *arg)
@@ -200,7 +177,6 @@ static bool measure_one(struct connections *self, int fd, connections_measure *m
     }
     const uint64_t taken = self->limits[connection->where].keeps_all ? 0 : connection->taken;
     connection->pending = counts.received > taken ? counts.received - taken : 0;
-    connection->acked = counts.acked;
     return true;
 }
 
@@ -232,17 +208,4 @@ void connections_cut_hoarders(struct connections *self, connections_measure *mea
         if (!self->list[largest].open || self->list[largest].cut) return;
         connections_cut_one(self, largest, cut, arg);
     }
-}
-
-uint64_t connections_waiting(struct connections *self, const struct curve_key *key,
-                             connections_measure *measure, void *arg)
-{
-    uint64_t bytes = 0;
-    for (int fd = 0; fd < self->fd_end; fd++) {
-        struct connection *connection = &self->list[fd];
-        if (!is_of(connection, key)) continue;
-        if (measure && !measure_one(self, fd, measure, arg)) continue;
-        if (connection->given > connection->acked) bytes += connection->given - connection->acked;
-    }
-    return bytes;
 }

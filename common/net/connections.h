@@ -1,11 +1,10 @@
 #pragma once
-// connections -- a table of every TCP connection to the sockets that a process has bound: how much
+// connections -- a table of every TCP connection to the ZeroMQ sockets that a process has bound: how much
 // of our memory each one uses, and which ones must be cut.
 //
 //     accepted ──first message over CURVE──▶ proven ──its owner says so──▶ known ──▶ gone
-//        │ more than there is room for: the oldest unknown     │ its key is refused, or has too
-//        └──────────────────── cut ◀───────────────────────────┘ many, or it has too many bytes
-//                                                                pending
+//        │ more than there is room for: the oldest unknown     │ its key is refused, or it has too
+//        └──────────────────── cut ◀───────────────────────────┘ many bytes pending
 //
 // ZeroMQ can neither refuse a connection at accept nor end a single one. But it reports the
 // descriptor of each connection it accepts (socket monitor) and of each message (ZMQ_SRCFD).
@@ -14,8 +13,6 @@
 //
 //     pending  = bytes that the kernel received (TCP_INFO) - bytes that came out as messages. This
 //                bounds endless multipart messages, which MAXMSGSIZE and RCVHWM do not see.
-//     waiting  = bytes given to the connection - bytes that its peer acknowledged. They wait in a
-//                queue, in an encoder or in the kernel.
 //
 // Pure: descriptors are numbers. The table only names the connections to cut; the caller cuts them
 // (descriptors.h). One thread.
@@ -42,7 +39,6 @@ struct connection {
     uint64_t accepted_ms;
     uint64_t taken;                    // Wire bytes that came out as messages
     uint64_t pending;                  // At the last measurement
-    uint64_t given, acked;             // Bytes given to it; acknowledged, at last measurement
     uint8_t own[CONNECTION_OWN_BYTES]; // Free for the owner; zeroes at first
 };
 
@@ -92,17 +88,7 @@ void connections_cut_if(struct connections *self, connections_is_out *is_out, co
                         void *arg);
 // At each socket with more connections than room: the oldest unknown ones.
 void connections_cut_surplus(struct connections *self, connections_cut *cut, void *arg);
-// All but the newest `max` connections of a key; of all keys if it is NULL.
-void connections_cut_crowd(struct connections *self, const struct curve_key *key, uint32_t max,
-                           connections_cut *cut, void *arg);
 // Measures all. Cuts each connection above its pending limit, then the largest ones until the sum
 // of all is within its limit.
 void connections_cut_hoarders(struct connections *self, connections_measure *measure,
                               connections_cut *cut, void *arg);
-
-// ---- what waits to be sent ----------------------------------------------------------------------
-
-// Bytes that were given to the connections of this key (NULL: of all keys) and not acknowledged.
-// Measures first, unless `measure` is NULL.
-uint64_t connections_waiting(struct connections *self, const struct curve_key *key,
-                             connections_measure *measure, void *arg);

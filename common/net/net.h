@@ -1,9 +1,15 @@
 #pragma once
 // net -- ZeroMQ as Shoal uses it: facts about the library, and sockets with options that follow.
 //
+// ZeroMQ carries the mail and the news. What moves many bytes has sockets of its own:
+//
+//     tcp            plain sockets            handshake     both ends prove their keys
+//     sealing        AES-256-GCM in records, by a library of gcm
+//
+// and, for ZeroMQ:
+//
 //     net            contexts, sockets with every limit set, events of their connections
 //     curve          keys of connections                  curve_set     a map of such keys
-//     curve_hello    whether a peer has a key: the first word of a connection and its answer
 //     zap            CURVE on sockets; the handshake      signed_frame  the signature in a frame
 //     descriptors    reads the kernel's counts of a connection; ends one
 //     connections    every connection to a bound socket: the memory it uses, which ones must be cut
@@ -27,7 +33,7 @@
 //                         makes no difference for parts of 256 KiB, which have a buffer of their
 //                         own.
 //     Endless multipart   ZMQ_MAXMSGSIZE limits a part, but nothing limits the number of parts,
-//                         which wait unseen until the last one: connections.h, bulk_dealer.h.
+//                         which wait unseen until the last one: connections.h.
 //     The sender's key    A routing id carries no metadata. The key is read from a payload part.
 //     CURVE without ZAP   lets every key in. With ZMQ_ZAP_ENFORCE_DOMAIN a missing answer refuses.
 //                         CZMQ's zauth is not used, since it reads a directory at every handshake.

@@ -4,14 +4,13 @@
 //     peer ──HELLO, INITIATE──▶ bound socket ──inproc://zeromq.zap.01──▶ zap_serve ─▶ judge(key)
 //                                    ◀── 200, User-Id = the peer's key in hex ── or 400 ──┘
 //
-// Every TCP socket of Shoal uses CURVE. A bound socket proves the identity of its actor; a
+// Every ZeroMQ socket over TCP uses CURVE. A bound socket proves the identity of its actor; a
 // connecting socket demands the key that it was given and proves its own. The judge is a function
 // of the caller and runs in the caller's thread, on a table in memory. ZMQ_ZAP_ENFORCE_DOMAIN
 // refuses a connection that the handler does not answer. The domains:
 //
 //     "member"    the broker's mail: admitted keys, and guests that may show an invitation
 //     "monitor"   the broker's news: admitted keys
-//     "peer"      the bulk plane: the members of the run's roster
 //
 // (ZeroMQ RFC 27. Status 300 is never given: a client would hang until its handshake interval.)
 

@@ -1,9 +1,11 @@
-// bulk_bench -- how fast a blob goes from a server to a fetcher over loopback, beside two threads
-// with nothing
-// but a TCP socket between them, in the same run. Our way includes SHA-256 of all of it.
+// bulk_bench -- how fast a blob goes from a server to a fetcher on one machine, beside two threads with
+// nothing but a TCP socket between them: in turns, in the same run. Over loopback nothing is sealed; over
+// another address of this machine, if it has one, all of it is. "Unhashed" is the line alone, asked for
+// chunks by hand; a fetcher checks SHA-256 of all of it besides.
 //
-//     bulk_bench [MB of the blob]
+//     bulk_bench [MB of the blob] [rounds]
 #include "common/base/clock.h"
+#include "common/net/addresses.h"
 #include "tests/unit/bulk_fixture.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -11,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { ROUNDS = 5, HOLDERS = 4, WAIT_MS = 60000, BLOCK = 256 << 10 };
+enum { ROUNDS = 5, ROUNDS_MAX = 100, HOLDERS = 4, WAIT_MS = 60000, BLOCK = 256 << 10, AHEAD = 8 };
 
 static double cpu_s(void)
 {
@@ -98,14 +100,26 @@ static double measure_model(struct fixture_fetcher *fetcher, const struct hash *
     return took_s;
 }
 
-static void report(const char *what, size_t count, const double *took_s, double spent_s,
-                   double tcp_s)
+// Asks for chunks, some ahead, and drops them.
+static double measure_line(const struct hash *hash, size_t count, const struct wire_holder *holder)
 {
-    double best_s = took_s[0];
-    for (int i = 1; i < ROUNDS; i++) best_s = took_s[i] < best_s ? took_s[i] : best_s;
-    const double megabytes = (double)count / 1e6;
-    printf("  %-28s %7.0f MB/s   %5.2f of TCP   %5.2f ms of CPU for each MB\n", what,
-           megabytes / best_s, tcp_s / best_s, 1000 * spent_s / ROUNDS / megabytes);
+    struct fixture_asker asker;
+    fixture_asker_open(&asker, fixture_identity(), holder);
+    while (!asker.line.is_open) ensure(fixture_hear(&asker, 1) == BULK_NOTHING);
+    const double start_s = clock_s();
+    const uint32_t chunks = (uint32_t)(count / BULK_CHUNK_BYTES);
+    for (uint32_t asked = 0, got = 0; got < chunks; got++) {
+        for (; asked < chunks && asked < got + AHEAD; asked++) {
+            const struct wire_want want = { asked, *hash, (uint64_t)asked * BULK_CHUNK_BYTES,
+                                            BULK_CHUNK_BYTES };
+            fixture_say(&asker, FIXTURE_RUN, FRAME_WANT, &want);
+        }
+        ensure(fixture_hear(&asker, WAIT_MS) == BULK_MAIL &&
+               asker.mail.raw_count == BULK_CHUNK_BYTES);
+    }
+    const double took_s = clock_s() - start_s;
+    bulk_line_close(&asker.line);
+    return took_s;
 }
 
 static struct hash pin(blob_store_t *store, const uint8_t *bytes, size_t count)
@@ -113,48 +127,95 @@ static struct hash pin(blob_store_t *store, const uint8_t *bytes, size_t count)
     return pin_vector(store, 1, (const float *)(const void *)bytes, count / sizeof(float));
 }
 
-int main(int argc, char **argv)
-{
-    const size_t count = (size_t)(argc > 1 ? atoi(argv[1]) : 64) << 20;
-    uint8_t *bytes = fixture_bytes(count, 1);
+// ---- in turns -------------------------------------------------------------------------------
+
+struct place { // Where holders listen
+    const char *name, *endpoint;
     struct fixture_holder holders[HOLDERS];
     struct wire_holder list[HOLDERS];
-    struct hash hash, digest;
-    double took_s[ROUNDS], tcp_s = 1e9, spent_s;
+};
+
+static struct hash hash, digest;
+static size_t count;
+static uint8_t *bytes;
+static struct fixture_fetcher *fetcher;
+
+static void open_place(struct place *self)
+{
     for (int i = 0; i < HOLDERS; i++) {
-        holders[i] = fixture_holder_new();
-        list[i] = holders[i].holder;
-        hash = fixture_give(holders[i].store, bytes, count);
-        digest = pin(holders[i].store, bytes, count);
+        self->holders[i] = fixture_holder_new_at(self->endpoint);
+        self->list[i] = self->holders[i].holder;
+        hash = fixture_give(self->holders[i].store, bytes, count);
+        digest = pin(self->holders[i].store, bytes, count);
     }
-    struct fixture_fetcher *fetcher = fixture_fetcher_new(10000);
-    printf("%zu MB over loopback, best of %d:\n", count >> 20, ROUNDS);
-    spent_s = cpu_s();
-    for (int i = 0; i < ROUNDS; i++)
-        tcp_s = (took_s[i] = measure_tcp(bytes, count)) < tcp_s ? took_s[i] : tcp_s;
-    report("TCP, send and recv", count, took_s, cpu_s() - spent_s, tcp_s);
-    for (uint32_t n = 1; n <= HOLDERS; n += HOLDERS - 1) {
-        char text[64];
-        spent_s = cpu_s();
-        for (int i = 0; i < ROUNDS; i++) took_s[i] = measure_blob(fetcher, &hash, count, list, n);
-        snprintf(text, sizeof text, "a blob, %u holder%s", n, n > 1 ? "s" : "");
-        report(text, count, took_s, cpu_s() - spent_s, tcp_s);
-        spent_s = cpu_s();
-        for (int i = 0; i < ROUNDS; i++)
-            took_s[i] = measure_model(fetcher, &digest, count, list, n);
-        snprintf(text, sizeof text, "a model, %u holder%s", n, n > 1 ? "s" : "");
-        report(text, count, took_s, cpu_s() - spent_s, tcp_s);
+}
+
+static double measure(const struct place *place, unsigned what)
+{
+    switch (what) {
+    case 0: return measure_tcp(bytes, count);
+    case 1: return measure_line(&hash, count, place->list);
+    case 2: return measure_blob(fetcher, &hash, count, place->list, 1);
+    case 3: return measure_model(fetcher, &digest, count, place->list, 1);
+    case 4: return measure_blob(fetcher, &hash, count, place->list, HOLDERS);
+    default: return measure_model(fetcher, &digest, count, place->list, HOLDERS);
     }
-    spent_s = cpu_s();
-    for (int i = 0; i < ROUNDS; i++) {
-        const double start_s = clock_s();
-        const struct hash again = hash_of(bytes, count);
-        took_s[i] = clock_s() - start_s;
-        ensure(hash_equal(&again, &hash));
+}
+
+static int by_size(const void *x, const void *y)
+{
+    const double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+static void bench_place(struct place *place, unsigned rounds)
+{
+    static const char *const names[] = { "TCP, send and recv", "unhashed, 1 holder",
+                                         "a blob, 1 holder",   "a model, 1 holder",
+                                         "a blob, 4 holders",  "a model, 4 holders" };
+    enum { KINDS = 6 };
+    double took_s[KINDS][ROUNDS_MAX], of_tcp[KINDS][ROUNDS_MAX], spent_s[KINDS] = { 0 };
+    open_place(place);
+    for (unsigned i = 0; i < rounds; i++)
+        for (unsigned what = 0; what < KINDS; what++) {
+            const double before_s = cpu_s();
+            took_s[what][i] = measure(place, what);
+            spent_s[what] += cpu_s() - before_s;
+            of_tcp[what][i] = took_s[0][i] / took_s[what][i];
+        }
+    printf("%s, %zu MB, medians of %u rounds:\n", place->name, count >> 20, rounds);
+    for (unsigned what = 0; what < KINDS; what++) {
+        const double megabytes = (double)count / 1e6;
+        qsort(took_s[what], rounds, sizeof(double), by_size);
+        qsort(of_tcp[what], rounds, sizeof(double), by_size);
+        printf("  %-22s %7.0f MB/s   %5.2f of TCP   %5.2f ms of CPU for each MB\n", names[what],
+               megabytes / took_s[what][rounds / 2], of_tcp[what][rounds / 2],
+               1000 * spent_s[what] / rounds / megabytes);
     }
-    report("SHA-256 alone, in memory", count, took_s, cpu_s() - spent_s, tcp_s);
+    for (int i = 0; i < HOLDERS; i++) fixture_holder_destroy(&place->holders[i]);
+}
+
+int main(int argc, char **argv)
+{
+    const unsigned wish = argc > 2 ? (unsigned)atoi(argv[2]) : ROUNDS;
+    const unsigned rounds = wish < 1 ? 1 : wish > ROUNDS_MAX ? ROUNDS_MAX : wish;
+    struct place loopback = { .name = "over loopback, plain", .endpoint = "tcp://127.0.0.1:*" };
+    char own[ADDRESSES_TEXT_MAX], endpoint[ADDRESSES_TEXT_MAX + 16];
+    struct why why;
+    count = (size_t)(argc > 1 ? atoi(argv[1]) : 64) << 20;
+    bytes = fixture_bytes(count, 1);
+    fetcher = fixture_fetcher_new(10000);
+    bench_place(&loopback, rounds);
+    if (addresses_towards("192.0.2.1:1", &why, own) == 0 && !addresses_is_loopback(own)) {
+        struct place there = { .name = "over another address of this machine, sealed",
+                               .endpoint = endpoint };
+        snprintf(endpoint, sizeof endpoint, "tcp://%s:*", own);
+        bench_place(&there, rounds);
+    } else printf("sealed: left out, as this machine has no address but loopback\n");
+    const double start_s = clock_s();
+    ensure(hash_of(bytes, count).bytes[0] == hash.bytes[0]);
+    printf("SHA-256 alone, in memory: %.0f MB/s\n", (double)count / 1e6 / (clock_s() - start_s));
     fixture_fetcher_destroy(fetcher);
-    for (int i = 0; i < HOLDERS; i++) fixture_holder_destroy(&holders[i]);
     free(bytes);
     return 0;
 }

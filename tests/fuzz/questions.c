@@ -1,15 +1,22 @@
-// Questions of peers to a server of blobs, leaves and samples: bulk_server.c from inside, without
-// its thread and its sockets. Questions are events (events.h). Every answer must hold exactly the
-// bytes that were asked for, or say why not.
+// Questions of peers to a server of blobs, leaves and samples: bulk_answers.c from inside, without its
+// sockets. Questions are events (events.h). Every answer must hold exactly the bytes that were asked for,
+// or say why not.
 
-#include "common/bulk/bulk_socket.h"
+#include "common/bulk/bulk_server_inside.h"
 
-static size_t fuzz_answer(void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
-                          const void *body, zmq_msg_t *raw);
-#define bulk_send fuzz_answer
-#include "common/bulk/bulk_server.c"
-#undef bulk_send
+static size_t fuzz_answer(struct bulk_line *line, const char *run, uint16_t kind, const void *body,
+                          const void *raw, size_t raw_count);
+#define bulk_line_put    fuzz_answer
+#define bulk_is_question fuzz_is_question // The product's own are linked, too
+#define bulk_answer      fuzz_bulk_answer
+bool fuzz_is_question(const struct bulk_server *self, const struct bulk_mail *mail);
+size_t fuzz_bulk_answer(struct bulk_server *self, struct seat *seat);
+#include "common/bulk/bulk_answers.c"
+#undef bulk_line_put
+#undef bulk_is_question
+#undef bulk_answer
 
+#include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
 #include "tests/fuzz/events.h"
 #include "tests/fuzz/fuzz.h"
@@ -28,10 +35,10 @@ static uint8_t large[LARGE], small[SMALL] = "somewhat", description[DESCRIPTION]
 static float params[FLOATS];
 static struct hash large_hash, small_hash, leaves[2], digest;
 
-// The question in hand: how often it was answered, and whether the answer found a full queue.
+// The question in hand, and how often it was answered.
 static struct {
+    struct seat seat;
     uint32_t answers, chunks;
-    bool is_full;
 } now;
 
 static bool is_inside(const uint8_t *whole, size_t whole_count, uint64_t offset, const void *bytes,
@@ -42,63 +49,58 @@ static bool is_inside(const uint8_t *whole, size_t whole_count, uint64_t offset,
 }
 
 static void check_chunk(const struct wire_want *want, const struct wire_chunk *chunk,
-                        zmq_msg_t *raw)
+                        const void *raw, size_t count)
 {
     const bool is_large = hash_equal(&want->hash, &large_hash);
     const bool is_small = hash_equal(&want->hash, &small_hash);
-    const size_t count = zmq_msg_size(raw);
     ensure(chunk->request == want->request && hash_equal(&chunk->hash, &want->hash));
     ensure(chunk->offset == want->offset && count > 0 && count <= want->count);
     if (is_large || is_small) {
         ensure(chunk->total == (is_large ? LARGE : SMALL));
-        ensure(is_inside(is_large ? large : small, is_large ? LARGE : SMALL, want->offset,
-                         zmq_msg_data(raw), count));
+        ensure(is_inside(is_large ? large : small, is_large ? LARGE : SMALL, want->offset, raw,
+                         count));
     } else { // A leaf of what is pinned
         const size_t leaf = hash_equal(&want->hash, &leaves[1]);
         ensure(leaf || hash_equal(&want->hash, &leaves[0]));
         ensure(is_inside((const uint8_t *)params, sizeof params,
-                         leaf * DIGEST_LEAF_FLOATS * sizeof(float) + want->offset,
-                         zmq_msg_data(raw), count));
+                         leaf * DIGEST_LEAF_FLOATS * sizeof(float) + want->offset, raw, count));
     }
     now.chunks++;
 }
 
 static void check_answer(const struct bulk_mail *to, uint16_t kind, const void *body,
-                         zmq_msg_t *raw)
+                         const void *raw, size_t count)
 {
     const void *asked = to->body;
     const uint16_t question = to->head.kind;
     if (kind == FRAME_CHUNK) {
         ensure(question == FRAME_WANT && raw);
-        check_chunk(asked, body, raw);
+        check_chunk(asked, body, raw, count);
     } else if (kind == FRAME_LEAVES) {
         ensure(question == FRAME_WANT_LEAVES && raw);
         ensure(hash_equal(&((const struct wire_want_leaves *)asked)->digest, &digest));
-        ensure(zmq_msg_size(raw) == sizeof leaves &&
-               memcmp(zmq_msg_data(raw), leaves, sizeof leaves) == 0);
+        ensure(count == sizeof leaves && memcmp(raw, leaves, sizeof leaves) == 0);
         ensure(((const struct wire_leaves *)body)->floats == FLOATS);
     } else if (kind == FRAME_SAMPLES) {
         const struct wire_want_samples *want = asked;
         ensure(question == FRAME_WANT_SAMPLES && raw);
-        ensure(zmq_msg_size(raw) == want->count % 7 * SAMPLE_BYTES);
+        ensure(count == want->count % 7 * SAMPLE_BYTES);
         ensure(((const struct wire_samples *)body)->position == want->position);
     } else if (kind == FRAME_DATASET) {
         ensure(question == FRAME_WANT_DATASET && raw);
-        ensure(is_inside(description, DESCRIPTION, 0, zmq_msg_data(raw), zmq_msg_size(raw)));
+        ensure(is_inside(description, DESCRIPTION, 0, raw, count));
     } else {
         ensure(!raw && (kind == FRAME_LACKING || kind == FRAME_NO_SAMPLES));
     }
 }
 
-static size_t fuzz_answer(void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
-                          const void *body, zmq_msg_t *raw)
+static size_t fuzz_answer(struct bulk_line *line, const char *run, uint16_t kind, const void *body,
+                          const void *raw, size_t raw_count)
 {
     struct wire_refusal refusal;
-    (void)socket;
-    ensure(strcmp(run, "fuzz") == 0 && wire_valid(kind, body, &refusal) && ++now.answers == 1);
-    check_answer(to, kind, body, raw);
-    if (now.is_full) return 0;
-    if (raw) zmq_msg_close(raw);
+    ensure(line == &now.seat.line && strcmp(run, "fuzz") == 0);
+    ensure(wire_valid(kind, body, &refusal) && ++now.answers == 1);
+    check_answer(&now.seat.mail, kind, body, raw, raw_count);
     return 1;
 }
 
@@ -137,16 +139,14 @@ static void ask(struct bulk_server *self, const struct event *event, struct even
 {
     const struct wire_frame *frame = wire_table_frame(event->what);
     if (!frame || !(wire_kind_flags(event->what) & WIRE_BULK)) return;
-    struct connection asker = { .open = true };
-    self->mail.head = (struct wire_head){ .kind = event->what };
-    snprintf(self->mail.head.run, sizeof self->mail.head.run, "%s",
-             event->other_run ? "other" : "fuzz");
-    self->mail.body = event_body(event, memory, NULL, arena);
-    self->mail.has_raw = event->bearer % 4 == 3;
+    struct bulk_mail *mail = &now.seat.mail;
+    mail->head = (struct wire_head){ .kind = event->what };
+    snprintf(mail->head.run, sizeof mail->head.run, "%s", event->other_run ? "other" : "fuzz");
+    mail->body = event_body(event, memory, NULL, arena);
+    mail->raw = event->bearer % 4 == 3 ? small : NULL;
     now.answers = 0;
-    now.is_full = event->late;
-    self->asker = &asker;
-    hear(self);
+    if (!fuzz_is_question(self, mail)) return;
+    ensure(fuzz_bulk_answer(self, &now.seat) > 0 && now.answers == 1);
 }
 
 bool questions_fuzz_check(const uint8_t *bytes, size_t count)
@@ -159,9 +159,7 @@ bool questions_fuzz_check(const uint8_t *bytes, size_t count)
     const uint8_t *at = bytes;
     struct event event;
     static blob_store_t *store;
-    const struct connections_limits limits = { .room = 1 };
     if (!store) store = make_store();
-    if (!server.connections) server.connections = connections_new(&limits, 1, 0);
     server.options = (struct bulk_server_options){ .store = store,
                                                    .answer = give_samples,
                                                    .description = description,

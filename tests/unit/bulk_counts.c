@@ -1,12 +1,13 @@
-// bulk_counts -- wraps the three functions and counts by the port of the server whose socket it is.
+// bulk_counts -- wraps the functions and counts by the port of the end that hears or says.
 
 #include "tests/unit/bulk_counts.h"
 #include "common/base/ensure.h"
-#include "common/bulk/bulk_socket.h"
-#include "common/net/descriptors.h"
+#include "common/bulk/bulk_line.h"
+#include <netinet/in.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #define WRAP(result, name, ...)                                                                    \
     result __real_##name(__VA_ARGS__);                                                             \
@@ -21,15 +22,16 @@ static _Atomic uint64_t received;
 
 static uint16_t port_of(const char *endpoint) { return (uint16_t)atoi(strrchr(endpoint, ':') + 1); }
 
-// NULL: not one that serves.
-static struct counts *counts_of(void *socket)
+// Of a line that asks: a port that no server counts by.
+static struct counts *counts_of(const struct bulk_line *line)
 {
-    char endpoint[256];
-    int type;
-    size_t size = sizeof type, length = sizeof endpoint;
-    ensure(zmq_getsockopt(socket, ZMQ_TYPE, &type, &size) == 0);
-    ensure(zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, endpoint, &length) == 0);
-    return type == ZMQ_ROUTER ? &all[port_of(endpoint)] : NULL;
+    struct sockaddr_storage at = { .ss_family = AF_UNSPEC };
+    socklen_t size = sizeof at;
+    getsockname(line->fd, (struct sockaddr *)&at, &size);
+    const uint16_t port = at.ss_family == AF_INET6
+                              ? ((const struct sockaddr_in6 *)(const void *)&at)->sin6_port
+                              : ((const struct sockaddr_in *)(const void *)&at)->sin_port;
+    return &all[ntohs(port)];
 }
 
 WRAP(int, bulk_server_new, const struct bulk_server_options *options, struct why *why,
@@ -40,41 +42,35 @@ WRAP(int, bulk_server_new, const struct bulk_server_options *options, struct why
     return rc;
 }
 
-WRAP(enum bulk_heard, bulk_mail_recv, struct bulk_mail *mail, void *socket)
+WRAP(enum bulk_heard, bulk_line_recv, struct bulk_line *line, struct bulk_mail *mail,
+     struct why *why)
 {
-    const enum bulk_heard heard = __real_bulk_mail_recv(mail, socket);
-    struct counts *counts = heard == BULK_NOTHING ? NULL : counts_of(socket);
-    if (counts) counts->heard++;
-    else if (heard == BULK_MAIL && mail->head.kind == FRAME_CHUNK)
-        received += zmq_msg_size(&mail->raw);
+    const enum bulk_heard heard = __real_bulk_line_recv(line, mail, why);
+    if (heard == BULK_MAIL) counts_of(line)->heard++;
+    if (heard == BULK_MAIL && mail->head.kind == FRAME_CHUNK) received += mail->raw_count;
     return heard;
 }
 
-static void count(struct counts *counts, uint16_t kind, const void *body, size_t bytes,
-                  uint64_t sign)
+static void count(struct counts *counts, uint16_t kind, const void *body, size_t bytes)
 {
-    if (kind == FRAME_CHUNK) counts->chunks += sign;
-    if (kind == FRAME_CHUNK) counts->chunk_bytes += sign * bytes;
-    if (kind == FRAME_LEAVES) counts->leaf_lists += sign;
-    if (kind == FRAME_SAMPLES) counts->samples += sign * ((const struct wire_samples *)body)->count;
-    if (kind == FRAME_LACKING || kind == FRAME_NO_SAMPLES) counts->refusals += sign;
+    if (kind == FRAME_CHUNK) counts->chunks++;
+    if (kind == FRAME_CHUNK) counts->chunk_bytes += bytes;
+    if (kind == FRAME_LEAVES) counts->leaf_lists++;
+    if (kind == FRAME_SAMPLES) counts->samples += ((const struct wire_samples *)body)->count;
+    if (kind == FRAME_LACKING || kind == FRAME_NO_SAMPLES) counts->refusals++;
 }
 
-WRAP(size_t, bulk_send, void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
-     const void *body, zmq_msg_t *raw)
+WRAP(size_t, bulk_line_put, struct bulk_line *line, const char *run, uint16_t kind,
+     const void *body, const void *raw, size_t raw_count)
 {
-    struct counts *counts = counts_of(socket);
-    const size_t bytes = raw ? zmq_msg_size(raw) : 0;
-    if (counts) count(counts, kind, body, bytes, 1);
-    const size_t sent = __real_bulk_send(socket, to, run, kind, body, raw);
-    if (counts && !sent) count(counts, kind, body, bytes, UINT64_MAX);
-    return sent;
+    count(counts_of(line), kind, body, raw_count);
+    return __real_bulk_line_put(line, run, kind, body, raw, raw_count);
 }
 
-WRAP(void, descriptors_cut, int fd, uint16_t port)
+WRAP(void, bulk_line_cut, struct bulk_line *line)
 {
-    all[port].cut++;
-    __real_descriptors_cut(fd, port);
+    counts_of(line)->cut++;
+    __real_bulk_line_cut(line);
 }
 
 struct bulk_counts bulk_counts_of(const bulk_server_t *server)

@@ -1,11 +1,11 @@
 #pragma once
 // bulk_counts -- what bulk servers hear and say, counted between them and their sockets: the linker
-// (--wrap) puts this in the place of bulk_mail_recv, bulk_send and descriptors_cut.
+// (--wrap) puts this in the place of bulk_line_recv, bulk_line_put and bulk_line_cut.
 
 #include "common/bulk/bulk_server.h"
 
 struct bulk_counts {
-    uint64_t heard;                                    // Messages, malformed ones too
+    uint64_t heard;                                    // Messages
     uint64_t chunks, chunk_bytes, leaf_lists, samples; // Answers
     uint64_t refusals;
     uint64_t cut; // Connections

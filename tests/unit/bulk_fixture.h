@@ -8,13 +8,18 @@
 #include "common/bulk/bulk_server.h"
 #include "common/bulk/fetcher.h"
 #include "common/crypto/merkle.h"
-#include "common/bulk/bulk_socket.h"
+#include "common/bulk/bulk_line.h"
+#include "common/net/tcp.h"
 #include "tests/unit/pin_fixture.h"
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <zmq.h>
 
 enum { FIXTURE_ARENA = 1 << 20, FIXTURE_BODY = 1 << 20 };
 #define FIXTURE_RUN "demo"
@@ -38,9 +43,7 @@ static inline struct wire_holder fixture_at(const char *endpoint)
 
 static inline void fixture_admit(bulk_server_t *server)
 {
-    struct curve_key key;
-    ensure(curve_of_key(identity_key(fixture_identity()), &key));
-    bulk_server_admit(server, &key, true);
+    bulk_server_admit(server, identity_key(fixture_identity()), true);
 }
 
 static inline uint8_t *fixture_bytes(size_t count, uint64_t seed)
@@ -63,19 +66,24 @@ struct fixture_holder {
     struct wire_holder holder;
 };
 
-static inline struct fixture_holder fixture_holder_new(void)
+static inline struct fixture_holder fixture_holder_new_at(const char *endpoint)
 {
     struct fixture_holder self = { 0 };
     struct why why;
     ensure(blob_store_new(NULL, &why, &self.store) == 0);
     const struct bulk_server_options options = { .identity = fixture_identity(),
-                                                 .endpoint = "tcp://127.0.0.1:*",
+                                                 .endpoint = endpoint,
                                                  .run = FIXTURE_RUN,
                                                  .store = self.store };
     ensure(bulk_server_new(&options, &why, &self.server) == 0);
     fixture_admit(self.server);
     self.holder = fixture_at(bulk_server_endpoint(self.server));
     return self;
+}
+
+static inline struct fixture_holder fixture_holder_new(void)
+{
+    return fixture_holder_new_at("tcp://127.0.0.1:*");
 }
 
 static inline void fixture_holder_destroy(struct fixture_holder *self)
@@ -188,6 +196,46 @@ static inline void fixture_forget(struct fixture_fetcher *self, const struct has
     fixture_job(self, FRAME_FORGET, &(struct wire_forget){ &(struct wire_blob){ *hash, 1 }, 1 });
 }
 
+// ---- one that asks in its own words -----------------------------------------------------------
+
+struct fixture_asker {
+    struct handshake_self self;
+    struct bulk_line line;
+    struct bulk_mail mail; // The newest answer
+    struct why why;        // Why its connection has ended
+};
+
+static inline void fixture_asker_open(struct fixture_asker *self, const struct identity *identity,
+                                      const struct wire_holder *holder)
+{
+    *self = (struct fixture_asker){ .self = bulk_line_self(identity, FIXTURE_RUN) };
+    ensure(bulk_line_connect(&self->line, &self->self, holder, &self->why) == 0);
+    self->line.raw_max = BULK_ANSWER_BYTES_MAX;
+}
+
+// Queues a question, and sends what can be sent without waiting. False: the connection has ended.
+static inline bool fixture_say(struct fixture_asker *self, const char *run, uint16_t kind,
+                               const void *question)
+{
+    bulk_line_put(&self->line, run, kind, question, NULL, 0);
+    return bulk_line_move(&self->line, &self->why) >= 0;
+}
+
+// Until an answer is here, the connection has ended, or the time is up.
+static inline enum bulk_heard fixture_hear(struct fixture_asker *self, int timeout_ms)
+{
+    const uint64_t until_ms = clock_ms() + (uint64_t)timeout_ms;
+    for (;;) {
+        const int rc = bulk_line_move(&self->line, &self->why);
+        const enum bulk_heard heard =
+            rc < 0 ? BULK_ENDED : bulk_line_recv(&self->line, &self->mail, &self->why);
+        const uint64_t now_ms = clock_ms();
+        if (heard != BULK_NOTHING || now_ms >= until_ms) return heard;
+        struct pollfd item = { .fd = self->line.fd, .events = bulk_line_events(&self->line) };
+        poll(&item, 1, (int)(until_ms - now_ms));
+    }
+}
+
 // ---- holders that are not as they should be ---------------------------------------------------
 
 enum rogue_mode {
@@ -200,19 +248,20 @@ enum rogue_mode {
     ROGUE_HUGE,       // Sends more than any answer may be
     ROGUE_WRONG_LIST, // A list of leaves of another model
     ROGUE_SHORT_LIST, // A list of one, the digest itself: its root is right
-    ROGUE_ENDLESS,    // `chunks` parts of a MiB each, of one answer, to whatever is asked
+    ROGUE_ENDLESS,    // `chunks` answers of a MiB each, that nobody asked, to whatever is asked
+    ROGUE_LONG,       // The right answer, behind a head that says that it is longer than was asked
     ROGUE_SLOW, // All is right; after `chunks` of them each connection gets one in ROGUE_PACE_MS
 };
 
 enum { ROGUE_PACE_MS = 180, ROGUE_QUEUE_MAX = 2048, ROGUE_CONNECTIONS_MAX = 64 };
 
 struct rogue_connection {
-    uint8_t id[BULK_ID_MAX];
-    size_t id_count;
+    struct bulk_line line;
     uint32_t asked;
     uint64_t due_ms;
 };
 struct rogue_queued {
+    uint32_t to; // Index of its connection
     struct bulk_mail mail;
     uint64_t due_ms;
 };
@@ -221,40 +270,49 @@ struct rogue {
     enum rogue_mode mode;
     uint32_t chunks;
     blob_store_t *store; // Borrowed: what it would hold if it were honest
-    void *context, *router, *zap;
+    struct handshake_self self;
+    int listener, stop;
     pthread_t thread;
     atomic_uint asked, answered;
     struct wire_holder holder;
-    struct rogue_connection connections[ROGUE_CONNECTIONS_MAX]; // ROGUE_SLOW, as is the queue
+    struct rogue_connection connections[ROGUE_CONNECTIONS_MAX]; // Those that have ended, too
     uint32_t connections_count, queued_count;
-    struct rogue_queued *queued;
+    struct rogue_queued *queued; // ROGUE_SLOW
 };
 
-// It costs the rogue nothing: all parts are the same bytes. What the peer's end leaves unsent is
-// dropped.
-static inline void rogue_send_endless(struct rogue *self, const struct bulk_mail *mail)
+static inline void rogue_say(struct rogue_connection *to, uint16_t kind, const void *body,
+                             const void *raw, size_t count)
 {
-    static uint8_t part[1 << 20];
-    zmq_send(self->router, mail->id, mail->id_count, ZMQ_SNDMORE);
-    for (uint32_t i = 1; i <= self->chunks; i++) {
-        zmq_msg_t raw;
-        zmq_msg_init_data(&raw, part, sizeof part, NULL, NULL);
-        if (zmq_msg_send(&raw, self->router, i < self->chunks ? ZMQ_SNDMORE : 0) < 0)
-            zmq_msg_close(&raw);
+    bulk_line_put(&to->line, FIXTURE_RUN, kind, body, raw, count);
+}
+
+static inline void rogue_send_endless(struct rogue *self, struct rogue_connection *to)
+{
+    static const uint8_t part[1 << 20];
+    const struct wire_chunk chunk = { .request = 77, .total = sizeof part };
+    for (uint32_t i = 0; i < self->chunks && to->line.fd >= 0; i++) {
+        rogue_say(to, FRAME_CHUNK, &chunk, part, sizeof part);
+        while (to->line.out_bytes > 4 * sizeof part) {
+            struct pollfd item = { .fd = to->line.fd, .events = POLLOUT };
+            poll(&item, 1, 100);
+            if (bulk_line_move(&to->line, NULL) >= 0) continue;
+            bulk_line_close(&to->line);
+            return;
+        }
     }
 }
 
-static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
+static inline void rogue_answer(struct rogue *self, struct rogue_connection *to,
+                                struct bulk_mail *mail)
 {
     const struct wire_want *want = mail->body;
     const bool is_list = mail->head.kind == FRAME_WANT_LEAVES;
     struct blob_ref ref = { 0 };
     struct state_cut cut = { 0 };
-    zmq_msg_t raw;
-    if (self->mode == ROGUE_SILENT) return;
+    if (self->mode == ROGUE_SILENT || to->line.fd < 0) return;
     self->answered++;
     if (self->mode == ROGUE_ENDLESS) {
-        rogue_send_endless(self, mail);
+        rogue_send_endless(self, to);
         return;
     }
     const struct hash hash =
@@ -264,56 +322,42 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
     const int rc = is_list ? blob_store_leaves(self->store, &hash, NULL, &ref, &cut)
                            : blob_store_get(self->store, &hash, NULL, &ref);
     if (rc < 0) {
-        bulk_send(self->router, mail, FIXTURE_RUN, FRAME_LACKING,
-                  &(struct wire_lacking){ request, hash, "" }, NULL);
+        rogue_say(to, FRAME_LACKING, &(struct wire_lacking){ request, hash, "" }, NULL, 0);
         return;
     }
     const size_t offset = is_list ? 0 : want->offset, rest = ref.count - offset;
     size_t count = is_list || rest < want->count ? rest : want->count;
     if (self->mode == ROGUE_SHORT) count--;
     if (self->mode == ROGUE_SHORT_LIST && is_list) count = HASH_BYTES;
-    zmq_msg_init_size(&raw, self->mode == ROGUE_HUGE ? BULK_ANSWER_BYTES_MAX + 1 : count);
-    memcpy(zmq_msg_data(&raw), ref.bytes + offset, count);
-    if (self->mode == ROGUE_WRONG && self->asked > self->chunks)
-        ((uint8_t *)zmq_msg_data(&raw))[count / 2] ^= 4;
-    if (self->mode == ROGUE_WRONG_LIST && is_list) ((uint8_t *)zmq_msg_data(&raw))[5] ^= 1;
-    if (self->mode == ROGUE_SHORT_LIST && is_list) memcpy(zmq_msg_data(&raw), &hash, HASH_BYTES);
+    const size_t room = self->mode == ROGUE_HUGE ? BULK_ANSWER_BYTES_MAX + 1 : count;
+    uint8_t *raw = calloc(1, room + HASH_BYTES);
+    ensure(raw);
+    memcpy(raw, ref.bytes + offset, count);
+    if (self->mode == ROGUE_WRONG && self->asked > self->chunks) raw[count / 2] ^= 4;
+    if (self->mode == ROGUE_WRONG_LIST && is_list) raw[5] ^= 1;
+    if (self->mode == ROGUE_SHORT_LIST && is_list) memcpy(raw, &hash, HASH_BYTES);
     struct wire_chunk chunk = { request, hash, offset, ref.count + (self->mode == ROGUE_LARGER) };
     if (self->mode == ROGUE_OTHER) chunk.hash.bytes[0] ^= 1;
     const struct wire_leaves leaves = { request, hash, cut.bytes[0] / sizeof(float) };
-    if (!bulk_send(self->router, mail, FIXTURE_RUN, is_list ? FRAME_LEAVES : FRAME_CHUNK,
-                   is_list ? (const void *)&leaves : &chunk, &raw))
-        zmq_msg_close(&raw); // It has gone
+    rogue_say(to, is_list ? FRAME_LEAVES : FRAME_CHUNK, is_list ? (const void *)&leaves : &chunk,
+              raw, self->mode == ROGUE_HUGE ? room : count + (self->mode == ROGUE_LONG));
+    free(raw);
     blob_store_release(&ref);
 }
 
-static inline struct rogue_connection *rogue_connection_of(struct rogue *self,
-                                                           const struct bulk_mail *mail)
+static inline void rogue_answer_slowly(struct rogue *self, struct rogue_connection *to,
+                                       struct bulk_mail *mail)
 {
-    for (uint32_t i = 0; i < self->connections_count; i++) {
-        struct rogue_connection *connection = &self->connections[i];
-        if (connection->id_count == mail->id_count &&
-            memcmp(connection->id, mail->id, mail->id_count) == 0)
-            return connection;
-    }
-    ensure(self->connections_count < ROGUE_CONNECTIONS_MAX);
-    struct rogue_connection *connection = &self->connections[self->connections_count++];
-    memcpy(connection->id, mail->id, connection->id_count = mail->id_count);
-    return connection;
-}
-
-static inline void rogue_answer_slowly(struct rogue *self, struct bulk_mail *mail)
-{
-    struct rogue_connection *connection = rogue_connection_of(self, mail);
     const uint64_t now_ms = clock_ms();
-    if (mail->head.kind == FRAME_WANT_LEAVES || connection->asked++ < self->chunks) {
-        rogue_answer(self, mail);
+    if (mail->head.kind == FRAME_WANT_LEAVES || to->asked++ < self->chunks) {
+        rogue_answer(self, to, mail);
         return;
     }
-    ensure(self->queued_count < ROGUE_QUEUE_MAX && !mail->has_raw);
-    if (connection->due_ms < now_ms) connection->due_ms = now_ms;
+    ensure(self->queued_count < ROGUE_QUEUE_MAX && !mail->raw);
+    if (to->due_ms < now_ms) to->due_ms = now_ms;
     struct rogue_queued *queued = &self->queued[self->queued_count++];
-    queued->due_ms = connection->due_ms += ROGUE_PACE_MS;
+    queued->due_ms = to->due_ms += ROGUE_PACE_MS;
+    queued->to = (uint32_t)(to - self->connections);
     queued->mail = *mail;
     queued->mail.body = queued->mail.arena + ((const uint8_t *)mail->body - mail->arena);
 }
@@ -325,7 +369,7 @@ static inline void rogue_answer_due(struct rogue *self)
         struct rogue_queued *queued = &self->queued[i], *to = &self->queued[kept];
         const size_t offset = (size_t)((const uint8_t *)queued->mail.body - queued->mail.arena);
         if (queued->due_ms <= clock_ms()) {
-            rogue_answer(self, &queued->mail);
+            rogue_answer(self, &self->connections[queued->to], &queued->mail);
             continue;
         }
         if (to != queued) *to = *queued;
@@ -335,33 +379,63 @@ static inline void rogue_answer_due(struct rogue *self)
     self->queued_count = kept;
 }
 
-static inline bool rogue_lets_in(void *arg, const struct zap_request *request)
+static inline enum handshake_refusal rogue_lets_in(void *arg, const struct handshake_party *from,
+                                                   const struct handshake_purpose *purpose)
 {
-    (void)arg, (void)request;
+    (void)arg, (void)from, (void)purpose;
+    return HANDSHAKE_REFUSED_NONE;
+}
+
+// False: it is to die.
+static inline bool rogue_hear(struct rogue *self, struct rogue_connection *from)
+{
+    struct bulk_mail mail;
+    int rc = bulk_line_move(&from->line, NULL);
+    while (rc == 1) {
+        const enum bulk_heard heard = bulk_line_recv(&from->line, &mail, NULL);
+        if (heard == BULK_NOTHING) break;
+        if (heard == BULK_ENDED) rc = FAULT_UNREACHABLE;
+        if (rc < 0) break;
+        self->asked++;
+        if (self->mode == ROGUE_DIES && self->asked > self->chunks) return false;
+        if (self->mode == ROGUE_SLOW) rogue_answer_slowly(self, from, &mail);
+        else rogue_answer(self, from, &mail);
+        rc = bulk_line_move(&from->line, NULL);
+    }
+    if (rc < 0) bulk_line_close(&from->line);
     return true;
+}
+
+static inline void rogue_accept(struct rogue *self)
+{
+    const int fd = tcp_accept(self->listener);
+    if (fd < 0) return;
+    ensure(self->connections_count < ROGUE_CONNECTIONS_MAX);
+    bulk_line_accept(&self->connections[self->connections_count++].line, &self->self, fd);
 }
 
 static inline void *rogue_run(void *arg)
 {
     struct rogue *self = arg;
-    struct bulk_mail mail;
-    bulk_mail_init(&mail);
-    zmq_pollitem_t items[] = { { .socket = self->router, .events = ZMQ_POLLIN },
-                               { .socket = self->zap, .events = ZMQ_POLLIN } };
-    while (zmq_poll(items, 2, self->queued_count ? 10 : -1) >= 0) {
-        rogue_answer_due(self);
-        zap_serve(self->zap, rogue_lets_in, NULL, 16);
-        while (bulk_mail_recv(&mail, self->router) == BULK_MAIL) {
-            self->asked++;
-            if (self->mode == ROGUE_DIES && self->asked > self->chunks) goto out;
-            if (self->mode == ROGUE_SLOW) rogue_answer_slowly(self, &mail);
-            else rogue_answer(self, &mail);
+    struct pollfd items[2 + ROGUE_CONNECTIONS_MAX];
+    for (bool lives = true; lives;) {
+        items[0] = (struct pollfd){ .fd = self->stop, .events = POLLIN };
+        items[1] = (struct pollfd){ .fd = self->listener, .events = POLLIN };
+        for (uint32_t i = 0; i < self->connections_count; i++) {
+            const struct bulk_line *line = &self->connections[i].line;
+            items[2 + i] = (struct pollfd){ .fd = line->fd };
+            if (line->fd >= 0) items[2 + i].events = bulk_line_events(line);
         }
+        poll(items, 2 + self->connections_count, self->queued_count ? 10 : -1);
+        if (items[0].revents) break;
+        rogue_answer_due(self);
+        for (uint32_t i = 0; i < self->connections_count && lives; i++)
+            if (self->connections[i].line.fd >= 0) lives = rogue_hear(self, &self->connections[i]);
+        rogue_accept(self);
     }
-out:
-    bulk_mail_end(&mail);
-    zmq_close(self->router);
-    zmq_close(self->zap);
+    for (uint32_t i = 0; i < self->connections_count; i++)
+        bulk_line_close(&self->connections[i].line);
+    close(self->listener);
     return NULL;
 }
 
@@ -369,38 +443,31 @@ out:
 static inline struct rogue *rogue_new_at(const char *endpoint, enum rogue_mode mode,
                                          uint32_t chunks, blob_store_t *store)
 {
-    const int is_ipv6 = strchr(endpoint, '[') != NULL;
     struct rogue *self = calloc(1, sizeof *self);
-    size_t size = sizeof self->holder.endpoint;
+    uint16_t port;
     ensure(self);
     self->holder = fixture_at("");
     self->mode = mode;
     self->chunks = chunks;
     self->store = store;
-    self->queued = malloc(ROGUE_QUEUE_MAX * sizeof *self->queued);
-    ensure(self->queued);
-    self->context = net_context_new(1);
-    self->router = net_socket_new(self->context, ZMQ_ROUTER, -1, 1000);
-    self->zap = zap_open(self->context);
-    ensure(self->router);
-    zap_secure_server(self->router, fixture_identity(), "peer");
-    ensure(zmq_setsockopt(self->router, ZMQ_IPV6, &is_ipv6, sizeof is_ipv6) == 0);
-    if (zmq_bind(self->router, endpoint) < 0) {
-        zmq_close(self->router);
-        zmq_close(self->zap);
-        net_context_destroy(&self->context);
-        free(self->queued);
+    self->self = bulk_line_self(fixture_identity(), FIXTURE_RUN);
+    self->self.judge = rogue_lets_in;
+    if (tcp_listen(endpoint, NULL, &self->listener, &port) < 0) {
         free(self);
         return NULL;
     }
-    ensure(zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->holder.endpoint, &size) == 0);
+    snprintf(self->holder.endpoint, sizeof self->holder.endpoint, "%.*s:%u",
+             (int)(strrchr(endpoint, ':') - endpoint), endpoint, port);
+    self->queued = malloc(ROGUE_QUEUE_MAX * sizeof *self->queued);
+    self->stop = eventfd(0, EFD_CLOEXEC);
+    ensure(self->queued && self->stop >= 0);
     ensure(pthread_create(&self->thread, NULL, rogue_run, self) == 0);
     return self;
 }
 
 static inline struct rogue *rogue_new(enum rogue_mode mode, uint32_t chunks, blob_store_t *store)
 {
-    struct rogue *self = rogue_new_at("tcp://127.0.0.1:*", mode, chunks, store);
+    struct rogue *self = rogue_new_at("tcp://127.0.0.1:0", mode, chunks, store);
     ensure(self);
     return self;
 }
@@ -410,7 +477,7 @@ static inline struct rogue *rogue_new_of_names(enum rogue_mode mode, uint32_t ch
                                                blob_store_t *store, struct wire_holder *list,
                                                uint32_t count)
 {
-    struct rogue *rogue = rogue_new_at("tcp://0.0.0.0:*", mode, chunks, store);
+    struct rogue *rogue = rogue_new_at("tcp://0.0.0.0:0", mode, chunks, store);
     ensure(rogue);
     const char *port = strrchr(rogue->holder.endpoint, ':');
     for (uint32_t i = 0; i < count; i++) {
@@ -422,9 +489,9 @@ static inline struct rogue *rogue_new_of_names(enum rogue_mode mode, uint32_t ch
 
 static inline void rogue_destroy(struct rogue *self)
 {
-    zmq_ctx_shutdown(self->context);
+    ensure(eventfd_write(self->stop, 1) == 0);
     pthread_join(self->thread, NULL);
-    net_context_destroy(&self->context);
+    close(self->stop);
     free(self->queued);
     free(self);
 }

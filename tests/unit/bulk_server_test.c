@@ -1,7 +1,9 @@
 // The bulk server survives hostile peers, and a client finds a provider that gives samples.
+#include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/bulk/bulk_client.h"
 #include "common/bulk/providers.h"
+#include "common/net/addresses.h"
 #include "tests/unit/bulk_counts.h"
 #include "tests/unit/bulk_fixture.h"
 #include "tests/test.h"
@@ -27,18 +29,6 @@ static int dial(const struct wire_holder *holder)
     return fd;
 }
 
-// ZMTP 3.0, as far as one comes without a key.
-static int greet(const struct wire_holder *holder, const char *mechanism)
-{
-    uint8_t greeting[64] = { 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0x7f, 3, 0 }, theirs[64];
-    const int fd = dial(holder);
-    memcpy(greeting + 12, mechanism, strlen(mechanism));
-    assert_int_equal(send(fd, greeting, sizeof greeting, MSG_NOSIGNAL), sizeof greeting);
-    const ssize_t count = recv(fd, theirs, 64, MSG_WAITALL);
-    if (strcmp(mechanism, "CURVE") == 0) assert_int_equal(count, 64);
-    return fd;
-}
-
 static void send_all(int fd, const void *bytes, size_t count)
 {
     for (size_t done = 0; done < count;) {
@@ -60,26 +50,28 @@ static void expect_serving(const struct fixture_holder *holder, uint64_t seed)
     fixture_fetcher_destroy(fetcher);
 }
 
+static bool hung_up(int fd)
+{
+    struct pollfd item = { .fd = fd, .events = POLLIN };
+    uint8_t byte;
+    return poll(&item, 1, ENOUGH_MS) == 1 && recv(fd, &byte, 1, 0) <= 0;
+}
+
 static void test_hostile_bytes(void **state)
 {
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
-    uint8_t *noise = fixture_bytes(1 << 20, 12), huge[9] = { 2, 0, 0, 1, 0, 0, 0, 0, 0 };
-    int fds[4] = { dial(&holder.holder), dial(&holder.holder), greet(&holder.holder, "CURVE"),
-                   greet(&holder.holder, "CURVE") };
-    const int plain = greet(&holder.holder, "NULL");
-    uint8_t nothing;
-    assert_true(recv(plain, &nothing, 1, 0) <= 0); // Hung up at once
-    close(plain);
-    send_all(fds[0], noise, 1 << 20);    // No protocol at all
-    send_all(fds[1], "\xff\0\0", 3);     // Begins, and never goes on
-    send_all(fds[2], huge, sizeof huge); // A frame of a terabyte
-    send_all(fds[2], noise, 100000);
-    for (int i = 0; i < 1 << 20; i += 4) memcpy(noise + i, "\1\1xx", 4);
-    for (int i = 2; i < 1 << 20; i += 3) memcpy(noise + i - 2, "\1\1x", 3); // More, more ..
-    for (int i = 0; i < 4; i++) send_all(fds[3], noise, 349525 * 3);
+    uint8_t *noise = fixture_bytes(1 << 20, 12);
+    int fds[3] = { dial(&holder.holder), dial(&holder.holder), dial(&holder.holder) };
+    static const uint8_t zmtp[64] = { 0xff, 0, 0, 0,   0,   0,   0,   0,  0,
+                                      0x7f, 3, 0, 'C', 'U', 'R', 'V', 'E' };
+    send_all(fds[0], noise, 1 << 20);                                // No protocol at all
+    send_all(fds[1], BULK_PROTOCOL, 12);                             // Begins, and never goes on
+    for (int i = 0; i < 3; i++) send_all(fds[2], zmtp, sizeof zmtp); // Another one's
     expect_serving(&holder, 13);
-    for (int i = 0; i < 4; i++) close(fds[i]);
+    assert_true(hung_up(fds[0]) && hung_up(fds[2]));
+    assert_true(hung_up(fds[1])); // When its time is up
+    for (int i = 0; i < 3; i++) close(fds[i]);
     expect_serving(&holder, 14);
     free(noise);
     fixture_holder_destroy(&holder);
@@ -93,18 +85,18 @@ static struct identity *stranger(void)
     return identity;
 }
 
-// Whether a question of this identity is answered within a second.
-static bool is_answered(void *context, const struct identity *identity,
-                        const struct wire_holder *holder)
+// Whether a question of this identity is answered; else what ended its connection is in why.
+static bool is_answered(const struct identity *identity, const struct wire_holder *holder)
 {
-    void *dealer = net_socket_new(context, ZMQ_DEALER, -1, 10);
-    zmq_pollitem_t item = { .socket = dealer, .events = ZMQ_POLLIN };
+    struct fixture_asker asker;
     const struct wire_want want = { .request = 1, .hash = { { 1 } }, .count = 1 };
-    assert_true(bulk_connect(dealer, identity, holder));
-    bulk_send(dealer, NULL, FIXTURE_RUN, FRAME_WANT, &want, NULL);
-    const bool is = zmq_poll(&item, 1, 1000) == 1;
-    zmq_close(dealer);
-    return is;
+    fixture_asker_open(&asker, identity, holder);
+    fixture_say(&asker, FIXTURE_RUN, FRAME_WANT, &want);
+    const enum bulk_heard heard = fixture_hear(&asker, ENOUGH_MS);
+    assert_int_not_equal(heard, BULK_NOTHING);
+    bulk_line_close(&asker.line);
+    why = asker.why;
+    return heard == BULK_MAIL;
 }
 
 static void test_only_guests_are_served(void **state)
@@ -112,18 +104,87 @@ static void test_only_guests_are_served(void **state)
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
     struct identity *identity = stranger();
-    struct curve_key key;
-    void *context = net_context_new(1);
-    assert_true(curve_of_key(identity_key(identity), &key));
-    assert_false(is_answered(context, identity, &holder.holder));
-    bulk_server_admit(holder.server, &key, true);
-    assert_true(is_answered(context, identity, &holder.holder));
+    assert_false(is_answered(identity, &holder.holder));
+    assert_non_null(strstr(why.text, "it does not expect a connection from this key"));
+    bulk_server_admit(holder.server, identity_key(identity), true);
+    assert_true(is_answered(identity, &holder.holder));
     struct wire_holder other = holder.holder; // Our own key there, not the holder's
     other.key = *identity_key(identity);
-    assert_false(is_answered(context, identity, &other));
-    net_context_destroy(&context);
+    assert_false(is_answered(identity, &other));
+    assert_non_null(strstr(why.text, "another key or another process of that key answers there"));
+    bulk_server_admit(holder.server, identity_key(identity), false);
+    assert_false(is_answered(identity, &holder.holder));
     identity_destroy(&identity);
     fixture_holder_destroy(&holder);
+}
+
+// It names a guest's key in its HELLO, and cannot prove it.
+static void test_a_stolen_name_is_of_no_use(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    struct identity *identity = stranger();
+    struct handshake_self self = bulk_line_self(identity, FIXTURE_RUN);
+    struct handshake shake;
+    const struct handshake_party party = { .key = holder.holder.key };
+    const int fd = dial(&holder.holder);
+    handshake_connect(&shake, &self, &party, &(struct handshake_purpose){ .sealed = false });
+    memcpy(shake.hello + 48, identity_key(fixture_identity())->bytes, KEY_BYTES);
+    int rc = 0;
+    while ((rc = handshake_move(&shake, fd, &why)) == 0) {
+        struct pollfd item = { .fd = fd, .events = handshake_events(&shake) };
+        assert_int_equal(poll(&item, 1, ENOUGH_MS), 1);
+    }
+    assert_int_equal(rc, 1);  // As far as it can see ..
+    assert_true(hung_up(fd)); // .. and no further
+    close(fd);
+    identity_destroy(&identity);
+    expect_serving(&holder, 18);
+    fixture_holder_destroy(&holder);
+}
+
+// Sealed wherever it goes through a network; plain only between two loopback addresses, with the same
+// proof of keys.
+static void test_what_is_sealed(void **state)
+{
+    (void)state;
+    char own[ADDRESSES_TEXT_MAX];
+    struct fixture_holder holder = fixture_holder_new();
+    const struct bulk_server_options options = { .identity = fixture_identity(),
+                                                 .endpoint = "tcp://*:*",
+                                                 .run = FIXTURE_RUN };
+    const struct wire_want want = { .request = 1, .hash = { { 1 } }, .count = 1 };
+    struct fixture_asker asker;
+    bulk_server_t *server = NULL;
+    fixture_asker_open(&asker, fixture_identity(), &holder.holder);
+    assert_true(fixture_say(&asker, FIXTURE_RUN, FRAME_WANT, &want));
+    assert_int_equal(fixture_hear(&asker, ENOUGH_MS), BULK_MAIL);
+    assert_false(asker.line.seals);
+    bulk_line_close(&asker.line);
+    fixture_holder_destroy(&holder);
+    if (addresses_towards("192.0.2.1:1", &why, own) < 0) {
+        print_message("no other address than loopback on this machine: half tested\n");
+        return;
+    }
+    assert_int_equal(bulk_server_new(&options, &why, &server), 0);
+    fixture_admit(server);
+    struct wire_holder there = fixture_at("");
+    snprintf(there.endpoint, sizeof there.endpoint, "tcp://%s%s", own,
+             strrchr(bulk_server_endpoint(server), ':'));
+    fixture_asker_open(&asker, fixture_identity(), &there);
+    assert_true(fixture_say(&asker, FIXTURE_RUN, FRAME_WANT, &want));
+    assert_int_equal(fixture_hear(&asker, ENOUGH_MS), BULK_MAIL);
+    assert_true(asker.line.seals);
+    bulk_line_close(&asker.line);
+    // One that would have it plain there is refused
+    fixture_asker_open(&asker, fixture_identity(), &there);
+    const struct handshake_party party = { .key = there.key };
+    handshake_connect(asker.line.handshake, &asker.self, &party,
+                      &(struct handshake_purpose){ .sealed = false });
+    assert_int_equal(fixture_hear(&asker, ENOUGH_MS), BULK_ENDED);
+    assert_non_null(strstr(asker.why.text, "plain or sealed"));
+    bulk_line_close(&asker.line);
+    bulk_server_destroy(&server);
 }
 
 // A peer that is ejected while connected gets no more answers, and its connection ends.
@@ -131,90 +192,89 @@ static void test_an_ejected_peer_is_cut_off(void **state)
 {
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
-    void *context = net_context_new(1), *dealer = net_socket_new(context, ZMQ_DEALER, -1, 10),
-         *events = zmq_socket(context, ZMQ_PAIR);
     const struct wire_want want = { .request = 1, .hash = { { 1 } }, .count = 1 };
-    zmq_pollitem_t items[] = { { .socket = dealer, .events = ZMQ_POLLIN },
-                               { .socket = events, .events = ZMQ_POLLIN } };
-    struct bulk_mail mail;
-    struct curve_key key;
-    assert_int_equal(zmq_socket_monitor(dealer, "inproc://events", ZMQ_EVENT_DISCONNECTED), 0);
-    assert_int_equal(zmq_connect(events, "inproc://events"), 0);
-    assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
-    bulk_send(dealer, NULL, FIXTURE_RUN, FRAME_WANT, &want, NULL);
-    assert_int_equal(zmq_poll(items, 1, ENOUGH_MS), 1);
-    bulk_mail_init(&mail);
-    assert_int_equal(bulk_mail_recv(&mail, dealer), BULK_MAIL);
-    bulk_mail_end(&mail);
-    assert_true(curve_of_key(identity_key(fixture_identity()), &key));
-    bulk_server_admit(holder.server, &key, false);
-    bulk_send(dealer, NULL, FIXTURE_RUN, FRAME_WANT, &want, NULL);
-    assert_int_equal(zmq_poll(items, 2, ENOUGH_MS), 1);
-    assert_false(items[0].revents); // No answer but the end
-    assert_true(items[1].revents);
-    zmq_close(events);
-    zmq_close(dealer);
-    net_context_destroy(&context);
+    struct fixture_asker asker;
+    for (int asks = 0; asks < 2; asks++) { // Whether it asks again or not
+        bulk_server_admit(holder.server, identity_key(fixture_identity()), true);
+        fixture_asker_open(&asker, fixture_identity(), &holder.holder);
+        fixture_say(&asker, FIXTURE_RUN, FRAME_WANT, &want);
+        assert_int_equal(fixture_hear(&asker, ENOUGH_MS), BULK_MAIL);
+        bulk_server_admit(holder.server, identity_key(fixture_identity()), false);
+        if (asks) fixture_say(&asker, FIXTURE_RUN, FRAME_WANT, &want);
+        assert_int_equal(fixture_hear(&asker, ENOUGH_MS), BULK_ENDED);
+        bulk_line_close(&asker.line);
+    }
     fixture_holder_destroy(&holder);
 }
 
-// Asks in its own words and returns the kind of the answer, its text in `text`.
-static uint16_t ask(void *dealer, const char *run, uint16_t kind, const void *question,
+// Asks and returns the kind of the answer, its text in `text`.
+static uint16_t ask(struct fixture_asker *asker, uint16_t kind, const void *question,
                     char text[192])
 {
-    struct bulk_mail mail;
-    zmq_pollitem_t item = { .socket = dealer, .events = ZMQ_POLLIN };
-    bulk_mail_init(&mail);
-    assert_true(bulk_send(dealer, NULL, run, kind, question, NULL));
-    assert_int_equal(zmq_poll(&item, 1, ENOUGH_MS), 1);
-    assert_int_equal(bulk_mail_recv(&mail, dealer), BULK_MAIL);
-    const uint16_t came = mail.head.kind;
+    assert_true(fixture_say(asker, FIXTURE_RUN, kind, question));
+    assert_int_equal(fixture_hear(asker, ENOUGH_MS), BULK_MAIL);
+    const struct bulk_mail *mail = &asker->mail;
+    const uint16_t came = mail->head.kind;
     snprintf(text, 192, "%s",
-             came == FRAME_LACKING      ? ((const struct wire_lacking *)mail.body)->reason
-             : came == FRAME_NO_SAMPLES ? ((const struct wire_no_samples *)mail.body)->reason
+             came == FRAME_LACKING      ? ((const struct wire_lacking *)mail->body)->reason
+             : came == FRAME_NO_SAMPLES ? ((const struct wire_no_samples *)mail->body)->reason
                                         : "");
-    bulk_mail_end(&mail);
     return came;
 }
 
-static void send_parts(void *dealer, const uint8_t *bytes, size_t count, int parts)
+// What a guest sends after its handshake: it ends its connection, is not answered, and nothing else
+// happens.
+static void expect_cut(const struct fixture_holder *holder, const uint8_t *bytes, size_t count)
 {
-    for (int i = 0; i < parts; i++) zmq_send(dealer, bytes, count, i + 1 < parts ? ZMQ_SNDMORE : 0);
+    struct fixture_asker asker;
+    const uint64_t refusals = bulk_counts_of(holder->server).refusals;
+    fixture_asker_open(&asker, fixture_identity(), &holder->holder);
+    while (!asker.line.is_open) assert_int_equal(fixture_hear(&asker, 1), BULK_NOTHING);
+    send_all(asker.line.fd, bytes, count);
+    shutdown(asker.line.fd, SHUT_WR); // Of half a message no more comes
+    assert_int_equal(fixture_hear(&asker, ENOUGH_MS), BULK_ENDED);
+    bulk_line_close(&asker.line);
+    assert_int_equal(bulk_counts_of(holder->server).refusals, refusals);
+}
+
+// A message as it goes over a plain line; `raw`: how many bytes it says will follow.
+static size_t write_message(uint8_t *to, uint16_t kind, const char *run, const void *body,
+                            uint32_t raw)
+{
+    struct wire_head head = { .kind = kind };
+    snprintf(head.run, sizeof head.run, "%s", run);
+    const size_t count = wire_pack(&head, body, to + BULK_HEAD, BULK_FRAME_MAX);
+    le_put(to, count, 4);
+    le_put(to + 4, raw, 4);
+    return BULK_HEAD + count;
 }
 
 static void test_hostile_frames(void **state)
 {
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
-    void *context = net_context_new(1), *dealer = net_socket_new(context, ZMQ_DEALER, -1, 100000);
-    uint8_t *noise = fixture_bytes(BULK_ASK_BYTES_MAX, 15), frame[BULK_FRAME_MAX];
-    assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
-    for (int i = 0; i < 200; i++) send_parts(dealer, noise + i, (size_t)i * 5, 1);
-    send_parts(dealer, noise, BULK_ASK_BYTES_MAX, 1);
-    send_parts(dealer, noise, 10, 5000);
-    struct wire_head head = { .run = FIXTURE_RUN };
-    struct wire_want want = { .request = 1, .hash = { { 1 } }, .offset = UINT64_MAX, .count = 1 };
-    head.kind = FRAME_WANT;
-    size_t count = wire_pack(&head, &want, frame, sizeof frame);
-    send_parts(dealer, frame, count, 2); // A question with bytes behind it
-    for (size_t i = 0; i < count; i++) { // Cut short everywhere
-        zmq_send(dealer, frame, i, 0);
-    }
-    head.kind = FRAME_LACKING; // An answer, not a question
-    count = wire_pack(&head, &(struct wire_lacking){ .request = 1 }, frame, sizeof frame);
-    send_parts(dealer, frame, count, 1);
-    head.kind = FRAME_WANT;
-    const uint64_t malformed = 200 + 1 + 1 + 1 + wire_pack(&head, &want, frame, sizeof frame) + 1;
-    char text[192];
-    want.offset = 0; // By its answer all before are heard
-    assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT, &want, text), FRAME_LACKING);
-    assert_int_equal(bulk_counts_of(holder.server).heard, malformed + 1);
-    assert_int_equal(bulk_counts_of(holder.server).refusals, 1); // No other was answered
-    uint8_t answer[8];
-    assert_int_equal(zmq_recv(dealer, answer, sizeof answer, ZMQ_DONTWAIT), -1);
+    uint8_t *noise = fixture_bytes(1 << 16, 15), message[BULK_HEAD + BULK_FRAME_MAX];
+    const struct wire_want want = {
+        .request = 1, .hash = { { 1 } }, .offset = UINT64_MAX, .count = 1
+    };
+    size_t count = write_message(message, FRAME_WANT, FIXTURE_RUN, &want, 0);
+    for (int i = 0; i < 20; i++) expect_cut(&holder, noise + i, (size_t)i * 1000);
+    for (size_t i = 0; i < count; i += 7) expect_cut(&holder, message, i); // Cut short everywhere
+    le_put(message, BULK_FRAME_MAX + 1, 4); // A frame that is too long
+    expect_cut(&holder, message, count);
+    le_put(message, UINT32_MAX, 4);
+    expect_cut(&holder, message, count);
+    le_put(message, 0, 4); // None
+    expect_cut(&holder, message, count);
+    write_message(message, FRAME_WANT, FIXTURE_RUN, &want, 2); // With bytes behind it
+    expect_cut(&holder, message, count);
+    write_message(message, FRAME_WANT, FIXTURE_RUN, &want, UINT32_MAX);
+    expect_cut(&holder, message, count);
+    expect_cut(&holder, message, write_message(message, FRAME_WANT, "other", &want, 0));
+    count = write_message(message, FRAME_LACKING, FIXTURE_RUN,
+                          &(struct wire_lacking){ .request = 1 }, 0); // An answer, no question
+    expect_cut(&holder, message, count);
     expect_serving(&holder, 16);
-    zmq_close(dealer);
-    net_context_destroy(&context);
     free(noise);
     fixture_holder_destroy(&holder);
 }
@@ -223,55 +283,58 @@ static void test_refusals(void **state)
 {
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
-    void *context = net_context_new(1), *dealer = net_socket_new(context, ZMQ_DEALER, -1, 100);
+    struct fixture_asker asker;
     char text[192];
     const struct hash hash = fixture_give(holder.store, (const uint8_t *)"alpha", 5);
-    assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
+    fixture_asker_open(&asker, fixture_identity(), &holder.holder);
     struct wire_want want = { 1, hash, 5, 1 };
-    assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT, &want, text), FRAME_LACKING);
+    assert_int_equal(ask(&asker, FRAME_WANT, &want, text), FRAME_LACKING);
     assert_string_equal(text, "it ends before this offset");
     want.offset = UINT64_MAX;
-    assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT, &want, text), FRAME_LACKING);
+    assert_int_equal(ask(&asker, FRAME_WANT, &want, text), FRAME_LACKING);
     want.offset = 4, want.count = BULK_CHUNK_MAX;
-    assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT, &want, text), FRAME_CHUNK);
-    assert_int_equal(ask(dealer, "other", FRAME_WANT, &want, text), FRAME_LACKING);
-    assert_string_equal(text, "this is run '" FIXTURE_RUN "'");
+    assert_int_equal(ask(&asker, FRAME_WANT, &want, text), FRAME_CHUNK);
+    want.hash =
+        fixture_give(holder.store, (const uint8_t *)"", 0); // Nothing, and that is an answer
+    assert_int_equal(ask(&asker, FRAME_WANT, &want, text), FRAME_CHUNK);
+    assert_true(asker.mail.raw && asker.mail.raw_count == 0);
     const struct wire_want_leaves leaves = { 1, hash };
-    assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT_LEAVES, &leaves, text), FRAME_LACKING);
+    assert_int_equal(ask(&asker, FRAME_WANT_LEAVES, &leaves, text), FRAME_LACKING);
     const struct wire_want_samples samples = { 1, 0, 1 };
-    assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT_SAMPLES, &samples, text),
-                     FRAME_NO_SAMPLES);
+    assert_int_equal(ask(&asker, FRAME_WANT_SAMPLES, &samples, text), FRAME_NO_SAMPLES);
     assert_string_equal(text, "no samples are served here");
-    zmq_close(dealer);
-    net_context_destroy(&context);
+    bulk_line_close(&asker.line);
     fixture_holder_destroy(&holder);
 }
 
-// A peer that asks for much and reads nothing: its queue is bounded, and the end does not wait for
-// it.
+// A peer that asks for much and reads nothing: what waits for it is bounded, its further questions wait
+// as well, and the end does not wait for it.
 static void test_end_with_peers_connected(void **state)
 {
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
-    void *context = net_context_new(1), *dealer = net_socket_new(context, ZMQ_DEALER, -1, 2);
+    struct fixture_asker asker;
     uint8_t *bytes = fixture_bytes(8 << 20, 17);
     const struct hash hash = fixture_give(holder.store, bytes, 8 << 20);
-    assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
     const struct wire_want want = { 1, hash, 0, BULK_CHUNK_MAX };
-    struct bulk_counts counts = { 0 };
-    for (int i = 0; i < 100000 && counts.heard <= counts.chunks + 1; i++) {
-        zmq_pollitem_t item = { .socket = dealer, .events = ZMQ_POLLOUT };
-        assert_int_equal(zmq_poll(&item, 1, ENOUGH_MS), 1); // It reads on, answered or not
-        bulk_send(dealer, NULL, FIXTURE_RUN, FRAME_WANT, &want, NULL);
-        counts = bulk_counts_of(holder.server);
+    fixture_asker_open(&asker, fixture_identity(), &holder.holder);
+    while (!asker.line.is_open) fixture_hear(&asker, 1);
+    uint64_t chunks = 0, still = 0;
+    while (still < 5) { // As long as it is answered
+        for (int i = 0; i < 10; i++)
+            assert_true(fixture_say(&asker, FIXTURE_RUN, FRAME_WANT, &want));
+        poll(NULL, 0, 100);
+        const uint64_t now = bulk_counts_of(holder.server).chunks;
+        still = now == chunks ? still + 1 : 0;
+        chunks = now;
     }
-    assert_true(counts.heard > counts.chunks + 1 && counts.chunks > 0); // One is in hand
+    assert_true(chunks > 0);
+    assert_true(bulk_counts_of(holder.server).heard == chunks + 1); // One is in hand
     blob_store_drop(holder.store, &hash); // Some of it is still in its queue
     const uint64_t start_ms = clock_ms();
     fixture_holder_destroy(&holder);
     assert_true(clock_ms() - start_ms < 1000);
-    zmq_close(dealer);
-    net_context_destroy(&context);
+    bulk_line_close(&asker.line);
     free(bytes);
 }
 
@@ -588,7 +651,7 @@ static void test_providers_without_samples_are_named(void **state)
     assert_int_equal(bulk_client_new(&foreign, &why, &other), 0);
     bulk_client_set_providers(other, list + 2, 1);
     assert_int_equal(bulk_read_samples(other, 3, 1, tokens, &why), FAULT_UNREACHABLE);
-    assert_non_null(strstr(why.text, "this is run '" FIXTURE_RUN "'"));
+    assert_non_null(strstr(why.text, "refused: it belongs to another run"));
     bulk_client_destroy(&other);
     assert_int_equal(bulk_client_new(&bad, &why, &other), FAULT_RANGE);
     bulk_client_destroy(&client);
@@ -597,6 +660,7 @@ static void test_providers_without_samples_are_named(void **state)
 }
 
 TESTS(TEST(test_hostile_bytes), TEST(test_hostile_frames), TEST(test_only_guests_are_served),
+      TEST(test_a_stolen_name_is_of_no_use), TEST(test_what_is_sealed),
       TEST(test_an_ejected_peer_is_cut_off), TEST(test_refusals),
       TEST(test_end_with_peers_connected), TEST(test_bad_options), TEST(test_samples),
       TEST(test_providers_without_samples_are_named),

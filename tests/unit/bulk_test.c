@@ -127,7 +127,7 @@ static void test_rogues(void **state)
         bool is_wasted;
     } cases[] = { { ROGUE_SILENT, 0, false }, { ROGUE_WRONG, 0, true }, { ROGUE_WRONG, 5, true },
                   { ROGUE_LARGER, 0, true },  { ROGUE_SHORT, 0, true }, { ROGUE_OTHER, 0, true },
-                  { ROGUE_HUGE, 0, false } };
+                  { ROGUE_HUGE, 0, false },   { ROGUE_LONG, 0, false } };
     struct fixture_holder holder = fixture_holder_new();
     uint8_t *bytes = fixture_bytes(BLOB, 4);
     const struct hash hash = fixture_give(holder.store, bytes, BLOB);
@@ -316,7 +316,7 @@ static void test_fetch_over_ipv6(void **state)
     struct fixture_fetcher *fetcher = fixture_fetcher_new(3000);
     uint8_t *bytes = fixture_bytes(1000, 16);
     const struct hash hash = fixture_give(holder.store, bytes, 1000);
-    struct rogue *there = rogue_new_at("tcp://[::1]:*", ROGUE_DIES, UINT32_MAX, holder.store);
+    struct rogue *there = rogue_new_at("tcp://[::1]:0", ROGUE_DIES, UINT32_MAX, holder.store);
     if (there) {
         fixture_fetch(fetcher, &hash, 1000, &there->holder, 1);
         expect_fetched(fetcher, &hash);

@@ -76,25 +76,6 @@ static void a_connection_is_there_until_it_is_closed(void **state)
     connections_destroy(&self);
 }
 
-static void of_a_crowd_the_newest_stay(void **state)
-{
-    (void)state;
-    struct connections *self = new_connections(40);
-    const struct curve_key key = { { 3 } }, other = { { 4 } };
-    struct kernel kernel = { .count = 0 };
-    for (int fd = 10; fd < 16; fd++) {
-        connections_opened(self, fd, AT_MAIL, 100 - (uint64_t)fd);
-        connections_heard(self, fd, AT_MAIL, fd == 15 ? &other : &key, 10, 200);
-    }
-    connections_cut_crowd(self, &key, 5, note, &kernel);
-    assert_int_equal(kernel.count, 0);
-    connections_cut_crowd(self, &key, 3, note, &kernel);
-    assert_int_equal(kernel.count, 2);
-    assert_int_equal(kernel.cuts[0], 14);
-    assert_int_equal(kernel.cuts[1], 13);
-    connections_destroy(&self);
-}
-
 static void a_hoarding_connection_is_cut(void **state)
 {
     (void)state;
@@ -141,26 +122,5 @@ static void an_actor_that_is_gone_is_forgotten(void **state)
     connections_destroy(&self);
 }
 
-static void what_waits_is_what_was_not_acknowledged(void **state)
-{
-    (void)state;
-    struct connections *self = new_connections(40);
-    const struct curve_key key = { { 3 } }, other = { { 4 } };
-    struct kernel kernel = { .count = 0 };
-    for (int fd = 10; fd < 14; fd++) {
-        connections_opened(self, fd, AT_MAIL, 1);
-        connections_heard(self, fd, AT_MAIL, fd == 13 ? &other : &key, 10, 2)->given = 1000;
-    }
-    assert_int_equal(connections_waiting(self, &key, NULL, NULL), 3000);
-    assert_int_equal(connections_waiting(self, NULL, NULL, NULL), 4000);
-    kernel.counts[10].acked = 400, kernel.counts[11].acked = 1100, kernel.counts[13].acked = 1;
-    assert_int_equal(connections_waiting(self, &key, measure, &kernel), 600 + 0 + 1000);
-    assert_int_equal(connections_waiting(self, NULL, NULL, NULL), 1600 + 1000); // 13 as before
-    kernel.gone[12] = true;
-    assert_int_equal(connections_waiting(self, NULL, measure, &kernel), 600 + 0 + 999);
-    connections_destroy(&self);
-}
-
 TESTS(TEST(the_oldest_unknown_goes_first), TEST(a_connection_is_there_until_it_is_closed),
-      TEST(of_a_crowd_the_newest_stay), TEST(a_hoarding_connection_is_cut),
-      TEST(an_actor_that_is_gone_is_forgotten), TEST(what_waits_is_what_was_not_acknowledged))
+      TEST(a_hoarding_connection_is_cut), TEST(an_actor_that_is_gone_is_forgotten))

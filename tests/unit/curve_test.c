@@ -1,6 +1,5 @@
 // Connection keys: the map of RFC 7748, and the public keys that have no image.
 #include "common/net/curve.h"
-#include "common/net/curve_hello.h"
 #include "common/net/curve_set.h"
 #include "tests/test.h"
 #include <sodium.h>
@@ -50,33 +49,6 @@ static void an_identity_becomes_a_pair(void **state)
     identity_destroy(&identity);
 }
 
-// Only the secret of the asked key makes a WELCOME that opens. (That a server of libzmq is understood:
-// reach_test.)
-static void only_the_server_answers_a_hello(void **state)
-{
-    (void)state;
-    static const uint8_t own[SECRET_BYTES] = { 1 },
-                         head[] = { 4, 168, 7, 'W', 'E', 'L', 'C', 'O', 'M', 'E' };
-    uint8_t welcome[CURVE_WELCOME_BYTES] = { 0 }, secret[CURVE_BYTES], nonce[24] = "WELCOME-";
-    struct identity *identity;
-    struct curve_key public;
-    struct curve_hello hello;
-    assert_int_equal(identity_from_secret(own, NULL, &identity), 0);
-    assert_true(curve_hello_make(identity_key(identity), &hello));
-    curve_of_identity(identity, &public, secret);
-    identity_destroy(&identity);
-    memcpy(welcome + 64, head, sizeof head);
-    assert_false(curve_hello_proves(&hello, welcome));
-    const uint8_t *client = hello.bytes + 64 + 2 + 80;
-    uint8_t plain[128] = { 0 };
-    assert_int_equal(crypto_box_easy(welcome + 64 + 2 + 24, plain, 128, nonce, client, secret), 0);
-    assert_true(curve_hello_proves(&hello, welcome));
-    welcome[64 + 2 + 30] ^= 1;
-    assert_false(curve_hello_proves(&hello, welcome));
-    const struct key none = { { 0 } };
-    assert_false(curve_hello_make(&none, &hello));
-}
-
 static void a_bad_public_key_has_no_image(void **state)
 {
     (void)state;
@@ -119,5 +91,4 @@ static void a_set_finds_what_was_put(void **state)
 }
 
 TESTS(TEST(the_base_point_becomes_nine), TEST(an_identity_becomes_a_pair),
-      TEST(only_the_server_answers_a_hello), TEST(a_bad_public_key_has_no_image),
-      TEST(a_set_finds_what_was_put))
+      TEST(a_bad_public_key_has_no_image), TEST(a_set_finds_what_was_put))

@@ -261,25 +261,30 @@ static void a_bulk_server_is_known_by_its_key(void **state)
     (void)state;
     char nobody[64];
     struct why why = { 0 };
-    struct reach_shell *shell;
+    struct reach_shell *shell, *other; // Of another run
     bulk_server_t *server;
-    struct identity *identities[] = { make(1), make(2), make(3) };
+    struct identity *identities[] = { make(1), make(2), make(3) }, *coordinator = make(4);
     const struct bulk_server_options options = { .identity = identities[0],
                                                  .endpoint = "tcp://127.0.0.1:*",
                                                  .run = "r" };
-    assert_int_equal(reach_shell_new(keep, &answer, &why, &shell), 0);
+    assert_int_equal(reach_shell_new(coordinator, "r", keep, &answer, &why, &shell), 0);
     assert_int_equal(bulk_server_new(&options, &why, &server), 0);
+    assert_int_equal(reach_shell_new(coordinator, "s", keep, &answer, &why, &other), 0);
     const int fd = take_port(nobody);
     try_endpoint(shell, identities[0], bulk_server_endpoint(server)); // No key is a guest there
     assert_int_equal(answer.kind, FRAME_ACK);
     try_endpoint(shell, identities[1], bulk_server_endpoint(server));
+    expect_refused(REFUSAL_UNREACHABLE, 1, "another program answers at 127.0.0.1:");
+    try_endpoint(other, identities[0], bulk_server_endpoint(server));
     expect_refused(REFUSAL_UNREACHABLE, 1, "another program answers at 127.0.0.1:");
     try_endpoint(shell, identities[2], nobody);
     expect_refused(REFUSAL_UNREACHABLE, 1, "connection refused");
     close(fd);
     bulk_server_destroy(&server);
     reach_shell_destroy(&shell);
+    reach_shell_destroy(&other);
     for (size_t i = 0; i < 3; i++) identity_destroy(&identities[i]);
+    identity_destroy(&coordinator);
 }
 
 TESTS(TEST_WITH(a_question_is_tried_once, set_up, NULL),
