@@ -249,6 +249,7 @@ enum rogue_mode {
     ROGUE_WRONG_LIST, // A list of leaves of another model
     ROGUE_SHORT_LIST, // A list of one, the digest itself: its root is right
     ROGUE_ENDLESS,    // `chunks` answers of a MiB each, that nobody asked, to whatever is asked
+    ROGUE_CHATTY,     // `chunks` short answers that nobody asked, to whatever is asked
     ROGUE_LONG,       // The right answer, behind a head that says that it is longer than was asked
     ROGUE_SLOW, // All is right; after `chunks` of them each connection gets one in ROGUE_PACE_MS
 };
@@ -313,6 +314,11 @@ static inline void rogue_answer(struct rogue *self, struct rogue_connection *to,
     self->answered++;
     if (self->mode == ROGUE_ENDLESS) {
         rogue_send_endless(self, to);
+        return;
+    }
+    if (self->mode == ROGUE_CHATTY) {
+        const struct wire_lacking lacking = { .request = 77 };
+        for (uint32_t i = 0; i < self->chunks; i++) rogue_say(to, FRAME_LACKING, &lacking, NULL, 0);
         return;
     }
     const struct hash hash =

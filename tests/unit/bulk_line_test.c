@@ -58,6 +58,20 @@ static void test_fetcher_leaves_a_holder_that_sends_without_end(void **state)
     fixture_holder_destroy(&honest);
 }
 
+// However short: it is left at once, and asked last from then on.
+static void test_fetcher_leaves_a_holder_that_says_what_nobody_asked(void **state)
+{
+    (void)state;
+    struct fixture_fetcher *fetcher = fixture_fetcher_new(PATIENCE_MS);
+    struct rogue *rogue = rogue_new(ROGUE_CHATTY, 3, NULL);
+    const struct hash hash = { { 1 } };
+    fixture_fetch(fetcher, &hash, 1000, &rogue->holder, 1);
+    const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
+    assert_true(fetched && !fetched->ok);
+    fixture_fetcher_destroy(fetcher);
+    rogue_destroy(rogue);
+}
+
 static int take_nothing(void *arg, uint64_t position, uint32_t count, const uint8_t *bytes,
                         size_t bytes_count, uint32_t *tokens, struct why *ret_why)
 {
@@ -255,5 +269,6 @@ static void test_peers_that_cannot_be_asked(void **state)
 TESTS(TEST(test_messages_arrive_as_they_were), TEST(test_a_flipped_bit_ends_a_sealed_line),
       TEST(test_a_message_that_is_too_long_ends_its_line),
       TEST(test_fetcher_leaves_a_holder_that_sends_without_end),
+      TEST(test_fetcher_leaves_a_holder_that_says_what_nobody_asked),
       TEST(test_sample_client_leaves_a_provider_that_sends_without_end),
       TEST(test_peers_that_cannot_be_asked))
