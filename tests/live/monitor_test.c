@@ -84,29 +84,18 @@ static void as_json_every_line_parses(void **state)
     testbed_finish(bed);
 }
 
-static uint64_t time_steps(struct testbed *bed)
-{
-    uint64_t began_ms = clock_ms();
-    testbed_await_step(bed, bed->news.commits + STEPS);
-    return clock_ms() - began_ms;
-}
-
-static void a_stopped_monitor_slows_no_actor(void **state)
+// An actor that waited for it would commit nothing until it is killed, which is after the steps.
+static void nobody_waits_for_a_stopped_monitor(void **state)
 {
     struct testbed *bed = begin(state);
-    uint64_t alone_ms = time_steps(bed);
     start_monitor(bed, "monitor2", "--json");
     testbed_await_log(bed, "monitor2", "\"kind\":\"RUN\"", 1000);
     testbed_signal(bed, "monitor2", SIGSTOP);
-    uint64_t beside_ms = time_steps(bed);
-    print_message("%u steps: %" PRIu64 " ms alone, %" PRIu64 " ms beside a stopped monitor\n",
-                  STEPS, alone_ms, beside_ms);
+    testbed_await_step(bed, bed->news.commits + STEPS);
     testbed_signal(bed, "monitor2", SIGKILL);
     struct testbed_end end = testbed_finish(bed);
     assert_int_equal(end.ledger.voids, 0);
-    // A busy machine varies by as much; waiting for it would take as long as it is stopped.
-    assert_true(beside_ms < 3 * alone_ms + 1000);
 }
 
 TESTS(TESTBED_TEST(it_shows_the_state_within_a_second), TESTBED_TEST(as_json_every_line_parses),
-      TESTBED_TEST(a_stopped_monitor_slows_no_actor))
+      TESTBED_TEST(nobody_waits_for_a_stopped_monitor))

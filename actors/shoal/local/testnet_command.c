@@ -190,11 +190,11 @@ static void advise(struct session *self)
         snprintf(loss, sizeof loss,
                  "It has %" PRIu64 " steps: put back what was changed, to keep them",
                  report.last_step);
-    snprintf(
-        self->advice, sizeof self->advice,
-        "%.600s. To begin the run anew, rename %.600s and start again. The keys, the ticket and the "
-        "checkpoints of the run are in that folder, so friends need the new ticket\n",
-        loss, self->net.state_dir);
+    snprintf(self->advice, sizeof self->advice,
+             "%.600s. To begin the run anew, rename %.600s and start again. The keys, the ticket "
+             "and the "
+             "checkpoints of the run are in that folder, so friends need the new ticket\n",
+             loss, self->net.state_dir);
     ledger_report_free(&report);
 }
 
