@@ -6,6 +6,7 @@
 //     broker.c        sockets, loop, end              admission.[ch]    which keys may connect
 //     mail.c          judges and routes letters       budget.[ch]       rate limit of a connection
 //     news.c          publishes; keeps state topics   penalties.[ch]    keys cut for flooding
+//                                                     blocks.[ch]       strangers of one network
 //     letter.[ch]     takes and sends one letter      backlog.[ch]      bytes waiting for receivers
 //     gate.c          handshakes, budgets, cutting off
 //
@@ -27,6 +28,7 @@
 #include "broker/backlog.h"
 #include "broker/budget.h"
 #include "broker/letter.h"
+#include "broker/blocks.h"
 #include "broker/penalties.h"
 #include "broker/post_office.h"
 #include "common/base/fault.h"
@@ -62,6 +64,7 @@ struct broker {
                                      // trusted: the coordinator's
     struct backlog *backlog;
     struct penalties penalties;
+    struct blocks blocks;
     struct seat *seats; // In the order of the keys
     uint32_t seats_count;
     uint64_t instance, seq, expire_ms, look_ms, sweep_ms, swept_kib, log_ms, hellos_ms;

@@ -20,6 +20,18 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+
+static const char TOO_MANY[] = "too many new actors come from its network; try again later";
+
+// One more key from where this connection comes from. Who has a seat is not asked.
+static bool may_come(struct broker *self, const struct delivery *in)
+{
+    struct sockaddr_storage from = { 0 };
+    socklen_t bytes = sizeof from;
+    return getpeername(in->fd, (struct sockaddr *)&from, &bytes) != 0 ||
+           blocks_admit(&self->blocks, (struct sockaddr *)&from, in->now_ms);
+}
 
 // The HELLO's signing key must be the key that the connection proved. So no actor can speak for
 // another, and a copied HELLO is useless on another connection.
@@ -35,6 +47,7 @@ static const char *judge_hello(struct broker *self, const struct delivery *in,
                                  in->now_ms);
     if (!curve_of_key(ret_key, &curve) || memcmp(curve.bytes, in->user.bytes, CURVE_BYTES) != 0)
         return "the key is not the one of this connection";
+    if (!has_seat && !may_come(self, in)) return TOO_MANY;
     if (!signed_frame_verify(in->frame, in->count, head)) return "the signature does not verify";
     const char *reason =
         admission_hello(self->admission, ret_key, hello->role, head->run, hello->invitation.data,
@@ -85,7 +98,8 @@ static void hear_hello(struct broker *self, const struct delivery *in)
     const char *reason = judge_hello(self, in, &head, hello, &key);
     if (reason) { // A refusal of kind HELLO is final: the actor ends
         const bool later = reason == POST_OFFICE_FULL || reason == POST_OFFICE_HELD ||
-                           reason == ADMISSION_LATER || reason == ADMISSION_PINNED;
+                           reason == ADMISSION_LATER || reason == ADMISSION_PINNED ||
+                           reason == TOO_MANY;
         letter_refuse(self, in, "broker", later ? FRAME_NONE : FRAME_HELLO, reason);
         return;
     }
