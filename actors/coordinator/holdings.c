@@ -187,10 +187,15 @@ void holdings_hear(struct holdings *self, const struct turn *turn, const struct 
                     said->step, hash_to_hex(&run->digest, hex));
         return;
     }
-    // One from before a restore does not count: the run may get to its step with other bits
+    // What a restore gave up does not count: the run may get to its step with other bits, and may have done so
+    // by the time a late report comes (seed 1007)
     // mutant: restore: what was held before it counts
-    if (said->step > run->step + pace_ahead(turn)) {
-        turn_refuse(turn, in, REFUSAL_STALE, said->step, "the run is at step %" PRIu64, run->step);
+    const bool is_given_up = run_gave_up(run, said->step, said->epoch);
+    if (said->step > run->step + pace_ahead(turn) || is_given_up) {
+        turn_refuse(turn, in, REFUSAL_STALE, said->step,
+                    "the run knows no step %" PRIu64 " of epoch %" PRIu64 "; it is at step %" PRIu64
+                    " of epoch %" PRIu64,
+                    said->step, said->epoch, run->step, run->epoch);
         return;
     }
     struct holding *holding = &self->of[member];

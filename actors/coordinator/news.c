@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COMMITS_EVERY_MS = 200 };
+enum { COMMITS_EVERY_MS = 200, ROSTER_EVERY_MS = 200 };
 
 // The mean loss and the sum of rates that the live trainers report. They may report any finite
 // number.
@@ -162,15 +162,40 @@ static void tell_end(const struct turn *turn, const char *to)
     outbox_mail(turn->out, to, FRAME_EPOCH_END, &end);
 }
 
-// Sends commits to members alone, and to each of them seldom: one small ASK costs up to 64 reads of the ledger
-// and 64 signatures. A member that is behind asks every 700 ms. The broker vouches for the name `from`.
-static void send_commits(const struct turn *turn, const struct msg *in, uint64_t from)
+// A member's place in the roster, or NO_MEMBER. The broker vouches for the name `from`.
+static uint32_t asker(const struct turn *turn, const struct msg *in)
 {
     const struct roster *roster = &turn->run->roster;
-    uint32_t member = 0;
-    while (member < roster->count && !actor_name_is_same(roster->members[member].name, in->from))
-        member++;
-    const uint8_t state = member < roster->count ? roster->members[member].state : MEMBER_WITHDRAWN;
+    for (uint32_t i = 0; i < roster->count; i++)
+        if (actor_name_is_same(roster->members[i].name, in->from)) return i;
+    return NO_MEMBER;
+}
+
+// One small ASK brings the whole roster, which may have megabytes. So each member gets one now and then, and
+// all others together as many as one member; who is refused asks again, at the next BEAT at the latest.
+static void send_roster(const struct turn *turn, const struct msg *in)
+{
+    const uint32_t member = asker(turn, in);
+    uint64_t *not_before_ms =
+        &turn->presence->rosters_ms[member == NO_MEMBER ? MEMBERS_MAX : member];
+    // mutant: who asks for the roster without end is answered
+    if (turn->now_ms < *not_before_ms) {
+        turn_refuse(turn, in, REFUSAL_NOT_NOW, 0,
+                    "the roster was sent within the last %d ms; ask again then", ROSTER_EVERY_MS);
+        return;
+    }
+    *not_before_ms = turn->now_ms + ROSTER_EVERY_MS;
+    const struct wire_roster all = roster(turn);
+    outbox_mail(turn->out, in->from, FRAME_ROSTER, &all);
+}
+
+// Sends commits to members alone, and to each of them seldom: one small ASK costs up to 64 reads of the ledger
+// and 64 signatures. A member that is behind asks every 700 ms.
+static void send_commits(const struct turn *turn, const struct msg *in, uint64_t from)
+{
+    const uint32_t member = asker(turn, in);
+    const uint8_t state =
+        member == NO_MEMBER ? MEMBER_WITHDRAWN : turn->run->roster.members[member].state;
     if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) {
         turn_refuse(turn, in, REFUSAL_NOT_MEMBER, 0,
                     "commits are sent to members of this run alone; JOIN first");
@@ -207,11 +232,7 @@ void news_hear_ask(const struct turn *turn, const struct msg *in, const char *la
         if (turn->pace->open_number(turn->run)) turn->pace->tell(turn, in->from);
         break;
     }
-    case TOPIC_ROSTER: {
-        struct wire_roster all = roster(turn);
-        outbox_mail(turn->out, in->from, FRAME_ROSTER, &all);
-        break;
-    }
+    case TOPIC_ROSTER: send_roster(turn, in); break;
     case TOPIC_CONFIG: {
         const struct wire_config config = rules_frame(turn->rules);
         outbox_mail(turn->out, in->from, FRAME_CONFIG, &config);

@@ -304,7 +304,8 @@ void replica_tell(struct replica *self, const struct member *member, uint64_t no
     if (!awaited || self->told || now_ms < self->tell_ms || self->step != member->now.step) return;
     if (hash_is_none(&self->digest)) return;
     self->tell_ms = now_ms + MEMBER_RETRY_MS;
-    outbox_mail(out, "coordinator", FRAME_HOLDS, &(struct wire_holds){ self->step, self->digest });
+    outbox_mail(out, "coordinator", FRAME_HOLDS,
+                &(struct wire_holds){ self->epoch, self->step, self->digest });
 }
 
 // True if the replica can only continue from the pinned step: it is so far behind that peers have

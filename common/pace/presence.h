@@ -29,4 +29,5 @@ struct presence {
     uint64_t changes_ms[MEMBERS_MAX];                   // Start of the rate-limit window
     uint32_t changes[MEMBERS_MAX];                      // Records that it caused in that window
     uint64_t commits_ms[MEMBERS_MAX];                   // No commits are sent to it before this
+    uint64_t rosters_ms[MEMBERS_MAX + 1]; // Nor a roster; [MEMBERS_MAX]: to no stranger
 };

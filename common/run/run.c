@@ -210,6 +210,11 @@ bool run_has_digest(const struct run *self)
     return self->digest_step == self->step && !hash_is_none(&self->digest);
 }
 
+bool run_gave_up(const struct run *self, uint64_t step, uint64_t epoch)
+{
+    return step > self->restored_step && epoch < self->restored_epoch;
+}
+
 // ---- snapshots ----------------------------------------------------------------------------------
 
 struct wire_data_position run_data_position(const struct run *self, struct run_lists *lists)

@@ -106,6 +106,10 @@ struct wire_data_position run_data_position(const struct run *self, struct run_l
 // Whether the digest of the present step is on record.
 bool run_has_digest(const struct run *self);
 
+// The newest restore gave up the parameters of this step, reached in this epoch. The run may have reached
+// the same step again since.
+bool run_gave_up(const struct run *self, uint64_t step, uint64_t epoch);
+
 const char *run_phase_name(uint8_t phase);
 
 // ---- for paces: how a record of theirs changes what all paces share -----------------------------

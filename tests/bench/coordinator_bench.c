@@ -82,7 +82,8 @@ static void join_all(struct bench *self)
     wake(self, FRAME_WAKE, &(struct wire_wake){ 0 });
     struct hash digest = hash_of("parameters", 10);
     for (uint32_t i = 0; i < self->members; i++)
-        tell(self, i, FRAME_HOLDS, &(struct wire_holds){ self->core->run.step, digest });
+        tell(self, i, FRAME_HOLDS,
+             &(struct wire_holds){ .step = self->core->run.step, .digest = digest });
     ensure(self->core->run.phase == PHASE_TRAIN);
 }
 

@@ -530,7 +530,7 @@ const void *honest_to_coordinator(const struct coordinator *core, uint16_t kind,
                                         .loss = 2 };
         return &said.ping;
     case FRAME_HOLDS:
-        said.holds = (struct wire_holds){ run->step, honest_digest(run->step) };
+        said.holds = (struct wire_holds){ run->epoch, run->step, honest_digest(run->step) };
         return &said.holds;
     case FRAME_VOTE: return vote(core);
     case FRAME_FINDING: return finding(core, roster_find(&run->roster, &person->key));

@@ -192,7 +192,8 @@ static void spam(struct sim *self, uint8_t id)
         const uint64_t round = check_round(self) + roll(self, 2);
         self->faults[SPAM] += 4;
         post(self, id, "coordinator", FRAME_ASK, &(struct wire_ask){ (uint8_t)roll(self, 3), 0 });
-        post(self, id, "coordinator", FRAME_HOLDS, &(struct wire_holds){ roll(self, 100), lie });
+        post(self, id, "coordinator", FRAME_HOLDS,
+             &(struct wire_holds){ roll(self, 4), roll(self, 100), lie });
         if (!is_elected(self, id) && round)
             post(self, id, "coordinator", FRAME_VOTE,
                  &(struct wire_vote){
