@@ -57,20 +57,12 @@ static void enter(const struct turn *turn, uint8_t phase, const char *cause)
 
 static const char *const split_cause = "no majority holds the same state";
 
-// The trainers that must still join before an epoch begins.
-static uint32_t count_missing(const struct turn *turn)
-{
-    const uint32_t wanted = turn->rules->init_min_clients;
-    const uint32_t pending = roster_count(&turn->run->roster, ACTOR_TRAINER, MEMBER_PENDING);
-    return pending < wanted ? wanted - pending : 0;
-}
-
 _Static_assert(sizeof((struct wire_run *)0)->lacks == EPOCH_LACKS_MAX, "RUN has room for it");
 
 char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[EPOCH_LACKS_MAX])
 {
     const uint8_t phase = turn->run->phase;
-    const uint16_t missing = phase == PHASE_WAITING ? (uint16_t)count_missing(turn) : 0;
+    const uint16_t missing = (uint16_t)turn_count_missing(turn);
     const bool may_lack = phase == PHASE_WAITING || phase == PHASE_WARMUP || phase == PHASE_TRAIN;
     const bool rests = phase == PHASE_COOLDOWN || phase == PHASE_PAUSED;
     const char *lacks = may_lack ? pace_lacks(turn) : rests ? pace_why_paused(turn) : NULL;
@@ -85,7 +77,7 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
 
 static void look_waiting(const struct turn *turn)
 {
-    if (count_missing(turn) == 0 && !pace_lacks(turn) &&
+    if (turn_count_missing(turn) == 0 && !pace_lacks(turn) &&
         turn->now_ms >= turn->presence->deadline_ms)
         enter(turn, PHASE_WARMUP, "enough members");
 }

@@ -2,7 +2,7 @@
 //
 // 1. JOIN: role and name must fit, the key must not be ejected, a data provider must have the run's
 //    data. A known key keeps its index and what is recorded against it, and has the name of its
-//    newest JOIN; a new one gets a free place.
+//    newest JOIN; a new one gets a free place. Who was dropped again for being late waits for a while.
 // 2. A trainer is pending until the next epoch, unless the pace admits it at once. All other roles
 //    serve at once.
 // 3. LEAVE withdraws a member, unless the pace still needs it.
@@ -134,6 +134,22 @@ static bool changes_too_often(const struct turn *turn, const struct msg *in, uin
     return true;
 }
 
+// Dropped again because the others waited for it in vain: it stays out for a while, unless the run cannot
+// begin an epoch without it, or has finished.
+static bool is_out(const struct turn *turn, const struct msg *in, uint32_t index)
+{
+    const uint64_t until_ms = turn->presence->out_until_ms[index];
+    if (turn->now_ms >= until_ms || turn_count_missing(turn) > 0 ||
+        turn->run->phase == PHASE_FINISHED)
+        return false;
+    turn_refuse(
+        turn, in, REFUSAL_NOT_NOW, 0,
+        "too late in too many rounds: this machine is too slow for the run, or cut off (see "
+        "`shoal doctor`); it may join in %" PRIu64 " s, or if no epoch can begin without it",
+        (until_ms - turn->now_ms + 999) / 1000);
+    return true;
+}
+
 enum arrival members_hear_join(const struct turn *turn, const struct msg *in, uint32_t *ret_member)
 {
     const struct wire_join *join = in->body;
@@ -150,6 +166,8 @@ enum arrival members_hear_join(const struct turn *turn, const struct msg *in, ui
     }
     struct wire_member member = { 0 };
     if (known) member = run->roster.members[index];
+    else turn->presence->out_until_ms[index] = 0;
+    if (is_out(turn, in, index)) return ARRIVAL_NONE;
     if (!known || member.instance != join->instance) member.joined_number = run->number;
     const bool stays = known && member.state == MEMBER_HEALTHY;
     const bool waits = join->role == ACTOR_TRAINER && !stays && !pace_admits(turn);

@@ -16,6 +16,7 @@ static void distro_rules(const struct run_config *config, struct rules *rules)
         .chunk = (uint32_t)config->compression_chunk,
         .one_bit = config->quantize_1bit,
         .witness_nodes = (uint32_t)config->witness_nodes,
+        .least_train_ms = (uint32_t)config->round_least_ms,
         .witness_standalone = config->witness_standalone,
         .verification_percent = (uint32_t)config->verification_percent,
     };

@@ -24,7 +24,7 @@ const char *run_words_phase(const struct run_unit *unit, uint8_t phase)
 
 bool run_words_is_past(const struct wire_run *now)
 {
-    return strncmp(now->lacks, "the round's ", 12) == 0 || strncmp(now->lacks, "trainer", 7) == 0;
+    return strncmp(now->lacks, "the round", 9) == 0 || strncmp(now->lacks, "trainer", 7) == 0;
 }
 
 char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX])

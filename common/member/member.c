@@ -226,6 +226,12 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
             member_address_again(self, in->now_ms);
         }
         return 0;
+    case REFUSAL_NOT_NOW:
+        if (refused->kind == FRAME_JOIN && in->now_ms >= self->said_ms) {
+            outbox_note(out, "member.waits %s", refused->text);
+            self->said_ms = in->now_ms + MEMBER_SAYS_MS;
+        }
+        return HEARD_REFUSED;
     case REFUSAL_MALFORMED:
         if (refused->kind != FRAME_JOIN) return HEARD_REFUSED;
         // fallthrough

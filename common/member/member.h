@@ -20,6 +20,7 @@
 
 enum {
     MEMBER_TICK_MS = 200,
+    MEMBER_SAYS_MS = 10000, // How often it says that it may not join yet
     MEMBER_RETRY_MS = 1000,
     MEMBER_CUT_OFF_MS = 10000, // From a refusal to the next question, while nobody reaches us
     MODEL_JSON_MAX = 65536
@@ -59,7 +60,7 @@ struct member {
     uint64_t born_unix_ms;  // When the run began: earlier runs may have its name
     uint64_t incarnation;   // The newest of the coordinator
     uint32_t index;         // Ours in the roster
-    uint64_t ping_ms, join_ms, ask_ms, tick_ms; // The next time for each
+    uint64_t ping_ms, join_ms, ask_ms, tick_ms, said_ms; // The next time for each
     struct wire_config config;
     uint8_t model_json[MODEL_JSON_MAX]; // Where `config` points to
     _Alignas(8) uint8_t strategy[STRATEGY_BYTES];

@@ -4,7 +4,7 @@
 // record.
 //
 // A restart gives every member a full lease and sets the deadline again. A struct presence is a
-// value of about 730 KiB. Times are ms of the coordinator's monotonic clock (turn->now_ms).
+// value of about 990 KiB. Times are ms of the coordinator's monotonic clock (turn->now_ms).
 
 #include "common/run/limits.h"
 #include <stdbool.h>
@@ -30,4 +30,5 @@ struct presence {
     uint32_t changes[MEMBERS_MAX];                      // Records that it caused in that window
     uint64_t commits_ms[MEMBERS_MAX];                   // No commits are sent to it before this
     uint64_t rosters_ms[MEMBERS_MAX + 1]; // Nor a roster; [MEMBERS_MAX]: to no stranger
+    uint64_t out_until_ms[MEMBERS_MAX]; // It may not join before this: others waited for it in vain
 };

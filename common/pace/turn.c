@@ -75,6 +75,14 @@ bool turn_is_live(const struct turn *turn, uint32_t member)
     return turn->run->roster.members[member].state == MEMBER_HEALTHY;
 }
 
+uint32_t turn_count_missing(const struct turn *turn)
+{
+    if (turn->run->phase != PHASE_WAITING) return 0;
+    const uint32_t wanted = turn->rules->init_min_clients;
+    const uint32_t pending = roster_count(&turn->run->roster, ACTOR_TRAINER, MEMBER_PENDING);
+    return pending < wanted ? wanted - pending : 0;
+}
+
 void turn_set_state(const struct turn *turn, uint32_t index, uint8_t state)
 {
     struct wire_member member = turn->run->roster.members[index];

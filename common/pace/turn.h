@@ -48,6 +48,9 @@ uint32_t turn_member(const struct turn *turn, const struct msg *in);
 // Whether the member is healthy.
 bool turn_is_live(const struct turn *turn, uint32_t member);
 
+// The trainers that must still join before an epoch can begin. 0 unless the run waits for members.
+uint32_t turn_count_missing(const struct turn *turn);
+
 // Records a new state of the member, and has the roster told.
 void turn_set_state(const struct turn *turn, uint32_t member, uint8_t state);
 

@@ -44,6 +44,17 @@ uint32_t lateness_limit(const struct lateness *self)
     return limit < self->floor ? self->floor : limit < self->ceiling ? limit : self->ceiling;
 }
 
+uint32_t lateness_from(const struct lateness *self, uint32_t median)
+{
+    const uint32_t limit = lateness_limit(self);
+    return limit > times(median) ? limit : times(median);
+}
+
+void lateness_add(struct lateness *self, uint32_t median)
+{
+    self->medians[self->turns++ % LATENESS_TURNS] = median;
+}
+
 static uint32_t median_of(const uint32_t *took, uint32_t count)
 {
     uint32_t sorted[LATENESS_MEMBERS_MAX], parts = 0;
@@ -55,8 +66,7 @@ static uint32_t median_of(const uint32_t *took, uint32_t count)
 uint32_t lateness_turn(struct lateness *self, const uint32_t *took, uint8_t *row, uint32_t count)
 {
     ensure(count > 0 && count <= LATENESS_MEMBERS_MAX);
-    const uint32_t limit = lateness_limit(self), median = median_of(took, count);
-    const uint32_t late_from = limit > times(median) ? limit : times(median);
+    const uint32_t median = median_of(took, count), late_from = lateness_from(self, median);
     bool any = false;
     for (uint32_t i = 0; i < count; i++) {
         if (took[i] == LATENESS_NO_PART) continue;
@@ -64,6 +74,6 @@ uint32_t lateness_turn(struct lateness *self, const uint32_t *took, uint8_t *row
         if (took[i] <= late_from) row[i] = 0;
         else if (row[i] < LATENESS_ROW) row[i]++;
     }
-    if (any) self->medians[self->turns++ % LATENESS_TURNS] = median;
+    if (any) lateness_add(self, median);
     return median;
 }

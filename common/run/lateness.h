@@ -16,7 +16,8 @@
 // that is held up for a tenth of a second now and then is nobody's concern. `limit` is what a pace
 // can take for a soft deadline before the turn is over.
 //
-// Nobody is put out here. Pure; a value; any thread, one at a time.
+// Nobody is put out here. In windows the learner tells each turn (lateness_turn); in rounds each witness
+// does not wait for who is late (lateness_from). Pure; a value; any thread, one at a time.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,6 +43,12 @@ struct lateness {
 void lateness_init(struct lateness *self, uint32_t floor, uint32_t ceiling);
 
 uint32_t lateness_limit(const struct lateness *self);
+
+// In a turn with this median, who takes longer than this is late: UINT32_MAX is nobody.
+uint32_t lateness_from(const struct lateness *self, uint32_t median);
+
+// A turn is over, and its median is all that the caller needs to tell.
+void lateness_add(struct lateness *self, uint32_t median);
 
 // A turn is over. took[i]: what member i took; row[i]: in how many turns in a row it was late, up to
 // LATENESS_ROW, which the caller keeps for it and sets to 0 for a new member. count is

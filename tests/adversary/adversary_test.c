@@ -16,6 +16,7 @@
 #include "tests/live/testbed.h"
 #include "tests/test.h"
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +24,16 @@
 enum {
     SHORT_STEPS = 24,
     LONG_STEPS = 240,
+    LATE_EPOCHS = 2,
+    LATE_ROUNDS = 40,
     ROUNDS_MAX = 25,
     SEQ_LEN = 32,
     HELD_OUT = 256,
     UNHEALTHY_ROUNDS = 3,
+    LATE_FROM = 3, // Round in which it begins
+    LATE_FOUND = 20,
+    LATE_LONG_STEPS = 2400, // So long that one wait is no tenth of it
+    DAY_MS = 86400000,
     LOSS_PERCENT = 2
 };
 #define LIAR "trainer3"
@@ -53,6 +60,8 @@ static const struct expected kinds[] = {
     { "accuse", ROUNDS_MAX, "false-accusation", "hostile.finding round=" },
     { "silent", 0, "wrong-result",
       "hostile.result round=" }, // For its audit debt, in a later epoch
+    { "late", 0, "", "" },
+    { "flaky", 0, "", "" },
     { "none", 0, "", "" },
 };
 
@@ -68,7 +77,9 @@ struct played {
     uint64_t first, ejected; // Rounds: of the first deed; that was open at the ejection
     char guilt[32];
     unsigned honest_ejected;
-    unsigned dropped; // How often the liar was
+    unsigned dropped, honest_dropped; // How often the liar was, and others
+    uint64_t dropped_first;           // Round that was open then
+    uint64_t waited_ms, after_ms;     // In rounds that went on without a result; in all: since then
     double loss, seconds;
     struct testbed_end end;
 };
@@ -81,20 +92,45 @@ static uint64_t number_behind(const char *line, const char *before)
     return at ? strtoull(at + strlen(before), NULL, 10) : 0;
 }
 
+// Of the day.
+static uint64_t time_of(const char *line)
+{
+    unsigned hours, minutes, seconds, ms;
+    assert_int_equal(sscanf(line, "%*s %u:%u:%u.%u", &hours, &minutes, &seconds, &ms), 4);
+    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + ms;
+}
+
+// A round after the first drop. One that lacks a result has waited for it from beginning to end.
+static void add_round(struct played *ret, const char *line, uint64_t dropped_at_ms)
+{
+    const uint64_t accepted = number_behind(line, "accepted=");
+    const uint64_t of = number_behind(strstr(line, "accepted="), "/");
+    ret->after_ms = (time_of(line) + DAY_MS - dropped_at_ms) % DAY_MS;
+    if (accepted < of)
+        ret->waited_ms += number_behind(line, "train_ms=") + number_behind(line, "witness_ms=");
+}
+
 // The coordinator's log in order: the round that is open when a trainer is ejected is the one after
 // the newest that was closed.
 static void read_ejections(struct testbed *bed, const char *liar, struct played *ret)
 {
     char line[1024];
-    uint64_t closed = 0;
+    uint64_t closed = 0, dropped_at_ms = 0;
     FILE *log = fopen(testbed_actor(bed, "coordinator")->log, "r");
     assert_non_null(log);
     while (fgets(line, sizeof line, log)) {
         if (strstr(line, "round.committed ") || strstr(line, "round.void "))
             closed = number_behind(line, "round=");
+        if (ret->dropped && strstr(line, "round.committed ")) add_round(ret, line, dropped_at_ms);
         const char *name = strstr(line, " name=");
         const bool is_liar = name && strncmp(strchr(name, '=') + 1, liar, strlen(liar)) == 0;
-        ret->dropped += is_liar && strstr(line, "member.dropped ");
+        if (strstr(line, "member.dropped ")) {
+            if (is_liar && ret->dropped++ == 0) {
+                ret->dropped_first = closed + 1;
+                dropped_at_ms = time_of(line);
+            }
+            ret->honest_dropped += !is_liar;
+        }
         if (!strstr(line, "member.ejected ")) continue;
         if (!is_liar) ret->honest_ejected++;
         else if (sscanf(strstr(line, "guilt="), "guilt=%31s", ret->guilt) == 1)
@@ -182,21 +218,35 @@ static struct played play(void **state, const struct expected *expected, uint64_
 {
     const bool alone = strcmp(expected->kind, "none") == 0;
     const bool waits = strcmp(expected->kind, "withhold") == 0; // Each round until its time is up
-    const bool hides = strcmp(expected->kind, "silent") == 0;   // And loses its place for the epoch
+    const bool late = strcmp(expected->kind, "late") == 0 || strcmp(expected->kind, "flaky") == 0;
+    const bool hides = strcmp(expected->kind, "silent") == 0; // And loses its place for the epoch
     struct played outcome = { 0 };
     char run_id[32], liar[48] = "";
     const uint64_t began_ms = clock_ms();
-    const unsigned steps = is_long ? LONG_STEPS : hides ? 2 * SHORT_STEPS : SHORT_STEPS;
+    const unsigned steps = late && is_long ? LATE_LONG_STEPS
+                           : is_long       ? LONG_STEPS
+                           : late          ? LATE_EPOCHS * LATE_ROUNDS
+                           : hides         ? 2 * SHORT_STEPS
+                                           : SHORT_STEPS;
     snprintf(run_id, sizeof run_id, "%s-%" PRIu64, expected->kind, seed);
     struct testbed *bed = *state =
         testbed_new(&(struct testbed_options){ .run_id = run_id,
                                                .trainers = 1,
-                                               .init_min_clients = alone || hides ? 3 : 4,
+                                               .init_min_clients = alone || hides || late ? 3 : 4,
                                                .total_steps = steps,
-                                               .epoch_rounds = hides ? 8 : 4 * steps,
+                                               .epoch_rounds = hides  ? 8
+                                                               : late ? LATE_ROUNDS
+                                                                      : 4 * steps,
                                                .full_values = true,
-                                               .verification_percent = is_long ? 25 : 50,
-                                               .train_s = waits ? 1 : 10,
+                                               .verification_percent = late      ? 0
+                                                                       : is_long ? 25
+                                                                                 : 50,
+                                               .train_s = waits  ? 1
+                                                          : late ? 4
+                                                                 : 10,
+                                               .least_s = late    ? 1
+                                                          : waits ? 1
+                                                                  : 10,
                                                .witness_s = waits   ? 0.5
                                                             : hides ? 1
                                                                     : 5,
@@ -209,6 +259,10 @@ static struct played play(void **state, const struct expected *expected, uint64_
     testbed_start(bed, testbed_trainer(2));
     testbed_await(bed, has_finished, NULL, 400000, "Finished");
     outcome.first = first_deed(bed, expected->deed);
+    if (late) { // It may be out, and then has not the last step
+        testbed_signal(bed, LIAR, SIGTERM);
+        testbed_await_end(bed, LIAR, TESTBED_WAIT_MS);
+    }
     outcome.end = testbed_finish(bed);
     if (!alone) read_ejections(bed, liar, &outcome);
     outcome.loss = held_out_loss(bed);
@@ -229,10 +283,12 @@ static void put_figures(const struct expected *expected, uint64_t seed,
     assert_non_null(out);
     fprintf(out,
             "%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%s\t%u\t%.6f\t%" PRIu64 "\t%" PRIu64
-            "\t%.1f\n",
+            "\t%.1f\t%u\t%" PRIu64 "\t%.4f\n",
             expected->kind, seed, outcome->first, outcome->ejected,
             outcome->guilt[0] ? outcome->guilt : "-", outcome->honest_ejected, outcome->loss,
-            outcome->end.ledger.voids, outcome->end.ledger.partial, outcome->seconds);
+            outcome->end.ledger.voids, outcome->end.ledger.partial, outcome->seconds,
+            outcome->honest_dropped, outcome->dropped_first,
+            outcome->after_ms ? (double)outcome->waited_ms / (double)outcome->after_ms : 0.0);
     assert_int_equal(fclose(out), 0);
 }
 
@@ -293,8 +349,26 @@ static void withheld_payload_is_dealt_again(void **state)
     assert_nothing_is_lost(&outcome);
 }
 
+// It is 3.7 s late of the 4 s that a round may take. Nobody waits so long for it, it is dropped within 20 rounds,
+// and again at its first late round of the next epoch. Nobody else is. No round is void.
+static void late_one_is_dropped(void **state)
+{
+    const char *kind = *state;
+    *state = NULL;
+    const struct played outcome = play(state, expected_of(kind), 1, false);
+    assert_int_equal(outcome.ejected + outcome.honest_ejected, 0);
+    assert_int_equal(outcome.honest_dropped, 0);
+    assert_in_range(outcome.dropped, 1, LATE_EPOCHS);
+    assert_in_range(outcome.dropped_first - LATE_FROM, UNHEALTHY_ROUNDS - 1, LATE_FOUND);
+    assert_int_equal(outcome.end.ledger.voids, 0);
+}
+
 int main(void)
 {
+#define LATE_TEST(kind)                                                                            \
+    {                                                                                              \
+        kind " is dropped", late_one_is_dropped, NULL, testbed_teardown, (void *)(uintptr_t)kind   \
+    }
 #define LIAR_TEST(kind)                                                                            \
     {                                                                                              \
         kind " is ejected", liar_is_ejected, NULL, testbed_teardown, (void *)(uintptr_t)kind       \
@@ -314,6 +388,8 @@ int main(void)
         LIAR_TEST("accuse"),
         LIAR_TEST("silent"),
         TESTBED_TEST(withheld_payload_is_dealt_again),
+        LATE_TEST("late"),
+        LATE_TEST("flaky"),
     };
     const struct CMUnitTest one[] = {
         TESTBED_TEST(one_run_is_recorded),

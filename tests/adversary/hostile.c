@@ -38,13 +38,17 @@ enum kind {
     WITHHOLD,     // A claim whose payload it does not serve
     ACCUSE,       // Reports a finding "different" where there is none
     SILENT,       // Its gradient times -1, and reveals nothing when it is audited
+    LATE,         // An honest result, LATE_MS after the others'
+    FLAKY,        // The same in one round of six
     KINDS
 };
 
 static const char *const words[KINDS] = { "honest", "sign-flip",    "times-10",   "noise",
                                           "lazy",   "stale",        "copy",       "wrong-batch",
                                           "nan",    "nan-residual", "equivocate", "withhold",
-                                          "accuse", "silent" };
+                                          "accuse", "silent",       "late",       "flaky" };
+
+enum { LATE_MS = 3700 };
 
 static enum kind kind(void)
 {
@@ -219,6 +223,8 @@ WRAP(int, result_make, optimizer_t *self, float rate, struct why *why, uint8_t *
     const size_t bytes = payload_bytes(form);
     const int rc = __real_result_make(self, rate, why, ret_payload);
     if (rc < 0) return rc;
+    if (lies_as(LATE) || (lies_as(FLAKY) && atomic_load(&training) % 6 == 0))
+        nanosleep(&(struct timespec){ LATE_MS / 1000, LATE_MS % 1000 * 1000000 }, NULL);
     if (!stale) {
         stale = malloc(bytes);
         ensure(stale);

@@ -157,7 +157,7 @@ static int print_distro(const struct testbed_options *o, char **ret_text)
         ret_text,
         "run_id = \"%s\"\n"
         "[config]\nwarmup_time = %g\ncooldown_time = %g\nmax_round_train_time = "
-        "%g\nround_witness_time = %g\n"
+        "%g\nmin_round_train_time = %g\nround_witness_time = %g\n"
         "rounds_per_epoch = %u\ntotal_steps = %u\nmin_clients = %u\ninit_min_clients = "
         "%u\nwitness_nodes = %u\n"
         "global_batch_size_start = %u\nglobal_batch_size_end = %u\nglobal_batch_size_warmup_tokens "
@@ -175,9 +175,10 @@ static int print_distro(const struct testbed_options *o, char **ret_text)
         "[model.LLM.lr_schedule.Constant]\nbase_lr = 1e-3\nwarmup_init_lr = 0.0\nwarmup_steps = 4\n"
         "[model.LLM.optimizer.Distro]\nclip_grad_norm = 1.0\ncompression_decay = 0.999\n"
         "compression_chunk = 32\ncompression_topk = 8\nquantize_1bit = %s\n",
-        o->run_id, o->warmup_s, o->cooldown_s, o->train_s, o->witness_s, o->epoch_rounds,
-        o->total_steps, o->min_clients, o->init_min_clients, o->witness_nodes, o->batch, o->batch,
-        o->verification_percent, o->first_step ? o->first_step : 1, o->first_sample, o->lease_s,
+        o->run_id, o->warmup_s, o->cooldown_s, o->train_s, o->least_s ? o->least_s : 2.0,
+        o->witness_s, o->epoch_rounds, o->total_steps, o->min_clients, o->init_min_clients,
+        o->witness_nodes, o->batch, o->batch, o->verification_percent,
+        o->first_step ? o->first_step : 1, o->first_sample, o->lease_s,
         o->witnesses ? "true" : "false", o->map_mib_max, o->snapshot_rounds,
         o->genesis ? o->genesis : "model", o->full_values ? "false" : "true");
 }

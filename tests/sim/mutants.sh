@@ -221,6 +221,11 @@ mutant 'an impostor admits members' '!key_equal(&self->coordinator, &in->sender)
 mutant 'an impostor sends members away' drop
 by_unit 'an impostor proves its ledger' member_test '!key_equal(&in->sender, &self->coordinator) ||' ''
 by_unit 'who asks for the roster without end is answered' coordinator_test drop
+by_unit 'late: what most are late with is late' witness_test \
+    'lateness_from(&self->lateness, self->half_ms)' 'lateness_limit(&self->lateness)'
+by_unit 'late: nobody learns what is usual' witness_test drop
+by_unit 'late: one that returns has missed nothing' coordinator_test drop
+by_unit 'late: one that returns may cost all others any time' coordinator_test drop
 by_unit 'strangers take every seat' post_office_test 'has_seat && make_room(self)' 'has_seat && !has_seat && make_room(self)'
 mutant 'another run of the name is taken for the same' \
     'self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms' 'self == NULL'

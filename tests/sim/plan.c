@@ -127,6 +127,7 @@ static void draw_the_rules(struct sim *self)
         .audit_secret = hash_number("secret", self->seed),
     };
     strategy.witness_nodes = pick(self, 0, 5);
+    strategy.least_train_ms = 300u + 20u * hash_number("least", self->seed).bytes[0];
     rules->batch_start = pick(self, 3, 9);
     rules->batch_warmup_tokens = roll(self, 2) ? 0 : 4000;
     rules->lr = draw_schedule(self);

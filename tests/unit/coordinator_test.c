@@ -521,7 +521,7 @@ static void conversation(void **state)
     fclose(file);
     struct talk *self = calloc(1, sizeof *self);
     self->core = calloc(1, sizeof *self->core);
-    const struct wire_rounds_config strategy = { .payload_bytes = 100 };
+    const struct wire_rounds_config strategy = { .payload_bytes = 100, .least_train_ms = 2000 };
     self->rules = usual;
     rules_set_strategy(&self->rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     self->rules.config = hash_named(self, "config");

@@ -12,10 +12,12 @@ static uint32_t by_trainer[MEMBERS_MAX], indices[MEMBERS_MAX];
 
 // As many healthy trainers, elected, voters and no results.
 static void say(uint32_t trainers, uint32_t elected, const char *label, uint32_t train_ms,
-                char ret_text[MISSED_BYTES])
+                uint32_t waited_ms, char ret_text[MISSED_BYTES])
 {
     static const struct hash secret;
-    const struct rules rules = { .train_ms = train_ms };
+    struct rules rules = { .train_ms = train_ms };
+    const struct wire_rounds_config strategy = { .least_train_ms = 2000 };
+    rules_set_strategy(&rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
     struct run *run = calloc(1, sizeof *run);
     struct tally *tally = calloc(1, sizeof *tally);
     struct deal deal = { .capacity = MEMBERS_MAX, .shares = shares, .by_trainer = by_trainer };
@@ -31,7 +33,7 @@ static void say(uint32_t trainers, uint32_t elected, const char *label, uint32_t
     tally_init(tally, trainers, elected, &secret);
     tally->voted = elected;
     assignment_deal(7, indices, trainers, MEMBERS_MAX, &deal);
-    missed_sentence(&turn, tally, &deal, ret_text);
+    missed_sentence(&turn, tally, &deal, waited_ms, ret_text);
     free(tally);
     free(run);
 }
@@ -40,17 +42,24 @@ static void the_longest_sentence_is_whole(void **state)
 {
     (void)state;
     char text[MISSED_BYTES];
-    say(2, 3, "", 30000, text);
+    say(2, 3, "", 30000, 0, text);
     assert_string_equal(
         text,
         "the round's time was up without the results of trainer.00000000, trainer.00000000 (3 "
-        "of 3 witnesses lack them); if unreachable, `shoal doctor` says so; if too slow, "
+        "of 3 votes lack them); if unreachable, `shoal doctor` says so; if too slow, "
         "raise max_round_train_time (now 30 s)");
-    say(MEMBERS_MAX, WITNESSES_MAX, "fifteen-letters", UINT32_MAX, text);
+    say(MEMBERS_MAX, WITNESSES_MAX, "fifteen-letters", UINT32_MAX, 0, text);
     assert_string_equal(
         text, "the round's time was up without the results of trainer.fifteen-letters.0000 and "
-              "16383 more (64 of 64 witnesses lack them); if unreachable, `shoal doctor` says so; "
+              "16383 more (64 of 64 votes lack them); if unreachable, `shoal doctor` says so; "
               "if too slow, raise max_round_train_time (now 4.29497e+06 s)");
+    say(MEMBERS_MAX, WITNESSES_MAX, "fifteen-letters", 30000, UINT32_MAX, text);
+    assert_string_equal(
+        text, "the round went on after 4.29e+06 s without the results of "
+              "trainer.fifteen-letters.0000 and 16383 more (64 of 64 votes lack them): it waits 3 "
+              "times as long as half of them take, at least min_round_train_time (now 2 s)");
+    say(2, 3, "", 30000, 2000, text);
+    assert_string_equal(text, ""); // Nobody had to wait
 }
 
 TESTS(TEST(the_longest_sentence_is_whole))

@@ -88,10 +88,10 @@ static void test_what_a_run_says(void **state)
     assert_true(run_words_is_past(&run));
     snprintf(
         run.lacks, sizeof run.lacks,
-        "the round's time was up without the results of x (2 of 3 witnesses lack them); if "
+        "the round's time was up without the results of x (2 of 3 votes lack them); if "
         "unreachable, `shoal doctor` says so; if too slow, raise max_round_train_time (now 30 s)");
     assert_string_equal(run_words_lacks_for_guest(&run, text),
-                        "the round's time was up without the results of x (2 of 3 witnesses lack "
+                        "the round's time was up without the results of x (2 of 3 votes lack "
                         "them); if unreachable, `shoal doctor` says so");
     // The name of a trainer is the first word, and nothing waits for it
     snprintf(run.lacks, sizeof run.lacks, "trainer.ben.7d64 is late");

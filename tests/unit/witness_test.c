@@ -10,6 +10,7 @@ static struct member member;
 static struct round_view view;
 static struct witness witness;
 static struct blobs blobs;
+static uint64_t now_ms;
 
 static struct hash named(const char *name) { return hash_of(name, strlen(name)); }
 
@@ -47,7 +48,7 @@ static int set_up(void **state)
     }
     view.deal =
         (struct deal){ .shares = shares, .by_trainer = by_trainer, .trainers = 2, .count = 2 };
-    witness_begin(&witness, &view, &member);
+    witness_begin(&witness, &view, &member, 0);
     for (uint32_t i = 0; i < 2; i++) {
         const struct hash payload = named(i ? "payload 1" : "payload 0");
         witness.sightings[i].claimed = true;
@@ -67,8 +68,8 @@ static void a_replica_names_its_own_base(void **state)
     (void)state;
     witness.has_replica = true;
     witness.base = named("true");
-    assert_true(witness_is_due(&witness, &view, &blobs, &member));
-    witness_cast(&witness, &view, &blobs, &member);
+    assert_true(witness_is_due(&witness, &view, &blobs, &member, now_ms));
+    witness_cast(&witness, &view, &blobs, &member, now_ms);
     assert_true(witness.vote.complete);
     assert_int_equal(witness.vote.seen_count, 1);
     assert_int_equal(witness.vote.seen[0].client, 0);
@@ -79,10 +80,10 @@ static void a_replica_that_is_behind_names_no_base(void **state)
 {
     (void)state;
     witness.has_replica = true;
-    assert_false(witness_is_due(&witness, &view, &blobs, &member));
+    assert_false(witness_is_due(&witness, &view, &blobs, &member, now_ms));
     member.now.phase = PHASE_WITNESS;
-    assert_true(witness_is_due(&witness, &view, &blobs, &member));
-    witness_cast(&witness, &view, &blobs, &member);
+    assert_true(witness_is_due(&witness, &view, &blobs, &member, now_ms));
+    witness_cast(&witness, &view, &blobs, &member, now_ms);
     assert_false(witness.vote.complete);
     assert_int_equal(witness.vote.seen_count, 0);
 }
@@ -90,8 +91,8 @@ static void a_replica_that_is_behind_names_no_base(void **state)
 static void without_a_replica_all_bases_are_named(void **state)
 {
     (void)state;
-    assert_true(witness_is_due(&witness, &view, &blobs, &member));
-    witness_cast(&witness, &view, &blobs, &member);
+    assert_true(witness_is_due(&witness, &view, &blobs, &member, now_ms));
+    witness_cast(&witness, &view, &blobs, &member, now_ms);
     assert_int_equal(witness.vote.seen_count, 2);
 }
 
@@ -115,7 +116,7 @@ static void sign(uint32_t client)
 static void next_round(void)
 {
     view.round.opened.round++;
-    witness_begin(&witness, &view, &member);
+    witness_begin(&witness, &view, &member, now_ms);
 }
 
 // The question comes by mail and the next round by the news: either may be first.
@@ -221,7 +222,7 @@ static void replies_of_a_witness_are_rate_limited(void **state)
     for (int i = 0; i < 10 * PROOFS_MAX; i++) // Each a note and two claim_copies
         assert_int_equal(hear_claim("b", 1, 100), i < PROOFS_MAX ? 3 : 0);
     view.round.opened.round = 6;
-    witness_begin(&witness, &view, &member);
+    witness_begin(&witness, &view, &member, 0);
     assert_int_equal(witness.sightings[1].answers, 0);
 }
 
@@ -247,7 +248,99 @@ static void a_claim_of_another_size_is_refused(void **state)
     assert_false(takes(1u << 30));
 }
 
-TESTS(TEST_WITH(a_replica_names_its_own_base, set_up, NULL),
+// ---- who is late --------------------------------------------------------------------------------
+
+// The payload of client 0 comes after `first_ms`, that of client 1 does not come.
+static void begin_round(uint32_t first_ms)
+{
+    next_round();
+    member.now.round = view.round.opened.round;
+    memset(&blobs, 0, sizeof blobs);
+    for (uint32_t i = 0; i < 2; i++) {
+        witness.sightings[i].claimed = true;
+        witness.sightings[i].seen = (struct wire_seen){ .client = i,
+                                                        .payload = named(i ? "p1" : "p0"),
+                                                        .payload_bytes = 1 };
+    }
+    now_ms += first_ms;
+    blobs_have(&blobs, &(struct wire_blob){ named("p0"), 1 }, 3);
+    witness_note(&witness, &view, &blobs, now_ms);
+}
+
+// Whether the witness would vote so long after the opening.
+static bool votes_at(uint64_t waited_ms)
+{
+    now_ms = witness.began_ms + waited_ms;
+    witness_note(&witness, &view, &blobs, now_ms);
+    return witness_is_due(&witness, &view, &blobs, &member, now_ms);
+}
+
+static void the_rest_comes(void)
+{
+    blobs_have(&blobs, &(struct wire_blob){ named("p1"), 1 }, 3);
+    assert_true(votes_at(now_ms - witness.began_ms));
+}
+
+static void what_is_usual(void)
+{
+    strategy.least_train_ms = 300;
+    for (int i = 0; i < LATENESS_FIRST; i++) {
+        begin_round(200);
+        assert_false(votes_at(1000000)); // It is not known yet what is usual
+        now_ms = witness.began_ms + 200;
+        the_rest_comes();
+    }
+}
+
+static void a_late_result_is_not_waited_for(void **state)
+{
+    (void)state;
+    what_is_usual();
+    begin_round(190);
+    assert_false(votes_at(600));
+    assert_true(votes_at(601));
+    witness_cast(&witness, &view, &blobs, &member, now_ms);
+    assert_true(witness.vote.complete);
+    assert_int_equal(witness.vote.seen_count, 1);
+}
+
+static void where_all_are_slow_nobody_is_late(void **state)
+{
+    (void)state;
+    what_is_usual();
+    begin_round(5000);
+    assert_false(votes_at(15000));
+    assert_true(votes_at(15001));
+}
+
+static void half_of_the_results_are_waited_for(void **state)
+{
+    (void)state;
+    what_is_usual();
+    begin_round(0);
+    next_round();
+    member.now.round = view.round.opened.round;
+    assert_false(votes_at(1000000));
+}
+
+static void the_least_time_is_waited(void **state)
+{
+    (void)state;
+    strategy.least_train_ms = 3000;
+    for (int i = 0; i < LATENESS_FIRST; i++) {
+        begin_round(200);
+        the_rest_comes();
+    }
+    begin_round(200);
+    assert_false(votes_at(3000));
+    assert_true(votes_at(3001));
+}
+
+TESTS(TEST_WITH(a_late_result_is_not_waited_for, set_up, NULL),
+      TEST_WITH(where_all_are_slow_nobody_is_late, set_up, NULL),
+      TEST_WITH(half_of_the_results_are_waited_for, set_up, NULL),
+      TEST_WITH(the_least_time_is_waited, set_up, NULL),
+      TEST_WITH(a_replica_names_its_own_base, set_up, NULL),
       TEST_WITH(a_replica_that_is_behind_names_no_base, set_up, NULL),
       TEST_WITH(without_a_replica_all_bases_are_named, set_up, NULL),
       TEST_WITH(the_claims_of_the_round_before_can_be_shown, set_up, NULL),

@@ -17,8 +17,9 @@ enum {
 };
 
 // Faults add to a member's fault score; each round it takes part in takes one away. unhealthy_rounds
-// missed in a row are too much, and so is one in five for long.
-enum { FAULT_ROUND = 4 };
+// missed in a row are too much, and so is one in twenty for long: each of them costs all others up to two
+// rounds, so a member that is late now and then costs a tenth.
+enum { FAULT_ROUND = 20 };
 
 // A claim that was shown. The first of each author and round is kept for each member that shows one. When
 // there is no more room, the member that has shown the most gives up its oldest. So nobody pushes out what
@@ -33,9 +34,11 @@ struct claim_copy {
 };
 
 struct audit {
-    struct draw draw;                              // The newest
-    uint32_t fault_score[MEMBERS_MAX];             // Of late, in quarters of a round
-    uint32_t accepted_of[MEMBERS_MAX];             // Members, as the newest commit's results
+    struct draw draw;                  // The newest
+    uint32_t fault_score[MEMBERS_MAX]; // Of late, in twentieths of a round
+    uint32_t probation[MEMBERS_MAX];   // What one begins with that was dropped and returns
+    uint64_t missed_ms[MEMBERS_MAX];   // How long the rounds took that it missed of late
+    uint32_t accepted_of[MEMBERS_MAX]; // Members, as the newest commit's results
     struct wire_client accepted_by[WITNESSES_MAX]; // Who could vote for them
     uint32_t accepted_by_count;
     uint64_t shown;              // Claims kept so far

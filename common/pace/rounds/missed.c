@@ -3,6 +3,7 @@
 // are named if the sentence has room for them, else one; the others are counted.
 
 #include "common/pace/rounds/missed.h"
+#include "common/pace/rounds/rounds_config.h"
 #include "common/pace/rounds/rounds_run.h"
 #include "common/run/quorum.h"
 #include <stdio.h>
@@ -58,7 +59,7 @@ static void miss_votes(const struct turn *turn, const struct tally *tally,
 }
 
 static void miss_results(const struct turn *turn, const struct tally *tally,
-                         const struct deal *deal, char ret_text[MISSED_BYTES])
+                         const struct deal *deal, uint32_t waited_ms, char ret_text[MISSED_BYTES])
 {
     const struct round *round = round_of(turn->run);
     struct list list = { 0 };
@@ -74,21 +75,32 @@ static void miss_results(const struct turn *turn, const struct tally *tally,
     }
     if (list.count == 0) return;
     for (uint32_t named = NAMED_MAX; named > 0; named--) {
-        const int bytes = snprintf(
-            ret_text, MISSED_BYTES,
-            "the round's time was up without the results of %s (%u of %u witnesses lack them); if "
-            "unreachable, `shoal doctor` says so; if too slow, raise max_round_train_time (now %g "
-            "s)",
-            write_list(&list, named), tally->elected - most, tally->elected,
-            turn->rules->train_ms / 1000.0);
+        const char *names = write_list(&list, named);
+        const uint32_t lack = tally->voted - most, votes = tally->voted;
+        const int bytes =
+            waited_ms
+                ? snprintf(ret_text, MISSED_BYTES,
+                           "the round went on after %.3g s without the results of %s (%u of %u "
+                           "votes lack them): it waits 3 times as long as half of them take, at "
+                           "least min_round_train_time (now %g s)",
+                           waited_ms / 1000.0, names, lack, votes,
+                           rounds_config(turn->rules)->least_train_ms / 1000.0)
+                : snprintf(ret_text, MISSED_BYTES,
+                           "the round's time was up without the results of %s (%u of %u votes "
+                           "lack them); if unreachable, `shoal doctor` says so; if too slow, raise "
+                           "max_round_train_time (now %g s)",
+                           names, lack, votes, turn->rules->train_ms / 1000.0);
         if (bytes < MISSED_BYTES) break;
     }
 }
 
 void missed_sentence(const struct turn *turn, const struct tally *tally, const struct deal *deal,
-                     char ret_text[MISSED_BYTES])
+                     uint32_t waited_ms, char ret_text[MISSED_BYTES])
 {
     ret_text[0] = 0;
-    if (quorum_reached(tally->voted, tally->elected)) miss_results(turn, tally, deal, ret_text);
-    else miss_votes(turn, tally, ret_text);
+    // A round that nobody had to wait for may lack results, too: those that are wrong
+    if (waited_ms && waited_ms <= rounds_config(turn->rules)->least_train_ms) return;
+    if (quorum_reached(tally->voted, tally->elected))
+        miss_results(turn, tally, deal, waited_ms, ret_text);
+    else if (!waited_ms) miss_votes(turn, tally, ret_text);
 }

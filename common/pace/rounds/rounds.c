@@ -179,14 +179,17 @@ static bool all_live_voted(const struct rounds *self, const struct turn *turn)
     return true;
 }
 
-// Whether enough votes name a result of every healthy client that was dealt samples.
-static bool all_live_accepted(const struct rounds *self, const struct turn *turn)
+// Whether no further vote can change what is accepted: of every healthy client that was dealt samples either a
+// result is, or so few witnesses are left to vote that none can be.
+static bool all_live_decided(const struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
+    const uint32_t left = self->tally.elected - self->tally.voted;
     for (uint32_t i = 0; i < self->deal.count; i++) {
         uint32_t client = self->deal.shares[i].trainer;
         if (turn_is_live(turn, round_of(run)->clients[client].member) &&
-            !tally_accepted(&self->tally, client))
+            !tally_accepted(&self->tally, client) &&
+            quorum_reached(tally_most(&self->tally, client) + left, self->tally.elected))
             return false;
     }
     return true;
@@ -260,17 +263,43 @@ static uint32_t collect(struct rounds *self, const struct turn *turn, struct has
     return count;
 }
 
-// Raises the fault score of a member that missed a round, or lowers it by a quarter of that.
+// Raises the fault score of a member that missed a round, or lowers it by a twentieth of that.
 static void count_round(struct rounds *self, uint32_t member, bool took_part)
 {
-    if (!took_part) self->audit.fault_score[member] += FAULT_ROUND;
-    else if (self->audit.fault_score[member]) self->audit.fault_score[member]--;
+    struct audit *audit = &self->audit;
+    if (!took_part) {
+        audit->fault_score[member] += FAULT_ROUND;
+        audit->missed_ms[member] += self->trained_ms - self->round_began_ms;
+        return;
+    }
+    if (audit->fault_score[member]) audit->fault_score[member]--;
+    if (audit->probation[member]) audit->probation[member]--;
+    if (!audit->fault_score[member]) audit->missed_ms[member] = 0;
 }
 
-// Drops each client that missed too many rounds, even if it still sends pings: unhealthy_rounds in
-// a row, or more than one in five for long. A client took part if its result was accepted, even if
-// a witness left it out of its bloom, or if a quorum of blooms has it. An auditor took part if it
-// sent its finding. A client that was dealt no samples is not counted.
+// It may return in the next epoch, on probation. If it was on probation, it stays out for so long that all the
+// rounds that it missed cost the others a tenth of the time.
+static void drop_late(struct rounds *self, const struct turn *turn, uint32_t member)
+{
+    struct audit *audit = &self->audit;
+    const uint32_t limit = turn->rules->unhealthy_rounds;
+    const uint64_t out_ms = audit->probation[member] ? 10 * audit->missed_ms[member] : 0;
+    // mutant: late: one that returns may cost all others any time
+    turn->presence->out_until_ms[member] = turn->now_ms + out_ms;
+    // mutant: late: one that returns has missed nothing
+    audit->probation[member] = FAULT_ROUND * (limit - 1);
+    outbox_note(
+        turn->out,
+        "member.missed name=%s rounds=%u; it missed so many, or one in %u for long; it may join "
+        "again after %g s",
+        turn->run->roster.members[member].name, limit, FAULT_ROUND, (double)out_ms / 1000);
+    turn_set_state(turn, member, MEMBER_DROPPED);
+}
+
+// Drops each client that missed too many rounds, even if it still sends pings: unhealthy_rounds in a row, or
+// more than one in twenty for long. When it returns, the first round that it misses is too much. A client took
+// part if its result was accepted, even if a witness left it out of its bloom, or if a quorum of blooms has
+// it. An auditor took part if it sent its finding. A client that was dealt no samples is not counted.
 static void judge_health(struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -289,11 +318,9 @@ static void judge_health(struct rounds *self, const struct turn *turn)
                     round->findings[i].finding != FINDING_PENDING);
     for (uint32_t c = 0; c < round->clients_count; c++) {
         const uint32_t member = round->clients[c].member;
-        if (self->audit.fault_score[member] < FAULT_ROUND * turn->rules->unhealthy_rounds ||
-            !turn_is_live(turn, member))
-            continue;
-        self->audit.fault_score[member] = 0;
-        turn_set_state(turn, member, MEMBER_DROPPED);
+        if (self->audit.fault_score[member] >= FAULT_ROUND * turn->rules->unhealthy_rounds &&
+            turn_is_live(turn, member))
+            drop_late(self, turn, member);
     }
 }
 
@@ -317,7 +344,8 @@ static void commit(struct rounds *self, const struct turn *turn)
            round_of(run)->witnesses_count * sizeof *round_of(run)->witnesses);
     commit.accepted_count = collect(self, turn, &commit.base, &commit.samples);
     self->missed[0] = 0;
-    if (self->is_late) missed_sentence(turn, &self->tally, &self->deal, self->missed);
+    missed_sentence(turn, &self->tally, &self->deal, self->is_late ? 0 : commit.train_ms,
+                    self->missed);
     commit.audit_key = audit_reveal(turn);
     audit_tell_missing(turn);
     commit.outcome = commit.accepted_count > 0 ? OUTCOME_COMMITTED : OUTCOME_VOID;
@@ -425,7 +453,7 @@ static void settle_open(struct rounds *self, const struct turn *turn)
         return; // The new phase is told first; the next call looks whether it is over at once
     }
     bool enough = quorum_reached(tally->voted, tally->elected);
-    const bool decided = enough && (all_live_voted(self, turn) || all_live_accepted(self, turn));
+    const bool decided = enough && (all_live_voted(self, turn) || all_live_decided(self, turn));
     if (enough && awaits_audits(self, turn)) return;
     if (late || (decided && audit_is_over(turn))) commit(self, turn);
 }
@@ -531,8 +559,11 @@ static const char *missed(const void *state)
 static void hear_arrival(void *state, uint32_t member, bool is_new_member)
 {
     struct audit *audit = &((struct rounds *)state)->audit;
-    if (is_new_member) audit_forget(audit, member);
-    audit->fault_score[member] = 0;
+    if (is_new_member) {
+        audit_forget(audit, member);
+        audit->missed_ms[member] = audit->probation[member] = 0;
+    }
+    audit->fault_score[member] = audit->probation[member];
 }
 
 _Static_assert(sizeof(struct rounds) <= PACE_LIVE_BYTES,

@@ -133,12 +133,15 @@ bool tally_ask(struct tally *self, uint32_t client, uint32_t *ret_witness)
     return false;
 }
 
+uint32_t tally_most(const struct tally *self, uint32_t client)
+{
+    return self->rivals_count[client] ? self->leader_votes[client] : 0;
+}
+
 // A result with a quorum leads: no two have one.
 const struct wire_seen *tally_accepted(const struct tally *self, uint32_t client)
 {
-    return self->rivals_count[client] && quorum_reached(self->leader_votes[client], self->elected)
-               ? &self->leading[client]
-               : NULL;
+    return quorum_reached(tally_most(self, client), self->elected) ? &self->leading[client] : NULL;
 }
 
 bool tally_base(const struct tally *self, const struct hash *only, uint32_t least,

@@ -56,6 +56,9 @@ enum tally_verdict tally_count(struct tally *self, uint32_t witness, const struc
 // counts as asked then. Of each such result so many are asked that one of them is honest. False: no more.
 bool tally_ask(struct tally *self, uint32_t client, uint32_t *ret_witness);
 
+// The most votes that one result of `client` has.
+uint32_t tally_most(const struct tally *self, uint32_t client);
+
 // The result of `client` that has a quorum of votes, or NULL. Not yet held against the base.
 const struct wire_seen *tally_accepted(const struct tally *self, uint32_t client);
 

@@ -1,8 +1,8 @@
 // Takes a claim if everything that can be checked without its payload is right, fetches the
-// payload, and acknowledges the claim. Votes once, when every expected result is here or when
-// RoundWitness begins. It keeps the claims of this round and the previous one as their authors
-// signed them, and sends them to the coordinator as equivocation evidence: when a client claims
-// twice, when a commit names another claim, on request.
+// payload, and acknowledges the claim. Votes once: when every expected result is here, when those that are
+// not are late, or when RoundWitness begins. It keeps the claims of this round and the previous one as
+// their authors signed them, and sends them to the coordinator as equivocation evidence: when a client
+// claims twice, when a commit names another claim, on request.
 
 #include "common/pace/rounds/witness.h"
 #include "common/member/replica.h"
@@ -12,8 +12,28 @@
 #include <inttypes.h>
 #include <string.h>
 
-void witness_begin(struct witness *self, const struct round_view *view, const struct member *member)
+// ---- who is late --------------------------------------------------------------------------------
+
+// Whether a result that is not here by now is late.
+static bool rest_is_late(const struct witness *self, uint64_t now_ms)
 {
+    // mutant: late: what most are late with is late
+    return self->half_ms > 0 &&
+           now_ms - self->began_ms > lateness_from(&self->lateness, self->half_ms);
+}
+
+// ---- claims -------------------------------------------------------------------------------------
+
+void witness_begin(struct witness *self, const struct round_view *view, const struct member *member,
+                   uint64_t now_ms)
+{
+    const uint32_t least_ms = rounds_config_of(&member->config)->least_train_ms;
+    if (self->lateness.floor != least_ms || self->lateness.ceiling == 0)
+        lateness_init(&self->lateness, least_ms, UINT32_MAX);
+    // mutant: late: nobody learns what is usual
+    if (self->half_ms) lateness_add(&self->lateness, self->half_ms);
+    self->half_ms = self->here = 0;
+    self->began_ms = now_ms;
     self->round_before = self->round;
     self->sightings_before = self->sightings;
     self->sightings = self->memory[self->sightings == self->memory[0]];
@@ -24,6 +44,7 @@ void witness_begin(struct witness *self, const struct round_view *view, const st
     for (uint32_t i = 0; i < view->round.clients_count; i++) {
         const struct wire_member *client = round_view_client(view, member, i);
         self->sightings[i].claimed = false;
+        self->sightings[i].is_here = false;
         self->sightings[i].answers = self->sightings[i].shown = 0;
         self->sightings[i].instance = client ? client->instance : 0;
     }
@@ -194,8 +215,21 @@ static bool is_complete(const struct witness *self, const struct round_view *vie
     return true;
 }
 
+void witness_note(struct witness *self, const struct round_view *view, const struct blobs *blobs,
+                  uint64_t now_ms)
+{
+    if (self->round != view->round.opened.round || self->here == view->deal.count) return;
+    for (uint32_t i = 0; i < view->deal.count; i++) {
+        struct sighting *sighting = &self->sightings[view->deal.shares[i].trainer];
+        if (sighting->is_here || !is_seen(self, blobs, view->deal.shares[i].trainer)) continue;
+        sighting->is_here = true;
+        if (++self->here != (view->deal.count + 1) / 2) continue;
+        self->half_ms = now_ms > self->began_ms ? (uint32_t)(now_ms - self->began_ms) : 1;
+    }
+}
+
 bool witness_is_due(const struct witness *self, const struct round_view *view,
-                    const struct blobs *blobs, const struct member *member)
+                    const struct blobs *blobs, const struct member *member, uint64_t now_ms)
 {
     if (!round_view_elects_us(view, member) || self->round != view->round.opened.round ||
         self->voted)
@@ -204,7 +238,8 @@ bool witness_is_due(const struct witness *self, const struct round_view *view,
     if (member->journal.second.number >= self->round || member->now.round != self->round)
         return false;
     if (member->now.phase == PHASE_WITNESS) return true;
-    return member->now.phase == PHASE_TRAIN && is_complete(self, view, blobs, member);
+    return member->now.phase == PHASE_TRAIN &&
+           (is_complete(self, view, blobs, member) || rest_is_late(self, now_ms));
 }
 
 // The compact proof as a Bloom filter: of the participants, or of the broadcast results. A client
@@ -230,7 +265,7 @@ static struct wire_bytes prove(struct witness *self, const struct round_view *vi
 }
 
 struct hash witness_cast(struct witness *self, const struct round_view *view,
-                         const struct blobs *blobs, const struct member *member)
+                         const struct blobs *blobs, const struct member *member, uint64_t now_ms)
 {
     struct hasher hasher;
     hasher_init(&hasher);
@@ -241,7 +276,8 @@ struct hash witness_cast(struct witness *self, const struct round_view *view,
             hasher_add(&hasher, self->sightings[c].seen.result.bytes, HASH_BYTES);
         }
     self->vote = (struct wire_vote){ .round = self->round,
-                                     .complete = is_complete(self, view, blobs, member),
+                                     .complete = is_complete(self, view, blobs, member) ||
+                                                 rest_is_late(self, now_ms),
                                      .seen = self->list,
                                      .seen_count = count };
     self->vote.participants =
@@ -271,7 +307,7 @@ void witness_hear(struct witness *self, const struct round_view *view,
                   const struct member_turn *turn)
 {
     const struct msg *in = turn->in;
-    if (view->opened) witness_begin(self, view, turn->member);
+    if (view->opened) witness_begin(self, view, turn->member, in->now_ms);
     if (turn->heard & HEARD_REBORN) { // The coordinator restarted and has lost the votes
         self->acknowledged = false;
         self->resend_ms = 0;
@@ -292,11 +328,13 @@ void witness_look(struct witness *self, const struct round_view *view,
     const bool there = replica && replica->holding && replica->step == view->round.opened.step;
     self->has_replica = replica;
     self->base = there ? replica->digest : (struct hash){ { 0 } };
-    if (witness_is_due(self, view, turn->blobs, member)) {
-        member->journal.second.what = witness_cast(self, view, turn->blobs, member);
+    const uint64_t now_ms = turn->in->now_ms;
+    witness_note(self, view, turn->blobs, now_ms);
+    if (witness_is_due(self, view, turn->blobs, member, now_ms)) {
+        member->journal.second.what = witness_cast(self, view, turn->blobs, member, now_ms);
         member->journal.second.number = self->round;
         // mutant: a vote is sent before it is journalled
         member_promise(member, turn->out);
     }
-    send(self, view, member, turn->in->now_ms, turn->out);
+    send(self, view, member, now_ms, turn->out);
 }

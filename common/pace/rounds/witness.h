@@ -2,8 +2,8 @@
 // witness -- records which members delivered which results in a round, and proves it with one
 // signed vote.
 //
-//     CLAIM ──checked──▶ FETCH payload ──here──▶ seen ──all expected are here──▶ VOTE (complete)
-//                                                 └───── RoundWitness begins ───▶ VOTE (partial)
+//     CLAIM ──checked──▶ FETCH payload ──here──▶ seen ──the rest is late, or all are here──▶ VOTE (complete)
+//                                                 └───────── RoundWitness begins ─────────▶ VOTE (partial)
 //
 // A claim counts if it is of this round, is signed by the client whose batch it names, names the
 // interval that the seed deals to that client, names the pinned base if there is one, and its
@@ -11,6 +11,11 @@
 // replica votes only for results that are based on its own parameters, and for none while its
 // replica is not at the round's step. Otherwise the false base of one liar could become the run's
 // (seeds 52440, 59904).
+//
+// Each witness judges by its own clock who is late (common/run/lateness.h): from the opening of the round,
+// longer than min_round_train_time, than three times what is usual, and than three times what half of this
+// round's results took. So a round in which all are slow has no late ones, and while less than half of the
+// results are here, all are waited for. A late result counts all the same if enough other witnesses have it.
 //
 // The first claim of a client counts. The witness sends signed claims to the coordinator as
 // equivocation evidence in three cases:
@@ -35,6 +40,7 @@
 #include "common/pace/rounds/round_view.h"
 #include "common/pace/rounds/bloom.h"
 #include "common/pace/rounds/claims.h"
+#include "common/run/lateness.h"
 
 enum {
     ANSWERS_MAX = 32,
@@ -48,6 +54,7 @@ struct sighting {
         instance; // The client's process when the round began; a later one trains in later rounds
     bool claimed;
     uint8_t answers, shown; // Acknowledgements sent; proofs sent to the coordinator
+    bool is_here;           // Its payload came
     uint32_t frame_bytes;   // The claim as its author signed it; 0: our own claim
     uint8_t frame[CLAIM_FRAME_MAX];
 };
@@ -56,6 +63,10 @@ struct witness {
     uint64_t round, round_before; // The rounds of the sightings, and of the previous ones
     bool voted, acknowledged;
     uint64_t resend_ms;
+    uint64_t began_ms; // When we heard of the round
+    uint32_t here;     // Results of it that came
+    uint32_t half_ms;  // What the quicker half of them took at most; 0: less than half are here
+    struct lateness lateness;
     uint32_t refused; // Claims that were refused
     bool has_replica; // The role has a replica, which knows the right base
     struct hash base; // The replica's digest at the round's step; none: it is at another step
@@ -68,20 +79,24 @@ struct witness {
     uint64_t words[BLOOM_WORDS(MEMBERS_MAX)];
 };
 
-// A new round has opened: forgets all but the claims of the last one.
-void witness_begin(struct witness *self, const struct round_view *view,
-                   const struct member *member);
+// A new round has opened: forgets all but the claims of the last one, and what is usual.
+void witness_begin(struct witness *self, const struct round_view *view, const struct member *member,
+                   uint64_t now_ms);
 
 // Takes a CLAIM, by mail or as news, from any sender. Acknowledges it if it came by mail and is the
 // claim that counts, also when it comes again.
 void witness_hear_claim(struct witness *self, const struct round_view *view,
                         const struct member_turn *turn);
 
+// Notes which payloads are here by now. Call it before witness_is_due.
+void witness_note(struct witness *self, const struct round_view *view, const struct blobs *blobs,
+                  uint64_t now_ms);
+
 // True if it is time to vote. witness_cast makes the vote and returns its hash, for the journal.
 bool witness_is_due(const struct witness *self, const struct round_view *view,
-                    const struct blobs *blobs, const struct member *member);
+                    const struct blobs *blobs, const struct member *member, uint64_t now_ms);
 struct hash witness_cast(struct witness *self, const struct round_view *view,
-                         const struct blobs *blobs, const struct member *member);
+                         const struct blobs *blobs, const struct member *member, uint64_t now_ms);
 // The coordinator asks for the claim of a client: sends it, if it is kept and signed by another
 // member.
 void witness_hear_produce(const struct witness *self, const struct wire_send_claim *produce,
