@@ -81,6 +81,9 @@ live: all $(call asked,live,$(LIVE)) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the li
 adversaries: all $(B)/live/adversary_test $(B)/live/hostile-trainer  ## One liar among four trainers, RUNS=20 of each kind; resumes
 	@tests/adversary/adversaries.sh $(B) $(or $(RUNS),20)
 
+greedy: all $(B)/live/greedy                    ## What a peer costs that sends all it may: every kind, role and reader, an hour. T="ASK PING"
+	@$(B)/live/greedy $(T)
+
 test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers, lm_eval (PyPI)
 	@$(peers_python)
 	@SHOAL_PYTHON=$(abspath $(B)/peers/bin/python) tests/run.sh $(patsubst %,"% $(B)",$(wildcard tests/peers/*_test.sh))
@@ -231,6 +234,8 @@ $(B)/live/hostile-trainer: $(B)/actors/trainer/trainer_main.o $(B)/tests/adversa
 	$(link) $(HOSTILE_WRAPS:%=-Wl,--wrap=%) $(LIBS) -o $@
 $(B)/live/adversary_test: $(B)/tests/adversary/adversary_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
+$(B)/live/greedy: $(B)/tests/adversary/greedy.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
 $(B)/live/%.so: tests/live/%.c $(B)/flags
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/storage: $(patsubst %.c,$(B)/%.o,$(wildcard tests/storage/*.c)) $(LIBRARIES)
@@ -277,5 +282,5 @@ $(B)/bench/ddp_bench: LDFLAGS += -Wl,--wrap=tcp_tune
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
-.PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries chaos soak test-peers \
+.PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries greedy chaos soak test-peers \
         example fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-rounds bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
