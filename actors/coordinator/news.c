@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COMMITS_EVERY_MS = 200, ROSTER_EVERY_MS = 200 };
+enum { ANSWER_EVERY_MS = 200 };
 
 // The mean loss and the sum of rates that the live trainers report. They may report any finite
 // number.
@@ -171,29 +171,28 @@ static uint32_t asker(const struct turn *turn, const struct msg *in)
     return NO_MEMBER;
 }
 
-// One small ASK brings the whole roster, which may have megabytes. So each member gets one now and then, and
-// all others together as many as one member; who is refused asks again, at the next BEAT at the latest.
-static void send_roster(const struct turn *turn, const struct msg *in)
+// One small ASK brings the whole roster, which may have megabytes, the round that is open, or 64 commits, each
+// read and signed. So each member gets an answer of each topic now and then, and all others together as
+// many as one member. Who is refused asks again, at the next BEAT at the latest.
+static bool is_too_soon(const struct turn *turn, const struct msg *in, uint32_t member)
 {
-    const uint32_t member = asker(turn, in);
+    const struct wire_ask *ask = in->body;
     uint64_t *not_before_ms =
-        &turn->presence->rosters_ms[member == NO_MEMBER ? MEMBERS_MAX : member];
-    // mutant: who asks for the roster without end is answered
+        &turn->presence->answer_ms[ask->topic][member == NO_MEMBER ? MEMBERS_MAX : member];
+    // mutant: who asks without end is answered
     if (turn->now_ms < *not_before_ms) {
         turn_refuse(turn, in, REFUSAL_NOT_NOW, 0,
-                    "the roster was sent within the last %d ms; ask again then", ROSTER_EVERY_MS);
-        return;
+                    "this was answered within the last %d ms; ask again then", ANSWER_EVERY_MS);
+        return true;
     }
-    *not_before_ms = turn->now_ms + ROSTER_EVERY_MS;
-    const struct wire_roster all = roster(turn);
-    outbox_mail(turn->out, in->from, FRAME_ROSTER, &all);
+    *not_before_ms = turn->now_ms + ANSWER_EVERY_MS;
+    return false;
 }
 
-// Sends commits to members alone, and to each of them seldom: one small ASK costs up to 64 reads of the ledger
-// and 64 signatures. A member that is behind asks every 700 ms.
-static void send_commits(const struct turn *turn, const struct msg *in, uint64_t from)
+// To members alone. One that is behind asks every 700 ms.
+static void send_commits(const struct turn *turn, const struct msg *in, uint32_t member,
+                         uint64_t from)
 {
-    const uint32_t member = asker(turn, in);
     const uint8_t state =
         member == NO_MEMBER ? MEMBER_WITHDRAWN : turn->run->roster.members[member].state;
     if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) {
@@ -201,14 +200,6 @@ static void send_commits(const struct turn *turn, const struct msg *in, uint64_t
                     "commits are sent to members of this run alone; JOIN first");
         return;
     }
-    // mutant: a member that asks for commits without end is answered
-    if (turn->now_ms < turn->presence->commits_ms[member]) {
-        turn_refuse(turn, in, REFUSAL_NOT_NOW, 0,
-                    "commits were sent to you within the last %d ms; ask again then",
-                    COMMITS_EVERY_MS);
-        return;
-    }
-    turn->presence->commits_ms[member] = turn->now_ms + COMMITS_EVERY_MS;
     // Not beyond the present step: a restore gave up the later ones.
     const uint64_t count = from < turn->run->step ? turn->run->step - from : 0;
     if (count == 0) return;
@@ -223,6 +214,8 @@ void news_hear_ask(const struct turn *turn, const struct msg *in, const char *la
 {
     const struct wire_ask *ask = in->body;
     if (!in->from[0]) return;
+    const uint32_t member = asker(turn, in);
+    if (is_too_soon(turn, in, member)) return;
     switch (ask->topic) {
     case TOPIC_RUN: {
         struct wire_run state = run_state(turn, lacks);
@@ -232,12 +225,18 @@ void news_hear_ask(const struct turn *turn, const struct msg *in, const char *la
         if (turn->pace->open_number(turn->run)) turn->pace->tell(turn, in->from);
         break;
     }
-    case TOPIC_ROSTER: send_roster(turn, in); break;
+    case TOPIC_ROSTER: {
+        const struct wire_roster all = roster(turn);
+        outbox_mail(turn->out, in->from, FRAME_ROSTER, &all);
+        break;
+    }
     case TOPIC_CONFIG: {
         const struct wire_config config = rules_frame(turn->rules);
         outbox_mail(turn->out, in->from, FRAME_CONFIG, &config);
         break;
     }
-    case TOPIC_COMMITS: send_commits(turn, in, ask->from); break; // By the disk, a mail a commit
+    case TOPIC_COMMITS:
+        send_commits(turn, in, member, ask->from);
+        break; // By the disk, a mail a commit
     }
 }

@@ -4,9 +4,10 @@
 // record.
 //
 // A restart gives every member a full lease and sets the deadline again. A struct presence is a
-// value of about 990 KiB. Times are ms of the coordinator's monotonic clock (turn->now_ms).
+// value of about 1.2 MiB. Times are ms of the coordinator's monotonic clock (turn->now_ms).
 
 #include "common/run/limits.h"
+#include "common/wire/wire.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -28,7 +29,7 @@ struct presence {
     float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX]; // From its newest PING
     uint64_t changes_ms[MEMBERS_MAX];                   // Start of the rate-limit window
     uint32_t changes[MEMBERS_MAX];                      // Records that it caused in that window
-    uint64_t commits_ms[MEMBERS_MAX];                   // No commits are sent to it before this
-    uint64_t rosters_ms[MEMBERS_MAX + 1]; // Nor a roster; [MEMBERS_MAX]: to no stranger
+    // It gets no answer of this topic before this; [MEMBERS_MAX]: no stranger does
+    uint64_t answer_ms[TOPIC_COUNT][MEMBERS_MAX + 1];
     uint64_t out_until_ms[MEMBERS_MAX]; // It may not join before this: others waited for it in vain
 };

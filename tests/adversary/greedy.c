@@ -258,7 +258,7 @@ static struct measured play(struct peer *self, const struct cell *cell, double b
     char key[32];
     struct measured m = { .before = base };
     pthread_t thread;
-    snprintf(key, sizeof key, "greedy%u", keys++ % KEYS);
+    snprintf(key, sizeof key, "greedy %s %u", cell->rank->name, keys++ % KEYS); // Keeps its role
     self->cell = *cell;
     self->own = own_new(self->bed, key, cell->rank->role);
     self->instance = clock_unix_ms();

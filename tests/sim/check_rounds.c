@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { ON_ITS_WAY_MS = 300, LATE_ROUNDS_MAX = 5 };
+
 static struct ghost_point *now(struct ghost *ghost) { return &ghost->points[ghost->records]; }
 
 static uint32_t count_cut_off(const struct ghost *ghost, uint64_t round)
@@ -264,6 +266,21 @@ static void keep_step(struct sim *sim, const struct wire_commit *commit)
     now(ghost)->step++;
 }
 
+// Nobody late sets the pace: where all but one are on time, and nobody lies, few rounds last longer than three
+// times what the others may take. Few: until the witnesses know what is usual, and again after a restart.
+static void check_pace(struct sim *sim, const struct wire_commit *commit)
+{
+    const struct plan *plan = &sim->plan;
+    if (faulty(sim) || plan->late == NOBODY || plan->liars) return;
+    const uint32_t on_time_ms = 3 * (plan->train_ms + ON_ITS_WAY_MS);
+    const uint32_t least_ms = rounds_config(&plan->rules)->least_train_ms;
+    const uint32_t most_ms = (on_time_ms > least_ms ? on_time_ms : least_ms) + ON_ITS_WAY_MS;
+    if (commit->train_ms <= most_ms) return;
+    hold(++sim->ghost.late_rounds <= LATE_ROUNDS_MAX, "nobody late sets the pace",
+         "round %" PRIu64 " took %u ms, more than %u, as %d before it", commit->round,
+         commit->train_ms, most_ms, LATE_ROUNDS_MAX);
+}
+
 static void hear_commit(struct sim *sim, const struct wire_commit *commit)
 {
     struct ghost *ghost = &sim->ghost;
@@ -282,6 +299,7 @@ static void hear_commit(struct sim *sim, const struct wire_commit *commit)
          "commit of round %" PRIu64, commit->round);
     ghost->last_commit = commit_hash(commit);
     check_voters(sim, commit);
+    check_pace(sim, commit);
     const struct hash lock = hash_of(commit->audit_key.bytes, HASH_BYTES);
     hold(hash_is_none(&ghost->audit_lock) || hash_equal(&lock, &ghost->audit_lock),
          "the key fits the lock", "round %" PRIu64, commit->round);

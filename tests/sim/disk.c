@@ -200,6 +200,7 @@ void disk_send_commits(struct sim *self, uint8_t id, const struct wire_send_comm
         const struct stored *stored = &self->disk.log[seq - 1];
         struct parcel *parcel =
             parcel_new(self, &self->nodes[id], frame, stored->body, stored->bytes);
+        work_done(self, id, stored->bytes, true);
         network_mail(self, id, send_commits->to, parcel);
         parcel_release(parcel);
     }

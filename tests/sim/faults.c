@@ -161,4 +161,5 @@ void faults_draw(struct sim *self)
     for (uint8_t id = 0; id < self->nodes_count; id++)
         if (is_liar(self, id)) intruder_act(self, id);
     impostor_act(self);
+    greedy_act(self);
 }

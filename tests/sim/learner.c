@@ -198,8 +198,18 @@ bool may_lose(const struct sim *self, uint8_t id)
 
 // ---- the learner --------------------------------------------------------------------------------
 
+// Late on purpose, healed or not: just within the time of a round.
+static bool is_belated(struct sim *self, uint8_t id, uint16_t kind)
+{
+    if (kind != FRAME_TRAIN || self->plan.late != id || check_round(self) % self->plan.late_every)
+        return false;
+    self->faults[BELATED]++;
+    return true;
+}
+
 static uint64_t takes_ms(struct sim *self, uint8_t id, uint16_t kind)
 {
+    if (is_belated(self, id, kind)) return (uint64_t)self->plan.rules.train_ms * 9 / 10;
     bool slow = self->plan.slow == id && faulty(self);
     switch (kind) {
     case FRAME_RECOMPUTE:

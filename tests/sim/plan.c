@@ -12,7 +12,8 @@ const char *const fault_names[FAULT_KINDS] = {
     "reboots",      "freezes",       "leaves",     "broker_crashes", "lies",          "pauses",
     "damaged",      "wrong",         "replays",    "forged",         "spam",          "skewed",
     "full_disks",   "ejected",       "behind",     "restores",       "losses_of_all", "torn",
-    "lost_ledgers", "lost_journals", "thin_lines", "spoilt",         "impostures",
+    "lost_ledgers", "lost_journals", "thin_lines", "spoilt",         "impostures",    "belated",
+    "greedy",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)
@@ -218,12 +219,23 @@ uint64_t aside(const struct sim *self, const char *what, uint64_t below)
     return hash_to_number(&hash) % below;
 }
 
+// A trainer that does not lie; there are more of them than liars.
+static uint32_t draw_honest(const struct sim *self, const char *what)
+{
+    uint32_t id = 1 + (uint32_t)aside(self, what, self->plan.trainers);
+    while (self->plan.liars >> id & 1) id = id % self->plan.trainers + 1;
+    return id;
+}
+
 static void draw_losses(struct sim *self)
 {
     if (aside(self, "amnesia", 8) == 0) self->plan.amnesia = 300;
     if (aside(self, "journals", 6) == 0) self->plan.lose_journal = 300;
     self->plan.impostor = aside(self, "impostor", 4) == 0;
     self->plan.tickets = aside(self, "tickets", 2);
+    self->plan.late = aside(self, "late", 8) == 0 ? draw_honest(self, "who is late") : NOBODY;
+    self->plan.late_every = aside(self, "how often", 2) ? 1 : 6;
+    self->plan.greedy = aside(self, "greedy", 8) == 0 ? draw_honest(self, "who is greedy") : NOBODY;
 }
 
 // A checkpointer that lies about digests: beside other liars, or alone. Not where its folders are all

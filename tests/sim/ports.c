@@ -26,6 +26,7 @@ static void carry(struct sim *self, uint8_t id, const struct effect *effect, str
 {
     if (effect->port == PORT_MAIL) {
         intruder_keep(self, id, effect->to, parcel);
+        greedy_keep(self, id, effect->to, parcel);
         network_mail(self, id, effect->to, parcel);
     } else network_news(self, id, parcel);
     parcel_release(parcel);
@@ -49,6 +50,7 @@ static void send(struct sim *self, uint8_t id, const struct effect *effect)
 {
     if (liar_writes_to_each(self, id, effect)) write_to_each(self, id, effect);
     liar_overhears(self, effect);
+    work_done(self, id, effect->bytes, false);
     if (liar_withholds(self, id, effect) || effect->kind == FRAME_PROGRESS) return;
     struct parcel *twisted = liar_twist(self, id, effect);
     // Who lies in its claims alone says the same to all: two claims are another lie.

@@ -21,7 +21,7 @@
 // What only one pace knows, struct sim_pace has: of rounds check_rounds.c; of windows check_windows.c, with its
 // invariants W1 to W10, and windows_learner.c, the exchange of a group; of another pace a file of its own. paces.def registers what is linked beside the paces of the product, and plan.c gives it its seeds.
 //
-// The 25 invariants, and where they are held:
+// The 27 invariants, and where they are held:
 //
 //    1  record numbers rise          disk.c  "what is true is on disk"; a log is only appended to
 //    2  nothing said before durable  check_words.c  check_recorded, check_run, check_roster, BEAT
@@ -53,6 +53,8 @@
 //    -  a restore gives up what came later, and nothing else: check_restore.c
 //    -  a run whose ledger is lost is another run: check_words.c check_one_run; check_restore.c
 //   25  a seed is a run              sim.c  run_checked, one in a hundred runs twice
+//   26  nobody late sets the pace    check_rounds.c  check_pace
+//   27  letters do not wait long     work.c  work_must_wait
 
 // The threats, and who plays them here, or which test elsewhere does:
 //
@@ -75,6 +77,8 @@
 //   T17  names that lead elsewhere   outside: unit checkpoint_test, live systemd_test.sh
 //   T18  false accuser, accomplices  liar.c twist_finding, partial; intruder.c find_unasked
 //   T19  another coordinator         impostor.c
+//   T20  late, always or now and then   learner.c is_belated; check_rounds.c "nobody late sets the pace"
+//   T21  greed                       greedy.c; work.c "no letter to the coordinator waits for long"
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/coordinator/coordinator.h"
@@ -103,6 +107,7 @@ enum {
     GHOST_SEEN_MAX = 512,
     GHOST_JOB_MAX = 64,
     LETTERS_MAX = 32,
+    GREEDY_KEPT = 8,
     LATE_PROOF_MS = 8000,
     SIM_PORT = 1000,
     RESIDUAL_BYTES = 400,
@@ -145,6 +150,8 @@ enum fault_kind {
     THIN_LINE, // Fetches of a residual that did not come through
     SPOILT,    // States of trainers that changed by themselves
     IMPOSTURE, // What only the coordinator says, by another key
+    BELATED,   // Results of an honest trainer that is late on purpose
+    GREED,     // Seconds in which a trainer says as much as it may
     FAULT_KINDS
 };
 
@@ -191,6 +198,9 @@ struct plan {
     bool collude;            // They cover for one another
     bool stubborn;           // They lie on when all else is healed
     bool impostor;           // Somebody says that it is the coordinator
+    uint32_t late;           // Trainer that is late for ever; NOBODY
+    uint32_t late_every;     // ... in one round of so many
+    uint32_t greedy;         // Trainer that says as much as it may; NOBODY
     bool tickets;            // Members know the owner's key from the beginning
     uint32_t skew;           // Of 1000 letters, as they arrive
     uint32_t full;           // Of 1000 seconds and nodes: its disk is full for a while
@@ -273,6 +283,7 @@ struct flight {
     uint32_t life;                 // Of that node; 0: whichever
     char name[ACTOR_NAME_MAX + 1]; // Receiver's on the way to the broker, sender's after it
     struct parcel *parcel;
+    bool waited; // For the coordinator's processor
 };
 
 struct broker {
@@ -493,6 +504,7 @@ struct ghost {
     uint32_t committed_by[NODES_MAX], committed_by_count; // the members who could vote in it
     uint64_t twice_round[NODES_MAX];    // Of two claims that an honest witness heard; 0: none
     uint32_t wrong_accepted[NODES_MAX]; // Since all was healed
+    uint32_t late_rounds;               // The same
     uint32_t unshown[NODES_MAX];        // By member: see frames.def
     // The restore point.
     uint16_t done_step[POSITIONS_MAX]; // Of each sample that is done: the commit that says so
@@ -558,6 +570,8 @@ struct sim {
     bool deaf, mute; // Which ways it cuts: towards them, from them
     uint64_t faults[FAULT_KINDS], commits_at_heal;
     struct letter letters[LETTERS_MAX]; // That liars sent, for sending again
+    struct parcel *greedy[GREEDY_KEPT]; // What the greedy one said last, of each kind
+    uint64_t busy_until_us;             // The coordinator's processor
     struct ghost ghost;
     // Scratch.
     struct outbox out;
@@ -662,6 +676,11 @@ bool pins_have(const struct learner *self, uint64_t step, const struct hash *dig
 struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count,
                          uint32_t lr_bits);
 
+// What the coordinator's work costs (work.c). True: the letter in hand waits and arrives again.
+bool work_must_wait(struct sim *self, const struct flight *flight);
+void work_done(struct sim *self, uint8_t id, uint32_t bytes, bool from_ledger); // A letter goes out
+void network_wait(struct sim *self, uint64_t wait_ms, const struct flight *flight);
+
 // False if nobody else could serve what the run may still need: such a crash is not drawn.
 bool may_lose(const struct sim *self, uint8_t id);
 
@@ -687,6 +706,9 @@ void intruder_send_claim_copy(struct sim *self, uint8_t id,
                               const struct wire_claim *claim); // Says who signed it
 void intruder_act(struct sim *self, uint8_t id);               // Once a second
 void impostor_act(struct sim *self);                           // Once a second; impostor.c
+void greedy_act(struct sim *self);                             // The same; greedy.c
+void greedy_keep(struct sim *self, uint8_t id, const char *to, struct parcel *parcel);
+void greedy_clear(struct sim *self);
 void intruder_vote(struct sim *self, uint8_t id, const struct effect *effect);
 void intruder_keep(struct sim *self, uint8_t id, const char *to, struct parcel *parcel);
 void intruder_clear(struct sim *self);
