@@ -81,7 +81,7 @@ live: all $(call asked,live,$(LIVE)) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the li
 adversaries: all $(B)/live/adversary_test $(B)/live/hostile-trainer  ## One liar among four trainers, RUNS=20 of each kind; resumes
 	@tests/adversary/adversaries.sh $(B) $(or $(RUNS),20)
 
-greedy: all $(B)/live/greedy                    ## What a peer costs that sends all it may: every kind, role and reader, an hour. T="ASK PING"
+greedy: all $(B)/live/greedy                    ## What a peer costs that sends all it may: every kind, role and reader, half an hour. T="ASK PING"
 	@$(B)/live/greedy $(T)
 
 test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers, lm_eval (PyPI)

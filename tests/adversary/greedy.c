@@ -1,12 +1,12 @@
 // greedy -- what one peer can cost a run that sends as much as it may: every kind of frame, as each role,
 // to the coordinator, to a trainer, to everybody and to a bulk server, reading the answers and not.
 //
-//     build/live/greedy                  every cell, about an hour (make greedy)
+//     build/live/greedy                  every cell, about half an hour (make greedy)
 //     build/live/greedy ASK PING         these kinds only
 //
 // A run of three trainers goes on all the while. In each cell a peer joins, sends for POUR_MS at RATE, a
 // little less than the broker's budget of a member, and leaves. The rounds a second meanwhile must be at
-// least half of the undisturbed ones, and at least 80 % again CALM_MS later. A cell that fails is repeated,
+// least half of the undisturbed ones, and at least 80 % in the second second after it. A cell that fails is repeated,
 // against fresh undisturbed ones, TURNS times in all: this machine does other work as well, and so does the
 // peer, which signs on the same processors. Ends with 0 if no cell failed each time.
 //
@@ -29,8 +29,8 @@ enum {
     RATE = 1950,
     STEP_MS = 4,
     BATCH_MAX = 64,
-    POUR_MS = 2000,
-    CALM_MS = 2000,
+    POUR_MS = 1500,
+    CALM_MS = 1000,
     AFTER_MS = 1000,
     BASE_MS = 3000,
     TURNS = 3,
