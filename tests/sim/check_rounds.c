@@ -3,12 +3,13 @@
 // computes in learner.c.
 
 #include "common/pace/rounds/claims.h"
+#include "common/run/lateness.h"
 #include "common/run/table.h"
 #include "tests/sim/check_guilt.h"
 #include <inttypes.h>
 #include <string.h>
 
-enum { ON_ITS_WAY_MS = 300, LATE_ROUNDS_MAX = 5 };
+enum { ON_ITS_WAY_MS = 300, LATE_ROUNDS_MAX = LATENESS_TURNS / 2 + 3 };
 
 static struct ghost_point *now(struct ghost *ghost) { return &ghost->points[ghost->records]; }
 
@@ -267,7 +268,8 @@ static void keep_step(struct sim *sim, const struct wire_commit *commit)
 }
 
 // Nobody late sets the pace: where all but one are on time, and nobody lies, few rounds last longer than three
-// times what the others may take. Few: until the witnesses know what is usual, and again after a restart.
+// times what the others may take. Few: until half of what
+// the witnesses remember is of the time since all was healed.
 static void check_pace(struct sim *sim, const struct wire_commit *commit)
 {
     const struct plan *plan = &sim->plan;

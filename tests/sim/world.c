@@ -583,7 +583,8 @@ static bool enough(const struct sim *self)
 
 // By when the commits must be there: as many rounds at their longest, and the epochs they fall into.
 // Most rounds end early, and that is all the time there is for what was down, behind or cut off. Who
-// lies on withholds and claims twice, so rounds last their time and are void: there, twice as long.
+// lies on withholds and claims twice, so rounds last their time and are void: there, twice as long; and where one
+// is late for ever, whose round is void if too few others are there.
 static uint64_t due_ms(const struct sim *self)
 {
     const struct plan *plan = &self->plan;
@@ -597,7 +598,7 @@ static uint64_t due_ms(const struct sim *self)
     const uint64_t epochs = COMMITS_AFTER_HEAL / (few ? 1 : rounds) + 1;
     const uint64_t needs_ms = (few ? epochs * rounds : COMMITS_AFTER_HEAL) * round_ms +
                               epochs * (rules->waiting_ms + rules->warmup_ms + rules->cooldown_ms);
-    return plan->heal_ms + needs_ms * (plan->stubborn ? 2 : 1);
+    return plan->heal_ms + needs_ms * (plan->stubborn || plan->late != NOBODY ? 2 : 1);
 }
 
 static void live(struct sim *self)
