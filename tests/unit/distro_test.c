@@ -226,7 +226,7 @@ static void the_bytes_depend_on_nothing_else(void **state)
 {
     (void)state;
     static const char *const names[] = { "avx512", "avx2", "base" };
-    struct hash first[5], led[5];
+    struct hash first[5] = { 0 }, led[5] = { 0 };
     for (uint32_t run = 0; run < 12; run++) {
         const struct distro_kernels *kernels = distro_kernels_named(names[run / 4]);
         if (!kernels) continue;
