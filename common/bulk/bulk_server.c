@@ -71,7 +71,10 @@ static void answer_one(struct bulk_server *self, struct asker *asker, uint64_t n
         bulk_settle_asker(self, asker);
         return;
     }
-    turns_charge(&asker->turn, bulk_answer(self, seat));
+    const uint64_t began_us = clock_us();
+    const uint64_t bytes = bulk_answer(self, seat);
+    // What is read and hashed for an answer keeps the others waiting as its bytes do
+    turns_charge(&asker->turn, bytes + (clock_us() - began_us) * BULK_BYTES_A_US);
     seat->has_question = false;
     TAILQ_REMOVE(&asker->seats, seat, near); // Its other connections come first
     TAILQ_INSERT_TAIL(&asker->seats, seat, near);
@@ -81,9 +84,9 @@ static void answer_one(struct bulk_server *self, struct asker *asker, uint64_t n
 
 static void answer_some(struct bulk_server *self)
 {
-    struct turn *turn;
-    for (int n = 0; n < ANSWERS_MAX && has_room(self) && (turn = turns_next(&self->turns)); n++)
-        answer_one(self, (struct asker *)turn, clock_ms());
+    struct waiter *waiter;
+    for (int n = 0; n < ANSWERS_MAX && has_room(self) && (waiter = turns_next(&self->turns)); n++)
+        answer_one(self, (struct asker *)waiter, clock_ms());
 }
 
 // ---- the loop -------------------------------------------------------------------------------
@@ -269,6 +272,7 @@ int bulk_server_new(const struct bulk_server_options *options, struct why *why,
     self->room = descriptors_raise() / 2;
     const uint32_t most = self->room / 8 ? self->room / 8 : 1;
     self->key_connections_max = most < BULK_KEY_CONNECTIONS_MAX ? most : BULK_KEY_CONNECTIONS_MAX;
+    self->turns.quantum = BULK_TURN_BYTES;
     TAILQ_INIT(&self->strangers);
     TAILQ_INIT(&self->greeted);
     TAILQ_INIT(&self->dead);

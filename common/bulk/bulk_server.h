@@ -11,7 +11,7 @@
 // anybody who asks for it (a probe) the server proves that its key is here, and hangs up: so the
 // coordinator tells whether others can reach a member (actors/coordinator/reach.h).
 //
-// Askers take turns, key by key and by bytes (turns.h). A connection has one question in hand; its
+// Askers take turns, key by key, by bytes and by the time that their answers take (turns.h). A connection has one question in hand; its
 // further ones wait in the connection, as does one whose answer has no room yet. So nothing is
 // dropped, and a peer that does not read waits for itself. Answers are copies: the store may forget a
 // blob while it is sent. A message that is no question ends its connection, and so does the peer when

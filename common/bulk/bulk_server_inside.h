@@ -5,9 +5,9 @@
 //     bulk_seats.c     connections: accepted, proved, crowded out
 //     bulk_answers.c   a question and its answer
 
+#include "common/base/turns.h"
 #include "common/bulk/bulk_line.h"
 #include "common/bulk/bulk_server.h"
-#include "common/bulk/turns.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
@@ -27,7 +27,7 @@ TAILQ_HEAD(seats, seat);
 
 // A key that is a guest or was one. Lives as long as the server.
 struct asker {
-    struct turn turn; // First: a turn is its asker's
+    struct waiter turn; // First: a waiter is its asker's
     struct key key;
     atomic_bool is_guest; // Written by any thread
     struct seats seats;   // The next to be answered first
@@ -37,7 +37,12 @@ struct asker {
 };
 LIST_HEAD(bulk_bucket, asker);
 
-enum { BULK_BUCKETS = 1024, BULK_LOOK_MS = 250 };
+enum {
+    BULK_BUCKETS = 1024,
+    BULK_LOOK_MS = 250,
+    BULK_TURN_BYTES = 256 << 10,
+    BULK_BYTES_A_US = 1000 // A microsecond of the thread counts as so many bytes of an answer
+};
 
 struct bulk_server {
     struct bulk_server_options options;

@@ -156,9 +156,9 @@ by_unit 'data: a slow provider is never left' bulk_server_test 'peer->reputation
 by_unit 'data: a good provider is forgotten with the list' bulk_server_test 'true' 'false'
 by_unit 'data: a silent provider costs the full patience each time' bulk_server_test \
     'a_failed != b_failed' 'a_failed != b_failed && a == b'
-by_unit 'bulk: the first asker keeps its turn' turns_test 'self->now->credit > 0' 'true'
-by_unit 'bulk: what an answer takes is not counted' turns_test '(int64_t)bytes' '(int64_t)(bytes > 0)'
-by_unit 'bulk: an idle asker saves credit up' turns_test 'turn->credit > 0' 'false'
+by_unit 'turns: the first asker keeps its turn' turns_test 'self->now->credit > 0' 'true'
+by_unit 'turns: what an answer costs is not counted' turns_test '(int64_t)cost' '(int64_t)(cost > 0)'
+by_unit 'turns: an idle asker saves credit up' turns_test 'waiter->credit > 0' 'false'
 by_unit 'net: a probe is judged as a connection' handshake_test 'self->purpose.probe' 'false'
 by_unit 'fetch: a peer may say what nobody asked' bulk_line_test 'peer->reputation.has_lied = true' 'heard = BULK_NOTHING'
 by_unit 'fetch: the first holders take all credit' bulk_slow_test 'self->bytes + peer->bytes' 'self->bytes'

@@ -1,19 +1,19 @@
-// turns_test -- askers share by bytes, whatever the size of their answers; who was idle has saved nothing.
+// turns_test -- askers share alike, whatever their answers cost; who was idle has saved nothing.
 
-#include "common/bulk/turns.h"
+#include "common/base/turns.h"
 #include "tests/test.h"
 #include <string.h>
 
-enum { ASKERS = 3, KIB = 1 << 10 };
+enum { ASKERS = 3, KIB = 1 << 10, QUANTUM = 256 * KIB };
 
 static struct turns turns;
-static struct turn list[ASKERS];
+static struct waiter list[ASKERS];
 static uint64_t got[ASKERS];
 
 static int set_up(void **state)
 {
     (void)state;
-    memset(&turns, 0, sizeof turns);
+    turns = (struct turns){ .quantum = QUANTUM };
     memset(list, 0, sizeof list);
     memset(got, 0, sizeof got);
     return 0;
@@ -23,7 +23,7 @@ static int set_up(void **state)
 static void serve(const uint64_t sizes[ASKERS], uint64_t bytes)
 {
     for (uint64_t done = 0; done < bytes;) {
-        struct turn *turn = turns_next(&turns);
+        struct waiter *turn = turns_next(&turns);
         assert_non_null(turn);
         const size_t i = (size_t)(turn - list);
         turns_charge(turn, sizes[i]);
@@ -36,7 +36,7 @@ static void expect_shares(const uint64_t sizes[ASKERS], uint64_t bytes)
 {
     serve(sizes, bytes);
     for (int i = 0; i < ASKERS; i++) {
-        const uint64_t most = sizes[i] > TURN_BYTES ? sizes[i] : TURN_BYTES;
+        const uint64_t most = sizes[i] > QUANTUM ? sizes[i] : QUANTUM;
         assert_in_range(got[i], bytes / ASKERS - 2 * most, bytes / ASKERS + 2 * most);
     }
 }
@@ -70,15 +70,15 @@ static void leaving_neither_pays_nor_saves(void **state)
     (void)state;
     turns_add(&turns, &list[0]);
     turns_add(&turns, &list[1]);
-    struct turn *first = turns_next(&turns);
-    turns_charge(first, 5 * TURN_BYTES);
+    struct waiter *first = turns_next(&turns);
+    turns_charge(first, 5 * QUANTUM);
     turns_remove(&turns, first);
-    struct turn *second = turns_next(&turns);
+    struct waiter *second = turns_next(&turns);
     assert_ptr_not_equal(first, second);
     turns_add(&turns, first);
     for (int i = 0; i < 5; i++) { // Until its debt is paid, and a turn more
         assert_ptr_equal(turns_next(&turns), second);
-        turns_charge(second, TURN_BYTES);
+        turns_charge(second, QUANTUM);
     }
     assert_ptr_equal(turns_next(&turns), first);
     turns_charge(first, 1); // Nearly all of its turn is left, and goes with it
@@ -93,7 +93,7 @@ static void one_that_comes_again_is_last(void **state)
     (void)state;
     for (int i = 0; i < ASKERS; i++) turns_add(&turns, &list[i]);
     for (int n = 0; n < 9; n++) {
-        struct turn *turn = turns_next(&turns);
+        struct waiter *turn = turns_next(&turns);
         got[turn - list]++;
         turns_charge(turn, 1);
         turns_remove(&turns, turn);
