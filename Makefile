@@ -62,7 +62,7 @@ CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach d,$(
 SHELL_C  := $(foreach d,$(CORE_DIRS),$(wildcard $(d)/*_shell.c)) \
             $(filter-out %_main.c broker/post_office.c, $(wildcard broker/*.c))
 # What cores may lean on: pure parts of common. The simulator links these, libcrypto and nothing else.
-PURE     := common/actor/name.c common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c) common/net/endpoint.c \
+PURE     := $(patsubst %,common/actor/%.c,cost inbox name outbox) $(wildcard common/wire/*.c common/run/*.c) common/net/endpoint.c \
             common/vector/lanes.c $(patsubst %,common/base/%.c,ensure hash hex interval key plain_name turns)
 MAINS    := $(wildcard actors/*/*_main.c) broker/broker_main.c
 bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(subst _,-,$(patsubst %_main.c,%,$(notdir $(1))))))

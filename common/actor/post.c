@@ -37,9 +37,9 @@ struct post {
     uint64_t seq, hello_ms, heard_ms, broker_instance;
     uint32_t failures; // Failed handshakes in a row
     char trouble[256];
-    bool refused;    // The trouble is that the broker does not let our key in
-    zmq_msg_t part;  // The frame in hand: letters point into it
-    uint8_t *buffer; // For the frame being sent
+    bool refused;               // The trouble is that the broker does not let our key in
+    struct post_frame *in_hand; // Of post_take: letters point into it
+    uint8_t *buffer;            // For the frame being sent
     struct wire_arena scratch;
 };
 
@@ -174,7 +174,6 @@ int post_new(const struct post_options *options, struct why *why, struct post **
     self->scratch = (struct wire_arena){ .bytes = malloc(WIRE_FRAME_MAX), .max = WIRE_FRAME_MAX };
     self->context = net_context_new(1);
     ensure(self->buffer && self->scratch.bytes);
-    zmq_msg_init(&self->part);
     if (!self->context || !open_sockets(self)) {
         post_destroy(&self);
         return why_set(why, FAULT_BUSY, "%s", no_descriptor(text));
@@ -188,7 +187,7 @@ void post_destroy(struct post **self_p)
     struct post *self = *self_p;
     if (!self) return;
     close_sockets(self);
-    zmq_msg_close(&self->part);
+    post_release(&self->in_hand);
     net_context_destroy(&self->context);
     free(self->buffer);
     free(self->scratch.bytes);
@@ -407,28 +406,55 @@ static bool is_by_owner(const struct post *self, const struct letter *letter,
            key_equal(&letter->msg.sender, &self->broker.owner);
 }
 
-enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
-                           struct letter *ret_letter)
+struct post_frame *post_receive(struct post *self, bool mail)
 {
     char first[128];
     struct wire_head head;
     struct wire_refusal refusal;
-    int parts = receive(mail ? self->mail : self->news, first, sizeof first, &self->part);
-    if (parts == 0) return POST_NOTHING;
+    struct post_frame *frame = calloc(1, sizeof *frame);
+    ensure(frame);
+    zmq_msg_init(&frame->part);
+    frame->mail = mail;
+    frame->parts = receive(mail ? self->mail : self->news, first, sizeof first, &frame->part);
+    if (frame->parts == 0) {
+        post_release(&frame);
+        return NULL;
+    }
+    if (mail) snprintf(frame->from, sizeof frame->from, "%.47s", first);
+    if (mail) self->heard_ms = clock_ms();
+    if (wire_unpack_head(zmq_msg_data(&frame->part), zmq_msg_size(&frame->part),
+                         WIRE_MAIL | WIRE_NEWS, &head, &refusal))
+        frame->sender = head.sender, frame->kind = head.kind;
+    return frame;
+}
+
+void post_release(struct post_frame **frame_p)
+{
+    if (!*frame_p) return;
+    zmq_msg_close(&(*frame_p)->part);
+    free(*frame_p);
+    *frame_p = NULL;
+}
+
+enum post_result post_open(struct post *self, const struct post_frame *frame,
+                           struct wire_arena *arena, struct letter *ret_letter)
+{
+    struct wire_head head;
+    struct wire_refusal refusal;
+    zmq_msg_t *part = (zmq_msg_t *)(uintptr_t)&frame->part; // ZeroMQ has no const
     *ret_letter = (struct letter){ .from = "" };
-    if (mail) snprintf(ret_letter->from, sizeof ret_letter->from, "%.47s", first);
-    if (parts != NAME_AND_FRAME) return bad(ret_letter, "not two parts; dropped");
-    const uint8_t *bytes = zmq_msg_data(&self->part);
-    size_t count = zmq_msg_size(&self->part);
+    memcpy(ret_letter->from, frame->from, sizeof ret_letter->from);
+    if (frame->parts != NAME_AND_FRAME) return bad(ret_letter, "not two parts; dropped");
+    const uint8_t *bytes = zmq_msg_data(part);
+    size_t count = zmq_msg_size(part);
     const void *body;
     arena->used = 0;
     // The answers to a RECALL come by mail with an empty sender: they are news.
-    unsigned allowed = !mail || !ret_letter->from[0] ? WIRE_NEWS : WIRE_MAIL;
+    unsigned allowed = !frame->mail || !ret_letter->from[0] ? WIRE_NEWS : WIRE_MAIL;
     if (!wire_unpack(bytes, count, allowed, arena, &head, &body, &refusal)) {
         wire_refusal_text(&refusal, ret_letter->reason, sizeof ret_letter->reason);
         return POST_BAD;
     }
-    self->heard_ms = mail ? clock_ms() : self->heard_ms;
     if (wire_kind_flags(head.kind) & WIRE_SIGNED) {
         if (!signed_frame_verify(bytes, count, &head))
             return bad(ret_letter, "the signature does not verify; dropped");
@@ -452,4 +478,12 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     ret_letter->msg.seq = head.seq;
     ret_letter->msg.body = body;
     return result;
+}
+
+enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
+                           struct letter *ret_letter)
+{
+    post_release(&self->in_hand);
+    self->in_hand = post_receive(self, mail);
+    return self->in_hand ? post_open(self, self->in_hand, arena, ret_letter) : POST_NOTHING;
 }

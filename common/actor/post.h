@@ -20,6 +20,7 @@
 #include "common/actor/ticket.h"
 #include "common/base/fault.h"
 #include "common/crypto/identity.h"
+#include <zmq.h>
 
 enum {
     POST_PORTS = 2, // Ports of a broker: mail, and news on the next one
@@ -60,10 +61,25 @@ void post_tick(struct post *self);
 bool post_mail(struct post *self, const char *to, uint16_t kind, const void *body);
 void post_publish(struct post *self, uint16_t kind, const void *body);
 
+// A frame as it came, not yet looked at but for its head; and the key that it names as its sender's. The broker
+// vouches that this is the key of the sender's connection; none: the broker's own, or no frame.
+struct post_frame {
+    zmq_msg_t part;
+    struct key sender;
+    uint16_t kind; // FRAME_NONE: no frame
+    char from[ACTOR_NAME_MAX + 1];
+    int parts;
+    bool mail;
+};
+
+// Takes what has come: the caller's, until post_release. NULL: nothing has.
+struct post_frame *post_receive(struct post *self, bool mail);
+void post_release(struct post_frame **frame_p);
+
 enum post_result { POST_NOTHING, POST_LETTER, POST_BAD, POST_OWN, POST_RETURNED };
 
-// The frame that was taken: a message for the core, whose strings and body live until the next
-// post_take; or, if POST_BAD, the sender's name and the reason why it was dropped.
+// A frame that was opened: a message for the core, whose strings and body live as long as the frame and the
+// arena; or, if POST_BAD, the sender's name and the reason why it was dropped.
 struct letter {
     struct msg msg;
     char run[WIRE_RUN_MAX + 1];
@@ -71,10 +87,14 @@ struct letter {
     char reason[512];
 };
 
-// POST_OWN: the frame concerned the post itself, which has handled it. The first WELCOME of a
+// Checks the frame. POST_OWN: it concerned the post itself, which has handled it. The first WELCOME of a
 // broker process is a letter; so is the UNDELIVERABLE with which the broker refuses the HELLO for
 // good. POST_RETURNED: mail of ours that was not delivered; the message is the UNDELIVERABLE that
-// says why, and not for the core.
+// says why, and not for the core. Not POST_NOTHING.
+enum post_result post_open(struct post *self, const struct post_frame *frame,
+                           struct wire_arena *arena, struct letter *ret_letter);
+
+// Receives and opens the next one, which lives until the next call. POST_NOTHING: nothing has come.
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
                            struct letter *ret_letter);
 

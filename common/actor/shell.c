@@ -1,9 +1,11 @@
-// One turn of the loop: wait, then signals, mail, news, answers of workers, the alarm; each message
-// is one step of the core. Then the turn's stores become durable together, then the other effects
+// One turn of the loop: wait, then signals, mail and news by the turns of their senders, answers of workers, the
+// alarm; each message is one step of the core. Then the turn's stores become durable together, then the other effects
 // are performed in order. Last come the post's HELLO, the watchdog, a line about what the actor
 // waits for, its Status, and the time limit of leaving.
 
 #include "common/actor/shell.h"
+#include "common/actor/cost.h"
+#include "common/actor/inbox.h"
 #include "common/actor/post.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -23,12 +25,19 @@
 
 // A turn ends when half of the outbox is full; the other half is for one more step. The largest
 // step drops all of MEMBERS_MAX at once, with a record and a note for each.
-enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20, AWAITED_MAX = 480 };
+enum {
+    EFFECTS_MAX = 1 << 17,
+    OUTBOX_BYTES = 64 << 20,
+    ARENA_BYTES = 64 << 20,
+    AWAITED_MAX = 480,
+    GATHER_MAX = 1024
+};
 
 struct shell {
     struct shell_options options;
     char name[ACTOR_NAME_MAX + 1];
     struct post *post;
+    struct inbox *inbox; // Of struct post_frame
     struct outbox out;
     struct wire_arena arena; // Of the message in hand
     int signals;
@@ -88,7 +97,9 @@ int shell_new(const struct shell_options *options, struct why *why, struct shell
                                  .bytes = malloc(OUTBOX_BYTES),
                                  .bytes_max = OUTBOX_BYTES };
     self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
-    ensure(self->out.effects && self->out.bytes && self->arena.bytes && self->signals >= 0);
+    self->inbox = calloc(1, sizeof *self->inbox);
+    ensure(self->out.effects && self->out.bytes && self->arena.bytes && self->inbox &&
+           self->signals >= 0);
     if (options->name && options->name[0])
         snprintf(self->name, sizeof self->name, "%s", options->name);
     else actor_name(options->role, identity_key(options->identity), self->name);
@@ -111,10 +122,18 @@ int shell_new(const struct shell_options *options, struct why *why, struct shell
     return 0;
 }
 
+static void throw_away_letters(struct shell *self)
+{
+    for (struct post_frame *frame; (frame = inbox_next(self->inbox)); post_release(&frame))
+        inbox_charge(self->inbox, 0);
+    free(self->inbox);
+}
+
 void shell_destroy(struct shell **self_p)
 {
     struct shell *self = *self_p;
     if (!self) return;
+    throw_away_letters(self);
     post_destroy(&self->post);
     if (self->signals >= 0) close(self->signals);
     free(self->out.effects);
@@ -281,18 +300,40 @@ static void hear_returned(struct shell *self, const struct wire_undeliverable *n
     if (strcmp(no->to, "coordinator") == 0) self->coordinator_missing = true;
 }
 
-// Takes what waits in the mail or in the news. False: nothing was waiting.
-static bool take_frame(struct shell *self, bool mail)
+// Lets the frames that have come wait for their senders' turns.
+static void gather(struct shell *self, bool mail)
+{
+    for (int n = 0; n < GATHER_MAX; n++) {
+        struct post_frame *frame = post_receive(self->post, mail);
+        if (!frame) return;
+        if (inbox_put(self->inbox, &frame->sender, frame, zmq_msg_size(&frame->part))) continue;
+        drop(self, frame->from, "too much of its sender waits here already");
+        post_release(&frame);
+    }
+}
+
+static void hear(struct shell *self, const struct post_frame *frame)
 {
     struct letter letter;
-    enum post_result got = post_take(self->post, mail, &self->arena, &letter);
-    if (got == POST_NOTHING) return false;
+    enum post_result got = post_open(self->post, frame, &self->arena, &letter);
     if (got == POST_BAD) drop(self, letter.from, letter.reason);
     if (got == POST_RETURNED) hear_returned(self, letter.msg.body);
-    if (got == POST_LETTER) note_coordinator(self, &letter, mail);
+    if (got == POST_LETTER) note_coordinator(self, &letter, frame->mail);
     if (got == POST_LETTER && letter.msg.kind == FRAME_UNDELIVERABLE)
         give_up(self, letter.msg.body);
     else if (got == POST_LETTER) step(self, &letter.msg);
+}
+
+// Hears the frame whose turn it is. False: none waits.
+static bool hear_next(struct shell *self)
+{
+    struct post_frame *frame = inbox_next(self->inbox);
+    if (!frame) return false;
+    const uint32_t before = self->out.count;
+    hear(self, frame);
+    inbox_charge(self->inbox, cost_of_hearing(frame->kind, zmq_msg_size(&frame->part)) +
+                                  cost_of_effects(&self->out, before));
+    post_release(&frame);
     return true;
 }
 
@@ -465,7 +506,7 @@ static void wait(struct shell *self)
     int count = 3 + (int)self->options.workers_count;
     if (self->options.ready_fd)
         items[count++] = (zmq_pollitem_t){ .fd = self->options.ready_fd, .events = ZMQ_POLLIN };
-    int rc = zmq_poll(items, count, wait_ms(self));
+    int rc = zmq_poll(items, count, self->inbox->count ? 0 : wait_ms(self));
     ensure(rc >= 0 || errno == EINTR);
 }
 
@@ -473,8 +514,9 @@ static int turn(struct shell *self, struct why *why)
 {
     wait(self);
     take_signals(self);
-    for (int n = 0; n < SHELL_TURN_MAX && has_room(self) && take_frame(self, true); n++) continue;
-    for (int n = 0; n < SHELL_TURN_MAX && has_room(self) && take_frame(self, false); n++) continue;
+    gather(self, true);
+    gather(self, false);
+    for (int n = 0; n < SHELL_TURN_MAX && has_room(self) && hear_next(self); n++) continue;
     take_answers(self);
     take_alarm(self);
     if (self->options.take) self->options.take(self->options.after_turn_arg);

@@ -3,8 +3,9 @@
 //
 //     ┌── one thread, one loop ────────────────────────────────────────────────────────────────┐
 //     │ wait: mail (DEALER to the broker), news (SUB), workers, signals, the alarm              │
+//     │ what has come waits for the turn of its sender (inbox.h), and pays for what it leads to  │
 //     │ decode: wire_unpack, signature, newest instance only; stamp the time                     │
-//     │ step the core for each message that waits (at most SHELL_TURN_MAX)                       │
+//     │ step the core for each message whose turn it is (at most SHELL_TURN_MAX)                 │
 //     │ stores of the turn in one transaction, durable; then all other effects, in their order   │
 //     └────────────────────────────────────────────────────────────────────────────────────────┘
 //
@@ -33,7 +34,7 @@
 #include <signal.h>
 
 enum {
-    SHELL_TURN_MAX = 64,
+    SHELL_TURN_MAX = 128,
     SHELL_PATIENCE_MS = 3000,
     SHELL_WAITING_MS = 3000,
     SHELL_WAITING_AGAIN_MS = 10000,

@@ -156,6 +156,10 @@ by_unit 'data: a slow provider is never left' bulk_server_test 'peer->reputation
 by_unit 'data: a good provider is forgotten with the list' bulk_server_test 'true' 'false'
 by_unit 'data: a silent provider costs the full patience each time' bulk_server_test \
     'a_failed != b_failed' 'a_failed != b_failed && a == b'
+mutant "inbox: a sender's turn is not counted" drop
+by_unit 'inbox: one sender fills it' inbox_test '&& sender->count < left &&' '&&'
+by_unit 'cost: what is read from the ledger is free' inbox_test \
+    '(uint64_t)job->count * (COST_READ_US + COST_SAY_US)' 'COST_READ_US + COST_SAY_US + (uint64_t)(job->count == 0)'
 by_unit 'turns: the first asker keeps its turn' turns_test 'self->now->credit > 0' 'true'
 by_unit 'turns: what an answer costs is not counted' turns_test '(int64_t)cost' '(int64_t)(cost > 0)'
 by_unit 'turns: an idle asker saves credit up' turns_test 'waiter->credit > 0' 'false'

@@ -81,17 +81,6 @@ void network_fly(struct sim *self, uint64_t delay_ms, enum flight_to to, uint8_t
     push(self, flight);
 }
 
-void network_wait(struct sim *self, uint64_t wait_ms, const struct flight *flight)
-{
-    struct flight *again = malloc(sizeof *again);
-    ensure(again);
-    *again = *flight;
-    again->at_ms = self->now_ms + wait_ms;
-    again->waited = true;
-    again->parcel->refs++;
-    push(self, again);
-}
-
 void network_done(struct sim *self, struct flight *flight)
 {
     (void)self;
@@ -102,6 +91,7 @@ void network_done(struct sim *self, struct flight *flight)
 void network_clear(struct sim *self)
 {
     while (self->heap_count) network_done(self, self->heap[--self->heap_count]);
+    work_clear(self);
     intruder_clear(self);
     greedy_clear(self);
 }

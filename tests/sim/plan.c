@@ -236,6 +236,9 @@ static void draw_losses(struct sim *self)
     self->plan.late = aside(self, "late", 8) == 0 ? draw_honest(self, "who is late") : NOBODY;
     self->plan.late_every = aside(self, "how often", 2) ? 1 : 6;
     self->plan.greedy = aside(self, "greedy", 8) == 0 ? draw_honest(self, "who is greedy") : NOBODY;
+    // Then what one may send is more than the coordinator can hear
+    self->plan.work_times =
+        self->plan.greedy != NOBODY && aside(self, "slow coordinator", 2) ? 8 : 1;
 }
 
 // A checkpointer that lies about digests: beside other liars, or alone. Not where its folders are all

@@ -78,7 +78,7 @@
 //   T18  false accuser, accomplices  liar.c twist_finding, partial; intruder.c find_unasked
 //   T19  another coordinator         impostor.c
 //   T20  late, always or now and then   learner.c is_belated; check_rounds.c "nobody late sets the pace"
-//   T21  greed                       greedy.c; work.c "no letter to the coordinator waits for long"
+//   T21  greed                       greedy.c; work.c "no letter to the coordinator waits for long", none "is refused"
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/coordinator/coordinator.h"
@@ -201,6 +201,7 @@ struct plan {
     uint32_t late;           // Trainer that is late for ever; NOBODY
     uint32_t late_every;     // ... in one round of so many
     uint32_t greedy;         // Trainer that says as much as it may; NOBODY
+    uint32_t work_times;     // The coordinator's work takes so many times as long as in cost.h
     bool tickets;            // Members know the owner's key from the beginning
     uint32_t skew;           // Of 1000 letters, as they arrive
     uint32_t full;           // Of 1000 seconds and nodes: its disk is full for a while
@@ -283,7 +284,6 @@ struct flight {
     uint32_t life;                 // Of that node; 0: whichever
     char name[ACTOR_NAME_MAX + 1]; // Receiver's on the way to the broker, sender's after it
     struct parcel *parcel;
-    bool waited; // For the coordinator's processor
 };
 
 struct broker {
@@ -571,7 +571,8 @@ struct sim {
     uint64_t faults[FAULT_KINDS], commits_at_heal;
     struct letter letters[LETTERS_MAX]; // That liars sent, for sending again
     struct parcel *greedy[GREEDY_KEPT]; // What the greedy one said last, of each kind
-    uint64_t busy_until_us;             // The coordinator's processor
+    struct inbox *inbox;                // The coordinator's: of flights
+    uint64_t busy_until_us, work_us;    // Its processor; what the letter in hand has cost so far
     struct ghost ghost;
     // Scratch.
     struct outbox out;
@@ -676,10 +677,13 @@ bool pins_have(const struct learner *self, uint64_t step, const struct hash *dig
 struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count,
                          uint32_t lr_bits);
 
-// What the coordinator's work costs (work.c). True: the letter in hand waits and arrives again.
+// What the coordinator's work costs (work.c). True: the letter in hand waits, or is refused.
 bool work_must_wait(struct sim *self, const struct flight *flight);
+uint64_t work_due_ms(const struct sim *self); // When its processor hears the next one that waits
+struct flight *work_next(struct sim *self);   // That one, the caller's
+void work_heard(struct sim *self);            // The letter in hand, and all that follows is done
 void work_done(struct sim *self, uint8_t id, uint32_t bytes, bool from_ledger); // A letter goes out
-void network_wait(struct sim *self, uint64_t wait_ms, const struct flight *flight);
+void work_clear(struct sim *self);
 
 // False if nobody else could serve what the run may still need: such a crash is not drawn.
 bool may_lose(const struct sim *self, uint8_t id);

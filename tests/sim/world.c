@@ -1,5 +1,6 @@
 // world -- lives and deaths: who boots when, and what reaches whom in which order.
 
+#include "common/actor/inbox.h"
 #include "common/base/ensure.h"
 #include "tests/sim/sim.h"
 #include <inttypes.h>
@@ -183,6 +184,7 @@ void node_boot(struct sim *self, uint8_t id)
     node->broker_instance = 0;
     node->instance = 1800000000000u + self->now_ms + node->life;
     node->born_unix_ms = 0;
+    if (id == COORDINATOR) work_clear(self); // Its inbox ended with it
     if (id == COORDINATOR) disk_lose(self);
     if (id == COORDINATOR) disk_fall_behind(self);
     node->incarnation = node->instance;
@@ -392,6 +394,21 @@ static void hear_parcel(struct sim *self, const struct flight *flight)
     self->hears_forked = false;
 }
 
+static void reach(struct sim *self, const struct flight *flight)
+{
+    switch (flight->to) {
+    case TO_LEARNER: learner_finish(self, flight->node, flight->parcel); break;
+    case TO_FETCHER: fetcher_finish(self, flight->node, flight->parcel); break;
+    case TO_POST: post_hear(self, flight->node, flight->parcel); break;
+    case TO_CORE:
+        node_hear(self, flight->node, flight->parcel->kind,
+                  unpack(self, &self->arena, flight->parcel->kind, flight->parcel->body,
+                         flight->parcel->bytes));
+        break;
+    default: hear_parcel(self, flight);
+    }
+}
+
 static void arrive(struct sim *self, struct flight *flight)
 {
     struct node *node = &self->nodes[flight->node];
@@ -410,22 +427,13 @@ static void arrive(struct sim *self, struct flight *flight)
         return;
     }
     if (work_must_wait(self, flight)) return;
-    switch (flight->to) {
-    case TO_LEARNER: learner_finish(self, flight->node, flight->parcel); break;
-    case TO_FETCHER: fetcher_finish(self, flight->node, flight->parcel); break;
-    case TO_POST: post_hear(self, flight->node, flight->parcel); break;
-    case TO_CORE:
-        node_hear(self, flight->node, flight->parcel->kind,
-                  unpack(self, &self->arena, flight->parcel->kind, flight->parcel->body,
-                         flight->parcel->bytes));
-        break;
-    default: hear_parcel(self, flight);
-    }
+    reach(self, flight);
+    work_heard(self);
 }
 
 // ---- the loop -----------------------------------------------------------------------------------
 
-enum alarm { BOOT, HELLO, WAKE, ALARMS };
+enum alarm { BOOT, HELLO, WAKE, WORK, ALARMS };
 
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
@@ -440,6 +448,8 @@ static uint64_t next_alarm(const struct sim *self, uint8_t *ret_id, enum alarm *
             [BOOT] = node->up || node->ended ? NEVER : node->up_again_ms,
             [HELLO] = node->up ? later(node->hello_ms, node->frozen_ms) : NEVER,
             [WAKE] = node->up ? later(node->alarm_ms, node->frozen_ms) : NEVER,
+            [WORK] =
+                node->up && id == COORDINATOR ? later(work_due_ms(self), node->frozen_ms) : NEVER,
         };
         for (int i = 0; i < ALARMS; i++)
             if (alarms[i] < at_ms) at_ms = alarms[i], *ret_id = id, *ret_alarm = (enum alarm)i;
@@ -464,6 +474,15 @@ static bool must_wait(struct sim *self, uint8_t id)
     return votes && self->ghost.round_open && node->promised_round == check_round(self);
 }
 
+// The coordinator hears what waited for its processor, unless that came to its process before this one.
+static void work(struct sim *self)
+{
+    struct flight *flight = work_next(self);
+    if (flight->life == self->nodes[COORDINATOR].life) reach(self, flight);
+    work_heard(self);
+    network_done(self, flight);
+}
+
 static void ring(struct sim *self, uint8_t id, enum alarm alarm)
 {
     const bool away =
@@ -476,6 +495,7 @@ static void ring(struct sim *self, uint8_t id, enum alarm alarm)
     } else if (away) self->nodes[id].up_again_ms = self->now_ms + 1000;
     else if (alarm == BOOT) node_boot(self, id);
     else if (alarm == HELLO) post_tick(self, id);
+    else if (alarm == WORK) work(self);
     else {
         self->nodes[id].alarm_ms = NEVER;
         node_hear(self, id, FRAME_WAKE, &(struct wire_wake){ node_clock(self, &self->nodes[id]) });
@@ -558,7 +578,6 @@ static void begin(struct sim *self, uint64_t seed)
     disk_clear(&self->disk);
     self->seed = seed;
     self->prng = seed * 0x9E3779B97F4A7C15u + 1;
-    self->busy_until_us = 0;
     self->now_ms = self->seq = self->steps = self->trace = self->tick_ms = 0;
     self->far = 0;
     self->commits_at_heal = NEVER;
@@ -630,6 +649,7 @@ struct sim *sim_new(void)
 {
     struct sim *self = memory_take(sizeof *self);
     self->office = memory_take(sizeof *self->office);
+    self->inbox = memory_take(sizeof *self->inbox);
     self->replayed = memory_take(sizeof *self->replayed);
     self->evidence = memory_take(sizeof *self->evidence);
     self->bytes = memory_take(SCRATCH_BYTES);

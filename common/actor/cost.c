@@ -1,0 +1,63 @@
+#include "common/actor/cost.h"
+#include "common/base/ensure.h"
+
+uint64_t cost_of_hearing(uint16_t kind, uint64_t bytes)
+{
+    const unsigned flags = wire_kind_flags(kind);
+    const unsigned signatures = (flags & WIRE_SIGNED ? 1u : 0) + (flags & WIRE_COPY ? 1u : 0);
+    return COST_HEAR_US + signatures * COST_VERIFY_US + bytes / COST_BYTES_A_US;
+}
+
+// A job is a few numbers and a name: its memory is its struct.
+static uint64_t of_commits(const struct effect *effect)
+{
+    _Alignas(8) uint8_t memory[4 * sizeof(struct wire_send_commits)];
+    struct wire_arena arena = { .bytes = memory, .max = sizeof memory };
+    struct wire_refusal refusal;
+    const void *body;
+    ensure(wire_unpack_body(effect->body, effect->bytes, effect->kind, &arena, &body, &refusal));
+    const struct wire_send_commits *job = body;
+    // mutant: cost: what is read from the ledger is free
+    return (uint64_t)job->count * (COST_READ_US + COST_SAY_US);
+}
+
+uint64_t cost_of_effect(const struct effect *effect)
+{
+    const uint64_t bytes_us = effect->bytes / COST_BYTES_A_US;
+    switch (effect->port) {
+    case PORT_MAIL:
+    case PORT_NEWS: return COST_SAY_US + bytes_us;
+    case PORT_DISK:
+        return effect->kind == FRAME_SEND_COMMITS ? of_commits(effect) : COST_STORE_US + bytes_us;
+    default: return 0;
+    }
+}
+
+uint64_t cost_of_effects(const struct outbox *out, uint32_t count)
+{
+    uint64_t us = 0;
+    for (uint32_t i = count; i < out->count; i++) us += cost_of_effect(&out->effects[i]);
+    return us;
+}
+
+// By kind, what its role needs, at the most; and what it leads to.
+static const struct {
+    uint16_t kind;
+    uint32_t frames;
+} frames[] = {
+    { FRAME_ASK, 10 },        // When it is behind, each 700 ms a topic: a roster, or 64 commits
+    { FRAME_JOIN, 20 },       // Each 700 ms until it is admitted: a record, a roster to all
+    { FRAME_LEAVE, 20 },      // The same, when it goes
+    { FRAME_CHECKPOINT, 20 }, // One for each checkpoint: a record
+    { FRAME_CONTROL, 20 },    // By hand: a record
+    { FRAME_REACH, 50 },      // Each few seconds until it is reached: a connection
+    { FRAME_POSITION, 20 },   // One for each life: the ledger is read, another signature
+    { FRAME_RECALL, 10 },     // One for each life of the broker: all that it has kept
+};
+
+uint32_t cost_in_frames(uint16_t kind)
+{
+    for (size_t i = 0; i < sizeof frames / sizeof *frames; i++)
+        if (frames[i].kind == kind) return frames[i].frames;
+    return 1;
+}
