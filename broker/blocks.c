@@ -55,5 +55,5 @@ bool blocks_admit(struct blocks *self, const struct sockaddr *from, uint64_t now
     if (!read_prefix(from, prefix)) return true;
     struct block *block = place_of(self, prefix, now_ms);
     block->heard_ms = now_ms;
-    return bucket_take(&block->bucket, &budget, 0, now_ms) == BUDGET_WITHIN;
+    return bucket_take(&block->bucket, &budget, 1, 0, now_ms) == BUDGET_WITHIN;
 }

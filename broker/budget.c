@@ -38,11 +38,11 @@ static void let_time_pass(struct bucket *self, const struct budget *budget, uint
     self->filled_ms = now_ms;
 }
 
-enum budget_verdict bucket_take(struct bucket *self, const struct budget *budget, uint64_t bytes,
-                                uint64_t now_ms)
+enum budget_verdict bucket_take(struct bucket *self, const struct budget *budget, uint32_t frames,
+                                uint64_t bytes, uint64_t now_ms)
 {
     const struct amount max = full(budget),
-                        cost = { MILLI,
+                        cost = { (int64_t)frames * MILLI,
                                  (int64_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX) * MILLI };
     let_time_pass(self, budget, now_ms);
     if (cost.frames <= self->left.frames && cost.bytes <= self->left.bytes) {

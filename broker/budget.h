@@ -1,7 +1,8 @@
 #pragma once
 // budget -- the rate limit of one connection: a token bucket for frames and one for bytes.
 //
-//     the bucket is full at first       a frame that passes takes 1 and its bytes
+//     the bucket is full at first       a frame that passes takes 1, or more if its kind costs its receiver
+//                                       more (common/actor/cost.h), and its bytes
 //     the bucket has too little         the frame is refused; it takes nothing and counts as excess
 //     excess above 4 bursts             the connection is cut
 //
@@ -33,6 +34,7 @@ enum { BUDGET_EXCESS_BURSTS = 4 };
 // grown, so a connection gains nothing by changing its role back and forth.
 void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_ms);
 
-// Takes the cost of one frame of `bytes` bytes. OVER: ignore the frame. CUT: cut its connection.
-enum budget_verdict bucket_take(struct bucket *self, const struct budget *budget, uint64_t bytes,
-                                uint64_t now_ms);
+// Takes the cost of one frame of `bytes` bytes that counts as `frames`. OVER: ignore the frame. CUT: cut its
+// connection.
+enum budget_verdict bucket_take(struct bucket *self, const struct budget *budget, uint32_t frames,
+                                uint64_t bytes, uint64_t now_ms);

@@ -4,6 +4,7 @@
 // too much memory.
 
 #include "broker/broker.h"
+#include "common/actor/cost.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/log.h"
@@ -25,12 +26,12 @@ enum {
     FAREWELL_MS = 500 // So that an ejected member still gets the coordinator's refusal
 };
 
-// Frames a second, frames in a burst, bytes a second, bytes in a burst. An honest actor never
-// reaches these rates. In a run with rounds of a tenth of a second a trainer sends about a hundred
+// Frames a second, frames in a burst, bytes a second, bytes in a burst. A frame counts as often as cost.h says.
+// An honest actor never reaches these rates. In a run with rounds of a tenth of a second a trainer sends about a hundred
 // frames a second; a witness's vote of 16,384 results has 1.6 MiB. The coordinator answers all
 // members.
 static const struct budget stranger = { 5, 20, 64 << 10, 256 << 10 };
-static const struct budget onlooker = { 50, 500, 64 << 10, 1 << 20 };
+static const struct budget onlooker = { 100, 500, 64 << 10, 1 << 20 };
 static const struct budget member = { 2000, 8000, 8 << 20, 32 << 20 };
 static const struct budget coordinator = { 100000, 400000, 400 << 20, 400 << 20 };
 
@@ -191,16 +192,18 @@ struct allowance {
 };
 _Static_assert(sizeof(struct allowance) <= CONNECTION_OWN_BYTES, "the connection keeps it");
 
-static bool is_hello(const struct delivery *in)
+// FRAME_NONE: it is no frame.
+static uint16_t kind_of(const struct delivery *in)
 {
     struct wire_head head;
     struct wire_refusal refusal;
-    return wire_unpack_head(in->frame, in->count, WIRE_MAIL, &head, &refusal) &&
-           head.kind == FRAME_HELLO;
+    return wire_unpack_head(in->frame, in->count, WIRE_MAIL | WIRE_NEWS, &head, &refusal)
+               ? head.kind
+               : FRAME_NONE;
 }
 
 static enum budget_verdict spend(struct connection *connection, const struct budget *budget,
-                                 bool as_hello, uint64_t bytes, uint64_t now_ms)
+                                 bool as_hello, uint32_t frames, uint64_t bytes, uint64_t now_ms)
 {
     struct allowance allowance;
     memcpy(&allowance, connection->own, sizeof allowance);
@@ -210,7 +213,7 @@ static enum budget_verdict spend(struct connection *connection, const struct bud
         if (budget == &stranger) bucket_fill(&allowance.hello, budget, now_ms);
     }
     enum budget_verdict verdict =
-        bucket_take(as_hello ? &allowance.hello : &allowance.bucket, budget, bytes, now_ms);
+        bucket_take(as_hello ? &allowance.hello : &allowance.bucket, budget, frames, bytes, now_ms);
     memcpy(connection->own, &allowance, sizeof allowance);
     return verdict;
 }
@@ -228,8 +231,12 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
     connection->known = from != NULL;
     connection->trusted = from && from->role == ACTOR_COORDINATOR;
     backlog_trust(self->backlog, in->fd, connection->trusted);
-    enum budget_verdict verdict =
-        spend(connection, budget_of(self, from), !from && is_hello(in), in->bytes, in->now_ms);
+    const struct budget *budget = budget_of(self, from);
+    const uint16_t kind = in->is_sound ? kind_of(in) : FRAME_NONE;
+    // What the coordinator says leads to nothing there; a HELLO is the price of its verification anyway
+    const uint32_t frames = budget == &coordinator ? 1 : cost_in_frames(kind);
+    const enum budget_verdict verdict =
+        spend(connection, budget, !from && kind == FRAME_HELLO, frames, in->bytes, in->now_ms);
     if (verdict == BUDGET_WITHIN) return true;
     log_drop(self, from, in->now_ms, verdict == BUDGET_CUT ? "connection cut" : "frame ignored");
     if (verdict == BUDGET_CUT) {

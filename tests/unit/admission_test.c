@@ -355,17 +355,17 @@ static void a_bucket_fills_drops_and_cuts(void **state)
     struct bucket bucket = { 0 };
     bucket_fill(&bucket, &budget, 0);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_WITHIN);
-    assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_OVER);
-    assert_int_equal(bucket_take(&bucket, &budget, 1, 300), BUDGET_WITHIN); // 3 more came
+        assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_WITHIN);
+    assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_OVER);
+    assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 300), BUDGET_WITHIN); // 3 more came
     for (uint64_t ms = 1000; ms < 20000; ms += 100)                         // At its rate for ever
-        assert_int_equal(bucket_take(&bucket, &budget, 100, ms), BUDGET_WITHIN);
-    assert_int_equal(bucket_take(&bucket, &budget, 2000, 20000), BUDGET_OVER);
-    assert_int_equal(bucket_take(&bucket, &budget, UINT64_MAX, 20000), BUDGET_CUT);
+        assert_int_equal(bucket_take(&bucket, &budget, 1, 100, ms), BUDGET_WITHIN);
+    assert_int_equal(bucket_take(&bucket, &budget, 1, 2000, 20000), BUDGET_OVER);
+    assert_int_equal(bucket_take(&bucket, &budget, 1, UINT64_MAX, 20000), BUDGET_CUT);
     bucket = (struct bucket){ 0 };
     bucket_fill(&bucket, &budget, 0);
     int over = 0;
-    while (bucket_take(&bucket, &budget, 1, 0) != BUDGET_CUT) over++;
+    while (bucket_take(&bucket, &budget, 1, 1, 0) != BUDGET_CUT) over++;
     assert_int_equal(over, 5 + 4 * 5);
 }
 
@@ -379,7 +379,7 @@ static void a_change_of_budget_gives_no_more(void **state)
     for (int turn = 0; turn < 10; turn++) {
         const struct budget *budget = turn % 2 ? &large : &small;
         bucket_fill(&bucket, budget, 1);
-        for (int i = 0; i < 8000 && bucket_take(&bucket, budget, 1, 1) == BUDGET_WITHIN; i++)
+        for (int i = 0; i < 8000 && bucket_take(&bucket, budget, 1, 1, 1) == BUDGET_WITHIN; i++)
             passed++;
         if (turn == 0) assert_int_equal(passed, 20);
     }
@@ -406,7 +406,7 @@ static struct said say_for_a_minute(uint32_t tenths, uint64_t bytes, bool once)
         while (said.said < rate * tenths * ms / 10000) {
             random = random * 1664525u + 1013904223u;
             const bool own = (random >> 16) % 40 == 0;
-            enum budget_verdict verdict = bucket_take(&bucket, &budget, bytes, 1000 + ms);
+            enum budget_verdict verdict = bucket_take(&bucket, &budget, 1, bytes, 1000 + ms);
             said.said++, said.own_said += own;
             if (verdict == BUDGET_WITHIN) said.passed++, said.own_passed += own;
             if (verdict == BUDGET_CUT && !said.cut_ms) said.cut_ms = ms;
