@@ -92,6 +92,13 @@ int compute_get(compute_t *self, uint32_t vector, struct why *why, float *ret_fl
     return self->ops->get(self, vector, why, ret_floats);
 }
 
+void compute_lend(compute_t *self, uint32_t vector)
+{
+    check_vector(self, vector);
+    ensure(vector >= COMPUTE_STATE && self->config.lends);
+    self->lent = self->at[vector];
+}
+
 int compute_leaves(compute_t *self, uint32_t vector, struct why *why, struct hash *ret_leaves)
 {
     check_vector(self, vector);

@@ -32,7 +32,14 @@ static uint32_t scratch_count(const struct compute_config *config)
     const uint32_t lanes =
         config->lanes ? batch_lanes_scratch(config->lanes, config->batch_max, config->micro_batch)
                       : 0;
-    return !config->trains ? 0 : lanes > portions ? lanes : portions;
+    const uint32_t most = lanes > portions ? lanes : portions;
+    return !config->trains || (most == 1 && config->lends) ? 0 : most; // One can be lent
+}
+
+// For a gradient: vectors of its own, or the one that is lent.
+static float *scratch_of(const struct cpu *self)
+{
+    return self->scratch ? self->scratch : self->base.lent;
 }
 
 struct compute_memory compute_cpu_memory(const struct compute_config *config)
@@ -102,7 +109,7 @@ static int gradient(compute_t *base, const float *params, const uint32_t *tokens
     const struct compute_config *config = &base->config;
     const struct batch batch = { tokens, count, config->seq, config->micro_batch };
     return batch_gradient(self->model, params ? params : base->host, &batch, config->pool,
-                          self->scratch, why, base->at[COMPUTE_GRADIENT], ret_loss);
+                          scratch_of(self), why, base->at[COMPUTE_GRADIENT], ret_loss);
 }
 
 static int gradient_lanes(compute_t *base, const struct compute_lanes *lanes, struct why *why,
@@ -113,8 +120,9 @@ static int gradient_lanes(compute_t *base, const struct compute_lanes *lanes, st
     const struct batch_node batch = { lanes->tokens, config->seq,     config->micro_batch,
                                       config->lanes, lanes->batch,    lanes->node,
                                       lanes->final,  lanes->final_arg };
-    return batch_gradient_lanes(self->model, base->host, &batch, config->pool, self->scratch, why,
-                                lanes->sum ? lanes->sum : base->at[COMPUTE_GRADIENT], ret_losses);
+    return batch_gradient_lanes(self->model, base->host, &batch, config->pool, scratch_of(self),
+                                why, lanes->sum ? lanes->sum : base->at[COMPUTE_GRADIENT],
+                                ret_losses);
 }
 
 static int loss(compute_t *base, const uint32_t *tokens, uint32_t count, struct why *why,

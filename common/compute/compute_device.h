@@ -13,6 +13,7 @@ struct compute {
     uint64_t floats;                                // N
     float *host;                                    // As compute_host says
     float *at[COMPUTE_STATE + COMPUTE_VECTORS_MAX]; // As compute_at says: NULL on a GPU
+    float *lent;                                    // By compute_lend
     struct compute_far far;                         // Its plugin is NULL on a CPU
 };
 

@@ -19,6 +19,7 @@ static int read_part(struct learner *self, const void *part, struct why *why)
     self->same_bits = rounds->verification_percent > 0;
     self->settings = (struct optimizer_settings){ .weight_decay = (double)self->config.weight_decay,
                                                   .decay = rounds->compression_decay,
+                                                  .keeps_former = self->same_bits,
                                                   .chunk = rounds->chunk,
                                                   .topk = rounds->topk,
                                                   .one_bit = rounds->one_bit };
@@ -89,6 +90,7 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
         return why_set(why, FAULT_RANGE,
                        "asked to train step %" PRIu64 ", step %" PRIu64 " is held", job->step,
                        self->step);
+    result_discard(self->optimizer);
     int rc = job->from_zero ? optimizer_forget(self->optimizer, why) : 0;
     if (rc == 0) rc = learner_read_samples(self, &samples, why, &count);
     if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, why, &loss);

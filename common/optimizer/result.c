@@ -49,6 +49,7 @@ static int open_results(const struct optimizer_place *place,
     struct results *self = calloc(1, sizeof *self);
     if (!self) return why_set(why, FAULT_MEMORY, "a DisTrO state");
     self->decay = settings->decay;
+    self->keeps_former = settings->keeps_former;
     self->weight_decay = (float)settings->weight_decay;
     rc = payload_form_of_model(place->shape, settings->chunk, settings->topk, settings->one_bit,
                                why, &self->chunks, &self->form);
@@ -61,7 +62,15 @@ static int open_results(const struct optimizer_place *place,
 static void ask(const optimizer_t *base, struct compute_config *config)
 {
     config->vectors = config->trains ? 2 : 0; // A residual belongs to the trainer that made it
+    config->lends = config->trains && !results_in(base)->keeps_former;
     config->plan = results_in(base)->plan;
+}
+
+// Between the end of a candidate and the next one nobody needs its vector.
+static void lend(struct results *self)
+{
+    if (self->near && compute_config(self->base.compute)->lends)
+        compute_lend(self->base.compute, COMPUTE_STATE + !distro_adopted(self->near));
 }
 
 static int begin(optimizer_t *base, struct why *why)
@@ -71,7 +80,10 @@ static int begin(optimizer_t *base, struct why *why)
     if (!compute_config(base->compute)->trains) return 0;
     float *const residual[2] = { compute_at(base->compute, COMPUTE_STATE),
                                  compute_at(base->compute, COMPUTE_STATE + 1) };
-    return distro_new(self->form, self->decay, base->place.pool, residual, why, &self->near);
+    const int rc =
+        distro_new(self->form, self->decay, base->place.pool, residual, why, &self->near);
+    if (rc == 0) lend(self);
+    return rc;
 }
 
 static size_t items(optimizer_t *base, struct state_item *ret_items)
@@ -154,6 +166,7 @@ void result_adopt(optimizer_t *base)
     self->adopted = true;
     if (self->near) distro_adopt(self->near);
     else result_far_adopt(self->far);
+    lend(self);
 }
 
 void result_discard(optimizer_t *base)
@@ -180,7 +193,7 @@ int result_hashes(optimizer_t *base, struct why *why, struct hash *ret_from, str
 const float *result_residual(optimizer_t *base, const struct hash *digest)
 {
     struct results *self = results_of(base);
-    return self->near ? distro_residual_of(self->near, digest) : NULL;
+    return self->near && self->keeps_former ? distro_residual_of(self->near, digest) : NULL;
 }
 
 int result_apply(optimizer_t *base, const struct apply_result *results, uint32_t count,

@@ -19,7 +19,9 @@
 // The form of its payloads, which it owns; also before optimizer_begin.
 const payload_form_t *result_form(const optimizer_t *self);
 
-// As distro_compress: payload_bytes(form) bytes of the gradient, and a candidate residual.
+// As distro_compress: payload_bytes(form) bytes of the gradient, and a candidate residual. Unless the
+// settings say keeps_former, its vector is lent to the next gradient (compute_lend): adopt or discard
+// it before that is computed.
 int result_make(optimizer_t *self, float rate, struct why *why, uint8_t *ret_payload);
 bool result_has_candidate(const optimizer_t *self);
 void result_adopt(optimizer_t *self); // There is a candidate (ensured)
@@ -30,8 +32,9 @@ void result_discard(optimizer_t *self);
 int result_hashes(optimizer_t *self, struct why *why, struct hash *ret_from, struct hash *ret_to);
 
 // The residual of that digest: the one that results start from now, or the one before it, which is
-// there until the next result_make. NULL if it is neither. Lives until then. CPU only: a GPU's
-// gradients differ from those of other devices, so they are not audited.
+// there until the next result_make. NULL if it is neither, and always unless the settings say
+// keeps_former. Lives until then. CPU only: a GPU's gradients differ from those of other devices, so
+// they are not audited.
 const float *result_residual(optimizer_t *self, const struct hash *digest);
 
 // As apply_commit.

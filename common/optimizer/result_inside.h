@@ -12,6 +12,7 @@ struct result_far; // The host's part of it on a GPU
 struct results {
     struct optimizer base;
     float decay, weight_decay;
+    bool keeps_former;
     chunks_t *chunks;
     payload_form_t *form;
     struct plan *plan; // The form, for a device

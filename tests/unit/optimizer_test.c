@@ -37,6 +37,7 @@ static const struct model_shape shape = { .vocab = 300,
                                           .rms_eps = 1e-5 };
 
 static const struct optimizer_settings settings = { .weight_decay = 0.1,
+                                                    .keeps_former = true,
                                                     .beta1 = 0.9,
                                                     .beta2 = 0.95,
                                                     .eps = 1e-8,

@@ -28,6 +28,7 @@ static void of_rounds(const void *part, const struct wire_config *config,
     demands->optimizer = &optimizer_distro;
     demands->settings = (struct optimizer_settings){ .weight_decay = (double)config->weight_decay,
                                                      .decay = rounds->compression_decay,
+                                                     .keeps_former = rounds->verification_percent > 0,
                                                      .chunk = rounds->chunk,
                                                      .topk = rounds->topk,
                                                      .one_bit = rounds->one_bit };
