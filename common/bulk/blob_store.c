@@ -199,6 +199,7 @@ int blob_store_new(const struct blob_store_options *options, struct why *why,
     self->dir_fd = -1;
     self->lazy = options->lazy;
     self->pins_max = BLOB_PINS_MAX;
+    self->stage.copy = no_state_copy;
     self->bucket_count = BUCKETS_AT_FIRST;
     self->buckets = calloc(self->bucket_count, sizeof *self->buckets);
     ensure(self->buckets);
@@ -337,8 +338,11 @@ int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
         struct blob *blob = find(self, hash);
         const bool is_here = blob && blob->is_loaded;
         if (is_here) *ret_ref = refer(blob);
-        const bool is_leaf = !blob && blob_store_find_leaf(self, hash, ret_ref);
+        uint64_t place;
+        const bool is_leaf = !blob && blob_store_find_leaf(self, hash, ret_ref, &place);
         blob_store_unlock(self);
+        if (is_leaf && !ret_ref->bytes)
+            return blob_store_read_leaf(self, hash, place, why, ret_ref);
         if (is_here || is_leaf) return 0;
         if (!blob || is_read) break;
         const int rc = load_file(self, hash, why);

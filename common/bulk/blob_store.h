@@ -3,7 +3,7 @@
 //
 //     learner ──put──▶ ┌─ blobs ── hash ▶ bytes ─────────┐ ──get──▶ bulk server ─▶ peers
 //     fetcher ──take─▶ │  (also files, if there is a dir) │ ──get──▶ learner
-//     learner ──pin──▶ ├─ pins ─── leaf ▶ view of a copy ─┤
+//     learner ──pin──▶ ├─ pins ─── leaf ▶ part of a copy ─┤
 //     fetcher ─stage─▶ └─ stage ── one state ─────────────┘ ─unstage─▶ learner
 //
 // A blob is named by the SHA-256 of its bytes, a leaf of a pinned state by its merkle_leaf; the two
@@ -25,6 +25,7 @@
 
 #include "common/base/fault.h"
 #include "common/base/hash.h"
+#include "common/bulk/state_copy.h"
 #include "common/vector/state_cut.h"
 #include "common/wire/wire.h"
 
@@ -72,7 +73,8 @@ struct blob_ref {
 };
 
 // A blob, or a leaf of a pin. May read a file. FAULT_NOT_FOUND; FAULT_CORRUPT if the file does not
-// match its name (then the file is removed and the blob is gone).
+// match its name (then the file is removed and the blob is gone), or the leaf its hash; the faults of
+// the disk.
 int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
                    struct blob_ref *ret_ref);
 void blob_store_release(struct blob_ref *ref); // Leaves it empty; an empty one is allowed
@@ -98,9 +100,16 @@ struct blob_snapshot {
     struct state_cut cut;
 };
 
-// How many pins there may be, 1..BLOB_PINS_MAX (ensured), before the oldest goes. At first
-// BLOB_PINS_MAX.
-void blob_store_limit_pins(blob_store_t *self, uint32_t pins_max);
+// How many pins there may be, 1..BLOB_PINS_MAX (ensured), before the oldest goes, and whether copies of
+// states are made in files (state_copy.h), on the disk of the directory. At first BLOB_PINS_MAX, in
+// memory. Returns whether they are in files: not in a store without a directory, or with one on a file
+// system in memory.
+bool blob_store_plan_pins(blob_store_t *self, uint32_t pins_max, bool in_files);
+
+// Room for a copy: in a file if the plan says so. If the disk does not take it, in memory, and a line of
+// the log says so. FAULT_MEMORY.
+int blob_store_new_copy(blob_store_t *self, uint64_t bytes, struct why *why,
+                        struct state_copy *ret_copy);
 
 // Keeps a copy of the state's items, served unchanged while the learner goes on. `leaves` are those
 // of all items; their digest is state->digest (ensured). If this state is pinned already, that pin is
@@ -114,14 +123,22 @@ int blob_store_pin(blob_store_t *self, const struct blob_snapshot *state, const 
 int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why *why,
                       struct blob_ref *ret_ref, struct state_cut *ret_cut);
 
-// The copy under a pinned digest (state_cut_place). FAULT_NOT_FOUND.
+// The copy under a pinned digest (state_cut_place); one in a file is read into memory. FAULT_NOT_FOUND,
+// and then FAULT_MEMORY and the faults of the disk.
 int blob_store_pinned(blob_store_t *self, const struct hash *digest, struct why *why,
                       struct blob_ref *ret_ref, struct state_cut *ret_cut);
 
+// Fills `to` with item 0 of it, the parameters, which must have `bytes` bytes. FAULT_NOT_FOUND,
+// FAULT_CORRUPT for another size, the faults of the disk.
+int blob_store_pinned_params(blob_store_t *self, const struct hash *digest, uint64_t bytes,
+                             struct why *why, void *to);
+
 // ---- the stage: where the fetcher leaves a state for the learner ----------------------------
 
-// Takes *copy_p (freed with free); a state that is still staged is freed.
-void blob_store_stage(blob_store_t *self, const struct blob_snapshot *state, uint8_t **copy_p);
+// Takes the copy; a state that is still staged is freed.
+void blob_store_stage(blob_store_t *self, const struct blob_snapshot *state,
+                      struct state_copy *copy);
 
-// Returns the copy of the state of this step, which the caller frees; NULL if none is staged.
-uint8_t *blob_store_unstage(blob_store_t *self, uint64_t step, struct blob_snapshot *ret_state);
+// The copy of the state of this step, which the caller frees. False: none is staged.
+bool blob_store_unstage(blob_store_t *self, uint64_t step, struct blob_snapshot *ret_state,
+                        struct state_copy *ret_copy);

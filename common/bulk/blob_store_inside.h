@@ -26,7 +26,7 @@ struct blob {
 struct pin {
     struct blob_held held;
     struct blob_snapshot state;
-    uint8_t *copy; // Of the items
+    struct state_copy copy; // Of the items
     struct hash *leaves;
     size_t leaf_count;
     uint32_t *slots;   // Open addressing by leaf hash: index + 1, or 0
@@ -47,10 +47,12 @@ struct blob_store {
 
     struct pin *pins[BLOB_PINS_MAX]; // Newest first
     uint32_t pin_count, pins_max;
+    bool pins_in_files;
 
     struct {
         struct blob_snapshot state;
-        uint8_t *copy; // NULL: nothing is staged
+        bool is_full;
+        struct state_copy copy;
     } stage;
 };
 
@@ -74,8 +76,11 @@ static inline bool blob_held_drop(struct blob_held *held)
     return --held->refs == 0;
 }
 
-// Under the lock. A view of a pin's leaf; false if no pin has it.
+// Under the lock. A pin's leaf, and where it lies in the copy; false if no pin has it. Its bytes are NULL
+// if the pin is in a file: then, without the lock, blob_store_read_leaf reads and checks them.
 bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,
-                          struct blob_ref *ret_ref);
+                          struct blob_ref *ret_ref, uint64_t *ret_place);
+int blob_store_read_leaf(struct blob_store *self, const struct hash *hash, uint64_t place,
+                         struct why *why, struct blob_ref *ref);
 
 void blob_store_drop_pins(struct blob_store *self); // Pins and stage, when the store ends

@@ -1,18 +1,22 @@
 // blob_store_pins -- a pin is a copy of the state with a hash table from leaf hash to leaf, so that a
-// leaf is served without a search. The stage holds one state: the fetcher puts it there and the
-// learner takes it.
+// leaf is served without a search. What is read of a copy in a file lies in memory of its own, for as
+// long as somebody refers to it; a leaf is hashed first, since a peer that gets a wrong one from us
+// takes us for a liar. The stage holds one state: the fetcher puts it there and the learner takes it.
 
 #include "common/base/ensure.h"
+#include "common/base/log.h"
 #include "common/bulk/blob_store_inside.h"
 #include "common/crypto/merkle.h"
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 
 static void free_pin(struct blob_held *held)
 {
     struct pin *pin = (struct pin *)held;
-    free(pin->copy);
+    state_copy_free(&pin->copy);
     free(pin->leaves);
     free(pin->slots);
     free(pin);
@@ -42,34 +46,121 @@ static struct blob_ref refer(struct pin *pin, const void *bytes, size_t count)
 }
 
 bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,
-                          struct blob_ref *ret_ref)
+                          struct blob_ref *ret_ref, uint64_t *ret_place)
 {
     for (uint32_t i = 0; i < self->pin_count; i++) {
         struct pin *pin = self->pins[i];
         const uint32_t found = *slot(pin, hash);
         if (!found) continue;
-        const uint64_t place = (uint64_t)(found - 1) * STATE_LEAF_BYTES;
-        *ret_ref = refer(pin, pin->copy + place, state_cut_leaf(&pin->state.cut, found - 1).bytes);
+        *ret_place = (uint64_t)(found - 1) * STATE_LEAF_BYTES;
+        *ret_ref = refer(pin, pin->copy.bytes ? pin->copy.bytes + *ret_place : NULL,
+                         state_cut_leaf(&pin->state.cut, found - 1).bytes);
         return true;
     }
     return false;
 }
 
+// ---- what is read of a file -----------------------------------------------------------------
+
+struct part {
+    struct blob_held held;
+    uint8_t bytes[];
+};
+
+static void free_part(struct blob_held *held) { free(held); }
+
+// A reference to a pin in a file becomes one to some of its bytes, or is released.
+static int read_part(struct blob_store *self, uint64_t place, struct why *why, struct blob_ref *ref)
+{
+    const struct pin *pin = (const struct pin *)ref->held;
+    struct part *part = malloc(sizeof *part + ref->count);
+    int rc = part ? state_copy_get(&pin->copy, place, part->bytes, ref->count, why)
+                  : why_set(why, FAULT_MEMORY, "%zu bytes of a pin", ref->count);
+    if (rc < 0) {
+        free(part);
+        blob_store_release(ref);
+        return rc;
+    }
+    const size_t count = ref->count;
+    part->held = (struct blob_held){ self, 1, free_part };
+    blob_store_release(ref);
+    blob_store_lock(self);
+    self->refs++;
+    blob_store_unlock(self);
+    *ref = (struct blob_ref){ part->bytes, count, &part->held };
+    return 0;
+}
+
+int blob_store_read_leaf(struct blob_store *self, const struct hash *hash, uint64_t place,
+                         struct why *why, struct blob_ref *ref)
+{
+    const int rc = read_part(self, place, why, ref);
+    if (rc < 0) return rc;
+    const struct hash is = merkle_leaf(ref->bytes, ref->count);
+    if (hash_equal(&is, hash)) return 0;
+    blob_store_release(ref);
+    return why_set(why, FAULT_CORRUPT, "a leaf of a pin has changed on the disk of %s", self->dir);
+}
+
 // ---- pins -----------------------------------------------------------------------------------
 
-static struct pin *make_pin(struct blob_store *self, const struct blob_snapshot *state)
+int blob_store_new_copy(struct blob_store *self, uint64_t bytes, struct why *why,
+                        struct state_copy *ret_copy)
+{
+    struct why said = { 0 };
+    blob_store_lock(self);
+    const int dir_fd = self->pins_in_files ? self->dir_fd : -1;
+    blob_store_unlock(self);
+    if (dir_fd >= 0 && state_copy_new(dir_fd, bytes, &said, ret_copy) == 0) return 0;
+    if (dir_fd >= 0)
+        log_line(LOG_WARNING,
+                 "pins.in_memory bytes=%" PRIu64 " reason=\"%s\"; free some of the disk of %s",
+                 bytes, said.text, self->dir);
+    return state_copy_new(-1, bytes, why, ret_copy);
+}
+
+static int fill_copy(const struct state_copy *copy, const struct state_cut *cut,
+                     const void *const *items, struct why *why)
+{
+    int rc = 0;
+    for (uint32_t i = 0; i < cut->count && rc == 0; i++)
+        if (cut->bytes[i])
+            rc = state_copy_put(copy, state_cut_place(cut, i), items[i], cut->bytes[i], why);
+    return rc;
+}
+
+// A disk that fails in the middle of it is as one that does not take it: memory does.
+static int make_copy(struct blob_store *self, const struct state_cut *cut, const void *const *items,
+                     struct why *why, struct state_copy *ret_copy)
+{
+    struct why said = { 0 };
+    const uint64_t bytes = state_cut_room(cut);
+    int rc = blob_store_new_copy(self, bytes, why, ret_copy);
+    if (rc < 0 || fill_copy(ret_copy, cut, items, &said) == 0) return rc;
+    state_copy_free(ret_copy);
+    log_line(LOG_WARNING, "pins.in_memory bytes=%" PRIu64 " reason=\"%s\"", bytes, said.text);
+    rc = state_copy_new(-1, bytes, why, ret_copy);
+    return rc == 0 ? fill_copy(ret_copy, cut, items, why) : rc;
+}
+
+static struct pin *make_pin(struct blob_store *self, const struct blob_snapshot *state,
+                            const void *const *items, struct why *why)
 {
     struct pin *pin = calloc(1, sizeof *pin);
-    if (!pin) return NULL;
+    if (!pin) {
+        why_set(why, FAULT_MEMORY, "a pin");
+        return NULL;
+    }
+    pin->copy = no_state_copy;
     pin->held = (struct blob_held){ self, 1, free_pin };
     pin->state = *state;
     pin->leaf_count = state_cut_leaves(&state->cut);
     pin->slot_count = 2;
     while (pin->slot_count < 2 * pin->leaf_count) pin->slot_count *= 2;
-    pin->copy = malloc(state_cut_room(&state->cut) + 1);
     pin->leaves = malloc(pin->leaf_count * sizeof *pin->leaves + 1);
     pin->slots = calloc(pin->slot_count, sizeof *pin->slots);
-    if (pin->copy && pin->leaves && pin->slots) return pin;
+    if (!pin->leaves || !pin->slots) why_set(why, FAULT_MEMORY, "%zu leaves", pin->leaf_count);
+    else if (make_copy(self, &state->cut, items, why, &pin->copy) == 0) return pin;
     free_pin(&pin->held);
     return NULL;
 }
@@ -82,11 +173,20 @@ static struct pin *take_out(struct blob_store *self, uint32_t i)
     return blob_held_drop(&pin->held) ? pin : NULL;
 }
 
-void blob_store_limit_pins(blob_store_t *self, uint32_t pins_max)
+static bool is_on_disk(const struct blob_store *self)
+{
+    struct statfs space;
+    return self->dir_fd >= 0 && fstatfs(self->dir_fd, &space) == 0 && space.f_type != TMPFS_MAGIC &&
+           space.f_type != RAMFS_MAGIC;
+}
+
+bool blob_store_plan_pins(blob_store_t *self, uint32_t pins_max, bool in_files)
 {
     ensure(pins_max >= 1 && pins_max <= BLOB_PINS_MAX);
+    in_files = in_files && is_on_disk(self);
     blob_store_lock(self);
     self->pins_max = pins_max;
+    self->pins_in_files = in_files;
     while (self->pin_count > pins_max) {
         struct pin *gone = take_out(self, self->pin_count - 1);
         blob_store_unlock(self);
@@ -94,6 +194,7 @@ void blob_store_limit_pins(blob_store_t *self, uint32_t pins_max)
         blob_store_lock(self);
     }
     blob_store_unlock(self);
+    return in_files;
 }
 
 // Under the lock. The pin of this step; pin_count if there is none.
@@ -142,13 +243,8 @@ int blob_store_pin(blob_store_t *self, const struct blob_snapshot *state, const 
     const struct hash root = state_cut_root(cut, leaves);
     ensure(hash_equal(&root, &state->digest) && state_cut_leaves(cut) < UINT32_MAX);
     if (prepare(self, state)) return 0;
-    struct pin *pin = make_pin(self, state), *gone;
-    if (!pin)
-        return why_set(why, FAULT_MEMORY,
-                       "a copy of the %" PRIu64 " bytes of step %" PRIu64 "; not pinned",
-                       state_cut_room(cut), state->step);
-    for (uint32_t i = 0; i < cut->count; i++)
-        if (cut->bytes[i]) memcpy(pin->copy + state_cut_place(cut, i), items[i], cut->bytes[i]);
+    struct pin *pin = make_pin(self, state, items, why), *gone;
+    if (!pin) return why_wrap(why, FAULT_MEMORY, "step %" PRIu64 " is not pinned", state->step);
     memcpy(pin->leaves, leaves, pin->leaf_count * sizeof *leaves);
     index_leaves(pin);
     blob_store_lock(self);
@@ -170,7 +266,7 @@ static int find_pin(struct blob_store *self, const struct hash *digest, bool lea
         struct pin *pin = self->pins[i];
         if (!(found = hash_equal(&pin->state.digest, digest))) continue;
         *ret_ref = leaves ? refer(pin, pin->leaves, pin->leaf_count * sizeof *pin->leaves)
-                          : refer(pin, pin->copy, state_cut_room(&pin->state.cut));
+                          : refer(pin, pin->copy.bytes, state_cut_room(&pin->state.cut));
         *ret_cut = pin->state.cut;
     }
     blob_store_unlock(self);
@@ -188,7 +284,24 @@ int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why 
 int blob_store_pinned(blob_store_t *self, const struct hash *digest, struct why *why,
                       struct blob_ref *ret_ref, struct state_cut *ret_cut)
 {
-    return find_pin(self, digest, false, why, ret_ref, ret_cut);
+    const int rc = find_pin(self, digest, false, why, ret_ref, ret_cut);
+    return rc < 0 || ret_ref->bytes ? rc : read_part(self, 0, why, ret_ref);
+}
+
+int blob_store_pinned_params(blob_store_t *self, const struct hash *digest, uint64_t bytes,
+                             struct why *why, void *to)
+{
+    struct blob_ref ref;
+    struct state_cut cut;
+    int rc = find_pin(self, digest, false, why, &ref, &cut);
+    if (rc < 0) return rc;
+    rc = cut.bytes[0] == bytes
+             ? state_copy_get(&((const struct pin *)ref.held)->copy, 0, to, bytes, why)
+             : why_set(why, FAULT_CORRUPT,
+                       "the parameters of a pin have %" PRIu64 " bytes, the model's %" PRIu64,
+                       cut.bytes[0], bytes);
+    blob_store_release(&ref);
+    return rc;
 }
 
 void blob_store_drop_pins(struct blob_store *self)
@@ -197,30 +310,35 @@ void blob_store_drop_pins(struct blob_store *self)
         struct pin *pin = take_out(self, 0);
         if (pin) free_pin(&pin->held);
     }
-    free(self->stage.copy);
+    state_copy_free(&self->stage.copy);
 }
 
 // ---- the stage ------------------------------------------------------------------------------
 
-void blob_store_stage(blob_store_t *self, const struct blob_snapshot *state, uint8_t **copy_p)
+void blob_store_stage(blob_store_t *self, const struct blob_snapshot *state,
+                      struct state_copy *copy)
 {
     blob_store_lock(self);
-    uint8_t *old = self->stage.copy;
+    struct state_copy old = self->stage.copy;
     self->stage.state = *state;
-    self->stage.copy = *copy_p;
+    self->stage.copy = *copy;
+    self->stage.is_full = true;
     blob_store_unlock(self);
-    free(old);
-    *copy_p = NULL;
+    state_copy_free(&old);
+    *copy = no_state_copy;
 }
 
-uint8_t *blob_store_unstage(blob_store_t *self, uint64_t step, struct blob_snapshot *ret_state)
+bool blob_store_unstage(blob_store_t *self, uint64_t step, struct blob_snapshot *ret_state,
+                        struct state_copy *ret_copy)
 {
     blob_store_lock(self);
-    uint8_t *copy = self->stage.state.step == step ? self->stage.copy : NULL;
-    if (copy) {
+    const bool is_here = self->stage.is_full && self->stage.state.step == step;
+    if (is_here) {
         *ret_state = self->stage.state;
-        self->stage.copy = NULL;
+        *ret_copy = self->stage.copy;
+        self->stage.copy = no_state_copy;
+        self->stage.is_full = false;
     }
     blob_store_unlock(self);
-    return copy;
+    return is_here;
 }

@@ -1,6 +1,6 @@
 // model_fetch -- three parts, in order: LIST gets the hashes of the leaves and compares their root
 // with the digest; COPY takes leaves that our own pins have; PULL asks all holders in turns for the
-// rest. Each leaf is hashed where it lies in the copy and refused if the hash differs.
+// rest. Each leaf is hashed before it goes to its place in the copy, and refused if the hash differs.
 
 #include "common/base/ensure.h"
 #include "common/bulk/model_fetch.h"
@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64 };
 _Static_assert((int)STATE_LEAF_BYTES <= (int)BULK_CHUNK_BYTES, "a leaf is one piece");
 
 static void hear(struct fetch *fetch, const struct answer *answer);
@@ -29,6 +28,7 @@ struct model_fetch *model_fetch_new(struct peers *peers, uint64_t step, const st
     struct model_fetch *self = calloc(1, sizeof *self);
     ensure(self);
     fetch_init(&self->fetch, peers, hear);
+    self->copy = no_state_copy;
     self->step = step;
     self->digest = *digest;
     self->cut = *cut;
@@ -38,8 +38,10 @@ struct model_fetch *model_fetch_new(struct peers *peers, uint64_t step, const st
 
 static void forget_list(struct model_fetch *self)
 {
-    free(self->leaves), free(self->copy), free(self->is_here), free(self->todo);
-    self->leaves = NULL, self->copy = NULL, self->is_here = NULL, self->todo = NULL;
+    free(self->leaves), free(self->is_here), free(self->todo);
+    state_copy_free(&self->copy);
+    self->leaves = NULL, self->is_here = NULL, self->todo = NULL;
+    self->has_copy = false;
     self->part = MODEL_LIST;
 }
 
@@ -88,11 +90,10 @@ static bool take_list(struct model_fetch *self, const uint8_t *bytes, size_t cou
         return false;
     }
     self->leaves = leaves;
-    self->copy = aligned_alloc(ALIGNMENT, state_cut_room(&self->cut));
     self->is_here = calloc(leaf_count, sizeof *self->is_here);
     self->todo = malloc(leaf_count * sizeof *self->todo);
     self->part = MODEL_COPY;
-    if (self->copy && self->is_here && self->todo) return true;
+    if (self->is_here && self->todo) return true;
     fetch_fail(&self->fetch, "no memory for its %zu leaves of %d bytes", leaf_count,
                (int)STATE_LEAF_BYTES);
     forget_list(self);
@@ -121,14 +122,18 @@ static void ask_list(struct model_fetch *self, blob_store_t *store, uint64_t now
 
 // ---- leaves ---------------------------------------------------------------------------------
 
-// Copies a leaf into its place and checks its hash there. False: it is another leaf.
+// Checks a leaf's hash and puts it into its place. False: it is another leaf. If the copy does not take
+// it, the fetch has failed.
 static bool put_leaf(struct model_fetch *self, uint32_t leaf, const uint8_t *bytes, size_t count)
 {
-    uint8_t *place = self->copy + (size_t)leaf * STATE_LEAF_BYTES;
+    struct why why = { 0 };
     if (count != state_cut_leaf(&self->cut, leaf).bytes) return false;
-    memcpy(place, bytes, count);
-    const struct hash hash = merkle_leaf(place, count);
+    const struct hash hash = merkle_leaf(bytes, count);
     if (!hash_equal(&hash, &self->leaves[leaf])) return false;
+    if (state_copy_put(&self->copy, (uint64_t)leaf * STATE_LEAF_BYTES, bytes, count, &why) < 0) {
+        fetch_fail(&self->fetch, "%s", why.text);
+        return true;
+    }
     self->is_here[leaf] = true;
     if (++self->here == self->leaf_count) self->fetch.state = FETCH_DONE;
     return true;
@@ -136,6 +141,14 @@ static bool put_leaf(struct model_fetch *self, uint32_t leaf, const uint8_t *byt
 
 static bool copy_leaves(struct model_fetch *self, blob_store_t *store)
 {
+    struct why why = { 0 };
+    if (!self->has_copy &&
+        blob_store_new_copy(store, state_cut_room(&self->cut), &why, &self->copy) < 0) {
+        fetch_fail(&self->fetch, "%s", why.text);
+        forget_list(self);
+        return false;
+    }
+    self->has_copy = true;
     for (uint32_t n = 0; n < MODEL_COPY_LEAVES && self->looked_at < self->leaf_count; n++) {
         struct blob_ref ref;
         const uint32_t leaf = self->looked_at++;

@@ -31,7 +31,8 @@ struct model_fetch {
     struct hash *leaves; // NULL in MODEL_LIST, as are the next three
     uint32_t here, looked_at;
     uint32_t coming; // Requests without an answer; two may be for one leaf
-    uint8_t *copy;   // Of the state: leaf_count full leaves
+    bool has_copy;
+    struct state_copy copy; // Of the state: leaf_count full leaves
     bool *is_here;
     uint32_t *todo, todo_count; // Leaves to ask for, the next one last
     uint64_t got_bytes;         // From peers, since the core last asked

@@ -61,8 +61,9 @@ static uint32_t pins_of(const struct learner *self)
     return self->strategy->pins ? self->strategy->pins : 1;
 }
 
-// Decides how the replica computes, and logs what memory that takes before any is taken: with all pins
-// and a state that is fetched meanwhile (`copies`). What it takes only when the group needs it (`later`)
+// Decides how the replica computes, and logs what memory that takes before any is taken: with all pins,
+// a state that is fetched meanwhile, and one that is written to a checkpoint (`copies`); none if these
+// lie in files. What it takes only when the group needs it (`later`)
 // must be free as well, and is logged again when it is taken. Activations that
 // do not fit are not kept but computed again in the backward pass. Refuses a run whose trainers must
 // agree to the bit if this build's products are those of a BLAS library: their bits are not
@@ -82,7 +83,8 @@ static int plan_memory(struct learner *self, struct why *why)
                                        .pool = self->pool };
     if (self->strategy->plan) self->strategy->plan(self, config);
     optimizer_ask(self->optimizer, config);
-    const uint64_t copies = (pins_of(self) + 1) * state_cut_room(&self->cut);
+    const uint64_t copies =
+        self->pins_in_files ? 0 : (pins_of(self) + 1) * state_cut_room(&self->cut);
     uint64_t beside = copies + state_cut_leaves(&self->cut) * sizeof *self->leaves +
                       optimizer_memory(self->optimizer, &options->device);
     uint64_t later = 0;
@@ -127,9 +129,11 @@ static int take_memory(struct learner *self, struct why *why)
 {
     self->cut = state_cut_of_floats(self->floats);
     optimizer_cut(self->optimizer, &self->cut);
+    self->pins_in_files =
+        blob_store_plan_pins(self->options->store, pins_of(self),
+                             self->strategy->pins_in_files && self->options->trains);
     int rc = plan_memory(self, why);
     if (rc < 0) return rc;
-    blob_store_limit_pins(self->options->store, pins_of(self));
     self->leaves = calloc(state_cut_leaves(&self->cut), sizeof *self->leaves);
     if (!self->leaves)
         return why_set(why, FAULT_MEMORY, "%" PRIu64 " leaves of the state",

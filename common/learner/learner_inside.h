@@ -39,6 +39,8 @@ struct learner_strategy {
     // *ret_later: what they take only when other members make it necessary, at most.
     uint64_t (*memory)(const struct learner *self, uint64_t *ret_later);
     uint32_t pins; // Steps whose state the blob store keeps for peers, up to BLOB_PINS_MAX; 0: one
+    bool
+        pins_in_files; // Those of a trainer. A checkpointer's lie in memory: it writes them to files
     int (*open)(struct learner *self, struct why *why);        // The model has been built
     void (*close)(struct learner *self);                       // Also after half an open
     void (*built)(struct learner *self);                       // BUILT has been answered. Or NULL
@@ -53,6 +55,7 @@ struct learner {
     const struct learner_options *options;
     struct worker *worker;
     bool built, holding;
+    bool pins_in_files;        // Pins, and a state that is fetched, are on the disk
     struct job job;            // Taken and not yet done, if has_job
     bool has_job, has_ended;   // has_ended: the thread is asked to end
     struct wire_config config; // Without the strategy's part

@@ -15,8 +15,6 @@
 #include "common/learner/learner_inside.h"
 #include "common/learner/state.h"
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 // ---- what is held -------------------------------------------------------------------------------
 
@@ -80,20 +78,20 @@ static int take_staged(struct learner *self, const struct wire_load *load, struc
                        struct hash *ret_digest)
 {
     struct blob_snapshot state;
+    struct state_copy copy;
     int rc = 0;
-    uint8_t *copy = blob_store_unstage(self->options->store, load->step, &state);
-    if (!copy)
+    if (!blob_store_unstage(self->options->store, load->step, &state, &copy))
         return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %" PRIu64, load->step);
     if (state_cut_equal(&state.cut, &self->cut)) {
-        memcpy(self->params, copy, state.cut.bytes[0]);
-        rc = state_take(self->optimizer, &state.cut, copy, why);
+        rc = state_copy_get(&copy, 0, self->params, state.cut.bytes[0], why);
+        if (rc == 0) rc = state_take(self->optimizer, &state.cut, &copy, why);
     } else
         rc = why_set(why, FAULT_FORMAT,
                      "%u items of state, %" PRIu64
                      " leaves, were fetched; the model has %u, %" PRIu64,
                      state.cut.count, state_cut_leaves(&state.cut), self->cut.count,
                      state_cut_leaves(&self->cut));
-    free(copy);
+    state_copy_free(&copy);
     *ret_digest = state.digest;
     return rc;
 }

@@ -189,6 +189,7 @@ const struct learner_strategy learner_results = {
     .read = read_part,
     .memory = memory_of_results,
     .pins = BLOB_PINS_MAX,
+    .pins_in_files = true,
     .open = open_results,
     .close = close_results,
     .hear = hear,

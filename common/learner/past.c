@@ -38,17 +38,7 @@ void past_clear(struct past *self)
 int past_gather(blob_store_t *store, const struct hash *digest, uint64_t floats, struct why *why,
                 float *ret_params)
 {
-    struct blob_ref pinned;
-    struct state_cut cut;
-    int rc = blob_store_pinned(store, digest, why, &pinned, &cut);
-    if (rc < 0) return rc;
-    if (cut.bytes[0] == floats * sizeof *ret_params) memcpy(ret_params, pinned.bytes, cut.bytes[0]);
-    else
-        rc = why_set(why, FAULT_CORRUPT,
-                     "a pinned step of %" PRIu64 " bytes, the model has %" PRIu64 " floats",
-                     cut.bytes[0], floats);
-    blob_store_release(&pinned);
-    return rc;
+    return blob_store_pinned_params(store, digest, floats * sizeof *ret_params, why, ret_params);
 }
 
 int past_results_take(blob_store_t *store, const payload_form_t *form, const struct hash *payloads,

@@ -3,8 +3,6 @@
 #include "common/learner/state.h"
 #include "common/base/ensure.h"
 
-#include <string.h>
-
 int state_save(optimizer_t *optimizer, enum optimizer_scope scope, struct why *why,
                struct state *ret_state)
 {
@@ -33,7 +31,7 @@ int state_load(optimizer_t *optimizer, enum optimizer_scope scope, const checkpo
     return rc;
 }
 
-int state_take(optimizer_t *optimizer, const struct state_cut *cut, const uint8_t *copy,
+int state_take(optimizer_t *optimizer, const struct state_cut *cut, const struct state_copy *copy,
                struct why *why)
 {
     struct tags_item tagged[OPTIMIZER_ITEMS_MAX];
@@ -41,14 +39,16 @@ int state_take(optimizer_t *optimizer, const struct state_cut *cut, const uint8_
     void *values[OPTIMIZER_ITEMS_MAX];
     uint32_t item = 1;
     tags_init(&tags, tagged, OPTIMIZER_ITEMS_MAX);
-    const int rc = optimizer_pull(optimizer, OPTIMIZER_SHARED, &tags, why, values);
+    int rc = optimizer_pull(optimizer, OPTIMIZER_SHARED, &tags, why, values);
     for (size_t i = 0; i < tags.count && rc == 0; i++) {
         if (!values[i]) continue;
         ensure(item < cut->count);
-        memcpy(values[i], copy + state_cut_place(cut, item), cut->bytes[item]);
+        rc = state_copy_get(copy, state_cut_place(cut, item), values[i], cut->bytes[item], why);
         item++;
     }
-    return rc == 0 ? optimizer_push(optimizer, OPTIMIZER_SHARED, why) : rc;
+    if (rc == 0) return optimizer_push(optimizer, OPTIMIZER_SHARED, why);
+    optimizer_forget(optimizer, NULL); // The first fault is the one to report
+    return rc;
 }
 
 void state_point(struct state *self, const struct state_cut *cut, const uint8_t *copy)

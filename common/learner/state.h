@@ -6,6 +6,7 @@
 //     optimizer ◀─ state_load ─ checkpoint
 //     optimizer ◀─ state_take ─ a copy (common/vector/state_cut.h), from the stage
 
+#include "common/bulk/state_copy.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/optimizer/optimizer.h"
 
@@ -28,8 +29,8 @@ int state_load(optimizer_t *optimizer, enum optimizer_scope scope, const checkpo
 // ---- OPTIMIZER_SHARED and a copy of the state, whose item 0 is the parameters and whose others are
 // ---- those of optimizer_cut
 
-// Takes the items from a copy. After a fault (those of optimizer_push) all state is zero.
-int state_take(optimizer_t *optimizer, const struct state_cut *cut, const uint8_t *copy,
+// Takes the items from a copy. After a fault (those of optimizer_push, and of a disk) all state is zero.
+int state_take(optimizer_t *optimizer, const struct state_cut *cut, const struct state_copy *copy,
                struct why *why);
 
 // Has the values of a state that state_save gave point into a copy instead: of an earlier step.

@@ -95,8 +95,10 @@ static double measure_model(struct fixture_fetcher *fetcher, const struct hash *
         fixture_answer(fetcher, FRAME_FETCHED_MODEL, WAIT_MS);
     const double took_s = clock_s() - start_s;
     struct blob_snapshot got;
+    struct state_copy copy;
     ensure(fetched && fetched->ok);
-    free(blob_store_unstage(fetcher->store, 1, &got));
+    ensure(blob_store_unstage(fetcher->store, 1, &got, &copy));
+    state_copy_free(&copy);
     return took_s;
 }
 

@@ -25,12 +25,14 @@ static uint64_t fetch_model(const struct hash *digest, const struct wire_holder 
     struct fixture_fetcher *fetcher = fixture_fetcher_new(PATIENCE_MS);
     const uint64_t begun_ms = clock_ms();
     struct blob_snapshot got;
+    struct state_copy copy;
     fixture_fetch_model(fetcher, 1, digest, FLOATS, list, count);
     const struct wire_fetched_model *fetched =
         fixture_answer(fetcher, FRAME_FETCHED_MODEL, ENOUGH_MS);
     const uint64_t took_ms = clock_ms() - begun_ms;
     assert_true(fetched && fetched->ok);
-    free(blob_store_unstage(fetcher->store, 1, &got));
+    assert_true(blob_store_unstage(fetcher->store, 1, &got, &copy));
+    state_copy_free(&copy);
     fixture_fetcher_destroy(fetcher);
     return took_ms;
 }

@@ -358,12 +358,12 @@ static void expect_stage(blob_store_t *store, uint64_t step, const struct hash *
                          const float *params)
 {
     struct blob_snapshot got;
-    uint8_t *copy = blob_store_unstage(store, step, &got);
-    assert_non_null(copy);
+    struct state_copy copy;
+    assert_true(blob_store_unstage(store, step, &got, &copy));
     assert_true(got.step == step && hash_equal(&got.digest, digest));
     assert_true(got.cut.count == 1 && got.cut.bytes[0] == MODEL_BYTES);
-    assert_memory_equal(copy, params, MODEL_BYTES);
-    free(copy);
+    assert_memory_equal(copy.bytes, params, MODEL_BYTES);
+    state_copy_free(&copy);
 }
 
 static void test_model_from_three_and_then_what_differs(void **state)
@@ -434,11 +434,12 @@ static void test_state_of_several_items(void **state)
         fixture_answer(fetcher, FRAME_FETCHED_MODEL, ENOUGH_MS);
     assert_true(fetched && fetched->ok);
     assert_int_equal(fetched->bytes, 3 * BYTES + sizeof steps + LEAVES * HASH_BYTES);
-    uint8_t *copy = blob_store_unstage(fetcher->store, 5, &got);
-    assert_true(copy && state_cut_equal(&got.cut, &cut) && hash_equal(&got.digest, &digest));
+    struct state_copy copy;
+    assert_true(blob_store_unstage(fetcher->store, 5, &got, &copy));
+    assert_true(state_cut_equal(&got.cut, &cut) && hash_equal(&got.digest, &digest));
     for (uint32_t i = 0; i < cut.count; i++)
-        assert_memory_equal(copy + state_cut_place(&cut, i), items[i], cut.bytes[i]);
-    free(copy);
+        assert_memory_equal(copy.bytes + state_cut_place(&cut, i), items[i], cut.bytes[i]);
+    state_copy_free(&copy);
 
     pin_state(fetcher->store, 5, &cut, items);
     moments[1][2 * STATE_LEAF_BYTES + 3] ^= 4;
@@ -447,9 +448,9 @@ static void test_state_of_several_items(void **state)
     fetched = fixture_answer(fetcher, FRAME_FETCHED_MODEL, ENOUGH_MS);
     assert_true(fetched && fetched->ok && fetched->holders == 1);
     assert_int_equal(fetched->bytes, STATE_LEAF_BYTES + LEAVES * HASH_BYTES);
-    copy = blob_store_unstage(fetcher->store, 6, &got);
-    assert_memory_equal(copy + state_cut_place(&cut, 2), moments[1], BYTES);
-    free(copy);
+    assert_true(blob_store_unstage(fetcher->store, 6, &got, &copy));
+    assert_memory_equal(copy.bytes + state_cut_place(&cut, 2), moments[1], BYTES);
+    state_copy_free(&copy);
 
     const struct state_cut others[] = { { 1, { BYTES } },
                                         { 3, { BYTES, BYTES, BYTES } },
@@ -460,7 +461,7 @@ static void test_state_of_several_items(void **state)
         fixture_fetch_state(other, 6, &digest, &others[i], list, 2);
         fetched = fixture_answer(other, FRAME_FETCHED_MODEL, ENOUGH_MS);
         assert_true(fetched && !fetched->ok && strstr(fetched->reason, "2 sent wrong bytes"));
-        assert_null(blob_store_unstage(other->store, 6, &got));
+        assert_false(blob_store_unstage(other->store, 6, &got, &copy));
         fixture_fetcher_destroy(other);
     }
     for (int i = 0; i < 2; i++) fixture_holder_destroy(&holders[i]), free(moments[i]);

@@ -374,10 +374,8 @@ static struct hash pin(blob_store_t *store, uint64_t step, float value,
     return digest;
 }
 
-static void test_pins(void **state)
+static void keep_pins(blob_store_t *store)
 {
-    (void)state;
-    blob_store_t *store = new_store(NULL);
     struct hash first[LEAVES], leaves[LEAVES];
     struct blob_ref ref, list;
     struct state_cut cut;
@@ -405,7 +403,65 @@ static void test_pins(void **state)
     blob_store_release(&list);
     blob_store_release(&ref);
     assert_int_equal(count_of(store), 0);
+}
+
+static void test_pins(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(NULL);
+    assert_false(blob_store_plan_pins(store, BLOB_PINS_MAX, true)); // It has no directory
+    keep_pins(store);
     blob_store_destroy(&store);
+}
+
+// An open file without a name, of this size; -1: there is none.
+static int nameless(off_t bytes)
+{
+    struct stat stat;
+    for (int fd = 3; fd < 64; fd++)
+        if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_nlink == 0 &&
+            stat.st_size == bytes)
+            return fd;
+    return -1;
+}
+
+static void test_pins_in_files(void **state)
+{
+    (void)state;
+    const off_t room = LEAVES * (off_t)STATE_LEAF_BYTES;
+    blob_store_t *store = new_store(dir);
+    struct hash leaves[LEAVES];
+    struct blob_ref ref;
+    struct state_cut cut;
+    float params[FLOATS];
+    if (!blob_store_plan_pins(store, BLOB_PINS_MAX, true)) {
+        blob_store_destroy(&store);
+        print_message("%s is a file system in memory; pins are not in files there\n", dir);
+        skip();
+    }
+    assert_int_equal(nameless(room), -1);
+    keep_pins(store);
+    assert_int_equal(count_files(), 0);
+    const struct hash digest = pin(store, 9, 1.5f, leaves);
+    assert_int_equal(blob_store_pinned(store, &digest, &why, &ref, &cut), 0);
+    assert_true(ref.count == (size_t)room);
+    assert_int_equal(blob_store_pinned_params(store, &digest, sizeof params, &why, params), 0);
+    assert_memory_equal(ref.bytes, params, sizeof params);
+    assert_true(params[FLOATS - 1] == 1.5f + (float)(FLOATS - 1));
+    blob_store_release(&ref);
+    assert_int_equal(blob_store_pinned_params(store, &digest, 8, &why, params), FAULT_CORRUPT);
+
+    // A wrong leaf is not served
+    blob_store_plan_pins(store, 1, true);
+    const int fd = nameless(room);
+    assert_true(fd >= 0 && pwrite(fd, "x", 1, STATE_LEAF_BYTES) == 1);
+    assert_int_equal(blob_store_get(store, &leaves[1], &why, &ref), FAULT_CORRUPT);
+    assert_int_equal(blob_store_get(store, &leaves[0], &why, &ref), 0);
+    blob_store_release(&ref);
+    assert_true(ftruncate(fd, STATE_LEAF_BYTES) == 0);
+    assert_int_equal(blob_store_get(store, &leaves[1], &why, &ref), FAULT_IO);
+    blob_store_destroy(&store);
+    assert_int_equal(nameless(STATE_LEAF_BYTES), -1);
 }
 
 static void test_equal_leaves_and_none(void **state)
@@ -435,18 +491,18 @@ static void test_stage(void **state)
     blob_store_t *store = new_store(NULL);
     const struct blob_snapshot staged = { 7, { { 1 } }, state_cut_of_floats(10) };
     struct blob_snapshot got;
+    struct state_copy copy;
     for (int i = 0; i < 2; i++) { // The second takes the place of the first
-        uint8_t *copy = calloc(10, sizeof(float));
-        copy[3] = (uint8_t)i;
+        assert_int_equal(blob_store_new_copy(store, 10 * sizeof(float), &why, &copy), 0);
+        copy.bytes[3] = (uint8_t)i;
         blob_store_stage(store, &staged, &copy);
-        assert_null(copy);
+        assert_null(copy.bytes);
     }
-    assert_null(blob_store_unstage(store, 8, &got));
-    uint8_t *copy = blob_store_unstage(store, 7, &got);
-    assert_non_null(copy);
-    assert_true(copy[3] == 1 && got.step == 7 && hash_equal(&got.digest, &staged.digest));
+    assert_false(blob_store_unstage(store, 8, &got, &copy));
+    assert_true(blob_store_unstage(store, 7, &got, &copy));
+    assert_true(copy.bytes[3] == 1 && got.step == 7 && hash_equal(&got.digest, &staged.digest));
     assert_true(state_cut_equal(&got.cut, &staged.cut));
-    assert_null(blob_store_unstage(store, 7, &got));
+    assert_false(blob_store_unstage(store, 7, &got, &(struct state_copy){ 0 }));
     blob_store_stage(store, &staged, &copy);
     blob_store_destroy(&store);
 }
@@ -456,5 +512,5 @@ TESTS(TEST(test_put_get_forget), TEST(test_a_reference_outlives_forgetting), TES
       TEST_WITH(test_damaged_files_are_removed, make_dir, remove_dir),
       TEST_WITH(test_without_a_directory, make_dir, remove_dir), TEST(test_threads),
       TEST_WITH(test_threads_with_a_directory, make_dir, remove_dir), TEST(test_pins),
-      TEST(test_equal_leaves_and_none), TEST(test_stage),
-      TEST_WITH(test_full_disk, make_dir, remove_dir))
+      TEST_WITH(test_pins_in_files, make_dir, remove_dir), TEST(test_equal_leaves_and_none),
+      TEST(test_stage), TEST_WITH(test_full_disk, make_dir, remove_dir))

@@ -560,12 +560,14 @@ static void give_state(struct member *self, const struct member *from, uint64_t 
     const void *items[STATE_ITEMS_MAX];
     struct blob_ref ref;
     assert_int_equal(blob_store_pinned(from->store, digest, NULL, &ref, &state.cut), 0);
-    uint8_t *copy = malloc(state_cut_room(&state.cut));
-    memcpy(copy, ref.bytes, state_cut_room(&state.cut));
+    struct state_copy copy;
+    assert_int_equal(blob_store_new_copy(self->store, state_cut_room(&state.cut), NULL, &copy), 0);
+    memcpy(copy.bytes, ref.bytes, state_cut_room(&state.cut));
     blob_store_release(&ref);
-    for (uint32_t i = 0; i < state.cut.count; i++) items[i] = copy + state_cut_place(&state.cut, i);
+    for (uint32_t i = 0; i < state.cut.count; i++)
+        items[i] = copy.bytes + state_cut_place(&state.cut, i);
     if (flipped_item != NO_ITEM)
-        copy[state_cut_place(&state.cut, flipped_item) + 4 * 2000 + 3] ^= 0x30;
+        copy.bytes[state_cut_place(&state.cut, flipped_item) + 4 * 2000 + 3] ^= 0x30;
     state.digest = state_cut_digest(&state.cut, items, roots);
     blob_store_stage(self->store, &state, &copy);
     send_job(self, FRAME_LOAD, &(struct wire_load){ .step = step });

@@ -26,17 +26,18 @@ static void of_rounds(const void *part, const struct wire_config *config,
 {
     const struct wire_rounds_config *rounds = part;
     demands->optimizer = &optimizer_distro;
-    demands->settings = (struct optimizer_settings){ .weight_decay = (double)config->weight_decay,
-                                                     .decay = rounds->compression_decay,
-                                                     .keeps_former = rounds->verification_percent > 0,
-                                                     .chunk = rounds->chunk,
-                                                     .topk = rounds->topk,
-                                                     .one_bit = rounds->one_bit };
+    demands->settings =
+        (struct optimizer_settings){ .weight_decay = (double)config->weight_decay,
+                                     .decay = rounds->compression_decay,
+                                     .keeps_former = rounds->verification_percent > 0,
+                                     .chunk = rounds->chunk,
+                                     .topk = rounds->topk,
+                                     .one_bit = rounds->one_bit };
     demands->verification_percent = rounds->verification_percent;
     demands->same_bits = rounds->verification_percent > 0;
     demands->result_bytes = rounds->payload_bytes;
     demands->state_floats = 1;
-    demands->copies = BLOB_PINS_MAX + 1;
+    demands->disk_copies = BLOB_PINS_MAX + 1;
     demands->beside = beside_results(rounds, model_parameter_count(&demands->shape));
 }
 

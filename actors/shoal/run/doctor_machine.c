@@ -70,11 +70,16 @@ static void find_folder(const char *dir, char ret_path[PATH_MAX])
     }
 }
 
-// A trainer keeps the results of these rounds; the model lies in memory (common/pace/rounds).
+// A trainer keeps the results of these rounds (common/pace/rounds).
 static uint64_t results_bytes(const struct doctor_demands *run)
 {
     const uint64_t steps = blobs_steps_kept(2 * (uint64_t)run->snapshot_rounds + 2, run->trainers);
     return steps * run->trainers * run->result_bytes;
+}
+
+static uint64_t state_bytes(const struct doctor_demands *run)
+{
+    return run->state_floats * sizeof(float) * model_parameter_count(&run->shape);
 }
 
 static void compare_disk(struct doctor *self, const char *dir, uint64_t free_bytes)
@@ -89,16 +94,15 @@ static void compare_disk(struct doctor *self, const char *dir, uint64_t free_byt
         return;
     }
     const uint64_t results = results_bytes(run),
-                   checkpoints = CHECKPOINTS_KEPT * run->state_floats * sizeof(float) *
-                                     model_parameter_count(&run->shape) +
-                                 results;
+                   checkpoints = CHECKPOINTS_KEPT * state_bytes(run) + results,
+                   trains = results + run->disk_copies * state_bytes(run);
     char ledger[64] = "", trainer[40];
-    if (results) snprintf(trainer, sizeof trainer, "%" PRIu64 " MiB", mib(results));
+    if (trains) snprintf(trainer, sizeof trainer, "%" PRIu64 " MiB", mib(trains));
     else snprintf(trainer, sizeof trainer, "next to nothing"); // It keeps no results on disk
     if (run->ledger_bytes)
         snprintf(ledger, sizeof ledger, ", a ledger up to %" PRIu64 " MiB",
                  run->ledger_bytes >> 20);
-    const enum checkup_result kind = free_bytes < results ? CHECKUP_WRONG
+    const enum checkup_result kind = free_bytes < trains ? CHECKUP_WRONG
                                      : free_bytes < checkpoints || free_bytes < run->ledger_bytes
                                          ? CHECKUP_WARNING
                                          : CHECKUP_OK;
@@ -134,6 +138,10 @@ static void check_disk(struct doctor *self)
                     path,
                     in_memory ? "a file system in memory, gone after a reboot"
                               : "on NFS, which LMDB does not support");
+    if (in_memory) { // Then the learner keeps its copies of the state in its own memory (blob_store.h)
+        self->demands.copies += self->demands.disk_copies;
+        self->demands.disk_copies = 0;
+    }
     compare_disk(self, path, (uint64_t)space.f_bavail * (uint64_t)space.f_bsize);
 }
 

@@ -1,0 +1,32 @@
+#pragma once
+// state_copy -- room for a copy of a state (common/vector/state_cut.h): in memory, or in a file.
+//
+// The file has no name: nobody else can open it, and it goes with the process. All of its room is
+// taken from the disk when it is made. It is read and written, not mapped, so a disk that fails is a
+// fault and no signal, and none of it counts as memory of the process; the system keeps what it has
+// memory for.
+//
+// One thread writes; when that is done, any thread may read.
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/fault.h"
+
+struct state_copy {
+    uint8_t *bytes; // NULL: in a file
+    int fd;         // -1: in memory
+};
+
+static const struct state_copy no_state_copy = { NULL, -1 };
+
+// `dir_fd`: a folder on the disk that is to hold it; -1: memory. FAULT_MEMORY, FAULT_DISK_FULL and
+// other faults of the disk.
+int state_copy_new(int dir_fd, uint64_t bytes, struct why *why, struct state_copy *ret_copy);
+void state_copy_free(struct state_copy *self); // Leaves no_state_copy, which is allowed too
+
+// `count` bytes at `offset`, within its room. The faults of the disk.
+int state_copy_put(const struct state_copy *self, uint64_t offset, const void *from, size_t count,
+                   struct why *why);
+int state_copy_get(const struct state_copy *self, uint64_t offset, void *to, size_t count,
+                   struct why *why);
