@@ -1,6 +1,6 @@
 // A zactor whose pipe carries jobs one way and answers the other, each as two frames: the kind, and
 // the packed body. The pipe has no limit, so neither side waits for the other. All signals are
-// blocked in the thread.
+// blocked in the thread. A wake is an eventfd beside the pipe, which any thread may write to.
 
 #include "common/actor/worker.h"
 #include "common/base/ensure.h"
@@ -8,13 +8,16 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 struct worker {
     enum port port;
     worker_body *body;
     void *arg;
     zactor_t *actor;
-    zsock_t *pipe;           // The thread's end
+    zsock_t *pipe; // The thread's end
+    int wake_fd;
     struct wire_arena arena; // Of the job in hand
     zframe_t *frame;
     _Atomic bool ended;
@@ -39,6 +42,8 @@ struct worker *worker_new(enum port port, worker_body *body, void *arg)
     struct worker *self = calloc(1, sizeof *self);
     ensure(self);
     *self = (struct worker){ .port = port, .body = body, .arg = arg, .scratch_max = ANSWER_MAX };
+    self->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    ensure(self->wake_fd >= 0);
     self->arena =
         (struct wire_arena){ .bytes = malloc(JOB_ARENA), .max = JOB_ARENA }; // Touched as needed
     self->scratch = malloc(ANSWER_MAX);
@@ -62,6 +67,7 @@ void worker_destroy(struct worker **self_p)
     zactor_destroy(&self->actor);      // Sends $TERM and waits for the thread
     ensure(atomic_load(&self->ended)); // ... and whatever it wrote is seen here
     zframe_destroy(&self->frame);
+    close(self->wake_fd);
     free(self->arena.bytes);
     free(self->scratch);
     free(self);
@@ -112,12 +118,27 @@ bool worker_take(struct worker *self, struct wire_arena *arena, uint16_t *ret_ki
     return true;
 }
 
+// False: no job came in time, or the thread was woken.
+static bool wait_for_job(struct worker *self, int timeout_ms)
+{
+    zmq_pollitem_t items[] = {
+        { .socket = zsock_resolve(self->pipe), .events = ZMQ_POLLIN },
+        { .fd = self->wake_fd, .events = ZMQ_POLLIN },
+    };
+    eventfd_t count;
+    if (zmq_poll(items, 2, timeout_ms) <= 0) return false;
+    if (items[1].revents) eventfd_read(self->wake_fd, &count);
+    return items[0].revents != 0;
+}
+
+void worker_wake(struct worker *self) { ensure(eventfd_write(self->wake_fd, 1) == 0); }
+
 enum worker_turn worker_next(struct worker *self, int timeout_ms, struct job *ret_job)
 {
     void *socket = zsock_resolve(self->pipe);
     uint8_t head[16];
     struct wire_refusal refusal;
-    if (!readable(socket, timeout_ms)) return WORKER_QUIET;
+    if (!wait_for_job(self, timeout_ms)) return WORKER_QUIET;
     int count = zmq_recv(socket, head, sizeof head, 0);
     int more = 0;
     size_t size = sizeof more;

@@ -40,9 +40,13 @@ struct job {
 
 enum worker_turn { WORKER_JOB, WORKER_QUIET, WORKER_END };
 
-// Waits up to timeout_ms (-1: for ever) for a job. QUIET: none came in time. END: return from the
-// body.
+// Waits up to timeout_ms (-1: for ever) for a job. QUIET: none came in time, or worker_wake was
+// called. END: return from the body.
 enum worker_turn worker_next(struct worker *self, int timeout_ms, struct job *ret_job);
+
+// Ends the wait in worker_next, or the next one. The only function here that a thread which the
+// body has started may call.
+void worker_wake(struct worker *self);
 
 // The pipe, for a worker that polls its own sockets, too: when it is readable, call worker_next
 // (self, 0, ...).

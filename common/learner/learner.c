@@ -21,6 +21,7 @@
 
 static void drop_model(struct learner *self)
 {
+    learner_save_wait(self); // Its thread reads the model's layout
     if (self->strategy) self->strategy->close(self);
     learner_close_data(self);
     compute_destroy(&self->compute);
@@ -83,8 +84,9 @@ static int plan_memory(struct learner *self, struct why *why)
                                        .pool = self->pool };
     if (self->strategy->plan) self->strategy->plan(self, config);
     optimizer_ask(self->optimizer, config);
+    const uint64_t saved = options->checkpoint_root != NULL;
     const uint64_t copies =
-        self->pins_in_files ? 0 : (pins_of(self) + 1) * state_cut_room(&self->cut);
+        self->pins_in_files ? 0 : (pins_of(self) + 1 + saved) * state_cut_room(&self->cut);
     uint64_t beside = copies + state_cut_leaves(&self->cut) * sizeof *self->leaves +
                       optimizer_memory(self->optimizer, &options->device);
     uint64_t later = 0;
@@ -234,12 +236,13 @@ static void hear(struct learner *self, const struct job *job)
 // A job goes before the strategy's own work, which goes on when there is none.
 static bool do_next(struct learner *self)
 {
+    learner_save_look(self);
     const bool busy = self->built && self->strategy->busy && self->strategy->busy(self);
     const enum worker_turn turn = learner_next(self, busy ? 0 : -1);
     if (turn == WORKER_JOB) {
         self->has_job = false;
         hear(self, &self->job);
-    } else if (turn == WORKER_QUIET && busy) { // Not busy: the wait was interrupted
+    } else if (turn == WORKER_QUIET && busy) { // Not busy: woken, or interrupted
         self->strategy->work(self);
     }
     return turn != WORKER_END;

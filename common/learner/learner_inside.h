@@ -4,7 +4,7 @@
 //   learner.c          the thread: BUILD; it calls the others, none calls it
 //   learner_load.c     LOAD, PIN, and the digest of what is held
 //   learner_data.c     samples: a folder, files by HTTP, data-provider actors; each checked
-//   learner_save.c     SAVE
+//   learner_save.c     SAVE, on a thread of its own
 //   learner_results.c  the strategy `distro`: TRAIN, APPLY
 //   learner_audit.c      SHOW, RECOMPUTE
 //   learner_windows.c  the strategy `allreduce`: windows, as the core gives, freezes and closes them
@@ -26,6 +26,7 @@
 enum { REASON_MAX = 191 };
 
 struct learner;
+struct learner_saving;
 
 // What a replica does beyond holding a state: it follows from the run's strategy.
 struct learner_strategy {
@@ -89,6 +90,7 @@ struct learner {
     struct hash candidate;            // Payload that the candidate residual belongs to
     struct wire_holder providers[16]; // Of the TRAIN in hand
     uint32_t providers_count;
+    struct learner_saving *saving; // The checkpoint that is being written (learner_save.c), or NULL
 };
 
 // A reason as a field of an answer: cut to fit, no control characters.
@@ -128,4 +130,9 @@ void learner_offer(struct learner *self);
 void learner_load(struct learner *self, const struct wire_load *job);
 void learner_show(struct learner *self, const struct wire_show *job);
 void learner_recompute(struct learner *self, const struct wire_recompute *job);
+
+// Begins to write a checkpoint, which goes on beside the next jobs. _look answers a SAVE that has
+// ended meanwhile; _wait waits until the one under way has, if there is one, and answers it.
 void learner_save(struct learner *self, const struct wire_save *job);
+void learner_save_look(struct learner *self);
+void learner_save_wait(struct learner *self);

@@ -1,6 +1,14 @@
 // SAVE: the held step, or one that is still pinned, as a checkpoint. The items of the optimizer that
 // members hold alike go with it, of the same step; a member's residual does not, since a checkpoint
 // belongs to all members.
+//
+//     learner   SAVE ─ a pin of the step ─┬─ the next jobs ─────────────┬─ SAVED
+//     a thread of its own                 └─ hashes and writes the pin ─┘
+//
+// So a job after SAVE waits for a copy of the state at most, and for none if the step is pinned
+// already. The pin stays until it is written, also when newer ones have taken its place. One is
+// written at a time. Before BUILD, the end, another SAVE, and a LOAD from the same folder the
+// learner waits for the thread: they would take away what it reads, or read what it removes.
 
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -12,6 +20,8 @@
 #include "common/model/model_config.h"
 #include <inttypes.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,10 +62,24 @@ static const char *tokenizer_folder(const struct learner *self)
     return NULL;
 }
 
-static int write_state(struct learner *self, const struct wire_save *job, const struct state *state,
-                       const float *params, struct why *why)
+// What a thread of its own needs to write a checkpoint. It reads what is here, and of the learner
+// what only BUILD changes.
+struct learner_saving {
+    const struct learner *learner;
+    struct wire_save job;
+    struct interval *lists; // Those of the job
+    struct blob_ref pinned;
+    struct state state;
+    struct wire_saved saved; // The answer
+    pthread_t thread;
+    _Atomic bool ended;
+};
+
+static int write_state(const struct learner_saving *self, struct why *why)
 {
-    const struct learner_options *options = self->options;
+    const struct wire_save *job = &self->job;
+    const struct learner *learner = self->learner;
+    const struct learner_options *options = learner->options;
     struct interval *done =
         calloc((size_t)job->data_position.returned_count + job->data_position.failed_count + 1,
                sizeof *done);
@@ -73,70 +97,120 @@ static int write_state(struct learner *self, const struct wire_save *job, const 
                                     .failed = job->data_position.failed,
                                     .failed_count = job->data_position.failed_count };
     snprintf(info.run, sizeof info.run, "%s", options->run_id);
-    char *config = model_config_with_dtype(self->config_json, "float32"); // The type of its numbers
+    char *config = model_config_with_dtype(learner->config_json, "float32"); // Of its numbers
     ensure(config);
     struct checkpoint_parts parts = { .config_json = config,
-                                      .state = &state->tags,
-                                      .values = state->values,
+                                      .state = &self->state.tags,
+                                      .values = self->state.values,
                                       .keep = options->keep,
                                       .spare = job->spare,
-                                      .tokenizer_dir = tokenizer_folder(self) };
-    const int rc =
-        checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why);
+                                      .tokenizer_dir = tokenizer_folder(learner) };
+    const int rc = checkpoint_write(options->checkpoint_root, &info, &parts, &learner->layout,
+                                    (const float *)(const void *)self->pinned.bytes, why);
     free(config);
     free(done);
     return rc;
 }
 
-static int save_held(struct learner *self, const struct wire_save *job, struct why *why)
+static void *write_and_wake(void *arg)
 {
-    struct state state;
-    int rc = compute_pull(self->compute, why);
-    if (rc == 0) rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
-    return rc == 0 ? write_state(self, job, &state, self->params, why) : rc;
+    struct learner_saving *self = arg;
+    struct why why = { 0 };
+    self->saved.ok = write_state(self, &why) == 0;
+    learner_put_reason(self->saved.reason, &why);
+    failpoint("learner_saved");
+    atomic_store(&self->ended, true);
+    worker_wake(self->learner->worker);
+    return NULL;
 }
 
-// Out of the pin itself, which cannot go meanwhile.
-static int save_pinned(struct learner *self, const struct wire_save *job, struct why *why)
+// The step as a pin, which does not change: taken now if it is held and was not pinned before.
+static int take_pin(struct learner *self, struct learner_saving *saving, struct why *why)
 {
-    struct blob_ref pinned;
+    const struct wire_save *job = &saving->job;
     struct state_cut cut;
-    struct state state;
-    int rc = blob_store_pinned(self->options->store, &job->digest, why, &pinned, &cut);
+    int rc = 0;
+    if (self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest))
+        rc = learner_pin(self, why);
+    if (rc == 0)
+        rc = blob_store_pinned(self->options->store, &job->digest, why, &saving->pinned, &cut);
     if (rc < 0) return rc;
-    rc = state_cut_equal(&cut, &self->cut)
-             ? state_save(self->optimizer, OPTIMIZER_SHARED, why, &state)
-             : why_set(why, FAULT_CORRUPT,
+    if (!state_cut_equal(&cut, &self->cut))
+        return why_set(why, FAULT_CORRUPT,
                        "step %" PRIu64 " is pinned with %u items of state, the "
                        "model has %u",
                        job->step, cut.count, self->cut.count);
-    if (rc == 0) {
-        state_point(&state, &cut, pinned.bytes);
-        rc = write_state(self, job, &state, (const float *)(const void *)pinned.bytes, why);
-    }
-    blob_store_release(&pinned);
+    rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &saving->state);
+    if (rc == 0) state_point(&saving->state, &cut, saving->pinned.bytes);
     return rc;
 }
 
-static int save(struct learner *self, const struct wire_save *job, struct why *why)
+// The job's lists lie in the worker's arena, which the next job overwrites.
+static void keep_job(struct learner_saving *self, const struct wire_save *job)
+{
+    struct wire_data_position *at = &self->job.data_position;
+    self->job = *job;
+    self->lists = calloc((size_t)at->returned_count + at->failed_count + 1, sizeof *self->lists);
+    ensure(self->lists);
+    struct interval *failed = self->lists + at->returned_count;
+    if (at->returned_count)
+        memcpy(self->lists, at->returned, at->returned_count * sizeof *self->lists);
+    if (at->failed_count) memcpy(failed, at->failed, at->failed_count * sizeof *failed);
+    at->returned = self->lists;
+    at->failed = failed;
+}
+
+static int begin(struct learner *self, struct learner_saving *saving, struct why *why)
 {
     if (!self->options->checkpoint_root)
         return why_set(why, FAULT_CONFIG, "no --checkpoint-dir was given");
-    const bool held =
-        self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest);
-    return held ? save_held(self, job, why) : save_pinned(self, job, why);
+    if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
+    const int rc = take_pin(self, saving, why);
+    if (rc < 0) return rc;
+    const int error = pthread_create(&saving->thread, NULL, write_and_wake, saving);
+    return error
+               ? why_set(why, fault_from_errno(error), "no thread to write it: %s", strerror(error))
+               : 0;
+}
+
+static void answer(struct learner *self, struct learner_saving *saving)
+{
+    worker_answer(self->worker, FRAME_SAVED, &saving->saved);
+    blob_store_release(&saving->pinned);
+    free(saving->lists);
+    free(saving);
 }
 
 void learner_save(struct learner *self, const struct wire_save *job)
 {
     struct why why = { 0 };
+    learner_save_wait(self);
     failpoint("learner_save");
-    struct wire_saved saved = { .ok = save(self, job, &why) == 0,
-                                .epoch = job->epoch,
-                                .step = job->step,
-                                .digest = job->digest };
-    snprintf(saved.name, sizeof saved.name, "step-%08" PRIu64, job->step);
-    learner_put_reason(saved.reason, &why);
-    failpoint("learner_saved");
-    worker_answer(self->worker, FRAME_SAVED, &saved);
+    struct learner_saving *saving = calloc(1, sizeof *saving);
+    ensure(saving);
+    saving->learner = self;
+    keep_job(saving, job);
+    saving->saved =
+        (struct wire_saved){ .epoch = job->epoch, .step = job->step, .digest = job->digest };
+    snprintf(saving->saved.name, sizeof saving->saved.name, "step-%08" PRIu64, job->step);
+    if (begin(self, saving, &why) == 0) {
+        self->saving = saving;
+        return;
+    }
+    learner_put_reason(saving->saved.reason, &why);
+    answer(self, saving);
+}
+
+void learner_save_wait(struct learner *self)
+{
+    struct learner_saving *saving = self->saving;
+    if (!saving) return;
+    ensure(pthread_join(saving->thread, NULL) == 0);
+    self->saving = NULL;
+    answer(self, saving);
+}
+
+void learner_save_look(struct learner *self)
+{
+    if (self->saving && atomic_load(&self->saving->ended)) learner_save_wait(self);
 }

@@ -217,18 +217,25 @@ static uint64_t takes_ms(struct sim *self, uint8_t id, uint16_t kind)
     case FRAME_BUILD: return between(self, 20, 100);
     case FRAME_LOAD: return between(self, 20, 200);
     case FRAME_APPLY: return between(self, 5, slow ? 600 : 60);
-    case FRAME_SAVE: return between(self, 50, 800);
+    case FRAME_SAVE: // A copy
     case FRAME_PIN: return 1;
     default: return self->pace->takes_ms ? self->pace->takes_ms(self, id) : 1;
     }
 }
+
+static uint64_t later_of(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 void learner_take(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
     struct learner *learner = &node->learner;
     if (learner->busy_until_ms < self->now_ms) learner->busy_until_ms = self->now_ms;
+    if (effect->kind == FRAME_SAVE || effect->kind == FRAME_LOAD || effect->kind == FRAME_BUILD)
+        learner->busy_until_ms = later_of(learner->busy_until_ms, learner->saving_until_ms);
     learner->busy_until_ms += takes_ms(self, id, effect->kind);
+    if (effect->kind == FRAME_SAVE) // The writing goes on beside the jobs after it
+        learner->saving_until_ms =
+            learner->busy_until_ms + between(self, 50, chance(self, 100) ? 5000 : 800);
     struct parcel *job = parcel_new(self, NULL, effect->kind, effect->body, effect->bytes);
     network_fly(self, learner->busy_until_ms - self->now_ms, TO_LEARNER, id, node->life, "", job);
     parcel_release(job);
@@ -421,6 +428,7 @@ static void apply(struct sim *self, uint8_t id, const struct wire_apply *job)
     worker_says(self, id, LEARNER, FRAME_APPLIED, &applied);
 }
 
+// Takes a copy; the checkpoint is there when it has been written.
 static void save(struct sim *self, uint8_t id, const struct wire_save *job)
 {
     struct node *node = &self->nodes[id];
@@ -431,11 +439,30 @@ static void save(struct sim *self, uint8_t id, const struct wire_save *job)
                                 .epoch = job->epoch,
                                 .step = job->step,
                                 .digest = job->digest };
+    if (!saved.ok) {
+        snprintf(saved.reason, sizeof saved.reason, "not held and not pinned");
+        worker_says(self, id, LEARNER, FRAME_SAVED, &saved);
+        return;
+    }
+    if (held) keep_pin(learner->pins, &learner->pins_count, job->step, &job->digest);
+    const size_t bytes = wire_pack_body(FRAME_SAVE, job, self->bytes, SCRATCH_BYTES);
+    ensure(bytes > 0);
+    struct parcel *written = parcel_new(self, NULL, FRAME_SAVE, self->bytes, (uint32_t)bytes);
+    network_fly(self, later_of(learner->saving_until_ms, self->now_ms) - self->now_ms, TO_SAVER, id,
+                node->life, "", written);
+    parcel_release(written);
+}
+
+void saver_finish(struct sim *self, uint8_t id, const struct parcel *written)
+{
+    const struct wire_save *job =
+        unpack(self, &self->arena, written->kind, written->body, written->bytes);
+    struct wire_saved saved = {
+        .ok = true, .epoch = job->epoch, .step = job->step, .digest = job->digest
+    };
     snprintf(saved.name, sizeof saved.name, "step-%08" PRIu64, job->step);
-    if (saved.ok) {
-        keep_checkpoint(node, job);
-        check_saved(self, job);
-    } else snprintf(saved.reason, sizeof saved.reason, "not held and not pinned");
+    keep_checkpoint(&self->nodes[id], job);
+    check_saved(self, job);
     worker_says(self, id, LEARNER, FRAME_SAVED, &saved);
 }
 
@@ -458,6 +485,7 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
     case FRAME_BUILD:
         *learner = (struct learner){ .built = true,
                                      .busy_until_ms = learner->busy_until_ms,
+                                     .saving_until_ms = learner->saving_until_ms,
                                      .generation = learner->generation + 1 };
         worker_says(
             self, id, LEARNER, FRAME_BUILT,

@@ -272,6 +272,7 @@ enum flight_to {
     TO_NODE_MAIL,
     TO_NODE_NEWS,
     TO_LEARNER,
+    TO_SAVER, // A checkpoint has been written
     TO_FETCHER,
     TO_POST,
     TO_CORE, // What a worker says
@@ -334,6 +335,7 @@ struct exchange {
 struct learner {
     bool built, holding, has_candidate, staged, has_previous;
     uint64_t step, busy_until_ms, generation; // Generation: of the residual, new with every load
+    uint64_t saving_until_ms;                 // A checkpoint is written beside the other jobs
     struct hash digest, residual, candidate, candidate_to, previous;
     uint64_t loaded_step; // Where its history begins
     // Its state has changed by itself, before this step, in this leaf; until it loads another one.
@@ -664,6 +666,7 @@ void disk_recover(struct sim *self, struct coordinator *core);
 
 void learner_take(struct sim *self, uint8_t id, const struct effect *effect);
 void learner_finish(struct sim *self, uint8_t id, const struct parcel *job);
+void saver_finish(struct sim *self, uint8_t id, const struct parcel *written);
 void learner_says(struct sim *self, uint8_t id, uint16_t kind, const void *body);
 bool learner_of_rounds(struct sim *self, uint8_t id, uint16_t kind, const void *job);
 void learner_forget(struct sim *self, uint8_t id, const struct effect *effect); // Judged, then done

@@ -398,6 +398,7 @@ static void reach(struct sim *self, const struct flight *flight)
 {
     switch (flight->to) {
     case TO_LEARNER: learner_finish(self, flight->node, flight->parcel); break;
+    case TO_SAVER: saver_finish(self, flight->node, flight->parcel); break;
     case TO_FETCHER: fetcher_finish(self, flight->node, flight->parcel); break;
     case TO_POST: post_hear(self, flight->node, flight->parcel); break;
     case TO_CORE:

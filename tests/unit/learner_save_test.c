@@ -1,6 +1,6 @@
 // learner_save_test -- SAVE goes through the learner's thread to a checkpoint on disk, and that is
 // read back. Each sample below the cursor is trained, still to be trained, or given up, as the job
-// says.
+// says. While a checkpoint is written the learner does its next jobs, also those that change the state.
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/crypto/merkle.h"
@@ -9,8 +9,11 @@
 #include "common/model/model_tensors.h"
 #include "tests/unit/folder_fixture.h"
 
+#include "common/base/failpoint.h"
 #include <czmq.h>
+#include <semaphore.h>
 #include <string.h>
+#include <time.h>
 
 enum { SAMPLES = 32, STEP = 9, TENSORS_MAX = 64, WAIT_MS = 60000 };
 
@@ -33,8 +36,13 @@ static void serve(struct worker *worker, void *arg)
 {
     struct learner *self = arg;
     struct job job;
+    enum worker_turn turn;
     self->worker = worker;
-    while (worker_next(worker, -1, &job) != WORKER_END) learner_save(self, job.body);
+    while ((turn = worker_next(worker, -1, &job)) != WORKER_END) {
+        if (turn == WORKER_JOB) learner_save(self, job.body);
+        learner_save_look(self);
+    }
+    learner_save_wait(self);
 }
 
 static void make_learner(void)
@@ -56,14 +64,18 @@ static void make_learner(void)
     learner.params = compute_host(learner.compute);
     genesis_fill(&shape, 5, learner.params);
     assert_int_equal(compute_push(learner.compute, NULL), 0);
-    learner.digest = digest_of(learner.params, learner.layout.total);
+    learner.cut = state_cut_of_floats(learner.layout.total);
+    learner.leaves = calloc(state_cut_leaves(&learner.cut), sizeof *learner.leaves);
+    assert_non_null(learner.leaves);
+    assert_int_equal(learner_take_digest(&learner, NULL), 0);
     learner.step = STEP;
-    learner.holding = true;
+    learner.built = learner.holding = true;
     strcpy(learner.config_json, "{\"torch_dtype\": \"float32\"}");
     put("tokenizer.json", "{}", 2);
     options = (struct learner_options){
         .run_id = "r", .checkpoint_root = folder, .tokenizer_dir = folder, .keep = 1
     };
+    assert_int_equal(blob_store_new(NULL, NULL, &options.store), 0);
     learner.options = &options;
 }
 
@@ -71,6 +83,8 @@ static void free_learner(void)
 {
     compute_destroy(&learner.compute);
     optimizer_destroy(&learner.optimizer);
+    free(learner.leaves);
+    blob_store_destroy(&options.store);
 }
 
 // One job, as the checkpointer's core sends it.
@@ -152,4 +166,124 @@ static void what_was_given_up_is_neither_done_nor_to_be_trained(void **state)
     free_learner();
 }
 
-TESTS(FOLDER_TEST(what_was_given_up_is_neither_done_nor_to_be_trained))
+// ---- beside the next jobs -----------------------------------------------------------------------
+
+static sem_t may_write;
+static _Atomic bool waits, waited_in_vain;
+
+// The place before the manifest of a checkpoint: there its writer waits for the test.
+int failpoint_reached(const char *name)
+{
+    struct timespec until;
+    if (!waits || strcmp(name, "checkpoint_manifest") != 0) return 0;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_MS / 1000;
+    if (sem_timedwait(&may_write, &until) != 0) waited_in_vain = true;
+    return 0;
+}
+
+static void tell(struct worker *worker, uint16_t kind, const void *job)
+{
+    _Alignas(8) static uint8_t packed[1 << 16];
+    const size_t count = wire_pack_body(kind, job, packed, sizeof packed);
+    assert_true(count > 0);
+    worker_send(worker, kind, packed, count);
+}
+
+static const void *hear(struct worker *worker, uint16_t kind)
+{
+    _Alignas(8) static uint8_t room[1 << 16];
+    struct wire_arena arena = { .bytes = room, .max = sizeof room };
+    zmq_pollitem_t item = { .socket = worker_socket(worker), .events = ZMQ_POLLIN };
+    const void *body;
+    uint16_t came;
+    assert_int_equal(zmq_poll(&item, 1, 2 * WAIT_MS), 1);
+    assert_true(worker_take(worker, &arena, &came, &body));
+    assert_int_equal(came, kind);
+    return body;
+}
+
+static void build(struct worker *worker)
+{
+    static const struct wire_rounds_config rounds = {
+        .compression_decay = 0.9f, .topk = 2, .chunk = 4, .payload_bytes = 1
+    };
+    char *json = model_shape_to_config_json(&shape);
+    const struct wire_config config = {
+        .run = "r",
+        .model = { (const uint8_t *)json, (uint32_t)strlen(json) },
+        .seq_len = 8,
+        .heartbeat_ms = 1,
+        .lease_ms = 1,
+        .snapshot_rounds = 1,
+        .total_steps = 1,
+        .micro_batch = 1,
+        .data = { .kind = DATA_LOCAL, .token_bytes = 2 },
+        .strategy = { FRAME_ROUNDS_CONFIG, &rounds },
+    };
+    tell(worker, FRAME_BUILD, &config);
+    const struct wire_built *built = hear(worker, FRAME_BUILT);
+    assert_string_equal(built->reason, "");
+    free(json);
+}
+
+// Puts other parameters into the stage, as the fetcher does, and has them loaded as this step.
+static struct hash load(struct worker *worker, blob_store_t *store, uint64_t step)
+{
+    struct blob_snapshot state = { .step = step,
+                                   .cut = state_cut_of_floats(model_parameter_count(&shape)) };
+    struct state_copy copy;
+    assert_int_equal(blob_store_new_copy(store, state_cut_room(&state.cut), NULL, &copy), 0);
+    genesis_fill(&shape, step, (float *)(void *)copy.bytes);
+    state.digest = digest_of((float *)(void *)copy.bytes, state.cut.bytes[0] / sizeof(float));
+    blob_store_stage(store, &state, &copy);
+    tell(worker, FRAME_LOAD, &(struct wire_load){ .step = step });
+    const struct wire_loaded *loaded = hear(worker, FRAME_LOADED);
+    assert_true(loaded->ok && hash_equal(&loaded->digest, &state.digest));
+    return state.digest;
+}
+
+// SAVE of a step; more steps than there are pins follow, each with other parameters; then it may be
+// written. Its pin has gone from the table by then.
+static void the_next_jobs_do_not_wait_for_it(void **state)
+{
+    (void)state;
+    struct learner_options member = { .run_id = "r",
+                                      .checkpoint_root = folder,
+                                      .tokenizer_dir = folder,
+                                      .keep = 1,
+                                      .threads = 1,
+                                      .micro_batch = 1 };
+    checkpoint_t *checkpoint;
+    put("tokenizer.json", "{}", 2);
+    assert_int_equal(compute_find("cpu", NULL, &member.device), 0);
+    assert_int_equal(blob_store_new(NULL, NULL, &member.store), 0);
+    assert_int_equal(sem_init(&may_write, 0, 0), 0);
+    struct worker *worker = worker_new(PORT_LEARNER, learner_body, &member);
+    build(worker);
+    const struct hash digest = load(worker, member.store, STEP);
+    waits = true;
+    tell(worker, FRAME_SAVE, &(struct wire_save){ .epoch = 3, .step = STEP, .digest = digest });
+    for (uint64_t step = STEP + 1; step <= STEP + BLOB_PINS_MAX + 1; step++)
+        load(worker, member.store, step); // SAVED would be heard here if it came first
+    waits = false;
+    assert_int_equal(sem_post(&may_write), 0);
+    const struct wire_saved *saved = hear(worker, FRAME_SAVED);
+    assert_string_equal(saved->reason, "");
+    assert_true(saved->ok && saved->step == STEP && !waited_in_vain);
+    assert_int_equal(checkpoint_open(folder, STEP, "r", NULL, &checkpoint), 0);
+    assert_true(hash_equal(&checkpoint_info(checkpoint)->digest, &digest));
+    checkpoint_close(&checkpoint);
+
+    // A step that is neither held nor pinned
+    tell(worker, FRAME_SAVE,
+         &(struct wire_save){ .epoch = 3, .step = STEP + 2, .digest = { { 0 } } });
+    saved = hear(worker, FRAME_SAVED);
+    assert_true(!saved->ok && saved->step == STEP + 2); // No such digest is pinned
+    worker_destroy(&worker);
+    blob_store_destroy(&member.store);
+    sem_destroy(&may_write);
+}
+
+TESTS(FOLDER_TEST(what_was_given_up_is_neither_done_nor_to_be_trained),
+      FOLDER_TEST(the_next_jobs_do_not_wait_for_it))

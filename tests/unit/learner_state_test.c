@@ -42,10 +42,14 @@ static void serve(struct worker *worker, void *arg)
 {
     struct learner *self = arg;
     struct job job;
+    enum worker_turn turn;
     self->worker = worker;
-    while (worker_next(worker, -1, &job) != WORKER_END)
-        if (job.kind == FRAME_LOAD) learner_load(self, job.body);
-        else learner_save(self, job.body);
+    while ((turn = worker_next(worker, -1, &job)) != WORKER_END) {
+        if (turn == WORKER_JOB && job.kind == FRAME_LOAD) learner_load(self, job.body);
+        else if (turn == WORKER_JOB) learner_save(self, job.body);
+        learner_save_look(self);
+    }
+    learner_save_wait(self);
 }
 
 static struct replica *replica_new(blob_store_t *store, bool trains)
