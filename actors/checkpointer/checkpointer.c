@@ -40,6 +40,9 @@ static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_en
         return;
     }
     struct wire_save save = { .epoch = end->epoch, .step = end->step, .digest = end->digest };
+    if (!hash_equal(&end->digest, &self->wanted.digest) &&
+        !hash_equal(&end->digest, &self->saving_digest)) // Not said before
+        self->late = self->saving || self->registering;
     if (keep_position(&save, &self->wanted_lists, &end->data_position)) self->wanted = save;
 }
 
@@ -71,7 +74,8 @@ static void hear_saved(struct checkpointer *self, const struct wire_saved *saved
                        struct outbox *out)
 {
     self->saving = false;
-    if (saved->step == self->wanted.step) self->wanted.step = NOTHING;
+    if (saved->step == self->wanted.step && hash_equal(&saved->digest, &self->wanted.digest))
+        self->wanted.step = NOTHING;
     if (!saved->ok) {
         outbox_note(out,
                     "checkpoint.failed step=%" PRIu64
@@ -137,20 +141,38 @@ static void hear(void *state, const struct member_turn *turn)
     give_up(self);
 }
 
+// The run begins its next epoch once a checkpointer says in a Cooldown that it holds the last step. So we
+// say it when the learner has been told to write that step. But if the run came here before the last checkpoint
+// was on record, it waits for this one: else it might outrun each of them, and never have one to go back to.
+static bool must_save_first(const struct checkpointer *self)
+{
+    const struct wire_run *run = &self->member.now;
+    // mutant: a run outruns its checkpoints
+    const bool begun =
+        self->saving && !self->late && hash_equal(&self->saving_digest, &self->replica.digest);
+    const bool saved = self->saved.step == run->step && !hash_is_none(&self->saved.digest);
+    // mutant: a checkpointer says that it holds a step before it writes it
+    return run->phase == PHASE_COOLDOWN && !begun && !saved;
+}
+
 // Runs before the replica and the pace look, because the next commit changes the parameters.
 static void save(void *state, const struct member_turn *turn)
 {
     struct checkpointer *self = state;
     const struct replica *replica = &self->replica;
     take_request(self);
-    if (self->saving || self->wanted.step == NOTHING || !replica->holding || replica->loading)
-        return;
-    if (replica->step < self->wanted.step || replica->applying) return;
-    self->saving = true; // The replica is at that step, or the learner has it pinned
-    // mutant: restore: the restore point is retired
-    self->wanted.spare = self->member.now.restore_point_step; // A restore would need it
-    self->wanted.born_unix_ms = self->member.born_unix_ms;
-    outbox_job(turn->out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
+    // The replica is at that step, or the learner has it pinned
+    const bool can = !self->saving && self->wanted.step != NOTHING && replica->holding &&
+                     !replica->loading && !replica->applying && replica->step >= self->wanted.step;
+    if (can) {
+        self->saving = true;
+        self->saving_digest = self->wanted.digest;
+        // mutant: restore: the restore point is retired
+        self->wanted.spare = self->member.now.restore_point_step; // A restore would need it
+        self->wanted.born_unix_ms = self->member.born_unix_ms;
+        outbox_job(turn->out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
+    }
+    self->replica.tells_later = must_save_first(self);
 }
 
 // Runs after them, because a missed EPOCH_END shows only by the step that the replica holds.

@@ -2,6 +2,7 @@
 // checkpointer -- holds a replica, writes it to checkpoints, and serves it to peers.
 //
 //   EPOCH_END step s ─▶ replica at s, same digest ─▶ SAVE ─▶ SAVED ─▶ CHECKPOINT, until its ACK
+//                                                     └▶ HOLDS: the run may go on meanwhile
 //   CONTROL checkpoint ─▶ the newest pinned step, as soon as it is committed ─▶ SAVE ...
 //
 // It keeps on disk the blobs of every commit since its newest checkpoint. So even after all
@@ -25,6 +26,8 @@ struct checkpointer {
     struct wire_save position; // Data position of the pinned step, as the pace told it
     struct position_lists wanted_lists, position_lists;
     bool requested, saving, registering;
+    struct hash saving_digest; // Of the newest state that the learner was told to write
+    bool late; // When the newest end of an epoch came, the checkpoint before it was not on record
     struct wire_checkpoint saved; // The newest on disk
     uint64_t resend_ms, ask_ms;
 };

@@ -184,8 +184,13 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     bool pinned = holdings_pin(&self->holdings, turn);
-    bool awaited = roster_count(&run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 &&
-                   !holdings_checkpointed(turn);
+    // The next epoch does not wait for the writing. Whoever finishes or pauses a run may stop the trainers.
+    // mutant: a run is finished before its checkpoint is written
+    bool goes_on = !all_done(turn) && !run->pausing;
+    bool written = holdings_checkpointed(turn);
+    bool soon = goes_on && pinned && holdings_are_saved_soon(&self->holdings, turn);
+    bool awaited =
+        roster_count(&run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 && !written && !soon;
     if (!all_done(turn) && holdings_are_split(&self->holdings, turn)) {
         enter(turn, PHASE_PAUSED, split_cause);
         return;
@@ -207,10 +212,11 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
     }
     // mutant: a pause outlives the last step
     uint8_t next = all_done(turn) ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED : PHASE_WAITING;
-    const char *cause = !pinned                       ? "the time is up, no digest yet"
-                        : awaited                     ? "the time is up, no checkpoint"
-                        : holdings_checkpointed(turn) ? "checkpointed"
-                                                      : "no checkpointer to wait for";
+    const char *cause = !pinned   ? "the time is up, no digest yet"
+                        : awaited ? "the time is up, no checkpoint"
+                        : written ? "checkpointed"
+                        : soon    ? "a checkpoint is being written"
+                                  : "no checkpointer to wait for";
     enter(turn, next, cause);
 }
 
@@ -248,7 +254,8 @@ void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in)
     uint32_t member = turn_member(turn, in);
     if (member == NO_MEMBER) return;
     bool committed = (said->step == run->digest_step && hash_equal(&said->digest, &run->digest)) ||
-                     (said->step == run->pin_step && hash_equal(&said->digest, &run->pin_digest));
+                     (said->step == run->pin_step && hash_equal(&said->digest, &run->pin_digest)) ||
+                     run_is_end(run, said->step, &said->digest); // Written beside the next epoch
     // mutant: a checkpointer is believed any digest
     if (run->roster.members[member].role != ACTOR_CHECKPOINTER) {
         turn_refuse(turn, in, REFUSAL_WRONG_ROLE, said->step,

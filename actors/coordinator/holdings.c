@@ -224,6 +224,17 @@ bool holdings_checkpointed(const struct turn *turn)
     return run->checkpoint.step == run->step && hash_equal(&run->checkpoint.digest, &run->digest);
 }
 
+bool holdings_are_saved_soon(const struct holdings *self, const struct turn *turn)
+{
+    const struct roster *roster = &turn->run->roster;
+    bool soon = false;
+    for (uint32_t i = 0; i < roster->count; i++)
+        soon |= roster->members[i].role == ACTOR_CHECKPOINTER &&
+                roster->members[i].state == MEMBER_HEALTHY &&
+                holdings_have(self, turn, i, &turn->run->digest);
+    return soon;
+}
+
 bool holdings_somebody_has(const struct turn *turn)
 {
     const struct run *run = turn->run;

@@ -301,7 +301,9 @@ void replica_tell(struct replica *self, const struct member *member, uint64_t no
         self->told = false;
         self->tell_ms = 0;
     }
-    if (!awaited || self->told || now_ms < self->tell_ms || self->step != member->now.step) return;
+    if (!awaited || self->tells_later || self->told || now_ms < self->tell_ms ||
+        self->step != member->now.step)
+        return;
     if (hash_is_none(&self->digest)) return;
     self->tell_ms = now_ms + MEMBER_RETRY_MS;
     outbox_mail(out, "coordinator", FRAME_HOLDS,

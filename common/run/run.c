@@ -89,11 +89,29 @@ void run_advance(struct run *self, uint64_t steps, uint64_t samples)
     self->samples_done += samples;
 }
 
+// The present step as a state that a restore can go back to.
+static void set_point(const struct run *self, const struct hash *digest,
+                      struct wire_record_restore *ret_point, struct run_lists *lists)
+{
+    *ret_point = (struct wire_record_restore){ .epoch = self->epoch,
+                                               .step = self->step,
+                                               .digest = *digest,
+                                               .samples_done = self->samples_done };
+    ret_point->data_position = run_data_position(self, lists);
+}
+
 static void apply_epoch_end(struct run *self, const struct wire_epoch_end *end)
 {
     ensure(end->step == self->step);
     self->digest_step = self->pin_step = end->step;
     self->digest = self->pin_digest = end->digest;
+    set_point(self, &end->digest, &self->end_point, &self->end_point_lists);
+}
+
+bool run_is_end(const struct run *self, uint64_t step, const struct hash *digest)
+{
+    return step == self->end_point.step && !hash_is_none(digest) &&
+           hash_equal(digest, &self->end_point.digest);
 }
 
 // ---- the beginning, checkpoints, restore --------------------------------------------------------
@@ -130,19 +148,42 @@ static void apply_data(struct run *self, const struct wire_record_data *data)
     self->order = data->order;
 }
 
+// The address of an empty list may be NULL, which memcpy does not allow.
+static void copy_list(struct interval *to, const struct interval *from, uint32_t count)
+{
+    if (count) memcpy(to, from, count * sizeof *to);
+}
+
+static void copy_lists(struct run_lists *to, const struct wire_data_position *from)
+{
+    copy_list(to->returned, from->returned, from->returned_count);
+    copy_list(to->failed, from->failed, from->failed_count);
+}
+
+static struct wire_record_restore with_lists(const struct wire_record_restore *point,
+                                             const struct run_lists *lists)
+{
+    struct wire_record_restore whole = *point;
+    whole.data_position.returned = lists->returned;
+    whole.data_position.failed = lists->failed;
+    return whole;
+}
+
 // A restore can go back to a checkpoint only if its data position is known, and that is known only
-// of the present step.
+// of the present step and of the newest end of an epoch.
 static void apply_checkpoint(struct run *self, const struct wire_checkpoint *checkpoint)
 {
     self->checkpoint = *checkpoint;
     // mutant: restore: the restore point is that of any checkpoint
-    if (checkpoint->step != self->step) return;
-    struct wire_record_restore *restore_point = &self->restore_point;
-    *restore_point = (struct wire_record_restore){ .epoch = self->epoch,
-                                                   .step = self->step,
-                                                   .digest = checkpoint->digest,
-                                                   .samples_done = self->samples_done };
-    restore_point->data_position = run_data_position(self, &self->restore_point_lists);
+    if (checkpoint->step == self->step) {
+        set_point(self, &checkpoint->digest, &self->restore_point, &self->restore_point_lists);
+        return;
+    }
+    // mutant: restore: a checkpoint that was written beside the next epoch is none
+    if (!run_is_end(self, checkpoint->step, &checkpoint->digest)) return;
+    self->restore_point = self->end_point;
+    const struct wire_record_restore end = with_lists(&self->end_point, &self->end_point_lists);
+    copy_lists(&self->restore_point_lists, &end.data_position);
 }
 
 static void apply_restore(struct run *self, const struct wire_record_restore *restore)
@@ -161,6 +202,8 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
                                                      .step = restore->step,
                                                      .digest = restore->digest };
     self->cold_start = true;
+    // mutant: restore: an end of an epoch that was given up is gone back to
+    if (self->end_point.step > restore->step) self->end_point = (struct wire_record_restore){ 0 };
     // mutant: restore: what was trained since stays done
     set_table(self, &restore->data_position);
 }
@@ -231,10 +274,7 @@ struct wire_data_position run_data_position(const struct run *self, struct run_l
 
 struct wire_record_restore run_restore_point(const struct run *self)
 {
-    struct wire_record_restore restore_point = self->restore_point;
-    restore_point.data_position.returned = self->restore_point_lists.returned;
-    restore_point.data_position.failed = self->restore_point_lists.failed;
-    return restore_point;
+    return with_lists(&self->restore_point, &self->restore_point_lists);
 }
 
 // The scalars are the first members of struct run, in the same order and places.
@@ -248,6 +288,7 @@ struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
 {
     struct wire_snapshot snapshot = {
         .restore_point = run_restore_point(self),
+        .end_point = with_lists(&self->end_point, &self->end_point_lists),
         .cursor = self->table.cursor,
         .table = self->table.entries,
         .table_count = self->table.count,
@@ -260,22 +301,23 @@ struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
     return snapshot;
 }
 
-// The address of an empty list may be NULL, which memcpy does not allow.
-static void copy_list(struct interval *to, const struct interval *from, uint32_t count)
+// A point without the addresses of its lists, which lie elsewhere.
+static void load_point(const struct wire_record_restore *from,
+                       struct wire_record_restore *ret_point, struct run_lists *lists)
 {
-    if (count) memcpy(to, from, count * sizeof *to);
+    *ret_point = *from;
+    ret_point->data_position.returned = ret_point->data_position.failed = NULL;
+    copy_lists(lists, &from->data_position);
 }
 
 bool run_from_snapshot(struct run *self, const struct wire_snapshot *from)
 {
-    const struct wire_data_position *back = &from->restore_point.data_position;
     memcpy(self, &from->durable, DURABLE_BYTES);
     ensure(roster_load(&self->roster, from->roster_version, from->members, from->members_count));
     // mutant: restore: a snapshot forgets the restore point
-    self->restore_point = from->restore_point;
-    self->restore_point.data_position.returned = self->restore_point.data_position.failed = NULL;
-    copy_list(self->restore_point_lists.returned, back->returned, back->returned_count);
-    copy_list(self->restore_point_lists.failed, back->failed, back->failed_count);
+    load_point(&from->restore_point, &self->restore_point, &self->restore_point_lists);
+    // mutant: restore: a snapshot forgets the end of the epoch
+    load_point(&from->end_point, &self->end_point, &self->end_point_lists);
     set_table(self, &(struct wire_data_position){ .cursor = from->cursor });
     // mutant: a snapshot forgets what is pending
     // mutant: a snapshot forgets what failed

@@ -67,6 +67,10 @@ struct run {
     // position. If its digest is none, there is no such step yet. Its lists are in restore_point_lists.
     struct wire_record_restore restore_point;
     struct run_lists restore_point_lists;
+    // The same of the newest end of an epoch, which a checkpoint may follow when the run has gone on. Digest
+    // none: there was no end yet, or a restore gave it up.
+    struct wire_record_restore end_point;
+    struct run_lists end_point_lists;
 
     const struct run_pace *pace;
     _Alignas(16) uint8_t pace_state[RUN_PACE_BYTES];
@@ -99,6 +103,9 @@ struct wire_record_restore run_restore_point(const struct run *self);
 // The index for a newcomer: the next one; in a full run that of a member that left; NO_MEMBER if
 // there is none.
 uint32_t run_free_place(const struct run *self);
+
+// Whether these are step and digest of the newest end of an epoch.
+bool run_is_end(const struct run *self, uint64_t step, const struct hash *digest);
 
 // The data position of the run, its lists in `lists`. Pending samples count as todo.
 struct wire_data_position run_data_position(const struct run *self, struct run_lists *lists);

@@ -159,6 +159,7 @@ static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
     check_position(sim, "an epoch end has the data position", end->data_position.cursor,
                    end->data_position.returned, end->data_position.returned_count);
     ghost->pin_step = end->step;
+    ghost->end_point = (struct pin){ .step = end->step, .digest = end->digest };
     ghost->epoch_end_record = ghost->records;
 }
 
@@ -167,7 +168,9 @@ static void hear_checkpoint(struct sim *sim, const struct wire_checkpoint *recor
     hold(record->step <= check_step(sim) &&
              hash_equal(&record->digest, &sim->ghost.digest[record->step]),
          "a checkpoint is of committed parameters", "step %" PRIu64 " on record", record->step);
-    if (record->step == check_step(sim))
+    const struct pin *end = &sim->ghost.end_point;
+    if (record->step == check_step(sim) ||
+        (record->step == end->step && hash_equal(&record->digest, &end->digest)))
         sim->ghost.restore_point = (struct pin){ .step = record->step, .digest = record->digest };
 }
 

@@ -150,6 +150,7 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     point->step = record->step;
     point->samples_done = record->samples_done;
     ghost->pin_step = record->step;
+    if (ghost->end_point.step > record->step) ghost->end_point = (struct pin){ 0 };
     for (uint32_t i = 0; i < ghost->accepted_count; i++)
         ghost->accepted[i].given_up |= ghost->accepted[i].step >= record->step;
     ghost->audits_count = 0; // What they are about is given up

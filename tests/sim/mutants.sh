@@ -255,7 +255,13 @@ by_unit 'restore: residuals are forgotten' restore_test \
     instead 'memset(self->residuals, 0, sizeof self->residuals);'
 by_unit 'restore: residuals stay' restore_test drop
 mutant 'restore: a snapshot forgets the restore point' drop
-mutant 'restore: the restore point is that of any checkpoint' drop
+mutant 'restore: the restore point is that of any checkpoint' 'checkpoint->step == self->step' 'true'
+by_unit 'restore: a checkpoint that was written beside the next epoch is none' restore_test instead 'return;'
+by_unit 'restore: an end of an epoch that was given up is gone back to' restore_test drop
+by_unit 'restore: a snapshot forgets the end of the epoch' restore_test drop
+by_unit 'a run is finished before its checkpoint is written' coordinator_test '!all_done(turn) && ' ''
+by_unit 'a checkpointer says that it holds a step before it writes it' restore_test instead 'return false;'
+by_unit 'a run outruns its checkpoints' restore_test '&& !self->late' ''
 mutant 'restore: what is dealt now is forgotten' drop
 by_unit 'restore: what failed is trained again' restore_test 'TABLE_FAILED' 'TABLE_TODO'
 by_unit 'a checkpoint counts what failed as trained' learner_save_test 'failed + data_position->failed_count' 'failed'

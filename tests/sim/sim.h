@@ -514,6 +514,7 @@ struct ghost {
     uint32_t restores_asked, restores_unasked, restores;
     uint64_t restore_record;
     struct pin restore_point; // The newest checkpoint on record as of its very step
+    struct pin end_point;     // The newest end of an epoch
     bool is_split;            // The newest RUN says that no majority holds the same state
     // What is lost.
     uint64_t born_unix_ms;             // Of the run that the ledger is of

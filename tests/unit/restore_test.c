@@ -92,6 +92,38 @@ static void a_snapshot_knows_the_restore_and_its_point(void **state)
     free(run), free(again), free(after);
 }
 
+// The checkpoint of an epoch's end comes when the run has trained on. A restore goes back to that end.
+static void a_checkpoint_of_the_epochs_end_may_come_late(void **state)
+{
+    (void)state;
+    static struct interval returned[TABLE_INTERVALS_MAX];
+    struct run *run = far_run(), *again = new_run();
+    struct wire_residual *residuals = ((struct rounds_run *)(void *)run->pace_state)->residuals;
+    const struct wire_checkpoint late = { .step = STEP, .digest = hash(21), .name = "late" };
+    run_apply(run, FRAME_RECORD_EPOCH_END,
+              &(struct wire_epoch_end){ .step = STEP, .digest = hash(21) });
+    residuals[0].hash = hash(14);
+    run->step = STEP + 1;
+    assert_true(run_is_end(run, STEP, &late.digest));
+    struct wire_snapshot snapshot = run_to_snapshot(run, returned); // Between the two
+    run_from_snapshot(again, &snapshot);
+    run_apply(again, FRAME_RECORD_CHECKPOINT,
+              &(struct wire_checkpoint){ .step = STEP, .digest = hash(22), .name = "other" });
+    assert_int_equal(run_restore_point(again).step, RESTORE_POINT);
+    run_apply(again, FRAME_RECORD_CHECKPOINT, &late);
+    struct wire_record_restore back = run_restore_point(again);
+    assert_int_equal(back.step, STEP);
+    assert_true(hash_equal(&back.digest, &late.digest));
+    back.epoch = EPOCH;
+    run_apply(again, FRAME_RECORD_RESTORE, &back);
+    assert_residual(again, 0, 12);
+    assert_residual(again, 2, 13);
+    assert_true(run_is_end(again, STEP, &late.digest)); // It is not given up
+    take_back(run);
+    assert_false(run_is_end(run, STEP, &late.digest));
+    free(run), free(again);
+}
+
 // ---- samples that failed ------------------------------------------------------------------------
 
 _Alignas(16) static uint8_t packed[1 << 16], room[1 << 20], part[RUN_PART_BYTES];
@@ -320,6 +352,54 @@ static void a_save_says_what_failed(void **state)
     free(run);
 }
 
+static void end_epoch(uint64_t step, uint8_t digest, bool *ret_tells)
+{
+    checkpointer.replica.step = step;
+    checkpointer.replica.digest = hash(digest);
+    hear_run(&(struct wire_run){ .phase = PHASE_COOLDOWN,
+                                 .step = step,
+                                 .epoch = EPOCH,
+                                 .log_seq = step,
+                                 .digest_step = step,
+                                 .digest = hash(digest) });
+    assert_true(checkpointer.replica.tells_later);
+    hear(FRAME_EPOCH_END,
+         &(struct wire_epoch_end){ .epoch = EPOCH, .step = step, .digest = hash(digest) });
+    hear_run(&checkpointer.member.now);
+    *ret_tells = !checkpointer.replica.tells_later;
+}
+
+static void hear_saved_step(uint64_t step, uint8_t digest, bool ok)
+{
+    hear(FRAME_SAVED,
+         &(struct wire_saved){ .ok = ok, .step = step, .epoch = EPOCH, .digest = hash(digest) });
+    hear_run(&checkpointer.member.now);
+}
+
+// The run goes on when the checkpointer says that it holds the end of an epoch: it does once it writes it. If the
+// checkpoint before that is not on record yet, the run waits for this one.
+static void an_end_is_held_once_it_is_written_down(void **state)
+{
+    bool tells;
+    (void)state;
+    make_checkpointer();
+    end_epoch(STEP, 21, &tells);
+    assert_true(tells && checkpointer.saving);
+    end_epoch(STEP + 1, 22, &tells); // The learner writes the first one still
+    assert_false(tells);
+    hear_saved_step(STEP, 21, true);
+    assert_true(checkpointer.saving && checkpointer.replica.tells_later);
+    hear_saved_step(STEP + 1, 22, true);
+    assert_false(checkpointer.saving || checkpointer.replica.tells_later);
+    hear(FRAME_ACK,
+         &(struct wire_ack){ .kind = FRAME_CHECKPOINT, .round = STEP + 1, .hash = hash(22) });
+    assert_false(checkpointer.registering);
+    end_epoch(STEP + 2, 23, &tells);
+    assert_true(tells);
+    hear_saved_step(STEP + 2, 23, false); // The disk is full
+    assert_true(checkpointer.replica.tells_later);
+}
+
 // Lists that are longer than a SAVE may have: this step is not saved.
 static void a_position_that_is_too_long_is_not_saved(void **state)
 {
@@ -343,7 +423,9 @@ static void a_position_that_is_too_long_is_not_saved(void **state)
 }
 
 TESTS(TEST(residuals_are_those_of_the_checkpoint), TEST(a_snapshot_knows_the_restore_and_its_point),
+      TEST(a_checkpoint_of_the_epochs_end_may_come_late),
       TEST(what_is_given_up_is_beyond_and_before), TEST(a_checkpoint_given_up_is_none),
       TEST(the_newest_is_of_the_latest_epoch), TEST(the_restore_point_is_spared),
       TEST(a_restore_keeps_what_had_failed), TEST(a_snapshot_keeps_what_failed),
-      TEST(a_save_says_what_failed), TEST(a_position_that_is_too_long_is_not_saved))
+      TEST(a_save_says_what_failed), TEST(a_position_that_is_too_long_is_not_saved),
+      TEST(an_end_is_held_once_it_is_written_down))

@@ -82,6 +82,7 @@ static void hear_member(struct run *run, const struct wire_member *member)
         return;
     self->residuals[member->index] = (struct wire_residual){ { { 0 } } }; // The index changes hands
     self->restore_point[member->index] = (struct wire_residual){ { { 0 } } };
+    self->end_point[member->index] = (struct wire_residual){ { { 0 } } };
     self->debts[member->index] = (struct wire_debt){ 0 };
 }
 
@@ -97,6 +98,16 @@ static void hear_restore(struct run *run)
     memcpy(self->residuals, self->restore_point, sizeof self->residuals);
 }
 
+// A restore now goes back to it, if it is of the present step or of the newest end of an epoch.
+static void hear_checkpoint(struct run *run, const struct wire_checkpoint *checkpoint)
+{
+    struct rounds_run *self = own(run);
+    const bool is_present = checkpoint->step == run->step;
+    if (!is_present && !run_is_end(run, checkpoint->step, &checkpoint->digest)) return;
+    memcpy(self->restore_point, is_present ? self->residuals : self->end_point,
+           sizeof self->restore_point);
+}
+
 bool rounds_run_apply(struct run *run, uint16_t kind, const void *record)
 {
     struct rounds_run *self = own(run);
@@ -107,10 +118,10 @@ bool rounds_run_apply(struct run *run, uint16_t kind, const void *record)
     case FRAME_RECORD_EJECTION: apply_ejection(run, record); return true;
     case FRAME_RECORD_START: round_forget(&self->round); return false;
     case FRAME_RECORD_MEMBER: hear_member(run, record); return false;
-    case FRAME_RECORD_CHECKPOINT: // If of the present step, a restore now goes back to it
-        if (((const struct wire_checkpoint *)record)->step == run->step)
-            memcpy(self->restore_point, self->residuals, sizeof self->restore_point);
+    case FRAME_RECORD_EPOCH_END:
+        memcpy(self->end_point, self->residuals, sizeof self->end_point);
         return false;
+    case FRAME_RECORD_CHECKPOINT: hear_checkpoint(run, record); return false;
     case FRAME_RECORD_RESTORE: hear_restore(run); return false;
     default: return false;
     }
@@ -133,6 +144,8 @@ struct wire_part rounds_run_store(const struct run *run, void *memory)
         .residuals_count = run->roster.count,
         .restore_point = self->restore_point,
         .restore_point_count = run->roster.count,
+        .end_point = self->end_point,
+        .end_point_count = run->roster.count,
         .debts = self->debts,
         .debts_count = run->roster.count,
     };
@@ -153,6 +166,7 @@ bool rounds_run_load(struct run *run, const struct wire_part *part)
     copy_list(self->residuals, from->residuals, from->residuals_count * sizeof *from->residuals);
     copy_list(self->restore_point, from->restore_point,
               from->restore_point_count * sizeof *from->restore_point);
+    copy_list(self->end_point, from->end_point, from->end_point_count * sizeof *from->end_point);
     copy_list(self->debts, from->debts, from->debts_count * sizeof *from->debts);
     if (from->round.clients_count == 0) return true; // Before the first round
     round_open(&self->round, &from->round);

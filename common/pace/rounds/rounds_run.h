@@ -18,7 +18,8 @@ struct rounds_run {
     // result starts there, or from zero.
     struct wire_residual residuals[MEMBERS_MAX];
     struct wire_residual
-        restore_point[MEMBERS_MAX];      // The same at the step that a restore goes back to
+        restore_point[MEMBERS_MAX],      // The same at the step that a restore goes back to
+        end_point[MEMBERS_MAX];          // And at the newest end of an epoch
     struct wire_debt debts[MEMBERS_MAX]; // What the findings have left
 };
 
