@@ -9,6 +9,7 @@
 //                                                     blocks.[ch]       strangers of one network
 //     letter.[ch]     takes and sends one letter      backlog.[ch]      bytes waiting for receivers
 //     gate.c          handshakes, budgets, cutting off
+//     seats.c         who is a member, as ROSTER and MEMBERS say
 //
 // Each file calls only those behind it: broker.c ▶ mail.c ▶ news.c ▶ letter.c ▶ gate.c ▶ the right
 // column.
@@ -105,9 +106,10 @@ void broker_mind_gate(struct broker *self, uint64_t now_ms); // Once a turn, bef
 void broker_sweep(struct broker *self, uint64_t now_ms);
 // Bans the ejected keys of the roster. Their frames are ignored from now on; their connections are
 // cut half a second later, so that the coordinator's refusal still reaches them.
-void broker_eject(struct broker *self, const struct wire_roster *roster);
+void broker_eject(struct broker *self, const struct wire_member *members, uint32_t count);
 // Members of the roster have a seat from now on, and no others but the owner.
 void broker_keep_seats(struct broker *self, const struct wire_roster *roster);
+void broker_change_seats(struct broker *self, const struct wire_members *change);
 bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t role);
 // Whether it may publish and has the budget of a member: who has no seat only joins. As long as no roster
 // has been told, nobody is known, and all may.

@@ -102,51 +102,16 @@ void broker_sweep(struct broker *self, uint64_t now_ms)
     self->swept_kib = resident_kib();
 }
 
-void broker_eject(struct broker *self, const struct wire_roster *roster)
+void broker_eject(struct broker *self, const struct wire_member *members, uint32_t count)
 {
-    for (uint32_t i = 0; i < roster->members_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct curve_key curve;
-        if (roster->members[i].state != MEMBER_EJECTED) continue;
-        if (!curve_of_key(&roster->members[i].key, &curve) ||
-            !admission_ban(self->admission, &curve))
+        if (members[i].state != MEMBER_EJECTED) continue;
+        if (!curve_of_key(&members[i].key, &curve) || !admission_ban(self->admission, &curve))
             continue;
-        log_line(LOG_WARNING, "gate.banned name=%s; its connections are cut",
-                 roster->members[i].name);
+        log_line(LOG_WARNING, "gate.banned name=%s; its connections are cut", members[i].name);
         self->cut_ms = clock_ms() + FAREWELL_MS;
     }
-}
-
-static int compare_seats(const void *a, const void *b)
-{
-    const struct seat *x = a, *y = b;
-    const int order = key_compare(&x->key, &y->key);
-    return order ? order : (x->role > y->role) - (x->role < y->role);
-}
-
-void broker_keep_seats(struct broker *self, const struct wire_roster *roster)
-{
-    free(self->seats);
-    self->seats = calloc((size_t)roster->members_count + 1, sizeof *self->seats);
-    self->seats_count = 0;
-    ensure(self->seats);
-    for (uint32_t i = 0; i < roster->members_count; i++)
-        if (roster->members[i].state != MEMBER_EJECTED)
-            self->seats[self->seats_count++] =
-                (struct seat){ roster->members[i].key, roster->members[i].role };
-    qsort(self->seats, self->seats_count, sizeof *self->seats, compare_seats);
-}
-
-bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t role)
-{
-    const struct seat seat = { *key, role };
-    if (role == ACTOR_COORDINATOR) return admission_is_owner(self->admission, key);
-    return self->seats_count &&
-           bsearch(&seat, self->seats, self->seats_count, sizeof seat, compare_seats);
-}
-
-bool broker_takes_part(const struct broker *self, const struct peer *peer)
-{
-    return !self->seats || broker_has_seat(self, &peer->key, peer->role);
 }
 
 static bool is_out(void *arg, const struct connection *connection)

@@ -1,7 +1,7 @@
 // news -- publishes news at once. Of each state topic it keeps the newest frame, for actors that
 // connect later and ask for it (RECALL). A frame of a state topic is checked first: its signature
-// must verify, and it must be newer than the frame kept. A ROSTER of the coordinator also bans the
-// keys that it ejects.
+// must verify, and it must be newer than the frame kept. A ROSTER or MEMBERS of the coordinator
+// also bans the keys that it ejects.
 
 #include "broker/broker.h"
 #include "common/base/clock.h"
@@ -57,9 +57,18 @@ static void hear_roster(struct broker *self, const uint8_t *frame, size_t count)
     struct wire_refusal refusal;
     const void *body;
     ensure(arena.bytes);
-    if (wire_unpack(frame, count, WIRE_NEWS, &arena, &head, &body, &refusal)) {
-        broker_eject(self, body);
-        broker_keep_seats(self, body);
+    if (!wire_unpack(frame, count, WIRE_NEWS, &arena, &head, &body, &refusal)) {
+        free(arena.bytes);
+        return;
+    }
+    const struct wire_roster *roster = body;
+    const struct wire_members *change = body;
+    if (head.kind == FRAME_ROSTER) {
+        broker_eject(self, roster->members, roster->members_count);
+        broker_keep_seats(self, roster);
+    } else {
+        broker_eject(self, change->members, change->members_count);
+        broker_change_seats(self, change);
     }
     free(arena.bytes);
 }
@@ -76,6 +85,10 @@ void broker_publish(struct broker *self, const struct peer *from, const struct w
         if (!keep(self, topic, head, frame, count)) return;
         if (head->kind == FRAME_ROSTER && from->role == ACTOR_COORDINATOR)
             hear_roster(self, frame, count);
+    }
+    if (head->kind == FRAME_MEMBERS) { // Of a coordinator, as all orders are
+        if (!signed_frame_verify(frame, count, head)) return;
+        hear_roster(self, frame, count);
     }
     failpoint("broker_publish");
     zmq_send(self->news, topic, strlen(topic), ZMQ_SNDMORE | ZMQ_DONTWAIT);

@@ -159,7 +159,7 @@ static int run(struct keeper *self, struct why *why)
     static const struct actor actor = { sizeof(struct keeper), step };
     static const char *const deaf_to[] = { "CLAIM", "PROGRESS", "RUN",       "ROSTER",
                                            "ROUND", "COMMIT",   "EPOCH_END", "WINDOW",
-                                           "STEPS", "BEAT",     NULL };
+                                           "STEPS", "BEAT",     "MEMBERS",   NULL };
     int rc =
         reach_shell_new(self->identity, self->config.run_id, tell_reach, self, why, &self->reach);
     if (rc < 0) return rc;

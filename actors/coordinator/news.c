@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ANSWER_EVERY_MS = 200 };
+enum { ANSWER_EVERY_MS = 200, WHOLE_EVERY_MS = 10000, CHANGES_TOLD_MAX = 64 };
 
 // The mean loss and the sum of rates that the live trainers report. They may report any finite
 // number.
@@ -102,6 +102,30 @@ static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
     return !wire_equal(FRAME_RUN, &before, now);
 }
 
+// Whoever comes late finds the last whole one with the broker.
+static bool is_whole_due(const struct news *self, const struct turn *turn)
+{
+    return self->whole_version != turn->run->roster.version && turn->now_ms >= self->whole_ms;
+}
+
+static void tell_roster(struct news *self, const struct turn *turn)
+{
+    const struct roster *now = &turn->run->roster;
+    struct wire_member lines[CHANGES_TOLD_MAX];
+    const uint32_t count = roster_changes(now, self->roster_version, lines, CHANGES_TOLD_MAX);
+    // mutant: the whole roster is told at each change
+    if (!self->told || is_whole_due(self, turn) || count > CHANGES_TOLD_MAX) {
+        const struct wire_roster all = roster(turn);
+        outbox_news(turn->out, FRAME_ROSTER, &all);
+        self->whole_version = now->version;
+        self->whole_ms = turn->now_ms + WHOLE_EVERY_MS;
+    } else {
+        const struct wire_members change = { self->roster_version, now->version, lines, count };
+        outbox_news(turn->out, FRAME_MEMBERS, &change);
+    }
+    self->roster_version = now->version;
+}
+
 void news_settle(struct news *self, const struct turn *turn, const char *lacks)
 {
     const struct run *run = turn->run;
@@ -113,11 +137,8 @@ void news_settle(struct news *self, const struct turn *turn, const char *lacks)
     const uint64_t open = turn->pace->open_number(run);
     const bool open_due = open > 0 && (!self->told || self->open != open);
     if (roster_due || self->roster_due) turn->presence->roster_changed = false;
-    if (roster_due) { // Before RUN: a member asks for a roster version that it lacks
-        const struct wire_roster all = roster(turn);
-        outbox_news(turn->out, FRAME_ROSTER, &all);
-        self->roster_version = run->roster.version;
-    }
+    // Before RUN: a member asks for a roster version that it lacks
+    if (roster_due || (self->beat_due && is_whole_due(self, turn))) tell_roster(self, turn);
     if (open_due) {
         turn->pace->tell(turn, NULL);
         self->open = open;

@@ -2,7 +2,9 @@
 // news -- what everybody is told (RUN, ROSTER, BEAT and what the pace has open), and the answers to
 // ASK for a member that missed it.
 //
-// News may be lost. Each frame has the newest state whole, so the next one replaces a lost one.
+// News may be lost. Each frame has the newest state whole, so the next one replaces a lost one. The roster may
+// have megabytes, so it is told whole every ten seconds at most, and its changes as they come (MEMBERS); a
+// member that has missed one sees the gap, and asks.
 //
 // Part of the coordinator's core: pure, one thread; it borrows the turn for the call.
 
@@ -16,8 +18,10 @@ struct news {
     bool told;       // False: this life of the coordinator, or of the broker, has told nothing yet
     bool beat_due;   // The heartbeat is due: it repeats the time left and the trainers' progress
     bool roster_due; // The delay that gathers changes of the roster is over
-    uint64_t beat_seq, open, roster_version; // Of the last BEAT, what was open, the last ROSTER
-    struct wire_run run;                     // The last RUN
+    uint64_t beat_seq, open;                // Of the last BEAT; what was open
+    uint64_t roster_version, whole_version; // Told last; told whole last
+    uint64_t whole_ms;                      // Not whole again before this
+    struct wire_run run;                    // The last RUN
 };
 
 // At the end of a turn: tells what differs from what was told, each frame at most once. `lacks`:

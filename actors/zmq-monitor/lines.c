@@ -114,6 +114,12 @@ static void hear_roster(struct lines *self, const struct msg *msg)
     self->roster_incarnation = msg->incarnation;
 }
 
+static void hear_members(struct lines *self, const struct msg *msg)
+{
+    if (self->roster && msg->incarnation >= self->roster_incarnation)
+        roster_change(self->roster, msg->body);
+}
+
 // The broker lets only the coordinator publish state and orders, and only trainers all other news. What comes
 // by mail is the coordinator's answer to a question of the tap.
 static void name_sender(const struct lines *self, const struct letter *letter,
@@ -209,7 +215,9 @@ void lines_print(struct lines *self, const struct letter *letter)
     char name[ACTOR_NAME_MAX + 1];
     if (self->shows_gaps) look_for_gap(self, letter);
     if (letter->msg.kind == FRAME_ROSTER) hear_roster(self, &letter->msg);
+    if (letter->msg.kind == FRAME_MEMBERS) hear_members(self, &letter->msg);
     if (letter->msg.kind == FRAME_ROSTER && self->hides_roster) return;
+    if (letter->msg.kind == FRAME_MEMBERS && self->hides_members) return;
     name_sender(self, letter, name);
     if (self->member && !is_called(name, self->member)) {
         self->hidden++;

@@ -19,17 +19,17 @@ enum { LINES_COUNTED = 4 }; // Kinds of news that have no gaps
 
 struct lines {
     bool json;
-    bool shows_gaps;                 // Report on stderr which news of steps were lost
-    const char *member;              // Only frames of senders that are called so: the beginning of
-                                     // the name, of its label or of its key. NULL: of all
-    bool hides_roster;               // A ROSTER is heard for the labels alone
-    struct roster *roster;           // The newest; NULL: none was heard
-    uint64_t roster_incarnation;     // Of the coordinator that told it
-    uint64_t printed, dropped;       // Lines printed; frames dropped as bad
-    uint64_t hidden;                 // Frames of other senders than `member`
-    uint64_t last[LINES_COUNTED];    // By kind: the newest number, or the end of the newest steps
-    uint64_t missing[LINES_COUNTED]; // By kind: frames that were lost; of STEPS, the steps
-    char *line;                      // Grows to the longest
+    bool shows_gaps;                  // Report on stderr which news of steps were lost
+    const char *member;               // Only frames of senders that are called so: the beginning of
+                                      // the name, of its label or of its key. NULL: of all
+    bool hides_roster, hides_members; // ROSTER, MEMBERS are heard for the labels alone
+    struct roster *roster;            // The newest; NULL: none was heard
+    uint64_t roster_incarnation;      // Of the coordinator that told it
+    uint64_t printed, dropped;        // Lines printed; frames dropped as bad
+    uint64_t hidden;                  // Frames of other senders than `member`
+    uint64_t last[LINES_COUNTED];     // By kind: the newest number, or the end of the newest steps
+    uint64_t missing[LINES_COUNTED];  // By kind: frames that were lost; of STEPS, the steps
+    char *line;                       // Grows to the longest
     size_t line_max;
 }; // Zeroed but for the first four: nothing printed
 

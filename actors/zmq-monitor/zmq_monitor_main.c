@@ -133,17 +133,23 @@ static int watch_signals(void)
 }
 
 // It has the labels of the senders.
-static void also_hear_roster(struct monitor *self, uint16_t *kinds, size_t *count)
+static bool also_hear(uint16_t kind, uint16_t *kinds, size_t *count)
 {
     for (size_t i = 0; i < *count; i++)
-        if (kinds[i] == FRAME_ROSTER) return;
-    kinds[(*count)++] = FRAME_ROSTER;
-    self->lines.hides_roster = true;
+        if (kinds[i] == kind) return false;
+    kinds[(*count)++] = kind;
+    return true;
+}
+
+static void also_hear_roster(struct monitor *self, uint16_t *kinds, size_t *count)
+{
+    self->lines.hides_roster = also_hear(FRAME_ROSTER, kinds, count);
+    self->lines.hides_members = also_hear(FRAME_MEMBERS, kinds, count);
 }
 
 static int run(struct monitor *self, struct why *why)
 {
-    uint16_t kinds[TOPICS_MAX + 1];
+    uint16_t kinds[TOPICS_MAX + 2];
     struct tap_options options = { .broker = &self->command.ticket,
                                    .role = ACTOR_MONITOR,
                                    .kinds = kinds };
@@ -175,7 +181,8 @@ static int run(struct monitor *self, struct why *why)
 
 static const struct flag flags[] = {
     FLAG("topic", 0, "LIST", TO_TEXT(struct monitor, topics),
-         "Only these, with commas between: RUN ROSTER ROUND COMMIT WINDOW STEPS EPOCH_END BEAT "
+         "Only these, with commas between: RUN ROSTER MEMBERS ROUND COMMIT WINDOW STEPS EPOCH_END "
+         "BEAT "
          "CLAIM PROGRESS (all)"),
     FLAG("once", 0, NULL, TO_SWITCH(struct monitor, once), "Print the current state and end"),
     FLAG("count", 'n', "N", TO_NUMBER(struct monitor, count_max, 1, UINT64_MAX),

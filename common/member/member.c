@@ -184,10 +184,24 @@ static unsigned hear_run(struct member *self, const struct msg *in, struct outbo
 static unsigned hear_roster(struct member *self, const struct msg *in)
 {
     const struct wire_roster *roster = in->body;
-    if (roster->version <= self->roster.version) return 0;
+    if (roster->version <= self->roster.version && in->incarnation == self->roster_incarnation)
+        return 0;
     if (!roster_load(&self->roster, roster->version, roster->members, roster->members_count))
         return 0;
+    self->roster_incarnation = in->incarnation;
     return HEARD_ROSTER;
+}
+
+// After a gap all of it is asked for; and where another life of the coordinator told it, since that one may have
+// lost its ledger, and counts its versions from the beginning again.
+static unsigned hear_members(struct member *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_members *change = in->body;
+    // mutant: roster: a change is of whatever run
+    const bool is_its = in->incarnation == self->roster_incarnation;
+    if (is_its && roster_change(&self->roster, change)) return HEARD_ROSTER;
+    if (!is_its || change->version > self->roster.version) ask(self, TOPIC_ROSTER, 0, out);
+    return 0;
 }
 
 // A BEAT names the newest RUN, round and roster. A member that lacks one of them asks for it.
@@ -303,6 +317,7 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
     case FRAME_CONFIG: return reborn | hear_config(self, in);
     case FRAME_RUN: return reborn | hear_run(self, in, out);
     case FRAME_ROSTER: return reborn | hear_roster(self, in);
+    case FRAME_MEMBERS: return reborn | hear_members(self, in, out);
     case FRAME_BEAT: return reborn | hear_beat(self, in, out);
     case FRAME_EPOCH_END: return reborn | HEARD_EPOCH_END;
     case FRAME_ACK: return reborn | hear_ack(in, out);

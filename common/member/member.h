@@ -2,7 +2,7 @@
 // member -- what every member of a run does, whatever its role: it joins, keeps its lease, follows
 // the coordinator's news and asks for what it missed.
 //
-//     JOIN ─▶ ADMITTED ─▶ ASK config, run, roster ─▶ follow RUN, ROSTER ─▶ PING, PING, PING ...
+//     JOIN ─▶ ADMITTED ─▶ ASK config, run, roster ─▶ follow RUN, ROSTER, MEMBERS ─▶ PING, PING, PING ...
 //      ▲                                                        │
 //      └────────── REFUSED not-a-member (lease ran out) ◀───────┘
 //
@@ -64,8 +64,9 @@ struct member {
     struct wire_config config;
     uint8_t model_json[MODEL_JSON_MAX]; // Where `config` points to
     _Alignas(8) uint8_t strategy[STRATEGY_BYTES];
-    struct wire_run now;  // The newest RUN
-    struct roster roster; // Version 0: none yet
+    struct wire_run now;         // The newest RUN
+    struct roster roster;        // Version 0: none yet
+    uint64_t roster_incarnation; // Of the coordinator that told it whole
 
     struct wire_journal journal;   // The promises of the pace. A restart finds them once stored
     struct wire_position position; // The newest BEAT, as evidence; log_seq 0: none (position.c)

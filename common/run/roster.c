@@ -57,7 +57,7 @@ void roster_put(struct roster *self, const struct wire_member *member)
     }
     *place = *member;
     self->counts[member->role][member->state]++;
-    self->version++;
+    self->changed[member->index] = ++self->version;
 }
 
 bool roster_load(struct roster *self, uint64_t version, const struct wire_member *members,
@@ -69,8 +69,40 @@ bool roster_load(struct roster *self, uint64_t version, const struct wire_member
     memset(self->counts, 0, sizeof self->counts);
     self->count = 0;
     for (uint32_t i = 0; i < count; i++) roster_put(self, &members[i]);
+    for (uint32_t i = 0; i < count; i++) self->changed[i] = version;
     self->version = version;
     return true;
+}
+
+bool roster_change(struct roster *self, const struct wire_members *change)
+{
+    uint32_t count = self->count;
+    // mutant: roster: a change is taken beyond a gap
+    if (self->version < change->from || self->version >= change->version) return false;
+    if (self->version == 0 && self->count > 0)
+        return false; // They are of another run, or copy of it
+    for (uint32_t i = 0; i < change->members_count; i++) {
+        if (change->members[i].index > count || count == MEMBERS_MAX) return false;
+        count += change->members[i].index == count;
+    }
+    for (uint32_t i = 0; i < change->members_count; i++) roster_put(self, &change->members[i]);
+    for (uint32_t i = 0; i < change->members_count; i++)
+        self->changed[change->members[i].index] = change->version;
+    self->version = change->version;
+    return true;
+}
+
+uint32_t roster_changes(const struct roster *self, uint64_t since, struct wire_member *lines,
+                        uint32_t max)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < self->count; i++) {
+        // mutant: roster: the newest change is not told
+        if (self->changed[i] <= since) continue;
+        if (count == max) return max + 1;
+        lines[count++] = self->members[i];
+    }
+    return count;
 }
 
 void roster_set_state(struct roster *self, uint32_t index, uint8_t state)
@@ -83,12 +115,15 @@ void roster_set_state(struct roster *self, uint32_t index, uint8_t state)
 
 void roster_move_trainers(struct roster *self, uint8_t from, uint8_t to)
 {
-    for (uint32_t i = 0; i < self->count; i++)
-        if (self->members[i].role == ACTOR_TRAINER && self->members[i].state == from)
-            self->members[i].state = to;
+    self->version++;
+    for (uint32_t i = 0; i < self->count; i++) {
+        if (self->members[i].role != ACTOR_TRAINER || self->members[i].state != from) continue;
+        self->members[i].state = to;
+        // mutant: roster: who enters an epoch is not told
+        self->changed[i] = self->version;
+    }
     self->counts[ACTOR_TRAINER][to] += self->counts[ACTOR_TRAINER][from];
     self->counts[ACTOR_TRAINER][from] = 0;
-    self->version++;
 }
 
 uint32_t roster_count(const struct roster *self, uint8_t role, uint8_t state)

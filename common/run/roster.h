@@ -6,7 +6,7 @@
 //     by_key    1      0      2      The indices in order of key: all draws use this order
 //
 // The coordinator changes it by its records (run.h), the verifier of a ledger by the same records
-// (evidence.h). An observer takes it whole from a ROSTER. A struct roster is a value of about 4
+// (evidence.h). An observer takes it whole from a ROSTER, then its changes from MEMBERS. A struct roster is a value of about 4
 // MiB, most of it never touched: allocate it zeroed (calloc). Pure: no I/O, no clock. One thread.
 
 #include "common/run/limits.h"
@@ -20,6 +20,7 @@ struct roster {
     uint64_t version; // Rises with every change below
     uint32_t count;   // Members
     struct wire_member members[MEMBERS_MAX];
+    uint64_t changed[MEMBERS_MAX]; // The version of each line: when it changed last, or was taken
     uint32_t by_key[MEMBERS_MAX];
     uint32_t counts[ACTOR_COUNT][MEMBER_COUNT]; // By role and state
 };
@@ -28,6 +29,15 @@ struct roster {
 // there are too many. Cost: up to count² / 2 moves of four bytes.
 bool roster_load(struct roster *self, uint64_t version, const struct wire_member *members,
                  uint32_t count);
+
+// Takes what a MEMBERS says. False, and nothing changed, if the roster is older than what it changes, or not older
+// than what it leads to, or if an index is beyond the lines that there would be.
+bool roster_change(struct roster *self, const struct wire_members *change);
+
+// The lines that have changed since that version, in order, copied to `lines`; how many. If there are more than
+// `max`: max + 1, and `lines` has nothing.
+uint32_t roster_changes(const struct roster *self, uint64_t since, struct wire_member *lines,
+                        uint32_t max);
 
 // Writes a member at its index: the next free one, or one that is in use by the same key or by a
 // member that it replaces.

@@ -455,11 +455,11 @@ static void hear_progress(struct testbed *self, const struct wire_progress *prog
     }
 }
 
-static void hear_roster(struct testbed_news *news, const struct wire_roster *roster)
+static void hear_members(struct testbed_news *news, const struct wire_member *members,
+                         uint32_t count)
 {
-    for (uint32_t i = 0; i < roster->members_count; i++)
-        if (roster->members[i].index < TESTBED_ACTORS_MAX)
-            news->members[roster->members[i].index] = roster->members[i].key;
+    for (uint32_t i = 0; i < count; i++)
+        if (members[i].index < TESTBED_ACTORS_MAX) news->members[members[i].index] = members[i].key;
 }
 
 static void hear_window(struct testbed_news *news, const struct wire_window *window)
@@ -506,7 +506,16 @@ static void hear(struct testbed *self, const struct letter *letter)
         if (steps->end > news->commits) news->commits = steps->end;
         break;
     }
-    case FRAME_ROSTER: hear_roster(news, letter->msg.body); break;
+    case FRAME_ROSTER: {
+        const struct wire_roster *roster = letter->msg.body;
+        hear_members(news, roster->members, roster->members_count);
+        break;
+    }
+    case FRAME_MEMBERS: {
+        const struct wire_members *change = letter->msg.body;
+        hear_members(news, change->members, change->members_count);
+        break;
+    }
     default: break;
     }
 }

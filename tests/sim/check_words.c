@@ -57,6 +57,38 @@ static void check_roster(struct sim *sim, const struct wire_roster *roster)
     }
 }
 
+static void check_lines(struct sim *sim, const struct wire_members *change)
+{
+    const struct ghost *ghost = &sim->ghost;
+    for (uint32_t i = 0; i < change->members_count; i++) {
+        const struct wire_member *said = &change->members[i];
+        hold(said->index < ghost->members_count, "nothing is published before it is durable",
+             "a change of member %u", said->index);
+        const struct ghost_member *member = &ghost->members[said->index];
+        hold(said->role == member->role && said->state == member->state &&
+                 said->instance == member->instance && key_equal(&said->key, &member->key),
+             "what is published is what is on record", "a change, %s", said->name);
+    }
+}
+
+// Who has the roster in the coordinator's version has the same lines.
+static void check_same_roster(struct sim *sim, const struct node *node, const struct member *member)
+{
+    const struct node *keeper = &sim->nodes[COORDINATOR];
+    const struct roster *has = &member->roster;
+    if (!keeper->up || sim->disk.behind || sim->hears_forked) return;
+    const struct run *run = &((const struct coordinator *)keeper->state)->run;
+    const struct roster *all = &run->roster;
+    if (has->version == 0 || has->version != all->version ||
+        member->roster_incarnation != keeper->incarnation)
+        return;
+    hold(has->count == all->count, "equal versions, equal rosters", "%s has %u of %u", node->name,
+         has->count, all->count);
+    for (uint32_t i = 0; i < has->count; i++)
+        hold(wire_equal(FRAME_RECORD_MEMBER, &has->members[i], &all->members[i]),
+             "equal versions, equal rosters", "%s, member %u", node->name, i);
+}
+
 static void check_admitted(struct sim *sim, const struct wire_admitted *admitted)
 {
     const struct ghost *ghost = &sim->ghost;
@@ -75,6 +107,7 @@ static void check_coordinator(struct sim *sim, const struct effect *effect)
     switch (effect->kind) {
     case FRAME_RUN: check_run(sim, body); break;
     case FRAME_ROSTER: check_roster(sim, body); break;
+    case FRAME_MEMBERS: check_lines(sim, body); break;
     case FRAME_ADMITTED: check_admitted(sim, body); break;
     case FRAME_EPOCH_END: // To who asks, as it stands; as news, as it is on record
         hold(hash_equal(&end->digest, &ghost->digest[end->step]) && end->step == check_step(sim),
@@ -416,6 +449,7 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
     const struct member *member = member_of(node);
     const struct replica *replica = check_replica(node);
     if (!member) return;
+    if (in->kind == FRAME_MEMBERS) check_same_roster(sim, node, member);
     hold(key_is_none(&member->coordinator) ||
              key_equal(&member->coordinator, &sim->nodes[COORDINATOR].key),
          "nobody follows another coordinator than the owner", "%s hears %s", node->name,

@@ -156,7 +156,7 @@ by_unit 'data: a slow provider is never left' bulk_server_test 'peer->reputation
 by_unit 'data: a good provider is forgotten with the list' bulk_server_test 'true' 'false'
 by_unit 'data: a silent provider costs the full patience each time' bulk_server_test \
     'a_failed != b_failed' 'a_failed != b_failed && a == b'
-mutant "inbox: a sender's turn is not counted" drop
+mutant "inbox: a sender's turn is not counted" 'turn, us)' 'turn, 0 * us)'
 by_unit 'inbox: one sender fills it' inbox_test '&& sender->count < left &&' '&&'
 by_unit 'cost: what is read from the ledger is free' inbox_test \
     '(uint64_t)job->count * (COST_READ_US + COST_SAY_US)' 'COST_READ_US + COST_SAY_US + (uint64_t)(job->count == 0)'
@@ -245,7 +245,13 @@ mutant 'a snapshot forgets the chain of commits' drop
 mutant 'a torn record is taken for whole' instead '(void)body, (void)bytes;'
 by_unit 'the chain of the ledger is not checked' ledger_damage_test '&record.chain' '&chain'
 mutant 'a member that asks for commits is not answered' drop
-mutant 'who asks without end is answered' 'turn->now_ms < *not_before_ms' 'turn->now_ms + 1 < turn->now_ms'
+by_unit 'who asks without end is answered' coordinator_test \
+    'turn->now_ms < *not_before_ms' 'turn->now_ms + 1 < turn->now_ms'
+mutant 'roster: a change is taken beyond a gap' 'self->version < change->from ||' ''
+mutant 'roster: the newest change is not told' 'self->changed[i] <= since' 'self->changed[i] <= since + 1'
+mutant 'roster: who enters an epoch is not told' drop
+mutant 'roster: a change is of whatever run' 'in->incarnation == self->roster_incarnation' 'true'
+by_unit 'the whole roster is told at each change' coordinator_test '!self->told ||' 'true ||'
 mutant 'a position is not answered' drop
 by_unit 'what the owner gave up is kept' member_test 'beat->log_seq < known->log_seq' 'false'
 

@@ -21,7 +21,7 @@
 // What only one pace knows, struct sim_pace has: of rounds check_rounds.c; of windows check_windows.c, with its
 // invariants W1 to W10, and windows_learner.c, the exchange of a group; of another pace a file of its own. paces.def registers what is linked beside the paces of the product, and plan.c gives it its seeds.
 //
-// The 27 invariants, and where they are held:
+// The 28 invariants, and where they are held:
 //
 //    1  record numbers rise          disk.c  "what is true is on disk"; a log is only appended to
 //    2  nothing said before durable  check_words.c  check_recorded, check_run, check_roster, BEAT
@@ -54,7 +54,8 @@
 //    -  a run whose ledger is lost is another run: check_words.c check_one_run; check_restore.c
 //   25  a seed is a run              sim.c  run_checked, one in a hundred runs twice
 //   26  nobody late sets the pace    check_rounds.c  check_pace
-//   27  letters do not wait long     work.c  work_must_wait
+//   27  letters do not wait long     work.c  work_next
+//   28  equal versions, equal rosters   check_words.c  check_same_roster
 
 // The threats, and who plays them here, or which test elsewhere does:
 //

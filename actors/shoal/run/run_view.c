@@ -31,6 +31,12 @@ static unsigned hear_roster(struct run_view *self, const struct wire_roster *ros
                : 0;
 }
 
+// After a gap the next whole one is awaited.
+static unsigned hear_members(struct run_view *self, const struct wire_members *change)
+{
+    return roster_change(&self->roster, change) ? VIEW_ROSTER : 0;
+}
+
 // Updates `now` at once: a ROUND may come before the RUN that says the same.
 static unsigned hear_round(struct run_view *self, const struct wire_round *round)
 {
@@ -122,6 +128,7 @@ unsigned run_view_hear(struct run_view *self, const struct msg *in)
     case FRAME_RUN: return heard | hear_run(self, in->body);
     case FRAME_BEAT: return heard | hear_beat(self, in->body);
     case FRAME_ROSTER: return heard | hear_roster(self, in->body);
+    case FRAME_MEMBERS: return heard | hear_members(self, in->body);
     case FRAME_ROUND: return heard | hear_round(self, in->body);
     case FRAME_COMMIT: return heard | hear_commit(self, in->body);
     case FRAME_WINDOW: return heard | hear_window(self, in->body);
