@@ -21,6 +21,7 @@
 
 static void drop_model(struct learner *self)
 {
+    learner_pin_wait(self);
     learner_save_wait(self); // Its thread reads the model's layout
     if (self->strategy) self->strategy->close(self);
     learner_close_data(self);

@@ -2,7 +2,8 @@
 // learner_inside -- what the files of the learner's thread share; for common/learner alone.
 //
 //   learner.c          the thread: BUILD; it calls the others, none calls it
-//   learner_load.c     LOAD, PIN, and the digest of what is held
+//   learner_load.c     LOAD, and the digest of what is held
+//   learner_pin.c      PIN
 //   learner_data.c     samples: a folder, files by HTTP, data-provider actors; each checked
 //   learner_save.c     SAVE, on a thread of its own
 //   learner_results.c  the strategy `distro`: TRAIN, APPLY
@@ -27,6 +28,7 @@ enum { REASON_MAX = 191 };
 
 struct learner;
 struct learner_saving;
+struct learner_pinning;
 
 // What a replica does beyond holding a state: it follows from the run's strategy.
 struct learner_strategy {
@@ -90,6 +92,7 @@ struct learner {
     struct hash candidate;            // Payload that the candidate residual belongs to
     struct wire_holder providers[16]; // Of the TRAIN in hand
     uint32_t providers_count;
+    struct learner_pinning *pinning; // The pin that is being written (learner_pin.c), or NULL
     struct learner_saving *saving; // The checkpoint that is being written (learner_save.c), or NULL
 };
 
@@ -122,8 +125,10 @@ enum worker_turn learner_next(struct learner *self, int timeout_ms);
 
 // The digest of the state as it is, to self->digest, and its leaves.
 int learner_take_digest(struct learner *self, struct why *why);
-// Puts the held state, whose digest was taken, into the blob store for peers.
+// Puts the held state, whose digest was taken, into the blob store for peers. A pin in a file may be
+// there only later; a fault of it is a line in the log then. _wait: before the state or its leaves change.
 int learner_pin(struct learner *self, struct why *why);
+void learner_pin_wait(struct learner *self);
 // The same where the member can go on without: a fault is a line in the log.
 void learner_offer(struct learner *self);
 

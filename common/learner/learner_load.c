@@ -1,4 +1,4 @@
-// LOAD and PIN: how a replica gets the state of a step, and how peers get it. The state is the
+// LOAD: how a replica gets the state of a step. The state is the
 // parameters and the items of the optimizer that members hold alike (common/vector/state_cut.h): from
 // the stage and from a checkpoint come all of them; the run's first model has parameters alone, and the
 // rest is zero. With DisTrO the parameters are all there is.
@@ -26,30 +26,6 @@ int learner_take_digest(struct learner *self, struct why *why)
                               self->leaves + state_item_leaves(self->cut.bytes[0]));
     if (rc == 0) self->digest = state_cut_root(&self->cut, self->leaves);
     return rc;
-}
-
-int learner_pin(struct learner *self, struct why *why)
-{
-    const void *items[STATE_ITEMS_MAX] = { self->params };
-    struct state state;
-    uint32_t count = 1;
-    int rc = compute_pull(self->compute, why);
-    if (rc == 0) rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
-    if (rc < 0) return rc;
-    for (size_t i = 0; i < state.tags.count; i++)
-        if (state.values[i]) items[count++] = state.values[i];
-    ensure(count == self->cut.count);
-    const struct blob_snapshot held = { self->step, self->digest, self->cut };
-    past_pinned(&self->past, self->step, &self->digest);
-    failpoint("learner_pin");
-    return blob_store_pin(self->options->store, &held, items, self->leaves, why);
-}
-
-void learner_offer(struct learner *self)
-{
-    struct why why = { 0 };
-    if (learner_pin(self, &why) < 0)
-        log_line(LOG_WARNING, "learner.not_pinned step=%" PRIu64 " %s", self->step, why.text);
 }
 
 // ---- LOAD ---------------------------------------------------------------------------------------
@@ -119,6 +95,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     struct hash wanted = { { 0 } };
     if (load->genesis) wanted = self->config.genesis_digest; // Of the parameters alone
     if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
+    learner_pin_wait(self);
     self->holding = false;
     past_clear(&self->past);
     int rc = optimizer_forget(self->optimizer, why); // No residual outlives its parameters

@@ -139,6 +139,7 @@ static int apply(struct learner *self, const struct wire_apply *job, struct why 
         return why_set(why, FAULT_RANGE,
                        "asked to apply commit %" PRIu64 ", step %" PRIu64 " is held", job->step,
                        self->step);
+    learner_pin_wait(self);
     past_applied(&self->past, job);
     const struct past_step *past = &self->past.steps[job->step % PAST_STEPS];
     struct past_results taken;

@@ -132,6 +132,7 @@ static int take_pin(struct learner *self, struct learner_saving *saving, struct 
     int rc = 0;
     if (self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest))
         rc = learner_pin(self, why);
+    learner_pin_wait(self);
     if (rc == 0)
         rc = blob_store_pinned(self->options->store, &job->digest, why, &saving->pinned, &cut);
     if (rc < 0) return rc;

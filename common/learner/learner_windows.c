@@ -24,6 +24,7 @@
 #include <zmq.h>
 
 enum {
+    SAVING_LOOK_MS = 50,
     TELL_US = 200000,  // STEPPED beside those of the middle and the end
     REFUSED_MS = 1000, // Members listen before a window names them: one that does not is dead
 };
@@ -194,7 +195,9 @@ static bool serve_links(struct learner *self)
                      why.text);
     }
     tell_links(self, number);
-    const int rc = group_serve(work->group, work->idle ? UINT32_MAX : 0, &why);
+    // The group waits for the pipe, not for a wake: while a checkpoint is written we look for its end
+    const uint32_t wait_ms = !work->idle ? 0 : self->saving ? SAVING_LOOK_MS : UINT32_MAX;
+    const int rc = group_serve(work->group, wait_ms, &why);
     tell_links(self, number);
     return rc != FAULT_INTERRUPTED;
 }

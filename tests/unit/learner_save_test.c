@@ -3,10 +3,12 @@
 // says. While a checkpoint is written the learner does its next jobs, also those that change the state.
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/data/manifest.h"
 #include "common/crypto/merkle.h"
 #include "common/learner/learner_inside.h"
 #include "common/model/genesis.h"
 #include "common/model/model_tensors.h"
+#include "tests/unit/bulk_fixture.h"
 #include "tests/unit/folder_fixture.h"
 
 #include "common/base/failpoint.h"
@@ -169,13 +171,14 @@ static void what_was_given_up_is_neither_done_nor_to_be_trained(void **state)
 // ---- beside the next jobs -----------------------------------------------------------------------
 
 static sem_t may_write;
-static _Atomic bool waits, waited_in_vain;
+static const char
+    *_Atomic waits; // The place at which a thread of the learner waits for the test, or NULL
+static _Atomic bool waited_in_vain;
 
-// The place before the manifest of a checkpoint: there its writer waits for the test.
 int failpoint_reached(const char *name)
 {
     struct timespec until;
-    if (!waits || strcmp(name, "checkpoint_manifest") != 0) return 0;
+    if (!waits || strcmp(name, waits) != 0) return 0;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += WAIT_MS / 1000;
     if (sem_timedwait(&may_write, &until) != 0) waited_in_vain = true;
@@ -209,7 +212,7 @@ static void build(struct worker *worker)
         .compression_decay = 0.9f, .topk = 2, .chunk = 4, .payload_bytes = 1
     };
     char *json = model_shape_to_config_json(&shape);
-    const struct wire_config config = {
+    struct wire_config config = {
         .run = "r",
         .model = { (const uint8_t *)json, (uint32_t)strlen(json) },
         .seq_len = 8,
@@ -221,6 +224,7 @@ static void build(struct worker *worker)
         .data = { .kind = DATA_LOCAL, .token_bytes = 2 },
         .strategy = { FRAME_ROUNDS_CONFIG, &rounds },
     };
+    snprintf(config.data.where, sizeof config.data.where, "%.200s", folder);
     tell(worker, FRAME_BUILD, &config);
     const struct wire_built *built = hear(worker, FRAME_BUILT);
     assert_string_equal(built->reason, "");
@@ -233,7 +237,7 @@ static struct hash load(struct worker *worker, blob_store_t *store, uint64_t ste
     struct blob_snapshot state = { .step = step,
                                    .cut = state_cut_of_floats(model_parameter_count(&shape)) };
     struct state_copy copy;
-    assert_int_equal(blob_store_new_copy(store, state_cut_room(&state.cut), NULL, &copy), 0);
+    assert_int_equal(state_copy_new(-1, state_cut_room(&state.cut), NULL, &copy), 0);
     genesis_fill(&shape, step, (float *)(void *)copy.bytes);
     state.digest = digest_of((float *)(void *)copy.bytes, state.cut.bytes[0] / sizeof(float));
     blob_store_stage(store, &state, &copy);
@@ -262,11 +266,11 @@ static void the_next_jobs_do_not_wait_for_it(void **state)
     struct worker *worker = worker_new(PORT_LEARNER, learner_body, &member);
     build(worker);
     const struct hash digest = load(worker, member.store, STEP);
-    waits = true;
+    waits = "checkpoint_manifest"; // All but that is written
     tell(worker, FRAME_SAVE, &(struct wire_save){ .epoch = 3, .step = STEP, .digest = digest });
     for (uint64_t step = STEP + 1; step <= STEP + BLOB_PINS_MAX + 1; step++)
         load(worker, member.store, step); // SAVED would be heard here if it came first
-    waits = false;
+    waits = NULL;
     assert_int_equal(sem_post(&may_write), 0);
     const struct wire_saved *saved = hear(worker, FRAME_SAVED);
     assert_string_equal(saved->reason, "");
@@ -285,5 +289,61 @@ static void the_next_jobs_do_not_wait_for_it(void **state)
     sem_destroy(&may_write);
 }
 
+static bool is_pinned(blob_store_t *store, const struct hash *digest)
+{
+    struct blob_ref ref;
+    struct state_cut cut;
+    if (blob_store_leaves(store, digest, NULL, &ref, &cut) < 0) return false;
+    blob_store_release(&ref);
+    return true;
+}
+
+static void write_data(void)
+{
+    static const uint16_t tokens[64];
+    struct manifest manifest;
+    put("a.bin", tokens, sizeof tokens);
+    assert_int_equal(manifest_build(folder, 2, NULL, &manifest), 0);
+    assert_int_equal(manifest_write(&manifest, folder, NULL), 0);
+    manifest_free(&manifest);
+}
+
+// A trainer's pin goes to a file: jobs that leave the parameters as they are do not wait for that, a LOAD does.
+static void nor_for_a_pin_in_a_file(void **state)
+{
+    (void)state;
+    struct learner_options member = { .identity = fixture_identity(),
+                                      .run_id = "r",
+                                      .trains = true,
+                                      .threads = 1,
+                                      .micro_batch = 1 };
+    write_data();
+    assert_int_equal(compute_find("cpu", NULL, &member.device), 0);
+    const struct blob_store_options where = { .dir = folder, .lazy = true };
+    assert_int_equal(blob_store_new(&where, NULL, &member.store), 0);
+    if (!blob_store_plan_pins(member.store, BLOB_PINS_MAX, true)) {
+        blob_store_destroy(&member.store);
+        print_message("%s is a file system in memory; pins are not in files there\n", folder);
+        skip();
+    }
+    assert_int_equal(sem_init(&may_write, 0, 0), 0);
+    struct worker *worker = worker_new(PORT_LEARNER, learner_body, &member);
+    build(worker);
+    waits = "state_copy";
+    const struct hash first = load(worker, member.store, STEP);
+    tell(worker, FRAME_SHOW, &(struct wire_show){ .round = 1 });
+    const struct wire_shown *shown = hear(worker, FRAME_SHOWN);
+    assert_true(shown->round == 1 && !shown->ok);
+    assert_false(is_pinned(member.store, &first));
+    waits = NULL;
+    assert_int_equal(sem_post(&may_write), 0);
+    const struct hash second = load(worker, member.store, STEP + 1);
+    assert_true(is_pinned(member.store, &first) && !waited_in_vain);
+    worker_destroy(&worker);
+    assert_true(is_pinned(member.store, &second));
+    blob_store_destroy(&member.store);
+    sem_destroy(&may_write);
+}
+
 TESTS(FOLDER_TEST(what_was_given_up_is_neither_done_nor_to_be_trained),
-      FOLDER_TEST(the_next_jobs_do_not_wait_for_it))
+      FOLDER_TEST(the_next_jobs_do_not_wait_for_it), FOLDER_TEST(nor_for_a_pin_in_a_file))

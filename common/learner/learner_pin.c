@@ -1,0 +1,89 @@
+// PIN: the held state into the blob store, for peers. A checkpointer's pins lie in memory, and are
+// copied at once. A trainer's lie in files: a thread of its own writes them, beside the next TRAIN. It
+// reads the parameters where they lie, and what would change them waits for it (learner_pin_wait).
+// Until it is done peers hear that the pin is not here, and ask again.
+
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
+#include "common/base/log.h"
+#include "common/learner/learner_inside.h"
+#include "common/learner/state.h"
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+struct learner_pinning {
+    blob_store_t *store;
+    struct blob_snapshot held;
+    const void *items[STATE_ITEMS_MAX];
+    const struct hash *leaves;
+    struct why why;
+    int rc;
+    pthread_t thread;
+};
+
+static void *write_pin(void *arg)
+{
+    struct learner_pinning *self = arg;
+    self->rc = blob_store_pin(self->store, &self->held, self->items, self->leaves, &self->why);
+    return NULL;
+}
+
+// What the thread needs of the learner.
+static int gather(struct learner *self, struct learner_pinning *pinning, struct why *why)
+{
+    struct state state;
+    uint32_t count = 1;
+    int rc = compute_pull(self->compute, why);
+    if (rc == 0) rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
+    if (rc < 0) return rc;
+    *pinning = (struct learner_pinning){ .store = self->options->store,
+                                         .held = { self->step, self->digest, self->cut },
+                                         .items = { self->params },
+                                         .leaves = self->leaves };
+    for (size_t i = 0; i < state.tags.count; i++)
+        if (state.values[i]) pinning->items[count++] = state.values[i];
+    ensure(count == self->cut.count);
+    return 0;
+}
+
+int learner_pin(struct learner *self, struct why *why)
+{
+    struct learner_pinning now, *later = NULL;
+    learner_pin_wait(self);
+    int rc = gather(self, &now, why);
+    if (rc < 0) return rc;
+    past_pinned(&self->past, self->step, &self->digest);
+    failpoint("learner_pin");
+    if (self->pins_in_files && (later = malloc(sizeof *later))) {
+        *later = now;
+        if (pthread_create(&later->thread, NULL, write_pin, later) == 0) {
+            self->pinning = later;
+            return 0;
+        }
+        free(later);
+    }
+    write_pin(&now);
+    return now.rc < 0 ? why_set(why, now.rc, "%s", now.why.text) : 0;
+}
+
+static void say_fault(uint64_t step, const char *text)
+{
+    log_line(LOG_WARNING, "learner.not_pinned step=%" PRIu64 " %s", step, text);
+}
+
+void learner_pin_wait(struct learner *self)
+{
+    struct learner_pinning *pinning = self->pinning;
+    if (!pinning) return;
+    ensure(pthread_join(pinning->thread, NULL) == 0);
+    if (pinning->rc < 0) say_fault(pinning->held.step, pinning->why.text);
+    self->pinning = NULL;
+    free(pinning);
+}
+
+void learner_offer(struct learner *self)
+{
+    struct why why = { 0 };
+    if (learner_pin(self, &why) < 0) say_fault(self->step, why.text);
+}
