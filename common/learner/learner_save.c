@@ -71,6 +71,7 @@ struct learner_saving {
     struct blob_ref pinned;
     struct state state;
     struct wire_saved saved; // The answer
+    uint64_t began_us, copied_us;
     pthread_t thread;
     _Atomic bool ended;
 };
@@ -117,6 +118,12 @@ static void *write_and_wake(void *arg)
     struct learner_saving *self = arg;
     struct why why = { 0 };
     self->saved.ok = write_state(self, &why) == 0;
+    if (self->saved.ok) // The next job waited for the copy alone
+        log_line(LOG_INFO,
+                 "checkpoint.written step=%" PRIu64 " bytes=%zu copy_ms=%" PRIu64
+                 " write_ms=%" PRIu64,
+                 self->job.step, self->pinned.count, (self->copied_us - self->began_us) / 1000,
+                 (clock_us() - self->copied_us) / 1000);
     learner_put_reason(self->saved.reason, &why);
     failpoint("learner_saved");
     atomic_store(&self->ended, true);
@@ -166,7 +173,9 @@ static int begin(struct learner *self, struct learner_saving *saving, struct why
     if (!self->options->checkpoint_root)
         return why_set(why, FAULT_CONFIG, "no --checkpoint-dir was given");
     if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
+    saving->began_us = clock_us();
     const int rc = take_pin(self, saving, why);
+    saving->copied_us = clock_us();
     if (rc < 0) return rc;
     const int error = pthread_create(&saving->thread, NULL, write_and_wake, saving);
     return error
