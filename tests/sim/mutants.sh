@@ -250,7 +250,8 @@ by_unit 'who asks without end is answered' coordinator_test \
 mutant 'roster: a change is taken beyond a gap' 'self->version < change->from ||' ''
 mutant 'roster: the newest change is not told' 'self->changed[i] <= since' 'self->changed[i] <= since + 1'
 mutant 'roster: who enters an epoch is not told' drop
-mutant 'roster: a change is of whatever run' 'in->incarnation == self->roster_incarnation' 'true'
+by_unit 'roster: a change is of whatever run' member_test \
+    'in->incarnation == self->roster_incarnation' 'in->incarnation > 0'
 by_unit 'the whole roster is told at each change' coordinator_test '!self->told ||' 'true ||'
 mutant 'a position is not answered' drop
 by_unit 'what the owner gave up is kept' member_test 'beat->log_seq < known->log_seq' 'false'

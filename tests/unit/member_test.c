@@ -170,6 +170,57 @@ static void what_the_owner_gave_up_is_forgotten(void **state)
     assert_true(member->has_round);
 }
 
+static struct wire_member line(uint32_t index, uint8_t state)
+{
+    struct wire_member line = { .index = index, .role = ACTOR_TRAINER, .state = state };
+    line.key.bytes[0] = (uint8_t)(index + 1);
+    return line;
+}
+
+// Hears of the roster by the life `incarnation` of the coordinator. Whether it asks for the whole one.
+static bool asks_after(uint16_t kind, const void *body, uint64_t incarnation)
+{
+    const struct msg in = {
+        .kind = kind, .from = "coordinator", .run = "", .body = body, .incarnation = incarnation
+    };
+    out = (struct outbox){ effects, 0, 16, bytes, 0, sizeof bytes };
+    member->proved_incarnation = incarnation; // It is followed
+    member_hear(member, &in, &out);
+    for (uint32_t i = 0; i < out.count; i++)
+        if (effects[i].kind == FRAME_ASK) return true;
+    return false;
+}
+
+// Also one that overlaps what is known; not one after a gap, nor one of a life that did not tell the roster: its
+// ledger may be another.
+static void the_roster_follows_its_changes(void **state)
+{
+    (void)state;
+    const struct wire_member lines[] = { line(0, MEMBER_PENDING), line(1, MEMBER_PENDING) };
+    const struct wire_member next[] = { line(1, MEMBER_HEALTHY), line(2, MEMBER_PENDING) };
+    const struct wire_member far = line(9, MEMBER_PENDING);
+    const struct roster *roster = &member->roster;
+    member->admitted = true;
+    assert_false(asks_after(FRAME_ROSTER, &(struct wire_roster){ 5, lines, 2 }, 1000));
+    assert_int_equal(roster->count, 2);
+    assert_true(asks_after(FRAME_MEMBERS, &(struct wire_members){ 6, 8, next, 2 }, 1000));
+    assert_true(asks_after(FRAME_MEMBERS, &(struct wire_members){ 5, 8, &far, 1 }, 1000));
+    assert_int_equal(roster->version, 5);
+    assert_int_equal(roster->count, 2);
+    assert_false(asks_after(FRAME_MEMBERS, &(struct wire_members){ 4, 7, next, 2 }, 1000));
+    assert_int_equal(roster->version, 7);
+    assert_int_equal(roster->count, 3);
+    assert_int_equal(roster_count(roster, ACTOR_TRAINER, MEMBER_HEALTHY), 1);
+    assert_false(asks_after(FRAME_MEMBERS, &(struct wire_members){ 4, 7, lines, 2 }, 1000));
+    assert_int_equal(roster_count(roster, ACTOR_TRAINER, MEMBER_HEALTHY), 1); // It came late
+
+    assert_true(asks_after(FRAME_MEMBERS, &(struct wire_members){ 7, 8, lines, 2 }, 2000));
+    assert_int_equal(roster->version, 7);
+    assert_false(asks_after(FRAME_ROSTER, &(struct wire_roster){ 3, lines, 1 }, 2000));
+    assert_int_equal(roster->version, 3);
+    assert_int_equal(roster->count, 1);
+}
+
 // Also where more than a message has room for would keep it from those that follow.
 static void every_provider_has_its_turn(void **state)
 {
@@ -480,6 +531,7 @@ TESTS(TEST_WITH(a_member_that_is_cut_off_stays_out_until_it_is_reached, set_up, 
       TEST_WITH(a_member_refused_for_its_endpoint_ends, set_up, tear_down),
       TEST_WITH(another_run_of_the_name_is_another_life, set_up, tear_down),
       TEST_WITH(only_the_owner_is_followed, set_up, tear_down),
+      TEST_WITH(the_roster_follows_its_changes, set_up, tear_down),
       TEST_WITH(what_the_owner_gave_up_is_forgotten, set_up, tear_down),
       TEST_WITH(every_provider_has_its_turn, set_up, tear_down),
       TEST_WITH(no_neighbours_shut_anybody_out, set_up, tear_down))
