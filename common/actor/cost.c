@@ -48,6 +48,10 @@ static const struct {
     { FRAME_ASK, 10 },        // When it is behind, each 700 ms a topic: a roster, or 64 commits
     { FRAME_JOIN, 20 },       // Each 700 ms until it is admitted: a record, a roster to all
     { FRAME_LEAVE, 20 },      // The same, when it goes
+    { FRAME_HOLDS, 20 },      // Each 700 ms until it is heard: an answer
+    { FRAME_PING, 4 },        // One a second, and two a window
+    { FRAME_VOTE, 4 },        // One a round, then each 700 ms: an answer
+    { FRAME_FINDING, 4 },     // As a vote, for each audit
     { FRAME_CHECKPOINT, 20 }, // One for each checkpoint: a record
     { FRAME_CONTROL, 20 },    // By hand: a record
     { FRAME_REACH, 50 },      // Each few seconds until it is reached: a connection

@@ -358,7 +358,7 @@ static void a_bucket_fills_drops_and_cuts(void **state)
         assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_WITHIN);
     assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_OVER);
     assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 300), BUDGET_WITHIN); // 3 more came
-    for (uint64_t ms = 1000; ms < 20000; ms += 100)                         // At its rate for ever
+    for (uint64_t ms = 1000; ms < 20000; ms += 100) // At its rate for ever
         assert_int_equal(bucket_take(&bucket, &budget, 1, 100, ms), BUDGET_WITHIN);
     assert_int_equal(bucket_take(&bucket, &budget, 1, 2000, 20000), BUDGET_OVER);
     assert_int_equal(bucket_take(&bucket, &budget, 1, UINT64_MAX, 20000), BUDGET_CUT);
