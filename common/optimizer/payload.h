@@ -2,26 +2,33 @@
 // payload -- the canonical bytes of a DisTrO result: for each chunk, the coefficients that were
 // chosen.
 //
-//     header, 32 bytes, little-endian             a tensor, bits from the lowest of a byte up
-//       0  "SDP2"                                   the block of each of its chunks, back to back
-//       4  u16 chunk limit (compression_chunk)      zeros up to a whole byte
-//       6  u16 top_k as configured                  unless one-bit: each chunk's k float32 values
-//       8  u32 flags: 1 = one-bit values
-//      12  u32 chunks                             a block, where the combination fits:
-//      16  u64 floats in the vector                 its number (combination.h)
-//      24  u64 floats in the chunks               otherwise, as fields:
-//                                                   count    ⌈log2(k+1)⌉ bits, 0..k
-//                                                   k times  ⌈log2(elements)⌉ bits: a number
-//                                                   k times  1 bit: negative
+//     header, 32 bytes, little-endian             the blocks of all chunks, bits from the lowest of
+//       0  "SDP3"                                 a byte up
+//       4  u16 chunk limit (compression_chunk)      few places: a number (combination.h)
+//       6  u16 top_k as configured                  many: a selection (selection.h)
+//       8  u32 flags: 1 = one-bit values          zeros up to a whole byte
+//      12  u32 chunks                             unless one-bit: each chunk's k float32 values
+//      16  u64 floats in the vector
+//      24  u64 floats in the chunks
 //
 // k is the chunk's share of top_k: what it is to a full chunk in elements, rounded, at least 1 and
 // at most all. (A full chunk has limit x limit elements; of a tensor of one row, limit.) So every
 // shape of model sends alike per parameter. Numbers of coefficients are strictly ascending
-// (chunks.h says which is which); places from `count` on are zero; a value is finite, not zero and
+// (chunks.h says which is which); values from `count` on are zero; a value is finite, not zero and
 // below 2^64. A coefficient that is zero is not sent: one bit cannot say zero, and an embedding row
-// that no sample touched must not move. So one result has one encoding, and its size follows from
-// the form alone: no length from outside is ever believed. A 64 x 64 chunk with k = 8 and one bit
-// takes 89 bits, and nothing of a fixed size could take less.
+// that no sample touched must not move.
+//
+// Few: k·⌈log2(elements)⌉ is 128 or less. Where a chunk has fewer than 2^16 states, up to 8 of a
+// tensor, as many as fit 64 bits, share one number: Σ state_i·states^i, in ⌈log2 states^chunks⌉
+// bits. Blocks lie back to back, but a tensor whose blocks take 256 bits or more begins at a whole
+// byte, with zeros before it.
+//
+// So one result has one encoding, and its size follows from the form alone: no length from outside
+// is ever believed. The entropy of a block is log2 of how many contents its chunk can have,
+// Σ C(elements, c)·2^c over c = 0..k, and 32 bits for each of k values that is not one-bit. The size
+// of a payload is at most the header and 1.1 times the entropy of its blocks, in whole bytes
+// (payload_test.c has the settings). A 64 x 64 chunk with k = 8 takes 89 bits, which is its entropy
+// in whole bits; a 32 x 32 chunk with k = 64 takes 428, its entropy is 405.
 
 #include "common/optimizer/chunks.h"
 

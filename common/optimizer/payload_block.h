@@ -1,81 +1,91 @@
 #pragma once
-// payload_block -- where the blocks of a payload lie and how their bits are read. Private to
-// payload.c and payload_check.c. payload.h describes the format.
+// payload_block -- where the blocks of a payload lie. Private to payload.c and payload_check.c.
+// payload.h describes the format.
 
-#include "common/base/bytes.h"
+#include "common/optimizer/bits.h"
 #include "common/optimizer/combination.h"
 #include "common/optimizer/payload.h"
+#include "common/optimizer/selection.h"
 
-struct blocks {    // What the blocks of one tensor's chunks look like
-    size_t begin;  // Of the first one, in the payload
-    size_t values; // Where the first one's values are
-    size_t end;    // Of all
-    uint32_t bits; // Of each
-    uint32_t top_k, elements;
-    uint32_t count_bits, number_bits;      // Of fields
-    const struct combination *combination; // NULL: fields
+struct blocks {      // What the blocks of one tensor's chunks look like
+    uint64_t begin;  // First bit of the first one, in the payload
+    uint64_t end;    // Behind the last one
+    size_t values;   // Where the first chunk's values are
+    uint32_t chunks; // Of the tensor
+    uint32_t shared; // Chunks in a block; in the last one what is left
+    uint32_t bits;   // Of a block; of the last one what is left
+    uint32_t top_k;
+    bool joins;                            // Begins within the group of the chunk before
+    const struct combination *combination; // One of these two
+    const struct selection *selection;
 };
 
 struct payload_form {
     const chunks_t *chunks;
     uint32_t top_k;
     bool one_bit;
+    size_t values; // Where they begin: behind header and blocks
     size_t bytes;
-    struct combination **combinations; // One per kind of chunk
-    uint32_t combination_count;
-    struct blocks blocks[]; // By part of the chunks
+    struct combination **combinations; // One per kind of chunk that needs one
+    struct selection **selections;
+    uint32_t combination_count, selection_count;
+    struct selection_tables *tables; // NULL: no selection yet
+    struct blocks blocks[];          // By part of the chunks
 };
 
-struct block {
+struct block { // As one chunk sees it
     const struct blocks *blocks;
-    uint64_t at;   // Its first bit, from blocks->begin
-    size_t values; // Its first value
+    uint64_t at; // Its first bit
+    uint32_t bits;
+    uint32_t place; // Of the chunk in it
+    bool last;      // No chunk of it comes behind this one
+    size_t values;  // The chunk's first value
 };
 
 static inline struct block block_of(const struct blocks *blocks, uint32_t number)
 {
-    return (struct block){ blocks, (uint64_t)number * blocks->bits,
-                           blocks->values + (size_t)number * blocks->top_k * sizeof(float) };
+    const uint32_t place = number % blocks->shared;
+    const uint64_t at = blocks->begin + (uint64_t)(number / blocks->shared) * blocks->bits;
+    const uint64_t left = blocks->end - at;
+    return (struct block){ .blocks = blocks,
+                           .at = at,
+                           .bits = left < blocks->bits ? (uint32_t)left : blocks->bits,
+                           .place = place,
+                           .last = place + 1 == blocks->shared || number + 1 == blocks->chunks,
+                           .values =
+                               blocks->values + (size_t)number * blocks->top_k * sizeof(float) };
+}
+
+static inline struct bits bits_in(const payload_form_t *self, const uint8_t *bytes)
+{
+    return (struct bits){ bytes, self->values };
 }
 
 // The 32 bytes at the front of every payload of a form.
 void payload_write_header(const payload_form_t *self, uint8_t *ret_bytes);
 
-// ---- bits, from the lowest of a byte up
-
-struct bits {    // From some bit on
-    uint8_t *to; // Zeros so far, where nothing was written
-    const uint8_t *from;
-    uint64_t held;
-    uint32_t count;
-};
-
-static inline struct bits bits_from(const uint8_t *bytes, uint64_t at)
+// How many states a chunk of a combination has.
+static inline combination_number states_of(const struct combination *self)
 {
-    const uint32_t skipped = at % 8;
-    struct bits bits = { .from = bytes + at / 8 };
-    if (skipped != 0)
-        bits = (struct bits){ NULL, bits.from + 1, *bits.from >> skipped, 8 - skipped };
-    return bits;
+    return self->first[self->top_k + 1];
 }
 
-// The caller makes sure that `width` bits are left.
-static inline uint32_t bits_read(struct bits *self, uint32_t width)
+// What a state of the chunk counts in the number of its block.
+static inline uint64_t worth_of(const struct block *block)
 {
-    for (; self->count < width; self->count += 8)
-        self->held |= (uint64_t)*self->from++ << self->count;
-    const uint32_t value = (uint32_t)(self->held & ((UINT64_C(1) << width) - 1));
-    self->held >>= width;
-    self->count -= width;
-    return value;
+    uint64_t worth = 1;
+    for (uint32_t i = 0; i < block->place; i++)
+        worth *= (uint64_t)states_of(block->blocks->combination);
+    return worth;
 }
 
-static inline combination_number bits_read_number(struct bits *self, uint32_t width)
+// The chunk's state. What is too large for all chunks of the block is so for the last one.
+static inline combination_number state_in(const struct block *block, const struct bits *bits)
 {
-    combination_number number = 0;
-    uint32_t at = 0;
-    for (; at + 32 < width; at += 32) number |= (combination_number)bits_read(self, 32) << at;
-    return number | (combination_number)bits_read(self, width - at) << at;
+    const combination_number number = bits_number_at(bits, block->at, block->bits);
+    if (block->blocks->shared == 1) return number;
+    const uint64_t above = (uint64_t)number / worth_of(block);
+    return block->last ? above : above % (uint64_t)states_of(block->blocks->combination);
 }
 
 // The bits of value i of a block.

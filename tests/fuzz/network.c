@@ -16,17 +16,23 @@
 
 // ---- payloads -----------------------------------------------------------------------------------
 
-enum { FORMS = 6, CHUNK_MAX = 64 };
+enum { FORMS = 10, CHUNK_MAX = 64 };
 
+// Shared numbers, numbers of their own; from 6 on selections, without lows and with them.
 static const payload_form_t *form_of(unsigned number)
 {
     static payload_form_t *forms[FORMS];
     static const struct chunks_tensor tensors[2] = { { 0, 8, 12 }, { 100, 1, 20 } };
-    payload_form_t **place = &forms[number % FORMS];
+    static const struct chunks_tensor large = { 0, 32, 32 };
+    static const uint8_t limit[FORMS] = { 4, 4, 4, 8, 8, 8, 8, 8, 32, 32 };
+    static const uint8_t top_k[FORMS] = { 1, 4, 7, 1, 4, 7, 30, 30, 20, 20 };
+    const unsigned kind = number % FORMS;
+    payload_form_t **place = &forms[kind];
     chunks_t *chunks;
     if (*place) return *place;
-    ensure(chunks_new(tensors, 2, 120, number % FORMS < 3 ? 4 : 8, NULL, &chunks) == 0);
-    ensure(payload_form_new(chunks, 1 + number % 3 * 3, number & 1, NULL, place) == 0);
+    if (kind < 8) ensure(chunks_new(tensors, 2, 120, limit[kind], NULL, &chunks) == 0);
+    else ensure(chunks_new(&large, 1, 1024, limit[kind], NULL, &chunks) == 0);
+    ensure(payload_form_new(chunks, top_k[kind], kind & 1, NULL, place) == 0);
     return *place;
 }
 
