@@ -83,12 +83,9 @@ void broker_publish(struct broker *self, const struct peer *from, const struct w
     if (wire_kind_flags(head->kind) & WIRE_STATE) {
         if (!signed_frame_verify(frame, count, head)) return;
         if (!keep(self, topic, head, frame, count)) return;
-        if (head->kind == FRAME_ROSTER && from->role == ACTOR_COORDINATOR)
+        if ((head->kind == FRAME_ROSTER || head->kind == FRAME_MEMBERS) &&
+            from->role == ACTOR_COORDINATOR)
             hear_roster(self, frame, count);
-    }
-    if (head->kind == FRAME_MEMBERS) { // Of a coordinator, as all orders are
-        if (!signed_frame_verify(frame, count, head)) return;
-        hear_roster(self, frame, count);
     }
     failpoint("broker_publish");
     zmq_send(self->news, topic, strlen(topic), ZMQ_SNDMORE | ZMQ_DONTWAIT);

@@ -102,7 +102,8 @@ static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
     return !wire_equal(FRAME_RUN, &before, now);
 }
 
-// Whoever comes late finds the last whole one with the broker.
+// A change has all that differs from the last whole one, so that those two, which the broker keeps, are the newest
+// roster to whoever comes late.
 static bool is_whole_due(const struct news *self, const struct turn *turn)
 {
     return self->whole_version != turn->run->roster.version && turn->now_ms >= self->whole_ms;
@@ -112,7 +113,7 @@ static void tell_roster(struct news *self, const struct turn *turn)
 {
     const struct roster *now = &turn->run->roster;
     struct wire_member lines[CHANGES_TOLD_MAX];
-    const uint32_t count = roster_changes(now, self->roster_version, lines, CHANGES_TOLD_MAX);
+    const uint32_t count = roster_changes(now, self->whole_version, lines, CHANGES_TOLD_MAX);
     // mutant: the whole roster is told at each change
     if (!self->told || is_whole_due(self, turn) || count > CHANGES_TOLD_MAX) {
         const struct wire_roster all = roster(turn);
@@ -120,7 +121,7 @@ static void tell_roster(struct news *self, const struct turn *turn)
         self->whole_version = now->version;
         self->whole_ms = turn->now_ms + WHOLE_EVERY_MS;
     } else {
-        const struct wire_members change = { self->roster_version, now->version, lines, count };
+        const struct wire_members change = { self->whole_version, now->version, lines, count };
         outbox_news(turn->out, FRAME_MEMBERS, &change);
     }
     self->roster_version = now->version;

@@ -233,7 +233,7 @@ static bool open_identity(struct network *self, struct why *why)
 
 void doctor_network(struct doctor *doctor)
 {
-    static const uint16_t kinds[] = { FRAME_RUN, FRAME_ROSTER, FRAME_BEAT };
+    static const uint16_t kinds[] = { FRAME_RUN, FRAME_ROSTER, FRAME_MEMBERS, FRAME_BEAT };
     static struct network self;
     self = (struct network){ .doctor = doctor, .coordinator.ms_ago = NEVER_HEARD };
     struct why why = { 0 };

@@ -439,10 +439,10 @@ static int watch_live(struct status *self, struct tap *tap, struct run_view *vie
 
 static int show_live(struct status *self, struct why *why)
 {
-    static const uint16_t kinds[] = { FRAME_RUN,    FRAME_ROSTER, FRAME_COMMIT, FRAME_EPOCH_END,
-                                      FRAME_WINDOW, FRAME_ROUND,  FRAME_STEPS,  FRAME_PROGRESS,
-                                      FRAME_BEAT,   FRAME_MEMBERS };
-    enum { KINDS_ONCE = 5, KINDS_WATCHED = sizeof kinds / sizeof *kinds };
+    static const uint16_t kinds[] = { FRAME_RUN,       FRAME_ROSTER, FRAME_MEMBERS, FRAME_COMMIT,
+                                      FRAME_EPOCH_END, FRAME_WINDOW, FRAME_ROUND,   FRAME_STEPS,
+                                      FRAME_PROGRESS,  FRAME_BEAT };
+    enum { KINDS_ONCE = 6, KINDS_WATCHED = sizeof kinds / sizeof *kinds };
     struct tap_options options = { .broker = &self->command.ticket,
                                    .run = self->command.run_id,
                                    .role = ACTOR_MONITOR,
