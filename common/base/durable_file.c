@@ -76,8 +76,7 @@ int durable_file_commit(struct durable_file *self, struct why *why)
 
 int durable_file_place(struct durable_file *self, struct why *why)
 {
-    int rc = failpoint("file_place") < 0 ||
-                     renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0
+    int rc = renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0
                  ? fail(self, "cannot rename", why)
                  : 0;
     if (rc < 0) unlinkat(self->dir_fd, self->temporary, 0);

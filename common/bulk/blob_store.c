@@ -1,8 +1,8 @@
 // blob_store -- the table of blobs is changed under `lock`; the directory is made to agree with it
 // afterwards, under `disk`, blob by blob (settle). So no thread waits for the disk while it holds
 // the table, and put and forget of one blob may race: the last word is the table's. References
-// count under `lock`; the thread that releases the last one frees the bytes outside it. Pins:
-// blob_store_pins.c.
+// count under `lock`; the thread that releases the last one frees the bytes outside it. A blob of the
+// table holds its place in the spool of a lazy store. Pins: blob_store_pins.c.
 
 #include "common/base/dirfile.h"
 #include "common/base/durable_file.h"
@@ -99,6 +99,7 @@ static bool take_out(struct blob_store *self, struct blob *blob)
     while (*place != blob) place = &(*place)->next;
     *place = blob->next;
     self->count--;
+    blob_spool_leave(&blob->place);
     return blob_held_drop(&blob->held);
 }
 
@@ -113,7 +114,24 @@ static int write_file(struct blob_store *self, const char *name, const struct bl
     if (rc < 0) return rc;
     rc = durable_file_append(&file, bytes, ref->count, why);
     if (rc < 0) durable_file_abandon(&file);
-    else rc = self->lazy ? durable_file_place(&file, why) : durable_file_commit(&file, why);
+    else rc = durable_file_commit(&file, why);
+    return rc;
+}
+
+// Under `disk`. The blob may be taken out of the table meanwhile: its file goes when that is settled.
+static int write_blob(struct blob_store *self, struct blob *blob, const struct blob_ref *ref,
+                      struct why *why)
+{
+    struct spool_place place = { 0 };
+    char name[HASH_HEX];
+    const int rc =
+        self->spool ? blob_spool_put(self->spool, &blob->hash, ref->bytes, ref->count, why, &place)
+                    : write_file(self, hash_to_hex(&blob->hash, name), ref, why);
+    blob_store_lock(self);
+    blob->is_on_disk = rc == 0;
+    if (find(self, &blob->hash) == blob) blob->place = place;
+    else blob_spool_leave(&place);
+    blob_store_unlock(self);
     return rc;
 }
 
@@ -133,11 +151,10 @@ static int settle(struct blob_store *self, const struct hash *hash, struct why *
     if (blob && !blob->is_on_disk && blob->is_loaded) ref = refer(blob);
     blob_store_unlock(self);
     if (ref.held) {
-        rc = write_file(self, name, &ref, why);
-        blob_store_lock(self);
-        blob->is_on_disk = rc == 0;
-        blob_store_unlock(self);
+        rc = write_blob(self, blob, &ref, why);
         blob_store_release(&ref);
+    } else if (!blob && self->spool) {
+        blob_spool_sweep(self->spool);
     } else if (!blob) {
         unlinkat(self->dir_fd, name, 0);
     }
@@ -145,9 +162,22 @@ static int settle(struct blob_store *self, const struct hash *hash, struct why *
     return rc < 0 ? why_wrap(why, rc, "blob %.16s is kept in memory alone", name) : 0;
 }
 
+static struct blob *add_found(struct blob_store *self, const struct hash *hash, size_t count)
+{
+    struct blob *blob = calloc(1, sizeof *blob);
+    if (!blob) return NULL;
+    *blob = (struct blob){
+        .held = { self, 1, free_blob }, .hash = *hash, .is_on_disk = true, .count = count
+    };
+    grow(self);
+    insert(self, blob);
+    return blob;
+}
+
 // A file found at the start becomes a blob that is not loaded. Temporary files of a crash are
-// removed, files of other names are ignored.
-static int find_file(struct blob_store *self, const char *name, struct why *why)
+// removed, files of other names are ignored. Beside a spool there are blobs of an earlier version alone:
+// peers have them too.
+static int find_file(struct blob_store *self, const char *name, bool is_lazy, struct why *why)
 {
     struct stat stat;
     struct hash hash;
@@ -158,19 +188,28 @@ static int find_file(struct blob_store *self, const char *name, struct why *why)
         return 0;
     char spelled[HASH_HEX];
     if (strcmp(hash_to_hex(&hash, spelled), name) != 0) return 0; // Not our spelling
-    struct blob *blob = calloc(1, sizeof *blob);
-    if (!blob)
+    if (is_lazy) unlinkat(self->dir_fd, name, 0);
+    else if (!add_found(self, &hash, (size_t)stat.st_size))
         return why_set(why, FAULT_MEMORY, "%s: no memory for the list of its files", self->dir);
-    *blob = (struct blob){ .held = { self, 1, free_blob },
-                           .hash = hash,
-                           .is_on_disk = true,
-                           .count = (size_t)stat.st_size };
-    grow(self);
-    insert(self, blob);
     return 0;
 }
 
-static int open_dir(struct blob_store *self, const char *dir, struct why *why)
+// A blob that is found twice was forgotten and put again, or found damaged: the later one counts.
+static bool find_spooled(void *arg, const struct hash *hash, uint64_t count,
+                         const struct spool_place *place)
+{
+    struct blob_store *self = arg;
+    if (count > BLOB_BYTES_MAX) return false;
+    struct blob *blob = find(self, hash);
+    if (!blob) blob = add_found(self, hash, 0);
+    ensure(blob);
+    blob_spool_leave(&blob->place);
+    blob->place = *place;
+    blob->count = (size_t)count;
+    return true;
+}
+
+static int open_dir(struct blob_store *self, const char *dir, bool is_lazy, struct why *why)
 {
     int rc = 0;
     self->dir = strdup(dir);
@@ -182,8 +221,10 @@ static int open_dir(struct blob_store *self, const char *dir, struct why *why)
         return why_set(why, rc, "blob directory %s: %s", dir, strerror(errno));
     }
     for (struct dirent *entry; rc == 0 && (entry = readdir(list));)
-        rc = find_file(self, entry->d_name, why);
+        rc = find_file(self, entry->d_name, is_lazy, why);
     closedir(list);
+    if (rc == 0 && is_lazy)
+        rc = blob_spool_open(self->dir_fd, self->dir, find_spooled, self, why, &self->spool);
     return rc;
 }
 
@@ -197,7 +238,6 @@ int blob_store_new(const struct blob_store_options *options, struct why *why,
     struct blob_store *self = calloc(1, sizeof *self);
     ensure(self);
     self->dir_fd = -1;
-    self->lazy = options->lazy;
     self->pins_max = BLOB_PINS_MAX;
     self->stage.copy = no_state_copy;
     self->bucket_count = BUCKETS_AT_FIRST;
@@ -205,7 +245,7 @@ int blob_store_new(const struct blob_store_options *options, struct why *why,
     ensure(self->buckets);
     ensure(pthread_mutex_init(&self->lock, NULL) == 0 &&
            pthread_mutex_init(&self->disk, NULL) == 0);
-    const int rc = options->dir ? open_dir(self, options->dir, why) : 0;
+    const int rc = options->dir ? open_dir(self, options->dir, options->lazy, why) : 0;
     if (rc < 0) blob_store_destroy(&self);
     else *ret_self = self;
     return rc;
@@ -220,6 +260,7 @@ void blob_store_destroy(blob_store_t **self_p)
         for (struct blob *blob; (blob = self->buckets[i]);)
             if (take_out(self, blob)) free_blob(&blob->held);
     blob_store_drop_pins(self);
+    blob_spool_close(&self->spool);
     pthread_mutex_destroy(&self->lock);
     pthread_mutex_destroy(&self->disk);
     if (self->dir_fd >= 0) close(self->dir_fd);
@@ -262,6 +303,7 @@ int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t *
     if (there && !there->is_loaded) {
         load(there, bytes_p, count);
         there->is_on_disk = false;
+        blob_spool_leave(&there->place);
     } else if (!there) {
         fresh->bytes = *bytes_p;
         fresh->count = count;
@@ -305,20 +347,40 @@ int blob_store_put(blob_store_t *self, const void *bytes, size_t count, struct w
     return rc;
 }
 
-// Reads the file of a blob that is not loaded. Two threads may both do it: one copy is kept.
+// The bytes of a blob that is not loaded, from the disk; none if it is no longer so.
+static int read_blob(struct blob_store *self, const struct hash *hash, struct why *why,
+                     uint8_t **ret_bytes, size_t *ret_count)
+{
+    struct spool_place place = { 0 };
+    char name[HASH_HEX];
+    blob_store_lock(self);
+    const struct blob *blob = find(self, hash);
+    if (blob) place = blob->place, *ret_count = blob->count;
+    if (place.file) blob_spool_hold(&place);
+    blob_store_unlock(self);
+    if (!place.file)
+        return dirfile_slurp(self->dir_fd, hash_to_hex(hash, name), false, BLOB_BYTES_MAX, why,
+                             (char **)ret_bytes, ret_count);
+    const int rc = blob_spool_read(self->spool, &place, *ret_count, why, ret_bytes);
+    blob_spool_leave(&place);
+    return rc;
+}
+
+// Loads a blob that is on disk alone. Two threads may both do it: one copy is kept.
 static int load_file(struct blob_store *self, const struct hash *hash, struct why *why)
 {
-    char name[HASH_HEX], *bytes = NULL;
+    char name[HASH_HEX];
+    uint8_t *bytes = NULL;
     size_t count = 0;
     hash_to_hex(hash, name);
     failpoint("blob_load");
-    int rc = dirfile_slurp(self->dir_fd, name, false, BLOB_BYTES_MAX, why, &bytes, &count);
+    int rc = read_blob(self, hash, why, &bytes, &count);
     if (rc == FAULT_MEMORY) return rc;
     const struct hash is = rc < 0 ? (struct hash){ { 0 } } : hash_of(bytes, count);
     const bool is_sound = rc == 0 && hash_equal(&is, hash);
     blob_store_lock(self);
     struct blob *blob = find(self, hash);
-    if (is_sound && blob && !blob->is_loaded) load(blob, (uint8_t **)&bytes, count);
+    if (is_sound && blob && !blob->is_loaded) load(blob, &bytes, count);
     const bool is_bad = !is_sound && blob && !blob->is_loaded;
     const bool was_last = is_bad && take_out(self, blob);
     blob_store_unlock(self);

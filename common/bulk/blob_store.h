@@ -13,8 +13,9 @@
 // With a directory every blob is also the file DIR/<64 hex digits>, durable when put or take
 // returns. After a restart the files are found again; each is read, and checked against its name,
 // when it is first asked for. No blob is removed unless forget is called: blob_store_list names the
-// blobs that a restarted process inherits. A lazy store omits the fsync: its files survive the
-// process, but may not survive a crash of the machine.
+// blobs that a restarted process inherits. A lazy store keeps its blobs behind one another in a few
+// files (blob_spool.h) and omits the fsync: they survive the process, but may not survive a crash of
+// the machine, and some that were forgotten may be inherited too.
 //
 // Any thread may call any function at any time. One lock guards the tables, and nothing slow
 // happens under it; a second lock makes writers of the directory take turns.
@@ -33,7 +34,7 @@ enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 3 };
 
 struct blob_store_options {
     const char *dir; // NULL: in memory only. Must exist; no other store may use it
-    bool lazy;       // Files are not fsynced
+    bool lazy;       // In a spool, which is not fsynced
 };
 
 typedef struct blob_store blob_store_t;

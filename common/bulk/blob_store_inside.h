@@ -3,6 +3,7 @@
 // has the table of blobs and the references, blob_store_pins.c pins and stage. No other file includes it.
 
 #include "common/base/ensure.h"
+#include "common/bulk/blob_spool.h"
 #include "common/bulk/blob_store.h"
 #include <pthread.h>
 
@@ -21,6 +22,7 @@ struct blob {
     size_t count;
     bool is_loaded; // If not: on disk alone, bytes is NULL
     bool is_on_disk;
+    struct spool_place place; // Of a lazy store: where, if it is on disk
 };
 
 struct pin {
@@ -34,11 +36,11 @@ struct pin {
 };
 
 struct blob_store {
-    pthread_mutex_t lock; // Guards all members below, except those that never change
-    pthread_mutex_t disk; // One writer of the directory; taken before `lock`
-    char *dir;            // Never changes
-    int dir_fd;           // Never changes; -1: memory alone
-    bool lazy;            // Never changes
+    pthread_mutex_t lock;     // Guards all members below, except those that never change
+    pthread_mutex_t disk;     // One writer of the directory; taken before `lock`
+    char *dir;                // Never changes
+    int dir_fd;               // Never changes; -1: memory alone
+    struct blob_spool *spool; // Of a lazy store; put and swept under `disk`
 
     struct blob **buckets;
     size_t bucket_count; // Power of two

@@ -72,31 +72,36 @@ void storm_flip_ledgers(uint64_t flips, uint64_t seed, struct tally *ret_tally)
 
 void storm_flip_blobs(uint64_t flips, uint64_t seed, struct tally *tally)
 {
-    char dir[256], path[400], hex[HASH_HEX];
+    char dir[256], path[400];
     uint8_t bytes[BLOB_BYTES];
     uint64_t prng = seed;
     struct why why;
     storm_make_dir(dir);
+    snprintf(path, sizeof path, "%s/spool.0", dir);
     const struct blob_store_options options = { .dir = dir, .lazy = true };
     for (uint64_t i = 0; i < flips; i++) {
         blob_store_t *store;
         struct blob_ref ref = { 0 };
         struct hash name;
-        const size_t count = 1 + storm_roll(&prng, BLOB_BYTES), at = storm_roll(&prng, count);
+        const size_t count = 1 + storm_roll(&prng, BLOB_BYTES);
+        size_t in_file;
         for (size_t n = 0; n < count; n++) bytes[n] = (uint8_t)storm_roll(&prng, 256);
         ensure(blob_store_new(&options, &why, &store) == 0);
         ensure(blob_store_put(store, bytes, count, &why, &name) == 0);
         blob_store_destroy(&store);
-        bytes[at] ^= (uint8_t)(1u << storm_roll(&prng, 8));
-        snprintf(path, sizeof path, "%s/%s", dir, hash_to_hex(&name, hex));
-        write_all(path, bytes, count);
+        uint8_t *file = read_all(path, &in_file);
+        file[storm_roll(&prng, in_file)] ^= (uint8_t)(1u << storm_roll(&prng, 8));
+        write_all(path, file, in_file);
+        free(file);
         ensure(blob_store_new(&options, &why, &store) == 0);
         tally->trials++;
         int rc = blob_store_get(store, &name, &why, &ref);
-        tally->refused += rc == FAULT_CORRUPT;
-        tally->lost += rc != FAULT_CORRUPT;
+        const bool is_refused = rc == FAULT_CORRUPT || rc == FAULT_NOT_FOUND;
+        tally->refused += is_refused;
+        tally->lost += !is_refused;
         if (rc == 0) blob_store_release(&ref);
         blob_store_destroy(&store);
+        unlink(path); // The next one is in spool.0 again
     }
     storm_remove_dir(dir);
 }

@@ -384,20 +384,21 @@ static void every_flip_in_a_blob_is_refused(void **unused)
 {
     enum { BYTES = 5000 };
     struct tally tally = { .flips = flips() };
-    char folder[256], hex[HASH_HEX];
+    char folder[256];
     (void)unused;
     make_folder(folder);
     const struct blob_store_options options = { .dir = folder, .lazy = true };
     uint8_t *bytes = fixture_bytes(BYTES, 3);
     const struct hash hash = put_blob(folder, bytes, BYTES);
-    struct victim victim = victim_open(in_folder(folder, hash_to_hex(&hash, hex)));
+    struct victim victim = victim_open(in_folder(folder, "spool.0"));
     for (unsigned n = 0; n < tally.flips; n++) {
         blob_store_t *store;
         struct blob_ref ref = { 0 };
         size_t size;
         victim_flip(&victim);
         assert_rc(blob_store_new(&options, &why, &store), 0);
-        assert_rc(blob_store_get(store, &hash, &why, &ref), FAULT_CORRUPT);
+        const int rc = blob_store_get(store, &hash, &why, &ref); // Of a flip in its head: not found
+        assert_true(rc == FAULT_CORRUPT || rc == FAULT_NOT_FOUND);
         assert_false(blob_store_size(store, &hash, &size)); // Gone, so that it is fetched again
         blob_store_destroy(&store);
         tally.refused++;
@@ -426,7 +427,7 @@ static struct fixture_holder hold(const char *folder)
 static void a_blob_comes_from_the_second_holder(void **unused)
 {
     enum { BYTES = 600000 }; // Three chunks
-    char folders[2][256], hex[HASH_HEX];
+    char folders[2][256];
     struct hash hash;
     (void)unused;
     uint8_t *bytes = fixture_bytes(BYTES, 4);
@@ -434,7 +435,7 @@ static void a_blob_comes_from_the_second_holder(void **unused)
         make_folder(folders[i]);
         hash = put_blob(folders[i], bytes, BYTES);
     }
-    struct victim victim = victim_open(in_folder(folders[0], hash_to_hex(&hash, hex)));
+    struct victim victim = victim_open(in_folder(folders[0], "spool.0"));
     const unsigned times = flips() / 30;
     for (unsigned n = 0; n < times; n++) {
         victim_flip(&victim);

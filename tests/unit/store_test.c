@@ -1,4 +1,5 @@
 // The blob store: references, threads, the directory, pins and the stage.
+#include "common/bulk/blob_spool.h"
 #include "common/bulk/blob_store.h"
 #include "common/crypto/merkle.h"
 #include "tests/test.h"
@@ -359,6 +360,161 @@ static void test_threads_with_a_directory(void **state)
     blob_store_destroy(&store);
 }
 
+// ---- the spool of a lazy store --------------------------------------------------------------
+
+static blob_store_t *new_lazy_store(void)
+{
+    blob_store_t *store = NULL;
+    const struct blob_store_options options = { .dir = dir, .lazy = true };
+    assert_int_equal(blob_store_new(&options, &why, &store), 0);
+    return store;
+}
+
+static const char *path_in(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    return path;
+}
+
+static void change_byte(const char *path, long at)
+{
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    const int byte = fgetc(file);
+    assert_int_equal(fseek(file, at, SEEK_SET), 0);
+    assert_int_equal(fputc(byte ^ 4, file), byte ^ 4);
+    fclose(file);
+}
+
+static void test_a_spool_survives_a_restart(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_lazy_store();
+    const struct hash a = put(store, "alpha"), empty = put(store, ""), b = put(store, "beta");
+    assert_int_equal(count_files(), 1);
+    blob_store_destroy(&store);
+    write_file(path_of(&a), "alpha"); // As an earlier version kept them
+    store = new_lazy_store();
+    assert_int_equal(access(path_of(&a), F_OK), -1);
+    assert_int_equal(count_of(store), 3);
+    assert_int_equal(bytes_of(store), 9);
+    const struct hash c = put(store, "gamma"); // In a file of its own: the old one is only read
+    assert_int_equal(count_files(), 2);
+    expect(store, &a, "alpha");
+    expect(store, &empty, "");
+    forget(store, &a);
+    forget(store, &b);
+    assert_int_equal(count_files(), 2);
+    forget(store, &empty);
+    assert_int_equal(count_files(), 1);
+    blob_store_destroy(&store);
+    store = new_lazy_store();
+    assert_int_equal(count_of(store), 1);
+    expect(store, &c, "gamma");
+    forget(store, &c);
+    assert_int_equal(count_files(), 0);
+    blob_store_destroy(&store);
+}
+
+// Blobs come and go, as in a run: what is on the disk does not grow.
+static void test_a_spool_does_not_grow(void **state)
+{
+    (void)state;
+    enum { BLOBS = 600, BYTES = 20000, KEPT = 20 };
+    struct hash hashes[BLOBS];
+    uint8_t bytes[BYTES] = { 0 };
+    blob_store_t *store = new_lazy_store();
+    int most = 0;
+    for (uint32_t i = 0; i < BLOBS; i++) {
+        memcpy(bytes, &i, sizeof i);
+        assert_int_equal(blob_store_put(store, bytes, BYTES, &why, &hashes[i]), 0);
+        if (i >= KEPT) forget(store, &hashes[i - KEPT]);
+        if (count_files() > most) most = count_files();
+    }
+    assert_int_equal(most, 2);
+    blob_store_destroy(&store);
+    store = new_lazy_store();
+    assert_in_range(count_of(store), KEPT, KEPT + SPOOL_FILE_BYTES / BYTES);
+    for (uint32_t i = BLOBS - KEPT; i < BLOBS; i++) {
+        struct blob_ref ref;
+        assert_int_equal(blob_store_get(store, &hashes[i], &why, &ref), 0);
+        assert_memory_equal(ref.bytes, &i, sizeof i);
+        blob_store_release(&ref);
+    }
+    blob_store_destroy(&store);
+}
+
+static void test_a_damaged_spool(void **state)
+{
+    (void)state;
+    struct blob_ref ref;
+    blob_store_t *store = new_lazy_store();
+    const struct hash a = put(store, "alpha"), b = put(store, "beta"), c = put(store, "gamma"),
+                      d = put(store, "delta");
+    blob_store_destroy(&store);
+    const char *path = path_in("spool.0");
+    change_byte(path, SPOOL_HEAD + 2);                                   // The bytes of the first
+    assert_int_equal(truncate(path, 4 * SPOOL_HEAD + 5 + 4 + 5 + 4), 0); // One of the last lacks
+    store = new_lazy_store();
+    assert_int_equal(count_of(store), 3);
+    assert_int_equal(blob_store_get(store, &a, &why, &ref), FAULT_CORRUPT);
+    assert_non_null(strstr(why.text, "is damaged and was removed"));
+    assert_false(has(store, &a) || has(store, &d));
+    put(store, "alpha");
+    expect(store, &a, "alpha");
+    expect(store, &b, "beta");
+    blob_store_destroy(&store);
+    change_byte(path,
+                SPOOL_HEAD + 5 + 7); // The head of the second: it and what follows is not found
+    store = new_lazy_store();
+    expect(store, &a, "alpha"); // From the second file: the first one has it damaged
+    assert_false(has(store, &b) || has(store, &c));
+    blob_store_destroy(&store);
+}
+
+static void test_a_spool_on_a_full_disk(void **state)
+{
+    (void)state;
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", dir, "tmpfs", 0, "size=64k") != 0)
+        skip(); // Needs the right to mount
+    blob_store_t *store = new_lazy_store();
+    struct hash hash = { { 0 } };
+    uint8_t *large = calloc(1, 200000);
+    assert_int_equal(blob_store_put(store, large, 200000, &why, &hash), FAULT_DISK_FULL);
+    assert_non_null(strstr(why.text, "is kept in memory alone"));
+    assert_true(has(store, &hash));
+    assert_int_equal(count_files(), 0);
+    const struct hash small = put(store, "alpha");
+    large[0] = 1;
+    assert_int_equal(blob_store_put(store, large, 200000, &why, &hash), FAULT_DISK_FULL);
+    const struct hash other =
+        put(store, "beta"); // Behind the first: nothing is left of the large one
+    blob_store_destroy(&store);
+    store = new_lazy_store();
+    assert_int_equal(count_of(store), 2);
+    expect(store, &small, "alpha");
+    expect(store, &other, "beta");
+    blob_store_destroy(&store);
+    free(large);
+    assert_int_equal(umount(dir), 0);
+}
+
+static void test_threads_with_a_spool(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_lazy_store();
+    disturb_at_once(store);
+    const uint64_t count = count_of(store);
+    blob_store_destroy(&store);
+    store = new_lazy_store();
+    assert_true(count_of(store) >= count); // Some that were forgotten lie in files of others
+    disturb_at_once(store);
+    blob_store_destroy(&store);
+}
+
 // ---- pins and the stage ---------------------------------------------------------------------
 
 enum { FLOATS = 2 * DIGEST_LEAF_FLOATS + 5, LEAVES = 3 };
@@ -512,5 +668,11 @@ TESTS(TEST(test_put_get_forget), TEST(test_a_reference_outlives_forgetting), TES
       TEST_WITH(test_damaged_files_are_removed, make_dir, remove_dir),
       TEST_WITH(test_without_a_directory, make_dir, remove_dir), TEST(test_threads),
       TEST_WITH(test_threads_with_a_directory, make_dir, remove_dir), TEST(test_pins),
-      TEST_WITH(test_pins_in_files, make_dir, remove_dir), TEST(test_equal_leaves_and_none),
-      TEST(test_stage), TEST_WITH(test_full_disk, make_dir, remove_dir))
+      TEST_WITH(test_pins_in_files, make_dir, remove_dir),
+      TEST(test_equal_leaves_and_none), TEST(test_stage),
+      TEST_WITH(test_a_spool_survives_a_restart, make_dir, remove_dir),
+      TEST_WITH(test_a_spool_does_not_grow, make_dir, remove_dir),
+      TEST_WITH(test_a_damaged_spool, make_dir, remove_dir),
+      TEST_WITH(test_threads_with_a_spool, make_dir, remove_dir),
+      TEST_WITH(test_a_spool_on_a_full_disk, make_dir, remove_dir),
+      TEST_WITH(test_full_disk, make_dir, remove_dir))

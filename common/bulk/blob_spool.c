@@ -1,0 +1,262 @@
+// blob_spool -- a list of files, the newest last. Opening walks each from head to head. Put begins a file
+// when the newest one is full. The newest is not removed, so that a sweep between two blobs does not
+// cost a file.
+
+#include "common/bulk/blob_spool.h"
+#include "common/base/dirfile.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { MAGIC = 0x50534253, CHECKED = 44 }; // "SBSP"; the head but for its check
+
+struct spool_file {
+    uint64_t number, bytes;
+    atomic_uint held;
+    TAILQ_ENTRY(spool_file) near;
+};
+TAILQ_HEAD(spool_files, spool_file);
+
+struct blob_spool {
+    int dir_fd, fd; // fd: of the newest file; -1: none is open
+    const char *dir;
+    struct spool_files files;
+    uint64_t number; // Of the next file
+};
+
+struct name {
+    char text[32];
+};
+
+static struct name name_of(uint64_t number)
+{
+    struct name name;
+    snprintf(name.text, sizeof name.text, "spool.%" PRIu64, number);
+    return name;
+}
+
+static struct spool_file *add_file(struct blob_spool *self, uint64_t number)
+{
+    struct spool_file *file = calloc(1, sizeof *file), *next;
+    if (!file) return NULL;
+    file->number = number;
+    TAILQ_FOREACH(next, &self->files, near)
+    if (next->number > number) break;
+    if (next) TAILQ_INSERT_BEFORE(next, file, near);
+    else TAILQ_INSERT_TAIL(&self->files, file, near);
+    if (number >= self->number) self->number = number + 1;
+    return file;
+}
+
+static void remove_file(struct blob_spool *self, struct spool_file *file)
+{
+    TAILQ_REMOVE(&self->files, file, near);
+    unlinkat(self->dir_fd, name_of(file->number).text, 0);
+    free(file);
+}
+
+static void close_newest(struct blob_spool *self)
+{
+    if (self->fd >= 0) close(self->fd);
+    self->fd = -1;
+}
+
+// ---- opening --------------------------------------------------------------------------------
+
+static void fill_head(uint8_t head[SPOOL_HEAD], const struct hash *hash, uint64_t count)
+{
+    le_put(head, MAGIC, 4);
+    le_put(head + 4, count, 8);
+    memcpy(head + 12, hash->bytes, HASH_BYTES);
+    const struct hash check = hash_of(head, CHECKED);
+    memcpy(head + CHECKED, check.bytes, SPOOL_HEAD - CHECKED);
+}
+
+static bool read_head(const uint8_t head[SPOOL_HEAD], struct hash *ret_hash, uint64_t *ret_count)
+{
+    uint8_t right[SPOOL_HEAD];
+    *ret_count = le_get(head + 4, 8);
+    memcpy(ret_hash->bytes, head + 12, HASH_BYTES);
+    fill_head(right, ret_hash, *ret_count);
+    return memcmp(head, right, SPOOL_HEAD) == 0;
+}
+
+static int walk(struct blob_spool *self, struct spool_file *file,
+                bool (*found)(void *, const struct hash *, uint64_t, const struct spool_place *),
+                void *arg, struct why *why)
+{
+    const struct name name = name_of(file->number);
+    uint8_t head[SPOOL_HEAD];
+    struct hash hash;
+    uint64_t bytes, count;
+    int fd = -1, rc = dirfile_open(self->dir_fd, name.text, false, why, &fd, &bytes);
+    for (uint64_t at = 0; rc == 0 && bytes - at >= SPOOL_HEAD; at += SPOOL_HEAD + count) {
+        rc = dirfile_read(fd, name.text, at, head, sizeof head, why);
+        if (rc < 0 || !read_head(head, &hash, &count) || count > bytes - at - SPOOL_HEAD) break;
+        const struct spool_place place = { file, at + SPOOL_HEAD };
+        if (found(arg, &hash, count, &place)) blob_spool_hold(&place);
+    }
+    if (fd >= 0) close(fd);
+    return rc < 0 ? why_wrap(why, rc, "%s", self->dir) : 0;
+}
+
+static int find_files(struct blob_spool *self, struct why *why)
+{
+    const int fd = openat(self->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = fd < 0 ? NULL : fdopendir(fd);
+    if (!list) return why_set(why, fault_from_errno(errno), "%s: %s", self->dir, strerror(errno));
+    bool fits = true;
+    for (struct dirent *entry; fits && (entry = readdir(list));) {
+        char *end;
+        if (strncmp(entry->d_name, "spool.", 6) != 0) continue;
+        const uint64_t number = strtoull(entry->d_name + 6, &end, 10);
+        if (strcmp(entry->d_name, name_of(number).text) == 0 && number < UINT64_MAX)
+            fits = add_file(self, number);
+    }
+    closedir(list);
+    return fits ? 0 : why_set(why, FAULT_MEMORY, "%s: no memory for its files", self->dir);
+}
+
+int blob_spool_open(int dir_fd, const char *dir,
+                    bool (*found)(void *arg, const struct hash *hash, uint64_t count,
+                                  const struct spool_place *place),
+                    void *arg, struct why *why, struct blob_spool **ret_self)
+{
+    struct blob_spool *self = calloc(1, sizeof *self);
+    struct spool_file *file;
+    ensure(self);
+    *self = (struct blob_spool){ .dir_fd = dir_fd, .fd = -1, .dir = dir };
+    TAILQ_INIT(&self->files);
+    int rc = find_files(self, why);
+    TAILQ_FOREACH(file, &self->files, near)
+    if (rc == 0) rc = walk(self, file, found, arg, why);
+    if (rc < 0) {
+        blob_spool_close(&self);
+        return rc;
+    }
+    blob_spool_sweep(self);
+    *ret_self = self;
+    return 0;
+}
+
+void blob_spool_close(struct blob_spool **self_p)
+{
+    struct blob_spool *self = *self_p;
+    struct spool_file *file;
+    if (!self) return;
+    close_newest(self);
+    while ((file = TAILQ_FIRST(&self->files))) {
+        TAILQ_REMOVE(&self->files, file, near);
+        free(file);
+    }
+    free(self);
+    *self_p = NULL;
+}
+
+// ---- putting --------------------------------------------------------------------------------
+
+static int begin_file(struct blob_spool *self, struct why *why)
+{
+    struct name name = name_of(self->number);
+    close_newest(self);
+    if (failpoint("spool_create") == 0)
+        self->fd = openat(self->dir_fd, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (self->fd >= 0 && add_file(self, self->number)) return 0;
+    const int error = self->fd < 0 ? errno : ENOMEM;
+    if (self->fd >= 0) unlinkat(self->dir_fd, name.text, 0);
+    close_newest(self);
+    return why_set(why, fault_from_errno(error), "cannot create %s/%s: %s", self->dir, name.text,
+                   strerror(error));
+}
+
+static int write_both(int fd, const uint8_t head[SPOOL_HEAD], const void *bytes, size_t count,
+                      uint64_t at)
+{
+    struct iovec parts[2] = { { (void *)(uintptr_t)head, SPOOL_HEAD },
+                              { (void *)(uintptr_t)bytes, count } };
+    for (int i = 0; i < 2;) {
+        ssize_t n = failpoint("spool_write") < 0 ? -1 : pwritev(fd, parts + i, 2 - i, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return -1;
+        at += (uint64_t)n;
+        for (; i < 2 && (size_t)n >= parts[i].iov_len; i++) n -= (ssize_t)parts[i].iov_len;
+        if (i == 2) break;
+        parts[i].iov_base = (char *)parts[i].iov_base + n;
+        parts[i].iov_len -= (size_t)n;
+    }
+    return 0;
+}
+
+// What was written of it goes, or what comes next would not be found behind it.
+static void give_up(struct blob_spool *self, struct spool_file *file)
+{
+    if (file->bytes > 0 && ftruncate(self->fd, (off_t)file->bytes) == 0) return;
+    close_newest(self); // The next blob begins a file
+    if (file->bytes == 0) remove_file(self, file);
+}
+
+int blob_spool_put(struct blob_spool *self, const struct hash *hash, const void *bytes,
+                   size_t count, struct why *why, struct spool_place *ret_place)
+{
+    struct spool_file *file = TAILQ_LAST(&self->files, spool_files);
+    uint8_t head[SPOOL_HEAD];
+    const bool fits = self->fd >= 0 && file->bytes + SPOOL_HEAD + count <= SPOOL_FILE_BYTES;
+    const int rc = fits ? 0 : begin_file(self, why);
+    if (rc < 0) return rc;
+    file = TAILQ_LAST(&self->files, spool_files);
+    fill_head(head, hash, count);
+    if (write_both(self->fd, head, bytes, count, file->bytes) < 0) {
+        const int error = errno;
+        const struct name name = name_of(file->number);
+        give_up(self, file);
+        return why_set(why, fault_from_errno(error), "cannot write to %s/%s: %s", self->dir,
+                       name.text, strerror(error));
+    }
+    *ret_place = (struct spool_place){ file, file->bytes + SPOOL_HEAD };
+    file->bytes += SPOOL_HEAD + count;
+    blob_spool_hold(ret_place);
+    return 0;
+}
+
+// ---- reading and leaving --------------------------------------------------------------------
+
+int blob_spool_read(const struct blob_spool *self, const struct spool_place *place, size_t count,
+                    struct why *why, uint8_t **ret_bytes)
+{
+    const struct name name = name_of(place->file->number);
+    uint64_t bytes;
+    int fd, rc = dirfile_open(self->dir_fd, name.text, false, why, &fd, &bytes);
+    if (rc < 0) return rc;
+    *ret_bytes = malloc(count + 1);
+    if (!*ret_bytes) rc = why_set(why, FAULT_MEMORY, "a blob of %zu bytes", count);
+    else rc = dirfile_read(fd, name.text, place->at, *ret_bytes, count, why);
+    close(fd);
+    if (rc < 0) free(*ret_bytes), *ret_bytes = NULL;
+    return rc;
+}
+
+void blob_spool_hold(const struct spool_place *place) { atomic_fetch_add(&place->file->held, 1); }
+
+void blob_spool_leave(struct spool_place *place)
+{
+    if (place->file) ensure(atomic_fetch_sub(&place->file->held, 1) > 0);
+    *place = (struct spool_place){ 0 };
+}
+
+void blob_spool_sweep(struct blob_spool *self)
+{
+    struct spool_file *file, *next;
+    for (file = TAILQ_FIRST(&self->files); file; file = next) {
+        next = TAILQ_NEXT(file, near);
+        if (atomic_load(&file->held) == 0 && (next || self->fd < 0)) remove_file(self, file);
+    }
+}
