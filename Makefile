@@ -28,7 +28,7 @@ CFLAGS   += -std=gnu11 -D_GNU_SOURCE $(OPT) $(SAN) $(HARDEN) $(WARN_C) -ffp-cont
 CXXFLAGS += -std=c++17 $(OPT) $(SAN) $(HARDEN) $(WARN) -I. -MMD -MP
 # The GPU library is sought beside the programs: build/lib/shoal, or lib/shoal of the PREFIX.
 LDFLAGS  += $(SAN) -pthread -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed -Wl,-rpath,'$$ORIGIN/../lib/shoal'
-LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lz -lzstd -lutf8proc -lsystemd -lstdc++ -lm $(BLAS_LIB) $(IPSEC_MB_LIB)
+LIBS      = -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lz -lzstd -lutf8proc -lsystemd -lstdc++ -lm $(BLAS_LIB) $(IPSEC_MB_LIB)
 
 # make BLAS=1: float32 products by OpenBLAS (common/kernel/gemm_blas.c). Not reproducible, and every program that
 # computes says so at its start. In a build folder of its own, beside the other.
@@ -113,7 +113,7 @@ clean:                                          ## Remove everything built
 	rm -rf $(B)
 
 # Packages of Debian 12: those to build and run, and those that only the tests need.
-PACKAGES   = gcc g++ make pkg-config libzmq3-dev libczmq-dev liblmdb-dev libsodium-dev libssl-dev \
+PACKAGES   = gcc g++ make pkg-config libzmq3-dev liblmdb-dev libsodium-dev libssl-dev \
              libcurl4-openssl-dev libjansson-dev zlib1g-dev libzstd-dev libutf8proc-dev libtomlplusplus-dev libsystemd-dev \
              openssl bible-kjv bible-kjv-text jargon-text
 PACKAGES  += $(if $(filter 1,$(BLAS)),$(PACKAGES_BLAS)) $(PACKAGES_IPSEC_MB)

@@ -38,6 +38,7 @@ struct post {
     uint32_t failures; // Failed handshakes in a row
     char trouble[256];
     bool refused;               // The trouble is that the broker does not let our key in
+    bool has_stirred[2];        // News, mail: used since it was last found empty
     struct post_frame *in_hand; // Of post_take: letters point into it
     uint8_t *buffer;            // For the frame being sent
     struct wire_arena scratch;
@@ -129,6 +130,7 @@ static bool open_sockets(struct post *self)
     self->news = fresh.news;
     self->mail = fresh.mail;
     self->events = fresh.events;
+    self->has_stirred[false] = self->has_stirred[true] = true;
     subscribe(self);
     connect_socket(self, self->mail, 0);
     self->hello_ms = 0;
@@ -202,6 +204,24 @@ const char *post_trouble(const struct post *self)
 bool post_is_refused(const struct post *self) { return self->refused; }
 void *post_mail_socket(struct post *self) { return self->mail; }
 void *post_news_socket(struct post *self) { return self->news; }
+
+int post_descriptor(const struct post *self, bool mail)
+{
+    int fd = -1;
+    size_t size = sizeof fd;
+    ensure(zmq_getsockopt(mail ? self->mail : self->news, ZMQ_FD, &fd, &size) == 0);
+    return fd;
+}
+
+bool post_waits(struct post *self, bool mail)
+{
+    int events = 0;
+    size_t size = sizeof events;
+    if (!self->has_stirred[mail]) return false;
+    ensure(zmq_getsockopt(mail ? self->mail : self->news, ZMQ_EVENTS, &events, &size) == 0);
+    return self->has_stirred[mail] = events & ZMQ_POLLIN;
+}
+
 bool post_is_known(const struct post *self) { return self->broker_instance != 0; }
 uint64_t post_due_ms(const struct post *self) { return self->hello_ms; }
 
@@ -225,6 +245,7 @@ static size_t seal(struct post *self, uint16_t kind, const void *body)
 bool post_mail(struct post *self, const char *to, uint16_t kind, const void *body)
 {
     size_t count = seal(self, kind, body);
+    self->has_stirred[true] = true;
     if (zmq_send(self->mail, to, strlen(to), ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) return false;
     return zmq_send(self->mail, self->buffer, count, ZMQ_DONTWAIT) >= 0;
 }
@@ -352,12 +373,14 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
     if (news) { // The previous process may have refused the old socket, which is deaf then
         net_socket_close(&self->news);
         self->news = news;
+        self->has_stirred[false] = true;
         subscribe(self);
     }
     self->broker_instance = welcome->instance;
     failpoint("welcome");
     if (!self->options.follows_news) return true;
     connect_socket(self, self->news, 1);
+    self->has_stirred[false] = true;
     struct wire_recall recall;
     memcpy(recall.run, self->run, sizeof recall.run);
     post_mail(self, "broker", FRAME_RECALL, &recall);
@@ -416,6 +439,7 @@ struct post_frame *post_receive(struct post *self, bool mail)
     zmq_msg_init(&frame->part);
     frame->mail = mail;
     frame->parts = receive(mail ? self->mail : self->news, first, sizeof first, &frame->part);
+    self->has_stirred[mail] = frame->parts > 0;
     if (frame->parts == 0) {
         post_release(&frame);
         return NULL;

@@ -52,6 +52,12 @@ bool post_is_refused(const struct post *self); // The broker does not let our ke
 
 void *post_mail_socket(struct post *self);
 void *post_news_socket(struct post *self);
+
+// For a loop that polls by itself. The descriptor says that something has changed, and only once: take
+// then until there is nothing. post_waits tells what the descriptor may have told already: ask it before
+// polling. (ZeroMQ's own zmq_poll costs four calls of the kernel for each socket that it looks at.)
+int post_descriptor(const struct post *self, bool mail);
+bool post_waits(struct post *self, bool mail);
 bool post_is_known(const struct post *self);   // The broker has said WELCOME
 uint64_t post_due_ms(const struct post *self); // When post_tick is due
 void post_tick(struct post *self);

@@ -13,6 +13,7 @@
 #include "common/base/log.h"
 #include <inttypes.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,6 @@
 #include <sysexits.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
-#include <zmq.h>
 
 // A turn ends when half of the outbox is full; the other half is for one more step. The largest
 // step drops all of MEMBERS_MAX at once, with a record and a note for each.
@@ -493,29 +493,40 @@ static long wait_ms(struct shell *self)
     return until > now_ms ? (long)(until - now_ms) : 0;
 }
 
-static void wait(struct shell *self)
+// What a turn looks at: whatever has moved. All else costs a call of the kernel and finds nothing.
+struct moved {
+    bool mail, news, signals;
+};
+
+static struct moved wait(struct shell *self)
 {
-    zmq_pollitem_t items[4 + SHELL_WORKERS_MAX] = {
-        { .socket = post_mail_socket(self->post), .events = ZMQ_POLLIN },
-        { .socket = post_news_socket(self->post), .events = ZMQ_POLLIN },
-        { .fd = self->signals, .events = ZMQ_POLLIN },
+    enum { MAIL, NEWS, SIGNALS, OTHERS };
+    struct pollfd items[OTHERS + SHELL_WORKERS_MAX + 1] = {
+        [MAIL] = { .fd = post_descriptor(self->post, true), .events = POLLIN },
+        [NEWS] = { .fd = post_descriptor(self->post, false), .events = POLLIN },
+        [SIGNALS] = { .fd = self->signals, .events = POLLIN },
     };
+    nfds_t count = OTHERS;
     for (uint32_t i = 0; i < self->options.workers_count; i++)
-        items[3 + i] = (zmq_pollitem_t){ .socket = worker_socket(self->options.workers[i]),
-                                         .events = ZMQ_POLLIN };
-    int count = 3 + (int)self->options.workers_count;
+        items[count++] =
+            (struct pollfd){ .fd = worker_answers_fd(self->options.workers[i]), .events = POLLIN };
     if (self->options.ready_fd)
-        items[count++] = (zmq_pollitem_t){ .fd = self->options.ready_fd, .events = ZMQ_POLLIN };
-    int rc = zmq_poll(items, count, self->inbox->count ? 0 : wait_ms(self));
+        items[count++] = (struct pollfd){ .fd = self->options.ready_fd, .events = POLLIN };
+    const bool mail = post_waits(self->post, true), news = post_waits(self->post, false);
+    const bool now = mail || news || self->inbox->count > 0;
+    const int rc = poll(items, count, now ? 0 : (int)wait_ms(self));
     ensure(rc >= 0 || errno == EINTR);
+    return (struct moved){ .mail = mail || items[MAIL].revents,
+                           .news = news || items[NEWS].revents,
+                           .signals = items[SIGNALS].revents };
 }
 
 static int turn(struct shell *self, struct why *why)
 {
-    wait(self);
-    take_signals(self);
-    gather(self, true);
-    gather(self, false);
+    const struct moved moved = wait(self);
+    if (moved.signals) take_signals(self);
+    if (moved.mail) gather(self, true);
+    if (moved.news) gather(self, false);
     for (int n = 0; n < SHELL_TURN_MAX && has_room(self) && hear_next(self); n++) continue;
     take_answers(self);
     take_alarm(self);

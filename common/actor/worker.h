@@ -4,9 +4,12 @@
 //     core ──effect to PORT_X──▶ shell ──job──▶ worker thread (own loop, own sockets)
 //          ◀──── struct msg ──── shell ◀─answer─┘
 //
-// Jobs and answers are bodies of LOCAL kinds of frames.def, packed, over a CZMQ actor's pipe. A
-// worker answers in its own time and order; meanwhile the core goes on. Sockets are never shared:
-// one end of the pipe belongs to the shell's thread, the other to the worker's.
+// Jobs and answers are bodies of LOCAL kinds of frames.def, packed, in two queues without a limit, so
+// that neither side waits for the other. A worker answers in its own time and order; meanwhile the
+// core goes on. All signals are blocked in the thread.
+//
+// Each queue has a descriptor that is readable while something waits, seldom also when nothing does. A
+// thread that finds its queue empty sleeps in poll on it, beside whatever else it waits for.
 
 #include "common/actor/msg.h"
 
@@ -24,7 +27,7 @@ struct worker *worker_new(enum port port, worker_body *body, void *arg);
 void worker_destroy(struct worker **self_p);
 
 enum port worker_port(const struct worker *self);
-void *worker_socket(struct worker *self); // Readable when an answer waits (a raw zmq socket)
+int worker_answers_fd(const struct worker *self);
 void worker_send(struct worker *self, uint16_t kind, const uint8_t *body, size_t count);
 
 // Takes the next answer if one waits: its kind, and its body unpacked into the arena. False: none.
@@ -44,12 +47,11 @@ enum worker_turn { WORKER_JOB, WORKER_QUIET, WORKER_END };
 // called. END: return from the body.
 enum worker_turn worker_next(struct worker *self, int timeout_ms, struct job *ret_job);
 
-// Ends the wait in worker_next, or the next one. The only function here that a thread which the
-// body has started may call.
+// Ends the wait in worker_next or on worker_jobs_fd, or the next one. The only function here that a
+// thread which the body has started may call.
 void worker_wake(struct worker *self);
 
-// The pipe, for a worker that polls its own sockets, too: when it is readable, call worker_next
-// (self, 0, ...).
-void *worker_pipe(struct worker *self);
+// For a worker that polls its own sockets, too: when it is readable, call worker_next (self, 0, ...).
+int worker_jobs_fd(const struct worker *self);
 
 void worker_answer(struct worker *self, uint16_t kind, const void *body);

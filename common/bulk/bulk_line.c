@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum { RAW_KEPT_MAX = BULK_CHUNK_MAX + SEALING_TAG };
@@ -222,15 +223,38 @@ static enum bulk_heard end(struct why *why, const char *reason)
     return BULK_ENDED;
 }
 
+// What is read ahead goes to its part.
+static void take_ahead(struct bulk_line *self, uint8_t *to)
+{
+    const size_t here = self->ahead_to - self->ahead_from, lacks = self->in_count - self->in_got;
+    const size_t count = here < lacks ? here : lacks;
+    if (count > 0) memcpy(to + self->in_got, self->ahead + self->ahead_from, count);
+    self->ahead_from += count;
+    self->in_got += count;
+}
+
+// Reads the rest of a part, and what stands behind it as far as there is room.
+static ssize_t read_ahead(struct bulk_line *self, uint8_t *to)
+{
+    const size_t lacks = self->in_count - self->in_got;
+    struct iovec parts[2] = { { to + self->in_got, lacks }, { self->ahead, sizeof self->ahead } };
+    struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
+    const ssize_t n = recvmsg(self->fd, &message, MSG_DONTWAIT);
+    if (n <= 0) return n;
+    self->in_got += (size_t)n < lacks ? (size_t)n : lacks;
+    self->ahead_from = 0;
+    self->ahead_to = (size_t)n < lacks ? 0 : (size_t)n - lacks;
+    return n;
+}
+
 // BULK_MAIL: this part is whole, and opened.
 static enum bulk_heard read_part(struct bulk_line *self, uint8_t *to, struct why *why)
 {
+    take_ahead(self, to);
     while (self->in_got < self->in_count) {
-        const ssize_t n =
-            recv(self->fd, to + self->in_got, self->in_count - self->in_got, MSG_DONTWAIT);
+        const ssize_t n = read_ahead(self, to);
         if (n < 0 && (errno == EAGAIN || errno == EINTR)) return BULK_NOTHING;
         if (n <= 0) return end(why, n < 0 ? strerror(errno) : "it hung up");
-        self->in_got += (size_t)n;
     }
     const size_t count = self->in_count - tag_bytes(self);
     if (self->seals && !sealing_take(&self->unseal, to, count, to + count))

@@ -9,6 +9,7 @@
 #include "common/bulk/blob_fetch.h"
 #include "common/bulk/model_fetch.h"
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,10 +285,13 @@ static void hear_answers(struct fetcher *self)
 
 static void wait_for_something(struct fetcher *self, bool is_busy)
 {
-    zmq_pollitem_t items[1 + PEERS_OPEN_MAX];
-    items[0] = (zmq_pollitem_t){ .socket = worker_pipe(self->worker), .events = ZMQ_POLLIN };
+    struct pollfd items[1 + PEERS_OPEN_MAX];
+    peers_send(self->peers);
+    items[0] = (struct pollfd){ .fd = worker_jobs_fd(self->worker), .events = POLLIN };
     const int count = 1 + peers_fill_items(self->peers, items + 1);
-    zmq_poll(items, count, is_busy ? 0 : peers_timeout_ms(self->peers, clock_ms()));
+    const int found =
+        poll(items, (nfds_t)count, is_busy ? 0 : peers_timeout_ms(self->peers, clock_ms()));
+    if (found > 0) peers_hear_items(self->peers, items + 1);
 }
 
 static void end(struct fetcher *self)

@@ -157,6 +157,7 @@ static bool open_peer(struct peers *self, struct peer *peer)
     }
     if (bulk_line_connect(&peer->line, &self->self, &peer->holder, NULL) < 0) return false;
     self->open[self->open_count++] = peer;
+    peer->has_news = true; // It may stand at once
     return peer->is_open = true;
 }
 
@@ -316,22 +317,34 @@ int peers_timeout_ms(const struct peers *self, uint64_t now_ms)
         const uint64_t at_ms = deadline_ms(&self->wants[i]);
         if (at_ms < first_ms) first_ms = at_ms;
     }
+    for (uint32_t i = 0; i < self->open_count; i++)
+        if (self->open[i]->has_news) return 0;
     if (self->silent) return 0;
     if (first_ms == UINT64_MAX) return -1;
     return first_ms <= now_ms ? 0 : (int)(first_ms - now_ms);
 }
 
-static short to_zmq(short events)
-{
-    return (short)((events & POLLIN ? ZMQ_POLLIN : 0) | (events & POLLOUT ? ZMQ_POLLOUT : 0));
-}
-
-int peers_fill_items(const struct peers *self, zmq_pollitem_t *items)
+int peers_fill_items(const struct peers *self, struct pollfd *items)
 {
     for (uint32_t i = 0; i < self->open_count; i++)
-        items[i] = (zmq_pollitem_t){ .fd = self->open[i]->line.fd,
-                                     .events = to_zmq(bulk_line_events(&self->open[i]->line)) };
+        items[i] = (struct pollfd){ .fd = self->open[i]->line.fd,
+                                    .events = bulk_line_events(&self->open[i]->line) };
     return (int)self->open_count;
+}
+
+void peers_hear_items(struct peers *self, const struct pollfd *items)
+{
+    for (uint32_t i = 0; i < self->open_count; i++)
+        if (items[i].revents) self->open[i]->has_news = true;
+}
+
+void peers_send(struct peers *self)
+{
+    for (uint32_t i = 0; i < self->open_count; i++) {
+        struct peer *peer = self->open[i];
+        if (peer->line.out && bulk_line_move(&peer->line, NULL) < 0)
+            peer->has_news = true; // Its end
+    }
 }
 
 // The window is halved at most once for all requests that were sent before the last halving.
@@ -484,6 +497,7 @@ static size_t longest_answer(const struct peers *self, const struct peer *peer)
 static bool hear_peer(struct peers *self, struct peer *peer, uint64_t now_ms, struct answer *ret)
 {
     enum bulk_heard heard = BULK_NOTHING;
+    if (!peer->has_news) return false;
     const int rc = bulk_line_move(&peer->line, NULL);
     if (rc == 1) {
         peer->line.raw_max = longest_answer(self, peer);
@@ -492,7 +506,7 @@ static bool hear_peer(struct peers *self, struct peer *peer, uint64_t now_ms, st
     if (heard == BULK_MAIL && hear(self, peer, now_ms, ret)) return true;
     // mutant: fetch: a peer may say what nobody asked
     if (heard == BULK_MAIL) peer->reputation.has_lied = true;
-    if (rc >= 0 && heard == BULK_NOTHING) return false;
+    if (rc >= 0 && heard == BULK_NOTHING) return peer->has_news = false;
     if (peer->wants || heard == BULK_MAIL) self->silent = peer;
     else close_peer(self, peer); // It may: nothing was asked
     return false;

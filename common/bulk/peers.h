@@ -27,10 +27,10 @@
 
 #include "common/bulk/bulk_line.h"
 #include "common/bulk/reputation.h"
-#include <zmq.h>
+#include <poll.h>
 
 enum {
-    PEERS_OPEN_MAX = 32,
+    PEERS_OPEN_MAX = 64,
     WANTS_MAX = 256,
     PEER_WANTS_MAX = 32,
     PEER_WINDOW_BEGIN = 2 * BULK_CHUNK_BYTES,
@@ -48,6 +48,7 @@ struct peer {
     uint64_t name_hash;        // Of both, for a fast search
     uint32_t users;            // Lists that name it
     bool is_open;              // It has a line
+    bool has_news;             // Something moved on it that was not looked at yet
     struct bulk_line line;
     uint64_t used_ms, heard_ms;
     uint32_t wants, bytes, window; // Open requests, their bytes, the limit of bytes
@@ -103,8 +104,13 @@ bool peers_await(const struct peers *self, const struct fetch *fetch, uint32_t p
 uint32_t peers_forget_piece(struct peers *self, const struct fetch *fetch, uint32_t piece);
 void peers_forget_fetch(struct peers *self, const struct fetch *fetch);
 
-// Fills in what to poll; at most PEERS_OPEN_MAX items.
-int peers_fill_items(const struct peers *self, zmq_pollitem_t *items);
+// Sends what was asked since. Call it before polling.
+void peers_send(struct peers *self);
+
+// Fills in what to poll, at most PEERS_OPEN_MAX items; and takes what poll found of them, in the same order:
+// peers_next looks at no other peer, but for one that it has not looked at to the end.
+int peers_fill_items(const struct peers *self, struct pollfd *items);
+void peers_hear_items(struct peers *self, const struct pollfd *items);
 int peers_timeout_ms(const struct peers *self, uint64_t now_ms); // Until the next time-out; -1
 
 // The next answer; false: there is none now. Call it until it is false; peers take turns.

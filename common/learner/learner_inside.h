@@ -139,5 +139,6 @@ void learner_recompute(struct learner *self, const struct wire_recompute *job);
 // Begins to write a checkpoint, which goes on beside the next jobs. _look answers a SAVE that has
 // ended meanwhile; _wait waits until the one under way has, if there is one, and answers it.
 void learner_save(struct learner *self, const struct wire_save *job);
+bool learner_save_has_ended(const struct learner *self);
 void learner_save_look(struct learner *self);
 void learner_save_wait(struct learner *self);

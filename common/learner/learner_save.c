@@ -220,7 +220,12 @@ void learner_save_wait(struct learner *self)
     answer(self, saving);
 }
 
+bool learner_save_has_ended(const struct learner *self)
+{
+    return self->saving && atomic_load(&self->saving->ended);
+}
+
 void learner_save_look(struct learner *self)
 {
-    if (self->saving && atomic_load(&self->saving->ended)) learner_save_wait(self);
+    if (learner_save_has_ended(self)) learner_save_wait(self);
 }

@@ -24,7 +24,6 @@
 #include <zmq.h>
 
 enum {
-    SAVING_LOOK_MS = 50,
     TELL_US = 200000,  // STEPPED beside those of the middle and the end
     REFUSED_MS = 1000, // Members listen before a window names them: one that does not is dead
 };
@@ -56,15 +55,12 @@ static void plan(struct learner *self, struct compute_config *config)
     config->batch_max = work_of(self)->config.batch_end;
 }
 
-// True if a job waits that the step in hand must give way to.
+// True if a job waits that the step in hand must give way to, or a SAVE is to be answered and there is no step.
 static bool is_called(void *arg);
 
 static int open_group(struct learner *self, struct why *why)
 {
     struct learner_window_work *work = work_of(self);
-    int fd = -1;
-    size_t size = sizeof fd;
-    ensure(zmq_getsockopt(worker_pipe(self->worker), ZMQ_FD, &fd, &size) == 0);
     const struct group_options options = {
         .identity = self->options->identity,
         .run = self->options->run_id,
@@ -73,7 +69,7 @@ static int open_group(struct learner *self, struct why *why)
         .link = work->config.link == LINK_PLAIN ? GROUP_PLAIN : GROUP_SEALED,
         .connections = work->config.connections,
         .refused_ms = REFUSED_MS,
-        .called_fd = fd,
+        .called_fd = worker_jobs_fd(self->worker),
         .called = is_called,
         .called_arg = self,
     };
@@ -195,9 +191,7 @@ static bool serve_links(struct learner *self)
                      why.text);
     }
     tell_links(self, number);
-    // The group waits for the pipe, not for a wake: while a checkpoint is written we look for its end
-    const uint32_t wait_ms = !work->idle ? 0 : self->saving ? SAVING_LOOK_MS : UINT32_MAX;
-    const int rc = group_serve(work->group, wait_ms, &why);
+    const int rc = group_serve(work->group, work->idle ? UINT32_MAX : 0, &why);
     tell_links(self, number);
     return rc != FAULT_INTERRUPTED;
 }
@@ -286,7 +280,7 @@ static bool is_called(void *arg)
     struct learner *self = arg;
     for (;;) {
         const enum worker_turn turn = learner_next(self, 0);
-        if (turn == WORKER_QUIET) return false;
+        if (turn == WORKER_QUIET) return work_of(self)->idle && learner_save_has_ended(self);
         if (turn == WORKER_END || work_of(self)->idle) return true;
         if (self->job.kind == FRAME_TAKE_WINDOW) hear_take(self, self->job.body);
         else if (self->job.kind == FRAME_STOP_WINDOW) hear_stop(self, self->job.body);

@@ -25,7 +25,7 @@
 #include "common/model/model_tensors.h"
 #include "tests/bench/train_models.h"
 
-#include <czmq.h>
+#include <zmq.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
@@ -226,7 +226,7 @@ static void send_job(struct member *self, uint16_t kind, const void *job)
 static const void *hear(struct member *self, uint16_t kind)
 {
     for (;;) {
-        zmq_pollitem_t item = { .socket = worker_socket(self->worker), .events = ZMQ_POLLIN };
+        zmq_pollitem_t item = { .fd = worker_answers_fd(self->worker), .events = ZMQ_POLLIN };
         uint16_t heard;
         const void *body;
         zmq_poll(&item, 1, -1);

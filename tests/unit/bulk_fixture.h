@@ -152,7 +152,7 @@ static inline const void *fixture_answer(struct fixture_fetcher *self, uint16_t 
                                          int timeout_ms)
 {
     struct wire_arena arena = { self->arena, 0, FIXTURE_ARENA };
-    zmq_pollitem_t item = { .socket = worker_socket(self->worker), .events = ZMQ_POLLIN };
+    zmq_pollitem_t item = { .fd = worker_answers_fd(self->worker), .events = ZMQ_POLLIN };
     uint16_t came;
     const void *body;
     if (zmq_poll(&item, 1, timeout_ms) != 1) return NULL;
@@ -254,7 +254,7 @@ enum rogue_mode {
     ROGUE_SLOW, // All is right; after `chunks` of them each connection gets one in ROGUE_PACE_MS
 };
 
-enum { ROGUE_PACE_MS = 180, ROGUE_QUEUE_MAX = 2048, ROGUE_CONNECTIONS_MAX = 64 };
+enum { ROGUE_PACE_MS = 180, ROGUE_QUEUE_MAX = 2048, ROGUE_CONNECTIONS_MAX = 128 };
 
 struct rogue_connection {
     struct bulk_line line;

@@ -55,7 +55,7 @@ static const void *answer(struct worker *worker)
 {
     _Alignas(8) static uint8_t bytes[ROOM];
     struct wire_arena arena = { .bytes = bytes, .max = ROOM };
-    zmq_pollitem_t item = { .socket = worker_socket(worker), .events = ZMQ_POLLIN };
+    zmq_pollitem_t item = { .fd = worker_answers_fd(worker), .events = ZMQ_POLLIN };
     const void *body;
     uint16_t came;
     assert_int_equal(zmq_poll(&item, 1, WAIT_MS), 1);

@@ -12,8 +12,8 @@
 #include "tests/unit/folder_fixture.h"
 
 #include "common/base/failpoint.h"
-#include <czmq.h>
 #include <semaphore.h>
+#include <zmq.h>
 #include <string.h>
 #include <time.h>
 
@@ -99,7 +99,7 @@ static void save(const struct wire_data_position *data_position)
     struct wire_arena arena = { .bytes = room, .max = sizeof room };
     struct worker *worker = worker_new(PORT_LEARNER, serve, &learner);
     const size_t count = wire_pack_body(FRAME_SAVE, &job, packed, sizeof packed);
-    zmq_pollitem_t item = { .socket = worker_socket(worker), .events = ZMQ_POLLIN };
+    zmq_pollitem_t item = { .fd = worker_answers_fd(worker), .events = ZMQ_POLLIN };
     const void *body;
     uint16_t kind;
     assert_true(count > 0);
@@ -197,7 +197,7 @@ static const void *hear(struct worker *worker, uint16_t kind)
 {
     _Alignas(8) static uint8_t room[1 << 16];
     struct wire_arena arena = { .bytes = room, .max = sizeof room };
-    zmq_pollitem_t item = { .socket = worker_socket(worker), .events = ZMQ_POLLIN };
+    zmq_pollitem_t item = { .fd = worker_answers_fd(worker), .events = ZMQ_POLLIN };
     const void *body;
     uint16_t came;
     assert_int_equal(zmq_poll(&item, 1, 2 * WAIT_MS), 1);

@@ -97,7 +97,7 @@ static void replica_free(struct replica *replica)
 static const void *ask(struct replica *replica, uint16_t kind, const void *job)
 {
     struct wire_arena arena = { .bytes = replica->answer, .max = ROOM };
-    zmq_pollitem_t item = { .socket = worker_socket(replica->worker), .events = ZMQ_POLLIN };
+    zmq_pollitem_t item = { .fd = worker_answers_fd(replica->worker), .events = ZMQ_POLLIN };
     const size_t count = wire_pack_body(kind, job, replica->packed, ROOM);
     const void *body;
     uint16_t came;

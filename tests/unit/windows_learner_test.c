@@ -15,7 +15,8 @@
 #include "common/run/schedule.h"
 #include "tests/unit/folder_fixture.h"
 
-#include <czmq.h>
+#include <sys/stat.h>
+#include <zmq.h>
 #include <stdatomic.h>
 #include "common/base/failpoint.h"
 #include <fcntl.h>
@@ -121,7 +122,7 @@ static void send_job(struct member *self, uint16_t kind, const void *job)
 // The next answer. False: none within the time.
 static bool hear(struct member *self, int timeout_ms)
 {
-    zmq_pollitem_t item = { .socket = worker_socket(self->worker), .events = ZMQ_POLLIN };
+    zmq_pollitem_t item = { .fd = worker_answers_fd(self->worker), .events = ZMQ_POLLIN };
     if (zmq_poll(&item, 1, timeout_ms) <= 0) return false;
     self->arena.used = 0;
     return worker_take(self->worker, &self->arena, &self->kind, &self->body);
@@ -326,7 +327,7 @@ static void await_end(struct member *const *group, uint32_t count, uint64_t end)
         for (uint32_t i = 0; i < count; i++) {
             if (!group[i]->worker || over[group[i] - members]) continue;
             items[left] =
-                (zmq_pollitem_t){ .socket = worker_socket(group[i]->worker), .events = ZMQ_POLLIN };
+                (zmq_pollitem_t){ .fd = worker_answers_fd(group[i]->worker), .events = ZMQ_POLLIN };
             waited[left++] = group[i];
         }
         if (left == 0) return;
