@@ -53,9 +53,9 @@ int past_results_take(blob_store_t *store, const payload_form_t *form, const str
         if (rc < 0) return rc;
         struct why bad = { 0 };
         if (payload_check(form, ref->bytes, ref->count, &bad) == 0)
-            ret->results[ret->sound++] = (struct apply_result){ .begin = ret->held,
-                                                                .payload = ref->bytes,
-                                                                .bytes = ref->count };
+            ret->results[ret->sound++] = (struct apply_result){
+                .begin = ret->held, .payload = ref->bytes, .bytes = ref->count, .is_checked = true
+            };
         else
             log_line(LOG_WARNING, "apply.skipped step=%" PRIu64 " result=%u reason=\"%s\"", step,
                      ret->held, bad.text);

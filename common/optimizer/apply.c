@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { TASKS_MAX = 256, WORDS = DISTRO_ELEMENTS_MAX / 64 };
 
@@ -136,7 +137,9 @@ int apply_check(const payload_form_t *form, const struct apply_result *results, 
         return why_set(why, FAULT_RANGE, "%u results, it must be 1..%d; not applied", count,
                        APPLY_RESULTS_MAX);
     for (uint32_t i = 0; i < count; i++) {
-        const int rc = payload_check(form, results[i].payload, results[i].bytes, why);
+        const int rc = results[i].is_checked
+                           ? 0
+                           : payload_check(form, results[i].payload, results[i].bytes, why);
         if (rc < 0)
             return why_wrap(why, rc, "result %u of the commit, batch at %" PRIu64, i,
                             results[i].begin);
@@ -158,16 +161,15 @@ int apply_check(const payload_form_t *form, const struct apply_result *results, 
     return 0;
 }
 
-// Scratch that begins at a cache line; free what is returned. All zero, and from calloc, so that
-// pages which no chunk is large enough to need are never touched.
-static void *workers_new(uint32_t count, struct apply_weights *weights, struct worker **ret_workers)
+// Scratch, all zero, in pages of its own: those that no chunk is large enough to need are never touched,
+// and none is cleared that is not. NULL: no memory.
+static struct worker *workers_new(uint32_t count, struct apply_weights *weights)
 {
-    enum { LINE = _Alignof(struct worker) };
-    char *memory = calloc(1, count * sizeof(struct worker) + LINE);
-    if (!memory) return NULL;
-    *ret_workers = (struct worker *)(void *)(memory + LINE - (uintptr_t)memory % LINE);
-    for (uint32_t i = 0; i < count; i++) (*ret_workers)[i].weights = &weights[i];
-    return memory;
+    struct worker *workers = mmap(NULL, count * sizeof *workers, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (workers == MAP_FAILED) return NULL;
+    for (uint32_t i = 0; i < count; i++) workers[i].weights = &weights[i];
+    return workers;
 }
 
 int apply_commit(const payload_form_t *form, const struct apply_result *results, uint32_t count,
@@ -188,10 +190,10 @@ int apply_commit(const payload_form_t *form, const struct apply_result *results,
     const uint32_t threads = pool_threads(pool);
     struct apply_weights *weights = NULL;
     rc = apply_weights_new(threads, count, &weights);
-    void *memory = rc == 0 ? workers_new(threads, weights, &job.workers) : NULL;
-    if (memory) pool_run(pool, job.tasks, apply_task, &job);
+    job.workers = rc == 0 ? workers_new(threads, weights) : NULL;
+    if (job.workers) pool_run(pool, job.tasks, apply_task, &job);
     else rc = why_set(why, FAULT_MEMORY, "scratch for %u threads; not applied", threads);
-    free(memory);
+    if (job.workers) munmap(job.workers, threads * sizeof *job.workers);
     free(weights);
     free(sorted);
     return rc;

@@ -52,6 +52,7 @@ struct apply_result {
     uint64_t begin; // First position of its batch in the round; no two are equal
     const uint8_t *payload;
     size_t bytes;
+    bool is_checked; // The payload has passed payload_check
 };
 
 struct apply_step {

@@ -63,7 +63,7 @@ static struct commit commit_with(chunks_t *chunks, uint32_t top_k, bool one_bit,
     for (uint32_t i = 0; i < count; i++)
         self.results[i] = (struct apply_result){ 10 * i + fixture_random(seed) % 10,
                                                  drawn_payload(self.form, large, seed),
-                                                 payload_bytes(self.form) };
+                                                 payload_bytes(self.form), false };
     return self;
 }
 
@@ -81,7 +81,7 @@ static struct commit commit_alike(bool one_bit, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         uint64_t seed = 90;
         self.results[i] = (struct apply_result){ 10 * i, drawn_payload(self.form, 2.0f, &seed),
-                                                 payload_bytes(self.form) };
+                                                 payload_bytes(self.form), false };
     }
     return self;
 }
@@ -476,7 +476,8 @@ static void four_members_find_the_bottom(void **state)
     for (uint32_t m = 0; m < MEMBERS; m++) {
         float *const residual[2] = { residuals[m][0], residuals[m][1] };
         assert_int_equal(distro_new(form, 0.9f, NULL, residual, NULL, &member[m]), 0);
-        results[m] = (struct apply_result){ m, malloc(payload_bytes(form)), payload_bytes(form) };
+        results[m] =
+            (struct apply_result){ m, malloc(payload_bytes(form)), payload_bytes(form), false };
     }
     double losses[2] = { 0, 0 };
     for (uint32_t round = 0; round <= ROUNDS; round++) {
