@@ -479,7 +479,9 @@ enum post_result post_open(struct post *self, const struct post_frame *frame,
         wire_refusal_text(&refusal, ret_letter->reason, sizeof ret_letter->reason);
         return POST_BAD;
     }
-    if (wire_kind_flags(head.kind) & WIRE_SIGNED) {
+    if (self->options.is_hint && self->options.is_hint(self->options.is_hint_arg, head.kind)) {
+        ret_letter->msg.sender = head.sender;
+    } else if (wire_kind_flags(head.kind) & WIRE_SIGNED) {
         if (!signed_frame_verify(bytes, count, &head))
             return bad(ret_letter, "the signature does not verify; dropped");
         ret_letter->msg.sender = head.sender;

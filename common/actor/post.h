@@ -35,6 +35,10 @@ struct post_options {
     bool follows_news;
     const char *const *deaf_to;
     uint64_t incarnation, instance;
+    // Whether frames of this kind are only hints now: nothing is believed because of them. Then their
+    // signatures are not verified, and the message has no frame. NULL: none is.
+    bool (*is_hint)(const void *arg, uint16_t kind);
+    const void *is_hint_arg;
     bool quiet;    // Logs nothing: for short-lived tools
     bool is_guest; // In somebody else's run: a broker with another key is another run of the owner
 };

@@ -110,6 +110,8 @@ int shell_new(const struct shell_options *options, struct why *why, struct shell
                                  .broker = options->broker,
                                  .follows_news = options->follows_news,
                                  .is_guest = options->is_guest,
+                                 .is_hint = options->is_hint,
+                                 .is_hint_arg = options->after_turn_arg,
                                  .deaf_to = options->deaf_to,
                                  .incarnation = options->incarnation,
                                  .instance = options->instance };

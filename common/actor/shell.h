@@ -83,6 +83,8 @@ struct shell_options {
     // With the same argument: fills in, before a frame is signed and sent, what only a shell can
     // tell, such as what it has measured. No core decides anything by that. It may be NULL.
     void (*fill_in)(void *arg, uint16_t kind, void *body);
+    // With the same argument: frames of which kind are only hints (post.h). NULL: none are.
+    bool (*is_hint)(const void *arg, uint16_t kind);
     // A descriptor that the loop waits for beside its own; 0: none. After each wait `take` is called,
     // with the same argument: it must not block.
     int ready_fd;

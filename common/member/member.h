@@ -82,7 +82,8 @@ struct member {
     float loss, tokens_per_s; // Of the newest result
     uint64_t loss_step;       // The step that this result leads to; 0: none yet
     uint64_t steps_taken;     // By this process (replica_move)
-    float step_lr;            // The learning rate of the newest of these; 0: the pace has none
+    uint16_t hint_kind; // Of frames from which the pace believes nothing now; FRAME_NONE: of none
+    float step_lr;      // The learning rate of the newest of these; 0: the pace has none
 };
 
 // What a message brought, as flags.

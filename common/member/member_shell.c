@@ -223,6 +223,12 @@ static bool is_admitted(const void *arg)
     return self->member->admitted || self->member->finished;
 }
 
+static bool is_hint(const void *arg, uint16_t kind)
+{
+    const struct running *self = arg;
+    return kind != FRAME_NONE && kind == self->member->hint_kind;
+}
+
 static const struct run_unit *unit_of(const struct member *member)
 {
     return run_words_unit(member->config.strategy.kind);
@@ -335,6 +341,8 @@ static int open_shell(struct running *self, struct why *why)
     const struct member_options *options = self->options;
     const struct member *member = self->member;
     static const char *const deaf_to[] = { "PROGRESS", NULL };
+    static const char *const deaf_to_claims[] = { "PROGRESS", "CLAIM", NULL };
+    const bool may_witness = member->role == ACTOR_TRAINER || member->role == ACTOR_WITNESS;
     struct shell_options shell = {
         .actor = self->process->actor,
         .state = self->member,
@@ -344,7 +352,7 @@ static int open_shell(struct running *self, struct why *why)
         .run = options->command.run_id,
         .broker = &options->command.ticket,
         .follows_news = true,
-        .deaf_to = deaf_to,
+        .deaf_to = may_witness ? deaf_to : deaf_to_claims,
         .incarnation = self->instance,
         .instance = self->instance,
         .workers_count = self->workers_count,
@@ -355,6 +363,7 @@ static int open_shell(struct running *self, struct why *why)
         .progress = options->guest ? say_progress : NULL,
         .is_guest = options->guest,
         .is_admitted = is_admitted,
+        .is_hint = is_hint,
         .disk = { .arg = self,
                   .begin = disk_begin,
                   .store = disk_store,

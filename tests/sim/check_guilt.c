@@ -410,14 +410,15 @@ static const struct rounds_member *rounds_at(const struct node *node)
 }
 
 // It has the round, the author's line of the roster and the size of a result. Who lacks one of them
-// is not a witness of anything yet: claims are sent to it again.
+// is not a witness of anything yet: claims are sent to it again. And it votes: who does not believes no
+// claim.
 static bool can_tell(const struct node *node, const struct wire_claim *claim)
 {
     const struct member *member = node->state;
     const struct round_view *view = &rounds_at(node)->view;
     const struct wire_member *author = round_view_client(view, member, claim->client);
     return member->has_config && member->has_round && claim->round == member->round && author &&
-           key_equal(&author->key, &claim->author);
+           key_equal(&author->key, &claim->author) && round_view_elects_us(view, member);
 }
 
 // All is healed: nothing stands between its proof and the coordinator.

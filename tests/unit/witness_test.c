@@ -336,7 +336,38 @@ static void the_least_time_is_waited(void **state)
     assert_true(votes_at(3001));
 }
 
-TESTS(TEST_WITH(a_late_result_is_not_waited_for, set_up, NULL),
+// Only its payload is fetched, so that it is here when the commit comes: nobody has verified the claim.
+static void who_does_not_vote_believes_no_claim(void **state)
+{
+    (void)state;
+    const struct wire_blob fresh = { named("fresh"), 1 }, other = { named("other"), 1 };
+    view.round.witnesses[0].member = 1;
+    next_round();
+    view.round.opened.round = witness.round = 5;
+    assert_int_equal(hear_claim("fresh", 1, 0), 0);
+    assert_int_equal(blobs_state(&blobs, &fresh), BLOB_WANTED);
+    assert_int_equal(hear_claim("other", 1, 0), 0); // One of each client
+    assert_int_equal(blobs_state(&blobs, &other), BLOB_UNKNOWN);
+    assert_false(witness.sightings[1].claimed);
+    assert_int_equal(claim_copies(5, 1), 0);
+    assert_int_equal(committed(5, "result 2"), 0);
+}
+
+// Of one that votes: a claim that nobody has verified has no frame.
+static void who_votes_takes_no_claim_without_a_signature(void **state)
+{
+    (void)state;
+    next_round();
+    view.round.opened.round = witness.round = 5;
+    assert_int_equal(hear_claim("fresh", 1, 0), 1); // A note that it is refused
+    assert_false(witness.sightings[1].claimed);
+    assert_int_equal(hear_claim("fresh", 1, CLAIM_FRAME_MAX), 1); // Its acknowledgement
+    assert_true(witness.sightings[1].claimed);
+}
+
+TESTS(TEST_WITH(who_does_not_vote_believes_no_claim, set_up, NULL),
+      TEST_WITH(who_votes_takes_no_claim_without_a_signature, set_up, NULL),
+      TEST_WITH(a_late_result_is_not_waited_for, set_up, NULL),
       TEST_WITH(where_all_are_slow_nobody_is_late, set_up, NULL),
       TEST_WITH(half_of_the_results_are_waited_for, set_up, NULL),
       TEST_WITH(the_least_time_is_waited, set_up, NULL),

@@ -100,6 +100,8 @@ static void look(void *state, const struct member_turn *turn)
         auditor_advance(&self->auditor, &self->view, turn);
     }
     if (is_witness(turn->member)) witness_look(&self->witness, &self->view, turn);
+    turn->member->hint_kind =
+        round_view_elects_us(&self->view, turn->member) ? FRAME_NONE : FRAME_CLAIM;
 }
 
 // ROUND tells the position before its deal: that of the step at which it was opened. It has no list of

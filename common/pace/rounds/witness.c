@@ -43,7 +43,7 @@ void witness_begin(struct witness *self, const struct round_view *view, const st
     self->resend_ms = 0;
     for (uint32_t i = 0; i < view->round.clients_count; i++) {
         const struct wire_member *client = round_view_client(view, member, i);
-        self->sightings[i].claimed = false;
+        self->sightings[i].claimed = self->sightings[i].is_coming = false;
         self->sightings[i].is_here = false;
         self->sightings[i].answers = self->sightings[i].shown = 0;
         self->sightings[i].instance = client ? client->instance : 0;
@@ -68,8 +68,7 @@ static bool is_sound(const struct round_view *view, const struct member *member,
     const struct wire_member *author = round_view_client(view, member, claim->client);
     struct share share;
     // mutant: a witness takes a claim of any size
-    // mutant: guilt: what could not be shown is a claim
-    return author && key_equal(&author->key, &in->sender) && can_be_shown(member, in) &&
+    return author && key_equal(&author->key, &in->sender) &&
            key_equal(&claim->author, &in->sender) && strcmp(claim->run, member->run) == 0 &&
            claim->epoch == view->round.opened.epoch && claim->step == view->round.opened.step &&
            deal_of_trainer(&view->deal, claim->client, &share) && share.begin == claim->begin &&
@@ -78,6 +77,19 @@ static bool is_sound(const struct round_view *view, const struct member *member,
            claim->payload_bytes == rounds_config_of(&member->config)->payload_bytes &&
            (hash_is_none(&view->round.opened.base) ||
             hash_equal(&view->round.opened.base, &claim->base));
+}
+
+// A member that does not vote in this round only begins to fetch: it believes the commit, which names the
+// payload again. So nothing hangs on the signature of a claim here, and its shell does not verify it
+// (member->hint_kind).
+static void fetch_early(struct witness *self, const struct round_view *view,
+                        const struct member_turn *turn, const struct wire_claim *claim)
+{
+    struct sighting *sighting = &self->sightings[claim->client];
+    if (sighting->is_coming) return;
+    sighting->is_coming = true;
+    blobs_want(turn->blobs, &(struct wire_blob){ claim->payload, claim->payload_bytes },
+               claim->step, view->round.clients[claim->client].member);
 }
 
 // Keeps the claim as its author signed it, as evidence.
@@ -139,7 +151,15 @@ void witness_hear_claim(struct witness *self, const struct round_view *view,
     if (!member->has_round || claim->round != self->round ||
         self->round != view->round.opened.round)
         return;
-    if (!is_sound(view, member, in, claim)) {
+    const bool is_witness = round_view_elects_us(view, member),
+               fits = is_sound(view, member, in, claim);
+    // mutant: who does not vote takes claims
+    if (fits && !is_witness) {
+        fetch_early(self, view, turn, claim);
+        return;
+    }
+    // mutant: guilt: what could not be shown is a claim
+    if (!fits || !can_be_shown(member, in)) {
         if (self->refused++ < REFUSALS_NOTED_MAX)
             outbox_note(out, "claim.refused round=%" PRIu64 " client=%u from=%s", claim->round,
                         claim->client, in->from);
