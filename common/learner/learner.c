@@ -8,6 +8,7 @@
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/memory.h"
+#include "common/base/patience.h"
 #include "common/compute/compute.h"
 #include "common/kernel/gemm.h"
 #include "common/learner/learner_inside.h"
@@ -255,6 +256,7 @@ void learner_body(struct worker *worker, void *arg)
     ensure(self);
     self->options = arg;
     self->worker = worker;
+    patience_set(false); // Others wait for what it computes
     self->pool = pool_new(self->options->threads);
     ensure(self->pool);
     while (do_next(self)) {

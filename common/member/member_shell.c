@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
+#include "common/base/patience.h"
 #include "common/member/member_shell.h"
 #include "common/actor/journal.h"
 #include "common/actor/run_end.h"
@@ -424,6 +425,7 @@ int member_run(struct member_options *options, const struct member_process *proc
     ensure(self);
     ensure(pthread_mutex_init(&self->guests_lock, NULL) == 0);
     shell_block_signals();
+    patience_set(true);
     self->options = options;
     self->process = process;
     struct why why = { 0 };
