@@ -1,6 +1,7 @@
-// admission -- reads the allowlist or the record of invitations, then decides twice: at the
-// handshake whether a key may connect (admission_lets_in), and at its HELLO whether it may take its
-// role (admission_hello). Both look for a ban first, then for the owner, then at the policy.
+// admission -- reads the allowlist or the record of invitations, then decides about a HELLO: first
+// whether its key may be heard (admission_refuses), and once its signature is verified, whether it may
+// take its role (admission_hello). Both look for a ban first, then for the owner, then at the policy.
+// Tables are by the name that a key and its negative share (curve_of_key).
 
 #include "broker/admission.h"
 #include "common/base/ensure.h"
@@ -16,7 +17,7 @@
 
 _Static_assert(ACTOR_COUNT <= 7, "a set of roles and a bit are a byte");
 enum {
-    SIGN = 1 << 7, // Sign bit in the last byte of an Ed25519 key; the connection key has none
+    SIGN = 1 << 7, // Sign bit in the last byte of an Ed25519 key; the shared name has none
     ROLES_ALL = (1 << ACTOR_COUNT) - 1,
     ROLES_MEMBER = ROLES_ALL & ~(1 << ACTOR_COORDINATOR),
     NUMBER_HEX = 2 * INVITATION_NUMBER_BYTES,
@@ -37,7 +38,7 @@ struct revoked {
 
 struct admission {
     struct admission_options options;
-    struct key server, owner;
+    struct key identity, server, owner;
     bool has_owner, is_pinned; // is_pinned: no owner was given, and it is the first coordinator
     struct curve_key owner_curve;
     struct curve_set known, banned; // Value in known: the allowed roles as bits, and the key's SIGN
@@ -149,7 +150,7 @@ struct revoked_list {
 static int read_revoked(char *line, const char *path, unsigned number, struct why *why, void *to)
 {
     struct revoked_list *list = to;
-    struct ticket ticket;
+    uint8_t bytes[INVITATION_BYTES];
     struct invitation invitation;
     struct revoked *item = &list->items[list->count];
     char *rest;
@@ -159,8 +160,8 @@ static int read_revoked(char *line, const char *path, unsigned number, struct wh
     if (list->count == ADMISSION_REVOKED_MAX)
         return line_fault(path, number, word, "one line too many, 4096 are allowed", why);
     *item = (struct revoked){ 0 };
-    item->is_ticket = ticket_parse(word, NULL, &ticket) == 0 && ticket.has_invitation &&
-                      invitation_parse(ticket.invitation, INVITATION_BYTES, &invitation);
+    item->is_ticket =
+        ticket_invitation(word, bytes) && invitation_parse(bytes, sizeof bytes, &invitation);
     if (item->is_ticket) memcpy(item->number, invitation.number, sizeof item->number);
     else if (!key_from_hex(word, &item->guest))
         return line_fault(path, number, word, "neither a ticket with an invitation nor a key", why);
@@ -276,6 +277,7 @@ int admission_new(const struct admission_options *options, struct why *why,
     ensure(self);
     self->options = *options;
     self->record_fd = -1;
+    self->identity = *options->identity;
     self->server = *options->server;
     self->has_owner = options->owner != NULL;
     int rc = 0;
@@ -325,16 +327,16 @@ static uint8_t roles_of(const struct admission *self, const struct curve_key *ke
     return self->has_owner ? roles & ROLES_MEMBER : roles;
 }
 
-bool admission_lets_in(const struct admission *self, const struct curve_key *key, bool guests)
+bool admission_lets_in(const struct admission *self, const struct key *key)
 {
-    if (curve_set_get(&self->banned, key)) return false;
-    return roles_of(self, key) || (guests && self->options.policy == ADMIT_INVITE);
+    struct curve_key curve;
+    return curve_of_key(key, &curve) && roles_of(self, &curve);
 }
 
 static bool is_ours(const struct admission *self, const struct invitation *invitation,
                     const char *run)
 {
-    const struct key *owners[] = { &self->server, self->has_owner ? &self->owner : NULL };
+    const struct key *owners[] = { &self->identity, self->has_owner ? &self->owner : NULL };
     for (int i = 0; i < 2 && owners[i]; i++)
         if (invitation_is_by(invitation, owners[i], &self->server, run) ||
             invitation_is_by(invitation, owners[i], &self->server, ""))
@@ -373,7 +375,7 @@ static const char *accept(struct admission *self, const struct key *key, uint8_t
 }
 
 // The holder of a key's secret can also sign with the key's negative, and both have the same
-// connection key. Without this check one invitation or one line of the list would admit two
+// name. Without this check one invitation or one line of the list would admit two
 // members.
 static bool is_other_half(const struct admission *self, const struct key *key,
                           const struct curve_key *curve)
@@ -383,13 +385,25 @@ static bool is_other_half(const struct admission *self, const struct key *key,
     return self->options.policy != ADMIT_OPEN && known && ((known ^ sign_of(key)) & SIGN);
 }
 
+const char ADMISSION_UNLISTED[] = "the key is not on this broker's list";
+
+const char *admission_refuses(const struct admission *self, const struct key *key)
+{
+    struct curve_key curve;
+    if (!curve_of_key(key, &curve) || curve_set_get(&self->banned, &curve))
+        return "this key was ejected";
+    const bool is_listed = self->options.policy != ADMIT_ALLOWLIST || roles_of(self, &curve);
+    return is_listed ? NULL : ADMISSION_UNLISTED;
+}
+
 const char *admission_hello(struct admission *self, const struct key *key, uint8_t role,
                             const char *run, const uint8_t *invitation, size_t invitation_bytes,
                             uint64_t now_unix_s)
 {
     struct curve_key curve;
-    if (!curve_of_key(key, &curve) || curve_set_get(&self->banned, &curve))
-        return "this key was ejected";
+    const char *refused = admission_refuses(self, key);
+    if (refused) return refused;
+    ensure(curve_of_key(key, &curve)); // Else it is refused
     if (is_other_half(self, key, &curve))
         return "this is the negative of the key that was admitted; use the admitted key";
     if (!roles_of(self, &curve) && self->options.policy == ADMIT_INVITE) {
@@ -413,10 +427,13 @@ bool admission_is_owner(const struct admission *self, const struct key *key)
     return self->has_owner && key_equal(&self->owner, key);
 }
 
-bool admission_ban(struct admission *self, const struct curve_key *key)
+bool admission_ban(struct admission *self, const struct key *key)
 {
-    if (is_owner(self, key) || curve_set_get(&self->banned, key)) return false;
-    curve_set_put(&self->banned, key, 1);
+    struct curve_key curve;
+    if (!curve_of_key(key, &curve) || is_owner(self, &curve) ||
+        curve_set_get(&self->banned, &curve))
+        return false;
+    curve_set_put(&self->banned, &curve, 1);
     return true;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// admission -- decides which keys may connect, and which roles they may take.
+// admission -- decides which actors' keys are welcome, and which roles they may take.
 //
 //     open        every key, in any role
 //     allowlist   the keys of a file, read again on SIGHUP; a file with a fault is refused whole,
@@ -14,9 +14,9 @@
 //     3fa2..64 hexadecimal digits..  trainer witness
 //     91c0..                                             # any role but coordinator
 //
-// A connection is known by its CURVE key (zap.h), which follows from the Ed25519 key. With
-// `invite` an unknown key may connect to the mail, where only its HELLO is accepted; the news
-// refuse it. Only the owner's key is coordinator. Without an owner, which is for a broker that only its
+// A key becomes known by its HELLO: a connection does not tell whose it is (curve.h). So every
+// connection to the mail is let in, and only its HELLO is heard until that is welcomed; the news let in
+// who was. Only the owner's key is coordinator. Without an owner, which is for a broker that only its
 // own machine reaches, the first coordinator becomes the owner (admission_pin). A banned key (ejected
 // by the owner's ROSTER) is refused under every policy.
 //
@@ -45,7 +45,8 @@ struct admission_options {
     const char *list_path;    // For ADMIT_ALLOWLIST; it must outlive the admission
     const char *record_path;  // For ADMIT_INVITE ...
     const char *revoked_path; // ... both; they must outlive the admission. NULL: no such file
-    const struct key *server, *owner; // The broker's key; the owner's, NULL: there is none
+    // The broker's key, that of its connections as tickets have it, and the owner's; NULL: there is none
+    const struct key *identity, *server, *owner;
 };
 
 struct admission;
@@ -57,12 +58,17 @@ int admission_new(const struct admission_options *options, struct why *why,
 void admission_destroy(struct admission **self_p);
 int admission_reload(struct admission *self, struct why *why); // Nothing changes on a fault
 
-// For the handshake. `guests`: this socket also accepts unknown keys that may show an invitation.
-bool admission_lets_in(const struct admission *self, const struct curve_key *key, bool guests);
+// Whether it is welcome in any role, without an invitation.
+bool admission_lets_in(const struct admission *self, const struct key *key);
+
+// NULL if a HELLO of this key is worth its signature's check, else the reason: it is on no list, or
+// banned.
+const char *admission_refuses(const struct admission *self, const struct key *key);
 
 // For the HELLO: NULL if this key may take the role, else the reason. The caller has checked the
-// key, by signature and by connection. Every reason but these two is final: a retry would not help.
-extern const char ADMISSION_LATER[], ADMISSION_PINNED[];
+// key, by signature and by connection. Every reason but these three is final: a retry would not help.
+// Unlisted: nothing helps until the owner lists the key.
+extern const char ADMISSION_LATER[], ADMISSION_PINNED[], ADMISSION_UNLISTED[];
 const char *admission_hello(struct admission *self, const struct key *key, uint8_t role,
                             const char *run, const uint8_t *invitation, size_t invitation_bytes,
                             uint64_t now_unix_s);
@@ -73,5 +79,5 @@ bool admission_pin(struct admission *self, const struct key *key);
 bool admission_is_owner(const struct admission *self, const struct key *key);
 
 // True if the key is banned now and was not before. The owner is never banned.
-bool admission_ban(struct admission *self, const struct curve_key *key);
+bool admission_ban(struct admission *self, const struct key *key);
 uint32_t admission_count(const struct admission *self); // Keys of the list or the record

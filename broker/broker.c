@@ -37,11 +37,12 @@ enum {
 
 // ---- life ---------------------------------------------------------------------------------------
 
-static void *new_socket(struct broker *self, int type, const char *domain)
+static void *new_socket(struct broker *self, int type, const struct curve_pair *own,
+                        const char *domain)
 {
     void *socket = net_socket_new(self->context, type, WIRE_FRAME_MAX, QUEUE_MAX);
     ensure(socket);
-    zap_secure_server(socket, self->identity, domain);
+    zap_secure_server(socket, own, domain);
     net_set(socket, ZMQ_BACKLOG, DIALING_MAX); // After a restart every member connects at once
     if (type == ZMQ_XPUB) net_set(socket, ZMQ_XPUB_VERBOSE, 1);
     return socket;
@@ -83,6 +84,16 @@ static uint32_t find_room(void)
     return room < ROOM_MAX ? room : ROOM_MAX;
 }
 
+static void open_sockets(struct broker *self)
+{
+    struct curve_pair own;
+    curve_of_broker(self->identity, &own);
+    memcpy(self->server.bytes, own.public.bytes, KEY_BYTES);
+    self->mail = new_socket(self, ZMQ_ROUTER, &own, "member");
+    self->news = new_socket(self, ZMQ_XPUB, &own, "monitor");
+    explicit_bzero(&own, sizeof own);
+}
+
 int broker_open(struct broker *self, struct why *why)
 {
     watch_signals(self);
@@ -93,8 +104,7 @@ int broker_open(struct broker *self, struct why *why)
     ensure(self->office && self->context);
     self->instance = clock_unix_ms();
     self->zap = zap_open(self->context);
-    self->mail = new_socket(self, ZMQ_ROUTER, "member");
-    self->news = new_socket(self, ZMQ_XPUB, "monitor");
+    open_sockets(self);
     self->events[AT_MAIL] = descriptors_watch(self->context, self->mail);
     self->events[AT_NEWS] = descriptors_watch(self->context, self->news);
     ensure(self->events[AT_MAIL] && self->events[AT_NEWS]);
@@ -162,9 +172,10 @@ static void keep_house(struct broker *self, uint64_t now_ms)
 
 void broker_run(struct broker *self)
 {
-    char hex[KEY_HEX];
-    log_line(LOG_INFO, "broker.ready mail=%s:%u admit=%s key=%s", self->bind, self->port,
-             self->admit, key_to_hex(identity_key(self->identity), hex));
+    char hex[KEY_HEX], server[KEY_HEX];
+    log_line(LOG_INFO, "broker.ready mail=%s:%u admit=%s key=%s server_key=%s", self->bind,
+             self->port, self->admit, key_to_hex(identity_key(self->identity), hex),
+             key_to_hex(&self->server, server));
     sd_notify(0, "READY=1");
     for (;;) {
         zmq_pollitem_t items[] = {

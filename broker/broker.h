@@ -17,7 +17,8 @@
 // Resources and their limits:
 //
 //     idle TCP connections          ZMQ_HANDSHAKE_IVL (5 s), and the room for connections
-//     handshakes                    ZAP, and the penalty of a key that was cut for flooding
+//     handshakes, HELLOs            the penalty of a key that was cut for flooding; the news let in
+//                                   only keys that the mail has welcomed
 //     frames                        the budget of the connection (budget.h)
 //     bytes that make no message    CONNECTION_PENDING_MAX of each, CONNECTIONS_PENDING_MAX of all
 //                                   (common/net/connections.h)
@@ -36,7 +37,12 @@
 #include "common/net/connections.h"
 #include <zmq.h>
 
-enum { BULLETINS_MAX = 64, CONNECTION_PENDING_MAX = 12 << 20, SUBSCRIBED_MAX = 64 << 10 };
+enum {
+    BULLETINS_MAX = 64,
+    CHALLENGE_BYTES = 16,
+    CONNECTION_PENDING_MAX = 12 << 20,
+    SUBSCRIBED_MAX = 64 << 10
+};
 #define CONNECTIONS_PENDING_MAX (256ull << 20)
 
 struct bulletin {
@@ -57,6 +63,7 @@ struct broker {
     const char *bind, *admit; // Address to listen on; the policy, for the log
     uint16_t port;            // Of the mail; the news are on the next one
     struct identity *identity;
+    struct key server; // Of our connections, as tickets have it
     struct admission *admission;
     void *context, *mail, *news, *zap, *events[WHERE_COUNT];
     int signals;
@@ -100,6 +107,7 @@ void broker_doubt_bulletins(struct broker *self);
 bool broker_take_subscription(struct broker *self, uint64_t now_ms);
 
 // gate.c
+struct zap_request;
 struct connections *broker_connections_new(uint32_t room);   // Room at each socket
 void broker_mind_gate(struct broker *self, uint64_t now_ms); // Once a turn, before all else
 // Measures the connections and cuts those above a limit, if a sweep is due.
@@ -116,8 +124,20 @@ bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t r
 bool broker_takes_part(const struct broker *self, const struct peer *peer);
 void broker_cut_unlisted(struct broker *self); // After the list was read again
 
+// Every key may connect to the mail; to the news, one that the mail has welcomed. Neither, for a while,
+// if it was cut for flooding.
+bool broker_lets_in(const struct broker *self, const struct zap_request *request, uint64_t now_ms);
+
 // False: ignore the letter; its connection is over its budget, or is being cut.
 bool broker_may_say(struct broker *self, const struct delivery *letter, const struct peer *from);
 bool broker_may_send(struct broker *self, int fd); // False: too many bytes wait for that connection
 bool broker_is_connected(const struct broker *self, const struct peer *peer);
+
+// What the HELLO of this letter's connection must have: drawn once for each connection.
+void broker_challenge(struct broker *self, const struct delivery *letter,
+                      uint8_t ret_bytes[CHALLENGE_BYTES]);
+// The actor has proved that it holds the letter's connection. A new connection is nobody's, even if it
+// has the number, the routing id and the CURVE key of one that is gone.
+void broker_welcomed(struct broker *self, const struct delivery *letter, const struct key *actor);
+bool broker_has_welcomed(struct broker *self, const struct delivery *letter);
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms);

@@ -1,8 +1,8 @@
 // shoal-broker -- the post office as a process: mail, news, and the last value of each state topic.
 //
-// Two sockets, for mail and for news (broker.c). Both are CURVE with the broker's own identity, and
-// admission.h decides about every connection. A frame whose sender is not the key of its connection
-// is refused. Only the run's coordinator may publish state topics (RUN, ROUND, ...).
+// Two sockets, for mail and for news (broker.c). Both are CURVE with a key that follows from the
+// broker's identity (common/net/curve.h), and admission.h decides about every HELLO. A frame whose
+// sender is not the actor that its connection was welcomed for is refused. Only the run's coordinator may publish state topics (RUN, ROUND, ...).
 //
 // Only the record of invitations is on disk. After a restart of the broker, every actor sends HELLO
 // again within a second, and retries what was not acknowledged.
@@ -52,7 +52,8 @@ static int open_admission(const struct choice *self, const struct identity *iden
 {
     static struct key owner;
     static char record[4096], revoked[4096];
-    struct admission_options options = { .server = identity_key(identity) };
+    const struct key server = curve_server_key(identity);
+    struct admission_options options = { .identity = identity_key(identity), .server = &server };
     int rc = read_policy(self, why, &options);
     if (rc == 0) rc = command_owner(&self->command, why, &owner);
     if (rc < 0) return rc;
@@ -89,7 +90,7 @@ static const struct flag flags[] = {
     FLAG("bind", 'b', "HOST", TO_TEXT(struct choice, bind),
          "Address to listen on (127.0.0.1; 0.0.0.0: all)"),
     FLAG("admit", 'a', "POLICY", TO_TEXT(struct choice, admit),
-         "Which keys may connect: open, allowlist=FILE (a key a line; SIGHUP reads it again), "
+         "Which keys are welcome: open, allowlist=FILE (a key a line; SIGHUP reads it again), "
          "invite (open; env ADMIT)",
          .env = "ADMIT"),
     FLAGS_OF(command_flags, struct choice, command),

@@ -1,7 +1,8 @@
 // gate -- decides which handshakes, letters and connections the broker refuses. Once a turn it
 // takes the events of connections, then the waiting handshakes, then cuts surplus connections. For
 // each letter it checks the budget of its connection. In a sweep it cuts the connections that use
-// too much memory.
+// too much memory. It keeps each connection's challenge, and which actor was welcomed on it: the mail
+// lets every key in, the news those of welcomed actors.
 
 #include "broker/broker.h"
 #include "common/actor/cost.h"
@@ -12,6 +13,7 @@
 #include "common/net/zap.h"
 #include <inttypes.h>
 #include <malloc.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,10 +107,8 @@ void broker_sweep(struct broker *self, uint64_t now_ms)
 void broker_eject(struct broker *self, const struct wire_member *members, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct curve_key curve;
         if (members[i].state != MEMBER_EJECTED) continue;
-        if (!curve_of_key(&members[i].key, &curve) || !admission_ban(self->admission, &curve))
-            continue;
+        if (!admission_ban(self->admission, &members[i].key)) continue;
         log_line(LOG_WARNING, "gate.banned name=%s; its connections are cut", members[i].name);
         self->cut_ms = clock_ms() + FAREWELL_MS;
     }
@@ -117,9 +117,8 @@ void broker_eject(struct broker *self, const struct wire_member *members, uint32
 static bool is_out(void *arg, const struct connection *connection)
 {
     const struct broker *self = arg;
-    // A guest may connect without an invitation only until it has said HELLO.
-    const bool is_guest = connection->where == AT_MAIL && !connection->known;
-    return !admission_lets_in(self->admission, &connection->key, is_guest);
+    return !key_is_none(&connection->actor) &&
+           !admission_lets_in(self->admission, &connection->actor);
 }
 
 void broker_cut_unlisted(struct broker *self)
@@ -154,6 +153,7 @@ static void log_drop(struct broker *self, const struct peer *from, uint64_t now_
 struct allowance {
     struct budget budget;
     struct bucket bucket, hello;
+    uint8_t challenge[CHALLENGE_BYTES]; // Zeros: none was drawn
 };
 _Static_assert(sizeof(struct allowance) <= CONNECTION_OWN_BYTES, "the connection keeps it");
 
@@ -183,10 +183,41 @@ static enum budget_verdict spend(struct connection *connection, const struct bud
     return verdict;
 }
 
-bool broker_may_say(struct broker *self, const struct delivery *in, const struct peer *from)
+static struct curve_key key_of(const struct key *user)
 {
     struct curve_key key;
-    memcpy(key.bytes, in->user.bytes, CURVE_BYTES);
+    memcpy(key.bytes, user->bytes, CURVE_BYTES);
+    return key;
+}
+
+struct owned {
+    struct broker *broker;
+    struct key actor;
+};
+
+static bool is_owned(void *arg, const struct connection *connection)
+{
+    return key_equal(&connection->actor, &((const struct owned *)arg)->actor);
+}
+
+static void cut_owned(void *arg, int fd) { cut(((struct owned *)arg)->broker, fd); }
+
+// All connections of the sender, and it may not come back for a while: neither as this CURVE key, which
+// costs nothing to replace, nor as this actor.
+static void cut_sender(struct broker *self, const struct delivery *in, const struct peer *from)
+{
+    const struct curve_key key = key_of(&in->user);
+    penalties_add(&self->penalties, &in->user, in->now_ms);
+    connections_cut_key(self->connections, &key, cut, self);
+    if (!from) return;
+    struct owned owned = { self, from->key };
+    penalties_add(&self->penalties, &owned.actor, in->now_ms);
+    connections_cut_if(self->connections, is_owned, cut_owned, &owned);
+}
+
+bool broker_may_say(struct broker *self, const struct delivery *in, const struct peer *from)
+{
+    const struct curve_key key = key_of(&in->user);
     const uint64_t wire_bytes =
         connections_part_bytes(in->bytes) + (in->parts - 1) * connections_part_bytes(0);
     struct connection *connection =
@@ -204,28 +235,69 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
         spend(connection, budget, !from && kind == FRAME_HELLO, frames, in->bytes, in->now_ms);
     if (verdict == BUDGET_WITHIN) return true;
     log_drop(self, from, in->now_ms, verdict == BUDGET_CUT ? "connection cut" : "frame ignored");
-    if (verdict == BUDGET_CUT) {
-        penalties_add(&self->penalties, &key, in->now_ms);
-        connections_cut_key(self->connections, &key, cut, self);
-    }
+    if (verdict == BUDGET_CUT) cut_sender(self, in, from);
     return false;
+}
+
+static struct connection *connection_of(struct broker *self, const struct delivery *in)
+{
+    const struct curve_key key = key_of(&in->user);
+    return connections_find(self->connections, in->fd, AT_MAIL, &key);
+}
+
+void broker_challenge(struct broker *self, const struct delivery *in,
+                      uint8_t ret_bytes[CHALLENGE_BYTES])
+{
+    struct connection *connection = connection_of(self, in);
+    struct allowance allowance;
+    ensure(connection); // Heard a moment ago
+    memcpy(&allowance, connection->own, sizeof allowance);
+    if (sodium_is_zero(allowance.challenge, CHALLENGE_BYTES)) {
+        randombytes_buf(allowance.challenge, CHALLENGE_BYTES);
+        memcpy(connection->own, &allowance, sizeof allowance);
+    }
+    memcpy(ret_bytes, allowance.challenge, CHALLENGE_BYTES);
+}
+
+void broker_welcomed(struct broker *self, const struct delivery *in, const struct key *actor)
+{
+    struct connection *connection = connection_of(self, in);
+    if (connection) connection->actor = *actor;
+}
+
+bool broker_has_welcomed(struct broker *self, const struct delivery *in)
+{
+    const struct connection *connection = connection_of(self, in);
+    return connection && !key_is_none(&connection->actor);
 }
 
 bool broker_is_connected(const struct broker *self, const struct peer *peer)
 {
-    struct curve_key key;
-    memcpy(key.bytes, peer->connection.bytes, CURVE_BYTES);
+    const struct curve_key key = key_of(&peer->connection);
     return connections_has(self->connections, peer->route.fd, AT_MAIL, &key);
 }
 
+static const struct peer *peer_at(const struct broker *self, const struct curve_key *connection)
+{
+    struct key key;
+    memcpy(key.bytes, connection->bytes, KEY_BYTES);
+    return post_office_at(self->office, &key);
+}
+
+// From its first subscription on, a connection to the news is the actor's that has its key at the mail.
+// Whoever has left the mail since its handshake is cut: nobody could tell whom to cut later.
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms)
 {
     struct curve_key key;
     if (!zap_user(part, &key)) return;
-    struct connection *connection =
-        connections_heard(self->connections, zmq_msg_get(part, ZMQ_SRCFD), AT_NEWS, &key,
-                          connections_part_bytes(zmq_msg_size(part)), now_ms);
-    if (connection) connection->known = true;
+    const int fd = zmq_msg_get(part, ZMQ_SRCFD);
+    struct connection *connection = connections_heard(
+        self->connections, fd, AT_NEWS, &key, connections_part_bytes(zmq_msg_size(part)), now_ms);
+    if (!connection || connection->known) return;
+    const struct peer *peer = peer_at(self, &key);
+    if (peer) connection->actor = peer->key;
+    else connections_cut_one(self->connections, fd, cut, self);
+    connection->known = peer != NULL;
 }
 
 // ---- connections and handshakes -----------------------------------------------------------------
@@ -251,6 +323,17 @@ static void tell(void *arg, int fd, bool opened)
     else backlog_closed(told->backlog, fd);
 }
 
+bool broker_lets_in(const struct broker *self, const struct zap_request *request, uint64_t now_ms)
+{
+    struct key key;
+    memcpy(key.bytes, request->key.bytes, KEY_BYTES);
+    if (penalties_has(&self->penalties, &key, now_ms)) return false;
+    if (strcmp(request->domain, "member") == 0) return true;
+    const struct peer *peer = post_office_at(self->office, &key);
+    // mutant: news: a key that the mail has not welcomed is let in
+    return peer && admission_lets_in(self->admission, &peer->key);
+}
+
 struct turn {
     struct broker *broker;
     uint64_t now_ms;
@@ -259,11 +342,8 @@ struct turn {
 static bool judge(void *arg, const struct zap_request *request)
 {
     const struct turn *turn = arg;
-    struct broker *self = turn->broker;
-    bool guests = strcmp(request->domain, "member") == 0;
-    bool welcome = admission_lets_in(self->admission, &request->key, guests) &&
-                   !penalties_has(&self->penalties, &request->key, turn->now_ms);
-    if (!welcome) self->refused++;
+    const bool welcome = broker_lets_in(turn->broker, request, turn->now_ms);
+    if (!welcome) turn->broker->refused++;
     return welcome;
 }
 

@@ -4,7 +4,7 @@
 //
 // 1. The frame's head can be read.
 // 2. A HELLO is decided here, and goes no further.
-// 3. The connection is registered.
+// 3. The connection is registered, and is the one that was welcomed.
 // 4. The frame names the registered key as its sender.
 // 5. The sender's role may send this kind to that receiver.
 // 6. News comes from members of the run and from its coordinator.
@@ -23,6 +23,8 @@
 #include <sys/socket.h>
 
 static const char TOO_MANY[] = "too many new actors come from its network; try again later";
+static const char TOO_MUCH[] = "this key was cut off for sending too much; try again later";
+static const char CHALLENGED[] = "the HELLO has another connection's challenge";
 
 // One more key from where this connection comes from. Who has a seat is not asked.
 static bool may_come(struct broker *self, const struct delivery *in)
@@ -33,23 +35,48 @@ static bool may_come(struct broker *self, const struct delivery *in)
            blocks_admit(&self->blocks, (struct sockaddr *)&from, in->now_ms);
 }
 
-// The HELLO's signing key must be the key that the connection proved. So no actor can speak for
-// another, and a copied HELLO is useless on another connection.
+// The HELLO names both keys of the connection that it is for. So a broker to which an actor says HELLO
+// cannot use it at another broker, nor can anybody that has our CURVE secret and sits in between.
+static bool is_for(const struct broker *self, const struct delivery *in,
+                   const struct wire_hello *hello)
+{
+    // mutant: hello: one for another connection is welcome
+    const bool is_here = key_equal(&hello->connection, &in->user);
+    // mutant: hello: one for another broker is welcome
+    return is_here && key_equal(&hello->server, &self->server);
+}
+
+// The challenge is this connection's alone. So a HELLO that was copied is worthless, even to a peer
+// that has the CURVE secret of its connection, for example from a core dump.
+static bool is_answer(struct broker *self, const struct delivery *in,
+                      const struct wire_hello *hello)
+{
+    uint8_t challenge[CHALLENGE_BYTES];
+    broker_challenge(self, in, challenge);
+    // mutant: hello: a copy is welcome on another connection of its key
+    return memcmp(hello->challenge, challenge, CHALLENGE_BYTES) == 0;
+}
+
+// What costs most comes last. Of a key that is on no list, neither the challenge nor the block of
+// addresses is asked: it costs its neighbours nothing.
 static const char *judge_hello(struct broker *self, const struct delivery *in,
                                const struct wire_head *head, const struct wire_hello *hello,
                                struct key *ret_key)
 {
-    struct curve_key curve;
+    const char *reason;
     *ret_key = head->sender;
     const bool has_seat = broker_has_seat(self, ret_key, hello->role);
     if (post_office_knows(self->office, &in->sender, ret_key, &in->user, hello))
         return post_office_hello(self->office, &in->sender, ret_key, &in->user, hello, has_seat,
                                  in->now_ms);
-    if (!curve_of_key(ret_key, &curve) || memcmp(curve.bytes, in->user.bytes, CURVE_BYTES) != 0)
-        return "the key is not the one of this connection";
+    if (!is_for(self, in, hello)) return "the HELLO is not for this connection";
+    reason = admission_refuses(self->admission, ret_key);
+    if (reason) return reason;
+    if (!is_answer(self, in, hello)) return CHALLENGED;
+    if (penalties_has(&self->penalties, ret_key, in->now_ms)) return TOO_MUCH;
     if (!has_seat && !may_come(self, in)) return TOO_MANY;
     if (!signed_frame_verify(in->frame, in->count, head)) return "the signature does not verify";
-    const char *reason =
+    reason =
         admission_hello(self->admission, ret_key, hello->role, head->run, hello->invitation.data,
                         hello->invitation.count, clock_unix_ms() / 1000);
     return reason ? reason
@@ -82,6 +109,27 @@ static void log_pin(const struct key *key)
              key_to_hex(key, hex));
 }
 
+static void challenge(struct broker *self, const struct delivery *in)
+{
+    struct wire_challenge challenge;
+    broker_challenge(self, in, challenge.bytes);
+    letter_answer(self, &in->sender, FRAME_CHALLENGE, &challenge);
+}
+
+// What the kind of the UNDELIVERABLE tells of a HELLO is in post_office.def.
+static void refuse_hello(struct broker *self, const struct delivery *in, const char *reason)
+{
+    const bool later = reason == POST_OFFICE_FULL || reason == POST_OFFICE_HELD ||
+                       reason == POST_OFFICE_SHARED || reason == ADMISSION_LATER ||
+                       reason == ADMISSION_PINNED || reason == TOO_MANY || reason == TOO_MUCH;
+    self->refused++;
+    letter_refuse(self, in, "broker",
+                  reason == ADMISSION_UNLISTED ? FRAME_WELCOME
+                  : later                      ? FRAME_NONE
+                                               : FRAME_HELLO,
+                  reason);
+}
+
 static void hear_hello(struct broker *self, const struct delivery *in)
 {
     struct wire_arena arena = { .bytes = self->arena_bytes, .max = sizeof self->arena_bytes };
@@ -89,20 +137,24 @@ static void hear_hello(struct broker *self, const struct delivery *in)
     struct wire_refusal refusal;
     struct key key;
     const void *body;
-    if (!wire_unpack(in->frame, in->count, WIRE_MAIL, &arena, &head, &body, &refusal)) return;
+    if (!wire_unpack(in->frame, in->count, WIRE_MAIL, &arena, &head, &body, &refusal)) {
+        char text[WIRE_REFUSAL_TEXT_MAX];
+        wire_refusal_text(&refusal, text, sizeof text);
+        refuse_hello(self, in, text);
+        return;
+    }
     const struct wire_hello *hello = body;
     const struct peer *before = post_office_named(self->office, hello->name);
     bool renewed = before && strcmp(before->name, hello->name) == 0,
          reborn = !before || before->instance != hello->instance;
     failpoint("broker_hello");
     const char *reason = judge_hello(self, in, &head, hello, &key);
-    if (reason) { // A refusal of kind HELLO is final: the actor ends
-        const bool later = reason == POST_OFFICE_FULL || reason == POST_OFFICE_HELD ||
-                           reason == ADMISSION_LATER || reason == ADMISSION_PINNED ||
-                           reason == TOO_MANY;
-        letter_refuse(self, in, "broker", later ? FRAME_NONE : FRAME_HELLO, reason);
+    if (reason) {
+        if (reason == CHALLENGED) challenge(self, in);
+        else refuse_hello(self, in, reason);
         return;
     }
+    broker_welcomed(self, in, &key);
     if (!renewed) log_hello(self, hello->name, in->now_ms);
     if (hello->role == ACTOR_COORDINATOR && admission_pin(self->admission, &key)) log_pin(&key);
     if (hello->role == ACTOR_COORDINATOR && reborn) broker_doubt_bulletins(self);
@@ -204,12 +256,15 @@ static void pass_on(struct broker *self, const struct delivery *in, const struct
     else deliver(self, in, from, &head);
 }
 
-// ZeroMQ may give a freed routing id to a new connection. If the connection's key is not the
-// registered one, the registration belongs to the old connection and is dropped.
+// ZeroMQ may give a freed routing id to a new connection, and a peer may choose its own. If the
+// connection's key is not the registered one, or nobody was welcomed on it, the registration belongs
+// to the old connection and is dropped.
 static const struct peer *find_sender(struct broker *self, const struct delivery *in)
 {
     const struct peer *from = post_office_sender(self->office, &in->sender, in->now_ms);
-    if (!from || key_equal(&from->connection, &in->user)) return from;
+    // mutant: mail: the routing id and the CURVE key of a peer are enough
+    const bool is_welcomed = from && broker_has_welcomed(self, in);
+    if (!from || (is_welcomed && key_equal(&from->connection, &in->user))) return from;
     post_office_forget(self->office, &in->sender);
     return NULL;
 }

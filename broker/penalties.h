@@ -1,17 +1,17 @@
 #pragma once
-// penalties -- keys that were cut for flooding: their handshakes are refused for PENALTY_MS. Only
-// the newest PENALTIES_MAX are kept.
+// penalties -- keys that were cut for flooding, CURVE keys of connections and keys of actors: their
+// handshakes and HELLOs are refused for PENALTY_MS. Only the newest PENALTIES_MAX are kept.
 //
 // Pure; one thread.
 
-#include "common/net/curve.h"
+#include "common/base/key.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { PENALTIES_MAX = 256, PENALTY_MS = 10000 };
 
 struct penalty {
-    struct curve_key key;
+    struct key key;
     uint64_t until_ms;
 };
 struct penalties {
@@ -19,5 +19,5 @@ struct penalties {
     uint32_t next;
 }; // Zeroed: none
 
-void penalties_add(struct penalties *self, const struct curve_key *key, uint64_t now_ms);
-bool penalties_has(const struct penalties *self, const struct curve_key *key, uint64_t now_ms);
+void penalties_add(struct penalties *self, const struct key *key, uint64_t now_ms);
+bool penalties_has(const struct penalties *self, const struct key *key, uint64_t now_ms);

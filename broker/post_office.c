@@ -1,7 +1,8 @@
-// post_office -- keeps peers in a fixed array with two open-addressing tables, by route and by
-// name; the labels of names do not count. A HELLO must have a right name first; then the peer that
-// holds the name must allow it; then it replaces what was registered under the name and on the
-// connection. The table `rules` says what each role may send.
+// post_office -- keeps peers in a fixed array with three open-addressing tables, by route, by name and
+// by CURVE key; the labels of names do not count. A HELLO must have a right name first; then the peer
+// that holds the name must allow it, and no other peer may have the connection's CURVE key; then it
+// replaces what was registered under the name and on the connection. The table `rules` says what each
+// role may send.
 
 #include "broker/post_office.h"
 #include "common/base/ensure.h"
@@ -27,6 +28,11 @@ static uint32_t name_slot(const char *name)
     return hash_bytes(plain, strlen(plain));
 }
 
+static uint32_t connection_slot(const struct key *connection)
+{
+    return hash_bytes(connection->bytes, KEY_BYTES);
+}
+
 static bool same_route(const struct route *a, const struct route *b)
 {
     return a->count == b->count && memcmp(a->bytes, b->bytes, a->count) == 0;
@@ -50,13 +56,28 @@ static uint32_t find_name(const struct post_office *self, const char *name)
     return slot;
 }
 
+static uint32_t find_connection(const struct post_office *self, const struct key *connection)
+{
+    uint32_t slot = connection_slot(connection);
+    while (self->by_connection[slot] &&
+           !key_equal(&self->peers[self->by_connection[slot] - 1].connection, connection))
+        slot = (slot + 1) % SLOTS;
+    return slot;
+}
+
+static uint32_t home_of(const struct post_office *self, const uint32_t *table,
+                        const struct peer *peer)
+{
+    return table == self->by_name    ? name_slot(peer->name)
+           : table == self->by_route ? route_slot(&peer->route)
+                                     : connection_slot(&peer->connection);
+}
+
 // Empties a slot. The entries that follow without a gap move up, so that searches still find them.
 static void empty_slot(struct post_office *self, uint32_t *table, uint32_t hole)
 {
-    bool by_name = table == self->by_name;
     for (uint32_t i = (hole + 1) % SLOTS; table[i]; i = (i + 1) % SLOTS) {
-        const struct peer *peer = &self->peers[table[i] - 1];
-        uint32_t home = by_name ? name_slot(peer->name) : route_slot(&peer->route);
+        uint32_t home = home_of(self, table, &self->peers[table[i] - 1]);
         bool stays = hole <= i ? hole < home && home <= i : hole < home || home <= i;
         if (stays) continue;
         table[hole] = table[i];
@@ -70,6 +91,7 @@ static void remove_peer(struct post_office *self, uint32_t place)
     struct peer *peer = &self->peers[place];
     empty_slot(self, self->by_route, find_route(self, &peer->route));
     empty_slot(self, self->by_name, find_name(self, peer->name));
+    empty_slot(self, self->by_connection, find_connection(self, &peer->connection));
     memset(peer, 0, sizeof *peer);
     self->free_places[self->free_count++] = place;
     self->count--;
@@ -82,6 +104,7 @@ static void add_peer(struct post_office *self, const struct peer *peer)
     self->peers[place] = *peer;
     self->by_route[find_route(self, &peer->route)] = place + 1;
     self->by_name[find_name(self, peer->name)] = place + 1;
+    self->by_connection[find_connection(self, &peer->connection)] = place + 1;
     self->count++;
 }
 
@@ -100,6 +123,22 @@ static bool make_room(struct post_office *self)
 
 const char POST_OFFICE_FULL[] = "the post office is full; try again later";
 const char POST_OFFICE_HELD[] = "the name is held by another key; try again later";
+const char POST_OFFICE_SHARED[] =
+    "another connection has its CURVE key, under another name; try again later";
+
+// The registration that a HELLO replaces may have the key. So may one that counts as silent.
+static bool is_shared(const struct post_office *self, const struct peer *fresh, uint64_t now_ms)
+{
+    const struct peer *other = post_office_at(self, &fresh->connection);
+    return other && !same_route(&other->route, &fresh->route) &&
+           !actor_name_is_same(other->name, fresh->name) &&
+           now_ms - other->heard_ms <= POST_OFFICE_LEASE_MS;
+}
+
+static void remove_at(struct post_office *self, uint32_t place_and_one)
+{
+    if (place_and_one) remove_peer(self, place_and_one - 1);
+}
 
 const char *post_office_hello(struct post_office *self, const struct route *route,
                               const struct key *key, const struct key *connection,
@@ -124,9 +163,10 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
                          .instance = hello->instance,
                          .heard_ms = now_ms };
     memcpy(peer.name, hello->name, sizeof peer.name);
-    if (held) remove_peer(self, held - 1);
-    uint32_t here = self->by_route[find_route(self, route)];
-    if (here) remove_peer(self, here - 1); // A connection has one name
+    if (is_shared(self, &peer, now_ms)) return POST_OFFICE_SHARED;
+    remove_at(self, held);
+    remove_at(self, self->by_route[find_route(self, route)]); // A connection has one name
+    remove_at(self, self->by_connection[find_connection(self, connection)]);
     // mutant: strangers take every seat
     if (self->count == POST_OFFICE_PEERS_MAX && !(has_seat && make_room(self)))
         return POST_OFFICE_FULL;
@@ -146,6 +186,12 @@ const struct peer *post_office_sender(struct post_office *self, const struct rou
 const struct peer *post_office_named(const struct post_office *self, const char *name)
 {
     uint32_t place = self->by_name[find_name(self, name)];
+    return place ? &self->peers[place - 1] : NULL;
+}
+
+const struct peer *post_office_at(const struct post_office *self, const struct key *connection)
+{
+    uint32_t place = self->by_connection[find_connection(self, connection)];
     return place ? &self->peers[place - 1] : NULL;
 }
 
@@ -226,8 +272,7 @@ const char *post_office_forbids_news(uint8_t from, uint16_t kind)
 
 void post_office_forget(struct post_office *self, const struct route *route)
 {
-    uint32_t place = self->by_route[find_route(self, route)];
-    if (place) remove_peer(self, place - 1);
+    remove_at(self, self->by_route[find_route(self, route)]);
 }
 
 void post_office_expire(struct post_office *self, uint64_t now_ms)

@@ -12,7 +12,9 @@
 //
 //     connection ──HELLO──▶ registered ──silent for POST_OFFICE_LEASE_MS──▶ forgotten
 //
-// Pure: it opens no socket. No pointers: all memory is in the struct (4 MiB, zeroed). One thread.
+// A CURVE key is that of one peer at a time. The news let in only keys of peers (post_office_at).
+//
+// Pure: it opens no socket. No pointers: all memory is in the struct (5 MiB, zeroed). One thread.
 
 #include "common/actor/msg.h"
 
@@ -27,7 +29,7 @@ struct route {
 struct peer {
     struct route route;
     char name[ACTOR_NAME_MAX + 1]; // As it said it, label included. "": the entry is free
-    struct key key, connection;    // The actor's key, and the CURVE key that follows from it
+    struct key key, connection;    // The actor's key, and the CURVE key of its connections
     uint8_t role;
     bool has_seat; // The owner, or a member of the roster
     uint64_t instance, heard_ms;
@@ -37,14 +39,16 @@ struct post_office {
     uint32_t count;
     uint32_t by_route[4 * POST_OFFICE_PEERS_MAX]; // Open addressing; index + 1, 0 is empty
     uint32_t by_name[4 * POST_OFFICE_PEERS_MAX];
+    uint32_t by_connection[4 * POST_OFFICE_PEERS_MAX];
     struct peer peers[POST_OFFICE_PEERS_MAX];
     uint32_t free_places[POST_OFFICE_PEERS_MAX], free_count, used_places;
 };
 
 // Registers the actor, or renews its registration. When all entries are taken, one that has a seat
 // takes the place of the one without that was heard longest ago: strangers keep no member and no
-// owner out, however many names they make. NULL if it is welcome, else the reason for UNDELIVERABLE. Every reason but these two is final: a retry would not help.
-extern const char POST_OFFICE_FULL[], POST_OFFICE_HELD[];
+// owner out, however many names they make. NULL if it is welcome, else the reason for UNDELIVERABLE.
+// Every reason but these three is final: a retry would not help.
+extern const char POST_OFFICE_FULL[], POST_OFFICE_HELD[], POST_OFFICE_SHARED[];
 const char *post_office_hello(struct post_office *self, const struct route *route,
                               const struct key *key, const struct key *connection,
                               const struct wire_hello *hello, bool has_seat, uint64_t now_ms);
@@ -55,11 +59,12 @@ bool post_office_knows(const struct post_office *self, const struct route *route
                        const struct key *key, const struct key *connection,
                        const struct wire_hello *hello);
 
-// The peer that is registered on a connection, or under a name; NULL: none. post_office_sender
-// renews its lease.
+// The peer that is registered on a connection, under a name, or with a CURVE key; NULL: none.
+// post_office_sender renews its lease.
 const struct peer *post_office_sender(struct post_office *self, const struct route *route,
                                       uint64_t now_ms);
 const struct peer *post_office_named(const struct post_office *self, const char *name);
+const struct peer *post_office_at(const struct post_office *self, const struct key *connection);
 
 // NULL if role `from` may send mail of this kind to role `to`, or publish it as news; else the
 // reason. Mail that no line of the table allows is forbidden.

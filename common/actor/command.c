@@ -310,7 +310,8 @@ const struct flag command_flags[] = {
          "The broker: mail on PORT, news on PORT+1 (env SERVER_ADDR)", .env = "SERVER_ADDR",
          .group = COMMAND_GROUP),
     FLAG("server-key", 0, "HEX", TO_TEXT(struct command, server_key),
-         "Its public key (env SERVER_KEY)", .env = "SERVER_KEY", .group = COMMAND_GROUP),
+         "The key of its connections (env SERVER_KEY)", .env = "SERVER_KEY",
+         .group = COMMAND_GROUP),
     FLAG("owner", 0, "HEX", TO_TEXT(struct command, owner),
          "Public key of the run's coordinator: no other one is followed (env OWNER)",
          .env = "OWNER", .group = COMMAND_GROUP),
@@ -425,7 +426,7 @@ int command_check(struct command *self, struct why *why)
     if (self->server_key && !key_from_hex(self->server_key, &ticket->server))
         return why_set(why, FAULT_USAGE,
                        "--server-key %.80s: 64 hexadecimal digits, as "
-                       "`shoal show-identity -i broker.key` prints them",
+                       "`shoal show-identity -i broker.key` prints them behind \"server key\"",
                        self->server_key);
     if (self->owner && (rc = command_owner(self, why, &ticket->owner)) < 0) return rc;
     if (self->server_addr && self->server_addr != ticket->address)
@@ -452,11 +453,12 @@ int command_check_broker(struct command *self, const char *address, struct why *
     return why_set(why, FAULT_USAGE,
                    "which key has the broker at %s? --ticket TICKET (or TICKET) "
                    "as `shoal invite` prints it, or --server-key HEX (or SERVER_KEY) as "
-                   "`shoal show-identity -i broker.key` does",
+                   "`shoal show-identity -i broker.key` does behind \"server key\"",
                    self->server_addr);
 }
 
-// Its memory has the key from here on, in a dozen places: libzmq copies it.
+// What its memory tells is nobody's: the mail, the run, and the keys of its connections. The identity's
+// secret is in no dump in any case (identity.h).
 static void keep_memory_private(void)
 {
     if (!getenv("SHOAL_DUMPABLE")) ensure(prctl(PR_SET_DUMPABLE, 0) == 0);
@@ -465,7 +467,9 @@ static void keep_memory_private(void)
 int command_identity(const struct command *self, struct why *why, struct identity **ret_identity)
 {
     keep_memory_private();
+    char *env = getenv(IDENTITY_ENV);
     int rc = identity_load(self->identity_path, command_env(IDENTITY_ENV), why, ret_identity);
+    if (env) explicit_bzero(env, strlen(env)); // Else it is in a core dump, and in /proc
     if (rc == FAULT_CONFIG && !self->identity_path)
         return why_wrap(why, rc, "--identity-secret-key-path");
     return rc;

@@ -142,7 +142,7 @@ struct command {
     const char *identity_path; // -i, --identity-secret-key-path, IDENTITY_SECRET_KEY_PATH
     const char *run_id;        // --run-id, RUN_ID
     const char *server_addr;   // --server-addr, SERVER_ADDR: the broker's host:port
-    const char *server_key;    // --server-key, SERVER_KEY: its public key, 64 hex digits
+    const char *server_key;    // --server-key, SERVER_KEY: of its connections, 64 hex digits
     const char *owner;         // --owner, OWNER: the public key of the run's coordinator
     const char *ticket_text;   // --ticket, TICKET: all four at once, or a file that has them
     const char *state_dir;     // --state-dir, STATE_DIRECTORY

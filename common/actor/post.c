@@ -1,6 +1,7 @@
-// The post connects the mail, says HELLO once a second, and on the broker's WELCOME connects the
-// news and asks for the last values of the run (RECALL). When the broker is silent for too long, it
-// opens new sockets. A frame must pass in this order: two parts; the body decodes; the signature
+// The post draws a CURVE pair, connects the mail and says HELLO once a second; the HELLO names the pair
+// and the broker's challenge for the connection, which the broker tells in answer to the first one. On
+// the broker's WELCOME the post connects the news and asks for the last values of the run (RECALL). When
+// the broker is silent for too long, it opens new sockets, with a new pair. A frame must pass in this order: two parts; the body decodes; the signature
 // verifies, and that of an enclosed frame, too. What concerns the post itself ends here; the rest
 // goes to the core.
 
@@ -33,11 +34,15 @@ struct post {
     char run[WIRE_RUN_MAX + 1];
     struct ticket broker;
     struct curve_key broker_key;
-    void *context, *mail, *news, *events; // events: the results of the mail's handshakes
+    struct curve_pair own;                                        // Of these sockets
+    uint8_t challenge[sizeof((struct wire_challenge *)0)->bytes]; // Of the mail's connection
+    void *context, *mail, *news;
+    void *events, *news_events; // The results of their handshakes
     uint64_t seq, hello_ms, heard_ms, broker_instance;
     uint32_t failures; // Failed handshakes in a row
     char trouble[256];
     bool refused;               // The trouble is that the broker does not let our key in
+    bool news_is_deaf;          // The broker has refused the news' connection; it does not try again
     bool has_stirred[2];        // News, mail: used since it was last found empty
     struct post_frame *in_hand; // Of post_take: letters point into it
     uint8_t *buffer;            // For the frame being sent
@@ -68,13 +73,13 @@ bool post_endpoint(const char *broker, unsigned offset, char *ret_endpoint, size
 
 // Frames that are sent just before the end, such as LEAVE, get LINGER_MS to leave. Mail is not
 // queued while no broker is connected. NULL: no descriptor is left.
-static void *new_socket(struct post *self, int type)
+static void *new_socket(struct post *self, int type, const struct curve_pair *own)
 {
     void *socket = net_socket_new(self->context, type, WIRE_FRAME_MAX, QUEUE_MAX);
     if (!socket) return NULL;
     net_set(socket, ZMQ_LINGER, LINGER_MS);
     if (type == ZMQ_DEALER) net_set(socket, ZMQ_IMMEDIATE, 1);
-    zap_secure_client(socket, self->options.identity, &self->broker_key);
+    zap_secure_client(socket, own, &self->broker_key);
     return socket;
 }
 
@@ -99,12 +104,44 @@ static void subscribe(struct post *self)
     }
 }
 
-// Closes the mail before its events, so that the events have a reader as long as they are written.
+// Each is closed before its events, so that the events have a reader as long as they are written.
+static void close_news(struct post *self)
+{
+    net_socket_close(&self->news);
+    net_socket_close(&self->news_events);
+}
+
 static void close_sockets(struct post *self)
 {
     net_socket_close(&self->mail);
     net_socket_close(&self->events);
-    net_socket_close(&self->news);
+    close_news(self);
+    explicit_bzero(&self->own, sizeof self->own);
+}
+
+// False: no descriptor is left.
+static bool new_news(struct post *self, const struct curve_pair *own, struct post *ret_fresh)
+{
+    ret_fresh->news = new_socket(self, ZMQ_SUB, own);
+    if (ret_fresh->news)
+        ret_fresh->news_events =
+            net_watch(self->context, ret_fresh->news, ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+    if (ret_fresh->news_events) return true;
+    close_news(ret_fresh);
+    return false;
+}
+
+// A socket that was refused stays deaf, so a new one takes its place.
+static bool reopen_news(struct post *self)
+{
+    struct post fresh = { .news = NULL };
+    if (!new_news(self, &self->own, &fresh)) return false;
+    close_news(self);
+    self->news = fresh.news;
+    self->news_events = fresh.news_events;
+    self->news_is_deaf = false;
+    subscribe(self);
+    return true;
 }
 
 // A broker with another key than the ticket's closes every connection without an answer.
@@ -116,8 +153,10 @@ static bool has_another_key(const struct post *self) { return self->failures >= 
 static bool open_sockets(struct post *self)
 {
     failpoint("connect");
-    struct post fresh = { .news = new_socket(self, ZMQ_SUB), .mail = new_socket(self, ZMQ_DEALER) };
-    if (fresh.news && fresh.mail)
+    struct post fresh = { .news = NULL };
+    curve_draw(&fresh.own);
+    if (new_news(self, &fresh.own, &fresh)) fresh.mail = new_socket(self, ZMQ_DEALER, &fresh.own);
+    if (fresh.mail)
         fresh.events = net_watch(self->context, fresh.mail,
                                  ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                                      ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
@@ -127,7 +166,11 @@ static bool open_sockets(struct post *self)
         return false;
     }
     close_sockets(self);
+    self->own = fresh.own;
+    explicit_bzero(&fresh.own, sizeof fresh.own);
     self->news = fresh.news;
+    self->news_events = fresh.news_events;
+    self->news_is_deaf = false;
     self->mail = fresh.mail;
     self->events = fresh.events;
     self->has_stirred[false] = self->has_stirred[true] = true;
@@ -156,22 +199,17 @@ static const char *no_descriptor(char text[256])
 int post_new(const struct post_options *options, struct why *why, struct post **ret_post)
 {
     char endpoint[128], text[256];
-    struct curve_key key;
     if (!post_endpoint(options->broker->address, POST_PORTS - 1, endpoint, sizeof endpoint))
         return why_set(why, FAULT_USAGE,
                        "broker address \"%s\": expected HOST:PORT with PORT 1..%d (mail there, "
                        "news on PORT+1)",
                        options->broker->address, 65536 - POST_PORTS);
-    if (!curve_of_key(&options->broker->server, &key))
-        return why_set(why, FAULT_USAGE,
-                       "the broker's key is not valid: 64 digits as "
-                       "`shoal show-identity -i broker.key` prints them");
     struct post *self = calloc(1, sizeof *self);
     ensure(self);
     self->options = *options;
     snprintf(self->run, sizeof self->run, "%s", options->run);
     self->broker = *options->broker;
-    self->broker_key = key;
+    memcpy(self->broker_key.bytes, self->broker.server.bytes, CURVE_BYTES);
     self->buffer = malloc(WIRE_FRAME_MAX);
     self->scratch = (struct wire_arena){ .bytes = malloc(WIRE_FRAME_MAX), .max = WIRE_FRAME_MAX };
     self->context = net_context_new(1);
@@ -267,6 +305,18 @@ static void be_in_trouble(struct post *self, const char *text)
                  self->broker.address, text);
 }
 
+static void be_unlisted(struct post *self)
+{
+    char text[256], hex[KEY_HEX];
+    self->refused = true;
+    key_to_hex(identity_key(self->options.identity), hex);
+    snprintf(text, sizeof text,
+             "the broker does not admit our key %s: its owner must list the key "
+             "or invite us",
+             hex);
+    be_in_trouble(self, text);
+}
+
 static void hear_event(struct post *self, uint16_t event)
 {
     char text[256], hex[KEY_HEX];
@@ -275,13 +325,7 @@ static void hear_event(struct post *self, uint16_t event)
         self->trouble[0] = 0;
         self->refused = false;
     } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
-        self->refused = true;
-        key_to_hex(identity_key(self->options.identity), hex);
-        snprintf(text, sizeof text,
-                 "the broker does not admit our key %s: its owner must list the key "
-                 "or invite us",
-                 hex);
-        be_in_trouble(self, text);
+        be_in_trouble(self, "the broker has cut our connection off for sending too much");
     } else if (++self->failures >= FAILURES_MAX && self->options.is_guest) {
         be_in_trouble(self, "this ticket is for another run than the one that is there now: ask "
                             "its owner for the new one");
@@ -299,6 +343,19 @@ static void hear_events(struct post *self)
 {
     struct net_event event;
     while (net_hear(self->events, &event)) hear_event(self, event.kind);
+    while (net_hear(self->news_events, &event)) self->news_is_deaf = true;
+}
+
+static bool say_hello(struct post *self)
+{
+    struct wire_hello hello = { .role = self->options.role, .instance = self->options.instance };
+    snprintf(hello.name, sizeof hello.name, "%s", self->options.name);
+    memcpy(hello.connection.bytes, self->own.public.bytes, KEY_BYTES);
+    hello.server = self->broker.server;
+    memcpy(hello.challenge, self->challenge, sizeof hello.challenge);
+    if (self->broker.has_invitation)
+        hello.invitation = (struct wire_bytes){ self->broker.invitation, INVITATION_BYTES };
+    return post_mail(self, "broker", FRAME_HELLO, &hello);
 }
 
 void post_tick(struct post *self)
@@ -320,11 +377,7 @@ void post_tick(struct post *self)
         }
     }
     failpoint("hello");
-    struct wire_hello hello = { .role = self->options.role, .instance = self->options.instance };
-    snprintf(hello.name, sizeof hello.name, "%s", self->options.name);
-    if (self->broker.has_invitation)
-        hello.invitation = (struct wire_bytes){ self->broker.invitation, INVITATION_BYTES };
-    if (!post_mail(self, "broker", FRAME_HELLO, &hello)) self->hello_ms = now_ms + HELLO_RETRY_MS;
+    if (!say_hello(self)) self->hello_ms = now_ms + HELLO_RETRY_MS;
 }
 
 // ---- receiving ----------------------------------------------------------------------------------
@@ -359,44 +412,51 @@ static int receive(void *socket, char *first, size_t first_max, zmq_msg_t *part)
 static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
 {
     char text[256];
-    if (welcome->instance == self->broker_instance) return false;
-    void *news = self->broker_instance ? new_socket(self, ZMQ_SUB) : NULL;
-    if (self->broker_instance && !news) { // Retried at the next WELCOME, in a second
+    const bool is_new = welcome->instance != self->broker_instance;
+    if (!is_new && !self->news_is_deaf) return false;
+    // The previous process may have refused the old socket, too
+    if (self->broker_instance && !reopen_news(self)) { // Retried at the next WELCOME, in a second
         be_in_trouble(self, no_descriptor(text));
         return false;
     }
+    if (self->options.follows_news) connect_socket(self, self->news, 1);
+    self->has_stirred[false] = true;
+    if (!is_new) return false;
     self->trouble[0] = 0;
     self->refused = false;
     if (!self->options.quiet)
         log_line(LOG_INFO, "broker.welcome address=%s name=%s", self->broker.address,
                  self->options.name);
-    if (news) { // The previous process may have refused the old socket, which is deaf then
-        net_socket_close(&self->news);
-        self->news = news;
-        self->has_stirred[false] = true;
-        subscribe(self);
-    }
     self->broker_instance = welcome->instance;
     failpoint("welcome");
     if (!self->options.follows_news) return true;
-    connect_socket(self, self->news, 1);
-    self->has_stirred[false] = true;
     struct wire_recall recall;
     memcpy(recall.run, self->run, sizeof recall.run);
     post_mail(self, "broker", FRAME_RECALL, &recall);
     return true;
 }
 
+// The broker asks once for each connection. The same challenge again is the answer to a HELLO that was
+// on its way: to answer each would never end.
+static void hear_challenge(struct post *self, const struct wire_challenge *challenge)
+{
+    if (memcmp(self->challenge, challenge->bytes, sizeof self->challenge) == 0) return;
+    memcpy(self->challenge, challenge->bytes, sizeof self->challenge);
+    say_hello(self);
+}
+
 // What a frame of the broker itself is to the caller. An UNDELIVERABLE without a name: the broker
-// does not know us any more, so we say HELLO at once. One of our HELLO: the shell ends the process. One of
-// the broker's own: the HELLO is refused for now.
+// does not know us any more, so we say HELLO at once. What its kind tells of our HELLO is in
+// post_office.def; if it is refused for good, the shell ends the process.
 static enum post_result hear_broker(struct post *self, uint16_t kind, const void *body)
 {
     const struct wire_undeliverable *no = body;
     if (kind == FRAME_WELCOME) return hear_welcome(self, body) ? POST_LETTER : POST_OWN;
+    if (kind == FRAME_CHALLENGE) hear_challenge(self, body);
     if (kind != FRAME_UNDELIVERABLE) return POST_OWN;
     if (!no->to[0]) self->hello_ms = 0;
     if (no->kind == FRAME_NONE && strcmp(no->to, "broker") == 0) be_in_trouble(self, no->reason);
+    if (no->kind == FRAME_WELCOME) be_unlisted(self);
     if (no->kind != FRAME_HELLO) return no->to[0] ? POST_RETURNED : POST_OWN;
     snprintf(self->trouble, sizeof self->trouble, "the broker refuses us: %s", no->reason);
     self->refused = true;

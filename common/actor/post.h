@@ -6,7 +6,8 @@
 //                                  news go out as mail to "news"
 //     news     SUB     ◀─ XPUB     [topic][frame], topic "<run>.<KIND>"; from the WELCOME on
 //
-// Both use CURVE: the broker proves the key that the ticket names, and we prove ours. Nothing is
+// Both use CURVE: the broker proves the key that the ticket names; our end has a key that is drawn for
+// these sockets alone, and the HELLO, which our identity signs, says whose they are. Nothing is
 // exchanged with a broker that has another key or does not admit us; post_trouble tells the reason.
 // One with another key is not called silent; it is asked again all the same.
 //
@@ -45,7 +46,7 @@ struct post_options {
 
 struct post;
 
-// FAULT_USAGE if the broker's address is not host:port or its key is invalid; FAULT_BUSY if no
+// FAULT_USAGE if the broker's address is not host:port; FAULT_BUSY if no
 // descriptor is left. If descriptors run out later, post_trouble tells so and the old sockets stay.
 int post_new(const struct post_options *options, struct why *why, struct post **ret_post);
 void post_destroy(struct post **self_p);

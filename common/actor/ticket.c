@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 enum {
-    VERSION = 2,
+    VERSION = 3,
+    VERSION_BEFORE = 2, // The same, with another key of the broker
     INVITATION_VERSION = 2,
     CHECK_BYTES = 4,
     BYTES_MAX = 1 + 2 * KEY_BYTES + 1 + TICKET_ADDRESS_MAX + 1 + WIRE_RUN_MAX + 1 +
@@ -92,7 +93,8 @@ static int refuse(struct why *why, const char *what)
                    what, prefix);
 }
 
-int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket)
+// Of either version, which *ret_version tells.
+static int parse(const char *text, struct why *why, struct ticket *ret_ticket, uint8_t *ret_version)
 {
     uint8_t bytes[BYTES_MAX + 1];
     const char *end;
@@ -113,7 +115,8 @@ int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket)
     struct hash check = hash_of(bytes, count);
     if (memcmp(bytes + count, check.bytes, CHECK_BYTES) != 0)
         return refuse(why, "was changed on its way: its check does not fit");
-    if (bytes[0] != VERSION) return refuse(why, "is of a version that is not known here");
+    if (bytes[0] != VERSION && bytes[0] != VERSION_BEFORE)
+        return refuse(why, "is of a version that is not known here");
     memcpy(ticket.server.bytes, bytes + 1, KEY_BYTES);
     memcpy(ticket.owner.bytes, bytes + 1 + KEY_BYTES, KEY_BYTES);
     struct reader in = { bytes, 1 + 2 * KEY_BYTES, count };
@@ -124,7 +127,30 @@ int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket)
     if (ticket.run[0] && !plain_name(ticket.run, WIRE_RUN_MAX))
         return refuse(why, "names a run with other characters than " PLAIN_NAME_RULE);
     *ret_ticket = ticket;
+    *ret_version = bytes[0];
     return 0;
+}
+
+int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket)
+{
+    struct ticket ticket;
+    uint8_t version;
+    const int rc = parse(text, why, &ticket, &version);
+    if (rc < 0) return rc;
+    if (version != VERSION)
+        return refuse(why, "is of version 2, of a broker from before it had a key of its own for "
+                           "connections (this is version 3)");
+    *ret_ticket = ticket;
+    return 0;
+}
+
+bool ticket_invitation(const char *text, uint8_t ret_invitation[INVITATION_BYTES])
+{
+    struct ticket ticket;
+    uint8_t version;
+    if (parse(text, NULL, &ticket, &version) < 0 || !ticket.has_invitation) return false;
+    memcpy(ret_invitation, ticket.invitation, INVITATION_BYTES);
+    return true;
 }
 
 int ticket_read(const char *text_or_path, struct why *why, struct ticket *ret_ticket)

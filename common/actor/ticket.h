@@ -3,9 +3,13 @@
 // invitation. Whoever has the owner's key follows no other coordinator.
 //
 //     shoal:<base64url of:>
-//     [2] [server: its Ed25519 key, 32] [owner, 32; 0: not said] [n, address] [n, run; 0: any]
+//     [3] [server: the CURVE key of its connections, 32] [owner, 32; 0: not said] [n, address]
+//     [n, run; 0: any]
 //     [0 or 124, invitation]
 //     [the first 4 bytes of the SHA-256 of all before]
+//
+// In version 2 the server's key was the broker's Ed25519 key, and the CURVE key followed from it. Such a
+// ticket is refused; only its invitation is still read, to revoke it (ticket_invitation).
 //
 // The last four bytes detect accidental changes, such as those of a mail program; they are no
 // protection against forgery. The only secret in a ticket is a bearer's invitation.
@@ -17,8 +21,8 @@
 //     [guest: a key, 0: the bearer, 32]
 //     [signature, 64: over "shoal invitation 2" 0, server, n run, and the 60 bytes above]
 //
-// It travels in the HELLO. The guest signs the HELLO, and the HELLO counts only on a connection
-// with the guest's own key, so a copy of it is useless to others. The broker admits and records the
+// It travels in the HELLO. The guest signs the HELLO, and the HELLO counts only on the connection that
+// it names, so a copy of it is useless to others. The broker admits and records the
 // first `uses` keys that show the invitation before it expires, each to the roles that it names; then
 // it is used up. Numbers are
 // little-endian. Pure except ticket_read; any thread.
@@ -34,7 +38,8 @@ enum {
 };
 
 struct ticket {
-    struct key server, owner;             // Of the broker; of the run's coordinator, 0: not said
+    struct key server, owner; // Of the broker's connections (curve_server_key); of the run's
+                              // coordinator, 0: not said
     char address[TICKET_ADDRESS_MAX + 1]; // host:port, of the mail
     char run[WIRE_RUN_MAX + 1];           // "": any
     bool has_invitation;
@@ -52,6 +57,8 @@ struct invitation {
 
 // FAULT_FORMAT names what is wrong with the line. Blanks around it are allowed.
 int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket);
+// Of a ticket of this version or of version 2. False: it is neither, or has none.
+bool ticket_invitation(const char *text, uint8_t ret_invitation[INVITATION_BYTES]);
 char *ticket_print(const struct ticket *self, char text[TICKET_TEXT_MAX]);
 
 // The ticket itself, or the name of a file that holds one.

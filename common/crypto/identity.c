@@ -177,9 +177,11 @@ void identity_sign(const struct identity *self, const void *bytes, size_t count,
     ensure(crypto_sign_detached(ret_signature->bytes, NULL, bytes, count, self->secret) == 0);
 }
 
-void identity_curve_secret(const struct identity *self, uint8_t ret_secret[32])
+void identity_derive(const struct identity *self, const char *context,
+                     uint8_t ret_secret[SECRET_BYTES])
 {
-    ensure(crypto_sign_ed25519_sk_to_curve25519(ret_secret, self->secret) == 0);
+    ensure(crypto_generichash(ret_secret, SECRET_BYTES, (const uint8_t *)context, strlen(context),
+                              self->secret, crypto_sign_SEEDBYTES) == 0);
 }
 
 bool signature_verify(const struct key *key, const void *bytes, size_t count,

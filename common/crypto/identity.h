@@ -9,7 +9,7 @@
 //     RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32)
 //
 // In memory it lies in a page of its own, which is read-only, not swapped (where the system allows)
-// and not dumped; destroy wipes it. Nothing prints it. Any number of threads may use a struct
+// and not dumped; destroy wipes it. Nothing prints it, and no other key leads back to it. Any number of threads may use a struct
 // identity at once; the functions on signatures are pure.
 
 #include "common/base/fault.h"
@@ -44,7 +44,10 @@ void identity_destroy(struct identity **self_p); // Wipes; NULL is allowed
 const struct key *identity_key(const struct identity *self); // Lives as long as `self`
 void identity_sign(const struct identity *self, const void *bytes, size_t count,
                    struct signature *ret_signature); // The same bytes give the same signature
-void identity_curve_secret(const struct identity *self, uint8_t ret_secret[32]); // For curve.h
+// Another secret, which follows from ours and from the context, a text of our own. It tells nothing of
+// ours, and nothing of what follows from another context. The caller wipes it.
+void identity_derive(const struct identity *self, const char *context,
+                     uint8_t ret_secret[SECRET_BYTES]);
 
 // Total: key, bytes and signature may come from anyone.
 bool signature_verify(const struct key *key, const void *bytes, size_t count,

@@ -92,13 +92,22 @@ struct connection *connections_heard(struct connections *self, int fd, uint32_t 
     return connection;
 }
 
+static bool has(const struct connection *connection, uint32_t where, const struct curve_key *key)
+{
+    return connection->open && !connection->cut && connection->proven &&
+           connection->where == where && same_key(&connection->key, key);
+}
+
 bool connections_has(const struct connections *self, int fd, uint32_t where,
                      const struct curve_key *key)
 {
-    if (fd < 0 || fd >= self->fd_end) return false;
-    const struct connection *connection = &self->list[fd];
-    return connection->open && !connection->cut && connection->proven &&
-           connection->where == where && same_key(&connection->key, key);
+    return fd >= 0 && fd < self->fd_end && has(&self->list[fd], where, key);
+}
+
+struct connection *connections_find(struct connections *self, int fd, uint32_t where,
+                                    const struct curve_key *key)
+{
+    return connections_has(self, fd, where, key) ? &self->list[fd] : NULL;
 }
 
 // ---- which connections are cut ------------------------------------------------------------------

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { CONNECTIONS_FD_MAX = 131072, CONNECTIONS_SOCKETS_MAX = 2, CONNECTION_OWN_BYTES = 128 };
+enum { CONNECTIONS_FD_MAX = 131072, CONNECTIONS_SOCKETS_MAX = 2, CONNECTION_OWN_BYTES = 160 };
 
 // The limits of one bound socket. A socket is named by its index in the list of limits (`where`).
 struct connections_limits {
@@ -36,6 +36,7 @@ struct connection {
     bool trusted;         // Set by the owner: only the limit of all connections together applies
     uint8_t where;        // Index of the socket
     struct curve_key key; // The peer's, once proven
+    struct key actor;     // Set by the owner: who proved to hold that key; zeros: nobody yet
     uint64_t accepted_ms;
     uint64_t taken;                    // Wire bytes that came out as messages
     uint64_t pending;                  // At the last measurement
@@ -61,7 +62,9 @@ struct connection *connections_heard(struct connections *self, int fd, uint32_t 
                                      uint64_t now_ms);
 uint64_t connections_part_bytes(uint64_t bytes); // Wire bytes of a part of `bytes` bytes
 
-// True if the connection on `fd` to that socket is open and its peer has proved this key.
+// The connection on `fd` to that socket, if it is open and its peer has proved this key; else NULL.
+struct connection *connections_find(struct connections *self, int fd, uint32_t where,
+                                    const struct curve_key *key);
 bool connections_has(const struct connections *self, int fd, uint32_t where,
                      const struct curve_key *key);
 

@@ -1,18 +1,23 @@
 #pragma once
-// curve -- the key of a connection, computed from the key of an actor.
+// curve -- the keys of connections to the broker. None of them can sign.
 //
-//     Ed25519 public  A = (x, y)          ▶  CURVE public  u = (1 + y) / (1 - y)  mod 2^255 - 19
-//     Ed25519 secret  32 bytes, SHA-512   ▶  CURVE secret  the first 32 bytes, clamped
+//     broker   its identity's secret ──BLAKE2b, one way──▶ CURVE pair     the same at each start;
+//                                                                         its public key is in tickets
+//     others   random ──▶ CURVE pair                                      a new one for each post
 //
-// The map is the birational one of RFC 7748, section 4.1; the hash is that of RFC 8032, section
-// 5.1.5; both are libsodium's crypto_sign_ed25519_{pk,sk}_to_curve25519, and CURVE (ZeroMQ RFC 26)
-// needs such an X25519 pair. So an actor has one secret, and a roster of Ed25519 keys is also the
-// list of connection keys that are allowed.
+// libzmq keeps a dozen copies of a CURVE secret in its heap, and a core dump or a debugger shows them.
+// So no such secret leads back to an identity: a pair is drawn, or it is the hash of the identity's
+// secret and a context. The holder of a stolen broker's pair can pose as that broker to the holders of
+// its tickets, until the broker gets a new key; it cannot sign an invitation or a frame. The holder
+// of another stolen pair has nothing: the broker welcomes a connection only after a HELLO, which the
+// identity signs over both keys of the connection and over a challenge that the broker drew for this
+// one connection (broker/mail.c).
 //
-// A point and its negative have the same u. So one connection key stands for two Ed25519 keys, and
-// the holder of one secret can compute the other. A connection key therefore identifies the holder
-// of the secret; broker/admission.c records which of the two keys was admitted and refuses the
-// other. Pure; any thread.
+// curve_of_key is no key of a connection. It names an identity: an Ed25519 key A = (x, y) and its
+// negative have the same u = (1 + y) / (1 - y) mod 2^255 - 19 (RFC 7748, section 4.1), and the holder
+// of one secret can sign for both. So what may exist once for each holder is kept under u;
+// broker/admission.c records which of the two keys was admitted and refuses the other. Pure but for
+// curve_draw; any thread.
 
 #include "common/crypto/identity.h"
 
@@ -20,10 +25,17 @@ enum { CURVE_BYTES = 32 };
 struct curve_key {
     uint8_t bytes[CURVE_BYTES];
 };
+struct curve_pair {
+    struct curve_key public;
+    uint8_t secret[CURVE_BYTES];
+};
+
+// The caller wipes the pair (explicit_bzero).
+void curve_of_broker(const struct identity *identity, struct curve_pair *ret_pair);
+void curve_draw(struct curve_pair *ret_pair);
+
+// The public key that a broker with this identity has for its connections, as it stands in tickets.
+struct key curve_server_key(const struct identity *identity);
 
 // False: the key is invalid (not a point of the curve, or a point of small order).
-bool curve_of_key(const struct key *key, struct curve_key *ret_public);
-
-// Our own CURVE pair. The caller wipes the secret (explicit_bzero).
-void curve_of_identity(const struct identity *identity, struct curve_key *ret_public,
-                       uint8_t ret_secret[CURVE_BYTES]);
+bool curve_of_key(const struct key *key, struct curve_key *ret_name);

@@ -1,5 +1,5 @@
 #pragma once
-// curve_set -- a map from connection keys to a small value: every handshake looks its key up here.
+// curve_set -- a map from names of identities (curve_of_key) to a small value.
 //
 // Open addressing, at most half full, grows by doubling. It keeps copies of the keys. The value 0
 // means that the key is not in it. One thread.

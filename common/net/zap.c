@@ -87,28 +87,23 @@ unsigned zap_serve(void *zap, zap_judge *judge, void *arg, unsigned max)
     return count;
 }
 
-static void set_keys(void *socket, const struct identity *identity)
+static void set_keys(void *socket, const struct curve_pair *own)
 {
-    struct curve_key public;
-    uint8_t secret[CURVE_BYTES];
-    curve_of_identity(identity, &public, secret);
-    ensure(zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, public.bytes, CURVE_BYTES) == 0);
-    ensure(zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, secret, CURVE_BYTES) == 0);
-    sodium_memzero(secret, sizeof secret);
+    ensure(zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, own->public.bytes, CURVE_BYTES) == 0);
+    ensure(zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, own->secret, CURVE_BYTES) == 0);
 }
 
-void zap_secure_server(void *socket, const struct identity *identity, const char *domain)
+void zap_secure_server(void *socket, const struct curve_pair *own, const char *domain)
 {
-    set_keys(socket, identity);
+    set_keys(socket, own);
     net_set(socket, ZMQ_CURVE_SERVER, 1);
     ensure(zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, domain, strlen(domain)) == 0);
     net_set(socket, ZAP_ENFORCE_DOMAIN, 1);
 }
 
-void zap_secure_client(void *socket, const struct identity *identity,
-                       const struct curve_key *server)
+void zap_secure_client(void *socket, const struct curve_pair *own, const struct curve_key *server)
 {
-    set_keys(socket, identity);
+    set_keys(socket, own);
     ensure(zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, server->bytes, CURVE_BYTES) == 0);
 }
 

@@ -4,13 +4,13 @@
 //     peer ──HELLO, INITIATE──▶ bound socket ──inproc://zeromq.zap.01──▶ zap_serve ─▶ judge(key)
 //                                    ◀── 200, User-Id = the peer's key in hex ── or 400 ──┘
 //
-// Every ZeroMQ socket over TCP uses CURVE. A bound socket proves the identity of its actor; a
-// connecting socket demands the key that it was given and proves its own. The judge is a function
-// of the caller and runs in the caller's thread, on a table in memory. ZMQ_ZAP_ENFORCE_DOMAIN
-// refuses a connection that the handler does not answer. The domains:
+// Every ZeroMQ socket over TCP uses CURVE. A bound socket proves the key that stands in tickets; a
+// connecting socket demands that key and proves its own, which names no actor (curve.h). The judge is
+// a function of the caller and runs in the caller's thread, on a table in memory.
+// ZMQ_ZAP_ENFORCE_DOMAIN refuses a connection that the handler does not answer. The domains:
 //
-//     "member"    the broker's mail: admitted keys, and guests that may show an invitation
-//     "monitor"   the broker's news: admitted keys
+//     "member"    the broker's mail: every key; only its HELLO is heard before it is welcomed
+//     "monitor"   the broker's news: keys that the mail has welcomed
 //
 // (ZeroMQ RFC 27. Status 300 is never given: a client would hang until its handshake interval.)
 
@@ -32,9 +32,8 @@ void *zap_open(void *context);
 unsigned zap_serve(void *zap, zap_judge *judge, void *arg, unsigned max);
 
 // Call these before bind or connect.
-void zap_secure_server(void *socket, const struct identity *identity, const char *domain);
-void zap_secure_client(void *socket, const struct identity *identity,
-                       const struct curve_key *server);
+void zap_secure_server(void *socket, const struct curve_pair *own, const char *domain);
+void zap_secure_client(void *socket, const struct curve_pair *own, const struct curve_key *server);
 
 // The key of the connection that `part` came by, as the handshake proved it. `part` must be a
 // payload part: the routing id has no metadata (libzmq 4.3.4). False: it did not come over CURVE.

@@ -78,13 +78,14 @@ static void *pass_on(void *arg)
 static void *dealer(struct bare *bare, const char *name)
 {
     void *socket = zmq_socket(bare->context, ZMQ_DEALER);
-    struct curve_key key;
+    struct curve_pair own, server;
     int zero = 0;
     zmq_setsockopt(socket, ZMQ_ROUTING_ID, name, strlen(name));
     zmq_setsockopt(socket, ZMQ_LINGER, &zero, sizeof zero);
     if (bare->identity) {
-        ensure(curve_of_key(identity_key(bare->identity), &key));
-        zap_secure_client(socket, bare->identity, &key);
+        curve_of_broker(bare->identity, &server);
+        curve_draw(&own);
+        zap_secure_client(socket, &own, &server.public);
     }
     ensure(zmq_connect(socket, bare->endpoint) == 0);
     return socket;
@@ -100,11 +101,13 @@ static void take_bare(void *socket)
 static void open_bare(struct bare *self, struct identity *identity)
 {
     size_t size = sizeof self->endpoint;
+    struct curve_pair own;
     *self = (struct bare){ .context = zmq_ctx_new(), .identity = identity };
     self->router = zmq_socket(self->context, ZMQ_ROUTER);
     if (identity) {
         self->zap = zap_open(self->context);
-        zap_secure_server(self->router, identity, "bench");
+        curve_of_broker(identity, &own);
+        zap_secure_server(self->router, &own, "bench");
     }
     ensure(zmq_bind(self->router, "tcp://127.0.0.1:*") == 0);
     zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->endpoint, &size);
@@ -242,7 +245,7 @@ static struct ticket make_ticket(const char *key, const char *port)
     struct identity *identity;
     struct why why = { 0 };
     ensure(identity_create(key, &why) == 0 && identity_load(key, NULL, &why, &identity) == 0);
-    ticket.server = *identity_key(identity);
+    ticket.server = curve_server_key(identity);
     identity_destroy(&identity);
     snprintf(ticket.address, sizeof ticket.address, "127.0.0.1:%s", port);
     return ticket;

@@ -5,6 +5,7 @@
 
 #include "common/base/ensure.h"
 #include "common/crypto/identity.h"
+#include "common/net/curve.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -89,7 +90,8 @@ int main(int argc, char **argv)
     ensure(mkdir(model, 0755) == 0 && identity_create(key, &why) == 0);
     struct identity *identity; // One for both: it is memory that is measured
     ensure(identity_load(key, NULL, &why, &identity) == 0);
-    key_to_hex(identity_key(identity), hex);
+    const struct key server = curve_server_key(identity);
+    key_to_hex(&server, hex);
     identity_destroy(&identity);
     copy("config/demo/state.toml", dir, "state.toml");
     copy("config/demo/model.json", model, "config.json");

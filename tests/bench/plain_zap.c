@@ -43,27 +43,25 @@ __attribute__((constructor)) static void say_so(void)
               stderr);
 }
 
-static void name_key(void *socket, const struct identity *identity)
+static void name_key(void *socket, const struct curve_pair *own)
 {
-    struct curve_key key;
     char user[ZAP_USER_MAX];
-    ensure(curve_of_key(identity_key(identity), &key));
-    sodium_bin2hex(user, sizeof user, key.bytes, CURVE_BYTES);
+    sodium_bin2hex(user, sizeof user, own->public.bytes, CURVE_BYTES);
     ensure(zmq_setsockopt(socket, ZMQ_PLAIN_USERNAME, user, strlen(user)) == 0);
 }
 
-WRAP(void, zap_secure_client, void *socket, const struct identity *identity,
+WRAP(void, zap_secure_client, void *socket, const struct curve_pair *own,
      const struct curve_key *server)
 {
-    if (plain_zap_is_on) name_key(socket, identity);
-    else __real_zap_secure_client(socket, identity, server);
+    if (plain_zap_is_on) name_key(socket, own);
+    else __real_zap_secure_client(socket, own, server);
 }
 
-WRAP(void, zap_secure_server, void *socket, const struct identity *identity, const char *domain)
+WRAP(void, zap_secure_server, void *socket, const struct curve_pair *own, const char *domain)
 {
     const int on = 1;
     ensure(plain_zap_is_on); // The benchmark itself binds nothing
-    (void)identity;
+    (void)own;
     ensure(zmq_setsockopt(socket, ZMQ_PLAIN_SERVER, &on, sizeof on) == 0);
     ensure(zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, domain, strlen(domain)) == 0);
     ensure(zmq_setsockopt(socket, ENFORCE_DOMAIN, &on, sizeof on) == 0);

@@ -47,6 +47,7 @@ static void check(struct post_office *office, uint64_t now_ms)
             ensure(role == ACTOR_COORDINATOR || key_equal(&peer->key, &people[i].key));
             const uint64_t heard_ms = peer->heard_ms;
             ensure(heard_ms <= now_ms && post_office_sender(office, &route, heard_ms) == peer);
+            ensure(post_office_at(office, &peer->connection) == peer);
             found += role != ACTOR_COORDINATOR || i == 0; // All share the name of that role
         }
     ensure(found == office->count);
@@ -57,13 +58,15 @@ static void take(struct post_office *office, const uint8_t *event, uint64_t *now
     static const char *const labels[] = { "", "anna", "b-2", "Not sound" };
     const struct event_person *person = &event_people()[event[2] % EVENT_PEOPLE];
     const struct route route = route_of(event[1]);
+    struct key connection = { { 0 } }; // Now and then two connections have the same
+    memcpy(connection.bytes, route.bytes, event[7] & 128 ? 1 : route.count);
     struct wire_hello hello = { .role = event[3] % ACTOR_COUNT, .instance = event[4] };
     *now_ms += UINT64_C(1000) * (event[5] % 16);
     switch (event[0] % 4) {
     case 0:
         actor_name_with(hello.role, labels[event[7] % 4],
                         event[6] % 8 ? &person->key : &event_people()[0].key, hello.name);
-        post_office_hello(office, &route, &person->key, &person->key, &hello, false, *now_ms);
+        post_office_hello(office, &route, &person->key, &connection, &hello, false, *now_ms);
         break;
     case 1: post_office_sender(office, &route, *now_ms); break;
     case 2: post_office_forget(office, &route); break;

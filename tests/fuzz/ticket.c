@@ -87,13 +87,14 @@ bool allowlist_fuzz_check(const uint8_t *bytes, size_t count)
     struct admission *admission = NULL;
     scratch_put("allowlist", bytes, count);
     const struct admission_options options = { .policy = ADMIT_ALLOWLIST,
+                                               .identity = &server,
                                                .server = &server,
                                                .list_path = scratch_path("allowlist") };
     const bool accepted = admission_new(&options, &why, &admission) == 0;
     ensure(accepted || why.text[0]);
     if (accepted) {
-        const struct curve_key none = { { 0 } };
-        ensure(!admission_lets_in(admission, &none, false));
+        const struct key none = { { 0 } };
+        ensure(!admission_lets_in(admission, &none));
         ensure(admission_reload(admission, &why) == 0);
     }
     admission_destroy(&admission);
@@ -163,6 +164,7 @@ bool invitation_fuzz_check(const uint8_t *bytes, size_t count)
     scratch_put("invitations", bytes + 1, is_record ? count - 1 : 0);
     snprintf(path, sizeof path, "%s", scratch_path("invitations"));
     const struct admission_options options = { .policy = ADMIT_INVITE,
+                                               .identity = identity_key(person(0)),
                                                .server = identity_key(person(0)),
                                                .owner = identity_key(person(0)),
                                                .record_path = path };
@@ -196,6 +198,7 @@ bool revoked_fuzz_check(const uint8_t *bytes, size_t count)
     scratch_put("revoked", bytes, count);
     snprintf(path, sizeof path, "%s", scratch_path("revoked"));
     const struct admission_options options = { .policy = ADMIT_INVITE,
+                                               .identity = identity_key(person(0)),
                                                .server = identity_key(person(0)),
                                                .owner = identity_key(person(0)),
                                                .record_path = record_path,

@@ -2,8 +2,8 @@
 // on.
 
 #include "common/base/clock.h"
+#include "tests/by_hand.h"
 #include "tests/live/testbed.h"
-#include "common/net/zap.h"
 #include "tests/test.h"
 #include <inttypes.h>
 #include <errno.h>
@@ -107,11 +107,10 @@ static void another_protocol_is_refused_by_name(void **state)
     assert_true(count > 1);
     frame[1] = WIRE_PROTOCOL + 1; // [array][protocol]..
     void *context = zmq_ctx_new(), *socket = zmq_socket(context, ZMQ_DEALER);
-    struct identity *stranger = testbed_identity("stranger");
-    struct curve_key broker;
-    assert_true(curve_of_key(&bed->ticket.server, &broker));
-    zap_secure_client(socket, stranger, &broker);
-    identity_destroy(&stranger);
+    const struct curve_key broker = by_hand_server(&bed->ticket.server);
+    struct curve_pair own;
+    curve_draw(&own);
+    zap_secure_client(socket, &own, &broker);
     snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", bed->port);
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &patience_ms, sizeof patience_ms);
     assert_int_equal(zmq_connect(socket, endpoint), 0);

@@ -9,10 +9,9 @@
 // where the limit is lower, their part is skipped.
 
 #include "common/base/clock.h"
+#include "tests/by_hand.h"
 #include "tests/live/hostile_peer.h"
 #include "tests/live/own_actor.h"
-#include "common/net/signed_frame.h"
-#include "common/net/zap.h"
 #include "common/base/ensure.h"
 #include "tests/test.h"
 #include <inttypes.h>
@@ -130,26 +129,18 @@ static void *stay_idle(void *arg)
     return NULL;
 }
 
-// As a DEALER to the mail or a SUB to the news. It never reads: what comes stays where it is.
-static void *call(void *context, int type, const struct flood *flood,
-                  const struct identity *identity)
+// As a DEALER to the mail or a SUB to the news. It reads little: what comes stays where it is.
+static void *call(void *context, int type, const struct flood *flood, const struct curve_pair *own)
 {
-    struct curve_key broker;
-    char endpoint[64];
-    int zero = 0, one = 1, many = 1000000;
-    void *socket;
-    while (!(socket = zmq_socket(context, type))) { // Those that were closed are not all gone yet
+    int one = 1, many = 1000000;
+    void *socket; // Those that were closed are not all gone yet
+    while (!(socket = by_hand_connect(context, type, flood->bed->port, own,
+                                      &flood->bed->ticket.server))) {
         ensure(errno == EMFILE);
         pause_flood(flood, 10);
     }
-    ensure(curve_of_key(&flood->bed->ticket.server, &broker));
-    zmq_setsockopt(socket, ZMQ_LINGER, &zero, sizeof zero);
     zmq_setsockopt(socket, ZMQ_SNDHWM, &many, sizeof many);
     zmq_setsockopt(socket, ZMQ_RCVHWM, &one, sizeof one);
-    if (type == ZMQ_SUB) zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0);
-    zap_secure_client(socket, identity, &broker);
-    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", flood->bed->port + (type == ZMQ_SUB));
-    ensure(zmq_connect(socket, endpoint) == 0);
     return socket;
 }
 
@@ -163,9 +154,13 @@ static void *join_unlisted(void *arg)
     for (uint32_t i = 0; !self->stop; i++) {
         uint8_t secret[SECRET_BYTES] = { 77, (uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16) };
         struct identity *identity;
+        struct curve_pair own;
         ensure(identity_from_secret(secret, NULL, &identity) == 0);
+        curve_draw(&own);
+        const struct wire_hello hello = by_hand_hello(identity, &own, &self->bed->ticket.server);
         if (open_now[i % OPEN]) zmq_close(open_now[i % OPEN]);
-        open_now[i % OPEN] = call(context, ZMQ_DEALER, self, identity);
+        open_now[i % OPEN] = call(context, ZMQ_DEALER, self, &own);
+        by_hand_say(open_now[i % OPEN], identity, FRAME_HELLO, &hello);
         identity_destroy(&identity);
         self->amount++;
         while (!self->stop && self->amount > (clock_ms() - began_ms) * JOINS_S / 1000)
@@ -206,56 +201,64 @@ static void *claim_8_gib(void *arg)
     return NULL;
 }
 
-// A member whose message never ends: small parts, that cost the most. In MiB that were taken.
+// A key without a HELLO, whose message never ends: small parts, that cost the most. In MiB that were taken.
 static void *never_end(void *arg)
 {
     struct flood *self = arg;
     static uint8_t part[1000];
-    struct identity *identity = testbed_identity("mallory");
     struct hostile_peer peer = { .fd = -1 };
     uint64_t bytes = 0;
     while (!self->stop) {
-        if (peer.fd < 0 &&
-            !hostile_peer_connect(&peer, self->bed->port, identity, &self->bed->ticket.server))
+        if (peer.fd < 0 && !hostile_peer_connect(&peer, self->bed->port, &self->bed->ticket.server))
             pause_flood(self, 100);
         for (int i = 0; i < 1000 && peer.fd >= 0; i++)
             if (hostile_peer_send(&peer, true, part, sizeof part)) bytes += sizeof part;
         self->amount = bytes >> 20;
     }
     hostile_peer_close(&peer);
-    identity_destroy(&identity);
     return NULL;
 }
 
-// Signed if it is a HELLO.
-static void say(void *dealer, const struct identity *identity, uint16_t kind, const void *body)
+// A member that the broker has welcomed, and that says HELLO again as often as it likes.
+struct mallory {
+    struct identity *identity;
+    struct curve_pair own;
+    struct wire_hello hello;
+    void *context, *dealer;
+};
+
+static void mallory_begin(struct mallory *self, const struct flood *flood)
 {
-    uint8_t frame[1024];
-    struct wire_head head = { .kind = kind, .run = "live", .incarnation = 1, .seq = 1 };
-    head.sender = *identity_key(identity);
-    size_t count = wire_pack(&head, body, frame, sizeof frame);
-    if (kind == FRAME_HELLO) count = signed_frame_sign(identity, frame, count, sizeof frame);
-    ensure(count > 0);
-    zmq_send(dealer, "broker", 6, ZMQ_SNDMORE | ZMQ_DONTWAIT);
-    zmq_send(dealer, frame, count, ZMQ_DONTWAIT);
+    struct by_hand_heard heard;
+    self->identity = testbed_identity("mallory");
+    curve_draw(&self->own);
+    self->hello = by_hand_hello(self->identity, &self->own, &flood->bed->ticket.server);
+    self->hello.instance = clock_unix_ms();
+    self->context = zmq_ctx_new();
+    self->dealer = call(self->context, ZMQ_DEALER, flood, &self->own);
+    ensure(by_hand_register(self->dealer, self->identity, &self->hello, SOON_MS, &heard) ==
+           FRAME_WELCOME);
+}
+
+static void mallory_end(struct mallory *self)
+{
+    zmq_close(self->dealer);
+    zmq_ctx_term(self->context);
+    identity_destroy(&self->identity);
 }
 
 // A member asks again and again for the last values of the run, some MiB, and does not read them.
 static void *ask_and_not_read(void *arg)
 {
     struct flood *self = arg;
-    struct identity *identity = testbed_identity("mallory");
-    struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = 1 };
-    void *context = zmq_ctx_new(), *dealer = call(context, ZMQ_DEALER, self, identity);
-    actor_name(ACTOR_TRAINER, identity_key(identity), hello.name);
-    say(dealer, identity, FRAME_HELLO, &hello);
+    struct mallory mallory;
+    mallory_begin(&mallory, self);
     for (; !self->stop; self->amount++) {
-        say(dealer, identity, FRAME_RECALL, &(struct wire_recall){ .run = "live" });
+        by_hand_say(mallory.dealer, mallory.identity, FRAME_RECALL,
+                    &(struct wire_recall){ .run = "live" });
         pause_flood(self, 1000 / RECALLS_S);
     }
-    zmq_close(dealer);
-    zmq_ctx_term(context);
-    identity_destroy(&identity);
+    mallory_end(&mallory);
     return NULL;
 }
 
@@ -263,23 +266,28 @@ static void *subscribe_and_not_read(void *arg)
 {
     struct flood *self = arg;
     enum { SUBSCRIBERS = 10 };
-    struct identity *identity = testbed_identity("mallory");
-    void *context = zmq_ctx_new(), *sockets[SUBSCRIBERS];
-    for (int i = 0; i < SUBSCRIBERS; i++) sockets[i] = call(context, ZMQ_SUB, self, identity);
+    struct mallory mallory;
+    void *sockets[SUBSCRIBERS];
+    mallory_begin(&mallory, self);
+    for (int i = 0; i < SUBSCRIBERS; i++)
+        sockets[i] = call(mallory.context, ZMQ_SUB, self, &mallory.own);
     self->amount = SUBSCRIBERS;
-    while (!self->stop) pause_flood(self, 100);
+    while (!self->stop) { // It stays registered, so that it may subscribe again when it is cut
+        by_hand_say(mallory.dealer, mallory.identity, FRAME_HELLO, &mallory.hello);
+        pause_flood(self, 500);
+    }
     for (int i = 0; i < SUBSCRIBERS; i++) zmq_close(sockets[i]);
-    zmq_ctx_term(context);
-    identity_destroy(&identity);
+    mallory_end(&mallory);
     return NULL;
 }
 
-// Whole frames, as many as go: junk, from a member that has not even said HELLO.
+// Whole frames, as many as go: junk, from a key that has not even said HELLO.
 static void *talk_too_much(void *arg)
 {
     struct flood *self = arg;
-    struct identity *identity = testbed_identity("mallory");
-    void *context = zmq_ctx_new(), *dealer = call(context, ZMQ_DEALER, self, identity);
+    struct curve_pair own;
+    curve_draw(&own);
+    void *context = zmq_ctx_new(), *dealer = call(context, ZMQ_DEALER, self, &own);
     for (uint64_t bounds = 0; !self->stop; bounds++) {
         zmq_send(dealer, "coordinator", 11, ZMQ_SNDMORE | ZMQ_DONTWAIT);
         if (zmq_send(dealer, "junk", 4, ZMQ_DONTWAIT) == 4) self->amount++;
@@ -287,7 +295,6 @@ static void *talk_too_much(void *arg)
     }
     zmq_close(dealer);
     zmq_ctx_term(context);
-    identity_destroy(&identity);
     return NULL;
 }
 

@@ -4,7 +4,6 @@
 #include "tests/live/hostile_peer.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
-#include "common/net/curve.h"
 #include <arpa/inet.h>
 #include <sodium.h>
 #include <string.h>
@@ -112,25 +111,21 @@ static bool shake_hands(struct hostile_peer *self, const struct pair *own, const
     return count > 6 && memcmp(ready, "\x05READY", 6) == 0;
 }
 
-bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct identity *identity,
-                          const struct key *server)
+bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct key *server)
 {
     struct sockaddr_in to = { .sin_family = AF_INET,
                               .sin_port = htons((uint16_t)port),
                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     const struct timeval answer = { .tv_sec = HANDSHAKE_S }, // Under load, and ASan
         patience = { .tv_usec = PATIENCE_MS * 1000 };
-    struct curve_key public, theirs;
     struct pair own;
-    ensure(curve_of_key(server, &theirs));
-    curve_of_identity(identity, &public, own.secret);
-    memcpy(own.public_key, public.bytes, CURVE_BYTES);
+    crypto_box_keypair(own.public_key, own.secret);
     *self = (struct hostile_peer){ .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) };
     ensure(self->fd >= 0);
     setsockopt(self->fd, SOL_SOCKET, SO_RCVTIMEO, &answer, sizeof answer);
     setsockopt(self->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (connect(self->fd, (struct sockaddr *)&to, sizeof to) == 0 &&
-        shake_hands(self, &own, theirs.bytes))
+        shake_hands(self, &own, server->bytes))
         return true;
     hostile_peer_close(self);
     return false;

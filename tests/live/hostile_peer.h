@@ -2,7 +2,7 @@
 // hostile_peer -- a CURVE connection made by hand, from the greeting on: it can send what the
 // library would refuse to send. (ZeroMQ RFC 23, ZMTP 3.0, and RFC 26, CurveZMQ.)
 
-#include "common/crypto/identity.h"
+#include "common/base/key.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,9 +13,8 @@ struct hostile_peer {
     uint64_t nonce;
 };
 
-// As a DEALER, with the key of `identity`. False: the server did not let it in, within 5 s.
-bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct identity *identity,
-                          const struct key *server);
+// As a DEALER, with a key of its own. False: the server did not let it in, within 5 s.
+bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct key *server);
 // One part of a message; `more`: another one follows. False: hung up.
 bool hostile_peer_send(struct hostile_peer *self, bool more, const void *bytes, size_t count);
 void hostile_peer_close(struct hostile_peer *self);

@@ -6,6 +6,7 @@
 #include "tests/live/testbed.h"
 #include "common/base/ensure.h"
 #include "common/base/process.h"
+#include "common/net/curve.h"
 #include "tests/test.h"
 #include <inttypes.h>
 #include <arpa/inet.h>
@@ -145,7 +146,7 @@ static void make_ticket(struct testbed *self)
 {
     struct identity *broker = testbed_identity("broker");
     char text[TICKET_TEXT_MAX];
-    self->ticket.server = *identity_key(broker);
+    self->ticket.server = curve_server_key(broker);
     if (is_owned(self)) {
         struct identity *owner = testbed_identity("coordinator");
         self->ticket.owner = *identity_key(owner);

@@ -231,6 +231,15 @@ by_unit 'late: nobody learns what is usual' witness_test drop
 by_unit 'late: one that returns has missed nothing' coordinator_test drop
 by_unit 'late: one that returns may cost all others any time' coordinator_test drop
 by_unit 'strangers take every seat' post_office_test 'has_seat && make_room(self)' 'has_seat && !has_seat && make_room(self)'
+by_unit 'hello: one for another connection is welcome' hello_test \
+    'key_equal(&hello->connection, &in->user)' 'hello && in'
+by_unit 'hello: one for another broker is welcome' hello_test 'key_equal(&hello->server, &self->server)' 'hello->server.bytes[0] != 0'
+by_unit 'hello: a copy is welcome on another connection of its key' hello_test \
+    'memcmp(hello->challenge, challenge, CHALLENGE_BYTES) == 0' 'hello->challenge[0] + challenge[0] < 512'
+by_unit 'mail: the routing id and the CURVE key of a peer are enough' hello_test \
+    'from && broker_has_welcomed(self, in)' 'from && self && in'
+by_unit 'news: a key that the mail has not welcomed is let in' hello_test \
+    'peer && admission_lets_in(self->admission, &peer->key)' '!peer || admission_lets_in(self->admission, &peer->key)'
 mutant 'another run of the name is taken for the same' \
     'self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms' 'self == NULL'
 mutant 'what was promised to another run binds in this one' \

@@ -186,8 +186,10 @@ static void hear_hello(struct sim *self, const struct flight *flight, const stru
     const struct parcel *parcel = flight->parcel;
     const struct wire_hello *hello =
         unpack(self, &self->scratch, parcel->kind, parcel->body, parcel->bytes);
-    const char *reason = post_office_hello(self->office, route, &parcel->sender, &parcel->sender,
-                                           hello, false, self->now_ms);
+    struct key connection = { { 0 } }; // Each connection has a CURVE key of its own
+    memcpy(connection.bytes, route->bytes, route->count);
+    const char *reason = post_office_hello(self->office, route, &parcel->sender, &connection, hello,
+                                           false, self->now_ms);
     if (reason) {
         undeliverable(self, flight, "broker", reason);
         return;

@@ -46,14 +46,6 @@ static struct key key_of(uint8_t number)
     return key;
 }
 
-static struct curve_key curve_of(uint8_t number)
-{
-    struct key key = key_of(number);
-    struct curve_key curve;
-    assert_true(curve_of_key(&key, &curve));
-    return curve;
-}
-
 static void write_list(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void write_list(const char *format, ...)
 {
@@ -74,8 +66,8 @@ static const char *hello(struct admission *self, uint8_t number, uint8_t role)
 
 static bool lets_in(struct admission *self, uint8_t number)
 {
-    struct curve_key curve = curve_of(number);
-    return admission_lets_in(self, &curve, false);
+    struct key key = key_of(number);
+    return admission_lets_in(self, &key);
 }
 
 // ---- policies -----------------------------------------------------------------------------------
@@ -85,9 +77,9 @@ static void a_list_is_read_and_read_again(void **state)
     (void)state;
     char a[KEY_HEX], b[KEY_HEX];
     struct key server = key_of(1), key_a = key_of(2), key_b = key_of(3);
-    struct admission_options options = { .policy = ADMIT_ALLOWLIST,
-                                         .list_path = list,
-                                         .server = &server };
+    struct admission_options options = {
+        .policy = ADMIT_ALLOWLIST, .list_path = list, .identity = &server, .server = &server
+    };
     struct admission *self = NULL;
     key_to_hex(&key_a, a), key_to_hex(&key_b, b);
     write_list("# friends\n\n  %s   # anything\n%s monitor coordinator\r\n", a, b);
@@ -99,7 +91,7 @@ static void a_list_is_read_and_read_again(void **state)
     assert_non_null(hello(self, 2, ACTOR_COORDINATOR));
     assert_null(hello(self, 3, ACTOR_COORDINATOR));
     assert_non_null(hello(self, 3, ACTOR_TRAINER));
-    assert_non_null(hello(self, 4, ACTOR_MONITOR));
+    assert_ptr_equal(hello(self, 4, ACTOR_MONITOR), ADMISSION_UNLISTED);
     write_list("%s\n", b);
     assert_int_equal(admission_reload(self, &why), 0);
     assert_false(lets_in(self, 2));
@@ -137,6 +129,7 @@ static void an_invitation_lets_in_so_many_and_no_more(void **state)
     struct key server = key_of(1);
     struct admission_options options = { .policy = ADMIT_INVITE,
                                          .record_path = record,
+                                         .identity = &server,
                                          .server = &server,
                                          .owner = identity_key(owner) };
     struct invitation bearer = { .expires_unix_s = 2000, .uses = 1, .number = { 1 } }, named = {
@@ -144,11 +137,11 @@ static void an_invitation_lets_in_so_many_and_no_more(void **state)
     };
     uint8_t bytes[INVITATION_BYTES];
     struct admission *self = NULL;
-    struct curve_key three = curve_of(3);
+    const struct key three = key_of(3);
     assert_int_equal(admission_new(&options, &why, &self), 0);
     assert_true(lets_in(self, 2)); // The owner needs none
     assert_false(lets_in(self, 3));
-    assert_true(admission_lets_in(self, &three, true)); // As a guest
+    assert_null(admission_refuses(self, &three)); // It may show an invitation
     assert_non_null(hello(self, 3, ACTOR_TRAINER));
 
     invitation_sign(&bearer, stranger, &server, "demo", bytes);
@@ -197,6 +190,7 @@ static void an_invitation_is_for_its_roles_until_it_is_revoked(void **state)
     struct admission_options options = { .policy = ADMIT_INVITE,
                                          .record_path = record,
                                          .revoked_path = list,
+                                         .identity = &server,
                                          .server = &server,
                                          .owner = identity_key(owner) };
     struct invitation trains = { .expires_unix_s = 2000,
@@ -269,11 +263,12 @@ static void one_key_is_one_member(void **state)
     char hex[KEY_HEX], other[KEY_HEX];
     struct admission_options invite = { .policy = ADMIT_INVITE,
                                         .record_path = record,
+                                        .identity = &server,
                                         .server = &server,
                                         .owner = identity_key(owner) };
-    struct admission_options allow = { .policy = ADMIT_ALLOWLIST,
-                                       .list_path = list,
-                                       .server = &server };
+    struct admission_options allow = {
+        .policy = ADMIT_ALLOWLIST, .list_path = list, .identity = &server, .server = &server
+    };
     struct invitation bearer = { .expires_unix_s = 2000, .uses = 5, .number = { 7 } };
     uint8_t bytes[INVITATION_BYTES];
     struct admission *self = NULL;
@@ -303,14 +298,15 @@ static void a_banned_key_stays_out(void **state)
 {
     (void)state;
     struct key server = key_of(1), owner = key_of(2);
-    struct admission_options options = { .server = &server, .owner = &owner };
+    struct admission_options options = { .identity = &server, .server = &server, .owner = &owner };
     struct admission *self = NULL;
-    struct curve_key three = curve_of(3), two = curve_of(2);
+    const struct key three = key_of(3), two = key_of(2);
     assert_int_equal(admission_new(&options, &why, &self), 0);
     assert_true(lets_in(self, 3));
     assert_true(admission_ban(self, &three));
     assert_false(admission_ban(self, &three));
-    assert_false(admission_lets_in(self, &three, true));
+    assert_false(lets_in(self, 3));
+    assert_string_equal(admission_refuses(self, &three), "this key was ejected");
     assert_non_null(hello(self, 3, ACTOR_TRAINER));
     assert_false(admission_ban(self, &two)); // Never the owner
     assert_non_null(hello(self, 4, ACTOR_COORDINATOR));
@@ -322,9 +318,8 @@ static void the_first_coordinator_stays_it(void **state)
 {
     (void)state;
     struct key server = key_of(1), two = key_of(2), three = key_of(3);
-    struct admission_options options = { .server = &server };
+    struct admission_options options = { .identity = &server, .server = &server };
     struct admission *self = NULL;
-    struct curve_key two_curve = curve_of(2);
     assert_int_equal(admission_new(&options, &why, &self), 0);
     assert_null(hello(self, 3, ACTOR_COORDINATOR)); // Was not welcomed for another reason
     assert_null(hello(self, 2, ACTOR_COORDINATOR));
@@ -334,7 +329,7 @@ static void the_first_coordinator_stays_it(void **state)
     assert_null(hello(self, 2, ACTOR_COORDINATOR));
     assert_ptr_equal(hello(self, 3, ACTOR_COORDINATOR), ADMISSION_PINNED);
     assert_null(hello(self, 3, ACTOR_TRAINER));
-    assert_false(admission_ban(self, &two_curve));
+    assert_false(admission_ban(self, &two));
     admission_destroy(&self);
     options.owner = &two;
     assert_int_equal(admission_new(&options, &why, &self), 0);
@@ -442,7 +437,7 @@ static void a_penalty_ends(void **state)
 {
     (void)state;
     struct penalties self = { .next = 0 };
-    struct curve_key key = curve_of(3), other = curve_of(4);
+    const struct key key = key_of(3), other = key_of(4);
     penalties_add(&self, &key, 1000);
     assert_true(penalties_has(&self, &key, 1000 + PENALTY_MS - 1));
     assert_false(penalties_has(&self, &other, 1001));

@@ -1,4 +1,5 @@
-// Connection keys: the map of RFC 7748, and the public keys that have no image.
+// The keys of connections, and the name that an Ed25519 key and its negative share: the map of RFC 7748,
+// and the public keys that have no image.
 #include "common/net/curve.h"
 #include "common/net/curve_set.h"
 #include "tests/test.h"
@@ -26,27 +27,47 @@ static void the_base_point_becomes_nine(void **state)
     assert_memory_equal(other.bytes, nine.bytes, CURVE_BYTES);
 }
 
-// Secret 1 of RFC 8032, section 7.1; its hash and its image by Python's hashlib and integers.
-static void an_identity_becomes_a_pair(void **state)
+// Secret 1 of RFC 8032, section 7.1. The pair is made again here with hashlib and X25519 of Python:
+// blake2b(context, key=seed, digest_size=32), and the base point times it.
+static void a_broker_has_a_pair_of_its_own(void **state)
 {
     (void)state;
     static const char seed[] = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
     static const char secret_hex[] =
-        "307c83864f2833cb427a2ef1c00a013cfdff2768d980c0a3a520f006904de94f";
+        "43e31fa952449a98194d545ac311d49334e683bc0272714029a4866b7e9b9ccd";
     static const char public_hex[] =
-        "d85e07ec22b0ad881537c2f44d662d1a143cf830c57aca4305d85c7a90f6b62e";
-    uint8_t bytes[SECRET_BYTES], secret[CURVE_BYTES], again[CURVE_BYTES];
+        "9abd138cfb306a0a06de4c367db2d7b12f36aaed869c9ea7a2f2276dd7ddbb31";
+    uint8_t bytes[SECRET_BYTES], scalar[CURVE_BYTES];
     char hex[2 * CURVE_BYTES + 1];
     struct identity *identity;
-    struct curve_key public;
+    struct curve_pair pair;
     assert_int_equal(sodium_hex2bin(bytes, sizeof bytes, seed, 64, NULL, NULL, NULL), 0);
     assert_int_equal(identity_from_secret(bytes, NULL, &identity), 0);
-    curve_of_identity(identity, &public, secret);
-    assert_string_equal(sodium_bin2hex(hex, sizeof hex, secret, sizeof secret), secret_hex);
-    assert_string_equal(sodium_bin2hex(hex, sizeof hex, public.bytes, CURVE_BYTES), public_hex);
-    assert_int_equal(crypto_scalarmult_base(again, secret), 0); // And they belong together
-    assert_memory_equal(again, public.bytes, CURVE_BYTES);
+    curve_of_broker(identity, &pair);
+    assert_string_equal(sodium_bin2hex(hex, sizeof hex, pair.secret, CURVE_BYTES), secret_hex);
+    assert_string_equal(sodium_bin2hex(hex, sizeof hex, pair.public.bytes, CURVE_BYTES),
+                        public_hex);
+    const struct key server = curve_server_key(identity);
+    assert_memory_equal(server.bytes, pair.public.bytes, KEY_BYTES);
+    // It is not the scalar that signs, which is the first half of the seed's SHA-512, clamped
+    uint8_t hash[crypto_hash_sha512_BYTES];
+    crypto_hash_sha512(hash, bytes, sizeof bytes);
+    hash[0] &= 248, hash[31] = (uint8_t)((hash[31] & 127) | 64);
+    memcpy(scalar, hash, sizeof scalar);
+    assert_memory_not_equal(pair.secret, scalar, CURVE_BYTES);
+    assert_memory_not_equal(pair.secret, bytes, CURVE_BYTES);
     identity_destroy(&identity);
+}
+
+static void a_pair_is_drawn_each_time(void **state)
+{
+    (void)state;
+    struct curve_pair one, other;
+    struct curve_key again;
+    curve_draw(&one), curve_draw(&other);
+    assert_memory_not_equal(one.secret, other.secret, CURVE_BYTES);
+    assert_int_equal(crypto_scalarmult_base(again.bytes, one.secret), 0);
+    assert_memory_equal(again.bytes, one.public.bytes, CURVE_BYTES);
 }
 
 static void a_bad_public_key_has_no_image(void **state)
@@ -90,5 +111,6 @@ static void a_set_finds_what_was_put(void **state)
     assert_int_equal(curve_set_get(&set, &key), 0);
 }
 
-TESTS(TEST(the_base_point_becomes_nine), TEST(an_identity_becomes_a_pair),
-      TEST(a_bad_public_key_has_no_image), TEST(a_set_finds_what_was_put))
+TESTS(TEST(the_base_point_becomes_nine), TEST(a_broker_has_a_pair_of_its_own),
+      TEST(a_pair_is_drawn_each_time), TEST(a_bad_public_key_has_no_image),
+      TEST(a_set_finds_what_was_put))

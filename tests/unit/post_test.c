@@ -1,6 +1,7 @@
 // An actor's post where no descriptor is left: it says so, and goes on when there are some again.
 #include "common/actor/post.h"
 #include "common/base/clock.h"
+#include "common/net/curve.h"
 #include "tests/test.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -43,7 +44,7 @@ static void test_no_descriptor_is_left(void **state)
     struct ticket ticket = { .address = "127.0.0.1:1" }; // No broker answers there
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
     assert_int_equal(identity_from_secret(secret, &why, &identity), 0);
-    ticket.server = *identity_key(identity);
+    ticket.server = curve_server_key(identity);
     const struct post_options options = {
         .identity = identity, .name = "somebody", .run = "demo", .broker = &ticket, .quiet = true
     };

@@ -1,5 +1,6 @@
 // Tickets: what is printed is read, and no other line is.
 #include "common/actor/ticket.h"
+#include "common/net/curve.h"
 #include "tests/test.h"
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,7 @@ static struct ticket sample(bool invited)
 {
     struct ticket ticket = { .address = "198.51.100.7:5550", .run = "demo" };
     struct identity *broker = identity_of(1);
-    ticket.server = *identity_key(broker);
+    ticket.server = curve_server_key(broker);
     if (invited) {
         struct identity *owner = identity_of(2);
         ticket.owner = *identity_key(owner);

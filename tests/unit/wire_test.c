@@ -243,6 +243,10 @@ static void assert_frame_refused(const char *hex, unsigned allowed, const char *
     assert_dropped(&refusal, why, at);
 }
 
+#define ZEROS_HEX     "00000000000000000000000000000000"
+#define NONE_HEX      " c420 " ZEROS_HEX ZEROS_HEX
+#define CHALLENGE_HEX " c410 " ZEROS_HEX
+
 static void test_frames_are_refused_by_name(void **state)
 {
     struct wire_refusal refusal;
@@ -270,8 +274,8 @@ static void test_frames_are_refused_by_name(void **state)
                          "WELCOME.signature: an integer, should be binary", 46);
     assert_frame_refused(HEAD_HEX("02") "92 05 a0", ~0u,
                          "WELCOME.signature: needs 1 bytes, 0 are left", 46);
-    assert_frame_refused(HEAD_HEX("01") "94 a0 00 05 c400 c0", ~0u,
-                         "HELLO: needs a signature and has none", 49);
+    assert_frame_refused(HEAD_HEX("01") "97 a0 00 05 c400" NONE_HEX NONE_HEX CHALLENGE_HEX " c0",
+                         ~0u, "HELLO: needs a signature and has none", 135);
     memset(packed, 0xc0, WIRE_FRAME_MAX + 1);
     assert_false(unpack(packed, WIRE_FRAME_MAX + 1, ~0u, &refusal));
     assert_dropped(&refusal, "frame: 4194305 bytes, allowed 0..4194304", 0);

@@ -68,7 +68,10 @@ static int check_same_broker(const struct join *self, struct why *why)
     snprintf(path, sizeof path, "%.*s/ticket", DIR_BYTES_MAX, self->folder);
     if (access(path, F_OK) != 0) return 0;
     const int rc = ticket_read(path, why, &before);
-    if (rc < 0) return why_wrap(why, rc, "--dir: the folder of an earlier join");
+    if (rc < 0)
+        return why_wrap(why, rc,
+                        "--dir: the folder of an earlier join, whose ticket cannot be read; "
+                        "remove that file if the new ticket is by the same owner");
     if (key_equal(&before.server, &self->ticket.server)) return 0;
     return why_set(why, FAULT_USAGE,
                    "%s is of a run \"%s\" with another broker, and its key and state belong there: "

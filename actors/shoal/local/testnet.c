@@ -10,6 +10,7 @@
 #include "common/base/folder.h"
 #include "common/base/instance_lock.h"
 #include "common/config/data_config.h"
+#include "common/net/curve.h"
 #include <inttypes.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,6 +46,7 @@ static int make_numbered_key(const char *path, uint32_t number, struct why *why)
                : why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
 }
 
+// ret_key, unless NULL: its public key, or if it is the broker's, that of its connections.
 static int make_key(const struct testnet *self, const char *name, uint32_t number, struct why *why,
                     struct key *ret_key)
 {
@@ -56,7 +58,8 @@ static int make_key(const struct testnet *self, const char *name, uint32_t numbe
                                        : identity_create(path, why);
     if (rc == 0) rc = identity_load(path, NULL, why, &identity);
     if (rc < 0) return rc;
-    if (ret_key) *ret_key = *identity_key(identity);
+    if (ret_key && strcmp(name, "broker") == 0) *ret_key = curve_server_key(identity);
+    else if (ret_key) *ret_key = *identity_key(identity);
     identity_destroy(&identity);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "common/actor/command.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
+#include "common/net/curve.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ struct invite {
 // not the broker's. The run is that of the flags, else that of --ticket.
 static int find_broker(struct invite *self, const struct identity *owner, struct why *why)
 {
-    static const struct key none;
+    const struct key server = curve_server_key(owner);
     struct ticket *ticket = &self->command.ticket;
     int rc = command_check(&self->command, why);
     if (rc < 0) return rc;
@@ -38,8 +39,8 @@ static int find_broker(struct invite *self, const struct identity *owner, struct
                        "into which run? --run-id ID (or RUN_ID), or --ticket with a ticket of that "
                        "run; a ticket of --any-run leaves it open, and each actor then needs its "
                        "own --run-id");
-    if (key_equal(&ticket->server, &none)) ticket->server = *identity_key(owner);
-    else if (key_is_none(&ticket->owner) && !key_equal(&ticket->server, identity_key(owner)))
+    if (key_is_none(&ticket->server)) ticket->server = server;
+    else if (key_is_none(&ticket->owner) && !key_equal(&ticket->server, &server))
         ticket->owner = *identity_key(owner);
     if (!self->command.server_addr)
         snprintf(ticket->address, sizeof ticket->address, "%s", SHOAL_BROKER);

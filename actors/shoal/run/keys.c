@@ -5,6 +5,7 @@
 #include "common/actor/command.h"
 #include "common/actor/msg.h"
 #include "common/crypto/identity.h"
+#include "common/net/curve.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,18 +24,20 @@ static void name_of(uint8_t role, const struct identity *identity, char name[ACT
 
 static int show(const struct keys *self, const struct identity *identity, struct why *why)
 {
-    char hex[KEY_HEX], name[ACTOR_NAME_MAX + 1];
+    char hex[KEY_HEX], server_hex[KEY_HEX], name[ACTOR_NAME_MAX + 1];
+    const struct key server = curve_server_key(identity);
     json_t *names = json_object();
     key_to_hex(identity_key(identity), hex);
-    if (!self->json) printf("public key     %s\n", hex);
+    key_to_hex(&server, server_hex);
+    if (!self->json) printf("public key     %s\nserver key     %s\n", hex, server_hex);
     for (uint8_t role = 0; role < ACTOR_COUNT; role++) {
         if (role == ACTOR_COORDINATOR) continue;
         name_of(role, identity, name);
         json_object_set_new(names, wire_enum_name(&wire_enum_role, role), json_string(name));
         if (!self->json) printf("%-14s %s\n", wire_enum_name(&wire_enum_role, role), name);
     }
-    json_t *object = json_pack("{s:s, s:s, s:o}", "schema", "shoal.identity.1", "public_key", hex,
-                               "names", names);
+    json_t *object = json_pack("{s:s, s:s, s:s, s:o}", "schema", "shoal.identity.1", "public_key",
+                               hex, "server_key", server_hex, "names", names);
     if (self->json) return shoal_print_json(object, why);
     json_decref(object);
     return 0;
@@ -51,11 +54,12 @@ static const struct flag show_flags[] = {
 
 static const struct command_line show_line = {
     .flags = show_flags,
-    .about =
-        "Prints the public key of a secret key, and the name of an actor of each role with it. An "
-        "actor that is started with --name anna has the name trainer.anna.KEY.\n\n"
-        "  shoal show-identity -i secret.key\n"
-        "  RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32) shoal show-identity\n",
+    .about = "Prints the public key of a secret key; the key of the connections to a broker that "
+             "has it, "
+             "for --server-key; and the name of an actor of each role with it. An "
+             "actor that is started with --name anna has the name trainer.anna.KEY.\n\n"
+             "  shoal show-identity -i secret.key\n"
+             "  RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32) shoal show-identity\n",
     .arguments = TO_TEXT(struct keys, path), // The path may also be given without its flag
 };
 
