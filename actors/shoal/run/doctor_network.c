@@ -16,7 +16,8 @@
 enum {
     ANSWER_MS = 2500, // For the broker
     RUN_MS = 3000,    // For a coordinator that is about to start
-    CORE_MS = 3000    // For the coordinator's answer
+    CORE_MS = 3000,   // For the coordinator's answer
+    AGAIN_MS = 500    // Until it is asked once more
 };
 
 // ---- listening ----------------------------------------------------------------------------------
@@ -170,16 +171,19 @@ static bool check_run(struct network *self)
 }
 
 // A coordinator says BEAT once a second. ROSTER and CONFIG are answers of its core; mail keeps its
-// order, so the newest roster is there when CONFIG is.
+// order, so the newest roster is there when CONFIG is. It answers each topic now and then to all that are
+// no members together, so we ask again.
 static bool check_coordinator(struct network *self)
 {
     const struct wire_ask roster = { .topic = TOPIC_ROSTER }, config = { .topic = TOPIC_CONFIG };
     struct checkup *checkup = &self->doctor->checkup;
     char text[SHOW_MAX] = "long ago";
-    tap_ask_heard(self->tap, "coordinator");
-    tap_mail(self->tap, "coordinator", FRAME_ASK, &roster);
-    tap_mail(self->tap, "coordinator", FRAME_ASK, &config);
-    network_listen(self, knows_core, CORE_MS);
+    for (unsigned ms = 0; !knows_core(self) && ms < CORE_MS; ms += AGAIN_MS) {
+        tap_ask_heard(self->tap, "coordinator");
+        tap_mail(self->tap, "coordinator", FRAME_ASK, &roster);
+        tap_mail(self->tap, "coordinator", FRAME_ASK, &config);
+        network_listen(self, knows_core, AGAIN_MS);
+    }
     if (self->coordinator.ms_ago != NEVER_HEARD) {
         show_duration((double)self->coordinator.ms_ago / 1000, text);
         snprintf(text + strlen(text), sizeof text - strlen(text), " ago");
