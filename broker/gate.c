@@ -285,7 +285,8 @@ static const struct peer *peer_at(const struct broker *self, const struct curve_
 }
 
 // From its first subscription on, a connection to the news is the actor's that has its key at the mail.
-// Whoever has left the mail since its handshake is cut: nobody could tell whom to cut later.
+// An actor that has left the mail since the handshake is cut, since later nobody could tell whose the
+// connection is; so is one that was banned since.
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms)
 {
     struct curve_key key;
@@ -295,9 +296,10 @@ void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_m
         self->connections, fd, AT_NEWS, &key, connections_part_bytes(zmq_msg_size(part)), now_ms);
     if (!connection || connection->known) return;
     const struct peer *peer = peer_at(self, &key);
-    if (peer) connection->actor = peer->key;
+    // mutant: news: an actor that was banned since subscribes
+    connection->known = peer && admission_lets_in(self->admission, &peer->key);
+    if (connection->known) connection->actor = peer->key;
     else connections_cut_one(self->connections, fd, cut, self);
-    connection->known = peer != NULL;
 }
 
 // ---- connections and handshakes -----------------------------------------------------------------

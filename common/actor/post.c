@@ -1,9 +1,9 @@
-// The post draws a CURVE pair, connects the mail and says HELLO once a second; the HELLO names the pair
-// and the broker's challenge for the connection, which the broker tells in answer to the first one. On
-// the broker's WELCOME the post connects the news and asks for the last values of the run (RECALL). When
-// the broker is silent for too long, it opens new sockets, with a new pair. A frame must pass in this order: two parts; the body decodes; the signature
-// verifies, and that of an enclosed frame, too. What concerns the post itself ends here; the rest
-// goes to the core.
+// The post draws a CURVE pair, connects the mail and says HELLO once a second. The HELLO names the pair
+// and the broker's challenge for the connection, which is the answer to the first HELLO. On the broker's
+// WELCOME the post connects the news and asks for the last values of the run (RECALL). When the broker
+// is silent for too long, it opens new sockets, with a new pair. A frame must pass in this order: two
+// parts; the body decodes; the signature verifies, and that of an enclosed frame, too. What concerns
+// the post itself ends here; the rest goes to the core.
 
 #include "common/actor/post.h"
 #include "common/base/clock.h"

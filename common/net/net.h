@@ -9,7 +9,7 @@
 // and, for ZeroMQ:
 //
 //     net            contexts, sockets with every limit set, events of their connections
-//     curve          keys of connections                  curve_set     a map of such keys
+//     curve          keys of connections                  curve_set     a map of identities
 //     zap            CURVE on sockets; the handshake      signed_frame  the signature in a frame
 //     descriptors    reads the kernel's counts of a connection; ends one
 //     connections    every connection to a bound socket: the memory it uses, which ones must be cut

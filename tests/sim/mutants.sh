@@ -240,6 +240,8 @@ by_unit 'mail: the routing id and the CURVE key of a peer are enough' hello_test
     'from && broker_has_welcomed(self, in)' 'from && self && in'
 by_unit 'news: a key that the mail has not welcomed is let in' hello_test \
     'peer && admission_lets_in(self->admission, &peer->key)' '!peer || admission_lets_in(self->admission, &peer->key)'
+by_unit 'news: an actor that was banned since subscribes' hello_test \
+    '&& admission_lets_in(self->admission, &peer->key)' ''
 mutant 'another run of the name is taken for the same' \
     'self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms' 'self == NULL'
 mutant 'what was promised to another run binds in this one' \

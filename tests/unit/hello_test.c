@@ -60,7 +60,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    zmq_ctx_term(context);
+    zmq_ctx_shutdown(
+        context);            // Not zmq_ctx_term, which waits for the sockets of a test that failed
     kill(getpid(), SIGTERM); // Blocked in every thread: the broker reads it
     pthread_join(thread, NULL);
     broker_close(&broker);
@@ -218,6 +219,37 @@ static void the_news_are_for_the_welcomed(void **state)
     zmq_close(dealer);
 }
 
+// It connected to the news while it was welcome, and subscribes once it is banned. The broker's thread sleeps
+// in between, so the table is ours to change.
+static void the_banned_do_not_subscribe(void **state)
+{
+    (void)state;
+    const struct curve_key key = by_hand_server(&server);
+    struct identity *third = identity_of(5);
+    struct curve_pair own;
+    struct net_event event = { .kind = 0 };
+    char endpoint[64];
+    curve_draw(&own);
+    void *dealer = dial(&own);
+    struct wire_hello hello = by_hand_hello(third, &own, &server);
+    expect_welcome(dealer, third, &hello);
+    void *news = zmq_socket(context, ZMQ_SUB);
+    void *events = net_watch(context, news, ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED);
+    zmq_pollitem_t item = { .socket = events, .events = ZMQ_POLLIN };
+    zap_secure_client(news, &own, &key);
+    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", broker.port + 1u);
+    assert_int_equal(zmq_connect(news, endpoint), 0);
+    assert_int_equal(zmq_poll(&item, 1, SOON_MS), 1);
+    assert_true(net_hear(events, &event) && event.kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
+    assert_true(admission_ban(broker.admission, identity_key(third)));
+    assert_int_equal(zmq_setsockopt(news, ZMQ_SUBSCRIBE, "", 0), 0);
+    assert_int_equal(zmq_poll(&item, 1, SOON_MS), 1);
+    assert_true(net_hear(events, &event) && event.kind == ZMQ_EVENT_DISCONNECTED);
+    net_socket_close(&news), net_socket_close(&events);
+    zmq_close(dealer);
+    identity_destroy(&third);
+}
+
 TESTS_WITH(set_up, tear_down, TEST(a_hello_is_for_one_connection),
            TEST(a_signature_of_another_is_none), TEST(a_routing_id_is_no_proof),
-           TEST(the_news_are_for_the_welcomed))
+           TEST(the_news_are_for_the_welcomed), TEST(the_banned_do_not_subscribe))
