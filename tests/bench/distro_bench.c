@@ -187,7 +187,7 @@ static int fill_results(struct bench *bench, struct why *why)
     if (rc == 0) rc = distro_set_residual(distro, NULL, why);
     for (uint32_t i = 0; rc == 0 && i < bench->count; i++) {
         uint8_t *payload = malloc(payload_bytes(bench->form));
-        bench->results[i] = (struct apply_result){ i, payload, payload_bytes(bench->form) };
+        bench->results[i] = (struct apply_result){ i, payload, payload_bytes(bench->form), false };
         rc = payload ? distro_compress(distro, bench->gradient, 1e-3f, payload, why) : FAULT_MEMORY;
         if (rc == 0) distro_adopt(distro);
     }

@@ -276,7 +276,7 @@ static bool fetch_model(const uint8_t *at, const uint8_t *end, blob_store_t *sto
         answer_one(peers, &truth, at);
     }
     const bool done = model->fetch.state == FETCH_DONE;
-    ensure(!done || memcmp(model->copy, values, sizeof values) == 0);
+    ensure(!done || memcmp(model->copy.bytes, values, sizeof values) == 0);
     model_fetch_destroy(&model);
     for (int i = 0; i < PEERS; i++) ensure(peers->peers[i].users == 0);
     peers_destroy(&peers);

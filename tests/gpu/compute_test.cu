@@ -65,7 +65,7 @@ static bool apply(const payload_form_t *form, struct member *members, int round)
     members[round % 2].payload = multiplied(form, members[round % 2].payload, -10.0f);
     for (int i = 0; i < MEMBERS; i++) // In any order
         results[MEMBERS - 1 - i] = { (uint64_t)i * SAMPLES, members[i].payload.data(),
-                                     members[i].payload.size() };
+                                     members[i].payload.size(), false };
     for (int i = 0; i < MEMBERS; i++) {
         if (!good("apply", result_apply(members[i].distro, results, MEMBERS, &step, &why)) ||
             !good("leaves", compute_leaves(members[i].compute, COMPUTE_PARAMETERS, &why,
@@ -155,7 +155,8 @@ static void run(const payload_form_t *form, struct member *members, const struct
               "nor shows its residual");
     members[0].payload[0] ^= 1;
     const struct apply_step step = { 0.01f, 0.1f, NULL };
-    const struct apply_result bad = { 0, members[0].payload.data(), members[0].payload.size() };
+    const struct apply_result bad = { 0, members[0].payload.data(), members[0].payload.size(),
+                                      false };
     check_say(result_apply(members[1].distro, &bad, 1, &step, &why) == FAULT_FORMAT,
               "a payload that is none: %s", why.text);
 }
@@ -186,7 +187,7 @@ struct alone {
     void *values[OPTIMIZER_ITEMS_MAX];
 };
 
-static const struct optimizer_settings settings = { 0.1, 0.9, 0.95, 1e-8, 0.9f, 16, 4, true };
+static const struct optimizer_settings settings = { 0.1, 0.9, 0.95, 1e-8, 0.9f, true, 16, 4, true };
 
 // A replica with an optimizer above it.
 static bool open_both(const struct compute_device *device, const struct compute_config *config,

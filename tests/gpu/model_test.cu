@@ -194,7 +194,7 @@ static void test_step(struct bed *bed)
         for (uint32_t i = 0; i < counts[c]; i++) values[slot + i] = values[slot + i] > 0 ? 1 : -1;
     }
     const struct apply_step step = { 0.003f, 0.1f, NULL };
-    const struct apply_result result = { 0, payload.data(), payload.size() };
+    const struct apply_result result = { 0, payload.data(), payload.size(), false };
     std::vector<float> expected = bed->parameters;
     if (rc == 0) rc = apply_commit(bed->form, &result, 1, &step, NULL, expected.data(), &bed->why);
     const struct cuda_commit commit = { 0,

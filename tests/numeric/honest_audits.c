@@ -204,7 +204,7 @@ static void audit(struct run *run, const struct member *author, const struct mem
 // The commit of this one result. Returns how many hold other parameters than the first afterwards.
 static uint64_t commit(struct run *run, const struct member *author, float rate)
 {
-    const struct apply_result result = { 0, run->payload, run->bytes };
+    const struct apply_result result = { 0, run->payload, run->bytes, false };
     const struct apply_step step = { .rate = rate, .weight_decay = 0.1f };
     struct why why = { 0 };
     struct hash first = { { 0 } };
