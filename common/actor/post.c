@@ -41,9 +41,9 @@ struct post {
     uint64_t seq, hello_ms, heard_ms, broker_instance;
     uint32_t failures; // Failed handshakes in a row
     char trouble[256];
-    bool refused;               // The trouble is that the broker does not let our key in
-    bool news_is_deaf;          // The broker has refused the news' connection; it does not try again
-    bool has_stirred[2];        // News, mail: used since it was last found empty
+    bool refused;        // The trouble is that the broker does not let our key in
+    bool news_is_deaf;   // The broker has refused the news' connection; it does not try again
+    bool has_stirred[2]; // News, mail: used since it was last found empty
     struct post_frame *in_hand; // Of post_take: letters point into it
     uint8_t *buffer;            // For the frame being sent
     struct wire_arena scratch;
