@@ -100,6 +100,12 @@ bench-group: $(B)/bench/group_bench $(B)/bench/line_bench  ## Time sums of a gro
 bench-rounds: all                               ## What a round costs with 2 to 64 trainers: TIME=15 T="2 16"
 	@tests/bench/rounds_curve.sh $(B) $(or $(TIME),15) $(T)
 
+bench-audits: all                               ## What recomputing results costs a run: TIME=15 TURNS=5 T="25 50"
+	@tests/bench/audits.sh $(B) $(or $(TIME),15) $(or $(TURNS),5) $(T)
+
+bench-runs: all                                 ## A run's tokens/s by those of one trainer alone: TURNS=3 T="demo 8m 134m"
+	@tests/bench/run_ratio.sh $(B) $(or $(TURNS),3) $(T)
+
 bench-deaths: all $(B)/bench/deaths_bench $(B)/live/step_times.so  ## Time what a death costs a window: sums, cut links, SIGSTOP, the coordinator, all. T="sums cuts"
 	@$(B)/bench/deaths_bench $(T)
 
@@ -283,4 +289,4 @@ $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
 .PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries greedy chaos soak test-peers \
-        example fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-rounds bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
+        example fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-rounds bench-audits bench-runs bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench

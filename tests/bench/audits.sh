@@ -13,49 +13,25 @@ set -eu -o pipefail
 build=$(realpath "$1") seconds=$2 turns=$3
 shift 3
 [ $# -gt 0 ] || set -- 25 50
-work=$(mktemp -d)
-up=
-stop() {
-    [ -z "$up" ] || { kill -INT "$up"; kill -INT "$up"; wait "$up" || true; } 2>/dev/null
-    up=
-}
-trap 'stop; rm -rf "$work"' EXIT
+. "$(dirname "$0")/runs.sh"
 tokens=$((16 * 128))
 
-step() {
-    "$build/bin/shoal" status --json --ticket "$work/run/run/ticket" 2>/dev/null |
-        sed -n 's/.*"step": *\([0-9]*\).*/\1/p' | head -1
-}
-
-wait_for_step() {                                   # The run's own words end it if it fails
-    local from=$SECONDS now
-    until now=$(step) && [ "${now:-0}" -ge "$1" ]; do
-        kill -0 "$up" 2>/dev/null && [ $((SECONDS - from)) -lt 180 ] || { tail -5 "$work/log"; exit 1; }
-        sleep 0.5
-    done
-}
-
 measure() {                                         # PERCENT: tokens a second
-    rm -rf "$work/run"
-    "$build/bin/shoal" init "$work/run" --trainers 4 --batch 16 --seq-len 128 --steps 100000 \
-        --data "$work/text" >/dev/null 2>&1
+    init_run --trainers 4 --batch 16 --seq-len 128
     sed -i "s/^verification_percent = .*/verification_percent = $1/" "$work/run/state.toml"
     grep -q "^verification_percent = $1\$" "$work/run/state.toml"
-    "$build/bin/shoal" up "$work/run" --port "${PORT:-22540}" >"$work/log" 2>&1 &
-    up=$!
-    wait_for_step 8
-    local first=$(step) began=$EPOCHREALTIME last
+    start_run "${PORT:-22540}"
+    wait_for_step 8 180
+    local first=$(run_step) began=$EPOCHREALTIME last
     sleep "$seconds"
-    last=$(step)
+    last=$(run_step)
     awk -v a="$began" -v b="$EPOCHREALTIME" -v steps=$((last - first)) -v tokens=$tokens \
         'BEGIN { if (steps < 1) exit 1; printf "%.0f\n", steps * tokens / (b - a) }'
-    stop
+    stop_run
 }
 
-median() { sort -n | awk '{ of[NR] = $1 } END { print of[int((NR + 1) / 2)] }'; }
-
-sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | uniq -c | sed 's/^ *\([0-9]*\) /\1 x /'
-for ((i = 0; i < 40; i++)); do cat "$(dirname "$0")"/../../common/*/*.h; done >"$work/text" 2>/dev/null
+say_processors
+make_text
 for ((turn = 1; turn <= turns; turn++)); do
     plain=$(measure 0)
     echo "$plain" >>"$work/of-0"

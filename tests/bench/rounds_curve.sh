@@ -15,19 +15,8 @@ set -eu -o pipefail
 build=$(realpath "$1") seconds=$2
 shift 2
 [ $# -gt 0 ] || set -- 2 4 8 16 32 64
-work=$(mktemp -d)
-up=
-stop() {
-    [ -z "$up" ] || { kill -INT "$up"; kill -INT "$up"; wait "$up" || true; } 2>/dev/null
-    up=
-}
-trap 'stop; rm -rf "$work"' EXIT
+. "$(dirname "$0")/runs.sh"
 tick=$(getconf CLK_TCK)
-
-step() {
-    "$build/bin/shoal" status --json --ticket "$work/run/run/ticket" 2>/dev/null |
-        sed -n 's/.*"step": *\([0-9]*\).*/\1/p' | head -1
-}
 
 # Ticks of all actors of one kind, and how many they are.
 ticks() {
@@ -40,24 +29,13 @@ ticks() {
     echo "$sum $count"
 }
 
-wait_for_step() {                                   # The run's own words end it if it fails
-    local from=$SECONDS now
-    until now=$(step) && [ "${now:-0}" -ge "$1" ]; do
-        kill -0 "$up" 2>/dev/null && [ $((SECONDS - from)) -lt 180 ] || { tail -5 "$work/log"; exit 1; }
-        sleep 0.5
-    done
-}
-
 measure() {                                         # TRAINERS
     local n=$1 kind first last rounds text=
-    rm -rf "$work/run"
-    "$build/bin/shoal" init "$work/run" --trainers "$n" --dim 32 --layers 1 --seq-len 32 --batch $((2 * n)) \
-        --steps 100000 --data "$work/text" >/dev/null 2>&1
-    "$build/bin/shoal" up "$work/run" --port "${PORT:-22440}" >"$work/log" 2>&1 &
-    up=$!
-    wait_for_step 8
+    init_run --trainers "$n" --dim 32 --layers 1 --seq-len 32 --batch $((2 * n))
+    start_run "${PORT:-22440}"
+    wait_for_step 8 180
     declare -A before count
-    first=$(step)
+    first=$(run_step)
     local began=$EPOCHREALTIME
     for kind in trainer broker coordinator checkpointer data-provider; do
         read -r before[$kind] count[$kind] <<<"$(ticks $kind)"
@@ -67,10 +45,10 @@ measure() {                                         # TRAINERS
         read -r now _ <<<"$(ticks $kind)"
         text+=" $(((now - before[$kind]) * 1000000 / tick / count[$kind]))"
     done
-    last=$(step)
+    last=$(run_step)
     local took=$(awk -v a="$began" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }')
     rounds=$((last - first))
-    stop
+    stop_run
     [ "$rounds" -gt 0 ] || { echo "no round in $seconds s"; exit 1; }
     awk -v n="$n" -v rounds="$rounds" -v took="$took" -v text="$text" 'BEGIN {
         split(text, us, " ")
@@ -79,8 +57,8 @@ measure() {                                         # TRAINERS
         printf " %13.3f\n", us[1] / rounds / 1000 / n }'
 }
 
-sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | uniq -c | sed 's/^ *\([0-9]*\) /\1 x /'
+say_processors
 printf '%8s %8s %9s %13s %13s %13s %13s %13s %13s\n' trainers rounds "ms/round" "trainer ms" "broker ms" \
     "coord. ms" "checkp. ms" "data ms" "ms/result"
-for ((i = 0; i < 40; i++)); do cat "$(dirname "$0")"/../../common/*/*.h; done >"$work/text" 2>/dev/null
+make_text
 for n; do measure "$n"; done

@@ -62,6 +62,38 @@ static struct run_view *started(void)
     return view;
 }
 
+// What the broker had kept comes by mail, and may come after the news: the run's last RUN has the digest that
+// `shoal up` prints.
+static void test_an_older_word_comes_later(void **state)
+{
+    (void)state;
+    struct run_view *view = started();
+    struct wire_run end = { .phase = PHASE_FINISHED, .step = 4, .digest_step = 4 };
+    struct wire_run before = { .phase = PHASE_COOLDOWN, .step = 4 };
+    struct msg news = {
+        .kind = FRAME_RUN, .sender = coordinator, .incarnation = 1, .seq = 9, .body = &end
+    };
+    struct msg kept = news;
+    kept.seq = 8, kept.body = &before;
+    assert_int_equal(run_view_hear(view, &news), VIEW_RUN | VIEW_PHASE);
+    assert_int_equal(run_view_hear(view, &kept), 0);
+    assert_int_equal(open_round(view, 1, 4), VIEW_ROUND); // Seq 0
+    assert_int_equal(view->now.phase, PHASE_FINISHED);
+    assert_int_equal(view->now.digest_step, 4);
+    assert_int_equal(view->now.step, 4);
+    assert_int_equal(hear_roster_of_two(view), VIEW_ROSTER); // Of seq 0, as the one before
+    kept.kind = FRAME_MEMBERS, kept.seq = 7;
+    const struct wire_member third = { .index = 2, .role = ACTOR_TRAINER };
+    kept.body = &(struct wire_members){ 1, 2, &third, 1 };
+    assert_int_equal(run_view_hear(view, &kept), VIEW_ROSTER);
+    assert_int_equal(hear_roster_of_two(view), 0);
+    assert_int_equal(view->roster.count, 3);
+    // Another life of the coordinator counts anew.
+    news.incarnation = 2, news.seq = 1, news.body = &before;
+    assert_int_equal(run_view_hear(view, &news), VIEW_REBORN | VIEW_RUN | VIEW_PHASE);
+    free(view);
+}
+
 static void test_follows_rounds(void **state)
 {
     (void)state;
@@ -285,8 +317,8 @@ static void test_a_ledger_of_windows_adds_up(void **state)
     free(ledger.trained);
 }
 
-TESTS(TEST(test_follows_rounds), TEST(test_a_ledger_of_windows_adds_up),
-      TEST(test_a_round_is_heard_after_its_commit), TEST(test_what_cannot_be_is_not_kept),
-      TEST(test_follows_windows), TEST(test_old_lives_are_passed_over),
-      TEST(test_progress_needs_a_known_sender), TEST(test_a_killed_trainer_is_back),
-      TEST(test_a_killed_coordinator_is_back))
+TESTS(TEST(test_follows_rounds), TEST(test_an_older_word_comes_later),
+      TEST(test_a_ledger_of_windows_adds_up), TEST(test_a_round_is_heard_after_its_commit),
+      TEST(test_what_cannot_be_is_not_kept), TEST(test_follows_windows),
+      TEST(test_old_lives_are_passed_over), TEST(test_progress_needs_a_known_sender),
+      TEST(test_a_killed_trainer_is_back), TEST(test_a_killed_coordinator_is_back))

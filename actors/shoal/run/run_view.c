@@ -6,8 +6,18 @@
 
 #include "actors/shoal/run/run_view.h"
 
-static unsigned hear_run(struct run_view *self, const struct wire_run *run)
+// What the broker had kept comes by mail, and may come after what was told since.
+static bool is_older(const struct msg *in, uint64_t *newest_seq)
 {
+    if (in->seq < *newest_seq) return true;
+    *newest_seq = in->seq;
+    return false;
+}
+
+static unsigned hear_run(struct run_view *self, const struct msg *in)
+{
+    const struct wire_run *run = in->body;
+    if (is_older(in, &self->run_seq)) return 0;
     bool moved = !self->has_run || run->phase != self->now.phase;
     self->now = *run;
     self->has_run = true;
@@ -24,25 +34,32 @@ static unsigned hear_beat(struct run_view *self, const struct wire_beat *beat)
     return moved ? VIEW_RUN | VIEW_PHASE : VIEW_RUN;
 }
 
-static unsigned hear_roster(struct run_view *self, const struct wire_roster *roster)
+static unsigned hear_roster(struct run_view *self, const struct msg *in)
 {
+    const struct wire_roster *roster = in->body;
+    if (is_older(in, &self->roster_seq)) return 0;
     return roster_load(&self->roster, roster->version, roster->members, roster->members_count)
                ? VIEW_ROSTER
                : 0;
 }
 
 // After a gap the next whole one is awaited.
-static unsigned hear_members(struct run_view *self, const struct wire_members *change)
+static unsigned hear_members(struct run_view *self, const struct msg *in)
 {
-    return roster_change(&self->roster, change) ? VIEW_ROSTER : 0;
+    if (!roster_change(&self->roster, in->body)) return 0;
+    self->roster_seq = in->seq;
+    return VIEW_ROSTER;
 }
 
-// Updates `now` at once: a ROUND may come before the RUN that says the same.
-static unsigned hear_round(struct run_view *self, const struct wire_round *round)
+// Updates `now` at once: a ROUND may come before the RUN that says the same, or be the one that the broker had
+// kept when a later RUN has been heard.
+static unsigned hear_round(struct run_view *self, const struct msg *in)
 {
+    const struct wire_round *round = in->body;
     if (round->round <= self->round.opened.round || !round_is_sound(round)) return 0;
     round_open(&self->round, round);
     self->unit = run_words_unit(FRAME_ROUNDS_CONFIG);
+    if (in->seq < self->run_seq) return VIEW_ROUND;
     self->now.round = round->round;
     self->now.step = round->step;
     self->now.epoch = round->epoch;
@@ -50,12 +67,14 @@ static unsigned hear_round(struct run_view *self, const struct wire_round *round
     return VIEW_ROUND;
 }
 
-static unsigned hear_commit(struct run_view *self, const struct wire_commit *commit)
+static unsigned hear_commit(struct run_view *self, const struct msg *in)
 {
+    const struct wire_commit *commit = in->body;
     if (commit->round <= self->round.last.round) return 0;
     round_close(&self->round, commit);
     self->unit = run_words_unit(FRAME_ROUNDS_CONFIG);
-    if (commit->outcome == OUTCOME_COMMITTED) self->now.step = commit->step + 1;
+    if (commit->outcome == OUTCOME_COMMITTED && in->seq >= self->run_seq)
+        self->now.step = commit->step + 1;
     return VIEW_COMMIT;
 }
 
@@ -115,6 +134,7 @@ static bool is_of_coordinator(struct run_view *self, const struct msg *in, unsig
         in->incarnation < self->incarnation)
         return false;
     *ret_heard = self->incarnation && in->incarnation > self->incarnation ? VIEW_REBORN : 0;
+    if (*ret_heard) self->run_seq = self->roster_seq = 0;
     self->incarnation = in->incarnation;
     return true;
 }
@@ -125,12 +145,12 @@ unsigned run_view_hear(struct run_view *self, const struct msg *in)
     if (in->kind == FRAME_PROGRESS) return hear_progress(self, in);
     if (!is_of_coordinator(self, in, &heard)) return 0;
     switch (in->kind) {
-    case FRAME_RUN: return heard | hear_run(self, in->body);
+    case FRAME_RUN: return heard | hear_run(self, in);
     case FRAME_BEAT: return heard | hear_beat(self, in->body);
-    case FRAME_ROSTER: return heard | hear_roster(self, in->body);
-    case FRAME_MEMBERS: return heard | hear_members(self, in->body);
-    case FRAME_ROUND: return heard | hear_round(self, in->body);
-    case FRAME_COMMIT: return heard | hear_commit(self, in->body);
+    case FRAME_ROSTER: return heard | hear_roster(self, in);
+    case FRAME_MEMBERS: return heard | hear_members(self, in);
+    case FRAME_ROUND: return heard | hear_round(self, in);
+    case FRAME_COMMIT: return heard | hear_commit(self, in);
     case FRAME_WINDOW: return heard | hear_window(self, in->body);
     case FRAME_STEPS: return heard | hear_steps(self, in->body);
     case FRAME_EPOCH_END: return heard | VIEW_EPOCH_END;

@@ -44,8 +44,8 @@ struct view_progress {    // Of one trainer, as it reported it
 };
 
 struct run_view {
-    uint64_t incarnation;
-    struct wire_run now; // has_run: at least one RUN was heard
+    uint64_t incarnation, run_seq, roster_seq; // Of the coordinator; of its newest RUN and roster
+    struct wire_run now;                       // has_run: at least one RUN was heard
     bool has_run;
     struct roster roster;
     struct view_progress progress[MEMBERS_MAX]; // By member

@@ -1,0 +1,45 @@
+# runs -- what the benchmarks of whole runs share: sourced by rounds_curve.sh, audits.sh and run_ratio.sh, which set
+# `build`. A run is in $work/run, and ends with the script.
+
+work=$(mktemp -d)
+up=
+stop_run() {
+    [ -z "$up" ] || { kill -INT "$up"; kill -INT "$up"; wait "$up" || true; } 2>/dev/null
+    up=
+}
+trap 'stop_run; rm -rf "$work"' EXIT
+
+# A text of some megabytes, the same at each call.
+make_text() {
+    for ((i = 0; i < 40; i++)); do cat "$(dirname "${BASH_SOURCE[0]}")"/../../common/*/*.h; done >"$work/text" 2>/dev/null
+}
+
+say_processors() {
+    sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | uniq -c | sed 's/^ *\([0-9]*\) /\1 x /'
+}
+
+init_run() {                                        # Flags of shoal init
+    rm -rf "$work/run"
+    "$build/bin/shoal" init "$work/run" --steps 100000 --data "$work/text" "$@" >"$work/init" 2>&1 ||
+        { cat "$work/init" >&2; exit 1; }
+}
+
+start_run() {                                       # PORT, flags of shoal up
+    "$build/bin/shoal" up "$work/run" --port "$@" >"$work/log" 2>&1 &
+    up=$!
+}
+
+run_step() {
+    "$build/bin/shoal" status --json --ticket "$work/run/run/ticket" 2>/dev/null |
+        sed -n 's/.*"step": *\([0-9]*\).*/\1/p' | head -1
+}
+
+wait_for_step() {                                   # STEP, SECONDS. The run's own words end it if it fails
+    local from=$SECONDS now
+    until now=$(run_step) && [ "${now:-0}" -ge "$1" ]; do
+        kill -0 "$up" 2>/dev/null && [ $((SECONDS - from)) -lt "$2" ] || { tail -5 "$work/log" >&2; exit 1; }
+        sleep 0.5
+    done
+}
+
+median() { sort -n | awk '{ of[NR] = $1 } END { print of[int((NR + 1) / 2)] }'; }
