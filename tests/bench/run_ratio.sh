@@ -19,8 +19,8 @@ shift 2
 # dim layers ffn, tokens of a sequence, sequences of a round, rounds that are measured
 shape() {
     case $1 in
-    demo) echo 160 4 448 128 16 150 ;;
-    8m) echo 384 4 1280 256 32 15 ;;
+    demo) echo 160 4 448 128 16 100 ;;
+    8m) echo 384 4 1280 256 32 10 ;;
     134m) echo 1024 10 2816 256 16 4 ;;
     *) echo "$1: the shapes are demo, 8m and 134m" >&2; exit 64 ;;
     esac
