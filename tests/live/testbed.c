@@ -497,6 +497,8 @@ static void hear(struct testbed *self, const struct letter *letter)
     }
     case FRAME_COMMIT: {
         const struct wire_commit *commit = letter->msg.body;
+        // A RoundWitness that was over at once is not told by a RUN
+        if (news->run.phase != PHASE_WITNESS) news->entered[PHASE_WITNESS]++;
         if (commit->outcome == OUTCOME_COMMITTED && commit->step + 1 > news->commits)
             news->commits = commit->step + 1;
         break;
