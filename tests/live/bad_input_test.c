@@ -380,20 +380,27 @@ static void a_loss_that_is_no_number_is_said_and_survived(void **state)
     assert_true(testbed_actor(bed, "trainer0")->pid && testbed_actor(bed, "trainer1")->pid);
 }
 
+static bool has_checkpoint(struct testbed *bed, const void *arg)
+{
+    (void)arg;
+    return bed->news.run.checkpoint_step > 0;
+}
+
 static void a_truncated_checkpoint_is_passed_over_by_name(void **state)
 {
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .trainers = 2, .epoch_rounds = 6, .total_steps = 12, .train_s = 2, .cooldown_s = 1 });
+        .trainers = 2, .epoch_rounds = 6, .total_steps = 18, .train_s = 2, .cooldown_s = 1 });
     char file[64]; // The run may be over before the checkpointer is back
     testbed_start_all(bed);
-    testbed_await_epoch(bed, 1);
+    testbed_await(bed, has_checkpoint, NULL, TESTBED_WAIT_MS, "a checkpoint");
     testbed_signal(bed, "checkpointer", SIGKILL);
     uint64_t step = bed->news.run.checkpoint_step;
     assert_true(step > 0);
     snprintf(file, sizeof file, "checkpoints/step-%08" PRIu64 "/model.safetensors", step);
     assert_int_equal(truncate(in_dir(bed, file), 5000), 0);
     testbed_start(bed, "checkpointer");
-    testbed_await_log(bed, "checkpointer", "checkpoint.damaged step=6", TESTBED_WAIT_MS);
+    snprintf(file, sizeof file, "checkpoint.damaged step=%" PRIu64, step);
+    testbed_await_log(bed, "checkpointer", file, TESTBED_WAIT_MS);
     testbed_finish(bed);
 }
 

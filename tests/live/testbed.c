@@ -492,7 +492,9 @@ static void hear(struct testbed *self, const struct letter *letter)
     case FRAME_PROGRESS: hear_progress(self, letter->msg.body); break;
     case FRAME_ROUND: {
         const struct wire_round *round = letter->msg.body;
-        if (round->round > news->rounds) news->rounds = round->round;
+        if (round->round <= news->rounds) break;
+        news->rounds = round->round;
+        if (news->run.phase == PHASE_TRAIN) news->entered[PHASE_TRAIN]++;
         break;
     }
     case FRAME_COMMIT: {

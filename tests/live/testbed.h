@@ -80,8 +80,9 @@ struct testbed_news {
     struct wire_run run; // The newest RUN
     uint64_t rounds;     // Number of the newest ROUND
     uint64_t commits;    // Steps that COMMIT news have named, as a count: newest step + 1
-    uint64_t entered
-        [PHASE_COUNT]; // How often a RUN said that phase when the one before did not; RoundWitness: or a COMMIT
+    // How often a RUN said that phase when the one before did not. Rounds: also a COMMIT and the next ROUND, between
+    // which no RUN need come.
+    uint64_t entered[PHASE_COUNT];
     uint64_t incarnation; // Of the coordinator
     uint64_t frames;
     uint64_t window;                      // Number of the newest WINDOW
