@@ -45,9 +45,10 @@ static struct rogue *fill_list(struct wire_holder *list, uint32_t slow, uint32_t
     return rogue_new_of_names(ROGUE_SLOW, quick, honest->store, list, slow);
 }
 
-// They are quick with their first answers. Most of the others must come from the honest one: then
-// it takes about as long as from that one alone, and a time limit or two.
-static void expect_model_behind(uint32_t slow, uint32_t quick)
+// They are quick with their first answers. Of the others one in `part` at least must come from the honest one: of a
+// few slow ones most, then it takes about as long as from that one alone, and a time limit or two. Of many, each of
+// which has a connection of its own, less: they all answer while this machine does other work.
+static void expect_model_behind(uint32_t slow, uint32_t quick, uint32_t part)
 {
     struct fixture_holder honest = fixture_holder_new();
     float *params = (float *)(void *)fixture_bytes(FLOATS * sizeof *params, slow);
@@ -62,7 +63,7 @@ static void expect_model_behind(uint32_t slow, uint32_t quick)
         "behind %u slow ones: %d ms, alone %d ms; the honest one served %d of %d leaves, they %u\n",
         slow, (int)took_ms, (int)alone_ms, (int)served, LEAVES, rogue->answered - 1);
     assert_true(rogue->answered - 1 >= slow);
-    assert_true(2 * served > LEAVES - slow * quick);
+    assert_true(part * served > LEAVES - slow * quick);
     free(list);
     free(params);
     rogue_destroy(rogue);
@@ -72,14 +73,14 @@ static void expect_model_behind(uint32_t slow, uint32_t quick)
 static void test_model_behind_slow_ones(void **state)
 {
     (void)state;
-    expect_model_behind(8, 8); // Trusted with all that one peer may be
+    expect_model_behind(8, 8, 2); // Trusted with all that one peer may be
 }
 
 // More than there may be connections.
 static void test_model_behind_more_than_can_be_asked(void **state)
 {
     (void)state;
-    expect_model_behind(PEERS_OPEN_MAX + 8, 2);
+    expect_model_behind(PEERS_OPEN_MAX + 8, 2, 8);
 }
 
 static void test_blob_behind_slow_ones(void **state)
