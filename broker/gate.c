@@ -229,8 +229,9 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
     backlog_trust(self->backlog, in->fd, connection->trusted);
     const struct budget *budget = budget_of(self, from);
     const uint16_t kind = in->is_sound ? kind_of(in) : FRAME_NONE;
-    // What the coordinator says leads to nothing there; a HELLO is the price of its verification anyway
-    const uint32_t frames = budget == &coordinator ? 1 : cost_in_frames(kind);
+    // What a stranger says goes no further, and an actor that the broker has forgotten is one until its next HELLO;
+    // what the coordinator says leads to nothing there.
+    const uint32_t frames = !from || budget == &coordinator ? 1 : cost_in_frames(kind);
     const enum budget_verdict verdict =
         spend(connection, budget, !from && kind == FRAME_HELLO, frames, in->bytes, in->now_ms);
     if (verdict == BUDGET_WITHIN) return true;

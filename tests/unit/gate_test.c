@@ -19,9 +19,13 @@ static size_t pack(uint16_t kind, const void *body)
 
 static bool may_say(struct broker *self, size_t count, uint64_t now_ms)
 {
-    const struct delivery in = {
-        .frame = frame, .count = count, .parts = 2, .bytes = count, .fd = FD, .now_ms = now_ms
-    };
+    const struct delivery in = { .is_sound = true,
+                                 .frame = frame,
+                                 .count = count,
+                                 .parts = 2,
+                                 .bytes = count,
+                                 .fd = FD,
+                                 .now_ms = now_ms };
     return broker_may_say(self, &in, NULL);
 }
 
