@@ -217,3 +217,12 @@ void blob_fetch_keep(struct blob_fetch *self, blob_store_t *store)
                  why.text);
     }
 }
+
+void blob_fetch_sync(struct blob_fetch *self, blob_store_t *store)
+{
+    struct why why = { 0 };
+    if (self->fetch.state != FETCH_DONE || self->fetch.reason[0]) return;
+    if (blob_store_sync(store, &self->hash, &why) < 0)
+        snprintf(self->fetch.reason, sizeof self->fetch.reason, "%.*s", FETCH_REASON_MAX - 1,
+                 why.text);
+}

@@ -37,6 +37,8 @@ void blob_fetch_destroy(struct blob_fetch **self_p);
 bool blob_fetch_start(struct blob_fetch *self); // Allocates; false: no memory, it has failed
 void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms); // For as much as there is credit
 
-// Once all is here and right: into the store. Then it is done, or has failed.
+// Once all is here and right: into the store. Then it is done, or has failed. Sync makes one that is done
+// durable, and all that were kept before with the same fsync; nothing to do for one that is in memory alone.
 void blob_fetch_keep(struct blob_fetch *self, blob_store_t *store);
+void blob_fetch_sync(struct blob_fetch *self, blob_store_t *store);
 bool blob_fetch_is_whole(const struct blob_fetch *self);

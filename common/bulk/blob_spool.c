@@ -1,5 +1,6 @@
 // blob_spool -- a list of files, the newest last. Opening walks each from head to head. Put begins a file
-// when the newest one is full. The newest is not removed, so that a sweep between two blobs does not
+// when the newest one is full. Only the newest file, while it is open, has blobs that are not synced: it is
+// synced before the next one begins. The newest is not removed, so that a sweep between two blobs does not
 // cost a file.
 
 #include "common/bulk/blob_spool.h"
@@ -20,15 +21,16 @@
 enum { MAGIC = 0x50534253, CHECKED = 44 }; // "SBSP"; the head but for its check
 
 struct spool_file {
-    uint64_t number, bytes;
+    uint64_t number, bytes,
+        synced; // Bytes up to the end of the last blob, and of the last durable one
     atomic_uint held;
     TAILQ_ENTRY(spool_file) near;
 };
 TAILQ_HEAD(spool_files, spool_file);
 
 struct blob_spool {
-    int dir_fd, fd; // fd: of the newest file; -1: none is open
-    const char *dir;
+    struct blob_spool_options is;
+    int fd; // Of the newest file; -1: none is open
     struct spool_files files;
     uint64_t number; // Of the next file
 };
@@ -60,7 +62,7 @@ static struct spool_file *add_file(struct blob_spool *self, uint64_t number)
 static void remove_file(struct blob_spool *self, struct spool_file *file)
 {
     TAILQ_REMOVE(&self->files, file, near);
-    unlinkat(self->dir_fd, name_of(file->number).text, 0);
+    unlinkat(self->is.dir_fd, name_of(file->number).text, 0);
     free(file);
 }
 
@@ -68,6 +70,53 @@ static void close_newest(struct blob_spool *self)
 {
     if (self->fd >= 0) close(self->fd);
     self->fd = -1;
+}
+
+static int failed(const struct blob_spool *self, const char *deed, uint64_t number, int error,
+                  struct why *why)
+{
+    return why_set(why, fault_from_errno(error), "cannot %s %s/%s: %s", deed, self->is.dir,
+                   name_of(number).text, strerror(error));
+}
+
+// ---- making durable -------------------------------------------------------------------------
+
+// After a failed fdatasync the kernel may have dropped what it could not write, and a second one would
+// succeed all the same. So what is not durable is cut off, and the next blob begins a file.
+static int sync_newest(struct blob_spool *self, struct why *why)
+{
+    struct spool_file *file = TAILQ_LAST(&self->files, spool_files);
+    if (self->is.is_lazy || self->fd < 0 || file->synced == file->bytes) return 0;
+    if (failpoint("spool_sync") == 0 && fdatasync(self->fd) == 0) {
+        file->synced = file->bytes;
+        return 0;
+    }
+    const int rc = failed(self, "make durable", file->number, errno, why);
+    (void)!ftruncate(self->fd,
+                     (off_t)file->synced); // Else a restart finds it, and its reader checks it
+    file->bytes = file->synced;
+    close_newest(self);
+    return rc;
+}
+
+// The names of files. Without a fault they are durable.
+static int sync_names(const struct blob_spool *self)
+{
+    return self->is.is_lazy || (failpoint("spool_sync_dir") == 0 && fsync(self->is.dir_fd) == 0)
+               ? 0
+               : -1;
+}
+
+int blob_spool_sync(struct blob_spool *self, const struct spool_place *place, struct why *why)
+{
+    if (self->is.is_lazy || place->at <= place->file->synced) return 0;
+    ensure(blob_spool_has(place) && place->file == TAILQ_LAST(&self->files, spool_files));
+    return sync_newest(self, why);
+}
+
+bool blob_spool_has(const struct spool_place *place)
+{
+    return place->file && place->at <= place->file->bytes;
 }
 
 // ---- opening --------------------------------------------------------------------------------
@@ -90,30 +139,34 @@ static bool read_head(const uint8_t head[SPOOL_HEAD], struct hash *ret_hash, uin
     return memcmp(head, right, SPOOL_HEAD) == 0;
 }
 
-static int walk(struct blob_spool *self, struct spool_file *file,
-                bool (*found)(void *, const struct hash *, uint64_t, const struct spool_place *),
-                void *arg, struct why *why)
+// The process that wrote it may have ended before it synced: found blobs are durable all the same.
+static int walk(struct blob_spool *self, struct spool_file *file, struct why *why)
 {
     const struct name name = name_of(file->number);
     uint8_t head[SPOOL_HEAD];
     struct hash hash;
-    uint64_t bytes, count;
-    int fd = -1, rc = dirfile_open(self->dir_fd, name.text, false, why, &fd, &bytes);
-    for (uint64_t at = 0; rc == 0 && bytes - at >= SPOOL_HEAD; at += SPOOL_HEAD + count) {
+    uint64_t bytes, at, count;
+    int fd = -1, rc = dirfile_open(self->is.dir_fd, name.text, false, why, &fd, &bytes);
+    for (at = 0; rc == 0 && bytes - at >= SPOOL_HEAD; at += SPOOL_HEAD + count) {
         rc = dirfile_read(fd, name.text, at, head, sizeof head, why);
         if (rc < 0 || !read_head(head, &hash, &count) || count > bytes - at - SPOOL_HEAD) break;
         const struct spool_place place = { file, at + SPOOL_HEAD };
-        if (found(arg, &hash, count, &place)) blob_spool_hold(&place);
+        if (self->is.found(self->is.arg, &hash, count, &place)) blob_spool_hold(&place);
     }
+    file->bytes = file->synced = at;
+    if (rc == 0 && !self->is.is_lazy && (failpoint("spool_found") < 0 || fdatasync(fd) < 0))
+        rc = why_set(why, fault_from_errno(errno), "cannot make %s durable: %s", name.text,
+                     strerror(errno));
     if (fd >= 0) close(fd);
-    return rc < 0 ? why_wrap(why, rc, "%s", self->dir) : 0;
+    return rc < 0 ? why_wrap(why, rc, "%s", self->is.dir) : 0;
 }
 
 static int find_files(struct blob_spool *self, struct why *why)
 {
-    const int fd = openat(self->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = openat(self->is.dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = fd < 0 ? NULL : fdopendir(fd);
-    if (!list) return why_set(why, fault_from_errno(errno), "%s: %s", self->dir, strerror(errno));
+    if (!list)
+        return why_set(why, fault_from_errno(errno), "%s: %s", self->is.dir, strerror(errno));
     bool fits = true;
     for (struct dirent *entry; fits && (entry = readdir(list));) {
         char *end;
@@ -123,22 +176,23 @@ static int find_files(struct blob_spool *self, struct why *why)
             fits = add_file(self, number);
     }
     closedir(list);
-    return fits ? 0 : why_set(why, FAULT_MEMORY, "%s: no memory for its files", self->dir);
+    return fits ? 0 : why_set(why, FAULT_MEMORY, "%s: no memory for its files", self->is.dir);
 }
 
-int blob_spool_open(int dir_fd, const char *dir,
-                    bool (*found)(void *arg, const struct hash *hash, uint64_t count,
-                                  const struct spool_place *place),
-                    void *arg, struct why *why, struct blob_spool **ret_self)
+int blob_spool_open(const struct blob_spool_options *options, struct why *why,
+                    struct blob_spool **ret_self)
 {
     struct blob_spool *self = calloc(1, sizeof *self);
     struct spool_file *file;
     ensure(self);
-    *self = (struct blob_spool){ .dir_fd = dir_fd, .fd = -1, .dir = dir };
+    *self = (struct blob_spool){ .is = *options, .fd = -1 };
     TAILQ_INIT(&self->files);
     int rc = find_files(self, why);
     TAILQ_FOREACH(file, &self->files, near)
-    if (rc == 0) rc = walk(self, file, found, arg, why);
+    if (rc == 0) rc = walk(self, file, why);
+    if (rc == 0 && !TAILQ_EMPTY(&self->files) && sync_names(self) < 0)
+        rc = why_set(why, fault_from_errno(errno), "%s: cannot make its files durable: %s",
+                     self->is.dir, strerror(errno));
     if (rc < 0) {
         blob_spool_close(&self);
         return rc;
@@ -164,18 +218,20 @@ void blob_spool_close(struct blob_spool **self_p)
 
 // ---- putting --------------------------------------------------------------------------------
 
+// A fault of syncing the file before is met again where its blobs are synced: they are lost.
 static int begin_file(struct blob_spool *self, struct why *why)
 {
-    struct name name = name_of(self->number);
+    const struct name name = name_of(self->number);
+    (void)sync_newest(self, NULL);
     close_newest(self);
     if (failpoint("spool_create") == 0)
-        self->fd = openat(self->dir_fd, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (self->fd >= 0 && add_file(self, self->number)) return 0;
-    const int error = self->fd < 0 ? errno : ENOMEM;
-    if (self->fd >= 0) unlinkat(self->dir_fd, name.text, 0);
+        self->fd =
+            openat(self->is.dir_fd, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (self->fd >= 0 && sync_names(self) == 0 && add_file(self, self->number)) return 0;
+    const int error = errno;
+    if (self->fd >= 0) unlinkat(self->is.dir_fd, name.text, 0);
     close_newest(self);
-    return why_set(why, fault_from_errno(error), "cannot create %s/%s: %s", self->dir, name.text,
-                   strerror(error));
+    return failed(self, "create", self->number, error, why);
 }
 
 static int write_both(int fd, const uint8_t head[SPOOL_HEAD], const void *bytes, size_t count,
@@ -200,8 +256,9 @@ static int write_both(int fd, const uint8_t head[SPOOL_HEAD], const void *bytes,
 static void give_up(struct blob_spool *self, struct spool_file *file)
 {
     if (file->bytes > 0 && ftruncate(self->fd, (off_t)file->bytes) == 0) return;
-    close_newest(self); // The next blob begins a file
-    if (file->bytes == 0) remove_file(self, file);
+    (void)sync_newest(self, NULL); // As before a new file: the next blob begins one
+    close_newest(self);
+    if (file->bytes == 0 && atomic_load(&file->held) == 0) remove_file(self, file);
 }
 
 int blob_spool_put(struct blob_spool *self, const struct hash *hash, const void *bytes,
@@ -210,16 +267,14 @@ int blob_spool_put(struct blob_spool *self, const struct hash *hash, const void 
     struct spool_file *file = TAILQ_LAST(&self->files, spool_files);
     uint8_t head[SPOOL_HEAD];
     const bool fits = self->fd >= 0 && file->bytes + SPOOL_HEAD + count <= SPOOL_FILE_BYTES;
-    const int rc = fits ? 0 : begin_file(self, why);
+    int rc = fits ? 0 : begin_file(self, why);
     if (rc < 0) return rc;
     file = TAILQ_LAST(&self->files, spool_files);
     fill_head(head, hash, count);
     if (write_both(self->fd, head, bytes, count, file->bytes) < 0) {
-        const int error = errno;
-        const struct name name = name_of(file->number);
+        rc = failed(self, "write to", file->number, errno, why);
         give_up(self, file);
-        return why_set(why, fault_from_errno(error), "cannot write to %s/%s: %s", self->dir,
-                       name.text, strerror(error));
+        return rc;
     }
     *ret_place = (struct spool_place){ file, file->bytes + SPOOL_HEAD };
     file->bytes += SPOOL_HEAD + count;
@@ -234,7 +289,7 @@ int blob_spool_read(const struct blob_spool *self, const struct spool_place *pla
 {
     const struct name name = name_of(place->file->number);
     uint64_t bytes;
-    int fd, rc = dirfile_open(self->dir_fd, name.text, false, why, &fd, &bytes);
+    int fd, rc = dirfile_open(self->is.dir_fd, name.text, false, why, &fd, &bytes);
     if (rc < 0) return rc;
     *ret_bytes = malloc(count + 1);
     if (!*ret_bytes) rc = why_set(why, FAULT_MEMORY, "a blob of %zu bytes", count);

@@ -2,16 +2,15 @@
 // afterwards, under `disk`, blob by blob (settle). So no thread waits for the disk while it holds
 // the table, and put and forget of one blob may race: the last word is the table's. References
 // count under `lock`; the thread that releases the last one frees the bytes outside it. A blob of the
-// table holds its place in the spool of a lazy store. Pins: blob_store_pins.c.
+// table holds its place in the spool. Pins: blob_store_pins.c.
 
-#include "common/base/dirfile.h"
-#include "common/base/durable_file.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
 #include "common/bulk/blob_store_inside.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -105,93 +104,72 @@ static bool take_out(struct blob_store *self, struct blob *blob)
 
 // ---- the directory --------------------------------------------------------------------------
 
-static int write_file(struct blob_store *self, const char *name, const struct blob_ref *ref,
-                      struct why *why)
-{
-    struct durable_file file;
-    const uint8_t *bytes = ref->bytes ? ref->bytes : (const uint8_t *)"";
-    int rc = durable_file_create(self->dir, name, why, &file);
-    if (rc < 0) return rc;
-    rc = durable_file_append(&file, bytes, ref->count, why);
-    if (rc < 0) durable_file_abandon(&file);
-    else rc = durable_file_commit(&file, why);
-    return rc;
-}
-
-// Under `disk`. The blob may be taken out of the table meanwhile: its file goes when that is settled.
+// Under `disk`. The blob may be taken out of the table meanwhile: then its place is left at once.
 static int write_blob(struct blob_store *self, struct blob *blob, const struct blob_ref *ref,
-                      struct why *why)
+                      struct why *why, struct spool_place *ret_place)
 {
     struct spool_place place = { 0 };
-    char name[HASH_HEX];
-    const int rc =
-        self->spool ? blob_spool_put(self->spool, &blob->hash, ref->bytes, ref->count, why, &place)
-                    : write_file(self, hash_to_hex(&blob->hash, name), ref, why);
+    const int rc = blob_spool_put(self->spool, &blob->hash, ref->bytes, ref->count, why, &place);
+    if (rc < 0) return rc;
     blob_store_lock(self);
-    blob->is_on_disk = rc == 0;
-    if (find(self, &blob->hash) == blob) blob->place = place;
-    else blob_spool_leave(&place);
+    if (find(self, &blob->hash) == blob) {
+        blob_spool_leave(&blob->place); // One that a failed sync has lost
+        blob->place = place;
+    } else blob_spool_leave(&place);
     blob_store_unlock(self);
-    return rc;
+    *ret_place = place;
+    return 0;
 }
 
-// Makes the directory agree with the table about one blob: its file is written if it is missing,
-// and removed if the blob is gone. In whatever order put and forget race, the directory ends as the
-// table.
-static int settle(struct blob_store *self, const struct hash *hash, struct why *why)
+// Makes the directory agree with the table about one blob: it is written if it is missing, and synced
+// if that is asked for; if it is gone, files that nobody needs are removed. In whatever order put and
+// forget race, the directory ends as the table.
+static int settle(struct blob_store *self, const struct hash *hash, bool and_sync, struct why *why)
 {
     char name[HASH_HEX];
     int rc = 0;
-    if (self->dir_fd < 0) return 0;
-    hash_to_hex(hash, name);
+    if (!self->spool) return 0;
     ensure(pthread_mutex_lock(&self->disk) == 0);
     blob_store_lock(self);
     struct blob *blob = find(self, hash);
     struct blob_ref ref = { 0 };
-    if (blob && !blob->is_on_disk && blob->is_loaded) ref = refer(blob);
+    struct spool_place place = { 0 };
+    if (blob) place = blob->place;
+    if (blob && blob->is_loaded && !blob_spool_has(&place)) ref = refer(blob);
     blob_store_unlock(self);
     if (ref.held) {
-        rc = write_blob(self, blob, &ref, why);
+        rc = write_blob(self, blob, &ref, why, &place);
         blob_store_release(&ref);
-    } else if (!blob && self->spool) {
-        blob_spool_sweep(self->spool);
-    } else if (!blob) {
-        unlinkat(self->dir_fd, name, 0);
-    }
+    } else if (!blob) blob_spool_sweep(self->spool);
+    if (rc == 0 && and_sync && place.file) rc = blob_spool_sync(self->spool, &place, why);
     ensure(pthread_mutex_unlock(&self->disk) == 0);
-    return rc < 0 ? why_wrap(why, rc, "blob %.16s is kept in memory alone", name) : 0;
+    return rc < 0 ? why_wrap(why, rc, "blob %.16s is kept in memory alone", hash_to_hex(hash, name))
+                  : 0;
 }
 
-static struct blob *add_found(struct blob_store *self, const struct hash *hash, size_t count)
+static struct blob *add_found(struct blob_store *self, const struct hash *hash)
 {
     struct blob *blob = calloc(1, sizeof *blob);
-    if (!blob) return NULL;
-    *blob = (struct blob){
-        .held = { self, 1, free_blob }, .hash = *hash, .is_on_disk = true, .count = count
-    };
+    ensure(blob);
+    *blob = (struct blob){ .held = { self, 1, free_blob }, .hash = *hash };
     grow(self);
     insert(self, blob);
     return blob;
 }
 
-// A file found at the start becomes a blob that is not loaded. Temporary files of a crash are
-// removed, files of other names are ignored. Beside a spool there are blobs of an earlier version alone:
-// peers have them too.
-static int find_file(struct blob_store *self, const char *name, bool is_lazy, struct why *why)
+// An earlier version kept each blob as the file <64 hex digits>, and wrote it as .<64 hex digits>.tmp.
+// Nobody can read these results any more.
+static void remove_older(const struct blob_store *self, const char *name)
 {
+    char plain[HASH_HEX] = "", spelled[HASH_HEX];
     struct stat stat;
     struct hash hash;
-    const bool is_leftover = strlen(name) == HASH_HEX - 1 + 5 && name[0] == '.'; // .<hex>.tmp
-    if (is_leftover && strcmp(name + HASH_HEX, ".tmp") == 0) unlinkat(self->dir_fd, name, 0);
-    if (!hash_from_hex(name, &hash)) return 0;
-    if (fstatat(self->dir_fd, name, &stat, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(stat.st_mode))
-        return 0;
-    char spelled[HASH_HEX];
-    if (strcmp(hash_to_hex(&hash, spelled), name) != 0) return 0; // Not our spelling
-    if (is_lazy) unlinkat(self->dir_fd, name, 0);
-    else if (!add_found(self, &hash, (size_t)stat.st_size))
-        return why_set(why, FAULT_MEMORY, "%s: no memory for the list of its files", self->dir);
-    return 0;
+    const bool is_hidden = name[0] == '.';
+    snprintf(plain, sizeof plain, "%s", name + is_hidden);
+    if (strcmp(name + is_hidden + strlen(plain), is_hidden ? ".tmp" : "") != 0) return;
+    if (!hash_from_hex(plain, &hash) || strcmp(hash_to_hex(&hash, spelled), plain) != 0) return;
+    if (fstatat(self->dir_fd, name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(stat.st_mode))
+        unlinkat(self->dir_fd, name, 0);
 }
 
 // A blob that is found twice was forgotten and put again, or found damaged: the later one counts.
@@ -201,8 +179,7 @@ static bool find_spooled(void *arg, const struct hash *hash, uint64_t count,
     struct blob_store *self = arg;
     if (count > BLOB_BYTES_MAX) return false;
     struct blob *blob = find(self, hash);
-    if (!blob) blob = add_found(self, hash, 0);
-    ensure(blob);
+    if (!blob) blob = add_found(self, hash);
     blob_spool_leave(&blob->place);
     blob->place = *place;
     blob->count = (size_t)count;
@@ -211,21 +188,20 @@ static bool find_spooled(void *arg, const struct hash *hash, uint64_t count,
 
 static int open_dir(struct blob_store *self, const char *dir, bool is_lazy, struct why *why)
 {
-    int rc = 0;
     self->dir = strdup(dir);
     ensure(self->dir);
     self->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *list = self->dir_fd < 0 ? NULL : opendir(dir);
-    if (!list) {
-        rc = fault_from_errno(errno);
-        return why_set(why, rc, "blob directory %s: %s", dir, strerror(errno));
-    }
-    for (struct dirent *entry; rc == 0 && (entry = readdir(list));)
-        rc = find_file(self, entry->d_name, is_lazy, why);
+    if (!list)
+        return why_set(why, fault_from_errno(errno), "blob directory %s: %s", dir, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(list));) remove_older(self, entry->d_name);
     closedir(list);
-    if (rc == 0 && is_lazy)
-        rc = blob_spool_open(self->dir_fd, self->dir, find_spooled, self, why, &self->spool);
-    return rc;
+    const struct blob_spool_options spool = { .dir_fd = self->dir_fd,
+                                              .dir = self->dir,
+                                              .is_lazy = is_lazy,
+                                              .found = find_spooled,
+                                              .arg = self };
+    return blob_spool_open(&spool, why, &self->spool);
 }
 
 // ---- its life -------------------------------------------------------------------------------
@@ -302,7 +278,6 @@ int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t *
     struct blob *there = find(self, hash);
     if (there && !there->is_loaded) {
         load(there, bytes_p, count);
-        there->is_on_disk = false;
         blob_spool_leave(&there->place);
     } else if (!there) {
         fresh->bytes = *bytes_p;
@@ -316,10 +291,15 @@ int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t *
     blob_store_unlock(self);
     free(*bytes_p); // The store had these bytes already
     *bytes_p = NULL;
-    rc = settle(self, hash, why);
+    rc = settle(self, hash, false, why);
 out:
     free(fresh);
     return rc;
+}
+
+int blob_store_sync(blob_store_t *self, const struct hash *hash, struct why *why)
+{
+    return settle(self, hash, true, why);
 }
 
 int blob_store_take(blob_store_t *self, uint8_t **bytes_p, size_t count, struct why *why,
@@ -329,6 +309,7 @@ int blob_store_take(blob_store_t *self, uint8_t **bytes_p, size_t count, struct 
     if (rc < 0) return rc;
     const struct hash hash = hash_of(*bytes_p ? *bytes_p : (const uint8_t *)"", count);
     rc = blob_store_take_known(self, &hash, bytes_p, count, why);
+    if (rc == 0) rc = blob_store_sync(self, &hash, why);
     if (blob_store_is_kept(rc)) *ret_hash = hash;
     return rc;
 }
@@ -347,20 +328,17 @@ int blob_store_put(blob_store_t *self, const void *bytes, size_t count, struct w
     return rc;
 }
 
-// The bytes of a blob that is not loaded, from the disk; none if it is no longer so.
+// The bytes of a blob that is not loaded, from the disk; FAULT_NOT_FOUND if it is no longer so.
 static int read_blob(struct blob_store *self, const struct hash *hash, struct why *why,
                      uint8_t **ret_bytes, size_t *ret_count)
 {
     struct spool_place place = { 0 };
-    char name[HASH_HEX];
     blob_store_lock(self);
     const struct blob *blob = find(self, hash);
     if (blob) place = blob->place, *ret_count = blob->count;
     if (place.file) blob_spool_hold(&place);
     blob_store_unlock(self);
-    if (!place.file)
-        return dirfile_slurp(self->dir_fd, hash_to_hex(hash, name), false, BLOB_BYTES_MAX, why,
-                             (char **)ret_bytes, ret_count);
+    if (!place.file) return FAULT_NOT_FOUND;
     const int rc = blob_spool_read(self->spool, &place, *ret_count, why, ret_bytes);
     blob_spool_leave(&place);
     return rc;
@@ -387,7 +365,7 @@ static int load_file(struct blob_store *self, const struct hash *hash, struct wh
     free(bytes);
     if (!is_bad) return 0; // Loaded, forgotten or put again meanwhile: the caller looks again
     if (was_last) free_blob(&blob->held);
-    settle(self, hash, NULL);
+    settle(self, hash, false, NULL);
     if (rc == 0) why_set(why, FAULT_CORRUPT, "its bytes do not match its name");
     return why_wrap(why, FAULT_CORRUPT, "%s/%s is damaged and was removed", self->dir, name);
 }
@@ -432,7 +410,10 @@ void blob_store_drop(blob_store_t *self, const struct hash *hash)
     if (was_last) free_blob(&blob->held);
 }
 
-void blob_store_sweep(blob_store_t *self, const struct hash *hash) { settle(self, hash, NULL); }
+void blob_store_sweep(blob_store_t *self, const struct hash *hash)
+{
+    settle(self, hash, false, NULL);
+}
 
 uint32_t blob_store_list(blob_store_t *self, struct wire_blob *ret_blobs, uint32_t max)
 {

@@ -10,12 +10,11 @@
 // cannot be equal. Readers get references: a blob that is forgotten while it is sent stays in
 // memory until its last reference is released.
 //
-// With a directory every blob is also the file DIR/<64 hex digits>, durable when put or take
-// returns. After a restart the files are found again; each is read, and checked against its name,
-// when it is first asked for. No blob is removed unless forget is called: blob_store_list names the
-// blobs that a restarted process inherits. A lazy store keeps its blobs behind one another in a few
-// files (blob_spool.h) and omits the fsync: they survive the process, but may not survive a crash of
-// the machine, and some that were forgotten may be inherited too.
+// With a directory every blob is also kept on disk, behind others in a few files (blob_spool.h), durable
+// when put or take returns. After a restart the blobs are found again; each is read, and checked against
+// its hash, when it is first asked for. No blob is removed unless forget is called: blob_store_list names
+// the blobs that a restarted process inherits, and some that were forgotten may be among them. A lazy
+// store omits the fsync: its blobs survive the process, but may not survive a crash of the machine.
 //
 // Any thread may call any function at any time. One lock guards the tables, and nothing slow
 // happens under it; a second lock makes writers of the directory take turns.
@@ -34,13 +33,14 @@ enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 3 };
 
 struct blob_store_options {
     const char *dir; // NULL: in memory only. Must exist; no other store may use it
-    bool lazy;       // In a spool, which is not fsynced
+    bool lazy;       // Nothing is fsynced
 };
 
 typedef struct blob_store blob_store_t;
 
-// `options` may be NULL: in memory only. Temporary files of a crash are removed from the directory;
-// files of other names are ignored. The fault is that of opening the directory.
+// `options` may be NULL: in memory only. Files of an earlier version, which kept each blob in one of its
+// own, are removed from the directory: what they hold cannot be read any more. Files of other names are
+// ignored. The fault is that of opening the directory, or of making durable what was found there.
 int blob_store_new(const struct blob_store_options *options, struct why *why,
                    blob_store_t **ret_self);
 
@@ -59,9 +59,14 @@ int blob_store_put(blob_store_t *self, const void *bytes, size_t count, struct w
 int blob_store_take(blob_store_t *self, uint8_t **bytes_p, size_t count, struct why *why,
                     struct hash *ret_hash);
 
-// The same for a caller that has hashed the bytes already: `hash` is not checked.
+// The same for a caller that has hashed the bytes already: `hash` is not checked. Not durable before
+// sync, so that a caller that takes several pays for one fsync.
 int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t **bytes_p,
                           size_t count, struct why *why);
+
+// Makes a blob durable, and with it all that were taken before. If a blob's sync fails, or that of another
+// has failed which was to cover it, it is written again; a fault means that it is kept in memory only.
+int blob_store_sync(blob_store_t *self, const struct hash *hash, struct why *why);
 
 // Whether the store has the blob, at least in memory, after put or take returned `rc`.
 static inline bool blob_store_is_kept(int rc) { return rc != FAULT_LIMIT && rc != FAULT_MEMORY; }

@@ -20,9 +20,8 @@ struct blob {
     struct hash hash;
     uint8_t *bytes;
     size_t count;
-    bool is_loaded; // If not: on disk alone, bytes is NULL
-    bool is_on_disk;
-    struct spool_place place; // Of a lazy store: where, if it is on disk
+    bool is_loaded;           // If not: on disk alone, bytes is NULL
+    struct spool_place place; // Where, if it is on disk (blob_spool_has)
 };
 
 struct pin {
@@ -40,7 +39,7 @@ struct blob_store {
     pthread_mutex_t disk;     // One writer of the directory; taken before `lock`
     char *dir;                // Never changes
     int dir_fd;               // Never changes; -1: memory alone
-    struct blob_spool *spool; // Of a lazy store; put and swept under `disk`
+    struct blob_spool *spool; // NULL: memory alone; put, synced and swept under `disk`
 
     struct blob **buckets;
     size_t bucket_count; // Power of two

@@ -236,24 +236,36 @@ static void hear_job(struct fetcher *self, const struct job *job)
 
 // ---- the loop -------------------------------------------------------------------------------
 
+// The blobs that were kept in this turn become durable together, each before its answer.
+static void end_blobs(struct fetcher *self)
+{
+    struct entry *entry, *next;
+    for (entry = TAILQ_FIRST(&self->active); entry; entry = next) {
+        next = TAILQ_NEXT(entry, line);
+        if (entry->blob->fetch.state == FETCH_GOING) continue;
+        blob_fetch_sync(entry->blob, self->options->store);
+        end_blob(self, entry);
+    }
+}
+
 // Asks for as much as there is credit for, keeps whole blobs, ends finished and failed ones. True:
 // there is more to do at once.
 static bool work(struct fetcher *self)
 {
-    struct entry *entry, *next;
+    struct entry *entry;
     while ((entry = TAILQ_FIRST(&self->waiting)) && self->active_count < ACTIVE_MAX &&
            (self->active_count == 0 ||
             self->active_bytes + entry->blob->count <= FETCHER_ACTIVE_BYTES_MAX))
         activate(self, entry);
-    for (entry = TAILQ_FIRST(&self->active); entry; entry = next) {
-        next = TAILQ_NEXT(entry, line);
+    TAILQ_FOREACH(entry, &self->active, line)
+    {
         struct blob_fetch *blob = entry->blob;
         if (blob->fetch.state == FETCH_GOING && !peers_is_spent(self->peers))
             blob_fetch_ask(blob, clock_ms()); // A new time: keeping the blob before may take long
         if (blob_fetch_is_whole(blob)) failpoint("fetch_keep");
         if (blob_fetch_is_whole(blob)) blob_fetch_keep(blob, self->options->store);
-        if (blob->fetch.state != FETCH_GOING) end_blob(self, entry);
     }
+    end_blobs(self);
     bool more = false;
     if (self->is_model_awaited) {
         more = model_fetch_work(self->model, self->options->store, clock_ms());

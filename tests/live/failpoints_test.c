@@ -268,6 +268,8 @@ static void in_the_midst_of_a_run(void **state)
             static const char once[] =
                 " connect ready welcome hello quit broker_hello journal_open "
                 " ledger_recovered ledger_take_over ledger_begin blob_load learner_build "
+                " file_create file_write file_sync file_rename file_renamed "
+                " spool_create spool_sync_dir spool_found "
                 "learner_load "
                 " fetch_model fetch_stage learner_save learner_saved checkpoint_manifest "
                 " checkpoint_rename checkpoint_durable checkpoint_retire send_commits "

@@ -109,11 +109,12 @@ struct fixture_fetcher {
 };
 
 // The thread reads the options at any time: all of them are set before it starts.
-static inline struct fixture_fetcher *fixture_fetcher_named(uint32_t patience_ms,
-                                                            const struct fetch_namer *namer)
+static inline struct fixture_fetcher *fixture_fetcher_make(uint32_t patience_ms,
+                                                           const struct fetch_namer *namer,
+                                                           const struct blob_store_options *store)
 {
     struct fixture_fetcher *self = calloc(1, sizeof *self);
-    ensure(self && blob_store_new(NULL, NULL, &self->store) == 0);
+    ensure(self && blob_store_new(store, NULL, &self->store) == 0);
     self->options = (struct fetcher_options){ .identity = fixture_identity(),
                                               .store = self->store,
                                               .run = FIXTURE_RUN,
@@ -124,6 +125,12 @@ static inline struct fixture_fetcher *fixture_fetcher_named(uint32_t patience_ms
     ensure(self->arena && self->body);
     self->worker = worker_new(PORT_FETCHER, fetcher_run, &self->options);
     return self;
+}
+
+static inline struct fixture_fetcher *fixture_fetcher_named(uint32_t patience_ms,
+                                                            const struct fetch_namer *namer)
+{
+    return fixture_fetcher_make(patience_ms, namer, NULL);
 }
 
 static inline struct fixture_fetcher *fixture_fetcher_new(uint32_t patience_ms)

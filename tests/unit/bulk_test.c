@@ -1,11 +1,14 @@
 // The bulk plane over loopback: a fetcher, servers, and holders that die, lie and are silent.
+#include "common/base/failpoint.h"
 #include "common/bulk/peers.h"
 #include "tests/unit/bulk_counts.h"
 #include "tests/unit/bulk_fixture.h"
 #include "tests/test.h"
 #include <dlfcn.h>
+#include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <sched.h>
 
 enum { PATIENCE_MS = 300, ENOUGH_MS = 30000, BLOB = 5 << 20 };
 
@@ -92,6 +95,70 @@ static void test_many_small_ones(void **state)
     free(bytes);
     fixture_fetcher_destroy(fetcher);
     for (int i = 0; i < 2; i++) fixture_holder_destroy(&holders[i]);
+}
+
+// ---- on disk --------------------------------------------------------------------------------
+
+static atomic_uint syncs;
+static atomic_bool syncs_fail;
+static bulk_server_t *_Atomic serves; // The first sync waits until it has sent SMALL blobs
+enum { SMALL = 20, SMALL_BYTES = 100 };
+
+int failpoint_reached(const char *name)
+{
+    if (strcmp(name, "spool_sync") != 0) return 0;
+    const uint64_t until_ms = clock_ms() + ENOUGH_MS;
+    if (syncs++ == 0)
+        while (serves && bulk_counts_of(serves).chunk_bytes < SMALL * SMALL_BYTES &&
+               clock_ms() < until_ms)
+            sched_yield();
+    errno = EIO;
+    return syncs_fail ? -1 : 0;
+}
+
+static void fetch_small_ones(struct fixture_fetcher *fetcher, const struct fixture_holder *holder,
+                             uint64_t seed, const char *reason)
+{
+    struct wire_blob blobs[SMALL];
+    uint8_t *bytes = fixture_bytes(SMALL * SMALL_BYTES, seed);
+    for (uint32_t i = 0; i < SMALL; i++) {
+        blobs[i].hash = fixture_give(holder->store, bytes + i * SMALL_BYTES, SMALL_BYTES);
+        blobs[i].bytes = SMALL_BYTES;
+    }
+    fixture_job(fetcher, FRAME_FETCH, &(struct wire_fetch){ blobs, SMALL, &holder->holder, 1, 0 });
+    for (uint32_t i = 0; i < SMALL; i++) {
+        const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
+        assert_true(fetched && fetched->ok && syncs > 0); // An answer comes after a sync
+        assert_true(*reason ? strstr(fetched->reason, reason) != NULL : !fetched->reason[0]);
+    }
+    free(bytes);
+}
+
+// What comes while the first blob is synced is synced together.
+static void test_on_disk(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/bulk_test.XXXXXX", command[64];
+    assert_non_null(mkdtemp(dir));
+    struct fixture_holder holder = fixture_holder_new();
+    struct fixture_fetcher *fetcher =
+        fixture_fetcher_make(3000, NULL, &(struct blob_store_options){ .dir = dir });
+    serves = holder.server;
+    fetch_small_ones(fetcher, &holder, 1, "");
+    serves = NULL;
+    assert_in_range(syncs, 1, SMALL / 4);
+    syncs_fail = true;
+    fetch_small_ones(fetcher, &holder, 2, "is kept in memory alone");
+    syncs_fail = false;
+    fixture_fetcher_destroy(fetcher);
+    blob_store_t *store;
+    assert_int_equal(blob_store_new(&(struct blob_store_options){ .dir = dir }, &why, &store), 0);
+    struct wire_blob kept[2 * SMALL];
+    assert_int_equal(blob_store_list(store, kept, 2 * SMALL), SMALL);
+    blob_store_destroy(&store);
+    fixture_holder_destroy(&holder);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
 }
 
 static void test_killed_holder_is_resumed_from(void **state)
@@ -634,10 +701,11 @@ static void test_more_holders_than_connections(void **state)
     fixture_holder_destroy(&holder);
 }
 
-TESTS(TEST(test_fetch), TEST(test_many_small_ones), TEST(test_killed_holder_is_resumed_from),
-      TEST(test_rogues), TEST(test_mixed_lies), TEST(test_reasons), TEST(test_twice_and_forgotten),
-      TEST(test_a_slow_name_delays_no_transfer), TEST(test_fetch_over_ipv6),
-      TEST(test_model_from_three_and_then_what_differs), TEST(test_state_of_several_items),
-      TEST(test_model_goes_on_where_it_stopped), TEST(test_model_among_rogues),
-      TEST(test_model_whose_digest_poses_as_its_list), TEST(test_list_without_leaves_is_forgotten),
-      TEST(test_model_is_replaced), TEST(test_more_holders_than_connections))
+TESTS(TEST(test_fetch), TEST(test_many_small_ones), TEST(test_on_disk),
+      TEST(test_killed_holder_is_resumed_from), TEST(test_rogues), TEST(test_mixed_lies),
+      TEST(test_reasons), TEST(test_twice_and_forgotten), TEST(test_a_slow_name_delays_no_transfer),
+      TEST(test_fetch_over_ipv6), TEST(test_model_from_three_and_then_what_differs),
+      TEST(test_state_of_several_items), TEST(test_model_goes_on_where_it_stopped),
+      TEST(test_model_among_rogues), TEST(test_model_whose_digest_poses_as_its_list),
+      TEST(test_list_without_leaves_is_forgotten), TEST(test_model_is_replaced),
+      TEST(test_more_holders_than_connections))
