@@ -242,6 +242,7 @@ $(B)/live/adversary_test: $(B)/tests/adversary/adversary_test.o $(LIVE_BED:%.c=$
 	$(link) -lcmocka $(LIBS) -o $@
 $(B)/live/greedy: $(B)/tests/adversary/greedy.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
+$(B)/live/failpoint.so: tests/live/failpoints.def
 $(B)/live/%.so: tests/live/%.c $(B)/flags
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/storage: $(patsubst %.c,$(B)/%.o,$(wildcard tests/storage/*.c)) $(LIBRARIES)
