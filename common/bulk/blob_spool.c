@@ -21,8 +21,8 @@
 enum { MAGIC = 0x50534253, CHECKED = 44 }; // "SBSP"; the head but for its check
 
 struct spool_file {
-    uint64_t number, bytes,
-        synced; // Bytes up to the end of the last blob, and of the last durable one
+    uint64_t number;
+    uint64_t bytes, synced; // To the end of the last blob, and of the last durable one
     atomic_uint held;
     TAILQ_ENTRY(spool_file) near;
 };
@@ -82,7 +82,8 @@ static int failed(const struct blob_spool *self, const char *deed, uint64_t numb
 // ---- making durable -------------------------------------------------------------------------
 
 // After a failed fdatasync the kernel may have dropped what it could not write, and a second one would
-// succeed all the same. So what is not durable is cut off, and the next blob begins a file.
+// succeed all the same. So what is not durable is cut off, and the next blob begins a file. If it cannot be
+// cut off, a restart finds it, and its reader checks it.
 static int sync_newest(struct blob_spool *self, struct why *why)
 {
     struct spool_file *file = TAILQ_LAST(&self->files, spool_files);
@@ -92,8 +93,9 @@ static int sync_newest(struct blob_spool *self, struct why *why)
         return 0;
     }
     const int rc = failed(self, "make durable", file->number, errno, why);
-    (void)!ftruncate(self->fd,
-                     (off_t)file->synced); // Else a restart finds it, and its reader checks it
+    // mutant: what a failed sync has lost stays in the file
+    (void)!ftruncate(self->fd, (off_t)file->synced);
+    // mutant: a failed sync is trusted the second time
     file->bytes = file->synced;
     close_newest(self);
     return rc;
@@ -193,13 +195,9 @@ int blob_spool_open(const struct blob_spool_options *options, struct why *why,
     if (rc == 0 && !TAILQ_EMPTY(&self->files) && sync_names(self) < 0)
         rc = why_set(why, fault_from_errno(errno), "%s: cannot make its files durable: %s",
                      self->is.dir, strerror(errno));
-    if (rc < 0) {
-        blob_spool_close(&self);
-        return rc;
-    }
-    blob_spool_sweep(self);
+    if (rc == 0) blob_spool_sweep(self);
     *ret_self = self;
-    return 0;
+    return rc;
 }
 
 void blob_spool_close(struct blob_spool **self_p)
@@ -227,6 +225,7 @@ static int begin_file(struct blob_spool *self, struct why *why)
     if (failpoint("spool_create") == 0)
         self->fd =
             openat(self->is.dir_fd, name.text, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    // mutant: a new file of blobs is not in its folder for good
     if (self->fd >= 0 && sync_names(self) == 0 && add_file(self, self->number)) return 0;
     const int error = errno;
     if (self->fd >= 0) unlinkat(self->is.dir_fd, name.text, 0);

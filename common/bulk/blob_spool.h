@@ -52,6 +52,7 @@ struct blob_spool_options {
     void *arg;
 };
 
+// After a fault, too, there is a spool to close, when the places that `found` was told of have been left.
 int blob_spool_open(const struct blob_spool_options *options, struct why *why,
                     struct blob_spool **ret_self);
 void blob_spool_close(struct blob_spool **self_p); // The files stay. NULL allowed

@@ -243,6 +243,7 @@ static void end_blobs(struct fetcher *self)
     for (entry = TAILQ_FIRST(&self->active); entry; entry = next) {
         next = TAILQ_NEXT(entry, line);
         if (entry->blob->fetch.state == FETCH_GOING) continue;
+        // mutant: a fetched blob is announced before it is durable
         blob_fetch_sync(entry->blob, self->options->store);
         end_blob(self, entry);
     }

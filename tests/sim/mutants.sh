@@ -107,6 +107,10 @@ mutant 'a claim is sent before it is journalled' swap
 mutant 'a vote is sent before it is journalled' \
     before 'send(self, view, member, turn->in->now_ms, turn->out);'
 mutant 'a restart forgets that it has voted' 'member->journal.second.number >= self->round ||' ''
+by_unit 'a fetched blob is announced before it is durable' bulk_test drop
+by_unit 'a failed sync is trusted the second time' store_test drop
+by_unit 'what a failed sync has lost stays in the file' store_test drop
+by_unit 'a new file of blobs is not in its folder for good' store_test 'sync_names(self) == 0 &&' ''
 by_unit 'what was claimed is forgotten' trainer_test \
     'member->journal.first.number >= round->round' 'false'
 
