@@ -1,9 +1,10 @@
 // blob_fetch -- each turn decides how many holders may serve, then asks them in turns for missing
-// chunks while they have credit. Each chunk that arrives goes into its place and is hashed as soon
-// as all chunks before it are here. When the last one is here the hash is compared: if it is wrong,
+// chunks while they have credit. Each chunk that arrives goes into its place and is given to be hashed as
+// soon as all chunks before it are here. When the last one is here the hash is compared: if it is wrong,
 // all chunks are thrown away and one holder after the other is asked for the whole blob.
 
 #include "common/base/ensure.h"
+#include "common/base/large_pages.h"
 #include "common/bulk/blob_fetch.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +27,7 @@ struct blob_fetch *blob_fetch_new(struct peers *peers, const struct hash *hash, 
 
 static void stop_hashing(struct blob_fetch *self)
 {
-    if (self->is_hashing) hasher_end(&self->hasher);
+    if (self->is_hashing) hash_run_drop(&self->run);
     self->is_hashing = false;
 }
 
@@ -47,17 +48,18 @@ static void reset(struct blob_fetch *self)
 {
     peers_forget_fetch(self->fetch.peers, &self->fetch);
     memset(self->chunks, CHUNK_MISSING, self->chunk_count);
-    self->here = self->coming = self->hashed = self->next = 0;
+    self->here = self->coming = self->in_row = self->next = 0;
     stop_hashing(self);
-    hasher_init(&self->hasher);
+    hash_run_begin(&self->run, self->beside, self->bytes);
     self->is_hashing = true;
     for (uint32_t i = 0; i < self->fetch.holders_count; i++)
         self->fetch.holders[i].has_served = false;
 }
 
-bool blob_fetch_start(struct blob_fetch *self)
+bool blob_fetch_start(struct blob_fetch *self, struct hash_beside *beside)
 {
-    self->bytes = malloc(self->count + 1);
+    self->beside = self->chunk_count < HASH_BESIDE_CHUNKS ? NULL : beside;
+    self->bytes = large_pages_new(self->count);
     self->chunks = malloc(self->chunk_count + 1);
     if (!self->bytes || !self->chunks) {
         fetch_fail(&self->fetch, "no memory for its %zu bytes", self->count);
@@ -131,11 +133,10 @@ void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms)
 
 static void hash_what_is_here(struct blob_fetch *self)
 {
-    while (self->hashed < self->chunk_count && self->chunks[self->hashed] == CHUNK_HERE) {
-        hasher_add(&self->hasher, self->bytes + (size_t)self->hashed * BULK_CHUNK_BYTES,
-                   chunk_bytes(self, self->hashed));
-        self->hashed++;
-    }
+    while (self->in_row < self->chunk_count && self->chunks[self->in_row] == CHUNK_HERE)
+        self->in_row++;
+    const size_t bytes = (size_t)self->in_row * BULK_CHUNK_BYTES;
+    hash_run_give(&self->run, bytes < self->count ? bytes : self->count);
 }
 
 // All chunks are here and the hash is wrong. If one holder sent them all, it lied; if there were
@@ -167,7 +168,7 @@ static void take_chunk(struct blob_fetch *self, const struct answer *answer)
     if (holder) holder->has_served = true;
     hash_what_is_here(self);
     if (self->here < self->chunk_count) return;
-    const struct hash hash = hasher_end(&self->hasher);
+    const struct hash hash = hash_run_end(&self->run);
     self->is_hashing = false;
     if (!hash_equal(&hash, &self->hash)) reject_whole(self);
 }

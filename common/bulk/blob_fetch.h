@@ -2,7 +2,7 @@
 // blob_fetch -- one blob that is being fetched, in chunks.
 //
 //     chunks  [here][here][coming][coming][missing][missing] ...  into memory of the declared size
-//                        hashed up to the first chunk that is not here
+//     hashed up to the first chunk that is not here, beside if the blob is large
 //
 // A small blob comes from one holder, a large one from several at once: one more for each
 // SHARE_CHUNKS that are missing, and two more for each slow one. A holder that lacks the blob, is
@@ -14,8 +14,9 @@
 
 #include "common/bulk/blob_store.h"
 #include "common/bulk/fetch.h"
+#include "common/bulk/hash_beside.h"
 
-enum { SHARE_CHUNKS = 32, SHARE_HOLDERS_MAX = 8 };
+enum { SHARE_CHUNKS = 32, SHARE_HOLDERS_MAX = 8, HASH_BESIDE_CHUNKS = 8 };
 
 struct blob_fetch {
     struct fetch fetch; // First: a blob_fetch is a fetch
@@ -24,9 +25,11 @@ struct blob_fetch {
     uint32_t askers; // How often the core asked for it
     uint8_t *bytes;  // NULL before blob_fetch_start
     uint8_t *chunks; // enum chunk_state
-    uint32_t chunk_count, here, hashed, next;
-    uint32_t coming; // Requests without an answer; two may be for one chunk
-    struct hasher hasher;
+    uint32_t chunk_count, here, next;
+    uint32_t in_row;            // Chunks that are here without a gap: they are given to the run
+    uint32_t coming;            // Requests without an answer; two may be for one chunk
+    struct hash_beside *beside; // Borrowed; NULL: a small one is hashed as it comes
+    struct hash_run run;
     bool is_hashing, is_single; // Single: one holder alone sends all of it
 };
 
@@ -34,7 +37,8 @@ struct blob_fetch {
 struct blob_fetch *blob_fetch_new(struct peers *peers, const struct hash *hash, uint32_t bytes);
 void blob_fetch_destroy(struct blob_fetch **self_p);
 
-bool blob_fetch_start(struct blob_fetch *self); // Allocates; false: no memory, it has failed
+// Allocates; false: no memory, it has failed. A large one is hashed beside (hash_beside.h).
+bool blob_fetch_start(struct blob_fetch *self, struct hash_beside *beside);
 void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms); // For as much as there is credit
 
 // Once all is here and right: into the store. Then it is done, or has failed. Sync makes one that is done

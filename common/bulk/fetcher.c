@@ -39,6 +39,7 @@ struct fetcher {
     const struct fetcher_options *options;
     struct worker *worker;
     struct peers *peers;
+    struct hash_beside *beside;
     struct line waiting, active;
     uint32_t count, active_count;
     uint64_t active_bytes;
@@ -98,7 +99,7 @@ static void activate(struct fetcher *self, struct entry *entry)
     entry->is_active = true;
     self->active_count++;
     self->active_bytes += entry->blob->count;
-    blob_fetch_start(entry->blob);
+    blob_fetch_start(entry->blob, self->beside);
 }
 
 // ---- answers to the core --------------------------------------------------------------------
@@ -313,6 +314,7 @@ static void end(struct fetcher *self)
     while ((entry = TAILQ_FIRST(&self->active))) take_out(self, entry);
     while ((entry = TAILQ_FIRST(&self->waiting))) take_out(self, entry);
     model_fetch_destroy(&self->model);
+    hash_beside_destroy(&self->beside);
     peers_destroy(&self->peers);
     free(self);
 }
@@ -326,6 +328,7 @@ void fetcher_run(struct worker *worker, void *arg)
     self->worker = worker;
     self->peers = peers_new(options->identity, options->run,
                             options->patience_ms ? options->patience_ms : PATIENCE_MS);
+    self->beside = hash_beside_new();
     TAILQ_INIT(&self->waiting);
     TAILQ_INIT(&self->active);
     for (bool is_busy = false; hear_jobs(self);) {

@@ -3,14 +3,13 @@
 
 #include "common/bulk/state_copy.h"
 #include "common/base/failpoint.h"
+#include "common/base/large_pages.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { ALIGNMENT = 64 };
 
 static int open_file(int dir_fd)
 {
@@ -34,8 +33,7 @@ int state_copy_new(int dir_fd, uint64_t bytes, struct why *why, struct state_cop
 {
     *ret_copy = no_state_copy;
     if (dir_fd < 0) {
-        const uint64_t room = (bytes + ALIGNMENT) / ALIGNMENT * ALIGNMENT; // At least one line
-        ret_copy->bytes = bytes < UINT64_MAX / 2 ? aligned_alloc(ALIGNMENT, room) : NULL;
+        ret_copy->bytes = large_pages_new(bytes);
         if (ret_copy->bytes) return 0;
         return why_set(why, FAULT_MEMORY, "a copy of the state of %" PRIu64 " bytes", bytes);
     }

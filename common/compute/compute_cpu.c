@@ -1,5 +1,6 @@
 // The CPU behind compute.h: vectors are plain memory, and each call goes to model.h, batch.h or
 // gradient.h. Large vectors ask for large pages; a refusal costs speed only.
+#include "common/base/large_pages.h"
 #include "common/compute/compute_device.h"
 #include "common/crypto/merkle.h"
 #include "common/kernel/gradient.h"
@@ -8,7 +9,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 struct cpu {
     struct compute base; // Its host vector is the parameters themselves
@@ -157,13 +157,8 @@ static float *vector_new(uint64_t floats)
 // Zeros, in large pages where the system has them, since a step walks through all of it.
 static float *state_new(uint64_t floats)
 {
-    enum { PAGE = 2 << 20 };
-    const size_t align = floats * sizeof(float) < PAGE ? 64 : PAGE;
-    const size_t bytes = (floats * sizeof(float) + align - 1) / align * align;
-    float *vector = aligned_alloc(align, bytes);
-    if (!vector) return NULL;
-    if (align == PAGE) madvise(vector, bytes, MADV_HUGEPAGE); // A request; it may be refused
-    return memset(vector, 0, floats * sizeof(float));
+    float *vector = large_pages_new(floats * sizeof(float));
+    return vector ? memset(vector, 0, floats * sizeof(float)) : NULL;
 }
 
 static bool take_vectors(struct cpu *self)

@@ -238,7 +238,7 @@ static bool fetch_blob(const uint8_t *at, const uint8_t *end, blob_store_t *stor
     struct peers *peers = peers_new(NULL, "", 1);
     struct blob_fetch *blob = blob_fetch_new(peers, &hash, BLOB_BYTES);
     fetch_add_holders(&blob->fetch, holders, PEERS + 1);
-    ensure(blob_fetch_start(blob));
+    ensure(blob_fetch_start(blob, NULL));
     for (; end - at >= ANSWER_BYTES && blob->fetch.state == FETCH_GOING; at += ANSWER_BYTES) {
         blob_fetch_ask(blob, 1);
         answer_one(peers, &truth, at);
