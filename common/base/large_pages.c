@@ -8,9 +8,11 @@ enum { LINE = 64, PAGE = 2 << 20 };
 void *large_pages_new(size_t bytes)
 {
     const size_t align = bytes < PAGE ? LINE : PAGE;
+    void *memory = NULL;
     if (bytes > SIZE_MAX / 2) return NULL;
-    void *memory = aligned_alloc(align, (bytes + LINE) / LINE * LINE); // At least one line
+    if (posix_memalign(&memory, align, (bytes + LINE) / LINE * LINE) != 0)
+        return NULL; // Not 0 lines
     // Whole pages alone: no memory is taken that was not asked for
-    if (memory && align == PAGE) madvise(memory, bytes / PAGE * PAGE, MADV_HUGEPAGE);
+    if (align == PAGE) madvise(memory, bytes / PAGE * PAGE, MADV_HUGEPAGE);
     return memory;
 }
