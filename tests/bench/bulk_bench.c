@@ -176,13 +176,13 @@ static void bench_place(struct place *place, unsigned rounds)
                                          "a blob, 1 holder",   "a model, 1 holder",
                                          "a blob, 4 holders",  "a model, 4 holders" };
     enum { KINDS = 6 };
-    double took_s[KINDS][ROUNDS_MAX], of_tcp[KINDS][ROUNDS_MAX], spent_s[KINDS] = { 0 };
+    double took_s[KINDS][ROUNDS_MAX], of_tcp[KINDS][ROUNDS_MAX], spent_s[KINDS][ROUNDS_MAX];
     open_place(place);
     for (unsigned i = 0; i < rounds; i++)
         for (unsigned what = 0; what < KINDS; what++) {
             const double before_s = cpu_s();
             took_s[what][i] = measure(place, what);
-            spent_s[what] += cpu_s() - before_s;
+            spent_s[what][i] = cpu_s() - before_s;
             of_tcp[what][i] = took_s[0][i] / took_s[what][i];
         }
     printf("%s, %zu MB, medians of %u rounds:\n", place->name, count >> 20, rounds);
@@ -190,9 +190,10 @@ static void bench_place(struct place *place, unsigned rounds)
         const double megabytes = (double)count / 1e6;
         qsort(took_s[what], rounds, sizeof(double), by_size);
         qsort(of_tcp[what], rounds, sizeof(double), by_size);
+        qsort(spent_s[what], rounds, sizeof(double), by_size);
         printf("  %-22s %7.0f MB/s   %5.2f of TCP   %5.2f ms of CPU for each MB\n", names[what],
                megabytes / took_s[what][rounds / 2], of_tcp[what][rounds / 2],
-               1000 * spent_s[what] / rounds / megabytes);
+               1000 * spent_s[what][rounds / 2] / megabytes);
     }
     for (int i = 0; i < HOLDERS; i++) fixture_holder_destroy(&place->holders[i]);
 }
