@@ -114,14 +114,21 @@ static void read_signs(const struct bits *bits, uint64_t at, uint32_t count, flo
     }
 }
 
-static void read_selection(const payload_form_t *self, const struct block *block,
-                           struct payload_chosen *chosen)
+static void read_selections(const payload_form_t *self, const struct block *block,
+                            struct payload_chosen *chosen, uint32_t count)
 {
-    const struct bits bits = bits_in(self, chosen->bytes);
-    uint64_t signs;
-    ensure(selection_read(block->blocks->selection, &bits, block->at, NULL, chosen->numbers,
-                          &chosen->count, &signs) == 0);
-    if (self->one_bit) read_signs(&bits, signs, chosen->count, chosen->values);
+    struct selection_reading each[PAYLOAD_READ_MAX];
+    uint32_t done;
+    for (uint32_t i = 0; i < count; i++)
+        each[i] = (struct selection_reading){ .bits = bits_in(self, chosen[i].bytes),
+                                              .at = block->at,
+                                              .numbers = chosen[i].numbers };
+    ensure(selection_read_each(block->blocks->selection, each, count, NULL, &done) == 0);
+    for (uint32_t i = 0; i < count; i++) {
+        chosen[i].count = each[i].count;
+        if (self->one_bit)
+            read_signs(&each[i].bits, each[i].signs, each[i].count, chosen[i].values);
+    }
 }
 
 static float float_at(const uint8_t *values, uint32_t i)
@@ -144,10 +151,8 @@ void payload_read_each(const payload_form_t *self, uint32_t chunk, struct payloa
     ensure(count <= PAYLOAD_READ_MAX);
     const struct block block = block_at(self, chunk);
     if (block.blocks->combination) read_combinations(self, &block, chosen, count);
-    for (uint32_t i = 0; i < count; i++) {
-        if (!block.blocks->combination) read_selection(self, &block, &chosen[i]);
-        if (!self->one_bit) read_values(&block, &chosen[i]);
-    }
+    else read_selections(self, &block, chosen, count);
+    for (uint32_t i = 0; i < count && !self->one_bit; i++) read_values(&block, &chosen[i]);
 }
 
 uint32_t payload_read(const payload_form_t *self, uint32_t chunk, const uint8_t *bytes,

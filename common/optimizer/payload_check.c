@@ -57,21 +57,52 @@ static int check_values(const struct block *block, uint32_t count, const struct 
     return 0;
 }
 
-static int check_block(const payload_form_t *self, const struct block *block, const uint8_t *bytes,
-                       uint16_t *numbers, struct why *why)
+// Checks blocks of a tensor from `first` on and says behind which it ended: that with the fault, if
+// there is one.
+typedef int check_some(const payload_form_t *self, const struct blocks *blocks, uint32_t *first,
+                       const uint8_t *bytes, uint16_t *numbers, struct why *why);
+
+static int check_one_number(const payload_form_t *self, const struct blocks *blocks,
+                            uint32_t *first, const uint8_t *bytes, uint16_t *numbers,
+                            struct why *why)
 {
+    const struct block block = block_of(blocks, *first);
     const struct bits bits = bits_in(self, bytes);
-    uint32_t count = 0, few = 0;
-    uint64_t at = 0;
-    const int rc =
-        block->blocks->combination
-            ? check_combination(block, &bits, &count, &few, why)
-            : selection_read(block->blocks->selection, &bits, block->at, why, numbers, &count, &at);
-    if (rc < 0 || self->one_bit) return rc;
+    uint32_t count = 0, negative = 0;
     uint8_t signs[4];
-    le_put(signs, few, sizeof signs);
-    const struct bits of_few = { signs, sizeof signs };
-    return check_values(block, count, block->blocks->combination ? &of_few : &bits, at, bytes, why);
+    (void)numbers;
+    int rc = check_combination(&block, &bits, &count, &negative, why);
+    if (rc == 0 && !self->one_bit) {
+        le_put(signs, negative, sizeof signs);
+        rc = check_values(&block, count, &(struct bits){ signs, sizeof signs }, 0, bytes, why);
+    }
+    *first += rc == 0;
+    return rc;
+}
+
+// Where every value is to be looked at too, one selection after the other, so that the first fault
+// counts.
+static int check_selections(const payload_form_t *self, const struct blocks *blocks,
+                            uint32_t *first, const uint8_t *bytes, uint16_t *numbers,
+                            struct why *why)
+{
+    struct selection_reading each[PAYLOAD_READ_MAX];
+    const uint32_t room = DISTRO_ELEMENTS_MAX / blocks->top_k; // Selections, in `numbers`
+    uint32_t count = self->one_bit ? PAYLOAD_READ_MAX : 1, done;
+    if (count > room) count = room;
+    if (count > blocks->chunks - *first) count = blocks->chunks - *first;
+    for (uint32_t i = 0; i < count; i++)
+        each[i] = (struct selection_reading){ .bits = bits_in(self, bytes),
+                                              .at = block_of(blocks, *first + i).at,
+                                              .numbers = numbers + i * blocks->top_k };
+    int rc = selection_read_each(blocks->selection, each, count, why, &done);
+    if (rc == 0 && !self->one_bit) {
+        const struct block block = block_of(blocks, *first);
+        rc = check_values(&block, each->count, &each->bits, each->signs, bytes, why);
+        done = rc == 0;
+    }
+    *first += done;
+    return rc;
 }
 
 // Of the blocks of a tensor and the bits behind them, up to the next one's.
@@ -79,9 +110,9 @@ static int check_tensor(const payload_form_t *self, uint32_t number, const uint8
                         uint16_t *numbers, struct why *why)
 {
     const struct blocks *blocks = &self->blocks[number];
-    for (uint32_t i = 0; i < blocks->chunks; i++) {
-        const struct block block = block_of(blocks, i);
-        const int rc = check_block(self, &block, bytes, numbers, why);
+    check_some *check = blocks->combination ? check_one_number : check_selections;
+    for (uint32_t i = 0; i < blocks->chunks;) {
+        const int rc = check(self, blocks, &i, bytes, numbers, why);
         if (rc < 0)
             return why_wrap(why, rc, "payload refused at chunk %u (tensor %u)",
                             chunks_part(self->chunks, number)->first + i, number);

@@ -73,9 +73,17 @@ void selection_init(struct selection *self, const struct selection_tables *table
 void selection_write(const struct selection *self, const uint16_t *numbers, const float *values,
                      uint32_t count, struct bits_writer *bits);
 
-// Reads what begins at bit `at`. Total: any bits give 0 or a fault. FAULT_FORMAT: bits that
-// selection_write does not write. FAULT_RANGE: a rank or a number beyond the last, or a number not
-// above the one before. `ret_numbers` has room for k. The signs begin at bit *ret_signs.
-int selection_read(const struct selection *self, const struct bits *bits, uint64_t at,
-                   struct why *why, uint16_t *ret_numbers, uint32_t *ret_count,
-                   uint64_t *ret_signs);
+struct selection_reading {
+    struct bits bits;
+    uint64_t at;       // Its first bit
+    uint16_t *numbers; // Room for k
+    uint32_t count;    // The rest is written by selection_read_each
+    uint64_t signs;    // Their first bit
+};
+
+// Reads selections of one kind: several at once, which is faster than one after the other. Total: any
+// bits give 0 or the first fault, which is in each[*ret_done]. FAULT_FORMAT: bits that selection_write
+// does not write. FAULT_RANGE: a rank or a number beyond the last, or a number not above the one
+// before.
+int selection_read_each(const struct selection *self, struct selection_reading *each,
+                        uint32_t count, struct why *why, uint32_t *ret_done);

@@ -24,6 +24,17 @@ static int begin(void **state)
     return 0;
 }
 
+static int read_one(const struct bits *bits, uint64_t at, struct why *why, uint16_t *ret_numbers,
+                    uint32_t *ret_count, uint64_t *ret_signs)
+{
+    struct selection_reading one = { .bits = *bits, .at = at, .numbers = ret_numbers };
+    uint32_t done;
+    const int rc = selection_read_each(&self, &one, 1, why, &done);
+    assert_int_equal(done, rc == 0);
+    *ret_count = one.count, *ret_signs = one.signs;
+    return rc;
+}
+
 static void write_at(uint32_t at, uint32_t count)
 {
     memset(bytes, 0, sizeof bytes);
@@ -44,7 +55,7 @@ static void there_and_back(uint32_t at, uint32_t count)
     assert_true(bits_are_zero(&(struct bits){ bytes, BYTES_MAX }, at + self.bits, 8 * BYTES_MAX));
     for (uint32_t bit = at + self.bits; bit < 8 * size; bit++)
         bytes[bit / 8] |= (uint8_t)(1u << bit % 8);
-    if (selection_read(&self, &bits, at, &why, found, &got, &signs) < 0) fail_msg("%s", why.text);
+    if (read_one(&bits, at, &why, found, &got, &signs) < 0) fail_msg("%s", why.text);
     assert_int_equal(got, count);
     assert_memory_equal(found, numbers, count * sizeof numbers[0]);
     for (uint32_t i = 0; i < count; i++)
@@ -214,7 +225,7 @@ static void a_content_has_one_string(void **state)
             uint64_t signs;
             le_put(given, string, sizeof given);
             const struct bits bits = { given, sizeof given };
-            if (selection_read(&self, &bits, 0, NULL, numbers, &count, &signs) < 0) continue;
+            if (read_one(&bits, 0, NULL, numbers, &count, &signs) < 0) continue;
             for (uint32_t c = 0; c < count; c++)
                 values[c] = bits_at(&bits, signs + c) & 1 ? -1.0f : 1.0f;
             write_at(0, count);
@@ -246,7 +257,7 @@ static void damaged_strings_are_refused_or_canonical(void **state)
             memcpy(given, bytes, sizeof given);
             const struct bits bits = { given, sizeof given };
             struct why why = { "" };
-            if (selection_read(&self, &bits, 0, &why, numbers, &count, &signs) < 0) {
+            if (read_one(&bits, 0, &why, numbers, &count, &signs) < 0) {
                 assert_true(why.text[0] != 0);
                 refused++;
                 continue;
@@ -260,6 +271,51 @@ static void damaged_strings_are_refused_or_canonical(void **state)
         }
     }
     assert_true(passed > 500 && refused > 500);
+}
+
+// Several at once are what they are alone, whether their cells have room together or not; of two
+// faults the first one counts, wherever it shows.
+static void several_are_read_as_one_after_the_other(void **state)
+{
+    (void)state;
+    enum { TOGETHER = 9, MORE = 40 };
+    static uint8_t given[MORE][BYTES_MAX];
+    static uint16_t together[MORE][NUMBERS_MAX];
+    struct selection_reading each[MORE];
+    uint64_t seed = 95;
+    uint32_t faults = 0, whole = 0;
+    for (size_t kind = 0; kind < sizeof kinds / sizeof kinds[0]; kind++) {
+        const uint32_t n = kinds[kind][0], k = kinds[kind][1];
+        selection_init(&self, &tables, n, k);
+        for (uint32_t round = 0; round < 30; round++) {
+            const uint32_t total = round % 3 ? TOGETHER : MORE;
+            uint32_t count = 0, first = total, done;
+            uint64_t signs;
+            struct why why = { "" }, first_why = { "" };
+            int fault = 0;
+            for (uint32_t i = 0; i < total; i++) {
+                write_at(0, draw(&seed, 0, n, (uint32_t)(fixture_random(&seed) % (k + 1))));
+                const uint32_t bit = (uint32_t)(fixture_random(&seed) % self.bits);
+                if (round % 2 && i % 4 == 3) bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+                memcpy(given[i], bytes, sizeof bytes);
+                each[i] = (struct selection_reading){ .bits = { given[i], sizeof bytes },
+                                                      .numbers = together[i] };
+            }
+            const int rc = selection_read_each(&self, each, total, &why, &done);
+            for (uint32_t i = 0; i < total && fault == 0; i++) {
+                fault = read_one(&each[i].bits, 0, &first_why, found, &count, &signs);
+                if (fault < 0) first = i;
+                if (fault < 0) break;
+                assert_true(i < done && each[i].count == count && each[i].signs == signs);
+                assert_memory_equal(together[i], found, count * sizeof found[0]);
+            }
+            assert_int_equal(rc, fault);
+            assert_int_equal(done, first);
+            assert_string_equal(why.text, first_why.text);
+            faults += rc < 0, whole += rc == 0;
+        }
+    }
+    assert_true(faults > 50 && whole > 200);
 }
 
 // ---- refusals: strings by hand, of 2 of 35 and of 17 of 256 (four cells of 64, no shift)
@@ -277,7 +333,7 @@ static int read_fields(const struct field *fields, size_t count, struct why *why
     const struct bits bits = { bytes, sizeof bytes };
     uint32_t marks;
     uint64_t signs;
-    return selection_read(&self, &bits, 0, why, found, &marks, &signs);
+    return read_one(&bits, 0, why, found, &marks, &signs);
 }
 
 enum { ONE_MARK = 16, TWO_MARKS = 1 }; // Words of 5 bits and of 1
@@ -338,5 +394,6 @@ static void a_number_beyond_16_bits_is_refused(void **state)
 TESTS_WITH(begin, NULL, TEST(sizes_are_those_of_the_page), TEST(the_bits_lie_where_the_page_says),
            TEST(no_string_is_longer), TEST(selections_go_there_and_back),
            TEST(every_border_of_a_mark_is_found), TEST(a_content_has_one_string),
-           TEST(damaged_strings_are_refused_or_canonical), TEST(malformed_strings_are_refused),
+           TEST(damaged_strings_are_refused_or_canonical),
+           TEST(several_are_read_as_one_after_the_other), TEST(malformed_strings_are_refused),
            TEST(a_number_beyond_16_bits_is_refused))
