@@ -243,7 +243,6 @@ static struct testbed_options options_of(const struct cell *cell)
                                      .epoch_rounds = steps,
                                      .total_steps = EPOCHS * steps,
                                      .train_s = s,
-                                     .least_s = s, // No result is late before that
                                      .witness_s = s,
                                      .lease_s = brief ? 3 : s,
                                      .warmup_s = brief ? 5 : s,

@@ -51,7 +51,7 @@ struct testbed_options {
     unsigned witness_nodes;             // 0: all
     bool no_checkpointer;
     double train_s, witness_s;     // 3, 1; of allreduce: train_s bounds a step
-    double least_s;                // 2: min_round_train_time
+    double least_s;                // train_s: min_round_train_time, so that no result is late
     double lease_s;                // 2
     double cooldown_s, warmup_s;   // 5, 5
     unsigned map_mib_max;          // 64

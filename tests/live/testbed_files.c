@@ -175,7 +175,7 @@ static int print_distro(const struct testbed_options *o, char **ret_text)
         "[model.LLM.lr_schedule.Constant]\nbase_lr = 1e-3\nwarmup_init_lr = 0.0\nwarmup_steps = 4\n"
         "[model.LLM.optimizer.Distro]\nclip_grad_norm = 1.0\ncompression_decay = 0.999\n"
         "compression_chunk = 32\ncompression_topk = 8\nquantize_1bit = %s\n",
-        o->run_id, o->warmup_s, o->cooldown_s, o->train_s, o->least_s ? o->least_s : 2.0,
+        o->run_id, o->warmup_s, o->cooldown_s, o->train_s, o->least_s ? o->least_s : o->train_s,
         o->witness_s, o->epoch_rounds, o->total_steps, o->min_clients, o->init_min_clients,
         o->witness_nodes, o->batch, o->batch, o->verification_percent,
         o->first_step ? o->first_step : 1, o->first_sample, o->lease_s,
