@@ -16,10 +16,21 @@ static bool has_entered(struct testbed *bed, const void *arg)
            bed->news.entered[wanted[0]] > wanted[1];
 }
 
+// Some rounds of the epoch are left: a trainer that is stopped now has not cast the last vote of it.
+static bool has_rounds_left(struct testbed *bed, const void *arg)
+{
+    const uint64_t of_epoch = bed->news.rounds % bed->options.epoch_rounds;
+    (void)arg;
+    return bed->news.run.phase == PHASE_TRAIN && of_epoch > 0 &&
+           of_epoch + 3 < bed->options.epoch_rounds;
+}
+
 // Waits for the next entry of the phase. RoundWitness is too short to be hit unless a trainer that
 // is stopped (not the one to be killed) holds it up.
 static void await_entry(struct testbed *bed, uint8_t phase, const char *holdup)
 {
+    if (phase == PHASE_WITNESS)
+        testbed_await(bed, has_rounds_left, NULL, TESTBED_WAIT_MS, "a round that is not the last");
     uint64_t wanted[2] = { phase, bed->news.entered[phase] };
     if (phase == PHASE_WITNESS) testbed_signal(bed, holdup, SIGSTOP);
     testbed_await(bed, has_entered, wanted, TESTBED_WAIT_MS,
