@@ -57,6 +57,7 @@ struct bulletin {
 struct seat {
     struct key key;
     uint8_t role;
+    bool takes_part; // Not dropped, and has not left
 };
 
 struct broker {

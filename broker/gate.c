@@ -146,8 +146,8 @@ static void log_drop(struct broker *self, const struct peer *from, uint64_t now_
              from ? from->name : "a stranger", self->dropped, then);
 }
 
-// A connection's budget, kept in the connection. It is replaced when the peer registers or changes
-// its role. While the peer is unknown, its HELLO has a bucket of its own: a peer whose registration
+// A budget. That of an actor is kept with the actor, so that a new connection brings no new one; that of a stranger
+// in the connection. It is replaced when the budget becomes another, as when an onlooker joins the run. While the peer is unknown, its HELLO has a bucket of its own: a peer whose registration
 // expired goes on sending mail until it is told, and that mail must not use up the tokens that its
 // HELLO needs.
 struct allowance {
@@ -155,7 +155,9 @@ struct allowance {
     struct bucket bucket, hello;
     uint8_t challenge[CHALLENGE_BYTES]; // Zeros: none was drawn
 };
-_Static_assert(sizeof(struct allowance) <= CONNECTION_OWN_BYTES, "the connection keeps it");
+_Static_assert(sizeof(struct allowance) <= CONNECTION_OWN_BYTES &&
+                   sizeof(struct allowance) <= PEER_OWN_BYTES,
+               "the connection or the peer keeps it");
 
 // FRAME_NONE: it is no frame.
 static uint16_t kind_of(const struct delivery *in)
@@ -167,11 +169,11 @@ static uint16_t kind_of(const struct delivery *in)
                : FRAME_NONE;
 }
 
-static enum budget_verdict spend(struct connection *connection, const struct budget *budget,
-                                 bool as_hello, uint32_t frames, uint64_t bytes, uint64_t now_ms)
+static enum budget_verdict spend(uint8_t *own, const struct budget *budget, bool as_hello,
+                                 uint32_t frames, uint64_t bytes, uint64_t now_ms)
 {
     struct allowance allowance;
-    memcpy(&allowance, connection->own, sizeof allowance);
+    memcpy(&allowance, own, sizeof allowance);
     if (memcmp(&allowance.budget, budget, sizeof *budget) != 0) {
         allowance.budget = *budget;
         bucket_fill(&allowance.bucket, budget, now_ms);
@@ -179,8 +181,16 @@ static enum budget_verdict spend(struct connection *connection, const struct bud
     }
     enum budget_verdict verdict =
         bucket_take(as_hello ? &allowance.hello : &allowance.bucket, budget, frames, bytes, now_ms);
-    memcpy(connection->own, &allowance, sizeof allowance);
+    memcpy(own, &allowance, sizeof allowance);
     return verdict;
+}
+
+// What the coordinator says leads to nothing at its own. What a stranger says goes no further, and an actor
+// that the broker has forgotten is one until its next HELLO.
+static uint32_t frames_of(const struct delivery *in, const struct peer *from, uint16_t kind)
+{
+    if (!from || from->role == ACTOR_COORDINATOR) return 1;
+    return strcmp(in->to, "news") == 0 ? COST_NEWS_FRAMES : cost_in_frames(kind);
 }
 
 static struct curve_key key_of(const struct key *user)
@@ -229,11 +239,9 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
     backlog_trust(self->backlog, in->fd, connection->trusted);
     const struct budget *budget = budget_of(self, from);
     const uint16_t kind = in->is_sound ? kind_of(in) : FRAME_NONE;
-    // What a stranger says goes no further, and an actor that the broker has forgotten is one until its next HELLO;
-    // what the coordinator says leads to nothing there.
-    const uint32_t frames = !from || budget == &coordinator ? 1 : cost_in_frames(kind);
     const enum budget_verdict verdict =
-        spend(connection, budget, !from && kind == FRAME_HELLO, frames, in->bytes, in->now_ms);
+        spend(from ? post_office_own(self->office, from) : connection->own, budget,
+              !from && kind == FRAME_HELLO, frames_of(in, from, kind), in->bytes, in->now_ms);
     if (verdict == BUDGET_WITHIN) return true;
     log_drop(self, from, in->now_ms, verdict == BUDGET_CUT ? "connection cut" : "frame ignored");
     if (verdict == BUDGET_CUT) cut_sender(self, in, from);

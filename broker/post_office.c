@@ -164,6 +164,9 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
                          .heard_ms = now_ms };
     memcpy(peer.name, hello->name, sizeof peer.name);
     if (is_shared(self, &peer, now_ms)) return POST_OFFICE_SHARED;
+    // mutant: a new connection has a budget of its own
+    if (held && key_equal(&self->peers[held - 1].key, key))
+        memcpy(peer.own, self->peers[held - 1].own, PEER_OWN_BYTES);
     remove_at(self, held);
     remove_at(self, self->by_route[find_route(self, route)]); // A connection has one name
     remove_at(self, self->by_connection[find_connection(self, connection)]);
@@ -181,6 +184,11 @@ const struct peer *post_office_sender(struct post_office *self, const struct rou
     if (!place) return NULL;
     self->peers[place - 1].heard_ms = now_ms;
     return &self->peers[place - 1];
+}
+
+uint8_t *post_office_own(struct post_office *self, const struct peer *peer)
+{
+    return self->peers[peer - self->peers].own;
 }
 
 const struct peer *post_office_named(const struct post_office *self, const char *name)

@@ -26,6 +26,8 @@ struct route {
     int fd;
 };
 
+enum { PEER_OWN_BYTES = 160 };
+
 struct peer {
     struct route route;
     char name[ACTOR_NAME_MAX + 1]; // As it said it, label included. "": the entry is free
@@ -33,6 +35,7 @@ struct peer {
     uint8_t role;
     bool has_seat; // The owner, or a member of the roster
     uint64_t instance, heard_ms;
+    uint8_t own[PEER_OWN_BYTES]; // Free for the broker; zeros at first. It outlives the connection
 };
 
 struct post_office {
@@ -63,6 +66,8 @@ bool post_office_knows(const struct post_office *self, const struct route *route
 // post_office_sender renews its lease.
 const struct peer *post_office_sender(struct post_office *self, const struct route *route,
                                       uint64_t now_ms);
+// The bytes of `peer`, one of this office, that are free for the broker.
+uint8_t *post_office_own(struct post_office *self, const struct peer *peer);
 const struct peer *post_office_named(const struct post_office *self, const char *name);
 const struct peer *post_office_at(const struct post_office *self, const struct key *connection);
 

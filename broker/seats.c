@@ -13,6 +13,12 @@ static int compare_seats(const void *a, const void *b)
     return order ? order : (x->role > y->role) - (x->role < y->role);
 }
 
+static struct seat seat_of(const struct wire_member *member)
+{
+    return (struct seat){ member->key, member->role,
+                          member->state == MEMBER_PENDING || member->state == MEMBER_HEALTHY };
+}
+
 static struct seat *find_seat(const struct broker *self, const struct seat *seat)
 {
     return self->seats_count
@@ -28,8 +34,7 @@ void broker_keep_seats(struct broker *self, const struct wire_roster *roster)
     ensure(self->seats);
     for (uint32_t i = 0; i < roster->members_count; i++)
         if (roster->members[i].state != MEMBER_EJECTED)
-            self->seats[self->seats_count++] =
-                (struct seat){ roster->members[i].key, roster->members[i].role };
+            self->seats[self->seats_count++] = seat_of(&roster->members[i]);
     qsort(self->seats, self->seats_count, sizeof *self->seats, compare_seats);
 }
 
@@ -42,15 +47,17 @@ void broker_change_seats(struct broker *self, const struct wire_members *change)
     ensure(self->seats);
     uint32_t count = self->seats_count;
     for (uint32_t i = 0; i < change->members_count; i++) {
-        const struct wire_member *member = &change->members[i];
-        const struct seat seat = { member->key, member->role };
-        if (member->state != MEMBER_EJECTED && !find_seat(self, &seat)) self->seats[count++] = seat;
+        const struct seat seat = seat_of(&change->members[i]);
+        struct seat *found = find_seat(self, &seat);
+        if (found) *found = seat;
+        else if (change->members[i].state != MEMBER_EJECTED) self->seats[count++] = seat;
     }
     self->seats_count = count;
     qsort(self->seats, self->seats_count, sizeof *self->seats, compare_seats);
     for (uint32_t i = 0; i < change->members_count; i++) {
         const struct wire_member *member = &change->members[i];
-        struct seat *seat = find_seat(self, &(struct seat){ member->key, member->role });
+        struct seat *seat =
+            find_seat(self, &(struct seat){ .key = member->key, .role = member->role });
         if (member->state != MEMBER_EJECTED || !seat) continue;
         self->seats_count--;
         memmove(seat, seat + 1, (size_t)(self->seats + self->seats_count - seat) * sizeof *seat);
@@ -59,12 +66,16 @@ void broker_change_seats(struct broker *self, const struct wire_members *change)
 
 bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t role)
 {
-    const struct seat seat = { *key, role };
+    const struct seat seat = { .key = *key, .role = role };
     if (role == ACTOR_COORDINATOR) return admission_is_owner(self->admission, key);
     return find_seat(self, &seat);
 }
 
 bool broker_takes_part(const struct broker *self, const struct peer *peer)
 {
-    return !self->seats || broker_has_seat(self, &peer->key, peer->role);
+    const struct seat seat = { .key = peer->key, .role = peer->role };
+    const struct seat *found = find_seat(self, &seat);
+    if (!self->seats || peer->role == ACTOR_COORDINATOR)
+        return !self->seats || broker_has_seat(self, &peer->key, peer->role);
+    return found && found->takes_part;
 }

@@ -32,3 +32,7 @@ uint64_t cost_of_effects(const struct outbox *out, uint32_t count);
 // How many frames of a budget one frame of this kind to a coordinator takes, at least 1: what it may lead to
 // there, beside the cheapest letter. A role that sends all that it needs stays far below its budget.
 uint32_t cost_in_frames(uint16_t kind);
+
+// The same of news, which the broker sends to everybody and everybody unpacks. A trainer has three in a round; so
+// few that no burst of them fills a subscriber's queue.
+enum { COST_NEWS_FRAMES = 8 };

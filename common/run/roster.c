@@ -82,8 +82,10 @@ bool roster_change(struct roster *self, const struct wire_members *change)
     if (self->version == 0 && self->count > 0)
         return false; // They are of another run, or copy of it
     for (uint32_t i = 0; i < change->members_count; i++) {
-        if (change->members[i].index > count || count == MEMBERS_MAX) return false;
-        count += change->members[i].index == count;
+        const uint32_t index = change->members[i].index;
+        // mutant: roster: a full one takes no change
+        if (index > count || (index == count && count == MEMBERS_MAX)) return false;
+        count += index == count;
     }
     for (uint32_t i = 0; i < change->members_count; i++) roster_put(self, &change->members[i]);
     for (uint32_t i = 0; i < change->members_count; i++)

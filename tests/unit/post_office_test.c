@@ -106,6 +106,22 @@ static void a_name_that_is_held_is_refused_for_now(void **state)
     free(self);
 }
 
+// What the broker keeps with an actor, its budget, outlives the connection; another key begins anew.
+static void what_is_kept_with_an_actor_outlives_its_connection(void **state)
+{
+    (void)state;
+    struct post_office *self = calloc(1, sizeof *self);
+    struct wire_hello hello = { .role = ACTOR_COORDINATOR, .instance = 5, .name = "coordinator" };
+    assert_null(post_office_hello(self, &first, &anna, &anna, &hello, false, 0));
+    post_office_own(self, post_office_named(self, "coordinator"))[7] = 9;
+    assert_null(post_office_hello(self, &second, &anna, &bob, &hello, false, 1));
+    assert_int_equal(post_office_own(self, post_office_named(self, "coordinator"))[7], 9);
+    assert_null(
+        post_office_hello(self, &first, &bob, &anna, &hello, false, POST_OFFICE_LEASE_MS + 2));
+    assert_int_equal(post_office_own(self, post_office_named(self, "coordinator"))[7], 0);
+    free(self);
+}
+
 // Strangers with more keys than there are places: a member and the owner find one, and stay.
 static void strangers_keep_no_member_out(void **state)
 {
@@ -219,5 +235,6 @@ static void names_are_made_and_read(void **state)
 
 TESTS(TEST(roles_are_checked), TEST(a_name_and_a_connection_belong_together),
       TEST(a_name_that_is_held_is_refused_for_now), TEST(strangers_keep_no_member_out),
+      TEST(what_is_kept_with_an_actor_outlives_its_connection),
       TEST(the_label_of_a_name_is_only_shown), TEST(a_name_that_does_not_fit_is_refused),
       TEST(names_are_made_and_read))

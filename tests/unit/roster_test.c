@@ -4,6 +4,7 @@
 #include "common/run/roster.h"
 #include "tests/test.h"
 #include <stdlib.h>
+#include <string.h>
 
 static struct roster *roster;
 
@@ -93,7 +94,27 @@ static void a_roster_is_loaded_whole_or_not_at_all(void **state)
     assert_int_equal(roster_count(roster, ACTOR_TRAINER, MEMBER_PENDING), 2);
 }
 
-TESTS(TEST_WITH(members_stand_in_order_of_identity, set_up, tear_down),
+// Its lines change as those of any other; only one more member has no place.
+static void a_full_roster_takes_changes(void **state)
+{
+    (void)state;
+    struct wire_member *all = calloc(MEMBERS_MAX, sizeof *all);
+    assert_non_null(all);
+    for (uint32_t i = 0; i < MEMBERS_MAX; i++) {
+        all[i] = trainer(i, 1, MEMBER_PENDING);
+        memcpy(all[i].key.bytes + 1, &i, sizeof i);
+    }
+    assert_true(roster_load(roster, 7, all, MEMBERS_MAX));
+    all[3].state = MEMBER_HEALTHY;
+    assert_true(roster_change(roster, &(struct wire_members){ 7, 8, &all[3], 1 }));
+    assert_int_equal(roster->members[3].state, MEMBER_HEALTHY);
+    all[3].index = MEMBERS_MAX;
+    assert_false(roster_change(roster, &(struct wire_members){ 7, 9, &all[3], 1 }));
+    free(all);
+}
+
+TESTS(TEST_WITH(a_full_roster_takes_changes, set_up, tear_down),
+      TEST_WITH(members_stand_in_order_of_identity, set_up, tear_down),
       TEST_WITH(a_place_that_is_handed_on_is_found_by_the_new_key_alone, set_up, tear_down),
       TEST_WITH(all_trainers_of_a_state_move_at_once, set_up, tear_down),
       TEST_WITH(a_roster_is_loaded_whole_or_not_at_all, set_up, tear_down))

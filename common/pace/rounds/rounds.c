@@ -287,7 +287,7 @@ static void drop_late(struct rounds *self, const struct turn *turn, uint32_t mem
     // mutant: late: one that returns may cost all others any time
     turn->presence->out_until_ms[member] = turn->now_ms + out_ms;
     // mutant: late: one that returns has missed nothing
-    audit->probation[member] = FAULT_ROUND * (limit - 1);
+    audit->probation[member] = audit->fault_score[member] = FAULT_ROUND * (limit - 1);
     outbox_note(
         turn->out,
         "member.missed name=%s rounds=%u; it missed so many, or one in %u for long; it may join "
@@ -556,14 +556,14 @@ static const char *missed(const void *state)
     return self->missed[0] ? self->missed : NULL;
 }
 
+// A member that comes back is judged by what it missed before: else it could leave before each third miss.
 static void hear_arrival(void *state, uint32_t member, bool is_new_member)
 {
     struct audit *audit = &((struct rounds *)state)->audit;
     if (is_new_member) {
         audit_forget(audit, member);
-        audit->missed_ms[member] = audit->probation[member] = 0;
+        audit->missed_ms[member] = audit->probation[member] = audit->fault_score[member] = 0;
     }
-    audit->fault_score[member] = audit->probation[member];
 }
 
 _Static_assert(sizeof(struct rounds) <= PACE_LIVE_BYTES,
