@@ -1,7 +1,7 @@
 // admission -- reads the allowlist or the record of invitations, then decides about a HELLO: first
 // whether its key may be heard (admission_refuses), and once its signature is verified, whether it may
 // take its role (admission_hello). Both look for a ban first, then for the owner, then at the policy.
-// Tables are by the name that a key and its negative share (curve_of_key).
+// The tables are indexed by curve_of_key, which is the same for a key and its negative.
 
 #include "broker/admission.h"
 #include "common/base/ensure.h"
@@ -375,8 +375,7 @@ static const char *accept(struct admission *self, const struct key *key, uint8_t
 }
 
 // The holder of a key's secret can also sign with the key's negative, and both have the same
-// name. Without this check one invitation or one line of the list would admit two
-// members.
+// curve_of_key. Without this check one invitation or one line of the list would admit two members.
 static bool is_other_half(const struct admission *self, const struct key *key,
                           const struct curve_key *curve)
 {

@@ -14,19 +14,19 @@
 //     3fa2..64 hexadecimal digits..  trainer witness
 //     91c0..                                             # any role but coordinator
 //
-// A key becomes known by its HELLO: a connection does not tell whose it is (curve.h). So every
-// connection to the mail is let in, and only its HELLO is heard until that is welcomed; the news let in
-// who was. Only the owner's key is coordinator. Without an owner, which is for a broker that only its
-// own machine reaches, the first coordinator becomes the owner (admission_pin). A banned key (ejected
-// by the owner's ROSTER) is refused under every policy.
+// The broker learns a key from its HELLO: a connection does not tell which actor it belongs to (curve.h). So
+// every connection to the mail is let in, and only its HELLO is heard until that is welcomed; the news let in
+// only actors that the mail has welcomed. Only the owner's key is coordinator. Without an owner, which is for a
+// broker that only its own machine reaches, the first coordinator becomes the owner (admission_pin). A banned
+// key (ejected by the owner's ROSTER or MEMBERS) is refused under every policy.
 //
 // The record of invitations is a text file in the state directory with a line for each admitted
 // key: "<number of the invitation> <its roles, two digits> <key>". A line is appended and synced before
 // its guest is welcomed.
 //
-// What is revoked stands in a file beside it: a line has a ticket, whose guests all lose their place and
-// which lets nobody in any more, or one key. It is read again on SIGHUP; a file with a fault is refused
-// whole. Without the file nothing is revoked. One thread.
+// A file beside it revokes: each line is one key, or a ticket, which admits no key any more and whose guests lose
+// their place. It is read again on SIGHUP; a file with a fault is refused whole. Without the file nothing is
+// revoked. One thread.
 
 #include "common/net/curve_set.h"
 #include "common/actor/ticket.h"
@@ -45,7 +45,7 @@ struct admission_options {
     const char *list_path;    // For ADMIT_ALLOWLIST; it must outlive the admission
     const char *record_path;  // For ADMIT_INVITE ...
     const char *revoked_path; // ... both; they must outlive the admission. NULL: no such file
-    // The broker's key, that of its connections as tickets have it, and the owner's; NULL: there is none
+    // The broker's identity; the key of its connections, as in tickets; the owner's, or NULL: there is none
     const struct key *identity, *server, *owner;
 };
 
@@ -58,16 +58,16 @@ int admission_new(const struct admission_options *options, struct why *why,
 void admission_destroy(struct admission **self_p);
 int admission_reload(struct admission *self, struct why *why); // Nothing changes on a fault
 
-// Whether it is welcome in any role, without an invitation.
+// Whether the key is welcome in some role without an invitation.
 bool admission_lets_in(const struct admission *self, const struct key *key);
 
-// NULL if a HELLO of this key is worth its signature's check, else the reason: it is on no list, or
+// A cheap check before the signature is verified. NULL, or the reason to refuse: the key is on no list, or
 // banned.
 const char *admission_refuses(const struct admission *self, const struct key *key);
 
-// For the HELLO: NULL if this key may take the role, else the reason. The caller has checked the
-// key, by signature and by connection. Every reason but these three is final: a retry would not help.
-// Unlisted: nothing helps until the owner lists the key.
+// For the HELLO: NULL if this key may take the role, else the reason. The caller has verified the
+// signature, and that the HELLO is for its connection. Every reason but these three is final: a retry would not
+// help. After ADMISSION_UNLISTED a retry helps once the owner has listed the key.
 extern const char ADMISSION_LATER[], ADMISSION_PINNED[], ADMISSION_UNLISTED[];
 const char *admission_hello(struct admission *self, const struct key *key, uint8_t role,
                             const char *run, const uint8_t *invitation, size_t invitation_bytes,

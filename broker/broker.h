@@ -3,13 +3,13 @@
 // broker/ includes this.
 //
 //     broker_main.c   flags and policy                post_office.[ch]  names, routes, permissions
-//     broker.c        sockets, loop, end              admission.[ch]    which keys may connect
+//     broker.c        sockets, loop, end              admission.[ch]    which keys are welcome
 //     mail.c          judges and routes letters       budget.[ch]       rate limit of a connection
 //     news.c          publishes; keeps state topics   penalties.[ch]    keys cut for flooding
 //                                                     blocks.[ch]       strangers of one network
 //     letter.[ch]     takes and sends one letter      backlog.[ch]      bytes waiting for receivers
 //     gate.c          handshakes, budgets, cutting off
-//     seats.c         who is a member, as ROSTER and MEMBERS say
+//     seats.c         which keys are members, by ROSTER and MEMBERS
 //
 // Each file calls only those behind it: broker.c ▶ mail.c ▶ news.c ▶ letter.c ▶ gate.c ▶ the right
 // column.
@@ -17,8 +17,8 @@
 // Resources and their limits:
 //
 //     idle TCP connections          ZMQ_HANDSHAKE_IVL (5 s), and the room for connections
-//     handshakes, HELLOs            the penalty of a key that was cut for flooding; the news let in
-//                                   only keys that the mail has welcomed
+//     handshakes, HELLOs            a key that was cut for flooding is refused for a while (penalties.h);
+//                                   the news let in only keys that the mail has welcomed
 //     frames                        the budget of the connection (budget.h)
 //     bytes that make no message    CONNECTION_PENDING_MAX of each, CONNECTIONS_PENDING_MAX of all
 //                                   (common/net/connections.h)
@@ -53,7 +53,7 @@ struct bulletin {
     uint64_t kept_ms;          // When it came
 };
 
-// Whose place in the post office no stranger takes: a member of the newest roster, in its role.
+// A member of the newest roster, in its role. No stranger takes its place in the post office.
 struct seat {
     struct key key;
     uint8_t role;
@@ -113,20 +113,20 @@ struct connections *broker_connections_new(uint32_t room);   // Room at each soc
 void broker_mind_gate(struct broker *self, uint64_t now_ms); // Once a turn, before all else
 // Measures the connections and cuts those above a limit, if a sweep is due.
 void broker_sweep(struct broker *self, uint64_t now_ms);
-// Bans the ejected keys of the roster. Their frames are ignored from now on; their connections are
+// Bans the ejected keys among these members. Their frames are ignored from now on; their connections are
 // cut half a second later, so that the coordinator's refusal still reaches them.
 void broker_eject(struct broker *self, const struct wire_member *members, uint32_t count);
-// Members of the roster have a seat from now on, and no others but the owner.
+// seats.c: from now on the members of the roster have a seat, and no other key but the owner's.
 void broker_keep_seats(struct broker *self, const struct wire_roster *roster);
 void broker_change_seats(struct broker *self, const struct wire_members *change);
 bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t role);
-// Whether it may publish and has the budget of a member: who has no seat only joins. As long as no roster
-// has been told, nobody is known, and all may.
+// Whether it may publish and has the budget of a member; a peer without a seat may only join. Before the first
+// ROSTER no member is known, and every peer may.
 bool broker_takes_part(const struct broker *self, const struct peer *peer);
-void broker_cut_unlisted(struct broker *self); // After the list was read again
+void broker_cut_unlisted(struct broker *self); // gate.c: after the list was read again
 
-// Every key may connect to the mail; to the news, one that the mail has welcomed. Neither, for a while,
-// if it was cut for flooding.
+// Every CURVE key may connect to the mail; to the news, only that of an actor that the mail has welcomed. A key
+// that was cut for flooding may connect to neither for a while.
 bool broker_lets_in(const struct broker *self, const struct zap_request *request, uint64_t now_ms);
 
 // False: ignore the letter; its connection is over its budget, or is being cut.
@@ -134,11 +134,11 @@ bool broker_may_say(struct broker *self, const struct delivery *letter, const st
 bool broker_may_send(struct broker *self, int fd); // False: too many bytes wait for that connection
 bool broker_is_connected(const struct broker *self, const struct peer *peer);
 
-// What the HELLO of this letter's connection must have: drawn once for each connection.
+// The challenge that the HELLO on this letter's connection must have: drawn once for each connection.
 void broker_challenge(struct broker *self, const struct delivery *letter,
                       uint8_t ret_bytes[CHALLENGE_BYTES]);
-// The actor has proved that it holds the letter's connection. A new connection is nobody's, even if it
-// has the number, the routing id and the CURVE key of one that is gone.
+// Records that the actor has proved to hold the letter's connection. A new connection belongs to no actor, even
+// if it has the descriptor, the routing id and the CURVE key of one that is gone.
 void broker_welcomed(struct broker *self, const struct delivery *letter, const struct key *actor);
 bool broker_has_welcomed(struct broker *self, const struct delivery *letter);
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms);

@@ -1,8 +1,9 @@
 // shoal-broker -- the post office as a process: mail, news, and the last value of each state topic.
 //
 // Two sockets, for mail and for news (broker.c). Both are CURVE with a key that follows from the
-// broker's identity (common/net/curve.h), and admission.h decides about every HELLO. A frame whose
-// sender is not the actor that its connection was welcomed for is refused. Only the run's coordinator may publish state topics (RUN, ROUND, ...).
+// broker's identity (common/net/curve.h), and admission.h decides about every HELLO. A frame is refused
+// unless its sender is the actor that was welcomed on its connection. Only the run's coordinator may publish
+// state topics (RUN, ROUND, ...).
 //
 // Only the record of invitations is on disk. After a restart of the broker, every actor sends HELLO
 // again within a second, and retries what was not acknowledged.

@@ -1,8 +1,8 @@
 #pragma once
 // budget -- the rate limit of one connection: a token bucket for frames and one for bytes.
 //
-//     the bucket is full at first       a frame that passes takes 1, or more if its kind costs its receiver
-//                                       more (common/actor/cost.h), and its bytes
+//     the bucket is full at first       a frame that passes takes its bytes and 1 frame, or more frames if
+//                                       its kind costs its receiver more (common/actor/cost.h)
 //     the bucket has too little         the frame is refused; it takes nothing and counts as excess
 //     excess above 4 bursts             the connection is cut
 //

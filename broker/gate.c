@@ -1,8 +1,8 @@
 // gate -- decides which handshakes, letters and connections the broker refuses. Once a turn it
 // takes the events of connections, then the waiting handshakes, then cuts surplus connections. For
 // each letter it checks the budget of its connection. In a sweep it cuts the connections that use
-// too much memory. It keeps each connection's challenge, and which actor was welcomed on it: the mail
-// lets every key in, the news those of welcomed actors.
+// too much memory. Of each connection it keeps the challenge, and which actor was welcomed on it: the mail
+// lets every key in, the news only the keys of welcomed actors.
 
 #include "broker/broker.h"
 #include "common/actor/cost.h"
@@ -28,10 +28,9 @@ enum {
     FAREWELL_MS = 500 // So that an ejected member still gets the coordinator's refusal
 };
 
-// Frames a second, frames in a burst, bytes a second, bytes in a burst. A frame counts as often as cost.h says.
-// An honest actor never reaches these rates. In a run with rounds of a tenth of a second a trainer sends about a hundred
-// frames a second; a witness's vote of 16,384 results has 1.6 MiB. The coordinator answers all
-// members.
+// Frames a second, frames in a burst, bytes a second, bytes in a burst. One frame may count as several (cost.h).
+// An honest actor never reaches these rates. In a run with rounds of a tenth of a second a trainer sends about a
+// hundred frames a second; a witness's vote of 16,384 results has 1.6 MiB. The coordinator answers all members.
 static const struct budget stranger = { 5, 20, 64 << 10, 256 << 10 };
 static const struct budget onlooker = { 100, 500, 64 << 10, 1 << 20 };
 static const struct budget member = { 2000, 8000, 8 << 20, 32 << 20 };
@@ -159,7 +158,7 @@ _Static_assert(sizeof(struct allowance) <= CONNECTION_OWN_BYTES &&
                    sizeof(struct allowance) <= PEER_OWN_BYTES,
                "the connection or the peer keeps it");
 
-// FRAME_NONE: it is no frame.
+// FRAME_NONE: its head cannot be read.
 static uint16_t kind_of(const struct delivery *in)
 {
     struct wire_head head;
@@ -212,8 +211,8 @@ static bool is_owned(void *arg, const struct connection *connection)
 
 static void cut_owned(void *arg, int fd) { cut(((struct owned *)arg)->broker, fd); }
 
-// All connections of the sender, and it may not come back for a while: neither as this CURVE key, which
-// costs nothing to replace, nor as this actor.
+// Cuts all connections of the sender and keeps it out for a while: its CURVE key, and, since a new CURVE key costs
+// nothing, the actor's key too.
 static void cut_sender(struct broker *self, const struct delivery *in, const struct peer *from)
 {
     const struct curve_key key = key_of(&in->user);
@@ -293,9 +292,9 @@ static const struct peer *peer_at(const struct broker *self, const struct curve_
     return post_office_at(self->office, &key);
 }
 
-// From its first subscription on, a connection to the news is the actor's that has its key at the mail.
-// An actor that has left the mail since the handshake is cut, since later nobody could tell whose the
-// connection is; so is one that was banned since.
+// At its first subscription a connection to the news gets its actor: the one that is registered at the mail with the
+// same CURVE key. It is cut if that actor has left the mail since the handshake, because later the broker could not
+// tell which actor it belongs to; also if the actor was banned since.
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms)
 {
     struct curve_key key;

@@ -4,7 +4,7 @@
 //
 // 1. The frame's head can be read.
 // 2. A HELLO is decided here, and goes no further.
-// 3. The connection is registered, and is the one that was welcomed.
+// 3. The sender is registered, and its HELLO was welcomed on this very connection.
 // 4. The frame names the registered key as its sender.
 // 5. The sender's role may send this kind to that receiver.
 // 6. News comes from members of the run and from its coordinator.
@@ -26,7 +26,7 @@ static const char TOO_MANY[] = "too many new actors come from its network; try a
 static const char TOO_MUCH[] = "this key was cut off for sending too much; try again later";
 static const char CHALLENGED[] = "the HELLO has another connection's challenge";
 
-// One more key from where this connection comes from. Who has a seat is not asked.
+// Whether one more key may come from the network of this connection. Not asked for members with a seat.
 static bool may_come(struct broker *self, const struct delivery *in)
 {
     struct sockaddr_storage from = { 0 };
@@ -35,8 +35,8 @@ static bool may_come(struct broker *self, const struct delivery *in)
            blocks_admit(&self->blocks, (struct sockaddr *)&from, in->now_ms);
 }
 
-// The HELLO names both keys of the connection that it is for. So a broker to which an actor says HELLO
-// cannot use it at another broker, nor can anybody that has our CURVE secret and sits in between.
+// The HELLO names both CURVE keys of its connection. So a broker cannot use the HELLO of an actor at another
+// broker, nor can an attacker in between that has our CURVE secret.
 static bool is_for(const struct broker *self, const struct delivery *in,
                    const struct wire_hello *hello)
 {
@@ -46,8 +46,8 @@ static bool is_for(const struct broker *self, const struct delivery *in,
     return is_here && key_equal(&hello->server, &self->server);
 }
 
-// The challenge is this connection's alone. So a HELLO that was copied is worthless, even to a peer
-// that has the CURVE secret of its connection, for example from a core dump.
+// Each connection has a challenge of its own. So a copied HELLO is worthless, even to a peer that has the
+// actor's CURVE secret, for example from a core dump.
 static bool is_answer(struct broker *self, const struct delivery *in,
                       const struct wire_hello *hello)
 {
@@ -57,8 +57,8 @@ static bool is_answer(struct broker *self, const struct delivery *in,
     return memcmp(hello->challenge, challenge, CHALLENGE_BYTES) == 0;
 }
 
-// What costs most comes last. Of a key that is on no list, neither the challenge nor the block of
-// addresses is asked: it costs its neighbours nothing.
+// The cheapest check comes first. A key that is on no list is refused before its network is counted (may_come), so
+// that it uses up nothing of its neighbours' rate.
 static const char *judge_hello(struct broker *self, const struct delivery *in,
                                const struct wire_head *head, const struct wire_hello *hello,
                                struct key *ret_key)
@@ -116,7 +116,7 @@ static void challenge(struct broker *self, const struct delivery *in)
     letter_answer(self, &in->sender, FRAME_CHALLENGE, &challenge);
 }
 
-// What the kind of the UNDELIVERABLE tells of a HELLO is in post_office.def.
+// post_office.def says what the kind in the UNDELIVERABLE means.
 static void refuse_hello(struct broker *self, const struct delivery *in, const char *reason)
 {
     const bool later = reason == POST_OFFICE_FULL || reason == POST_OFFICE_HELD ||

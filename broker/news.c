@@ -48,8 +48,8 @@ uint64_t broker_beat_ms(const struct broker *self, const char *run)
     return 0;
 }
 
-// The broker cuts an ejected member off itself, whether or not that member received the roster. Members have a
-// seat in the post office.
+// Of a ROSTER or MEMBERS: the broker cuts ejected members off itself, whether or not they have received it, and
+// gives the others their seats.
 static void hear_roster(struct broker *self, const uint8_t *frame, size_t count)
 {
     struct wire_arena arena = { .bytes = malloc(ROSTER_ARENA_BYTES), .max = ROSTER_ARENA_BYTES };

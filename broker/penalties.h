@@ -1,6 +1,6 @@
 #pragma once
-// penalties -- keys that were cut for flooding, CURVE keys of connections and keys of actors: their
-// handshakes and HELLOs are refused for PENALTY_MS. Only the newest PENALTIES_MAX are kept.
+// penalties -- keys that were cut for flooding: CURVE keys of connections, whose handshakes are refused for
+// PENALTY_MS, and keys of actors, whose HELLOs are. Only the newest PENALTIES_MAX are kept.
 //
 // Pure; one thread.
 

@@ -1,8 +1,8 @@
 // post_office -- keeps peers in a fixed array with three open-addressing tables, by route, by name and
-// by CURVE key; the labels of names do not count. A HELLO must have a right name first; then the peer
-// that holds the name must allow it, and no other peer may have the connection's CURVE key; then it
-// replaces what was registered under the name and on the connection. The table `rules` says what each
-// role may send.
+// by CURVE key; the labels of names do not count. A HELLO is checked in three steps: its name must follow from
+// its key; the peer that holds the name must allow it; no other peer may have the connection's CURVE key. Then it
+// replaces what was registered under the name and on the connection. The table `rules` says what each role may
+// send.
 
 #include "broker/post_office.h"
 #include "common/base/ensure.h"
@@ -126,7 +126,8 @@ const char POST_OFFICE_HELD[] = "the name is held by another key; try again late
 const char POST_OFFICE_SHARED[] =
     "another connection has its CURVE key, under another name; try again later";
 
-// The registration that a HELLO replaces may have the key. So may one that counts as silent.
+// Whether another peer has the CURVE key. Registrations that do not count: the one that this HELLO replaces, and
+// one whose lease is over.
 static bool is_shared(const struct post_office *self, const struct peer *fresh, uint64_t now_ms)
 {
     const struct peer *other = post_office_at(self, &fresh->connection);

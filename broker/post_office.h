@@ -4,17 +4,17 @@
 // An actor sends HELLO on a connection, signed by its key; from then on mail to its name goes
 // there. The name must follow from role and key (common/actor/name.h), so no actor can take
 // another's name. Only the name "coordinator" does not depend on the key: the first key that sends a
-// HELLO for it has it until its lease ends (admission.h says which keys may). A later process with the same key takes the name over;
-// an earlier one cannot take it back.
+// HELLO for it has it until its lease ends (admission.h says which keys may). A later process with the same key
+// takes the name over; an earlier one cannot take it back.
 //
 // The label in a name is only shown. A peer is registered and found by role and key, so a key has
 // one entry for each role, with the label of its newest process, and mail finds it under any label.
 //
 //     connection ──HELLO──▶ registered ──silent for POST_OFFICE_LEASE_MS──▶ forgotten
 //
-// A CURVE key is that of one peer at a time. The news let in only keys of peers (post_office_at).
+// A CURVE key belongs to one peer at a time. The news let in only CURVE keys of peers (post_office_at).
 //
-// Pure: it opens no socket. No pointers: all memory is in the struct (5 MiB, zeroed). One thread.
+// Pure: it opens no socket. No pointers: all memory is in the struct (4 MiB, zeroed). One thread.
 
 #include "common/actor/msg.h"
 
@@ -47,9 +47,9 @@ struct post_office {
     uint32_t free_places[POST_OFFICE_PEERS_MAX], free_count, used_places;
 };
 
-// Registers the actor, or renews its registration. When all entries are taken, one that has a seat
-// takes the place of the one without that was heard longest ago: strangers keep no member and no
-// owner out, however many names they make. NULL if it is welcome, else the reason for UNDELIVERABLE.
+// Registers the actor, or renews its registration. When all entries are taken, an actor with a seat replaces the
+// actor without one that was heard longest ago: strangers keep no member and no owner out, however many names
+// they make. NULL if it is welcome, else the reason for UNDELIVERABLE.
 // Every reason but these three is final: a retry would not help.
 extern const char POST_OFFICE_FULL[], POST_OFFICE_HELD[], POST_OFFICE_SHARED[];
 const char *post_office_hello(struct post_office *self, const struct route *route,

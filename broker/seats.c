@@ -1,5 +1,5 @@
-// seats -- the keys and roles of the run's members, by its coordinator's ROSTER and what has changed since
-// (MEMBERS). Sorted by key: each letter of a member looks for its own.
+// seats -- the keys and roles of the run's members. A ROSTER of the coordinator replaces them, a MEMBERS adds and
+// removes some. They are sorted by key, since each letter of a member looks its seat up.
 
 #include "broker/broker.h"
 #include "common/base/ensure.h"
@@ -38,7 +38,7 @@ void broker_keep_seats(struct broker *self, const struct wire_roster *roster)
     qsort(self->seats, self->seats_count, sizeof *self->seats, compare_seats);
 }
 
-// Before the first ROSTER nobody has one. Whose place another took keeps a seat until the next ROSTER.
+// Ignored before the first ROSTER. A member whose index another key has taken keeps its seat until the next ROSTER.
 void broker_change_seats(struct broker *self, const struct wire_members *change)
 {
     if (!self->seats) return;

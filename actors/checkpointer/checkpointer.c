@@ -41,7 +41,7 @@ static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_en
     }
     struct wire_save save = { .epoch = end->epoch, .step = end->step, .digest = end->digest };
     if (!hash_equal(&end->digest, &self->wanted.digest) &&
-        !hash_equal(&end->digest, &self->saving_digest)) // Not said before
+        !hash_equal(&end->digest, &self->saving_digest)) // An end that we had not heard of
         self->late = self->saving || self->registering;
     if (keep_position(&save, &self->wanted_lists, &end->data_position)) self->wanted = save;
 }
@@ -141,9 +141,9 @@ static void hear(void *state, const struct member_turn *turn)
     give_up(self);
 }
 
-// The run begins its next epoch once a checkpointer says in a Cooldown that it holds the last step. So we
-// say it when the learner has been told to write that step. But if the run came here before the last checkpoint
-// was on record, it waits for this one: else it might outrun each of them, and never have one to go back to.
+// In a Cooldown HOLDS lets the run begin its next epoch. So we send it as soon as the learner has been told to write
+// that step. If the previous checkpoint was not on record when this epoch ended, we send it only when this one is
+// written: otherwise the run could end one epoch after the other and never have a checkpoint to go back to.
 static bool must_save_first(const struct checkpointer *self)
 {
     const struct wire_run *run = &self->member.now;

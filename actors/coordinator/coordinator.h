@@ -20,9 +20,9 @@
 //   Warmup → WaitingForMembers      fewer than min_clients remain (or hold it, when the time is up)
 //   RoundTrain ⇄ RoundWitness       the pace decides (common/pace/rounds/rounds.h)
 //   either → Cooldown               the epoch is over, too few members, all steps done, a pause
-//   Cooldown → next                 the digest is pinned, and a checkpointer holds it and writes it
-//                                   beside the next epoch, or the time is up. Before Paused and
-//                                   Finished it has written it
+//   Cooldown → next                 the digest is pinned, and a checkpointer holds that step and writes
+//                                   it while the next epoch runs; or the time is up. Before Paused and
+//                                   Finished the checkpoint is written
 //                                   Finished: only if a checkpoint or enough members have the
 //                                   last parameters
 //

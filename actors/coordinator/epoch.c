@@ -155,9 +155,9 @@ static uint32_t trainers_heard(const struct turn *turn)
     return heard;
 }
 
-// Nobody is left that holds the newest step: it lay in the memory of processes that have died or were stopped. Enough members
-// are here to go on, so it is not the coordinator that is cut off. Those that may only be late have their time;
-// if every one has been replaced by a newer process, nobody is waited for.
+// No process is left that holds the newest step: it lay in the memory of processes that have died or were stopped.
+// Enough members are here to go on, so it is not the coordinator that is cut off. Members that may only be late get
+// their time; if each of them has been replaced by a newer process, none is waited for.
 static bool look_lost(struct epoch *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -184,7 +184,8 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     bool pinned = holdings_pin(&self->holdings, turn);
-    // The next epoch does not wait for the writing. Whoever finishes or pauses a run may stop the trainers.
+    // The next epoch does not wait until the checkpoint is written. The end of the run and a pause do: the trainers
+    // may be stopped then.
     // mutant: a run is finished before its checkpoint is written
     bool goes_on = !all_done(turn) && !run->pausing;
     bool written = holdings_checkpointed(turn);

@@ -51,7 +51,7 @@ void holdings_print_sides(const struct holdings *self, const struct turn *turn, 
 // The newest checkpoint is of the present step.
 bool holdings_checkpointed(const struct turn *turn);
 
-// A checkpointer reports the present step: it has a copy, and is writing it.
+// A checkpointer reports the present step: it has a copy of it and is writing that.
 bool holdings_are_saved_soon(const struct holdings *self, const struct turn *turn);
 
 // The newest PINGs of members that keep parameters report the present step: of more of them than may lie.

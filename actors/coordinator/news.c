@@ -102,8 +102,8 @@ static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
     return !wire_equal(FRAME_RUN, &before, now);
 }
 
-// A change has all that differs from the last whole one, so that those two, which the broker keeps, are the newest
-// roster to whoever comes late.
+// MEMBERS has all lines that differ from the last ROSTER. The broker keeps both, so a late subscriber has the newest
+// roster from these two frames.
 static bool is_whole_due(const struct news *self, const struct turn *turn)
 {
     return self->whole_version != turn->run->roster.version && turn->now_ms >= self->whole_ms;
@@ -195,7 +195,7 @@ static uint32_t asker(const struct turn *turn, const struct msg *in)
 
 // One small ASK brings the whole roster, which may have megabytes, the round that is open, or 64 commits, each
 // read and signed. So each member gets an answer of each topic now and then, and all others together as
-// many as one member. Who is refused asks again, at the next BEAT at the latest.
+// many as one member. A member that is refused asks again, at the next BEAT at the latest.
 static bool is_too_soon(const struct turn *turn, const struct msg *in, uint32_t member)
 {
     const struct wire_ask *ask = in->body;

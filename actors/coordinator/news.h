@@ -2,9 +2,9 @@
 // news -- what everybody is told (RUN, ROSTER, BEAT and what the pace has open), and the answers to
 // ASK for a member that missed it.
 //
-// News may be lost. Each frame has the newest state whole, so the next one replaces a lost one. The roster may
-// have megabytes, so it is told whole every ten seconds at most, and its changes as they come (MEMBERS); a
-// member that has missed one sees the gap, and asks.
+// News may be lost. Each frame has the whole newest state, so the next one replaces a lost one. The roster alone may
+// have megabytes: it is told whole (ROSTER) every ten seconds at most, and between these times its changes (MEMBERS).
+// A member that has missed a ROSTER sees the gap and asks.
 //
 // Part of the coordinator's core: pure, one thread; it borrows the turn for the call.
 
@@ -19,8 +19,8 @@ struct news {
     bool beat_due;   // The heartbeat is due: it repeats the time left and the trainers' progress
     bool roster_due; // The delay that gathers changes of the roster is over
     uint64_t beat_seq, open;                // Of the last BEAT; what was open
-    uint64_t roster_version, whole_version; // Told last; told whole last
-    uint64_t whole_ms;                      // Not whole again before this
+    uint64_t roster_version, whole_version; // Of the last ROSTER or MEMBERS; of the last ROSTER
+    uint64_t whole_ms;                      // No ROSTER before this
     struct wire_run run;                    // The last RUN
 };
 

@@ -22,7 +22,7 @@ struct lines {
     bool shows_gaps;                  // Report on stderr which news of steps were lost
     const char *member;               // Only frames of senders that are called so: the beginning of
                                       // the name, of its label or of its key. NULL: of all
-    bool hides_roster, hides_members; // ROSTER, MEMBERS are heard for the labels alone
+    bool hides_roster, hides_members; // ROSTER and MEMBERS only for the labels
     struct roster *roster;            // The newest; NULL: none was heard
     uint64_t roster_incarnation;      // Of the coordinator that told it
     uint64_t printed, dropped;        // Lines printed; frames dropped as bad
@@ -31,7 +31,7 @@ struct lines {
     uint64_t missing[LINES_COUNTED];  // By kind: frames that were lost; of STEPS, the steps
     char *line;                       // Grows to the longest
     size_t line_max;
-}; // Zeroed but for the first four: nothing printed
+}; // Zeroed but for the first five: nothing printed
 
 void lines_print(struct lines *self, const struct letter *letter);
 void lines_drop(struct lines *self, const struct letter *letter); // Prints the reason on stderr

@@ -132,7 +132,6 @@ static int watch_signals(void)
     return signals;
 }
 
-// It has the labels of the senders.
 static bool also_hear(uint16_t kind, uint16_t *kinds, size_t *count)
 {
     for (size_t i = 0; i < *count; i++)
@@ -141,6 +140,7 @@ static bool also_hear(uint16_t kind, uint16_t *kinds, size_t *count)
     return true;
 }
 
+// The roster has the labels of the senders.
 static void also_hear_roster(struct monitor *self, uint16_t *kinds, size_t *count)
 {
     self->lines.hides_roster = also_hear(FRAME_ROSTER, kinds, count);

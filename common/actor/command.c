@@ -457,8 +457,8 @@ int command_check_broker(struct command *self, const char *address, struct why *
                    self->server_addr);
 }
 
-// What its memory tells is nobody's: the mail, the run, and the keys of its connections. The identity's
-// secret is in no dump in any case (identity.h).
+// The memory of an actor has the mail, the run and the keys of its connections: no other process may read them. The
+// identity's secret is in no dump in any case (identity.h).
 static void keep_memory_private(void)
 {
     if (!getenv("SHOAL_DUMPABLE")) ensure(prctl(PR_SET_DUMPABLE, 0) == 0);

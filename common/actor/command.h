@@ -130,9 +130,9 @@ struct command_line {
 };
 
 // Reads environment and arguments into *self. A wrong line (an unknown flag, a missing flag, a
-// fault of `check`) ends the process with EX_USAGE, a mistyped flag with the one that was meant; --help, --usage and --version end it with 0. A
-// number out of its range is FAULT_USAGE with flag, value and range. Texts are borrowed from argv
-// and the environment.
+// fault of `check`) ends the process with EX_USAGE, a mistyped flag with the one that was meant; --help, --usage
+// and --version end it with 0. A number out of its range is FAULT_USAGE with flag, value and range. Texts are
+// borrowed from argv and the environment.
 int command_parse(const struct command_line *line, int argc, char **argv, void *self,
                   struct why *why);
 

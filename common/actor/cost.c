@@ -8,7 +8,7 @@ uint64_t cost_of_hearing(uint16_t kind, uint64_t bytes)
     return COST_HEAR_US + signatures * COST_VERIFY_US + bytes / COST_BYTES_A_US;
 }
 
-// A job is a few numbers and a name: its memory is its struct.
+// The body is a few numbers and a name without lists, so a small arena is enough.
 static uint64_t of_commits(const struct effect *effect)
 {
     _Alignas(8) uint8_t memory[4 * sizeof(struct wire_send_commits)];
@@ -40,7 +40,7 @@ uint64_t cost_of_effects(const struct outbox *out, uint32_t count)
     return us;
 }
 
-// By kind, what its role needs, at the most; and what it leads to.
+// Frames for each kind. Beside it: how often an honest sender needs the kind at most, and the work that it causes.
 static const struct {
     uint16_t kind;
     uint32_t frames;

@@ -1,5 +1,6 @@
-// inbox -- letters and senders lie in two arrays and refer to one another by place: n is the one at n - 1. A
-// sender is in the ring of turns while something of it waits, else among the idle.
+// inbox -- letters and senders lie in two arrays and refer to one another by place: place n is index n - 1, and 0 is
+// none. A sender with a letter that waits is in the ring of turns, any other in the list of idle ones. inbox_next
+// takes the first letter of the sender whose turn it is; inbox_charge then says what that letter has cost.
 
 #include "common/actor/inbox.h"
 #include "common/base/ensure.h"
@@ -53,8 +54,8 @@ static void forget(struct inbox *self, struct inbox_sender *sender)
     leave_idle(self, sender);
 }
 
-// A place for a new sender, that of the one idle for longest if all are taken. There is one, since each of the
-// others has a letter here or is being heard, and there is room for another letter.
+// A place for a new sender; if all are taken, that of the sender that was idle for longest. There is an idle one:
+// every other sender has a letter here or is being heard, and has_room has found room for one more letter.
 static struct inbox_sender *add(struct inbox *self, const struct key *key)
 {
     struct inbox_sender *sender;

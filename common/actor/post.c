@@ -1,6 +1,6 @@
-// The post draws a CURVE pair, connects the mail and says HELLO once a second. The HELLO names the pair
-// and the broker's challenge for the connection, which is the answer to the first HELLO. On the broker's
-// WELCOME the post connects the news and asks for the last values of the run (RECALL). When the broker
+// The post draws a CURVE pair, connects the mail and says HELLO once a second. The HELLO names the public key of
+// the pair, and the challenge for this connection, which the broker sends in answer to the first HELLO. On the
+// broker's WELCOME the post connects the news and asks for the last values of the run (RECALL). When the broker
 // is silent for too long, it opens new sockets, with a new pair. A frame must pass in this order: two
 // parts; the body decodes; the signature verifies, and that of an enclosed frame, too. What concerns
 // the post itself ends here; the rest goes to the core.
@@ -104,7 +104,7 @@ static void subscribe(struct post *self)
     }
 }
 
-// Each is closed before its events, so that the events have a reader as long as they are written.
+// A socket is closed before the socket of its events, so that the events have a reader as long as they are written.
 static void close_news(struct post *self)
 {
     net_socket_close(&self->news);
@@ -131,7 +131,7 @@ static bool new_news(struct post *self, const struct curve_pair *own, struct pos
     return false;
 }
 
-// A socket that was refused stays deaf, so a new one takes its place.
+// A refused socket never connects again (net.h), so a new one takes its place.
 static bool reopen_news(struct post *self)
 {
     struct post fresh = { .news = NULL };
@@ -436,8 +436,8 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
     return true;
 }
 
-// The broker asks once for each connection. The same challenge again is the answer to a HELLO that was
-// on its way: to answer each would never end.
+// The broker has one challenge for each connection. The same one again answers a HELLO that was on its way when the
+// first came: it is ignored, or HELLO and CHALLENGE would answer each other for ever.
 static void hear_challenge(struct post *self, const struct wire_challenge *challenge)
 {
     if (memcmp(self->challenge, challenge->bytes, sizeof self->challenge) == 0) return;
@@ -446,8 +446,8 @@ static void hear_challenge(struct post *self, const struct wire_challenge *chall
 }
 
 // What a frame of the broker itself is to the caller. An UNDELIVERABLE without a name: the broker
-// does not know us any more, so we say HELLO at once. What its kind tells of our HELLO is in
-// post_office.def; if it is refused for good, the shell ends the process.
+// does not know us any more, so we say HELLO at once. post_office.def says what its kind means if our HELLO was
+// refused; if that is for good, the shell ends the process.
 static enum post_result hear_broker(struct post *self, uint16_t kind, const void *body)
 {
     const struct wire_undeliverable *no = body;

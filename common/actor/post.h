@@ -7,9 +7,9 @@
 //     news     SUB     ◀─ XPUB     [topic][frame], topic "<run>.<KIND>"; from the WELCOME on
 //
 // Both use CURVE: the broker proves the key that the ticket names; our end has a key that is drawn for
-// these sockets alone, and the HELLO, which our identity signs, says whose they are. Nothing is
-// exchanged with a broker that has another key or does not admit us; post_trouble tells the reason.
-// One with another key is not called silent; it is asked again all the same.
+// these sockets alone, and the HELLO, which our identity signs, says that they are ours. A broker with another key
+// is sent nothing; one that does not admit us gets HELLOs only. post_trouble tells the reason. A broker with another
+// key is not called silent, but the post tries again all the same.
 //
 // If the ticket names the run's owner, what another coordinator says is dropped.
 //
@@ -36,8 +36,8 @@ struct post_options {
     bool follows_news;
     const char *const *deaf_to;
     uint64_t incarnation, instance;
-    // Whether frames of this kind are only hints now: nothing is believed because of them. Then their
-    // signatures are not verified, and the message has no frame. NULL: none is.
+    // Whether frames of this kind are only hints now: the core believes nothing because of them. Then their
+    // signatures are not verified, and the message has no frame. NULL: no kind is a hint.
     bool (*is_hint)(const void *arg, uint16_t kind);
     const void *is_hint_arg;
     bool quiet;    // Logs nothing: for short-lived tools
@@ -46,8 +46,8 @@ struct post_options {
 
 struct post;
 
-// FAULT_USAGE if the broker's address is not host:port; FAULT_BUSY if no
-// descriptor is left. If descriptors run out later, post_trouble tells so and the old sockets stay.
+// FAULT_USAGE if the broker's address is not host:port; FAULT_BUSY if no descriptor is left. If descriptors run
+// out later, post_trouble tells so and the old sockets stay.
 int post_new(const struct post_options *options, struct why *why, struct post **ret_post);
 void post_destroy(struct post **self_p);
 
@@ -58,8 +58,8 @@ bool post_is_refused(const struct post *self); // The broker does not let our ke
 void *post_mail_socket(struct post *self);
 void *post_news_socket(struct post *self);
 
-// For a loop that polls by itself. The descriptor says that something has changed, and only once: take
-// then until there is nothing. post_waits tells what the descriptor may have told already: ask it before
+// For a loop that polls by itself. The descriptor becomes readable once for each change: then receive until there is
+// nothing. post_waits is true if something may wait that the descriptor does not announce again: ask it before
 // polling. (ZeroMQ's own zmq_poll costs four calls of the kernel for each socket that it looks at.)
 int post_descriptor(const struct post *self, bool mail);
 bool post_waits(struct post *self, bool mail);
@@ -72,8 +72,8 @@ void post_tick(struct post *self);
 bool post_mail(struct post *self, const char *to, uint16_t kind, const void *body);
 void post_publish(struct post *self, uint16_t kind, const void *body);
 
-// A frame as it came, not yet looked at but for its head; and the key that it names as its sender's. The broker
-// vouches that this is the key of the sender's connection; none: the broker's own, or no frame.
+// A frame as it came: only its head has been read. `sender` is the key that it names. The broker vouches that this
+// actor was welcomed on the connection that the frame came by. None: it is the broker's own, or no frame.
 struct post_frame {
     zmq_msg_t part;
     struct key sender;
@@ -83,7 +83,7 @@ struct post_frame {
     bool mail;
 };
 
-// Takes what has come: the caller's, until post_release. NULL: nothing has.
+// Receives a frame, which the caller owns until post_release. NULL: none has come.
 struct post_frame *post_receive(struct post *self, bool mail);
 void post_release(struct post_frame **frame_p);
 
@@ -101,11 +101,11 @@ struct letter {
 // Checks the frame. POST_OWN: it concerned the post itself, which has handled it. The first WELCOME of a
 // broker process is a letter; so is the UNDELIVERABLE with which the broker refuses the HELLO for
 // good. POST_RETURNED: mail of ours that was not delivered; the message is the UNDELIVERABLE that
-// says why, and not for the core. Not POST_NOTHING.
+// says why, and is not for the core. Never POST_NOTHING.
 enum post_result post_open(struct post *self, const struct post_frame *frame,
                            struct wire_arena *arena, struct letter *ret_letter);
 
-// Receives and opens the next one, which lives until the next call. POST_NOTHING: nothing has come.
+// Receives and opens the next frame, which lives until the next call. POST_NOTHING: none has come.
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
                            struct letter *ret_letter);
 

@@ -1,5 +1,5 @@
-// One turn of the loop: wait, then signals, mail and news by the turns of their senders, answers of workers, the
-// alarm; each message is one step of the core. Then the turn's stores become durable together, then the other effects
+// One turn of the loop: wait, then signals, mail and news (senders take turns), answers of workers, the alarm; each
+// message is one step of the core. Then the turn's stores become durable together, then the other effects
 // are performed in order. Last come the post's HELLO, the watchdog, a line about what the actor
 // waits for, its Status, and the time limit of leaving.
 
@@ -302,14 +302,14 @@ static void hear_returned(struct shell *self, const struct wire_undeliverable *n
     if (strcmp(no->to, "coordinator") == 0) self->coordinator_missing = true;
 }
 
-// Lets the frames that have come wait for their senders' turns.
+// Puts the frames that have come into the inbox, where they wait for the turns of their senders.
 static void gather(struct shell *self, bool mail)
 {
     for (int n = 0; n < GATHER_MAX; n++) {
         struct post_frame *frame = post_receive(self->post, mail);
         if (!frame) return;
         if (inbox_put(self->inbox, &frame->sender, frame, zmq_msg_size(&frame->part))) continue;
-        drop(self, frame->from, "too much of its sender waits here already");
+        drop(self, frame->from, "too much of this sender waits already; dropped");
         post_release(&frame);
     }
 }
@@ -495,7 +495,7 @@ static long wait_ms(struct shell *self)
     return until > now_ms ? (long)(until - now_ms) : 0;
 }
 
-// What a turn looks at: whatever has moved. All else costs a call of the kernel and finds nothing.
+// What this turn looks at. To look at a socket where nothing has happened costs a call of the kernel and finds nothing.
 struct moved {
     bool mail, news, signals;
 };

@@ -3,7 +3,7 @@
 //
 //     ┌── one thread, one loop ────────────────────────────────────────────────────────────────┐
 //     │ wait: mail (DEALER to the broker), news (SUB), workers, signals, the alarm              │
-//     │ what has come waits for the turn of its sender (inbox.h), and pays for what it leads to  │
+//     │ inbox.h: each frame waits for the turn of its sender, which pays for what the frame costs │
 //     │ decode: wire_unpack, signature, newest instance only; stamp the time                     │
 //     │ step the core for each message whose turn it is (at most SHELL_TURN_MAX)                 │
 //     │ stores of the turn in one transaction, durable; then all other effects, in their order   │
@@ -11,7 +11,8 @@
 //
 // So nothing is sent before the record that justifies it is on disk, and messages that arrive
 // together share one fsync. A frame that does not decode, or whose signature is missing or wrong,
-// is dropped with a line in the log (one a second at most) and changes nothing.
+// is dropped with a line in the log (one a second at most) and changes nothing. Only of hints (`is_hint`) the
+// signature is not verified.
 //
 // If the broker is silent for POST_SILENCE_MS, the sockets are opened again (a connecting ZeroMQ
 // socket can go deaf for good), and HELLO is sent again. SIGTERM and SIGINT become a QUIT message
@@ -83,7 +84,7 @@ struct shell_options {
     // With the same argument: fills in, before a frame is signed and sent, what only a shell can
     // tell, such as what it has measured. No core decides anything by that. It may be NULL.
     void (*fill_in)(void *arg, uint16_t kind, void *body);
-    // With the same argument: frames of which kind are only hints (post.h). NULL: none are.
+    // With the same argument: whether frames of this kind are only hints (post.h). NULL: no kind is.
     bool (*is_hint)(const void *arg, uint16_t kind);
     // A descriptor that the loop waits for beside its own; 0: none. After each wait `take` is called,
     // with the same argument: it must not block.

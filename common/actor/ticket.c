@@ -15,7 +15,7 @@
 
 enum {
     VERSION = 3,
-    VERSION_BEFORE = 2, // The same, with another key of the broker
+    VERSION_BEFORE = 2, // The same layout, but with the broker's Ed25519 key
     INVITATION_VERSION = 2,
     CHECK_BYTES = 4,
     BYTES_MAX = 1 + 2 * KEY_BYTES + 1 + TICKET_ADDRESS_MAX + 1 + WIRE_RUN_MAX + 1 +
@@ -93,7 +93,7 @@ static int refuse(struct why *why, const char *what)
                    what, prefix);
 }
 
-// Of either version, which *ret_version tells.
+// Parses a ticket of either version; *ret_version says which.
 static int parse(const char *text, struct why *why, struct ticket *ret_ticket, uint8_t *ret_version)
 {
     uint8_t bytes[BYTES_MAX + 1];
@@ -138,8 +138,8 @@ int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket)
     const int rc = parse(text, why, &ticket, &version);
     if (rc < 0) return rc;
     if (version != VERSION)
-        return refuse(why, "is of version 2, of a broker from before it had a key of its own for "
-                           "connections (this is version 3)");
+        return refuse(why, "is of version 2: its broker had no separate key for connections yet "
+                           "(this is version 3)");
     *ret_ticket = ticket;
     return 0;
 }

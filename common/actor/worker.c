@@ -1,7 +1,8 @@
-// A thread and two queues of parcels: the kind and the packed body. The descriptor of a queue is an
-// eventfd, written after a parcel has come into an empty queue, and read, under the queue's lock, by a
-// taker that leaves it empty. It is written outside of the lock, or whom it wakes would wait for that: so
-// a taker that did not wait for it may leave it readable with nothing behind it, until it looks again.
+// A thread and two queues of parcels: the kind and the packed body. The descriptor of a queue is an eventfd. It is
+// written after a parcel was put into an empty queue, and read, under the queue's lock, by a taker that leaves the
+// queue empty. It is written without the lock, because the thread that it wakes would otherwise wait for the lock.
+// So a taker may take the parcel before it is written: then the descriptor is readable although the queue is empty,
+// until the next take.
 
 #include "common/actor/worker.h"
 #include "common/base/ensure.h"
@@ -17,7 +18,7 @@
 
 struct parcel {
     STAILQ_ENTRY(parcel) near;
-    uint16_t kind; // FRAME_NONE: the thread is to end; WAKE: it is woken, there is no job
+    uint16_t kind; // FRAME_NONE: the thread must end; WAKE: no job, the thread is only woken
     size_t count;
     _Alignas(16) uint8_t body[];
 };

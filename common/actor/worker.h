@@ -8,8 +8,8 @@
 // that neither side waits for the other. A worker answers in its own time and order; meanwhile the
 // core goes on. All signals are blocked in the thread.
 //
-// Each queue has a descriptor that is readable while something waits, seldom also when nothing does. A
-// thread that finds its queue empty sleeps in poll on it, beside whatever else it waits for.
+// Each queue has a descriptor that is readable while something waits, and now and then when nothing does. A thread
+// that finds its queue empty polls the descriptor, together with all else that it waits for.
 
 #include "common/actor/msg.h"
 
@@ -47,8 +47,8 @@ enum worker_turn { WORKER_JOB, WORKER_QUIET, WORKER_END };
 // called. END: return from the body.
 enum worker_turn worker_next(struct worker *self, int timeout_ms, struct job *ret_job);
 
-// Ends the wait in worker_next or on worker_jobs_fd, or the next one. The only function here that a
-// thread which the body has started may call.
+// Ends the present wait of the body, in worker_next or on worker_jobs_fd, or its next wait. The only function here
+// that may be called by a thread that the body has started.
 void worker_wake(struct worker *self);
 
 // For a worker that polls its own sockets, too: when it is readable, call worker_next (self, 0, ...).

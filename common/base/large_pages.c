@@ -11,8 +11,8 @@ void *large_pages_new(size_t bytes)
     void *memory = NULL;
     if (bytes > SIZE_MAX / 2) return NULL;
     if (posix_memalign(&memory, align, (bytes + LINE) / LINE * LINE) != 0)
-        return NULL; // Not 0 lines
-    // Whole pages alone: no memory is taken that was not asked for
+        return NULL; // At least one line, also for 0 bytes
+    // Only whole large pages: one that is needed in part would take memory that was not asked for
     if (align == PAGE) madvise(memory, bytes / PAGE * PAGE, MADV_HUGEPAGE);
     return memory;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// patience -- whether this thread, when it is woken, interrupts what runs on its processor, or waits until
-// that has had its turn. Threads that it starts inherit it.
+// patience -- whether a thread that is woken interrupts the one that runs on its processor (not patient), or waits
+// until that one has had its turn (patient). Sets it for the calling thread; threads that it starts inherit it.
 //
 // A patient thread finds several messages when it comes to run, and takes them in one turn: where many
 // members share few processors, a round costs a tenth less. On a processor that is idle there is no

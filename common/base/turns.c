@@ -1,5 +1,5 @@
-// turns -- a ring in both directions. When its turn comes, one gets its quantum; it stays until that is
-// used up, or it leaves.
+// turns -- a doubly linked ring. A waiter gets the quantum when its turn comes, and keeps the turn until the quantum
+// is used up or the waiter leaves the ring.
 
 #include "common/base/turns.h"
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // blob_fetch -- each turn decides how many holders may serve, then asks them in turns for missing
-// chunks while they have credit. Each chunk that arrives goes into its place and is given to be hashed as
-// soon as all chunks before it are here. When the last one is here the hash is compared: if it is wrong,
-// all chunks are thrown away and one holder after the other is asked for the whole blob.
+// chunks while they have credit. Each chunk that arrives goes into its place, and is hashed as soon as all chunks
+// before it are here. When the last one is here the hash is compared: if it is wrong, all chunks are thrown away and
+// one holder after the other is asked for the whole blob.
 
 #include "common/base/ensure.h"
 #include "common/base/large_pages.h"

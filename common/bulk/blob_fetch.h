@@ -2,7 +2,7 @@
 // blob_fetch -- one blob that is being fetched, in chunks.
 //
 //     chunks  [here][here][coming][coming][missing][missing] ...  into memory of the declared size
-//     hashed up to the first chunk that is not here, beside if the blob is large
+//     hashed up to the first chunk that is not here; by another thread if the blob is large
 //
 // A small blob comes from one holder, a large one from several at once: one more for each
 // SHARE_CHUNKS that are missing, and two more for each slow one. A holder that lacks the blob, is
@@ -26,7 +26,7 @@ struct blob_fetch {
     uint8_t *bytes;  // NULL before blob_fetch_start
     uint8_t *chunks; // enum chunk_state
     uint32_t chunk_count, here, next;
-    uint32_t in_row;            // Chunks that are here without a gap: they are given to the run
+    uint32_t in_row;            // Chunks before the first gap: they were given to be hashed
     uint32_t coming;            // Requests without an answer; two may be for one chunk
     struct hash_beside *beside; // Borrowed; NULL: a small one is hashed as it comes
     struct hash_run run;
@@ -37,12 +37,13 @@ struct blob_fetch {
 struct blob_fetch *blob_fetch_new(struct peers *peers, const struct hash *hash, uint32_t bytes);
 void blob_fetch_destroy(struct blob_fetch **self_p);
 
-// Allocates; false: no memory, it has failed. A large one is hashed beside (hash_beside.h).
+// Allocates; false: no memory, it has failed. A large blob is hashed by the thread of `beside` (hash_beside.h).
 bool blob_fetch_start(struct blob_fetch *self, struct hash_beside *beside);
 void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms); // For as much as there is credit
 
-// Once all is here and right: into the store. Then it is done, or has failed. Sync makes one that is done
-// durable, and all that were kept before with the same fsync; nothing to do for one that is in memory alone.
+// _keep: puts a blob that is whole into the store; then the fetch is done, or has failed. _sync: makes the blob of a
+// done fetch durable, and with the same fsync all blobs that were kept before it. A blob that is in memory alone stays
+// so.
 void blob_fetch_keep(struct blob_fetch *self, blob_store_t *store);
 void blob_fetch_sync(struct blob_fetch *self, blob_store_t *store);
 bool blob_fetch_is_whole(const struct blob_fetch *self);

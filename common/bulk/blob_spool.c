@@ -1,7 +1,6 @@
-// blob_spool -- a list of files, the newest last. Opening walks each from head to head. Put begins a file
-// when the newest one is full. Only the newest file, while it is open, has blobs that are not synced: it is
-// synced before the next one begins. The newest is not removed, so that a sweep between two blobs does not
-// cost a file.
+// blob_spool -- a list of files, the newest last. Opening the spool reads each file from head to head. Put begins a
+// new file when the newest one is full. Only the newest file may have blobs that are not synced: it is synced before
+// the next one begins. A sweep leaves the newest file, so that it need not be created again for the next blob.
 
 #include "common/bulk/blob_spool.h"
 #include "common/base/dirfile.h"
@@ -83,7 +82,7 @@ static int failed(const struct blob_spool *self, const char *deed, uint64_t numb
 
 // After a failed fdatasync the kernel may have dropped what it could not write, and a second one would
 // succeed all the same. So what is not durable is cut off, and the next blob begins a file. If it cannot be
-// cut off, a restart finds it, and its reader checks it.
+// cut off, a restart finds it, and the reader compares it with its hash.
 static int sync_newest(struct blob_spool *self, struct why *why)
 {
     struct spool_file *file = TAILQ_LAST(&self->files, spool_files);
@@ -101,7 +100,7 @@ static int sync_newest(struct blob_spool *self, struct why *why)
     return rc;
 }
 
-// The names of files. Without a fault they are durable.
+// Makes the names of the files durable. Negative: it failed, errno says why.
 static int sync_names(const struct blob_spool *self)
 {
     return self->is.is_lazy || (failpoint("spool_sync_dir") == 0 && fsync(self->is.dir_fd) == 0)
@@ -141,7 +140,8 @@ static bool read_head(const uint8_t head[SPOOL_HEAD], struct hash *ret_hash, uin
     return memcmp(head, right, SPOOL_HEAD) == 0;
 }
 
-// The process that wrote it may have ended before it synced: found blobs are durable all the same.
+// The process that wrote the file may have ended before it synced. So the file is synced here, and every blob that is
+// found is durable.
 static int walk(struct blob_spool *self, struct spool_file *file, struct why *why)
 {
     const struct name name = name_of(file->number);
@@ -216,7 +216,8 @@ void blob_spool_close(struct blob_spool **self_p)
 
 // ---- putting --------------------------------------------------------------------------------
 
-// A fault of syncing the file before is met again where its blobs are synced: they are lost.
+// If the previous file cannot be synced, its blobs that were not durable are lost. That is no fault here:
+// blob_spool_has tells it of each, and the store puts them again when it syncs them.
 static int begin_file(struct blob_spool *self, struct why *why)
 {
     const struct name name = name_of(self->number);
@@ -251,11 +252,11 @@ static int write_both(int fd, const uint8_t head[SPOOL_HEAD], const void *bytes,
     return 0;
 }
 
-// What was written of it goes, or what comes next would not be found behind it.
+// After a failed write: what was written of the blob is cut off, since blobs behind it would not be found.
 static void give_up(struct blob_spool *self, struct spool_file *file)
 {
     if (file->bytes > 0 && ftruncate(self->fd, (off_t)file->bytes) == 0) return;
-    (void)sync_newest(self, NULL); // As before a new file: the next blob begins one
+    (void)sync_newest(self, NULL); // As in begin_file: the next blob begins a new file
     close_newest(self);
     if (file->bytes == 0 && atomic_load(&file->held) == 0) remove_file(self, file);
 }

@@ -1,8 +1,8 @@
 // blob_store -- the table of blobs is changed under `lock`; the directory is made to agree with it
 // afterwards, under `disk`, blob by blob (settle). So no thread waits for the disk while it holds
 // the table, and put and forget of one blob may race: the last word is the table's. References
-// count under `lock`; the thread that releases the last one frees the bytes outside it. A blob of the
-// table holds its place in the spool. Pins: blob_store_pins.c.
+// count under `lock`; the thread that releases the last one frees the bytes outside it. A blob in the
+// table holds its place in the spool (blob_spool.h). Pins: blob_store_pins.c.
 
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -104,7 +104,7 @@ static bool take_out(struct blob_store *self, struct blob *blob)
 
 // ---- the directory --------------------------------------------------------------------------
 
-// Under `disk`. The blob may be taken out of the table meanwhile: then its place is left at once.
+// Under `disk`. If the blob was taken out of the table meanwhile, its place is left at once.
 static int write_blob(struct blob_store *self, struct blob *blob, const struct blob_ref *ref,
                       struct why *why, struct spool_place *ret_place)
 {
@@ -113,7 +113,7 @@ static int write_blob(struct blob_store *self, struct blob *blob, const struct b
     if (rc < 0) return rc;
     blob_store_lock(self);
     if (find(self, &blob->hash) == blob) {
-        blob_spool_leave(&blob->place); // One that a failed sync has lost
+        blob_spool_leave(&blob->place); // Zero, or lost by a failed sync
         blob->place = place;
     } else blob_spool_leave(&place);
     blob_store_unlock(self);
@@ -121,9 +121,9 @@ static int write_blob(struct blob_store *self, struct blob *blob, const struct b
     return 0;
 }
 
-// Makes the directory agree with the table about one blob: it is written if it is missing, and synced
-// if that is asked for; if it is gone, files that nobody needs are removed. In whatever order put and
-// forget race, the directory ends as the table.
+// Makes the directory agree with the table about one blob. A blob that is in the table alone is written; with
+// `and_sync` it becomes durable. If the table does not have it, spool files that hold no blob are removed. In whatever
+// order put and forget race, the directory ends as the table.
 static int settle(struct blob_store *self, const struct hash *hash, bool and_sync, struct why *why)
 {
     char name[HASH_HEX];
@@ -157,8 +157,8 @@ static struct blob *add_found(struct blob_store *self, const struct hash *hash)
     return blob;
 }
 
-// An earlier version kept each blob as the file <64 hex digits>, and wrote it as .<64 hex digits>.tmp.
-// Nobody can read these results any more.
+// An earlier version kept each blob as the file <64 hex digits>, and wrote it as .<64 hex digits>.tmp. This version
+// cannot read the results in them. (state_copy.c may leave an empty file with such a name.)
 static void remove_older(const struct blob_store *self, const char *name)
 {
     char plain[HASH_HEX] = "", spelled[HASH_HEX];
@@ -172,7 +172,7 @@ static void remove_older(const struct blob_store *self, const char *name)
         unlinkat(self->dir_fd, name, 0);
 }
 
-// A blob that is found twice was forgotten and put again, or found damaged: the later one counts.
+// A blob that is found twice was put again after it was forgotten or found damaged: the later one counts.
 static bool find_spooled(void *arg, const struct hash *hash, uint64_t count,
                          const struct spool_place *place)
 {
@@ -328,7 +328,7 @@ int blob_store_put(blob_store_t *self, const void *bytes, size_t count, struct w
     return rc;
 }
 
-// The bytes of a blob that is not loaded, from the disk; FAULT_NOT_FOUND if it is no longer so.
+// Reads the bytes of a blob that is on disk alone. FAULT_NOT_FOUND: it is not on disk any more.
 static int read_blob(struct blob_store *self, const struct hash *hash, struct why *why,
                      uint8_t **ret_bytes, size_t *ret_count)
 {
@@ -366,8 +366,8 @@ static int load_file(struct blob_store *self, const struct hash *hash, struct wh
     if (!is_bad) return 0; // Loaded, forgotten or put again meanwhile: the caller looks again
     if (was_last) free_blob(&blob->held);
     settle(self, hash, false, NULL);
-    if (rc == 0) why_set(why, FAULT_CORRUPT, "its bytes do not match its name");
-    return why_wrap(why, FAULT_CORRUPT, "%s/%s is damaged and was removed", self->dir, name);
+    if (rc == 0) why_set(why, FAULT_CORRUPT, "its bytes do not match its hash");
+    return why_wrap(why, FAULT_CORRUPT, "%s: blob %s is damaged and was removed", self->dir, name);
 }
 
 int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,

@@ -2,7 +2,7 @@
 // blob_store -- everything large that a process holds for itself and its peers, by hash.
 //
 //     learner ──put──▶ ┌─ blobs ── hash ▶ bytes ─────────┐ ──get──▶ bulk server ─▶ peers
-//     fetcher ──take─▶ │  (also files, if there is a dir) │ ──get──▶ learner
+//     fetcher ──take─▶ │  (also on disk, if with a dir)   │ ──get──▶ learner
 //     learner ──pin──▶ ├─ pins ─── leaf ▶ part of a copy ─┤
 //     fetcher ─stage─▶ └─ stage ── one state ─────────────┘ ─unstage─▶ learner
 //
@@ -10,11 +10,11 @@
 // cannot be equal. Readers get references: a blob that is forgotten while it is sent stays in
 // memory until its last reference is released.
 //
-// With a directory every blob is also kept on disk, behind others in a few files (blob_spool.h), durable
-// when put or take returns. After a restart the blobs are found again; each is read, and checked against
-// its hash, when it is first asked for. No blob is removed unless forget is called: blob_store_list names
-// the blobs that a restarted process inherits, and some that were forgotten may be among them. A lazy
-// store omits the fsync: its blobs survive the process, but may not survive a crash of the machine.
+// With a directory every blob is also kept on disk, many in one file (blob_spool.h), and is durable when put or
+// take returns. After a restart the blobs are found again; each is read, and compared with its hash, when it is
+// first asked for. Only drop and sweep remove a blob. blob_store_list names the blobs that a restarted process
+// inherits; some that were removed may be among them. A lazy store omits the fsync: its blobs survive the
+// process, but may not survive a crash of the machine.
 //
 // Any thread may call any function at any time. One lock guards the tables, and nothing slow
 // happens under it; a second lock makes writers of the directory take turns.
@@ -38,8 +38,8 @@ struct blob_store_options {
 
 typedef struct blob_store blob_store_t;
 
-// `options` may be NULL: in memory only. Files of an earlier version, which kept each blob in one of its
-// own, are removed from the directory: what they hold cannot be read any more. Files of other names are
+// `options` may be NULL: in memory only. An earlier version kept each blob in a file of its own, named by its hash.
+// Such files are removed from the directory, since their contents cannot be read any more; files of other names are
 // ignored. The fault is that of opening the directory, or of making durable what was found there.
 int blob_store_new(const struct blob_store_options *options, struct why *why,
                    blob_store_t **ret_self);
@@ -64,8 +64,8 @@ int blob_store_take(blob_store_t *self, uint8_t **bytes_p, size_t count, struct 
 int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t **bytes_p,
                           size_t count, struct why *why);
 
-// Makes a blob durable, and with it all that were taken before. If a blob's sync fails, or that of another
-// has failed which was to cover it, it is written again; a fault means that it is kept in memory only.
+// Makes a blob durable, and with it all that were taken before. A blob that an earlier failed sync has lost from the
+// disk is first written again. After a fault the blob is kept in memory only, until the next sync of it.
 int blob_store_sync(blob_store_t *self, const struct hash *hash, struct why *why);
 
 // Whether the store has the blob, at least in memory, after put or take returned `rc`.
@@ -78,9 +78,8 @@ struct blob_ref {
     struct blob_held *held; // NULL: no reference
 };
 
-// A blob, or a leaf of a pin. May read a file. FAULT_NOT_FOUND; FAULT_CORRUPT if the file does not
-// match its name (then the file is removed and the blob is gone), or the leaf its hash; the faults of
-// the disk.
+// A blob, or a leaf of a pin. May read a file. FAULT_NOT_FOUND; FAULT_CORRUPT if the bytes on disk do not have
+// the hash (a blob then, and if it cannot be read, is removed from the store); of a leaf also the faults of the disk.
 int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
                    struct blob_ref *ret_ref);
 void blob_store_release(struct blob_ref *ref); // Leaves it empty; an empty one is allowed
@@ -88,9 +87,9 @@ void blob_store_release(struct blob_ref *ref); // Leaves it empty; an empty one 
 // Blobs alone, not leaves. False: it is not here.
 bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_bytes);
 
-// Removes a blob in two steps: drop removes it at once, without waiting for the disk; sweep removes
-// its file, if the blob was not put again since. A file that is still there when the process ends
-// is found by the next process.
+// Removes a blob in two steps: drop takes it out of the table, without waiting for the disk; sweep removes the files
+// that no blob needs any more, unless this blob was put again since. A blob in a file that is still there when the
+// process ends is found by the next process.
 void blob_store_drop(blob_store_t *self, const struct hash *hash);
 void blob_store_sweep(blob_store_t *self, const struct hash *hash);
 
@@ -106,14 +105,13 @@ struct blob_snapshot {
     struct state_cut cut;
 };
 
-// How many pins there may be, 1..BLOB_PINS_MAX (ensured), before the oldest goes, and whether copies of
-// states are made in files (state_copy.h), on the disk of the directory. At first BLOB_PINS_MAX, in
-// memory. Returns whether they are in files: not in a store without a directory, or with one on a file
-// system in memory.
+// Sets how many pins there may be, 1..BLOB_PINS_MAX (ensured), before the oldest goes; and whether copies of states
+// are made in files (state_copy.h) in the directory. At first: BLOB_PINS_MAX, in memory. Returns whether copies are
+// made in files: false without a directory, and with one on a file system in memory.
 bool blob_store_plan_pins(blob_store_t *self, uint32_t pins_max, bool in_files);
 
-// Room for a copy: in a file if the plan says so. If the disk does not take it, in memory, and a line of
-// the log says so. FAULT_MEMORY.
+// Room for a copy: in a file if the plan says so. If the disk has no room for it, the copy is in memory, and a line
+// of the log says so. FAULT_MEMORY.
 int blob_store_new_copy(blob_store_t *self, uint64_t bytes, struct why *why,
                         struct state_copy *ret_copy);
 
@@ -134,8 +132,8 @@ int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why 
 int blob_store_pinned(blob_store_t *self, const struct hash *digest, struct why *why,
                       struct blob_ref *ret_ref, struct state_cut *ret_cut);
 
-// Fills `to` with item 0 of it, the parameters, which must have `bytes` bytes. FAULT_NOT_FOUND,
-// FAULT_CORRUPT for another size, the faults of the disk.
+// Reads item 0 of the copy under a pinned digest, the parameters, to `to`. They must have `bytes` bytes.
+// FAULT_NOT_FOUND, FAULT_CORRUPT for another size, the faults of the disk.
 int blob_store_pinned_params(blob_store_t *self, const struct hash *digest, uint64_t bytes,
                              struct why *why, void *to);
 
@@ -145,6 +143,6 @@ int blob_store_pinned_params(blob_store_t *self, const struct hash *digest, uint
 void blob_store_stage(blob_store_t *self, const struct blob_snapshot *state,
                       struct state_copy *copy);
 
-// The copy of the state of this step, which the caller frees. False: none is staged.
+// Gives the copy of the state of this step to the caller, which frees it. False: none is staged.
 bool blob_store_unstage(blob_store_t *self, uint64_t step, struct blob_snapshot *ret_state,
                         struct state_copy *ret_copy);

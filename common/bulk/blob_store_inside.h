@@ -21,7 +21,7 @@ struct blob {
     uint8_t *bytes;
     size_t count;
     bool is_loaded;           // If not: on disk alone, bytes is NULL
-    struct spool_place place; // Where, if it is on disk (blob_spool_has)
+    struct spool_place place; // On disk; zero: it is in memory alone
 };
 
 struct pin {
@@ -77,8 +77,8 @@ static inline bool blob_held_drop(struct blob_held *held)
     return --held->refs == 0;
 }
 
-// Under the lock. A pin's leaf, and where it lies in the copy; false if no pin has it. Its bytes are NULL
-// if the pin is in a file: then, without the lock, blob_store_read_leaf reads and checks them.
+// Under the lock. Finds a leaf of a pin, and its place in the copy; false if no pin has it. If the pin is in a file,
+// the bytes of the reference are NULL: then call blob_store_read_leaf without the lock, which reads and checks them.
 bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,
                           struct blob_ref *ret_ref, uint64_t *ret_place);
 int blob_store_read_leaf(struct blob_store *self, const struct hash *hash, uint64_t place,

@@ -1,7 +1,8 @@
 // blob_store_pins -- a pin is a copy of the state with a hash table from leaf hash to leaf, so that a
-// leaf is served without a search. What is read of a copy in a file lies in memory of its own, for as
-// long as somebody refers to it; a leaf is hashed first, since a peer that gets a wrong one from us
-// takes us for a liar. The stage holds one state: the fetcher puts it there and the learner takes it.
+// leaf is served without a search. If the copy is in a file, the part that is asked for is read into memory of
+// its own, which lives as long as its references. A leaf from a file is hashed before it is served, since a peer
+// that gets a wrong one takes us for a liar. The stage holds one state: the fetcher puts it there and the
+// learner takes it.
 
 #include "common/base/ensure.h"
 #include "common/base/log.h"
@@ -60,7 +61,7 @@ bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,
     return false;
 }
 
-// ---- what is read of a file -----------------------------------------------------------------
+// ---- parts of copies in files ---------------------------------------------------------------
 
 struct part {
     struct blob_held held;
@@ -69,7 +70,7 @@ struct part {
 
 static void free_part(struct blob_held *held) { free(held); }
 
-// A reference to a pin in a file becomes one to some of its bytes, or is released.
+// Turns a reference to a pin in a file into one to bytes that were read from it. After a fault it is released.
 static int read_part(struct blob_store *self, uint64_t place, struct why *why, struct blob_ref *ref)
 {
     const struct pin *pin = (const struct pin *)ref->held;
@@ -129,7 +130,7 @@ static int fill_copy(const struct state_copy *copy, const struct state_cut *cut,
     return rc;
 }
 
-// A disk that fails in the middle of it is as one that does not take it: memory does.
+// If the disk fails while the copy is written, the copy is made in memory instead.
 static int make_copy(struct blob_store *self, const struct state_cut *cut, const void *const *items,
                      struct why *why, struct state_copy *ret_copy)
 {

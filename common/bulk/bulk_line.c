@@ -223,7 +223,7 @@ static enum bulk_heard end(struct why *why, const char *reason)
     return BULK_ENDED;
 }
 
-// What is read ahead goes to its part.
+// Moves bytes that were read ahead to the part that is being received.
 static void take_ahead(struct bulk_line *self, uint8_t *to)
 {
     const size_t here = self->ahead_to - self->ahead_from, lacks = self->in_count - self->in_got;
@@ -233,7 +233,7 @@ static void take_ahead(struct bulk_line *self, uint8_t *to)
     self->in_got += count;
 }
 
-// Reads the rest of a part, and what stands behind it as far as there is room.
+// Reads the rest of a part, and ahead of it as many bytes as there are and fit.
 static ssize_t read_ahead(struct bulk_line *self, uint8_t *to)
 {
     const size_t lacks = self->in_count - self->in_got;

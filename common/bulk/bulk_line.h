@@ -18,10 +18,10 @@
 // cost a fifth of the speed and hide nothing. The handshake is made in any case, since everybody on the
 // machine may connect to a loopback.
 //
-// Memory of one connection: a few kilobytes that are read ahead, so that a small message costs one call
-// of the kernel; a message that comes in, whose raw bytes the owner bounds (raw_max), and
-// the messages that wait to be sent, which the owner counts (out_bytes). The head of a message says how
-// long it is: one that is too long ends the connection before anything is allocated for it.
+// Memory of one connection: a few kilobytes that are read ahead, so that a small message costs one call of the
+// kernel; the message that comes in, whose raw bytes the owner bounds (raw_max); and the messages that wait to be
+// sent, which the owner counts (out_bytes). The head of a message says how long it is: one that is too long ends
+// the connection before anything is allocated for it.
 //
 // One thread for each. Nothing blocks.
 
@@ -41,7 +41,7 @@ enum {
     BULK_ANSWER_BYTES_MAX = 16 << 20, // Raw bytes of one answer
     BULK_HEAD = 8,
     BULK_UNSENT_MAX = 256 << 10, // The kernel takes no more for a connection before it sends them
-    BULK_READ_AHEAD = 4096,      // What came behind the part that is being received
+    BULK_READ_AHEAD = 4096,      // Bytes behind the part that is being received
 };
 
 struct bulk_mail {
@@ -101,7 +101,8 @@ short bulk_line_events(const struct bulk_line *self); // What poll should wait f
 // Whether the other end has said who it is, and was wanted. Of one that was accepted.
 bool bulk_line_is_greeted(const struct bulk_line *self);
 
-// The next whole message of a line that is open. Call it until there is none: some may be read already. BULK_ENDED: no more will come; `why` says why.
+// The next whole message of a line that is open. Call it until there is none, since messages that were read ahead
+// do not make the descriptor readable. BULK_ENDED: no more will come; `why` says why.
 enum bulk_heard bulk_line_recv(struct bulk_line *self, struct bulk_mail *mail, struct why *why);
 
 // Queues a message; `raw` may be NULL. It is copied; what waits is sent as soon as the line is open, by

@@ -73,7 +73,7 @@ static void answer_one(struct bulk_server *self, struct asker *asker, uint64_t n
     }
     const uint64_t began_us = clock_us();
     const uint64_t bytes = bulk_answer(self, seat);
-    // What is read and hashed for an answer keeps the others waiting as its bytes do
+    // The time to read and hash an answer is charged too: it keeps the others waiting as its bytes do
     turns_charge(&asker->turn, bytes + (clock_us() - began_us) * BULK_BYTES_A_US);
     seat->has_question = false;
     TAILQ_REMOVE(&asker->seats, seat, near); // Its other connections come first

@@ -11,11 +11,11 @@
 // anybody who asks for it (a probe) the server proves that its key is here, and hangs up: so the
 // coordinator tells whether others can reach a member (actors/coordinator/reach.h).
 //
-// Askers take turns, key by key, by bytes and by the time that their answers take (turns.h). A connection has one question in hand; its
-// further ones wait in the connection, as does one whose answer has no room yet. So nothing is
-// dropped, and a peer that does not read waits for itself. Answers are copies: the store may forget a
-// blob while it is sent. A message that is no question ends its connection, and so does the peer when
-// it hangs up, whatever it had asked. A peer that takes nothing for 20 s is cut off.
+// Askers take turns, key by key, by the bytes of their answers and by the time that these take (turns.h). A
+// connection has one question in hand; its further ones wait in the connection, as does one whose answer has no
+// room yet. So nothing is dropped, and a peer that does not read delays only itself. Answers are copies: the store
+// may forget a blob while it is sent. A message that is no question ends its connection, and so does the peer
+// when it hangs up, whatever it had asked. A peer that takes nothing for 20 s is cut off.
 //
 // Limits on what peers may take of this process:
 //
@@ -33,8 +33,8 @@
 // caller's function reads samples nobody is served.
 //
 // Yardstick: two threads with a plain TCP socket between them (tests/bench/bulk_bench.c measures in
-// turns). A line alone is no slower, sealed or not. A fetcher checks SHA-256 of every byte: of a large
-// blob beside the thread that receives it (hash_beside.h), so it is as fast as SHA-256 or the line.
+// turns). A line alone is no slower, sealed or not. A fetcher computes SHA-256 of every byte. Large blobs are
+// hashed by a second thread (hash_beside.h), so a fetcher is as fast as the slower of SHA-256 and the line.
 
 #include "common/base/fault.h"
 #include "common/bulk/blob_store.h"

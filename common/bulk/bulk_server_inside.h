@@ -41,7 +41,7 @@ enum {
     BULK_BUCKETS = 1024,
     BULK_LOOK_MS = 250,
     BULK_TURN_BYTES = 256 << 10,
-    BULK_BYTES_A_US = 1000 // A microsecond of the thread counts as so many bytes of an answer
+    BULK_BYTES_A_US = 1000 // Bytes of an answer that a microsecond of the thread counts as
 };
 
 struct bulk_server {

@@ -1,5 +1,5 @@
-// hash_beside -- a ring of runs that have bytes to hash. The thread takes a part of the first one, lets
-// go of the lock, hashes, and puts the run behind the others if there is more of it.
+// hash_beside -- a queue of runs that have bytes to hash. The thread takes a part of the first run, releases the lock,
+// hashes the part, and puts the run behind the others if it has more.
 
 #include "common/bulk/hash_beside.h"
 #include "common/base/ensure.h"
@@ -13,10 +13,10 @@ TAILQ_HEAD(runs, hash_run);
 
 struct hash_beside {
     pthread_t thread;
-    pthread_mutex_t lock; // Of all below, and of what a run has given and done
+    pthread_mutex_t lock; // Guards all below, and `given` and `done` of each run
     pthread_cond_t given, done;
-    struct runs runs;       // Have given more than is done
-    struct hash_run *first; // In hand
+    struct runs runs;       // Those with more bytes given than done
+    struct hash_run *first; // The one that is being hashed; NULL: none
     bool ends;
 };
 

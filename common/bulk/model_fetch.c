@@ -122,8 +122,8 @@ static void ask_list(struct model_fetch *self, blob_store_t *store, uint64_t now
 
 // ---- leaves ---------------------------------------------------------------------------------
 
-// Checks a leaf's hash and puts it into its place. False: it is another leaf. If the copy does not take
-// it, the fetch has failed.
+// Checks a leaf's hash and puts it into its place in the copy. False: it is another leaf. If the copy is in a file
+// and the disk fails, the fetch has failed.
 static bool put_leaf(struct model_fetch *self, uint32_t leaf, const uint8_t *bytes, size_t count)
 {
     struct why why = { 0 };

@@ -28,7 +28,7 @@ struct model_fetch {
     struct state_cut cut;
     enum model_part part;
     uint32_t leaf_count; // Of the cut; 0: there cannot be such a state
-    struct hash *leaves; // NULL in MODEL_LIST, as are the next three
+    struct hash *leaves; // NULL in MODEL_LIST, as are is_here and todo
     uint32_t here, looked_at;
     uint32_t coming; // Requests without an answer; two may be for one leaf
     bool has_copy;

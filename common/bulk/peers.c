@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A list of leaves is one long message that is heard when it is whole, so it gets more patience. A request that stays open while its peer answers others times out after
-// OVERDUE times the patience.
+// A list of leaves is one long message that is heard when it is whole, so it gets more patience. A request that stays
+// open while its peer answers others times out after OVERDUE times the patience.
 enum {
     REMEMBERED_MAX = 4096,
     LEAVES_PATIENCE = 10,
@@ -157,7 +157,7 @@ static bool open_peer(struct peers *self, struct peer *peer)
     }
     if (bulk_line_connect(&peer->line, &self->self, &peer->holder, NULL) < 0) return false;
     self->open[self->open_count++] = peer;
-    peer->has_news = true; // It may stand at once
+    peer->has_news = true; // It may be connected at once
     return peer->is_open = true;
 }
 
@@ -343,7 +343,7 @@ void peers_send(struct peers *self)
     for (uint32_t i = 0; i < self->open_count; i++) {
         struct peer *peer = self->open[i];
         if (peer->line.out && bulk_line_move(&peer->line, NULL) < 0)
-            peer->has_news = true; // Its end
+            peer->has_news = true; // The connection has ended
     }
 }
 

@@ -48,7 +48,7 @@ struct peer {
     uint64_t name_hash;        // Of both, for a fast search
     uint32_t users;            // Lists that name it
     bool is_open;              // It has a line
-    bool has_news;             // Something moved on it that was not looked at yet
+    bool has_news;             // Something has happened on it that peers_next has not looked at
     struct bulk_line line;
     uint64_t used_ms, heard_ms;
     uint32_t wants, bytes, window; // Open requests, their bytes, the limit of bytes
@@ -104,11 +104,11 @@ bool peers_await(const struct peers *self, const struct fetch *fetch, uint32_t p
 uint32_t peers_forget_piece(struct peers *self, const struct fetch *fetch, uint32_t piece);
 void peers_forget_fetch(struct peers *self, const struct fetch *fetch);
 
-// Sends what was asked since. Call it before polling.
+// Sends the requests that wait to be sent. Call it before polling.
 void peers_send(struct peers *self);
 
-// Fills in what to poll, at most PEERS_OPEN_MAX items; and takes what poll found of them, in the same order:
-// peers_next looks at no other peer, but for one that it has not looked at to the end.
+// _fill_items fills in what to poll, at most PEERS_OPEN_MAX items. _hear_items takes the same items after poll:
+// peers_next looks only at peers on which poll found something, and at those that it has not read to the end.
 int peers_fill_items(const struct peers *self, struct pollfd *items);
 void peers_hear_items(struct peers *self, const struct pollfd *items);
 int peers_timeout_ms(const struct peers *self, uint64_t now_ms); // Until the next time-out; -1

@@ -1,5 +1,6 @@
-// Memory begins at a cache line. A file is made with O_TMPFILE; on a file system without it, with a
-// name that is removed at once (a crash in between leaves an empty file, which blob_store_new removes).
+// state_copy -- memory is from large_pages.h and begins at a cache line. A file is made with O_TMPFILE; on a file
+// system without it, with a name that is removed at once (a crash in between leaves an empty file, which
+// blob_store_new removes). Its room is allocated at once, so a full disk is found when the copy is made.
 
 #include "common/bulk/state_copy.h"
 #include "common/base/failpoint.h"

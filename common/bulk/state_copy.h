@@ -1,10 +1,10 @@
 #pragma once
 // state_copy -- room for a copy of a state (common/vector/state_cut.h): in memory, or in a file.
 //
-// The file has no name: nobody else can open it, and it goes with the process. All of its room is
-// taken from the disk when it is made. It is read and written, not mapped, so a disk that fails is a
-// fault and no signal, and none of it counts as memory of the process; the system keeps what it has
-// memory for.
+// The file has no name: no other process can open it, and it is gone when this one ends. All of its room is
+// allocated on the disk when it is made. It is read and written, not mapped: so a disk that fails gives a fault
+// and no signal, and the file does not count as memory of the process. The system caches it as far as it has
+// memory.
 //
 // One thread writes; when that is done, any thread may read.
 
@@ -23,7 +23,7 @@ static const struct state_copy no_state_copy = { NULL, -1 };
 // `dir_fd`: a folder on the disk that is to hold it; -1: memory. FAULT_MEMORY, FAULT_DISK_FULL and
 // other faults of the disk.
 int state_copy_new(int dir_fd, uint64_t bytes, struct why *why, struct state_copy *ret_copy);
-void state_copy_free(struct state_copy *self); // Leaves no_state_copy, which is allowed too
+void state_copy_free(struct state_copy *self); // It becomes no_state_copy, which may be freed too
 
 // `count` bytes at `offset`, within its room. The faults of the disk.
 int state_copy_put(const struct state_copy *self, uint64_t offset, const void *from, size_t count,

@@ -61,7 +61,7 @@ struct compute_config {
     // optimizer.
     uint32_t vectors;        // Vectors of state, 0..COMPUTE_VECTORS_MAX
     struct interval state;   // The floats that each of them has
-    bool lends;              // It lends one of them to gradients (compute_lend)
+    bool lends;              // The optimizer lends one of them to gradients (compute_lend)
     const struct plan *plan; // GPU: chunks of the parameters (cuda/plan.h); NULL: none
     const uint64_t *bare;    // GPU: intervals that no weight decay touches, sorted
     uint32_t bare_count;     // [bare_count][2]
@@ -101,10 +101,10 @@ float *compute_at(compute_t *self, uint32_t vector);
 int compute_put(compute_t *self, uint32_t vector, const float *from, struct why *why);
 int compute_get(compute_t *self, uint32_t vector, struct why *why, float *ret_floats);
 
-// Between two gradients the optimizer needs this vector of state; while one is computed nobody does, and its
-// floats are overwritten. So a gradient of several micro-batches takes no vector of its own for their
-// sum. Of a config that lends (ensured), before the first gradient and whenever it is another
-// vector. A GPU has its own.
+// Lends this vector of state to the gradient: the optimizer does not need its floats while a gradient is computed,
+// and the gradient overwrites them. So a gradient of several micro-batches takes no vector of its own for their
+// sum. Only with a config that lends (ensured). Call it before the first gradient, and again when the vector to be
+// lent is another one. A GPU has a vector of its own.
 void compute_lend(compute_t *self, uint32_t vector);
 
 // Leaves of the digest of a vector (merkle.h): digest_leaf_count of its floats.

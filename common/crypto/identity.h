@@ -9,8 +9,8 @@
 //     RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32)
 //
 // In memory it lies in a page of its own, which is read-only, not swapped (where the system allows)
-// and not dumped; destroy wipes it. Nothing prints it, and no other key leads back to it. Any number of threads may use a struct
-// identity at once; the functions on signatures are pure.
+// and not dumped; destroy wipes it. Nothing prints it, and it cannot be computed from any key that is derived from it.
+// Any number of threads may use a struct identity at once; the functions on signatures are pure.
 
 #include "common/base/fault.h"
 #include "common/base/key.h"
@@ -44,8 +44,8 @@ void identity_destroy(struct identity **self_p); // Wipes; NULL is allowed
 const struct key *identity_key(const struct identity *self); // Lives as long as `self`
 void identity_sign(const struct identity *self, const void *bytes, size_t count,
                    struct signature *ret_signature); // The same bytes give the same signature
-// Another secret, which follows from ours and from the context, a text of our own. It tells nothing of
-// ours, and nothing of what follows from another context. The caller wipes it.
+// Derives another secret from ours and from `context`, a constant text of the caller. It tells nothing about ours,
+// nor about the secrets of other contexts. The caller wipes it.
 void identity_derive(const struct identity *self, const char *context,
                      uint8_t ret_secret[SECRET_BYTES]);
 

@@ -64,12 +64,11 @@ static uint32_t pins_of(const struct learner *self)
     return self->strategy->pins ? self->strategy->pins : 1;
 }
 
-// Decides how the replica computes, and logs what memory that takes before any is taken: with all pins,
-// a state that is fetched meanwhile, and one that is written to a checkpoint (`copies`); none if these
-// lie in files. What it takes only when the group needs it (`later`)
-// must be free as well, and is logged again when it is taken. Activations that
-// do not fit are not kept but computed again in the backward pass. Refuses a run whose trainers must
-// agree to the bit if this build's products are those of a BLAS library: their bits are not
+// Decides how the replica computes, and logs what memory that takes before any is taken. `copies` are all pins, a
+// state that is fetched meanwhile, and one that is written to a checkpoint; they take none if pins lie in files.
+// Memory that is taken only when the group needs it (`later`) must be free as well, and is logged again when it is
+// taken. Activations that do not fit are not kept but computed again in the backward pass. Refuses a run whose
+// trainers must agree to the bit if this build's products are those of a BLAS library: their bits are not
 // reproducible.
 static int plan_memory(struct learner *self, struct why *why)
 {

@@ -63,7 +63,7 @@ static int compute(struct learner *self, const struct wire_recompute *job,
                                              .order = job->order };
     uint64_t count = 0;
     memcpy(&work.rate, &audit->lr_bits, sizeof work.rate);
-    learner_pin_wait(self); // The step may be made from it
+    learner_pin_wait(self); // past_params may begin at this pin
     int rc = past_params(&self->past, &means, audit->step, &audit->base, why, self->spare);
     if (rc == 0) rc = learner_read_samples(self, &samples, why, &count);
     if (rc < 0) return rc;

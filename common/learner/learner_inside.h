@@ -3,7 +3,7 @@
 //
 //   learner.c          the thread: BUILD; it calls the others, none calls it
 //   learner_load.c     LOAD, and the digest of what is held
-//   learner_pin.c      PIN
+//   learner_pin.c      PIN; where pins lie in files, on a thread of its own
 //   learner_data.c     samples: a folder, files by HTTP, data-provider actors; each checked
 //   learner_save.c     SAVE, on a thread of its own
 //   learner_results.c  the strategy `distro`: TRAIN, APPLY
@@ -42,8 +42,8 @@ struct learner_strategy {
     // *ret_later: what they take only when other members make it necessary, at most.
     uint64_t (*memory)(const struct learner *self, uint64_t *ret_later);
     uint32_t pins; // Steps whose state the blob store keeps for peers, up to BLOB_PINS_MAX; 0: one
-    bool
-        pins_in_files; // Those of a trainer. A checkpointer's lie in memory: it writes them to files
+    // A trainer's pins lie in files. A checkpointer's lie in memory, from where it writes them to checkpoints.
+    bool pins_in_files;
     int (*open)(struct learner *self, struct why *why);        // The model has been built
     void (*close)(struct learner *self);                       // Also after half an open
     void (*built)(struct learner *self);                       // BUILT has been answered. Or NULL
@@ -58,7 +58,7 @@ struct learner {
     const struct learner_options *options;
     struct worker *worker;
     bool built, holding;
-    bool pins_in_files;        // Pins, and a state that is fetched, are on the disk
+    bool pins_in_files;        // Pins lie in files, and so does a state that is fetched
     struct job job;            // Taken and not yet done, if has_job
     bool has_job, has_ended;   // has_ended: the thread is asked to end
     struct wire_config config; // Without the strategy's part
@@ -125,8 +125,9 @@ enum worker_turn learner_next(struct learner *self, int timeout_ms);
 
 // The digest of the state as it is, to self->digest, and its leaves.
 int learner_take_digest(struct learner *self, struct why *why);
-// Puts the held state, whose digest was taken, into the blob store for peers. A pin in a file may be
-// there only later; a fault of it is a line in the log then. _wait: before the state or its leaves change.
+// Puts the held state, whose digest was taken, into the blob store for peers. A pin in a file is still being written
+// when learner_pin returns 0; if that fails, a line of the log says so. Call _wait before the state or its leaves
+// change: the thread that writes reads them.
 int learner_pin(struct learner *self, struct why *why);
 void learner_pin_wait(struct learner *self);
 // The same where the member can go on without: a fault is a line in the log.
@@ -136,8 +137,8 @@ void learner_load(struct learner *self, const struct wire_load *job);
 void learner_show(struct learner *self, const struct wire_show *job);
 void learner_recompute(struct learner *self, const struct wire_recompute *job);
 
-// Begins to write a checkpoint, which goes on beside the next jobs. _look answers a SAVE that has
-// ended meanwhile; _wait waits until the one under way has, if there is one, and answers it.
+// Begins to write a checkpoint; the next jobs go on meanwhile. _has_ended: a SAVE has ended and is not answered yet.
+// _look answers it then. _wait waits for a SAVE that is under way, if there is one, and answers it.
 void learner_save(struct learner *self, const struct wire_save *job);
 bool learner_save_has_ended(const struct learner *self);
 void learner_save_look(struct learner *self);

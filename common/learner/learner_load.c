@@ -115,7 +115,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
 void learner_load(struct learner *self, const struct wire_load *job)
 {
     struct why why = { 0 };
-    if (job->path[0] && !job->genesis) learner_save_wait(self); // It may remove that checkpoint
+    if (job->path[0] && !job->genesis) learner_save_wait(self); // SAVE may remove that checkpoint
     failpoint("learner_load");
     struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
     loaded.ok = load(self, job, &why, &loaded) == 0;

@@ -1,7 +1,7 @@
-// PIN: the held state into the blob store, for peers. A checkpointer's pins lie in memory, and are
-// copied at once. A trainer's lie in files: a thread of its own writes them, beside the next TRAIN. It
-// reads the parameters where they lie, and what would change them waits for it (learner_pin_wait).
-// Until it is done peers hear that the pin is not here, and ask again.
+// PIN: puts the held state into the blob store, for peers. Pins in memory are copied at once. Where pins lie in files
+// (a trainer's, with DisTrO and a state directory on a disk), a thread writes the pin while the next TRAIN computes.
+// It reads the parameters in place, so every job that changes them waits for it first (learner_pin_wait). Until the
+// pin is written, peers that ask for it are told that it is not here, and ask again.
 
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -29,7 +29,7 @@ static void *write_pin(void *arg)
     return NULL;
 }
 
-// What the thread needs of the learner.
+// Collects all that the thread needs of the learner.
 static int gather(struct learner *self, struct learner_pinning *pinning, struct why *why)
 {
     struct state state;

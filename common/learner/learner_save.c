@@ -5,10 +5,11 @@
 //     learner   SAVE ─ a pin of the step ─┬─ the next jobs ─────────────┬─ SAVED
 //     a thread of its own                 └─ hashes and writes the pin ─┘
 //
-// So a job after SAVE waits for a copy of the state at most, and for none if the step is pinned
-// already. The pin stays until it is written, also when newer ones have taken its place. One is
-// written at a time. Before BUILD, the end, another SAVE, and a LOAD from the same folder the
-// learner waits for the thread: they would take away what it reads, or read what it removes.
+// So a job after SAVE waits at most until the state is copied into a pin, and not at all if the step is pinned
+// already. The thread holds the pin until the checkpoint is written, also when newer pins have replaced it. One
+// checkpoint is written at a time. The learner waits for the thread before BUILD, before its end, before another
+// SAVE, and before LOAD of a checkpoint: the first two free memory that the thread reads, and the thread may remove
+// the checkpoint that LOAD reads.
 
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -62,8 +63,8 @@ static const char *tokenizer_folder(const struct learner *self)
     return NULL;
 }
 
-// What a thread of its own needs to write a checkpoint. It reads what is here, and of the learner
-// what only BUILD changes.
+// All that the thread needs to write a checkpoint. Besides this it reads only fields of the learner that BUILD alone
+// changes.
 struct learner_saving {
     const struct learner *learner;
     struct wire_save job;
@@ -118,7 +119,7 @@ static void *write_and_wake(void *arg)
     struct learner_saving *self = arg;
     struct why why = { 0 };
     self->saved.ok = write_state(self, &why) == 0;
-    if (self->saved.ok) // The next job waited for the copy alone
+    if (self->saved.ok) // copy_ms: for so long the next job had to wait
         log_line(LOG_INFO,
                  "checkpoint.written step=%" PRIu64 " bytes=%zu copy_ms=%" PRIu64
                  " write_ms=%" PRIu64,
@@ -131,7 +132,8 @@ static void *write_and_wake(void *arg)
     return NULL;
 }
 
-// The step as a pin, which does not change: taken now if it is held and was not pinned before.
+// Gets the step as a pin, which does not change. If the learner holds the step and it is not pinned yet, it is pinned
+// now.
 static int take_pin(struct learner *self, struct learner_saving *saving, struct why *why)
 {
     const struct wire_save *job = &saving->job;

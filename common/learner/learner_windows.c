@@ -55,7 +55,7 @@ static void plan(struct learner *self, struct compute_config *config)
     config->batch_max = work_of(self)->config.batch_end;
 }
 
-// True if a job waits that the step in hand must give way to, or a SAVE is to be answered and there is no step.
+// True if a job waits for which the step in hand must stop; without a step, also if a SAVE is to be answered.
 static bool is_called(void *arg);
 
 static int open_group(struct learner *self, struct why *why)

@@ -29,7 +29,7 @@ int state_load(optimizer_t *optimizer, enum optimizer_scope scope, const checkpo
 // ---- OPTIMIZER_SHARED and a copy of the state, whose item 0 is the parameters and whose others are
 // ---- those of optimizer_cut
 
-// Takes the items from a copy. After a fault (those of optimizer_push, and of a disk) all state is zero.
+// Takes the items from a copy. After a fault (of optimizer_push, or of the disk) all state is zero.
 int state_take(optimizer_t *optimizer, const struct state_cut *cut, const struct state_copy *copy,
                struct why *why);
 

@@ -192,8 +192,8 @@ static unsigned hear_roster(struct member *self, const struct msg *in)
     return HEARD_ROSTER;
 }
 
-// After a gap all of it is asked for; and where another life of the coordinator told it, since that one may have
-// lost its ledger, and counts its versions from the beginning again.
+// The whole roster is asked for after a gap, and when MEMBERS is from another coordinator process than our ROSTER: a
+// new process may have lost its ledger and then counts versions from the beginning again.
 static unsigned hear_members(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_members *change = in->body;

@@ -66,7 +66,7 @@ struct member {
     _Alignas(8) uint8_t strategy[STRATEGY_BYTES];
     struct wire_run now;         // The newest RUN
     struct roster roster;        // Version 0: none yet
-    uint64_t roster_incarnation; // Of the coordinator that told it whole
+    uint64_t roster_incarnation; // Of the coordinator process that sent the last ROSTER
 
     struct wire_journal journal;   // The promises of the pace. A restart finds them once stored
     struct wire_position position; // The newest BEAT, as evidence; log_seq 0: none (position.c)
@@ -82,8 +82,8 @@ struct member {
     float loss, tokens_per_s; // Of the newest result
     uint64_t loss_step;       // The step that this result leads to; 0: none yet
     uint64_t steps_taken;     // By this process (replica_move)
-    uint16_t hint_kind; // Of frames from which the pace believes nothing now; FRAME_NONE: of none
-    float step_lr;      // The learning rate of the newest of these; 0: the pace has none
+    uint16_t hint_kind;       // Its frames are only hints now (post.h); FRAME_NONE: no kind's are
+    float step_lr;            // The learning rate of the newest step taken; 0: the pace has none
 };
 
 // What a message brought, as flags.

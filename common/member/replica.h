@@ -50,7 +50,7 @@ struct replica {
     uint64_t stuck_ms; // When the wait for blobs of the next step began; set by the pace
     uint64_t told_seq; // The RUN that `told` belongs to
     bool told;
-    bool tells_later; // Nothing is told for now; set by a role
+    bool tells_later; // No HOLDS for now; set by a role
     uint64_t tell_ms, pin_step;
     uint64_t end_epoch, end_step; // The newest EPOCH_END: its step will be pinned,
     struct hash end_digest;       // and our digest must be this one

@@ -36,7 +36,7 @@ struct connection {
     bool trusted;         // Set by the owner: only the limit of all connections together applies
     uint8_t where;        // Index of the socket
     struct curve_key key; // The peer's, once proven
-    struct key actor;     // Set by the owner: who proved to hold that key; zeros: nobody yet
+    struct key actor;     // Set by the owner: the actor that has proved it holds `key`; zeros: none
     uint64_t accepted_ms;
     uint64_t taken;                    // Wire bytes that came out as messages
     uint64_t pending;                  // At the last measurement

@@ -1,5 +1,5 @@
-// The pair of a broker: one hash, keyed with the identity's secret, then the base point times it. Why
-// it is one way, and what its finder can do, is in curve.h.
+// curve -- the secret of a broker's pair is a hash of the context, keyed with the identity's secret; the public key
+// is the base point times that. curve.h says why, and what a thief of the pair can do.
 
 #include "common/net/curve.h"
 #include "common/base/ensure.h"

@@ -36,7 +36,7 @@
 //                         which wait unseen until the last one: connections.h.
 //     The sender's key    A routing id carries no metadata. The key is read from a payload part.
 //     CURVE without ZAP   lets every key in. With ZMQ_ZAP_ENFORCE_DOMAIN a missing answer refuses.
-//                         CZMQ's zauth is not used, since it reads a directory at every handshake.
+//                         zap.c answers; CZMQ's zauth would read a directory at every handshake.
 //     CURVE               moves 0.2 to 0.3 of the bytes a second that plain TCP does.
 //     ipc:// bind         takes an endpoint over from a process that is bound to it. Shoal
 //                         binds tcp only.

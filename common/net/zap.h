@@ -9,8 +9,8 @@
 // a function of the caller and runs in the caller's thread, on a table in memory.
 // ZMQ_ZAP_ENFORCE_DOMAIN refuses a connection that the handler does not answer. The domains:
 //
-//     "member"    the broker's mail: every key; only its HELLO is heard before it is welcomed
-//     "monitor"   the broker's news: keys that the mail has welcomed
+//     "member"    the broker's mail: every key; until its HELLO is welcomed nothing else is heard
+//     "monitor"   the broker's news: the keys of actors that the mail has welcomed
 //
 // (ZeroMQ RFC 27. Status 300 is never given: a client would hang until its handshake interval.)
 

@@ -161,8 +161,8 @@ int apply_check(const payload_form_t *form, const struct apply_result *results, 
     return 0;
 }
 
-// Scratch, all zero, in pages of its own: those that no chunk is large enough to need are never touched,
-// and none is cleared that is not. NULL: no memory.
+// Scratch, all zero, in pages of its own. Pages beyond the largest chunk are never touched, so the system neither
+// takes nor clears them. NULL: no memory.
 static struct worker *workers_new(uint32_t count, struct apply_weights *weights)
 {
     struct worker *workers = mmap(NULL, count * sizeof *workers, PROT_READ | PROT_WRITE,

@@ -8,11 +8,11 @@
 
 __extension__ typedef unsigned __int128 bits_number; // Up to 128 of them
 
-// ---- reading, anywhere: a place follows from what was read before, so a reader has no state
+// ---- reading, from any bit on: the caller says where, so a reader has no state
 
 struct bits {
     const uint8_t *bytes;
-    size_t size; // What lies behind reads as zeros
+    size_t size; // Bits behind it are read as zeros
 };
 
 // Nine bytes hold any 64 bits.
@@ -60,8 +60,8 @@ static inline bool bits_are_zero(const struct bits *self, uint64_t at, uint64_t 
     return at >= end || bits_low(bits_at(self, at), (uint32_t)(end - at)) == 0;
 }
 
-// ---- writing, one after the other. Only bytes that get a bit are touched. A bit that is written is
-// added to the one there, modulo 2: to zeros, it is set.
+// ---- writing, one after the other. Only bytes that get a bit are touched. A bit is added, modulo 2, to the one that
+// is there: the bytes must be zero where bits are to be set.
 
 struct bits_writer {
     uint8_t *to;

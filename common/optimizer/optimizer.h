@@ -37,7 +37,7 @@ struct optimizer_settings {
     double weight_decay;      // 0..1000
     double beta1, beta2, eps; // adamw.h
     float decay;              // distro.h: of the residual
-    bool keeps_former;        // DisTrO: the residual before the adopted one stays for auditors
+    bool keeps_former;        // DisTrO: the residual before the adopted one is kept for auditors
     uint32_t chunk, topk;     // payload_form_of_model
     bool one_bit;
 };

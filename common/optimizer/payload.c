@@ -35,8 +35,8 @@ void payload_clear(const payload_form_t *self, uint8_t *ret_bytes)
     memset(ret_bytes + PAYLOAD_HEADER_BYTES, 0, self->bytes - PAYLOAD_HEADER_BYTES);
 }
 
-// Adds to what the chunks before it in a shared block have written. The reader ends with the block,
-// whose neighbours another thread may be writing.
+// In a shared block it adds the chunk's state to the number that the earlier chunks have written. It reads only bytes
+// of this block, since another thread may be writing those behind it.
 static void write_combination(const struct block *block, const uint16_t *numbers,
                               const float *values, uint32_t count, uint8_t *bytes)
 {

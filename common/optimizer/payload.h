@@ -18,8 +18,8 @@
 // below 2^64. A coefficient that is zero is not sent: one bit cannot say zero, and an embedding row
 // that no sample touched must not move.
 //
-// Few: k·⌈log2(elements)⌉ is 128 or less. Where a chunk has fewer than 2^16 states, up to 8 of a
-// tensor, as many as fit 64 bits, share one number: Σ state_i·states^i, in ⌈log2 states^chunks⌉
+// Few places: k·⌈log2(elements)⌉ is at most 128. If a chunk has fewer than 2^16 states, up to 8 chunks of
+// a tensor, as many as fit 64 bits, share one number: Σ state_i·states^i, in ⌈log2 states^chunks⌉
 // bits. Blocks lie back to back, but a tensor whose blocks take 256 bits or more begins at a whole
 // byte, with zeros before it.
 //

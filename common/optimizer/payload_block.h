@@ -1,5 +1,5 @@
 #pragma once
-// payload_block -- where the blocks of a payload lie. Private to payload.c and payload_check.c.
+// payload_block -- where the blocks of a payload lie. Private to payload.c, payload_form.c and payload_check.c.
 // payload.h describes the format.
 
 #include "common/optimizer/bits.h"
@@ -12,11 +12,11 @@ struct blocks {      // What the blocks of one tensor's chunks look like
     uint64_t end;    // Behind the last one
     size_t values;   // Where the first chunk's values are
     uint32_t chunks; // Of the tensor
-    uint32_t shared; // Chunks in a block; in the last one what is left
-    uint32_t bits;   // Of a block; of the last one what is left
+    uint32_t shared; // Chunks in a block; the last block may have fewer
+    uint32_t bits;   // Of a block; the last block may have fewer
     uint32_t top_k;
     bool joins;                            // Begins within the group of the chunk before
-    const struct combination *combination; // One of these two
+    const struct combination *combination; // One of these two; the other is NULL
     const struct selection *selection;
 };
 
@@ -38,7 +38,7 @@ struct block { // As one chunk sees it
     uint64_t at; // Its first bit
     uint32_t bits;
     uint32_t place; // Of the chunk in it
-    bool last;      // No chunk of it comes behind this one
+    bool last;      // It is the last chunk of the block
     size_t values;  // The chunk's first value
 };
 
@@ -70,7 +70,7 @@ static inline combination_number states_of(const struct combination *self)
     return self->first[self->top_k + 1];
 }
 
-// What a state of the chunk counts in the number of its block.
+// The factor of the chunk's state in the number of its block: states^place.
 static inline uint64_t worth_of(const struct block *block)
 {
     uint64_t worth = 1;
@@ -79,7 +79,7 @@ static inline uint64_t worth_of(const struct block *block)
     return worth;
 }
 
-// The chunk's state. What is too large for all chunks of the block is so for the last one.
+// The chunk's state. If the number of the block is too large, the state of its last chunk is: it takes the rest.
 static inline combination_number state_in(const struct block *block, const struct bits *bits)
 {
     const combination_number number = bits_number_at(bits, block->at, block->bits);

@@ -45,7 +45,7 @@ static int check_value(uint32_t pattern, bool used, uint32_t negative, uint32_t 
     return 0;
 }
 
-// `signs` has a bit for each place that is used, from bit `at` on.
+// Checks the values of a chunk. `signs` has one bit for each place that is used, from bit `at` on.
 static int check_values(const struct block *block, uint32_t count, const struct bits *signs,
                         uint64_t at, const uint8_t *bytes, struct why *why)
 {
@@ -57,8 +57,8 @@ static int check_values(const struct block *block, uint32_t count, const struct 
     return 0;
 }
 
-// Checks blocks of a tensor from `first` on and says behind which it ended: that with the fault, if
-// there is one.
+// Checks one or more blocks of a tensor from *first on, and moves *first behind the last sound one: after a fault it
+// is the block with the fault.
 typedef int check_some(const payload_form_t *self, const struct blocks *blocks, uint32_t *first,
                        const uint8_t *bytes, uint16_t *numbers, struct why *why);
 
@@ -80,8 +80,8 @@ static int check_one_number(const payload_form_t *self, const struct blocks *blo
     return rc;
 }
 
-// Where every value is to be looked at too, one selection after the other, so that the first fault
-// counts.
+// Several at once. If there are values to check as well, only one selection at a time, so that the first fault of the
+// payload is the one that is reported.
 static int check_selections(const payload_form_t *self, const struct blocks *blocks,
                             uint32_t *first, const uint8_t *bytes, uint16_t *numbers,
                             struct why *why)
@@ -105,7 +105,7 @@ static int check_selections(const payload_form_t *self, const struct blocks *blo
     return rc;
 }
 
-// Of the blocks of a tensor and the bits behind them, up to the next one's.
+// Checks the blocks of a tensor, and the bits behind them up to the next tensor's blocks.
 static int check_tensor(const payload_form_t *self, uint32_t number, const uint8_t *bytes,
                         uint16_t *numbers, struct why *why)
 {

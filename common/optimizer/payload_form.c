@@ -6,9 +6,9 @@
 
 enum {
     GROUP = 8,          // Blocks that fill whole bytes together, for any size
-    ALIGNED_BITS = 256, // A tensor of so many begins at a whole byte
+    ALIGNED_BITS = 256, // A tensor whose blocks have that many bits or more begins at a whole byte
     SHARED_MAX = 8,     // Chunks in a block
-    SHARED_BITS = 16,   // Chunks of fewer bits share one
+    SHARED_BITS = 16,   // Chunks with fewer than 2^SHARED_BITS states share a block
 };
 
 static uint32_t share_of(uint32_t top_k, const struct chunks_part *part, uint32_t limit)
@@ -66,7 +66,7 @@ static int selection_for(struct payload_form *self, uint32_t elements, uint32_t 
 
 // ---- where blocks lie
 
-// How many chunks of so many states share a block: as many as fit 64 bits.
+// How many chunks with that many states share a block: as many as fit 64 bits.
 static uint32_t shared_by(combination_number states)
 {
     uint32_t shared = 1;
@@ -77,7 +77,7 @@ static uint32_t shared_by(combination_number states)
     return shared;
 }
 
-// Bits of a block that `chunks` of so many states share.
+// The bits of a block that `chunks` chunks with that many states share.
 static uint32_t bits_shared(combination_number states, uint32_t chunks)
 {
     uint64_t all = 1;
@@ -102,7 +102,7 @@ static uint64_t lay_selections(struct blocks *self)
     return (uint64_t)self->chunks * self->bits;
 }
 
-// Behind bit `at`.
+// Lays the blocks of one tensor from bit `at` on.
 static int lay_blocks(struct payload_form *self, const struct chunks_part *part, uint64_t at,
                       struct blocks *ret_blocks)
 {
@@ -199,7 +199,7 @@ uint32_t payload_top_k(const payload_form_t *self, uint32_t chunk)
     return self->blocks[chunks_part_of(self->chunks, chunk)].top_k;
 }
 
-// A tensor that joins belongs to the last group of the one before.
+// The chunks of a tensor that joins belong to the last group of the tensor before it.
 uint32_t payload_group(const payload_form_t *self, uint32_t chunk)
 {
     if (chunk == chunks_count(self->chunks)) return chunk;

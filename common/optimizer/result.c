@@ -66,7 +66,7 @@ static void ask(const optimizer_t *base, struct compute_config *config)
     config->plan = results_in(base)->plan;
 }
 
-// Between the end of a candidate and the next one nobody needs its vector.
+// The vector of a candidate residual is free from its adoption until the next candidate is made.
 static void lend(struct results *self)
 {
     if (self->near && compute_config(self->base.compute)->lends)

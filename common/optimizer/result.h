@@ -19,9 +19,9 @@
 // The form of its payloads, which it owns; also before optimizer_begin.
 const payload_form_t *result_form(const optimizer_t *self);
 
-// As distro_compress: payload_bytes(form) bytes of the gradient, and a candidate residual. Unless the
-// settings say keeps_former, its vector is lent to the next gradient (compute_lend): adopt or discard
-// it before that is computed.
+// As distro_compress: payload_bytes(form) bytes of the gradient, and a candidate residual. Adopt or discard the
+// candidate before the next gradient is computed: unless the settings say keeps_former, that gradient overwrites
+// a residual's vector (compute_lend).
 int result_make(optimizer_t *self, float rate, struct why *why, uint8_t *ret_payload);
 bool result_has_candidate(const optimizer_t *self);
 void result_adopt(optimizer_t *self); // There is a candidate (ensured)

@@ -1,5 +1,6 @@
-// Cells, then lengths of the words, then the words. Writing sums the binomials of each cell.
-// selection_read.c reads.
+// selection -- selection_init makes the code of a kind of chunk in three steps: it cuts the marks into cells (cut),
+// finds the lengths of the words (lowest_line), then the words. selection_write writes the word and the rank of each
+// cell, then the low bits and the signs. selection_read.c reads them.
 #include "common/base/ensure.h"
 #include "common/optimizer/selection_step.h"
 #include <string.h>
@@ -21,7 +22,7 @@ static void fill_start(struct selection_tables *self, uint32_t i)
 {
     const uint64_t *binomial = self->binomial[i];
     for (uint32_t a = i - 1; a < SELECTION_CELL_MAX; a++) {
-        // The step that C(a, i) itself begins within still begins below it
+        // The step in which C(a, i) lies may begin below C(a, i): it belongs to a - 1
         const uint32_t from = a < i ? 0 : selection_step(binomial[a] - 1) + 1;
         const uint32_t end = selection_step(binomial[a + 1] - 1) + 1;
         memset(self->start[i] + from, (int)a, end > from ? end - from : 0);
@@ -41,6 +42,7 @@ void selection_tables_init(struct selection_tables *self)
 
 // ---- the code
 
+// The shift, the marks and their cells, and the bits of a rank for each count.
 static void cut(struct selection *self)
 {
     while (self->elements >> (self->shift + 1) >= HIGHS_MIN * self->top_k) self->shift++;
@@ -57,7 +59,7 @@ struct line { // What a cell of count c may take in all: (base + slope·c)/PARTS
     uint32_t base, slope;
 };
 
-// Of the word for a count, negative if the line is too low for it.
+// The length of the word for a count; negative if the line is too low for it.
 static int32_t length_of(const struct selection *self, struct line line, uint32_t c)
 {
     const int32_t most = (int32_t)((line.base + line.slope * c) / PARTS);
@@ -81,7 +83,7 @@ static uint32_t bits_under(const struct selection *self, struct line line)
     return (self->cells * line.base + self->top_k * line.slope) / PARTS + self->top_k * self->shift;
 }
 
-// A steeper line allows a lower base, so one walk down finds the least base of every slope.
+// A steeper line allows a lower base. So the base only falls while the slope rises, and each base is tried once.
 static struct line lowest_line(const struct selection *self)
 {
     struct line line = { .base = PARTS * (2 * SELECTION_CELL_MAX + SELECTION_WORD_BITS) };
@@ -113,7 +115,7 @@ static void fill_words(struct selection *self, struct line line)
     }
 }
 
-// The same bits turned over in all words leave a prefix code what it is.
+// Makes the word for 0 marks all zeros. To flip the same bits in all words leaves the code a prefix code.
 static void make_none_zero(struct selection *self)
 {
     const uint32_t none = self->words[0].word;

@@ -1,12 +1,12 @@
-// Takes all words and ranks first, since a cell's place follows from the words before it alone, and
-// then finds the marks: ranks of different cells do not depend on each other, and a processor works
-// on several at once. The more cells there are, the less it waits for one and the better it guesses
-// when a round of them ends: so several selections are read together.
+// First it reads the words and ranks of all cells: where a cell begins follows from the words before it. Then it
+// finds the marks. The marks of one cell do not depend on those of another, so a processor works on several cells at
+// once. With more cells it waits less, and guesses better when a round over them ends: so several selections are
+// read together.
 #include "common/optimizer/selection_step.h"
 
 #include <inttypes.h>
 
-struct cell {          // What is chosen in it, where more than one mark is still to be found
+struct cell {          // A cell of which marks are still to be found
     uint64_t rank;     // Among the choices of `count` marks
     uint16_t *numbers; // Of its lowest mark
     uint32_t count;
@@ -57,9 +57,9 @@ static inline uint32_t greatest(const struct selection_tables *tables, uint32_t 
     return a + (tables->binomial[i][a + 1] <= rank);
 }
 
-// Finds the greatest mark that is left in each open cell, until each has one mark left: that is
-// what is left of its rank. No mark depends on those of another cell, so a processor works on
-// several at once; which cells stay open it need not guess.
+// Finds the greatest missing mark of each open cell, round after round, until each cell lacks one mark: that one is
+// the rest of its rank. The list of open cells is rebuilt without branches, so a processor need not guess which
+// cells stay open.
 static void find_marks(const struct selection_tables *tables, struct cells *cells)
 {
     while (cells->open_count > 0) {
@@ -78,7 +78,7 @@ static void find_marks(const struct selection_tables *tables, struct cells *cell
     }
 }
 
-// The greatest high is the last one. One of a mark beyond the last would not fit 16 bits.
+// Checks the last mark, which has the greatest high: the number of a mark that is too large would not fit 16 bits.
 static int check_highs(const struct selection *self, const uint16_t *marks, uint32_t count,
                        struct why *why)
 {
@@ -119,7 +119,7 @@ static int read_cells(const struct selection *self, struct selection_reading *re
     return rc;
 }
 
-// Once its marks are found: what is behind the cells, which end at `signs`.
+// Reads what is behind the cells, which end at `signs`, once the marks are found.
 static int read_rest(const struct selection *self, struct selection_reading *reading,
                      struct why *why)
 {
@@ -140,7 +140,8 @@ static int read_rest(const struct selection *self, struct selection_reading *rea
     return 0;
 }
 
-// As many as have room for their cells. The first fault counts, so what lies before one is read too.
+// Reads as many selections as `cells` has room for. After a fault the selections before the bad one are still read to
+// their end, since one of them may have a fault too, and the first one counts.
 static int read_some(const struct selection *self, struct selection_reading *each, uint32_t count,
                      struct why *why, uint32_t *ret_done)
 {

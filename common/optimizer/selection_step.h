@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-// Octave and step of rank + 1: exponent and first five bits of it as a double. Conversion is one
-// instruction everywhere; that which counts zeros is a slow one on many processors. It may round a
-// rank to the step above. That moves a border between steps, and the table is filled by the same
-// function: all that both need is that a greater rank has no lesser step.
+// Octave and step of rank + 1: the exponent and the first five bits of it as a double. The conversion is one
+// instruction on every processor; the instruction that counts leading zeros is slow on many. The conversion may
+// round a rank up to the next step, which moves the border between two steps. That does no harm: the table is filled
+// with the same function, and a greater rank never has a lesser step.
 static inline uint32_t selection_step(uint64_t rank)
 {
     const double next = (double)(int64_t)(rank + 1);

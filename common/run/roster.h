@@ -6,8 +6,8 @@
 //     by_key    1      0      2      The indices in order of key: all draws use this order
 //
 // The coordinator changes it by its records (run.h), the verifier of a ledger by the same records
-// (evidence.h). An observer takes it whole from a ROSTER, then its changes from MEMBERS. A struct roster is a value of about 4
-// MiB, most of it never touched: allocate it zeroed (calloc). Pure: no I/O, no clock. One thread.
+// (evidence.h). An observer takes it whole from a ROSTER, then its changes from MEMBERS. A struct roster is a value
+// of about 4 MiB, most of it never touched: allocate it zeroed (calloc). Pure: no I/O, no clock. One thread.
 
 #include "common/run/limits.h"
 #include "common/wire/wire.h"
@@ -20,7 +20,7 @@ struct roster {
     uint64_t version; // Rises with every change below
     uint32_t count;   // Members
     struct wire_member members[MEMBERS_MAX];
-    uint64_t changed[MEMBERS_MAX]; // The version of each line: when it changed last, or was taken
+    uint64_t changed[MEMBERS_MAX]; // By index: the version that last changed or loaded the line
     uint32_t by_key[MEMBERS_MAX];
     uint32_t counts[ACTOR_COUNT][MEMBER_COUNT]; // By role and state
 };
@@ -30,12 +30,12 @@ struct roster {
 bool roster_load(struct roster *self, uint64_t version, const struct wire_member *members,
                  uint32_t count);
 
-// Takes what a MEMBERS says. False, and nothing changed, if the roster is older than what it changes, or not older
-// than what it leads to, or if an index is beyond the lines that there would be.
+// Applies a MEMBERS. False, and nothing changes, if our version is below its `from` (a gap) or not below its `version`
+// (old), or if an index would leave a gap between the lines.
 bool roster_change(struct roster *self, const struct wire_members *change);
 
-// The lines that have changed since that version, in order, copied to `lines`; how many. If there are more than
-// `max`: max + 1, and `lines` has nothing.
+// Copies the lines that have changed since version `since` to `lines`, in order of index, and returns how many. If
+// there are more than `max`, it returns max + 1, and what `lines` then has is of no use.
 uint32_t roster_changes(const struct roster *self, uint64_t since, struct wire_member *lines,
                         uint32_t max);
 

@@ -89,7 +89,7 @@ void run_advance(struct run *self, uint64_t steps, uint64_t samples)
     self->samples_done += samples;
 }
 
-// The present step as a state that a restore can go back to.
+// Writes the present step down as a state that a restore can go back to.
 static void set_point(const struct run *self, const struct hash *digest,
                       struct wire_record_restore *ret_point, struct run_lists *lists)
 {
@@ -301,7 +301,7 @@ struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
     return snapshot;
 }
 
-// A point without the addresses of its lists, which lie elsewhere.
+// Copies a point and its lists. The addresses in *ret_point stay NULL; with_lists sets them.
 static void load_point(const struct wire_record_restore *from,
                        struct wire_record_restore *ret_point, struct run_lists *lists)
 {

@@ -67,8 +67,8 @@ struct run {
     // position. If its digest is none, there is no such step yet. Its lists are in restore_point_lists.
     struct wire_record_restore restore_point;
     struct run_lists restore_point_lists;
-    // The same of the newest end of an epoch, which a checkpoint may follow when the run has gone on. Digest
-    // none: there was no end yet, or a restore gave it up.
+    // The same for the newest end of an epoch: its checkpoint may be recorded when the run has already gone on. If the
+    // digest is none, no epoch has ended yet, or a restore has given that end up.
     struct wire_record_restore end_point;
     struct run_lists end_point_lists;
 
@@ -104,7 +104,7 @@ struct wire_record_restore run_restore_point(const struct run *self);
 // there is none.
 uint32_t run_free_place(const struct run *self);
 
-// Whether these are step and digest of the newest end of an epoch.
+// True if the newest end of an epoch has this step and this digest.
 bool run_is_end(const struct run *self, uint64_t step, const struct hash *digest);
 
 // The data position of the run, its lists in `lists`. Pending samples count as todo.

@@ -245,6 +245,13 @@ static void only_members_publish(void **state)
         assert_true(post_mail(stranger->post, "news", FRAME_PROGRESS, &progress));
         testbed_wait(bed, monitor_saw, "424242", 200);
     }
+
+    const struct wire_leave leave = { .instance = 1 }; // Then it is none any more
+    assert_true(post_mail(stranger->post, "coordinator", FRAME_LEAVE, &leave));
+    for (const uint64_t began_ms = clock_ms(); !is_given_back(stranger, 200);) {
+        assert_true(clock_ms() < began_ms + SOON_MS);
+        assert_true(post_mail(stranger->post, "news", FRAME_PROGRESS, &progress));
+    }
     own_destroy(stranger);
 }
 

@@ -46,7 +46,7 @@ static int make_numbered_key(const char *path, uint32_t number, struct why *why)
                : why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
 }
 
-// ret_key, unless NULL: its public key, or if it is the broker's, that of its connections.
+// ret_key, unless NULL: the public key; of the broker, the key of its connections.
 static int make_key(const struct testnet *self, const char *name, uint32_t number, struct why *why,
                     struct key *ret_key)
 {

@@ -23,7 +23,7 @@ struct doctor_demands { // Of a run to its members
     uint32_t lanes, batch; // The most of a gradient in lanes; 0: it has none
     uint32_t state_floats; // Of a replica, for each parameter
     uint32_t copies;       // Of the state in memory: pins, and one that is fetched
-    uint32_t disk_copies;  // Those that a trainer has on its disk instead
+    uint32_t disk_copies;  // Copies of the state that a trainer has on its disk
     uint64_t beside;       // Bytes of what a trainer's jobs take besides
     bool links;            // Trainers link with one another, at a port of their own
     uint32_t result_bytes; // Of one trainer in one round; 0: there are none

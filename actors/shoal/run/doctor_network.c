@@ -17,7 +17,7 @@ enum {
     ANSWER_MS = 2500, // For the broker
     RUN_MS = 3000,    // For a coordinator that is about to start
     CORE_MS = 3000,   // For the coordinator's answer
-    AGAIN_MS = 500    // Until it is asked once more
+    AGAIN_MS = 500    // Until the coordinator is asked once more
 };
 
 // ---- listening ----------------------------------------------------------------------------------
@@ -171,8 +171,8 @@ static bool check_run(struct network *self)
 }
 
 // A coordinator says BEAT once a second. ROSTER and CONFIG are answers of its core; mail keeps its
-// order, so the newest roster is there when CONFIG is. It answers each topic now and then to all that are
-// no members together, so we ask again.
+// order, so the newest roster is there when CONFIG is. All askers that are not members share one rate limit for each
+// topic, so an answer may be refused to us, and we ask again.
 static bool check_coordinator(struct network *self)
 {
     const struct wire_ask roster = { .topic = TOPIC_ROSTER }, config = { .topic = TOPIC_CONFIG };

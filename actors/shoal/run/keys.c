@@ -54,12 +54,12 @@ static const struct flag show_flags[] = {
 
 static const struct command_line show_line = {
     .flags = show_flags,
-    .about = "Prints the public key of a secret key; the key of the connections to a broker that "
-             "has it, "
-             "for --server-key; and the name of an actor of each role with it. An "
-             "actor that is started with --name anna has the name trainer.anna.KEY.\n\n"
-             "  shoal show-identity -i secret.key\n"
-             "  RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32) shoal show-identity\n",
+    .about =
+        "Prints what follows from a secret key: its public key; its server key, for --server-key, "
+        "if it is a broker's; and the name of an actor of each role. An actor that is started "
+        "with --name anna has the name trainer.anna.KEY.\n\n"
+        "  shoal show-identity -i secret.key\n"
+        "  RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32) shoal show-identity\n",
     .arguments = TO_TEXT(struct keys, path), // The path may also be given without its flag
 };
 

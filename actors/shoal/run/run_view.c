@@ -6,7 +6,7 @@
 
 #include "actors/shoal/run/run_view.h"
 
-// What the broker had kept comes by mail, and may come after what was told since.
+// Frames that the broker had kept come by mail. They may arrive after newer ones that came as news.
 static bool is_older(const struct msg *in, uint64_t *newest_seq)
 {
     if (in->seq < *newest_seq) return true;
@@ -43,7 +43,7 @@ static unsigned hear_roster(struct run_view *self, const struct msg *in)
                : 0;
 }
 
-// After a gap the next whole one is awaited.
+// After a gap it waits for the next ROSTER.
 static unsigned hear_members(struct run_view *self, const struct msg *in)
 {
     if (!roster_change(&self->roster, in->body)) return 0;
@@ -51,8 +51,8 @@ static unsigned hear_members(struct run_view *self, const struct msg *in)
     return VIEW_ROSTER;
 }
 
-// Updates `now` at once: a ROUND may come before the RUN that says the same, or be the one that the broker had
-// kept when a later RUN has been heard.
+// Updates `now` at once, since a ROUND may come before the RUN that says the same. A ROUND that the broker had kept
+// may also come after a newer RUN: then `now` stays.
 static unsigned hear_round(struct run_view *self, const struct msg *in)
 {
     const struct wire_round *round = in->body;

@@ -98,7 +98,7 @@ static void hear_restore(struct run *run)
     memcpy(self->residuals, self->restore_point, sizeof self->residuals);
 }
 
-// A restore now goes back to it, if it is of the present step or of the newest end of an epoch.
+// A checkpoint of the present step, or of the newest end of an epoch, is from now on where a restore goes back to.
 static void hear_checkpoint(struct run *run, const struct wire_checkpoint *checkpoint)
 {
     struct rounds_run *self = own(run);

@@ -79,8 +79,8 @@ static bool is_sound(const struct round_view *view, const struct member *member,
             hash_equal(&view->round.opened.base, &claim->base));
 }
 
-// A member that does not vote in this round only begins to fetch: it believes the commit, which names the
-// payload again. So nothing hangs on the signature of a claim here, and its shell does not verify it
+// A member that does not vote in this round only begins to fetch the payload. It believes the commit alone, which
+// names the payload again. So it does not need the signature of a claim, and its shell does not verify it
 // (member->hint_kind).
 static void fetch_early(struct witness *self, const struct round_view *view,
                         const struct member_turn *turn, const struct wire_claim *claim)

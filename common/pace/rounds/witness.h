@@ -26,8 +26,8 @@
 //                                         the question may come after the round's end
 //     a commit names another claim        the claim we have: a vote that names it may come too late
 //
-// A member that is not elected takes no claims. It fetches what the first claim of each client names, so that
-// the payload is here when the commit comes, and believes nothing of it.
+// A member that is not elected keeps no claims. It fetches the payload that the first claim of each client names, so
+// that it is here when the commit comes, and believes nothing else that the claim says.
 //
 // A claim whose signed frame is too long to keep is refused. In one round a client gets at most
 // ANSWERS_MAX acknowledgements and causes at most PROOFS_MAX proofs: replies are rate-limited, so
@@ -56,7 +56,7 @@ struct sighting {
     uint64_t
         instance; // The client's process when the round began; a later one trains in later rounds
     bool claimed;
-    bool is_coming;         // We do not vote: its payload is fetched early
+    bool is_coming;         // If we do not vote: its payload is being fetched early
     uint8_t answers, shown; // Acknowledgements sent; proofs sent to the coordinator
     bool is_here;           // Its payload came
     uint32_t frame_bytes;   // The claim as its author signed it; 0: our own claim
