@@ -116,7 +116,7 @@ static void hear_roster(struct lines *self, const struct msg *msg)
 
 static void hear_members(struct lines *self, const struct msg *msg)
 {
-    if (self->roster && msg->incarnation >= self->roster_incarnation)
+    if (self->roster && msg->incarnation == self->roster_incarnation)
         roster_change(self->roster, msg->body);
 }
 

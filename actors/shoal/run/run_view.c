@@ -38,6 +38,7 @@ static unsigned hear_roster(struct run_view *self, const struct msg *in)
 {
     const struct wire_roster *roster = in->body;
     if (is_older(in, &self->roster_seq)) return 0;
+    self->roster_incarnation = in->incarnation;
     return roster_load(&self->roster, roster->version, roster->members, roster->members_count)
                ? VIEW_ROSTER
                : 0;
@@ -46,7 +47,8 @@ static unsigned hear_roster(struct run_view *self, const struct msg *in)
 // After a gap it waits for the next ROSTER.
 static unsigned hear_members(struct run_view *self, const struct msg *in)
 {
-    if (!roster_change(&self->roster, in->body)) return 0;
+    if (in->incarnation != self->roster_incarnation || !roster_change(&self->roster, in->body))
+        return 0;
     self->roster_seq = in->seq;
     return VIEW_ROSTER;
 }
