@@ -78,7 +78,7 @@ int main(void)
     ensure(compute_find("cpu", &why, &device) == 0);
     const struct optimizer_place place = { &bench->shape, &layout, { 0, floats }, NULL };
     const struct optimizer_settings settings = {
-        .decay = 0.999f, .chunk = 64, .topk = 8, .one_bit = true
+        .decay = 0.999f, .keeps_former = true, .chunk = 64, .topk = 8, .one_bit = true
     };
     ensure(optimizer_new(&optimizer_distro, &place, &settings, &why, &distro) == 0);
     struct compute_config config = {

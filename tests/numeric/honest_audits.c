@@ -145,7 +145,7 @@ static void run_init(struct run *run, uint32_t number)
             run->shape, &run->layout, { 0, run->floats }, member->pool
         };
         const struct optimizer_settings settings = {
-            .decay = 0.999f, .chunk = 32, .topk = 8, .one_bit = number % 2
+            .decay = 0.999f, .keeps_former = true, .chunk = 32, .topk = 8, .one_bit = number % 2
         };
         must(optimizer_new(&optimizer_distro, &place, &settings, &why, &member->distro), &why);
         struct compute_config config = { .shape = *run->shape,
