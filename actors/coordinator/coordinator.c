@@ -167,10 +167,12 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
     } else hear(self, &turn, in);
     uint8_t phase;
     char lacks[EPOCH_LACKS_MAX];
-    do { // One decision may allow the next, as a commit the next step. Each phase is told
+    do { // One decision may allow the next, as a commit the next step. Each phase is told, except a RoundWitness
+        // that is over at once: no member has work in it, and each message costs all members
         phase = self->run.phase;
         epoch_settle(&self->epoch, self->live, &turn);
-        news_settle(&self->news, &turn, what_lacks(self, &turn, lacks));
+        if (phase == self->run.phase || self->run.phase != PHASE_WITNESS)
+            news_settle(&self->news, &turn, what_lacks(self, &turn, lacks));
     } while (phase != self->run.phase);
     uint64_t next_ms = self->beat_ms;
     // After a deadline that passed without effect, only a message can change something.

@@ -492,11 +492,15 @@ static void hear(struct testbed *self, const struct letter *letter)
     case FRAME_PROGRESS: hear_progress(self, letter->msg.body); break;
     case FRAME_ROUND: {
         const struct wire_round *round = letter->msg.body;
-        if (round->round > news->rounds) news->rounds = round->round;
+        if (round->round <= news->rounds) break;
+        news->rounds = round->round;
+        if (news->run.phase == PHASE_TRAIN) news->entered[PHASE_TRAIN]++;
         break;
     }
     case FRAME_COMMIT: {
         const struct wire_commit *commit = letter->msg.body;
+        // A RoundWitness that was over at once is not told by a RUN
+        if (news->run.phase != PHASE_WITNESS) news->entered[PHASE_WITNESS]++;
         if (commit->outcome == OUTCOME_COMMITTED && commit->step + 1 > news->commits)
             news->commits = commit->step + 1;
         break;

@@ -77,11 +77,13 @@ struct testbed_actor {
 // What the run has said so far.
 struct testbed_news {
     bool has_run;
-    struct wire_run run;           // The newest RUN
-    uint64_t rounds;               // Number of the newest ROUND
-    uint64_t commits;              // Steps that COMMIT news have named, as a count: newest step + 1
-    uint64_t entered[PHASE_COUNT]; // How often a RUN said that phase when the one before did not
-    uint64_t incarnation;          // Of the coordinator
+    struct wire_run run; // The newest RUN
+    uint64_t rounds;     // Number of the newest ROUND
+    uint64_t commits;    // Steps that COMMIT news have named, as a count: newest step + 1
+    // How often a RUN said that phase when the one before did not. Rounds: also a COMMIT and the next ROUND, between
+    // which no RUN need come.
+    uint64_t entered[PHASE_COUNT];
+    uint64_t incarnation; // Of the coordinator
     uint64_t frames;
     uint64_t window;                      // Number of the newest WINDOW
     struct key group[TESTBED_ACTORS_MAX]; // Of that
