@@ -182,7 +182,7 @@ inside()
     if says shoal-trainer@friend "round.trained" 30 && says shoal-coordinator@theirs "tcp://198.51.100.4:7000" 1; then ok "a friend's unit trains with them"
     else not_ok "a friend's unit trains with them" "$(tell shoal-trainer@friend)"; fi
     before=$(shoal status --run-id theirs 2>&1)
-    if [ $? -eq 0 ] && [[ $before == "run theirs: "*"tcp://203.0.113.7:5554"*"tcp://198.51.100.4:7000"* ]]; then ok "and shoal status sees both"
+    if [ $? -eq 0 ] && [[ $before == "run theirs: "*"tcp://203.0.113.7:5554"* && $before == *"tcp://198.51.100.4:7000"* ]]; then ok "and shoal status sees both"
     else not_ok "and shoal status sees both" "$before"; fi
     for unit in shoal-trainer@theirs-1 shoal-trainer@friend; do
         if becomes $unit StatusText '*: step * of 100000, loss *, * tokens/s*' 30
