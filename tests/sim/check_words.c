@@ -71,7 +71,7 @@ static void check_lines(struct sim *sim, const struct wire_members *change)
     }
 }
 
-// Who has the roster in the coordinator's version has the same lines.
+// A member whose roster has the coordinator's version has the same lines.
 static void check_same_roster(struct sim *sim, const struct node *node, const struct member *member)
 {
     const struct node *keeper = &sim->nodes[COORDINATOR];

@@ -106,7 +106,7 @@ static void a_name_that_is_held_is_refused_for_now(void **state)
     free(self);
 }
 
-// What the broker keeps with an actor, its budget, outlives the connection; another key begins anew.
+// An actor keeps its budget when it opens a new connection. Another key under the same name starts with a full one.
 static void what_is_kept_with_an_actor_outlives_its_connection(void **state)
 {
     (void)state;

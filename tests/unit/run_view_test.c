@@ -88,7 +88,7 @@ static void test_an_older_word_comes_later(void **state)
     assert_int_equal(run_view_hear(view, &kept), VIEW_ROSTER);
     assert_int_equal(hear_roster_of_two(view), 0);
     assert_int_equal(view->roster.count, 3);
-    // Another life of the coordinator counts anew; its changes are none of the roster that the one before told.
+    // After a restart the coordinator counts from 1 again. Its changes do not apply to a roster told before the restart.
     kept.incarnation = 2, kept.seq = 1;
     kept.body = &(struct wire_members){ 1, 3, &third, 1 };
     assert_int_equal(run_view_hear(view, &kept), VIEW_REBORN);
