@@ -143,6 +143,14 @@ static void inherit(struct sim *self, uint8_t id)
                   &(struct wire_inherited){ store->blobs, store->count });
 }
 
+// As checkpointer_main does: the run that began last comes first.
+static bool is_newer(const struct pin *a, const struct pin *b)
+{
+    return a->born_unix_ms != b->born_unix_ms
+               ? a->born_unix_ms > b->born_unix_ms
+               : replica_is_newer(a->step, a->epoch, b->step, b->epoch);
+}
+
 static void first_messages(struct sim *self, uint8_t id)
 {
     struct node *node = &self->nodes[id];
@@ -154,8 +162,7 @@ static void first_messages(struct sim *self, uint8_t id)
     if (node->up && node->role == ACTOR_CHECKPOINTER && node->checkpoints_count) {
         const struct pin *newest = &node->checkpoints[0];
         for (uint32_t i = 1; i < node->checkpoints_count; i++) {
-            const struct pin *pin = &node->checkpoints[i];
-            if (replica_is_newer(pin->step, pin->epoch, newest->step, newest->epoch)) newest = pin;
+            if (is_newer(&node->checkpoints[i], newest)) newest = &node->checkpoints[i];
         }
         struct wire_load resume = { .step = newest->step };
         snprintf(resume.path, sizeof resume.path, "checkpoints/step-%08" PRIu64, resume.step);
