@@ -9,6 +9,7 @@
 // 4. A member that stays silent longer than its lease is dropped.
 
 #include "actors/coordinator/members.h"
+#include "actors/coordinator/holdings.h"
 #include "common/pace/pace.h"
 #include "common/net/endpoint.h"
 #include "common/run/dataset.h"
@@ -134,12 +135,20 @@ static bool changes_too_often(const struct turn *turn, const struct msg *in, uin
     return true;
 }
 
+// Nobody here is known to hold the newest step: no epoch can begin before somebody comes that does.
+static bool lacks_parameters(const struct turn *turn)
+{
+    const uint8_t phase = turn->run->phase;
+    return (phase == PHASE_WAITING || phase == PHASE_WARMUP) && !holdings_somebody_has(turn);
+}
+
 // Dropped again because the others waited for it in vain: it stays out for a while, unless the run cannot
 // begin an epoch without it, or has finished.
 static bool is_out(const struct turn *turn, const struct msg *in, uint32_t index)
 {
     const uint64_t until_ms = turn->presence->out_until_ms[index];
-    if (turn->now_ms >= until_ms || turn_count_missing(turn) > 0 ||
+    // mutant: late: the last that holds the newest step stays out
+    if (turn->now_ms >= until_ms || turn_count_missing(turn) > 0 || lacks_parameters(turn) ||
         turn->run->phase == PHASE_FINISHED)
         return false;
     turn_refuse(

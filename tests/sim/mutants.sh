@@ -234,6 +234,7 @@ by_unit 'late: what most are late with is late' witness_test \
 by_unit 'late: nobody learns what is usual' witness_test drop
 by_unit 'late: one that returns has missed nothing' coordinator_test drop
 by_unit 'late: one that returns may cost all others any time' coordinator_test drop
+by_unit 'late: the last that holds the newest step stays out' coordinator_test ' || lacks_parameters(turn)' ' || (lacks_parameters(turn) && !turn)'
 by_unit 'strangers take every seat' post_office_test 'has_seat && make_room(self)' 'has_seat && !has_seat && make_room(self)'
 by_unit 'hello: one for another connection is welcome' hello_test \
     'key_equal(&hello->connection, &in->user)' 'hello && in'
