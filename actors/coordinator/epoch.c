@@ -59,6 +59,19 @@ static const char *const split_cause = "no majority holds the same state";
 
 _Static_assert(sizeof((struct wire_run *)0)->lacks == EPOCH_LACKS_MAX, "RUN has room for it");
 
+// Enough members are here, none of them holds the newest step, and whoever may only have been late had its time.
+static bool is_given_up(const struct epoch *self, const struct turn *turn)
+{
+    const uint64_t search_ms = PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
+    return self->lost_ms &&
+           (!holdings_somebody_may(turn) || turn->now_ms - self->lost_ms >= search_ms);
+}
+
+static bool has_checkpoint(const struct run *run)
+{
+    return !hash_is_none(&run->restore_point.digest);
+}
+
 char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[EPOCH_LACKS_MAX])
 {
     const uint8_t phase = turn->run->phase;
@@ -66,11 +79,19 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
     const bool may_lack = phase == PHASE_WAITING || phase == PHASE_WARMUP || phase == PHASE_TRAIN;
     const bool rests = phase == PHASE_COOLDOWN || phase == PHASE_PAUSED;
     const char *lacks = may_lack ? pace_lacks(turn) : rests ? pace_why_paused(turn) : NULL;
+    // mutant: windows: a run whose newest step is lost does not say so
+    const bool is_over = is_given_up(self, turn) && !has_checkpoint(turn->run);
     if (missing) // At most MEMBERS_MAX, as the other number
         snprintf(text, EPOCH_LACKS_MAX, "waiting for %u more trainer%s (init_min_clients %u)",
                  missing, missing == 1 ? "" : "s", (uint16_t)turn->rules->init_min_clients);
     else if (rests && holdings_are_split(&self->holdings, turn))
         holdings_print_sides(&self->holdings, turn, text, EPOCH_LACKS_MAX);
+    else if (is_over)
+        snprintf(text, EPOCH_LACKS_MAX,
+                 "nobody here holds the run's state of step %" PRIu64
+                 ": waiting for a process that does. If all are lost, begin another run: this one "
+                 "has no checkpoint",
+                 turn->run->step);
     else snprintf(text, EPOCH_LACKS_MAX, "%s", lacks ? lacks : "");
     return text;
 }
@@ -161,7 +182,6 @@ static uint32_t trainers_heard(const struct turn *turn)
 static bool look_lost(struct epoch *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
-    const uint64_t search_ms = PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
     if (!turn->pace->trusted || trainers_heard(turn) < turn->rules->init_min_clients ||
         holdings_somebody_has(turn)) {
         self->lost_ms = 0;
@@ -169,8 +189,7 @@ static bool look_lost(struct epoch *self, const struct turn *turn)
     }
     if (!self->lost_ms) self->lost_ms = turn->now_ms;
     const uint64_t from = run->step;
-    if (holdings_somebody_may(turn) && turn->now_ms - self->lost_ms < search_ms) return false;
-    if (!restore(self, turn)) return false;
+    if (!is_given_up(self, turn) || !restore(self, turn)) return false;
     self->lost_ms = 0;
     outbox_note(turn->out,
                 "run.lost_steps count=%" PRIu64
@@ -205,9 +224,8 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
                     "run.unfinished step=%" PRIu64 ": too few members hold the last parameters and "
                     "agree on them; waiting for more. If all copies are lost, %s",
                     run->step,
-                    hash_is_none(&run->restore_point.digest)
-                        ? "begin another run: this one has no checkpoint"
-                        : "shoal restore goes back to the newest checkpoint");
+                    has_checkpoint(run) ? "shoal restore goes back to the newest checkpoint"
+                                        : "begin another run: this one has no checkpoint");
         turn_arm(turn);
         return;
     }

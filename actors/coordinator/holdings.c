@@ -126,10 +126,12 @@ void holdings_print_sides(const struct holdings *self, const struct turn *turn, 
             between = "";
         }
     }
+    const char *resume = run->phase == PHASE_PAUSED ? ", then shoal resume" : "";
+    // mutant: windows: the owner is told to stop all, and there is no checkpoint
+    const bool may_go_back = !hash_is_none(&run->restore_point.digest);
     if (used < max)
-        snprintf(text + used, max - used,
-                 "; test their memory and stop the wrong ones%s, or shoal restore",
-                 run->phase == PHASE_PAUSED ? ", then shoal resume" : "");
+        snprintf(text + used, max - used, "; test their memory and stop the wrong ones%s%s", resume,
+                 may_go_back ? ", or shoal restore" : "; leave one, as there is no checkpoint");
 }
 
 // Where some may lie, two thirds of the live trainers must have reported. Returns how many live; 0: too

@@ -501,6 +501,10 @@ by_unit 'windows: the same leaves are checked at every step' windows_learner_tes
 mutant 'windows: a member whose state differs stays in the group' 'if (differ & bit(i) &&' 'if (!run &&'
 by_unit 'windows: a state that is known to differ speaks for the run' coordinator_test 'place != NO_MEMBER' 'place != NO_MEMBER && !run'
 by_unit 'windows: a run without a majority goes on' coordinator_test 'reports > 1 &&' 'reports > 64 &&'
+by_unit 'windows: the owner is told to stop all, and there is no checkpoint' coordinator_test \
+    '!hash_is_none(' 'turn || !hash_is_none('
+by_unit 'windows: a run whose newest step is lost does not say so' coordinator_test \
+    'is_given_up(self, turn)' '!turn && is_given_up(self, turn)'
 by_unit 'windows: a strike is not counted' coordinator_test '>= STRIKES_MAX' '>= STRIKES_MAX + 200'
 mutant 'windows: the samples of a closed window are lost' '< self->open' '+ 1 < self->open'
 mutant 'windows: a snapshot forgets the second window' drop

@@ -19,6 +19,9 @@
 // it is only not the state that an undisturbed trainer alone would hold. Each optimizer works float by
 // float, so the fault stays in the floats where it arose.
 //
+// What a member that was named holds is not taken for the run's, not even if all others have ended: it is known to
+// be wrong. The run goes back to its newest checkpoint; a run that has none waits, and says so.
+//
 // A machine that errs again and again costs a barrier each time, and no more often than joiners do
 // (rule 6 of windows.h). The log names it each time: stop it.
 //
