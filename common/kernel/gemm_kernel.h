@@ -10,7 +10,10 @@
 #include "common/kernel/kernels.h"
 #include "common/kernel/lanes.h"
 
-enum { TILE_COLUMNS = TILE_LANES * LANES };
+enum {
+    TILE_COLUMNS = TILE_LANES * LANES,
+    PACK_AHEAD = 8, // Rows that are asked of the memory before they are packed
+};
 
 // Packs panels from transposed blocks of 16 x 16. With `bf16` the two k of a pair are swapped.
 LANES_INLINE void gemm_pack_rows_as(const float *from, size_t stride, uint32_t rows,
@@ -47,6 +50,10 @@ LANES_INLINE void gemm_pack_columns_as(const float *from, size_t stride, uint32_
         const size_t k = bf16 ? place ^ 1 : place;
         const bool here = k < depth;
         const float *row = from + (here ? k * stride : 0);
+        // Rows lie up to pages apart: no processor guesses which line comes next. Behind the last row nothing is read
+        const uintptr_t ahead = (uintptr_t)row + PACK_AHEAD * stride * sizeof *row;
+        for (uint32_t r = 0; r < height; r += LANES)
+            __builtin_prefetch((const void *)(ahead + r * sizeof *row));
         for (uint32_t r = 0; r < height; r += LANES) {
             lanes a = r < rows && here ? lanes_load_upto(row + r, rows - r) : lanes_all(0.0f);
             if (bf16) a = lanes_round_bf16(a);
@@ -61,15 +68,21 @@ static void gemm_pack_rows(const float *from, size_t stride, uint32_t rows, uint
     gemm_pack_rows_as(from, stride, rows, height, depth, to, false);
 }
 
+// Whole panels are most of the work: there the compiler knows which lanes count.
+LANES_INLINE void gemm_pack_panel(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                                  size_t depth, float *to, bool bf16)
+{
+    if (rows == TILE_COLUMNS && height == TILE_COLUMNS)
+        gemm_pack_columns_as(from, stride, TILE_COLUMNS, TILE_COLUMNS, depth, to, bf16);
+    else if (rows == TILE_ROWS && height == TILE_ROWS)
+        gemm_pack_columns_as(from, stride, TILE_ROWS, TILE_ROWS, depth, to, bf16);
+    else gemm_pack_columns_as(from, stride, rows, height, depth, to, bf16);
+}
+
 static void gemm_pack_columns(const float *from, size_t stride, uint32_t rows, uint32_t height,
                               size_t depth, float *to)
 {
-    // Whole panels are most of the work: there the compiler knows which lanes count
-    if (rows == TILE_COLUMNS && height == TILE_COLUMNS)
-        gemm_pack_columns_as(from, stride, TILE_COLUMNS, TILE_COLUMNS, depth, to, false);
-    else if (rows == TILE_ROWS && height == TILE_ROWS)
-        gemm_pack_columns_as(from, stride, TILE_ROWS, TILE_ROWS, depth, to, false);
-    else gemm_pack_columns_as(from, stride, rows, height, depth, to, false);
+    gemm_pack_panel(from, stride, rows, height, depth, to, false);
 }
 
 // ---- bfloat16 ---------------------------------------------------------------------------------
@@ -146,7 +159,7 @@ static void gemm_pack_rows_bf16(const float *from, size_t stride, uint32_t rows,
 static void gemm_pack_columns_bf16(const float *from, size_t stride, uint32_t rows, uint32_t height,
                                    size_t depth, float *to)
 {
-    gemm_pack_columns_as(from, stride, rows, height, depth, to, true);
+    gemm_pack_panel(from, stride, rows, height, depth, to, true);
 }
 #endif
 
