@@ -262,7 +262,7 @@ static enum bulk_heard read_part(struct bulk_line *self, uint8_t *to, struct why
     return BULK_MAIL;
 }
 
-static void begin_part(struct bulk_line *self, int part, size_t count)
+static void begin_part(struct bulk_line *self, enum bulk_part part, size_t count)
 {
     self->in_part = part;
     self->in_got = 0;

@@ -68,7 +68,7 @@ struct bulk_line {
     struct bulk_message *out, **out_end; // Not sent yet
     size_t out_bytes;
 
-    enum { IN_HEAD, IN_FRAME, IN_RAW } in_part; // What is being received
+    enum bulk_part { IN_HEAD, IN_FRAME, IN_RAW } in_part; // What is being received
     size_t in_got, in_count;
     size_t ahead_from, ahead_to; // Of `ahead`: what is not taken yet
     uint8_t ahead[BULK_READ_AHEAD];
