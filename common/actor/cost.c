@@ -46,7 +46,7 @@ static const struct {
     uint32_t frames;
 } frames[] = {
     { FRAME_ASK, 10 },        // When it is behind, each 700 ms a topic: a roster, or 64 commits
-    { FRAME_JOIN, 20 },       // Each 700 ms until it is admitted: a record, a roster to all
+    { FRAME_JOIN, 20 },       // Each 700 ms until it is admitted: a record, a change told to all
     { FRAME_LEAVE, 20 },      // The same, when it goes
     { FRAME_HOLDS, 20 },      // Each 700 ms until it is heard: an answer
     { FRAME_PING, 4 },        // One a second, and two a window
@@ -56,7 +56,7 @@ static const struct {
     { FRAME_CONTROL, 20 },    // By hand: a record
     { FRAME_REACH, 50 },      // Each few seconds until it is reached: a connection
     { FRAME_POSITION, 20 },   // One for each life: the ledger is read, another signature
-    { FRAME_RECALL, 10 },     // One for each life of the broker: all that it has kept
+    { FRAME_RECALL, 10 },     // One for each connection: the broker sends all that it has kept
 };
 
 uint32_t cost_in_frames(uint16_t kind)

@@ -3,9 +3,8 @@
 // places that count work use it: the shell charges senders (inbox.h), the simulator lets that time pass
 // (tests/sim/work.c), and by its second table (cost_in_frames) the broker charges a sender's budget (broker/gate.c).
 //
-// The figures are of one core of a server of 2021 (cost_bench), rounded up. They need not be
-// exact. A sender of twice as much must pay twice as much, and a question with much work must cost more than one with
-// little.
+// The figures are of one core of a server of 2021, rounded up. They need not be exact. A sender of twice as much must
+// pay twice as much, and a question with much work must cost more than one with little.
 //
 // Pure; any thread.
 

@@ -105,6 +105,13 @@ int blob_store_read_leaf(struct blob_store *self, const struct hash *hash, uint6
 
 // ---- pins -----------------------------------------------------------------------------------
 
+static void say_in_memory(const struct blob_store *self, uint64_t bytes, const char *reason)
+{
+    log_line(LOG_WARNING,
+             "pins.in_memory bytes=%" PRIu64 " reason=\"%s\"; free some of the disk of %s", bytes,
+             reason, self->dir);
+}
+
 int blob_store_new_copy(struct blob_store *self, uint64_t bytes, struct why *why,
                         struct state_copy *ret_copy)
 {
@@ -113,10 +120,7 @@ int blob_store_new_copy(struct blob_store *self, uint64_t bytes, struct why *why
     const int dir_fd = self->pins_in_files ? self->dir_fd : -1;
     blob_store_unlock(self);
     if (dir_fd >= 0 && state_copy_new(dir_fd, bytes, &said, ret_copy) == 0) return 0;
-    if (dir_fd >= 0)
-        log_line(LOG_WARNING,
-                 "pins.in_memory bytes=%" PRIu64 " reason=\"%s\"; free some of the disk of %s",
-                 bytes, said.text, self->dir);
+    if (dir_fd >= 0) say_in_memory(self, bytes, said.text);
     return state_copy_new(-1, bytes, why, ret_copy);
 }
 
@@ -139,7 +143,7 @@ static int make_copy(struct blob_store *self, const struct state_cut *cut, const
     int rc = blob_store_new_copy(self, bytes, why, ret_copy);
     if (rc < 0 || fill_copy(ret_copy, cut, items, &said) == 0) return rc;
     state_copy_free(ret_copy);
-    log_line(LOG_WARNING, "pins.in_memory bytes=%" PRIu64 " reason=\"%s\"", bytes, said.text);
+    say_in_memory(self, bytes, said.text);
     rc = state_copy_new(-1, bytes, why, ret_copy);
     return rc == 0 ? fill_copy(ret_copy, cut, items, why) : rc;
 }

@@ -69,7 +69,10 @@ int learner_pin(struct learner *self, struct why *why)
 
 static void say_fault(uint64_t step, const char *text)
 {
-    log_line(LOG_WARNING, "learner.not_pinned step=%" PRIu64 " %s", step, text);
+    log_line(LOG_WARNING,
+             "learner.not_pinned step=%" PRIu64
+             " reason=\"%s\"; nobody can fetch this step here, and the next one is pinned again",
+             step, text);
 }
 
 void learner_pin_wait(struct learner *self)
