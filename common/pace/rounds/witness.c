@@ -18,6 +18,7 @@
 static bool rest_is_late(const struct witness *self, uint64_t now_ms)
 {
     // mutant: late: what most are late with is late
+    // mutant: late: a witness waits for every result
     return self->half_ms > 0 &&
            now_ms - self->began_ms > lateness_from(&self->lateness, self->half_ms);
 }
