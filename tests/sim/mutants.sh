@@ -232,6 +232,7 @@ by_unit 'an impostor proves its ledger' member_test '!key_equal(&in->sender, &se
 by_unit 'late: what most are late with is late' witness_test \
     'lateness_from(&self->lateness, self->half_ms)' 'lateness_limit(&self->lateness)'
 mutant 'late: a witness waits for every result' 'self->half_ms > 0 &&' 'self->half_ms == UINT32_MAX &&'
+by_unit 'late: only the elected learn what is usual' witness_test '(sighting->claimed || sighting->is_coming)' 'sighting->claimed'
 by_unit 'late: nobody learns what is usual' witness_test drop
 by_unit 'late: one that returns has missed nothing' coordinator_test drop
 by_unit 'late: one that returns may cost all others any time' coordinator_test drop

@@ -304,6 +304,31 @@ static void a_late_result_is_not_waited_for(void **state)
     assert_int_equal(witness.vote.seen_count, 1);
 }
 
+// A member learns in each round, as it may be elected seldom.
+static void a_member_that_is_not_elected_learns_what_is_usual(void **state)
+{
+    (void)state;
+    strategy.least_train_ms = 300;
+    for (int i = 0; i < LATENESS_FIRST; i++) {
+        view.round.opened.round = 4;
+        view.round.witnesses[0].member = 1;
+        next_round();
+        memset(&blobs, 0, sizeof blobs);
+        hear_claim("p1", 1, 0);
+        now_ms += 200;
+        witness_note(&witness, &view, &blobs, now_ms);
+        assert_int_equal(witness.half_ms, 0); // Its payload is on its way
+        blobs_have(&blobs, &(struct wire_blob){ named("p1"), 1 }, 3);
+        witness_note(&witness, &view, &blobs, now_ms);
+        assert_int_equal(witness.half_ms, 200);
+        assert_false(witness_is_due(&witness, &view, &blobs, &member, now_ms));
+    }
+    view.round.witnesses[0].member = 0;
+    begin_round(190);
+    assert_false(votes_at(600));
+    assert_true(votes_at(601));
+}
+
 static void where_all_are_slow_nobody_is_late(void **state)
 {
     (void)state;
@@ -368,6 +393,7 @@ static void who_votes_takes_no_claim_without_a_signature(void **state)
 TESTS(TEST_WITH(who_does_not_vote_believes_no_claim, set_up, NULL),
       TEST_WITH(who_votes_takes_no_claim_without_a_signature, set_up, NULL),
       TEST_WITH(a_late_result_is_not_waited_for, set_up, NULL),
+      TEST_WITH(a_member_that_is_not_elected_learns_what_is_usual, set_up, NULL),
       TEST_WITH(where_all_are_slow_nobody_is_late, set_up, NULL),
       TEST_WITH(half_of_the_results_are_waited_for, set_up, NULL),
       TEST_WITH(the_least_time_is_waited, set_up, NULL),

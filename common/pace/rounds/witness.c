@@ -89,6 +89,8 @@ static void fetch_early(struct witness *self, const struct round_view *view,
     struct sighting *sighting = &self->sightings[claim->client];
     if (sighting->is_coming) return;
     sighting->is_coming = true;
+    sighting->seen.payload = claim->payload;
+    sighting->seen.payload_bytes = claim->payload_bytes;
     blobs_want(turn->blobs, &(struct wire_blob){ claim->payload, claim->payload_bytes },
                claim->step, view->round.clients[claim->client].member);
 }
@@ -218,6 +220,15 @@ static bool is_seen(const struct witness *self, const struct blobs *blobs, uint3
     return sighting->claimed && blobs_state(blobs, &payload) == BLOB_HERE;
 }
 
+// The same of a member that does not vote, too: it has the payload that a claim named which nobody verified.
+static bool is_here(const struct witness *self, const struct blobs *blobs, uint32_t client)
+{
+    const struct sighting *sighting = &self->sightings[client];
+    const struct wire_blob payload = { sighting->seen.payload, sighting->seen.payload_bytes };
+    // mutant: late: only the elected learn what is usual
+    return (sighting->claimed || sighting->is_coming) && blobs_state(blobs, &payload) == BLOB_HERE;
+}
+
 // True if no more results are expected. None is expected of a trainer that left, was dropped or
 // restarted, nor of one that joined during this round, since it does not train in it.
 static bool is_complete(const struct witness *self, const struct round_view *view,
@@ -242,7 +253,7 @@ void witness_note(struct witness *self, const struct round_view *view, const str
     if (self->round != view->round.opened.round || self->here == view->deal.count) return;
     for (uint32_t i = 0; i < view->deal.count; i++) {
         struct sighting *sighting = &self->sightings[view->deal.shares[i].trainer];
-        if (sighting->is_here || !is_seen(self, blobs, view->deal.shares[i].trainer)) continue;
+        if (sighting->is_here || !is_here(self, blobs, view->deal.shares[i].trainer)) continue;
         sighting->is_here = true;
         if (++self->here != (view->deal.count + 1) / 2) continue;
         self->half_ms = now_ms > self->began_ms ? (uint32_t)(now_ms - self->began_ms) : 1;

@@ -16,6 +16,10 @@
 // longer than min_round_train_time, than three times what is usual, and than three times what half of this
 // round's results took. So a round in which all are slow has no late ones, and while less than half of the
 // results are here, all are waited for. A late result counts all the same if enough other witnesses have it.
+// A member learns in each round what is usual, not only in those in which it is elected: of many trainers each
+// is elected seldom, and a new one waits for all until it has learned from LATENESS_FIRST rounds. While it is not
+// elected, it counts the payloads that it fetches early. A forged claim can thus make the usual time shorter. It
+// cannot hurry a vote: three times what half of the round's verified results took is waited for in any case.
 //
 // The first claim of a client counts. The witness sends signed claims to the coordinator as
 // equivocation evidence in three cases:
@@ -27,7 +31,7 @@
 //     a commit names another claim        the claim we have: a vote that names it may come too late
 //
 // A member that is not elected keeps no claims. It fetches the payload that the first claim of each client names, so
-// that it is here when the commit comes, and believes nothing else that the claim says.
+// that it is here when the commit comes, and notes when it came. It believes nothing else that the claim says.
 //
 // A claim whose signed frame is too long to keep is refused. In one round a client gets at most
 // ANSWERS_MAX acknowledgements and causes at most PROOFS_MAX proofs: replies are rate-limited, so
@@ -52,7 +56,7 @@ enum {
 }; // In a round: for a client, for a client, for all clients together
 
 struct sighting {
-    struct wire_seen seen;
+    struct wire_seen seen; // If we do not vote, only its payload is set
     uint64_t
         instance; // The client's process when the round began; a later one trains in later rounds
     bool claimed;
