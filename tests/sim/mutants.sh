@@ -120,6 +120,7 @@ mutant 'a witness is counted twice' drop
 mutant 'a quorum is rounded down' '(2 * elected + 2) / 3' '(2 * elected) / 3 + !(elected / 2)'
 mutant 'votes are counted by batch, not by result' instead 'return a->client == b->client;'
 by_unit 'who does not vote takes claims' witness_test 'fits && !is_witness' 'fits && is_witness'
+by_unit "a witness with an older roster than the round's awaits nobody" witness_test drop
 by_unit 'a witness forgets the claims of the round before' witness_test \
     'else if (round == self->round_before) sightings = self->sightings_before;' ''
 by_unit 'a member that is behind votes for any base' witness_test \

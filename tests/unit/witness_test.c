@@ -304,6 +304,22 @@ static void a_late_result_is_not_waited_for(void **state)
     assert_int_equal(witness.vote.seen_count, 1);
 }
 
+// At the start of an epoch: the round has come, but not yet the roster in which its trainers are healthy.
+static void with_an_older_roster_than_the_rounds_all_are_awaited(void **state)
+{
+    (void)state;
+    next_round();
+    member.now.round = view.round.opened.round;
+    view.round.opened.roster_version = 1;
+    for (uint32_t i = 0; i < 2; i++) member.roster.members[i].state = MEMBER_PENDING;
+    assert_false(votes_at(10));
+    member.roster.version = 1;
+    for (uint32_t i = 0; i < 2; i++) member.roster.members[i].state = MEMBER_HEALTHY;
+    assert_false(votes_at(20));
+    for (uint32_t i = 0; i < 2; i++) member.roster.members[i].state = MEMBER_DROPPED;
+    assert_true(votes_at(30));
+}
+
 // A member learns in each round, as it may be elected seldom.
 static void a_member_that_is_not_elected_learns_what_is_usual(void **state)
 {
@@ -393,6 +409,7 @@ static void who_votes_takes_no_claim_without_a_signature(void **state)
 TESTS(TEST_WITH(who_does_not_vote_believes_no_claim, set_up, NULL),
       TEST_WITH(who_votes_takes_no_claim_without_a_signature, set_up, NULL),
       TEST_WITH(a_late_result_is_not_waited_for, set_up, NULL),
+      TEST_WITH(with_an_older_roster_than_the_rounds_all_are_awaited, set_up, NULL),
       TEST_WITH(a_member_that_is_not_elected_learns_what_is_usual, set_up, NULL),
       TEST_WITH(where_all_are_slow_nobody_is_late, set_up, NULL),
       TEST_WITH(half_of_the_results_are_waited_for, set_up, NULL),

@@ -230,10 +230,13 @@ static bool is_here(const struct witness *self, const struct blobs *blobs, uint3
 }
 
 // True if no more results are expected. None is expected of a trainer that left, was dropped or
-// restarted, nor of one that joined during this round, since it does not train in it.
+// restarted, nor of one that joined during this round, since it does not train in it. In a roster older than that of
+// the round a trainer is still pending, or gone, that trains in it: MEMBERS may come after ROUND.
 static bool is_complete(const struct witness *self, const struct round_view *view,
                         const struct blobs *blobs, const struct member *member)
 {
+    // mutant: a witness with an older roster than the round's awaits nobody
+    if (member->roster.version < view->round.opened.roster_version) return false;
     for (uint32_t i = 0; i < view->deal.count; i++) {
         uint32_t client = view->deal.shares[i].trainer;
         const struct wire_member *author = round_view_client(view, member, client);
