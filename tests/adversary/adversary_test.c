@@ -24,6 +24,7 @@
 enum {
     SHORT_STEPS = 24,
     LONG_STEPS = 240,
+    TRAINERS = 4, // The liar is one of them
     LATE_EPOCHS = 2,
     LATE_ROUNDS = 40,
     ROUNDS_MAX = 25,
@@ -79,7 +80,8 @@ struct played {
     unsigned honest_ejected;
     unsigned dropped, honest_dropped; // How often the liar was, and others
     uint64_t dropped_first;           // Round that was open then
-    uint64_t waited_ms, after_ms;     // In rounds that went on without a result; in all: since then
+    uint64_t waited_ms,
+        after_ms; // In rounds of all four that went on without a result; in all: since then
     double loss, seconds;
     struct testbed_end end;
 };
@@ -100,13 +102,14 @@ static uint64_t time_of(const char *line)
     return ((hours * 60 + minutes) * 60 + seconds) * 1000 + ms;
 }
 
-// A round after the first drop. One that lacks a result has waited for it from beginning to end.
+// A round after the first drop. One that lacks a result has waited for it from beginning to end. While the late one
+// is out, a result that is missing is not its doing: the machine is loaded.
 static void add_round(struct played *ret, const char *line, uint64_t dropped_at_ms)
 {
     const uint64_t accepted = number_behind(line, "accepted=");
     const uint64_t of = number_behind(strstr(line, "accepted="), "/");
     ret->after_ms = (time_of(line) + DAY_MS - dropped_at_ms) % DAY_MS;
-    if (accepted < of)
+    if (of == TRAINERS && accepted < of)
         ret->waited_ms += number_behind(line, "train_ms=") + number_behind(line, "witness_ms=");
 }
 
