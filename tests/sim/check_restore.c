@@ -62,13 +62,20 @@ bool check_was_of_run(const struct sim *sim, uint64_t step, const struct hash *d
     return was_since(sim, sim->ghost.pasts_before, step, digest);
 }
 
-const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step,
+// Two rounds of a step may lead to the same digest: a restore has the same samples dealt again, and
+// another trainer may have each of them (seed 13878: rounds 1 and 13). So the round says which
+// commit is meant. A run whose ledger was lost may have had a round of that number, too: the newest
+// such commit is taken.
+const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step, uint64_t round,
                                            const struct hash *digest)
 {
-    if (check_is_digest(sim, step + 1, digest)) return &sim->ghost.commits[step];
-    for (uint32_t i = 0; i < sim->ghost.pasts; i++) {
-        const struct ghost_past *past = &sim->ghost.past[i];
-        if (step < past->steps && hash_equal(digest, &past->digest[step + 1]))
+    const struct ghost *ghost = &sim->ghost;
+    if (check_is_digest(sim, step + 1, digest) && ghost->commits[step].round == round)
+        return &ghost->commits[step];
+    for (uint32_t i = ghost->pasts; i-- > 0;) {
+        const struct ghost_past *past = &ghost->past[i];
+        if (step < past->steps && past->commits[step].round == round &&
+            hash_equal(digest, &past->digest[step + 1]))
             return &past->commits[step];
     }
     return NULL;

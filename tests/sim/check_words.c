@@ -545,6 +545,14 @@ static void follow_residual(struct sim *sim, uint8_t id, uint64_t step,
          sim->nodes[id].name, step);
 }
 
+// The commit of that step as the replica has heard it, until it has applied it; NULL: none yet.
+static const struct wire_commit *heard_commit(const struct sim *sim, uint8_t id, uint64_t step)
+{
+    const struct replay *replay = replay_of(&sim->nodes[id]);
+    const struct replay_commit *kept = replay ? &replay->ahead[step % REPLAY_AHEAD] : NULL;
+    return kept && kept->known && kept->commit.step == step ? &kept->commit : NULL;
+}
+
 void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
 {
     const struct learner *learner = &sim->nodes[id].learner;
@@ -552,7 +560,9 @@ void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
     if (check_is_of_before(sim, id)) return;
     hold(job->step < check_step(sim) || sim->ghost.restores > 0, "nobody is ahead of the ledger",
          "%s applies %" PRIu64, name, job->step);
-    const struct ghost_commit *commit = check_commit_to(sim, job->step, &learner->digest);
+    const struct wire_commit *heard = heard_commit(sim, id, job->step);
+    const struct ghost_commit *commit =
+        heard ? check_commit_to(sim, job->step, heard->round, &learner->digest) : NULL;
     hold(commit, "equal steps are equal bits", "%s at %" PRIu64, name, learner->step);
     bool same = job->payloads_count == commit->accepted && job->lr_bits == commit->lr_bits;
     for (uint32_t i = 0; same && i < commit->accepted; i++)
@@ -565,9 +575,7 @@ void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
 // The replica has not heard of that commit: it may know the same bytes as another round's, said again.
 static bool is_news(const struct sim *sim, uint8_t id, uint64_t step)
 {
-    const struct replay *replay = replay_of(&sim->nodes[id]);
-    const struct replay_commit *kept = replay ? &replay->ahead[step % REPLAY_AHEAD] : NULL;
-    return kept && !(kept->known && kept->commit.step == step);
+    return replay_of(&sim->nodes[id]) && !heard_commit(sim, id, step);
 }
 
 // Payloads are kept at least until they are applied here, unless all is fetched anew.

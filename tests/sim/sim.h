@@ -730,8 +730,9 @@ bool check_is_digest(const struct sim *sim, uint64_t step, const struct hash *di
 // At some time of this run, or of one before it whose ledger was lost.
 bool check_was_of_run(const struct sim *sim, uint64_t step, const struct hash *digest);
 bool check_was_digest(const struct sim *sim, uint64_t step, const struct hash *digest);
-// The commit of that step, also a given-up one, which leads to this digest; NULL: there is none.
-const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step,
+// The commit of that step and round, also a given-up one, which leads to this digest; NULL: there is
+// none.
+const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step, uint64_t round,
                                            const struct hash *digest);
 // Where that member's newest accepted result led to, as the run stands; none.
 struct hash check_residual_of(const struct sim *sim, uint32_t member);
