@@ -87,7 +87,7 @@ static void wake(struct coordinator *self, const struct turn *turn)
 static void hear_join(struct coordinator *self, const struct turn *turn, const struct msg *in)
 {
     uint32_t member;
-    const enum arrival arrival = members_hear_join(turn, in, &member);
+    const enum arrival arrival = members_hear_join(turn, &self->epoch.holdings, in, &member);
     if (arrival == ARRIVAL_NONE) return;
     epoch_hear_arrival(&self->epoch, member);
     if (arrival != ARRIVAL_STAYS && self->pace->hear_arrival)

@@ -237,14 +237,24 @@ bool holdings_are_saved_soon(const struct holdings *self, const struct turn *tur
     return soon;
 }
 
-bool holdings_somebody_has(const struct turn *turn)
+// Members that are here, keep parameters, and hold the newest step by their PING or, if `self` has them, reports.
+static bool enough_say(const struct holdings *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     uint32_t holders = 0;
-    for (uint32_t i = 0; i < run->roster.count; i++)
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        const bool reports = self && self->of[i].known && self->of[i].step == run->step;
         holders += interval_length(pace_held_by(turn, i)) > 0 && !is_doubted(turn, i) &&
-                   turn->presence->step_held[i] >= run->step;
+                   (reports || turn->presence->step_held[i] >= run->step);
+    }
     return holders > liars(turn, roster_trainers(&run->roster, run->number));
+}
+
+bool holdings_somebody_has(const struct turn *turn) { return enough_say(NULL, turn); }
+
+bool holdings_somebody_says(const struct holdings *self, const struct turn *turn)
+{
+    return enough_say(self, turn);
 }
 
 bool holdings_are_kept(const struct holdings *self, const struct turn *turn)

@@ -135,21 +135,24 @@ static bool changes_too_often(const struct turn *turn, const struct msg *in, uin
     return true;
 }
 
-// Nobody here is known to hold the newest step: no epoch can begin before somebody comes that does.
-static bool lacks_parameters(const struct turn *turn)
+// Nobody here has said that it holds the newest step: no epoch can begin before somebody comes that does.
+static bool lacks_parameters(const struct turn *turn, const struct holdings *holdings)
 {
     const uint8_t phase = turn->run->phase;
-    return (phase == PHASE_WAITING || phase == PHASE_WARMUP) && !holdings_somebody_has(turn);
+    // mutant: late: who is out is back while the others still report an earlier step
+    return (phase == PHASE_WAITING || phase == PHASE_WARMUP) &&
+           !holdings_somebody_says(holdings, turn);
 }
 
 // Dropped again because the others waited for it in vain: it stays out for a while, unless the run cannot
 // begin an epoch without it, or has finished.
-static bool is_out(const struct turn *turn, const struct msg *in, uint32_t index)
+static bool is_out(const struct turn *turn, const struct holdings *holdings, const struct msg *in,
+                   uint32_t index)
 {
     const uint64_t until_ms = turn->presence->out_until_ms[index];
     // mutant: late: the last that holds the newest step stays out
-    if (turn->now_ms >= until_ms || turn_count_missing(turn) > 0 || lacks_parameters(turn) ||
-        turn->run->phase == PHASE_FINISHED)
+    if (turn->now_ms >= until_ms || turn_count_missing(turn) > 0 ||
+        lacks_parameters(turn, holdings) || turn->run->phase == PHASE_FINISHED)
         return false;
     turn_refuse(
         turn, in, REFUSAL_NOT_NOW, 0,
@@ -159,7 +162,8 @@ static bool is_out(const struct turn *turn, const struct msg *in, uint32_t index
     return true;
 }
 
-enum arrival members_hear_join(const struct turn *turn, const struct msg *in, uint32_t *ret_member)
+enum arrival members_hear_join(const struct turn *turn, const struct holdings *holdings,
+                               const struct msg *in, uint32_t *ret_member)
 {
     const struct wire_join *join = in->body;
     struct run *run = turn->run;
@@ -176,7 +180,7 @@ enum arrival members_hear_join(const struct turn *turn, const struct msg *in, ui
     struct wire_member member = { 0 };
     if (known) member = run->roster.members[index];
     else turn->presence->out_until_ms[index] = 0;
-    if (is_out(turn, in, index)) return ARRIVAL_NONE;
+    if (is_out(turn, holdings, in, index)) return ARRIVAL_NONE;
     if (!known || member.instance != join->instance) member.joined_number = run->number;
     const bool stays = known && member.state == MEMBER_HEALTHY;
     const bool waits = join->role == ACTOR_TRAINER && !stays && !pace_admits(turn);

@@ -11,6 +11,7 @@
 #include "common/wire/wire.h"
 
 struct turn;
+struct holdings;
 
 // What a JOIN changed. Other parts may have to forget what they know of that place.
 enum arrival {
@@ -22,7 +23,8 @@ enum arrival {
 
 // Admits the sender, or refuses it with the reason. ADMITTED tells it its index and state.
 // `ret_member`, its index in the roster, is written unless the JOIN was refused.
-enum arrival members_hear_join(const struct turn *turn, const struct msg *in, uint32_t *ret_member);
+enum arrival members_hear_join(const struct turn *turn, const struct holdings *holdings,
+                               const struct msg *in, uint32_t *ret_member);
 
 // Keeps the progress that a member reports. Refuses the PING of an older process of that member.
 void members_hear_ping(const struct turn *turn, const struct msg *in);

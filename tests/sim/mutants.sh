@@ -237,7 +237,10 @@ by_unit 'late: only the elected learn what is usual' witness_test '(sighting->cl
 by_unit 'late: nobody learns what is usual' witness_test drop
 by_unit 'late: one that returns has missed nothing' coordinator_test drop
 by_unit 'late: one that returns may cost all others any time' coordinator_test drop
-by_unit 'late: the last that holds the newest step stays out' coordinator_test ' || lacks_parameters(turn)' ' || (lacks_parameters(turn) && !turn)'
+by_unit 'late: the last that holds the newest step stays out' coordinator_test \
+    ' || lacks_parameters(turn, holdings)' ' || (lacks_parameters(turn, holdings) && !turn)'
+by_unit 'late: who is out is back while the others still report an earlier step' coordinator_test \
+    '!holdings_somebody_says(holdings, turn)' '(!holdings || !holdings_somebody_has(turn))'
 by_unit 'strangers take every seat' post_office_test 'has_seat && make_room(self)' 'has_seat && !has_seat && make_room(self)'
 by_unit 'hello: one for another connection is welcome' hello_test \
     'key_equal(&hello->connection, &in->user)' 'hello && in'
