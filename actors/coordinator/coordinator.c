@@ -161,7 +161,7 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
     else if (in->from[0] && in->run[0] && strcmp(in->run, self->rules.run_id) != 0) {
         turn_refuse(&turn, in, REFUSAL_WRONG_RUN, 0,
                     "this coordinator keeps run \"%s\", not \"%s\"; "
-                    "check --run-id",
+                    "check --run-id, or ask the run's owner for a ticket",
                     self->rules.run_id, in->run);
         return;
     } else hear(self, &turn, in);

@@ -391,8 +391,9 @@ void epoch_hear_control(struct epoch *self, const struct turn *turn, const struc
         roster_count(&turn->run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) == 0)
         turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "no checkpointer is in the run; start one");
     else if (!control(self, turn, said->action, in))
-        turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "cannot %s in phase %s", name,
-                    run_phase_name(turn->run->phase));
+        turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "cannot %s in phase %s%s", name,
+                    run_phase_name(turn->run->phase),
+                    said->action == ACTION_RESTORE ? "; shoal pause first" : "");
     else {
         self->control_done = true;
         turn_ack(turn, in, 0, NULL);

@@ -104,6 +104,7 @@ static int parse(const char *text, struct why *why, struct ticket *ret_ticket, u
     size_t length = strcspn(text, " \t\r\n");
     if (text[length + strspn(text + length, " \t\r\n")])
         return refuse(why, "is more than one word");
+    if (length == 0) return refuse(why, "is empty");
     if (strncmp(text, prefix, sizeof prefix - 1) != 0) return refuse(why, "begins otherwise");
     text += sizeof prefix - 1, length -= sizeof prefix - 1;
     if (sodium_base642bin(bytes, sizeof bytes, text, length, NULL, &count, &end,

@@ -87,7 +87,13 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     if (now_ms < self->retry_ms || member->roster.version == 0) return; // No peer is known yet
     self->retry_ms = now_ms + REPLICA_RETRY_MS;
     // mutant: only a run from step 1 has its parameters in a folder
-    if (self->failures >= REPLICA_FAILURES_MAX) {
+    if (self->failures >= REPLICA_FAILURES_MAX && hash_is_none(&run->pin_digest)) {
+        outbox_quit(out, EX_UNAVAILABLE,
+                    "the parameters of step %" PRIu64 " are not here, and their digest is not on "
+                    "record, so no peer can be asked: two thirds of the first trainers must have "
+                    "the model in a folder of their own (repo_id); give it to this one, too",
+                    run->pin_step);
+    } else if (self->failures >= REPLICA_FAILURES_MAX) {
         outbox_quit(out, EX_UNAVAILABLE,
                     "the parameters of step %" PRIu64 " (digest %.16s) are not available: no "
                     "trainer, no checkpointer and no folder here has them; start one that holds "

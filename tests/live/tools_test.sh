@@ -70,7 +70,8 @@ cp -r model long && sed -i 's/"max_position_embeddings": [0-9]*/"max_position_em
 says 0 "of 1 questions" shoal eval --model long --choices questions.jsonl --seq-len 64
 says 64 "--threads four: a whole number from 1 to 64" shoal join friend.ticket --threads four
 says 64 "the names of the texts have 3101 bytes" shoal init run "$(printf 'a%.0s' {1..3100})"
-says 64 "at most 32 bytes" shoal init run text --run-id "$(printf 'a%.0s' {1..33})"
+says 64 "1 to 32 of A-Z" shoal init run text --run-id "my run"
+says 64 "1 to 32 of A-Z" shoal init run text --run-id "$(printf 'a%.0s' {1..33})"
 perl -e 'print "The fish swim in the sea. " x 20000' >./-text
 cp ./-text text.txt
 says 0 "  shoal up run" shoal init -- run -text
@@ -219,7 +220,7 @@ says 78 "is 127.0.0.1: --bulk-bind 127.0.0.1" shoal-trainer -i trainer.key --tic
 says 0 "name=trainer.anna.
 bulk=tcp://198.51.100.4:7002
 others fetch from us at 198.51.100.4:7002, which must lead to 127.0.0.1:
-watch with: shoal status --watch --ticket $(realpath .)/joined/ticket" \
+watch with: shoal status --watch --ticket $(realpath .)/joined/ticket -i $(realpath .)/joined/trainer.key" \
     timeout --preserve-status 2 shoal join ticket --dir joined --name anna --announce 198.51.100.4:7002
 # It keeps its port.
 kept=$(cat joined/port)
@@ -235,6 +236,8 @@ says 75 "port $port is taken" perl holds.pl $port shoal join ticket --dir joined
 says 0 "$port" cat joined/port
 echo 0 >joined/port
 says 65 'joined/port has "0": one port is wanted' shoal join ticket --dir joined
+mkdir texts && : >texts/one
+says 64 'texts is not empty, and no trainer.key is in it' shoal join ticket --dir texts
 
 # ---- doctor -----------------------------------------------------------------------------------------
 

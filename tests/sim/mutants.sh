@@ -230,6 +230,8 @@ mutant 'after a restart any coordinator is followed' drop
 mutant 'an impostor admits members' '!key_equal(&self->coordinator, &in->sender)' 'in->sender.bytes[0] == 0'
 mutant 'an impostor sends members away' drop
 by_unit 'an impostor proves its ledger' member_test '!key_equal(&in->sender, &self->coordinator) ||' ''
+by_unit 'a round that all have left takes its whole time' coordinator_test 'is_deserted(self, turn)' '!self'
+by_unit 'missed: who began again is told to be given more time' missed_test 'again == list.count' 'again > list.count'
 by_unit 'late: what most are late with is late' witness_test \
     'lateness_from(&self->lateness, self->half_ms)' 'lateness_limit(&self->lateness)'
 mutant 'late: a witness waits for every result' 'self->half_ms > 0 &&' 'self->half_ms == UINT32_MAX &&'
@@ -330,7 +332,7 @@ by_unit 'a run is finished and nobody has its parameters' coordinator_test '|| !
 mutant 'a payload is forgotten before it is applied' instead '(void)replica, (void)kept; return false;'
 mutant 'a round goes on without min_clients' '< rules->min_clients' '< 1'
 mutant 'a round takes twice its time, and never less' \
-    '&& !complete && !all_live_voted(self, turn)' '' \
+    '&& !complete && !deserted && !all_live_voted(self, turn)' '' \
     '[PHASE_TRAIN] = rules->train_ms' '[PHASE_TRAIN] = 2 * rules->train_ms'
 mutant 'the clock is asked for a deadline that has passed' 'presence->deadline_ms > turn.now_ms &&' ''
 mutant 'a late word of the old process ends the new one' \

@@ -62,4 +62,46 @@ static void the_longest_sentence_is_whole(void **state)
     assert_string_equal(text, ""); // Nobody had to wait
 }
 
-TESTS(TEST(the_longest_sentence_is_whole))
+// Of two witnesses none has voted in round 5; both joined in round `joined_number`.
+static void say_votes(uint64_t joined_number, const char *label, char ret_text[MISSED_BYTES])
+{
+    static const struct hash secret;
+    struct rules rules = { .witness_ms = UINT32_MAX };
+    const struct wire_rounds_config strategy = { .least_train_ms = 2000 };
+    rules_set_strategy(&rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
+    struct run *run = calloc(1, sizeof *run);
+    struct tally *tally = calloc(1, sizeof *tally);
+    struct deal deal = { .capacity = MEMBERS_MAX, .shares = shares, .by_trainer = by_trainer };
+    const struct turn turn = { .run = run, .rules = &rules };
+    struct round *round = &((struct rounds_run *)(void *)run->pace_state)->round;
+    run->number = 5;
+    round->witnesses_count = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        struct wire_member *line = &run->roster.members[i];
+        *line = (struct wire_member){ .index = i, .role = ACTOR_TRAINER, .state = MEMBER_HEALTHY };
+        line->joined_number = joined_number;
+        actor_name_with(ACTOR_TRAINER, label, &line->key, line->name);
+        round->witnesses[i].member = i;
+    }
+    tally_init(tally, 2, 2, &secret);
+    missed_sentence(&turn, tally, &deal, 0, ret_text);
+    free(tally);
+    free(run);
+}
+
+static void who_began_again_is_not_told_to_take_more_time(void **state)
+{
+    (void)state;
+    char text[MISSED_BYTES];
+    say_votes(4, "fifteen-letters", text);
+    assert_string_equal(text, "the round's time was up without the votes of "
+                              "trainer.fifteen-letters.0000, trainer.fifteen-letters.0000 (0 of 2, "
+                              "2 are needed): raise round_witness_time (now 4.29497e+06 s)");
+    say_votes(5, "fifteen-letters", text);
+    assert_string_equal(text,
+                        "the round's time was up without the votes of "
+                        "trainer.fifteen-letters.0000, trainer.fifteen-letters.0000 (0 of 2, 2 are "
+                        "needed): they began again in this round, and do not vote a second time");
+}
+
+TESTS(TEST(the_longest_sentence_is_whole), TEST(who_began_again_is_not_told_to_take_more_time))

@@ -101,5 +101,29 @@ static void test_what_a_run_says(void **state)
     assert_string_equal(run_words_lacks_for_guest(&run, text), "");
 }
 
-TESTS(TEST(test_the_time_left_of_a_run), TEST(test_a_run_that_makes_no_step),
-      TEST(test_what_a_run_says))
+// One that hangs tells nobody that it does.
+static void test_a_coordinator_that_is_silent(void **state)
+{
+    (void)state;
+    char line[STATUS_LINE_MAX];
+    struct run_view *view = calloc(1, sizeof *view);
+    struct progress progress;
+    progress_init(&progress, stderr, NULL, 0);
+    view->has_run = true, view->now.phase = PHASE_TRAIN, view->now.pending = 2;
+    const struct wire_beat beat = { .phase = PHASE_TRAIN };
+    hear_beat(view, &beat);
+    progress_tick(&progress, view, 1000);
+    put_line(&progress, view, 1000 + SILENT_MS, line);
+    assert_null(strstr(line, "has said nothing"));
+    assert_non_null(strstr(line, "2 pending (until the next epoch)"));
+    put_line(&progress, view, 15000, line);
+    assert_non_null(strstr(line, "the coordinator has said nothing for 14 s"));
+    hear_beat(view, &beat);
+    progress_tick(&progress, view, 15000);
+    put_line(&progress, view, 15001, line);
+    assert_null(strstr(line, "has said nothing"));
+    free(view);
+}
+
+TESTS(TEST(test_a_coordinator_that_is_silent), TEST(test_the_time_left_of_a_run),
+      TEST(test_a_run_that_makes_no_step), TEST(test_what_a_run_says))

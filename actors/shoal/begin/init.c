@@ -15,6 +15,7 @@
 #include "common/base/durable_file.h"
 #include "common/base/ensure.h"
 #include "common/base/folder.h"
+#include "common/base/plain_name.h"
 #include "common/base/process.h"
 #include "common/config/data_config.h"
 #include "common/config/print.h"
@@ -195,7 +196,10 @@ static int open_folder(struct init *self, struct why *why)
 {
     const char *dir = self->words[0];
     if (mkdir(dir, 0755) != 0 && errno == EEXIST && rmdir(dir) != 0)
-        return why_set(why, FAULT_USAGE, "%s exists and is not empty; name a new folder", dir);
+        return why_set(why, FAULT_USAGE,
+                       "%s exists and is not empty; name a new folder, or remove this one if a "
+                       "shoal init was interrupted in it",
+                       dir);
     const int rc = folder_resolve(dir, DIR_BYTES_MAX, self->dir, why);
     if (rc == 0) name_run(self);
     return rc;
@@ -460,7 +464,7 @@ static int report(const struct init *self, struct why *why)
         " trainer%s (init_min_clients) and goes on for %" PRIu64 " steps\n"
         "%s"
         "Every setting is in state.toml and data.toml, with its meaning; both digests are pinned."
-        "\n%s%s%s\n  shoal up %s\n",
+        "\n%s%s%s\n  shoal up",
         self->name, self->dir, parameters, self->shape.dim, self->shape.layers,
         show_s(self->shape.layers), self->shape.heads, show_s(self->shape.heads),
         self->model ? self->model_dir : "new, from a seed", tokens, self->token_bytes,
@@ -468,7 +472,9 @@ static int report(const struct init *self, struct why *why)
         self->batch, self->seq_len, (double)self->steps * (double)per_step / (double)self->tokens,
         self->trainers, show_s(self->trainers), self->epoch_rounds, self->strategy->members,
         self->model ? "The model stays in " : "", self->model ? self->model_dir : "",
-        self->model ? ": do not move it while the run lives.\n" : "", self->words[0]);
+        self->model ? ": do not move it while the run lives.\n" : "");
+    shown_command_word(stdout, self->words[0]);
+    putchar('\n');
     return 0;
 }
 
@@ -552,9 +558,9 @@ static int check_lengths(const struct init *self, struct why *why)
             "the names of the texts have %zu bytes, allowed 1..%d: put them into a folder "
             "and name that",
             bytes, TEXTS_BYTES_MAX);
-    if (self->run_id && strlen(self->run_id) > WIRE_RUN_MAX)
-        return why_set(why, FAULT_USAGE, "--run-id %.40s..: at most %d bytes", self->run_id,
-                       WIRE_RUN_MAX);
+    if (self->run_id && !plain_name(self->run_id, WIRE_RUN_MAX))
+        return why_set(why, FAULT_USAGE, "--run-id \"%.40s\": 1 to %d of " PLAIN_NAME_RULE,
+                       self->run_id, WIRE_RUN_MAX);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "common/kernel/pool.h"
 #include "common/net/addresses.h"
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <errno.h>
 #include <limits.h>
@@ -79,6 +80,25 @@ static int check_same_broker(const struct join *self, struct why *why)
                    self->folder, before.run);
 }
 
+// A folder of something else stays as it is: one of texts may be trained on, and a secret key be among them.
+static int check_ours(const struct join *self, struct why *why)
+{
+    if (access(self->key, F_OK) == 0) return 0;
+    DIR *list = opendir(self->folder);
+    if (!list)
+        return why_set(why, fault_from_errno(errno), "%s: %s", self->folder, strerror(errno));
+    bool is_empty = true;
+    for (const struct dirent *entry; (entry = readdir(list));)
+        is_empty &= strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    closedir(list);
+    if (is_empty) return 0;
+    return why_set(
+        why, FAULT_USAGE,
+        "--dir: %s is not empty, and no trainer.key is in it: name a new folder, or that "
+        "of an earlier join",
+        self->folder);
+}
+
 static int make_folder(struct join *self, struct why *why)
 {
     char text[TICKET_TEXT_MAX], line[TICKET_TEXT_MAX + 1], own[64];
@@ -86,6 +106,8 @@ static int make_folder(struct join *self, struct why *why)
     if (rc == 0) rc = check_same_broker(self, why);
     if (rc < 0) return rc;
     snprintf(self->key, sizeof self->key, "%.*s/trainer.key", DIR_BYTES_MAX, self->folder);
+    rc = check_ours(self, why);
+    if (rc < 0) return rc;
     if (access(self->key, F_OK) != 0) rc = identity_create(self->key, why);
     if (rc < 0) return rc;
     const int count = snprintf(line, sizeof line, "%s\n", ticket_print(&self->ticket, text));
@@ -187,7 +209,8 @@ static void say_where(const struct join *self, const char *bind)
             "; a firewall must let that port in, and the one above if the run's strategy is "
             "allreduce. The key is %s\n",
             self->key);
-    fprintf(stderr, "watch with: shoal status --watch --ticket %s/ticket\n", self->folder);
+    fprintf(stderr, "watch with: shoal status --watch --ticket %s/ticket -i %s/trainer.key\n",
+            self->folder, self->folder);
 }
 
 static int become_trainer(const struct join *self, struct why *why)
@@ -267,7 +290,7 @@ static const struct command_line line = {
     .about = "Takes part in a run until Ctrl-C: makes a key, finds the address that leads to the "
              "broker, and becomes shoal-trainer. Started again, it goes on with the same key "
              "and port. Ends with 0 when the run is finished; the model is then with its owner.\n\n"
-             "  shoal join shoal:AQx8..\n"
+             "  shoal join shoal:A...\n"
              "  shoal join friend.ticket --name anna --threads 4\n",
     .arguments = TO_TEXT(struct join, text),
     .none = "a ticket is needed, or a file with one; the owner of the run has it",

@@ -4,7 +4,10 @@
 #include "actors/shoal/local/progress.h"
 #include "actors/shoal/show.h"
 #include "common/actor/run_words.h"
+#include "common/run/phase.h"
 #include <inttypes.h>
+
+enum { SILENT_MS = 5000 }; // It says BEAT once a second
 
 void progress_init(struct progress *self, FILE *out, const double *baselines, uint64_t now_ms)
 {
@@ -49,21 +52,26 @@ static void put_line(const struct progress *self, const struct run_view *view, u
         snprintf(line, STATUS_LINE_MAX, "%s  waiting for the coordinator", spent);
         return;
     }
+    const bool waits = now->pending > 0 && phase_makes_steps(now->phase);
     put_loss(self, loss, sizeof loss);
     show_bar(now->total_steps ? (double)now->step / (double)now->total_steps : 0, 12, bar);
     show_count((double)now->tokens_per_s, rate);
-    if (!run_words_lacks(now, end)[0]) put_left(now, end);
+    if (view->beats && now_ms - self->heard_ms > SILENT_MS)
+        snprintf(end, sizeof end, "the coordinator has said nothing for %" PRIu64 " s",
+                 (now_ms - self->heard_ms) / 1000);
+    else if (!run_words_lacks(now, end)[0]) put_left(now, end);
     snprintf(line, STATUS_LINE_MAX,
              "%s  %-12s %s step %" PRIu64 "/%" PRIu64 "  epoch %" PRIu64
-             "  %s  %s tok/s  %u healthy %u pending  "
+             "  %s  %s tok/s  %u healthy %u pending%s  "
              "%.200s",
              spent, run_view_phase(view), bar, now->step, now->total_steps, now->epoch, loss, rate,
-             now->healthy, now->pending, end);
+             now->healthy, now->pending, waits ? " (until the next epoch)" : "", end);
 }
 
 uint64_t progress_tick(struct progress *self, const struct run_view *view, uint64_t now_ms)
 {
     char line[STATUS_LINE_MAX];
+    if (self->beats != view->beats) self->beats = view->beats, self->heard_ms = now_ms;
     if (status_line_due(&self->line, now_ms)) {
         put_line(self, view, now_ms, line);
         status_line_draw(&self->line, line);

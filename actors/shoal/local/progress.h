@@ -9,7 +9,8 @@ struct progress {
     struct status_line line;
     const double *baselines; // Nats per byte of orders 0, 1 and 2; NULL: none are known
     uint64_t began_ms;
-    double loss; // A running mean over rounds; 0: none yet
+    double loss;              // A running mean over rounds; 0: none yet
+    uint64_t beats, heard_ms; // Of the coordinator, and when the newest was there
 };
 
 void progress_init(struct progress *self, FILE *out, const double *baselines, uint64_t now_ms);

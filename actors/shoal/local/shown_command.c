@@ -12,13 +12,16 @@
 
 extern char **environ;
 
+void shown_command_word(FILE *out, const char *word)
+{
+    const bool plain = word[strcspn(word, " \t\"'<>|&;()$`\\*?#~")] == 0;
+    fprintf(out, plain ? " %s" : " '%s'", word);
+}
+
 void shown_command_print(const struct arguments *args)
 {
     fputs("$", stderr);
-    for (uint32_t i = 0; i < args->count; i++) {
-        const bool plain = args->list[i][strcspn(args->list[i], " \t\"'<>|&;()$`\\*?#~")] == 0;
-        fprintf(stderr, plain ? " %s" : " '%s'", args->list[i]);
-    }
+    for (uint32_t i = 0; i < args->count; i++) shown_command_word(stderr, args->list[i]);
     fputs("\n", stderr);
 }
 

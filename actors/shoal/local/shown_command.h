@@ -3,7 +3,10 @@
 // could be typed into a shell. All of it goes to stderr.
 
 #include "common/base/process.h"
+#include <stdio.h>
 
+// A space and the word, in quotes if a shell would take one of its characters for its own.
+void shown_command_word(FILE *out, const char *word);
 void shown_command_print(const struct arguments *args);
 
 // Prints the command, runs it and waits for its end; its output is our stderr, and list[0] is looked

@@ -94,7 +94,7 @@ static const struct flag flags[] = {
     FLAG("tokens", 0, "N", TO_NUMBER(struct sample, tokens, 1, TOKENS_MAX),
          "At most this many tokens follow (200)"),
     FLAG("temperature", 0, "T", TO_REAL(struct sample, temperature, 0, 10),
-         "0 takes the likeliest token; 0.01 to 10 (0.7)"),
+         "0 to 10; 0 takes the likeliest token (0.7)"),
     FLAG("top-k", 0, "N", TO_NUMBER(struct sample, top_k, 1, MODEL_VOCAB_MAX),
          "Draw from the N likeliest tokens (all)"),
     FLAG("top-p", 0, "P", TO_REAL(struct sample, top_p, 0, 1),

@@ -53,8 +53,8 @@ static void check_clock(struct doctor *self)
                     self->latest_name, (self->latest_unix_ms - now_ms) / 1000);
     else if (self->latest_unix_ms)
         checkup_add(checkup, CHECKUP_OK, "clock",
-                    "every member has started in the past by this clock; more cannot be seen, no "
-                    "frame has the present time");
+                    "no member started later than it is now by this clock; that this clock is fast "
+                    "cannot be seen, as no frame says the time");
 }
 
 // ---- disk ---------------------------------------------------------------------------------------

@@ -224,7 +224,10 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
         report->epoch = genesis->epoch;
         return 0;
     }
-    case FRAME_RECORD_START: report->starts++; return 0;
+    case FRAME_RECORD_START:
+        report->incarnation = ((const struct wire_record_start *)body)->incarnation;
+        report->starts++;
+        return 0;
     case FRAME_RECORD_MEMBER: see_member(report, body); return 0;
     case FRAME_RECORD_PHASE: {
         const struct wire_record_phase *phase = body;
@@ -297,7 +300,6 @@ int ledger_report_read(const char *dir, struct why *why, struct ledger_report *r
     ret_report->members = calloc(MEMBERS_MAX, sizeof *ret_report->members);
     ensure(self.arena.bytes && ret_report->members);
     snprintf(ret_report->run, sizeof ret_report->run, "%.32s", ledger_run_id(ledger));
-    ret_report->incarnation = ledger_incarnation(ledger);
     uint64_t head;
     struct hash chain;
     ledger_head(ledger, &head, &chain);

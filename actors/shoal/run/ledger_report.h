@@ -19,7 +19,8 @@ struct report_member {
 
 struct ledger_report {
     char run[WIRE_RUN_MAX + 1];
-    uint64_t incarnation, records;
+    uint64_t incarnation; // Of the newest START; 0: none is on record
+    uint64_t records;
     uint64_t of_kind[REPORT_KINDS_MAX]; // By frame number
     // A run has rounds or windows, by its strategy. A commit is a record that commits steps.
     bool has_windows;

@@ -26,6 +26,7 @@ static unsigned hear_run(struct run_view *self, const struct msg *in)
 
 static unsigned hear_beat(struct run_view *self, const struct wire_beat *beat)
 {
+    self->beats++;
     if (!self->has_run || beat->log_seq < self->now.log_seq) return 0;
     bool moved = beat->phase != self->now.phase;
     self->now.phase = beat->phase;

@@ -46,6 +46,7 @@ struct view_progress {    // Of one trainer, as it reported it
 struct run_view {
     uint64_t incarnation, run_seq, roster_seq; // Of the coordinator; of its newest RUN and roster
     uint64_t roster_incarnation;               // Of the life that told the roster
+    uint64_t beats;                            // How many BEATs were heard: it lives
     struct wire_run now;                       // has_run: at least one RUN was heard
     bool has_run;
     struct roster roster;

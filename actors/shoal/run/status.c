@@ -174,7 +174,8 @@ static const char *show_start(uint64_t incarnation, char text[SHOW_MAX])
 {
     const time_t at = (time_t)(incarnation / 1000);
     struct tm day;
-    if (!localtime_r(&at, &day) || strftime(text, SHOW_MAX, "%Y-%m-%d %H:%M:%S", &day) == 0)
+    if (incarnation == 0) snprintf(text, SHOW_MAX, "never");
+    else if (!localtime_r(&at, &day) || strftime(text, SHOW_MAX, "%Y-%m-%d %H:%M:%S", &day) == 0)
         snprintf(text, SHOW_MAX, "?");
     return text;
 }

@@ -27,7 +27,8 @@ $(CUDA_LIB): $(CUDA_SRC:%.cu=$(B)/nvcc/%.o) $(CUDA_C:%.c=$(B)/pic/%.o)
 	@mkdir -p $(@D) && echo "  LD  $@" && $(NVCC) -shared -Xlinker --no-undefined $^ $(CUDA_LINK) -o $@.new && mv $@.new $@
 # To the bit as on the CPU: no contraction of what is written apart.
 $(B)/nvcc/common/compute/cuda/distro%.o $(B)/nvcc/common/compute/cuda/vector.o: NVCCFLAGS += -fmad=false
-$(B)/nvcc/%.o: %.cu $(B)/flags
+# Behind the programs: it takes minutes, and they do not need it.
+$(B)/nvcc/%.o: %.cu $(B)/flags | $(BINS)
 	@mkdir -p $(@D) && echo "  NV  $<" && $(NVCC) $(NVCCFLAGS) -MF $(@:.o=.d) -c $< -o $@
 $(B)/pic/%.o: %.c $(B)/flags
 	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@

@@ -47,15 +47,25 @@ static void miss_votes(const struct turn *turn, const struct tally *tally,
 {
     const struct round *round = round_of(turn->run);
     struct list list = { 0 };
-    for (uint32_t i = 0; i < round->witnesses_count; i++)
-        if (!tally->has_voted[i] && turn_is_live(turn, round->witnesses[i].member))
-            name(&list, turn, round->witnesses[i].member);
+    uint32_t again = 0; // Of them: processes that began after the round
+    for (uint32_t i = 0; i < round->witnesses_count; i++) {
+        const uint32_t member = round->witnesses[i].member;
+        if (tally->has_voted[i] || !turn_is_live(turn, member)) continue;
+        again += turn->run->roster.members[member].joined_number >= turn->run->number;
+        name(&list, turn, member);
+    }
     if (list.count == 0) return;
-    snprintf(ret_text, MISSED_BYTES,
-             "the round's time was up without the votes of %s (%u of %u, %u are needed): raise "
-             "round_witness_time (now %g s)",
-             write_list(&list, NAMED_MAX), tally->voted, tally->elected, quorum_of(tally->elected),
-             turn->rules->witness_ms / 1000.0);
+    const int used = snprintf(
+        ret_text, MISSED_BYTES,
+        "the round's time was up without the votes of %s (%u of %u, %u are needed): ",
+        write_list(&list, NAMED_MAX), tally->voted, tally->elected, quorum_of(tally->elected));
+    // mutant: missed: who began again is told to be given more time
+    if (again == list.count)
+        snprintf(ret_text + used, MISSED_BYTES - (size_t)used,
+                 "they began again in this round, and do not vote a second time");
+    else
+        snprintf(ret_text + used, MISSED_BYTES - (size_t)used,
+                 "raise round_witness_time (now %g s)", turn->rules->witness_ms / 1000.0);
 }
 
 static void miss_results(const struct turn *turn, const struct tally *tally,

@@ -179,6 +179,21 @@ static bool all_live_voted(const struct rounds *self, const struct turn *turn)
     return true;
 }
 
+// Whether no result can come, and none is known: there is no vote, and each client has left, was dropped or began
+// again. So it is when all are started again.
+static bool is_deserted(const struct rounds *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct round *round = round_of(run);
+    if (self->tally.voted > 0) return false;
+    for (uint32_t i = 0; i < round->clients_count; i++) {
+        const uint32_t member = round->clients[i].member;
+        if (turn_is_live(turn, member) && run->roster.members[member].joined_number < run->number)
+            return false;
+    }
+    return true;
+}
+
 // Whether no further vote can change what is accepted: of every healthy client that was dealt samples either a
 // result is, or so few witnesses are left to vote that none can be.
 static bool all_live_decided(const struct rounds *self, const struct turn *turn)
@@ -442,12 +457,15 @@ static void settle_open(struct rounds *self, const struct turn *turn)
     const struct tally *tally = &self->tally;
     const bool late = turn->now_ms >= turn->presence->deadline_ms;
     self->is_late |= late;
+    // mutant: a round that all have left takes its whole time
+    const bool deserted = is_deserted(self, turn);
     if (turn->run->phase == PHASE_TRAIN) {
         bool complete = quorum_reached(tally->complete, tally->elected);
         // mutant: a round takes twice its time, and never less
-        if (!late && !complete && !all_live_voted(self, turn)) return;
+        if (!late && !complete && !deserted && !all_live_voted(self, turn)) return;
         enter_witness(self, turn,
                       late       ? "the time is up"
+                      : deserted ? "each trainer has left or begun again"
                       : complete ? "all results are there"
                                  : "all witnesses have voted");
         return; // The new phase is told first; the next call looks whether it is over at once
@@ -455,7 +473,7 @@ static void settle_open(struct rounds *self, const struct turn *turn)
     bool enough = quorum_reached(tally->voted, tally->elected);
     const bool decided = enough && (all_live_voted(self, turn) || all_live_decided(self, turn));
     if (enough && awaits_audits(self, turn)) return;
-    if (late || (decided && audit_is_over(turn))) commit(self, turn);
+    if (late || deserted || (decided && audit_is_over(turn))) commit(self, turn);
 }
 
 static const char *settle(void *state, const struct turn *turn)
