@@ -10,8 +10,8 @@
 //
 // In memory it lies in a page of its own, which is read-only, not swapped (where the system allows)
 // and not dumped; destroy wipes it. Nothing prints it, and it cannot be computed from any key that is derived from it.
-// While a signature is made, for some 60 us, libsodium has the scalar that signs on the stack as well: a core dump of just
-// that moment would show it. An actor leaves none by itself (PR_SET_DUMPABLE 0, command.c).
+// While a signature is made, for some 25 us, libsodium has the scalar that signs on the stack as well: a core dump of
+// just that moment would show it. An actor leaves none by itself (PR_SET_DUMPABLE 0, command.c).
 //
 // Any number of threads may use a struct identity at once; the functions on signatures are pure.
 
