@@ -145,10 +145,10 @@ static void log_drop(struct broker *self, const struct peer *from, uint64_t now_
              from ? from->name : "a stranger", self->dropped, then);
 }
 
-// A budget. That of an actor is kept with the actor, so that a new connection brings no new one; that of a stranger
-// in the connection. It is replaced when the budget becomes another, as when an onlooker joins the run. While the peer is unknown, its HELLO has a bucket of its own: a peer whose registration
-// expired goes on sending mail until it is told, and that mail must not use up the tokens that its
-// HELLO needs.
+// What a sender has left of its budget. That of an actor is kept with the actor, so that a new connection brings no
+// new budget; that of a stranger with its connection. It begins anew when the sender gets another budget, as when an
+// onlooker joins the run. A stranger's HELLO has a bucket of its own: a peer whose registration expired goes on
+// sending mail until it is told, and that mail must not use up the tokens that its HELLO needs.
 struct allowance {
     struct budget budget;
     struct bucket bucket, hello;

@@ -73,9 +73,9 @@ bool broker_has_seat(const struct broker *self, const struct key *key, uint8_t r
 
 bool broker_takes_part(const struct broker *self, const struct peer *peer)
 {
+    if (!self->seats) return true;
+    if (peer->role == ACTOR_COORDINATOR) return admission_is_owner(self->admission, &peer->key);
     const struct seat seat = { .key = peer->key, .role = peer->role };
     const struct seat *found = find_seat(self, &seat);
-    if (!self->seats || peer->role == ACTOR_COORDINATOR)
-        return !self->seats || broker_has_seat(self, &peer->key, peer->role);
     return found && found->takes_part;
 }

@@ -26,9 +26,9 @@ static inline struct curve_key by_hand_server(const struct key *server)
 }
 
 // Connects a socket to the broker of this machine: a DEALER to its mail, a SUB to its news. NULL: no
-// descriptor is left.
-static inline void *by_hand_connect(void *context, int type, unsigned port,
-                                    const struct curve_pair *own, const struct key *server)
+// descriptor is left. _as chooses the routing id, which a peer may; NULL: the broker chooses.
+static inline void *by_hand_connect_as(const char *id, void *context, int type, unsigned port,
+                                       const struct curve_pair *own, const struct key *server)
 {
     const struct curve_key key = by_hand_server(server);
     const int zero = 0;
@@ -36,11 +36,18 @@ static inline void *by_hand_connect(void *context, int type, unsigned port,
     void *socket = zmq_socket(context, type);
     if (!socket) return NULL;
     ensure(zmq_setsockopt(socket, ZMQ_LINGER, &zero, sizeof zero) == 0);
+    if (id) ensure(zmq_setsockopt(socket, ZMQ_ROUTING_ID, id, strlen(id)) == 0);
     if (type == ZMQ_SUB) ensure(zmq_setsockopt(socket, ZMQ_SUBSCRIBE, "", 0) == 0);
     zap_secure_client(socket, own, &key);
     snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", port + (type == ZMQ_SUB));
     ensure(zmq_connect(socket, endpoint) == 0);
     return socket;
+}
+
+static inline void *by_hand_connect(void *context, int type, unsigned port,
+                                    const struct curve_pair *own, const struct key *server)
+{
+    return by_hand_connect_as(NULL, context, type, port, own, server);
 }
 
 // The HELLO of a trainer of the run "live".

@@ -59,17 +59,13 @@ static const char *const split_cause = "no majority holds the same state";
 
 _Static_assert(sizeof((struct wire_run *)0)->lacks == EPOCH_LACKS_MAX, "RUN has room for it");
 
-// Enough members are here, none of them holds the newest step, and whoever may only have been late had its time.
+// Enough members are here, and none of them holds the newest step. Nobody else is waited for any more: each process
+// that had it has been replaced by a newer one, or has had its time to come back.
 static bool is_given_up(const struct epoch *self, const struct turn *turn)
 {
     const uint64_t search_ms = PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
     return self->lost_ms &&
            (!holdings_somebody_may(turn) || turn->now_ms - self->lost_ms >= search_ms);
-}
-
-static bool has_checkpoint(const struct run *run)
-{
-    return !hash_is_none(&run->restore_point.digest);
 }
 
 char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[EPOCH_LACKS_MAX])
@@ -80,7 +76,7 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
     const bool rests = phase == PHASE_COOLDOWN || phase == PHASE_PAUSED;
     const char *lacks = may_lack ? pace_lacks(turn) : rests ? pace_why_paused(turn) : NULL;
     // mutant: windows: a run whose newest step is lost does not say so
-    const bool is_over = is_given_up(self, turn) && !has_checkpoint(turn->run);
+    const bool is_over = is_given_up(self, turn) && !run_has_checkpoint(turn->run);
     if (missing) // At most MEMBERS_MAX, as the other number
         snprintf(text, EPOCH_LACKS_MAX, "waiting for %u more trainer%s (init_min_clients %u)",
                  missing, missing == 1 ? "" : "s", (uint16_t)turn->rules->init_min_clients);
@@ -224,8 +220,8 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
                     "run.unfinished step=%" PRIu64 ": too few members hold the last parameters and "
                     "agree on them; waiting for more. If all copies are lost, %s",
                     run->step,
-                    has_checkpoint(run) ? "shoal restore goes back to the newest checkpoint"
-                                        : "begin another run: this one has no checkpoint");
+                    run_has_checkpoint(run) ? "shoal restore goes back to the newest checkpoint"
+                                            : "begin another run: this one has no checkpoint");
         turn_arm(turn);
         return;
     }

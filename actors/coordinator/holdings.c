@@ -128,7 +128,7 @@ void holdings_print_sides(const struct holdings *self, const struct turn *turn, 
     }
     const char *resume = run->phase == PHASE_PAUSED ? ", then shoal resume" : "";
     // mutant: windows: the owner is told to stop all, and there is no checkpoint
-    const bool may_go_back = !hash_is_none(&run->restore_point.digest);
+    const bool may_go_back = run_has_checkpoint(run);
     if (used < max)
         snprintf(text + used, max - used, "; test their memory and stop the wrong ones%s%s", resume,
                  may_go_back ? ", or shoal restore" : "; leave one, as there is no checkpoint");

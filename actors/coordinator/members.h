@@ -21,8 +21,8 @@ enum arrival {
     ARRIVAL_TAKES_PLACE // The place belongs to another key than before, or is new
 };
 
-// Admits the sender, or refuses it with the reason. ADMITTED tells it its index and state.
-// `ret_member`, its index in the roster, is written unless the JOIN was refused.
+// Admits the sender, or refuses it with the reason. ADMITTED tells it its index and state. `holdings`: what members
+// have reported; while nobody here holds the newest step, no sender is refused for being late. `ret_member`, its index in the roster, is written unless the JOIN was refused.
 enum arrival members_hear_join(const struct turn *turn, const struct holdings *holdings,
                                const struct msg *in, uint32_t *ret_member);
 

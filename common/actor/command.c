@@ -376,7 +376,7 @@ const struct flag command_flags[] = {
     { 0 },
 };
 
-static int check_run(const char *run, struct why *why)
+int command_check_run(const char *run, struct why *why)
 {
     if (plain_name(run, WIRE_RUN_MAX)) return 0;
     return why_set(why, FAULT_USAGE, "--run-id \"%.40s\": 1 to %d of " PLAIN_NAME_RULE, run,
@@ -420,7 +420,7 @@ int command_check(struct command *self, struct why *why)
         return why_wrap(why, rc, "--ticket");
     if (!self->run_id && ticket->run[0]) self->run_id = ticket->run;
     if (!self->server_addr && ticket->address[0]) self->server_addr = ticket->address;
-    if (self->run_id) rc = check_run(self->run_id, why);
+    if (self->run_id) rc = command_check_run(self->run_id, why);
     if (rc == 0 && self->server_addr) rc = check_address(self->server_addr, why);
     if (rc < 0) return rc;
     if (self->server_key && !key_from_hex(self->server_key, &ticket->server))

@@ -164,6 +164,9 @@ int command_check(struct command *self, struct why *why);
 // `address` is the default address; NULL: none.
 int command_check_broker(struct command *self, const char *address, struct why *why);
 
+// FAULT_USAGE if --run-id is not a run's name: 1 to WIRE_RUN_MAX of PLAIN_NAME_RULE.
+int command_check_run(const char *run, struct why *why);
+
 // The key that --owner gives; zeros if it is not given. FAULT_USAGE if it is none.
 int command_owner(const struct command *self, struct why *why, struct key *ret_owner);
 

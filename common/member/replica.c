@@ -90,8 +90,8 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     if (self->failures >= REPLICA_FAILURES_MAX && hash_is_none(&run->pin_digest)) {
         outbox_quit(out, EX_UNAVAILABLE,
                     "the parameters of step %" PRIu64 " are not here, and their digest is not on "
-                    "record, so no peer can be asked: two thirds of the first trainers must have "
-                    "the model in a folder of their own (repo_id); give it to this one, too",
+                    "record, so no peer can be asked: most of the first trainers must have the "
+                    "model in a folder of their own (repo_id); give it to this one, too",
                     run->pin_step);
     } else if (self->failures >= REPLICA_FAILURES_MAX) {
         outbox_quit(out, EX_UNAVAILABLE,

@@ -248,6 +248,11 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
     }
 }
 
+bool run_has_checkpoint(const struct run *self)
+{
+    return !hash_is_none(&self->restore_point.digest);
+}
+
 bool run_has_digest(const struct run *self)
 {
     return self->digest_step == self->step && !hash_is_none(&self->digest);

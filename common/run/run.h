@@ -100,6 +100,9 @@ bool run_from_snapshot(struct run *self, const struct wire_snapshot *snapshot);
 // restore is possible yet.
 struct wire_record_restore run_restore_point(const struct run *self);
 
+// Whether there is a checkpoint that a restore can go back to.
+bool run_has_checkpoint(const struct run *self);
+
 // The index for a newcomer: the next one; in a full run that of a member that left; NO_MEMBER if
 // there is none.
 uint32_t run_free_place(const struct run *self);

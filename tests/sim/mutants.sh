@@ -230,12 +230,12 @@ mutant 'after a restart any coordinator is followed' drop
 mutant 'an impostor admits members' '!key_equal(&self->coordinator, &in->sender)' 'in->sender.bytes[0] == 0'
 mutant 'an impostor sends members away' drop
 by_unit 'an impostor proves its ledger' member_test '!key_equal(&in->sender, &self->coordinator) ||' ''
-by_unit 'a round that all have left takes its whole time' coordinator_test 'is_deserted(self, turn)' '!self'
+by_unit 'a round that all have left takes its whole time' coordinator_test 'is_deserted(self, turn)' 'is_deserted(self, turn) && !self'
 by_unit 'missed: who began again is told to be given more time' missed_test 'again == list.count' 'again > list.count'
 by_unit 'late: what most are late with is late' witness_test \
     'lateness_from(&self->lateness, self->half_ms)' 'lateness_limit(&self->lateness)'
 mutant 'late: a witness waits for every result' 'self->half_ms > 0 &&' 'self->half_ms == UINT32_MAX &&'
-by_unit 'late: only the elected learn what is usual' witness_test '(sighting->claimed || sighting->is_coming)' 'sighting->claimed'
+by_unit 'late: only the elected learn what is usual' witness_test ' && !sighting->is_coming' ''
 by_unit 'late: nobody learns what is usual' witness_test drop
 by_unit 'late: one that returns has missed nothing' coordinator_test drop
 by_unit 'late: one that returns may cost all others any time' coordinator_test drop
@@ -510,7 +510,7 @@ mutant 'windows: a member whose state differs stays in the group' 'if (differ & 
 by_unit 'windows: a state that is known to differ speaks for the run' coordinator_test 'place != NO_MEMBER' 'place != NO_MEMBER && !run'
 by_unit 'windows: a run without a majority goes on' coordinator_test 'reports > 1 &&' 'reports > 64 &&'
 by_unit 'windows: the owner is told to stop all, and there is no checkpoint' coordinator_test \
-    '!hash_is_none(' 'turn || !hash_is_none('
+    'run_has_checkpoint(run)' 'run'
 by_unit 'windows: a run whose newest step is lost does not say so' coordinator_test \
     'is_given_up(self, turn)' '!turn && is_given_up(self, turn)'
 by_unit 'windows: a strike is not counted' coordinator_test '>= STRIKES_MAX' '>= STRIKES_MAX + 200'

@@ -153,17 +153,10 @@ static void a_signature_of_another_is_none(void **state)
     zmq_close(dealer);
 }
 
-static void *dial_as(const char *id, const struct curve_pair *own)
+static void *dial_as_mine(const struct curve_pair *own)
 {
-    const struct curve_key key = by_hand_server(&server);
-    const int zero = 0;
-    char endpoint[64];
-    void *dealer = zmq_socket(context, ZMQ_DEALER);
-    assert_int_equal(zmq_setsockopt(dealer, ZMQ_LINGER, &zero, sizeof zero), 0);
-    assert_int_equal(zmq_setsockopt(dealer, ZMQ_ROUTING_ID, id, strlen(id)), 0);
-    zap_secure_client(dealer, own, &key);
-    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", broker.port);
-    assert_int_equal(zmq_connect(dealer, endpoint), 0);
+    void *dealer = by_hand_connect_as("mine", context, ZMQ_DEALER, broker.port, own, &server);
+    assert_non_null(dealer);
     return dealer;
 }
 
@@ -178,11 +171,11 @@ static void a_routing_id_is_no_proof(void **state)
     curve_draw(&own);
     struct wire_hello hello = by_hand_hello(victim, &own, &server);
     hello.instance = 2;
-    void *dealer = dial_as("mine", &own);
+    void *dealer = dial_as_mine(&own);
     expect_welcome(dealer, victim, &hello);
     for (int dials = 0; heard.kind == FRAME_NONE && dials < SOON_MS / DIAL_MS; dials++) {
         zmq_close(dealer);
-        dealer = dial_as("mine", &own);
+        dealer = dial_as_mine(&own);
         recall(dealer);
         by_hand_hear(dealer, DIAL_MS, &heard);
     }

@@ -10,32 +10,51 @@
 static struct share shares[MEMBERS_MAX];
 static uint32_t by_trainer[MEMBERS_MAX], indices[MEMBERS_MAX];
 
+static struct rules rules;
+static struct run *run;
+static struct tally *tally;
+
+// Round 5 of so many healthy trainers, that joined in round `joined_number`.
+static struct round *open_round(uint32_t trainers, const char *label, uint64_t joined_number)
+{
+    static const struct wire_rounds_config strategy = { .least_train_ms = 2000 };
+    rules = (struct rules){ .train_ms = 0 };
+    rules_set_strategy(&rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
+    run = calloc(1, sizeof *run);
+    tally = calloc(1, sizeof *tally);
+    run->number = 5;
+    for (uint32_t i = 0; i < trainers; i++) {
+        struct wire_member *line = &run->roster.members[i];
+        *line = (struct wire_member){ .index = i, .role = ACTOR_TRAINER, .state = MEMBER_HEALTHY };
+        line->joined_number = joined_number;
+        actor_name_with(ACTOR_TRAINER, label, &line->key, line->name);
+        indices[i] = i;
+    }
+    return &((struct rounds_run *)(void *)run->pace_state)->round;
+}
+
+static void say_missed(struct deal *deal, uint32_t waited_ms, char ret_text[MISSED_BYTES])
+{
+    const struct turn turn = { .run = run, .rules = &rules };
+    missed_sentence(&turn, tally, deal, waited_ms, ret_text);
+    free(tally);
+    free(run);
+}
+
 // As many healthy trainers, elected, voters and no results.
 static void say(uint32_t trainers, uint32_t elected, const char *label, uint32_t train_ms,
                 uint32_t waited_ms, char ret_text[MISSED_BYTES])
 {
     static const struct hash secret;
-    struct rules rules = { .train_ms = train_ms };
-    const struct wire_rounds_config strategy = { .least_train_ms = 2000 };
-    rules_set_strategy(&rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
-    struct run *run = calloc(1, sizeof *run);
-    struct tally *tally = calloc(1, sizeof *tally);
     struct deal deal = { .capacity = MEMBERS_MAX, .shares = shares, .by_trainer = by_trainer };
-    const struct turn turn = { .run = run, .rules = &rules };
-    struct round *round = &((struct rounds_run *)(void *)run->pace_state)->round;
+    struct round *round = open_round(trainers, label, 0);
+    rules.train_ms = train_ms;
     round->clients_count = trainers;
-    for (uint32_t i = 0; i < trainers; i++) {
-        struct wire_member *line = &run->roster.members[i];
-        *line = (struct wire_member){ .index = i, .role = ACTOR_TRAINER, .state = MEMBER_HEALTHY };
-        actor_name_with(ACTOR_TRAINER, label, &line->key, line->name);
-        round->clients[i].member = indices[i] = i;
-    }
+    for (uint32_t i = 0; i < trainers; i++) round->clients[i].member = i;
     tally_init(tally, trainers, elected, &secret);
     tally->voted = elected;
     assignment_deal(7, indices, trainers, MEMBERS_MAX, &deal);
-    missed_sentence(&turn, tally, &deal, waited_ms, ret_text);
-    free(tally);
-    free(run);
+    say_missed(&deal, waited_ms, ret_text);
 }
 
 static void the_longest_sentence_is_whole(void **state)
@@ -62,31 +81,17 @@ static void the_longest_sentence_is_whole(void **state)
     assert_string_equal(text, ""); // Nobody had to wait
 }
 
-// Of two witnesses none has voted in round 5; both joined in round `joined_number`.
+// Of two witnesses none has voted; both have joined in round `joined_number`.
 static void say_votes(uint64_t joined_number, const char *label, char ret_text[MISSED_BYTES])
 {
     static const struct hash secret;
-    struct rules rules = { .witness_ms = UINT32_MAX };
-    const struct wire_rounds_config strategy = { .least_train_ms = 2000 };
-    rules_set_strategy(&rules, FRAME_ROUNDS_CONFIG, &strategy, sizeof strategy);
-    struct run *run = calloc(1, sizeof *run);
-    struct tally *tally = calloc(1, sizeof *tally);
     struct deal deal = { .capacity = MEMBERS_MAX, .shares = shares, .by_trainer = by_trainer };
-    const struct turn turn = { .run = run, .rules = &rules };
-    struct round *round = &((struct rounds_run *)(void *)run->pace_state)->round;
-    run->number = 5;
+    struct round *round = open_round(2, label, joined_number);
+    rules.witness_ms = UINT32_MAX;
     round->witnesses_count = 2;
-    for (uint32_t i = 0; i < 2; i++) {
-        struct wire_member *line = &run->roster.members[i];
-        *line = (struct wire_member){ .index = i, .role = ACTOR_TRAINER, .state = MEMBER_HEALTHY };
-        line->joined_number = joined_number;
-        actor_name_with(ACTOR_TRAINER, label, &line->key, line->name);
-        round->witnesses[i].member = i;
-    }
+    for (uint32_t i = 0; i < 2; i++) round->witnesses[i].member = i;
     tally_init(tally, 2, 2, &secret);
-    missed_sentence(&turn, tally, &deal, 0, ret_text);
-    free(tally);
-    free(run);
+    say_missed(&deal, 0, ret_text);
 }
 
 static void who_began_again_is_not_told_to_take_more_time(void **state)

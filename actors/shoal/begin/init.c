@@ -15,7 +15,6 @@
 #include "common/base/durable_file.h"
 #include "common/base/ensure.h"
 #include "common/base/folder.h"
-#include "common/base/plain_name.h"
 #include "common/base/process.h"
 #include "common/config/data_config.h"
 #include "common/config/print.h"
@@ -547,7 +546,7 @@ static const struct flag flags[] = {
 };
 
 // All texts go into one command line (struct arguments).
-static int check_lengths(const struct init *self, struct why *why)
+static int check_texts(const struct init *self, struct why *why)
 {
     size_t bytes = (self->data ? strlen(self->data) : 0) + (self->model ? strlen(self->model) : 0) +
                    (self->field ? strlen(self->field) : 0);
@@ -558,9 +557,6 @@ static int check_lengths(const struct init *self, struct why *why)
             "the names of the texts have %zu bytes, allowed 1..%d: put them into a folder "
             "and name that",
             bytes, TEXTS_BYTES_MAX);
-    if (self->run_id && !plain_name(self->run_id, WIRE_RUN_MAX))
-        return why_set(why, FAULT_USAGE, "--run-id \"%.40s\": 1 to %d of " PLAIN_NAME_RULE,
-                       self->run_id, WIRE_RUN_MAX);
     return 0;
 }
 
@@ -576,7 +572,8 @@ static int check(const void *line, struct why *why)
         return why_set(why, FAULT_USAGE,
                        "--model has its own shape: no --dim, --layers, --heads, "
                        "--ffn beside it");
-    return check_lengths(self, why);
+    const int rc = self->run_id ? command_check_run(self->run_id, why) : 0;
+    return rc < 0 ? rc : check_texts(self, why);
 }
 
 static const struct command_line line = {

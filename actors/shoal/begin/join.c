@@ -81,9 +81,8 @@ static int check_same_broker(const struct join *self, struct why *why)
 }
 
 // A folder of something else stays as it is: one of texts may be trained on, and a secret key be among them.
-static int check_ours(const struct join *self, struct why *why)
+static int check_empty(const struct join *self, struct why *why)
 {
-    if (access(self->key, F_OK) == 0) return 0;
     DIR *list = opendir(self->folder);
     if (!list)
         return why_set(why, fault_from_errno(errno), "%s: %s", self->folder, strerror(errno));
@@ -106,9 +105,10 @@ static int make_folder(struct join *self, struct why *why)
     if (rc == 0) rc = check_same_broker(self, why);
     if (rc < 0) return rc;
     snprintf(self->key, sizeof self->key, "%.*s/trainer.key", DIR_BYTES_MAX, self->folder);
-    rc = check_ours(self, why);
-    if (rc < 0) return rc;
-    if (access(self->key, F_OK) != 0) rc = identity_create(self->key, why);
+    if (access(self->key, F_OK) != 0) {
+        rc = check_empty(self, why);
+        if (rc == 0) rc = identity_create(self->key, why);
+    }
     if (rc < 0) return rc;
     const int count = snprintf(line, sizeof line, "%s\n", ticket_print(&self->ticket, text));
     return durable_file_write(self->folder, "ticket", line, (size_t)count, why);

@@ -15,7 +15,11 @@ extern char **environ;
 void shown_command_word(FILE *out, const char *word)
 {
     const bool plain = word[strcspn(word, " \t\"'<>|&;()$`\\*?#~")] == 0;
-    fprintf(out, plain ? " %s" : " '%s'", word);
+    fputs(plain ? " " : " '", out);
+    for (const char *c = word; *c; c++)
+        if (*c == '\'') fputs("'\\''", out);
+        else fputc(*c, out);
+    if (!plain) fputc('\'', out);
 }
 
 void shown_command_print(const struct arguments *args)

@@ -51,7 +51,7 @@ static void miss_votes(const struct turn *turn, const struct tally *tally,
     for (uint32_t i = 0; i < round->witnesses_count; i++) {
         const uint32_t member = round->witnesses[i].member;
         if (tally->has_voted[i] || !turn_is_live(turn, member)) continue;
-        again += turn->run->roster.members[member].joined_number >= turn->run->number;
+        again += !round_is_for(turn->run, member);
         name(&list, turn, member);
     }
     if (list.count == 0) return;

@@ -188,8 +188,7 @@ static bool is_deserted(const struct rounds *self, const struct turn *turn)
     if (self->tally.voted > 0) return false;
     for (uint32_t i = 0; i < round->clients_count; i++) {
         const uint32_t member = round->clients[i].member;
-        if (turn_is_live(turn, member) && run->roster.members[member].joined_number < run->number)
-            return false;
+        if (turn_is_live(turn, member) && round_is_for(run, member)) return false;
     }
     return true;
 }

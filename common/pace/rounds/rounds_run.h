@@ -38,3 +38,10 @@ static inline const struct round *round_of(const struct run *run)
 {
     return &rounds_run_of(run)->round;
 }
+
+// Whether the member's process began before the newest round. A later one does not train in it, and does not vote if
+// an earlier one has.
+static inline bool round_is_for(const struct run *run, uint32_t member)
+{
+    return run->roster.members[member].joined_number < run->number;
+}

@@ -212,21 +212,20 @@ static bool is_false(const struct witness *self, uint32_t client)
            !is_of_base(self, client);
 }
 
-static bool is_seen(const struct witness *self, const struct blobs *blobs, uint32_t client)
-{
-    const struct sighting *sighting = &self->sightings[client];
-    const struct wire_blob payload = { sighting->seen.payload, sighting->seen.payload_bytes };
-    // mutant: a vote names what is only on its way
-    return sighting->claimed && blobs_state(blobs, &payload) == BLOB_HERE;
-}
-
-// The same of a member that does not vote, too: it has the payload that a claim named which nobody verified.
-static bool is_here(const struct witness *self, const struct blobs *blobs, uint32_t client)
+// Its payload is here: of a claim that we took or, if we do not vote, of one that nobody verified.
+static bool has_come(const struct witness *self, const struct blobs *blobs, uint32_t client)
 {
     const struct sighting *sighting = &self->sightings[client];
     const struct wire_blob payload = { sighting->seen.payload, sighting->seen.payload_bytes };
     // mutant: late: only the elected learn what is usual
-    return (sighting->claimed || sighting->is_coming) && blobs_state(blobs, &payload) == BLOB_HERE;
+    if (!sighting->claimed && !sighting->is_coming) return false;
+    // mutant: a vote names what is only on its way
+    return blobs_state(blobs, &payload) == BLOB_HERE;
+}
+
+static bool is_seen(const struct witness *self, const struct blobs *blobs, uint32_t client)
+{
+    return self->sightings[client].claimed && has_come(self, blobs, client);
 }
 
 // True if no more results are expected. None is expected of a trainer that left, was dropped or
@@ -256,7 +255,7 @@ void witness_note(struct witness *self, const struct round_view *view, const str
     if (self->round != view->round.opened.round || self->here == view->deal.count) return;
     for (uint32_t i = 0; i < view->deal.count; i++) {
         struct sighting *sighting = &self->sightings[view->deal.shares[i].trainer];
-        if (sighting->is_here || !is_here(self, blobs, view->deal.shares[i].trainer)) continue;
+        if (sighting->is_here || !has_come(self, blobs, view->deal.shares[i].trainer)) continue;
         sighting->is_here = true;
         if (++self->here != (view->deal.count + 1) / 2) continue;
         self->half_ms = now_ms > self->began_ms ? (uint32_t)(now_ms - self->began_ms) : 1;

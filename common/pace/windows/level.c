@@ -429,7 +429,7 @@ static bool is_lost(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     const struct wire_window *window = windows_first(run);
-    const bool is_kept = !hash_is_none(&run->restore_point.digest) || run->pin_step == run->step;
+    const bool is_kept = run_has_checkpoint(run) || run->pin_step == run->step;
     bool hope = false;
     for (uint32_t i = 0; i < window->group_count; i++)
         hope |= may_come_back(run, &window->group[i]);
