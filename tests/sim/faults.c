@@ -75,6 +75,8 @@ static bool end_the_spoilt(struct sim *self)
         if (node->role != ACTOR_TRAINER) continue;
         // One that dropped its state holds nothing any more
         if (((const struct member *)node->state)->step_held != check_step(self)) continue;
+        // One that leaves keeps nothing either: in seed 19090 it left, the other was ended, and the run had no state
+        if (node->leaving || node->quits) continue;
         // What one holds that a record names is not taken for the run's, not even if no other is left (differ.h). In
         // seed 4392 each of the three had a state of its own, and one of them was named
         if (node->learner.is_named) continue;
