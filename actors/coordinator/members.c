@@ -144,14 +144,23 @@ static bool lacks_parameters(const struct turn *turn, const struct holdings *hol
            !holdings_somebody_says(holdings, turn);
 }
 
+static bool is_here(const struct wire_member *member)
+{
+    return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
+}
+
 // Dropped again because the others waited for it in vain: it stays out for a while, unless the run cannot
-// begin an epoch without it, or has finished.
+// begin an epoch without it, or has finished. A member that is in says JOIN again if it has not heard that it is:
+// in seed 22246 a refusal of its vote overtook the answer.
 static bool is_out(const struct turn *turn, const struct holdings *holdings, const struct msg *in,
                    uint32_t index)
 {
     const uint64_t until_ms = turn->presence->out_until_ms[index];
+    const bool is_in =
+        index < turn->run->roster.count && is_here(&turn->run->roster.members[index]);
     // mutant: late: the last that holds the newest step stays out
-    if (turn->now_ms >= until_ms || turn_count_missing(turn) > 0 ||
+    // mutant: late: who is in is refused when it joins again
+    if (is_in || turn->now_ms >= until_ms || turn_count_missing(turn) > 0 ||
         lacks_parameters(turn, holdings) || turn->run->phase == PHASE_FINISHED)
         return false;
     turn_refuse(
@@ -160,6 +169,14 @@ static bool is_out(const struct turn *turn, const struct holdings *holdings, con
         "`shoal doctor`); it may join in %" PRIu64 " s, or if no epoch can begin without it",
         (until_ms - turn->now_ms + 999) / 1000);
     return true;
+}
+
+// Another key takes the place: what the one before did is not held against it.
+static void forget_place(struct presence *presence, uint32_t index)
+{
+    presence->out_until_ms[index] = 0;
+    presence->changes_ms[index] = 0;
+    presence->changes[index] = 0;
 }
 
 enum arrival members_hear_join(const struct turn *turn, const struct holdings *holdings,
@@ -179,7 +196,7 @@ enum arrival members_hear_join(const struct turn *turn, const struct holdings *h
     }
     struct wire_member member = { 0 };
     if (known) member = run->roster.members[index];
-    else turn->presence->out_until_ms[index] = 0;
+    else forget_place(turn->presence, index);
     if (is_out(turn, holdings, in, index)) return ARRIVAL_NONE;
     if (!known || member.instance != join->instance) member.joined_number = run->number;
     const bool stays = known && member.state == MEMBER_HEALTHY;
@@ -237,11 +254,6 @@ void members_hear_ping(const struct turn *turn, const struct msg *in)
     turn->presence->pinged[index] = true;
     turn->presence->step_held[index] =
         ping->step <= turn->run->step + pace_ahead(turn) ? ping->step : 0; // 0: before a restore
-}
-
-static bool is_here(const struct wire_member *member)
-{
-    return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
 }
 
 void members_hear_leave(const struct turn *turn, const struct msg *in)

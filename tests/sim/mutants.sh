@@ -241,6 +241,7 @@ by_unit 'late: one that returns has missed nothing' coordinator_test drop
 by_unit 'late: one that returns may cost all others any time' coordinator_test drop
 by_unit 'late: the last that holds the newest step stays out' coordinator_test \
     ' || lacks_parameters(turn, holdings)' ' || (lacks_parameters(turn, holdings) && !turn)'
+by_unit 'late: who is in is refused when it joins again' coordinator_test 'if (is_in || ' 'if ((is_in && !turn) || '
 by_unit 'late: who is out is back while the others still report an earlier step' coordinator_test \
     '!holdings_somebody_says(holdings, turn)' '(!holdings || !holdings_somebody_has(turn))'
 by_unit 'strangers take every seat' post_office_test 'has_seat && make_room(self)' 'has_seat && !has_seat && make_room(self)'
