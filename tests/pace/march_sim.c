@@ -206,8 +206,8 @@ static void heard(struct sim *sim, uint8_t id, const struct msg *in)
         self->in_step[i] = false;
     } else if (here && ping->instance >= member->instance) {
         self->held[i] = ping->step <= check_step(sim) + sim->ghost.ahead ? ping->step : 0;
-        self->in_step[i] |=
-            member->state == MEMBER_HEALTHY && ping->step > 0 && self->held[i] >= check_step(sim);
+        self->in_step[i] |= member->state == MEMBER_HEALTHY && self->held[i] > 0 &&
+                            self->held[i] >= check_step(sim);
     }
 }
 
