@@ -2,6 +2,7 @@
 // value. Unpacking parses strictly, checks the version, then packs the tree again and compares it
 // byte for byte with the text; only then are the fields read, each against its range.
 
+#include "common/base/sealed_json.h"
 #include "common/base/strict_json.h"
 #include "common/checkpoint/checkpoint_manifest.h"
 #include <inttypes.h>
@@ -9,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 4, VALUES_MAX = 1 << 19, DUMP_FLAGS = JSON_INDENT(1) };
-static const char format[] = "shoal checkpoint", seal_key[] = "sha256";
+enum { DEPTH_MAX = 4, VALUES_MAX = 1 << 19 };
+static const char format[] = "shoal checkpoint";
 
 static bool run_valid(const char *run)
 {
@@ -155,18 +156,6 @@ static json_t *pack_files(const struct checkpoint_manifest *self)
     return files;
 }
 
-// The tree as text, with the hash of the text before it as its last value. NULL if memory is short.
-static char *dump_sealed(json_t *root)
-{
-    json_object_del(root, seal_key);
-    char *text = json_dumps(root, DUMP_FLAGS);
-    if (!text) return NULL;
-    const struct hash seal = hash_of(text, strlen(text));
-    free(text);
-    if (json_object_set_new(root, seal_key, hex(&seal)) < 0) return NULL;
-    return json_dumps(root, DUMP_FLAGS);
-}
-
 int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why *why,
                              char **ret_text, size_t *ret_count)
 {
@@ -180,7 +169,7 @@ int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why 
         has_more ? hex(&info->params) : NULL, "layout", hex(&info->layout), "created_unix_s",
         number(info->created_unix_s), "data", pack_data(info), "state", pack_state(self), "files",
         pack_files(self));
-    char *text = root ? dump_sealed(root) : NULL;
+    char *text = root ? sealed_json_dump(root) : NULL;
     json_decref(root);
     if (!text) return why_set(why, FAULT_MEMORY, "%s: no memory to write it", CHECKPOINT_MANIFEST);
     *ret_text = text;
@@ -189,22 +178,6 @@ int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why 
 }
 
 // ---- From text ----
-
-// The text must be, byte for byte, what packing the same tree gives, its own hash included.
-static int check_seal(const char *place, json_t *root, const char *text, size_t count,
-                      struct why *why)
-{
-    char *wanted = dump_sealed(root);
-    int rc = 0;
-    if (!wanted) rc = why_set(why, FAULT_MEMORY, "%s: no memory to verify it", place);
-    else if (strlen(wanted) != count || memcmp(wanted, text, count) != 0)
-        rc = why_set(why, FAULT_DIGEST,
-                     "%s: its content does not match its own sha256: it was "
-                     "changed after it was written; refused",
-                     place);
-    free(wanted);
-    return rc;
-}
 
 static int get_hash(const json_t *object, const char *place, const char *key, struct why *why,
                     struct hash *ret_hash)
@@ -362,7 +335,7 @@ int checkpoint_manifest_unpack(const char *place, const char *text, size_t count
     if (rc < 0) return rc;
     *ret_manifest = (struct checkpoint_manifest){ .file_count = 0 };
     rc = check_version(root, place, why);
-    if (rc == 0) rc = check_seal(place, root, text, count, why);
+    if (rc == 0) rc = sealed_json_check(place, root, text, count, why);
     if (rc == 0) rc = get_info(root, place, why, &ret_manifest->info);
     if (rc == 0) rc = get_state(root, place, why, ret_manifest);
     if (rc == 0) rc = get_files(root, place, why, ret_manifest);
