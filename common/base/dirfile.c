@@ -1,6 +1,7 @@
 // Names first, then reading, writing and removing, each relative to an open directory. Every
 // writing step passes a failpoint, so that a test can let it fail as a full disk or a crash would.
 #include "common/base/dirfile.h"
+#include "common/base/ensure.h"
 #include "common/base/plain_name.h"
 #include "common/base/failpoint.h"
 #include <dirent.h>
@@ -104,12 +105,20 @@ int dirfile_hash(int fd, const char *place, uint64_t count, struct why *why, str
     return rc;
 }
 
-int dirfile_begin(struct dirfile *self, int dir, const char *name, struct why *why)
+int dirfile_begin_unhashed(struct dirfile *self, int dir, const char *name, struct why *why)
 {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
     const int fd = failpoint("checkpoint_create") < 0 ? -1 : openat(dir, name, flags, FILE_MODE);
     if (fd < 0) return failed(name, "creating", why);
     *self = (struct dirfile){ .fd = fd, .name = name };
+    return 0;
+}
+
+int dirfile_begin(struct dirfile *self, int dir, const char *name, struct why *why)
+{
+    const int rc = dirfile_begin_unhashed(self, dir, name, why);
+    if (rc < 0) return rc;
+    self->hashes = true;
     hasher_init(&self->hasher);
     return 0;
 }
@@ -123,7 +132,7 @@ int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct wh
                               : write(self->fd, (const char *)bytes + done, block);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return failed(self->name, "writing", why);
-        hasher_add(&self->hasher, (const char *)bytes + done, (size_t)n);
+        if (self->hashes) hasher_add(&self->hasher, (const char *)bytes + done, (size_t)n);
         done += (size_t)n;
         self->bytes += (uint64_t)n;
     }
@@ -132,22 +141,22 @@ int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct wh
 
 int dirfile_end(struct dirfile *self, struct why *why, struct hash *ret_hash, uint64_t *ret_bytes)
 {
+    ensure(self->hashes == (ret_hash != NULL));
     int rc = failpoint("checkpoint_sync") < 0 || fsync(self->fd) < 0
                  ? failed(self->name, "making it durable", why)
                  : 0;
     if (close(self->fd) < 0 && rc == 0) rc = failed(self->name, "closing", why);
-    const struct hash hash = hasher_end(&self->hasher);
-    if (rc == 0) {
-        *ret_hash = hash;
-        *ret_bytes = self->bytes;
-    }
-    return rc;
+    const struct hash hash = self->hashes ? hasher_end(&self->hasher) : (struct hash){ { 0 } };
+    if (rc < 0) return rc;
+    if (ret_hash) *ret_hash = hash;
+    *ret_bytes = self->bytes;
+    return 0;
 }
 
 void dirfile_abandon(struct dirfile *self)
 {
     close(self->fd);
-    (void)hasher_end(&self->hasher);
+    if (self->hashes) (void)hasher_end(&self->hasher);
 }
 
 int dirfile_sync_dir(int dir, const char *place, struct why *why)

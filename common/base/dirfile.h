@@ -4,8 +4,8 @@
 // returns a fault; it never ends in SIGBUS, as a mapping would. Every name is relative to an open
 // directory, so that a name of one component can lead nowhere else.
 //
-// For a folder that is renamed to its place when all is in it (checkpoints, models), and for every file
-// that is read whole. One file that is put in the place of an older one: durable_file.h.
+// For a folder that is renamed to its place when all is in it (checkpoints, models), and for every
+// file that is read whole. One file that is put in the place of an older one: durable_file.h.
 //
 // All return 0 or a negative enum fault. `place` names the file in error texts. Any thread, one
 // writer at a time.
@@ -46,14 +46,20 @@ struct dirfile { // A new file on its way to the disk
     int fd;
     const char *name; // Borrowed until the end
     uint64_t bytes;   // Written so far
+    bool hashes;
     struct hasher hasher;
 };
 
 // Creates `name`, which must not exist. After success exactly one of end and abandon must follow.
 int dirfile_begin(struct dirfile *self, int dir, const char *name, struct why *why);
+
+// The same for bytes that the caller hashes itself: dirfile_end returns no hash.
+int dirfile_begin_unhashed(struct dirfile *self, int dir, const char *name, struct why *why);
+
 int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct why *why);
 
-// fsync, close, and the hash and size of what was written. Closes in any case.
+// fsync, close, and the hash and size of what was written. Closes in any case. `ret_hash` is NULL
+// if and only if the file is not hashed.
 int dirfile_end(struct dirfile *self, struct why *why, struct hash *ret_hash, uint64_t *ret_bytes);
 void dirfile_abandon(struct dirfile *self); // Closes; what was written stays
 

@@ -244,6 +244,10 @@ by_unit 'late: the last that holds the newest step stays out' coordinator_test \
 by_unit 'late: who is in is refused when it joins again' coordinator_test 'if (is_in || ' 'if ((is_in && !turn) || '
 by_unit 'late: who is out is back while the others still report an earlier step' coordinator_test \
     '!holdings_somebody_says(holdings, turn)' '(!holdings || !holdings_somebody_has(turn))'
+by_unit 'pieces: a leaf of another hash is taken' pieces_test drop
+by_unit 'pieces: two values of a replicated item are one' world_test drop
+by_unit 'pieces: a cut of another save is taken' pieces_test drop
+by_unit 'world: as many workers are the same world' world_test drop
 by_unit 'strangers take every seat' post_office_test 'has_seat && make_room(self)' 'has_seat && !has_seat && make_room(self)'
 by_unit 'hello: one for another connection is welcome' hello_test \
     'key_equal(&hello->connection, &in->user)' 'hello && in'

@@ -1,0 +1,163 @@
+// A write goes leaf by leaf: it hashes one and gives it to the kernel, while it is still in the
+// cache. A read goes leaf by leaf too: one that is wanted whole is read to its place, one that is
+// wanted in part is read beside it.
+#include "common/checkpoint/piece_file.h"
+#include "common/base/dirfile.h"
+#include "common/base/ensure.h"
+#include "common/crypto/merkle.h"
+#include "common/vector/state_cut.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert((int)PIECE_LEAF_BYTES == (int)STATE_LEAF_BYTES,
+               "a leaf of a file is one of the state's digest");
+
+static uint64_t leaves_of(uint64_t count)
+{
+    return count / PIECE_LEAF_BYTES + (count % PIECE_LEAF_BYTES != 0);
+}
+
+static size_t leaf_bytes(uint64_t count, uint64_t leaf)
+{
+    const uint64_t rest = count - leaf * PIECE_LEAF_BYTES;
+    return rest < PIECE_LEAF_BYTES ? (size_t)rest : PIECE_LEAF_BYTES;
+}
+
+uint64_t piece_file_bytes(uint64_t count) { return count + leaves_of(count) * HASH_BYTES; }
+
+struct hash piece_root(const void *bytes, uint64_t count)
+{
+    struct merkle tree = { 0 };
+    for (uint64_t i = 0; i < leaves_of(count); i++) {
+        const struct hash leaf =
+            merkle_leaf((const uint8_t *)bytes + i * PIECE_LEAF_BYTES, leaf_bytes(count, i));
+        merkle_add(&tree, &leaf);
+    }
+    return merkle_end(&tree);
+}
+
+// ---- writing ------------------------------------------------------------------------------------
+
+static int write_leaves(struct dirfile *file, const uint8_t *bytes, uint64_t count,
+                        struct hash *leaves, struct why *why)
+{
+    for (uint64_t i = 0; i < leaves_of(count); i++) {
+        const uint8_t *leaf = bytes + i * PIECE_LEAF_BYTES;
+        leaves[i] = merkle_leaf(leaf, leaf_bytes(count, i));
+        const int rc = dirfile_add(file, leaf, leaf_bytes(count, i), why);
+        if (rc < 0) return rc;
+    }
+    return dirfile_add(file, leaves, (size_t)leaves_of(count) * HASH_BYTES, why);
+}
+
+int piece_file_write(int dir, const char *name, const void *bytes, uint64_t count, struct why *why,
+                     struct hash *ret_root)
+{
+    ensure(count > 0);
+    struct dirfile file;
+    struct hash *leaves = malloc((size_t)leaves_of(count) * HASH_BYTES);
+    if (!leaves) return why_set(why, FAULT_MEMORY, "%s: no memory for its hashes", name);
+    int rc = dirfile_begin_unhashed(&file, dir, name, why);
+    if (rc == 0) {
+        uint64_t written;
+        rc = write_leaves(&file, bytes, count, leaves, why);
+        if (rc < 0) dirfile_abandon(&file);
+        else rc = dirfile_end(&file, why, NULL, &written);
+    }
+    if (rc == 0) *ret_root = merkle_root(leaves, (size_t)leaves_of(count));
+    free(leaves);
+    return rc;
+}
+
+// ---- reading ------------------------------------------------------------------------------------
+
+static int read_hashes(struct piece_file *self, const struct hash *root, uint64_t bytes,
+                       struct why *why)
+{
+    char has[HASH_HEX], wants[HASH_HEX];
+    const size_t leaves = (size_t)leaves_of(self->count);
+    if (bytes != piece_file_bytes(self->count))
+        return why_set(why, FAULT_CORRUPT,
+                       "%s has %" PRIu64 " bytes; a piece of %" PRIu64 " bytes has %" PRIu64
+                       " with its hashes; refused",
+                       self->name, bytes, self->count, piece_file_bytes(self->count));
+    self->leaves = malloc(leaves * HASH_BYTES);
+    if (!self->leaves)
+        return why_set(why, FAULT_MEMORY, "%s: no memory for its hashes", self->name);
+    const int rc =
+        dirfile_read(self->fd, self->name, self->count, self->leaves, leaves * HASH_BYTES, why);
+    if (rc < 0) return rc;
+    const struct hash is = merkle_root(self->leaves, leaves);
+    if (hash_equal(&is, root)) return 0;
+    return why_set(why, FAULT_DIGEST,
+                   "%s: its hashes have the root %s, the manifest says %s; refused", self->name,
+                   hash_to_hex(&is, has), hash_to_hex(root, wants));
+}
+
+int piece_file_open(int dir, const char *name, uint64_t count, const struct hash *root,
+                    struct why *why, struct piece_file *ret_file)
+{
+    uint64_t bytes;
+    struct piece_file self = { .fd = -1, .name = name, .count = count };
+    ensure(count > 0);
+    int rc = dirfile_open(dir, name, false, why, &self.fd, &bytes);
+    if (rc == FAULT_NOT_FOUND) return why_wrap(why, FAULT_CORRUPT, "a piece is missing");
+    if (rc < 0) return rc;
+    rc = read_hashes(&self, root, bytes, why);
+    if (rc < 0) piece_file_close(&self);
+    else *ret_file = self;
+    return rc;
+}
+
+static int check_leaf(const struct piece_file *self, uint64_t leaf, const uint8_t *bytes,
+                      struct why *why)
+{
+    const struct hash hash = merkle_leaf(bytes, leaf_bytes(self->count, leaf));
+    // mutant: pieces: a leaf of another hash is taken
+    if (hash_equal(&hash, &self->leaves[leaf])) return 0;
+    return why_set(why, FAULT_DIGEST,
+                   "%s: bytes %" PRIu64 " to %" PRIu64 " are not those that were written; refused",
+                   self->name, leaf * PIECE_LEAF_BYTES,
+                   leaf * PIECE_LEAF_BYTES + leaf_bytes(self->count, leaf));
+}
+
+// The part of one leaf that lies in [offset, end), to where it belongs in `bytes`, which begins at
+// `offset`.
+static int read_leaf(const struct piece_file *self, uint64_t leaf, uint64_t offset, uint64_t end,
+                     uint8_t *bytes, uint8_t *beside, struct why *why)
+{
+    const uint64_t begins = leaf * PIECE_LEAF_BYTES, has = leaf_bytes(self->count, leaf);
+    const uint64_t from = begins > offset ? begins : offset;
+    const uint64_t to = begins + has < end ? begins + has : end;
+    const bool whole = from == begins && to == begins + has;
+    uint8_t *const at = whole ? bytes + (begins - offset) : beside;
+    int rc = dirfile_read(self->fd, self->name, begins, at, (size_t)has, why);
+    if (rc == 0) rc = check_leaf(self, leaf, at, why);
+    if (rc == 0 && !whole)
+        memcpy(bytes + (from - offset), beside + (from - begins), (size_t)(to - from));
+    return rc;
+}
+
+int piece_file_read(const struct piece_file *self, uint64_t offset, void *bytes, uint64_t count,
+                    struct why *why)
+{
+    ensure(offset <= self->count && count <= self->count - offset);
+    if (count == 0) return 0;
+    uint8_t *beside = malloc(PIECE_LEAF_BYTES);
+    if (!beside) return why_set(why, FAULT_MEMORY, "%s: no memory for a leaf", self->name);
+    int rc = 0;
+    for (uint64_t leaf = offset / PIECE_LEAF_BYTES;
+         rc == 0 && leaf * PIECE_LEAF_BYTES < offset + count; leaf++)
+        rc = read_leaf(self, leaf, offset, offset + count, bytes, beside, why);
+    free(beside);
+    return rc;
+}
+
+void piece_file_close(struct piece_file *self)
+{
+    if (self->fd >= 0) close(self->fd);
+    free(self->leaves);
+    *self = (struct piece_file){ .fd = -1 };
+}

@@ -1,0 +1,396 @@
+// The half of the one that seals, and of the one that cleans. Sealing goes in this order: all notes
+// are read; they must fit together; the sizes in them give the cut; each piece is named by its
+// interval; the cut is written, if no file has it; then the manifest; the folder gets its final
+// name; the notes go.
+//
+// Two workers may seal at the same time. Both come to the same names and the same bytes, so that
+// each step which the other one has done already is done: a piece or a folder that is not there
+// under its old name is there under its new one, or else it is a fault.
+#include "common/base/dirfile.h"
+#include "common/base/failpoint.h"
+#include "common/checkpoint/checkpoint_root.h"
+#include "common/checkpoint/pieces.h"
+#include "common/checkpoint/pieces_names.h"
+#include "common/checkpoint/pieces_text.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct sealing {
+    const struct pieces_save *save;
+    int root, dir;
+    struct pieces_note *notes; // Of each worker
+    struct pieces_meta meta;
+    struct pieces_manifest manifest;
+};
+
+// ---- what is there ------------------------------------------------------------------------------
+
+static int read_manifest(int dir, struct why *why, struct pieces_manifest *ret_manifest)
+{
+    char *text;
+    size_t count;
+    int rc = dirfile_slurp(dir, CHECKPOINT_MANIFEST, false, PIECES_TEXT_MAX, why, &text, &count);
+    if (rc < 0) return rc;
+    rc = pieces_manifest_unpack(CHECKPOINT_MANIFEST, text, count, why, ret_manifest);
+    free(text);
+    return rc;
+}
+
+// Whether this attempt has its final name already.
+static bool is_sealed(const struct sealing *self)
+{
+    char name[PIECES_NAME];
+    struct pieces_manifest manifest;
+    const int dir = openat(self->root, pieces_folder_name(self->save->step, name),
+                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0) return false;
+    bool is = read_manifest(dir, NULL, &manifest) == 0;
+    if (is) {
+        is = strcmp(manifest.run, self->save->run) == 0 &&
+             manifest.born_unix_ms == self->save->born_unix_ms &&
+             manifest.attempt == self->save->attempt;
+        pieces_manifest_clear(&manifest);
+    }
+    close(dir);
+    return is;
+}
+
+// Stops at the first worker without a note.
+static int read_notes(struct sealing *self, struct why *why, uint32_t *ret_missing)
+{
+    const struct pieces_save *save = self->save;
+    char name[PIECES_NAME], *text;
+    size_t count;
+    self->notes = calloc(save->workers, sizeof *self->notes);
+    if (!self->notes) return why_set(why, FAULT_MEMORY, "%" PRIu32 " notes", save->workers);
+    for (uint32_t w = 0; w < save->workers; w++) {
+        *ret_missing = w;
+        int rc = dirfile_slurp(self->dir, pieces_note_name(w, name), false, PIECES_TEXT_MAX, why,
+                               &text, &count);
+        if (rc == FAULT_NOT_FOUND) return 0;
+        if (rc == 0) {
+            rc = pieces_note_unpack(save, name, text, count, why, &self->notes[w]);
+            free(text);
+        }
+        if (rc == 0 && self->notes[w].worker != w)
+            rc = why_set(why, FAULT_FOREIGN, "%s is of worker %" PRIu32 "; refused", name,
+                         self->notes[w].worker);
+        if (rc < 0) return rc;
+    }
+    *ret_missing = save->workers;
+    return 0;
+}
+
+// ---- the cut ------------------------------------------------------------------------------------
+
+// Whether worker w has the item that worker 0 has in this place of its list.
+static int check_alike(const struct sealing *self, size_t i, uint32_t w, struct why *why)
+{
+    const struct pieces_noted *first = &self->notes[0].items[i], *item = &self->notes[w].items[i];
+    if (i >= self->notes[w].count || strcmp(first->name, item->name) != 0)
+        return why_set(why, FAULT_FOREIGN,
+                       "state item '%s' of worker 0 is not item %zu of worker %" PRIu32
+                       "; all workers save the same items in the same order; not saved",
+                       first->name, i, w);
+    if (first->tag != item->tag || first->element_bytes != item->element_bytes)
+        return why_set(why, FAULT_FOREIGN,
+                       "state item '%s' is %s with %" PRIu32 " bytes an element at worker 0, and "
+                       "%s with %" PRIu32 " at worker %" PRIu32 "; not saved",
+                       first->name, tags_tag_name(first->tag), first->element_bytes,
+                       tags_tag_name(item->tag), item->element_bytes, w);
+    // mutant: pieces: two values of a replicated item are one
+    if (first->tag == TAG_REPLICATE &&
+        (first->elements != item->elements || !hash_equal(&first->root, &item->root)))
+        return why_set(why, FAULT_FOREIGN,
+                       "state item '%s' is replicated, but workers 0 and %" PRIu32
+                       " have different values; not saved",
+                       first->name, w);
+    return 0;
+}
+
+static int cut_item(struct sealing *self, size_t i, struct why *why)
+{
+    const uint32_t workers = self->save->workers;
+    const struct pieces_noted *first = &self->notes[0].items[i];
+    struct pieces_item *item = &self->meta.items[i];
+    *item = (struct pieces_item){ .tag = first->tag, .element_bytes = first->element_bytes };
+    snprintf(item->name, sizeof item->name, "%s", first->name);
+    item->begins = calloc((size_t)workers + 1, sizeof *item->begins);
+    if (!item->begins) return why_set(why, FAULT_MEMORY, "the cut of '%s'", item->name);
+    self->meta.count = i + 1;
+    for (uint32_t w = 0; w < workers; w++) {
+        const int rc = check_alike(self, i, w, why);
+        if (rc < 0) return rc;
+        const bool is_here = item->tag != TAG_REPLICATE || w == 0;
+        item->begins[w + 1] = item->begins[w] + (is_here ? self->notes[w].items[i].elements : 0);
+    }
+    return pieces_check_item("a save", item->name, item->tag, item->element_bytes,
+                             item->begins[workers], why);
+}
+
+static int make_cut(struct sealing *self, struct why *why)
+{
+    const struct pieces_save *save = self->save;
+    int rc = 0;
+    for (uint32_t w = 1; w < save->workers; w++)
+        if (self->notes[w].count != self->notes[0].count)
+            return why_set(why, FAULT_FOREIGN,
+                           "worker 0 has %zu state items and worker %" PRIu32 " has %zu; not saved",
+                           self->notes[0].count, w, self->notes[w].count);
+    self->meta.workers = save->workers;
+    for (size_t i = 0; rc == 0 && i < self->notes[0].count; i++) rc = cut_item(self, i, why);
+    if (rc < 0 || !save->layout) return rc;
+    const size_t room = save->layout->count + 1;
+    struct layout_tensor *tensors = calloc(room, sizeof *tensors);
+    if (!tensors) return why_set(why, FAULT_MEMORY, "the tensors of a cut");
+    layout_init(&self->meta.layout, tensors, room);
+    layout_copy_as(&self->meta.layout, save->layout, LAYOUT_F32);
+    return 0;
+}
+
+// A cut that another save had has its file already: it is not written again.
+static int put_cut(struct sealing *self, struct why *why)
+{
+    char name[PIECES_NAME], *text;
+    int rc = pieces_cut_pack(&self->meta, why, &text);
+    if (rc < 0) return rc;
+    self->manifest.cut = hash_of(text, strlen(text));
+    pieces_cut_name(&self->manifest.cut, name);
+    if (faccessat(self->root, name, R_OK, AT_SYMLINK_NOFOLLOW) < 0)
+        rc = pieces_put_text(self->root, name, text, why);
+    free(text);
+    return rc;
+}
+
+// ---- the rest -----------------------------------------------------------------------------------
+
+static int name_piece(const struct sealing *self, const struct pieces_item *item, uint32_t w,
+                      struct why *why)
+{
+    char from[PIECES_NAME], to[PIECES_NAME];
+    if (pieces_bytes_of(item, w) == 0 || item->tag != TAG_RESHARD) return 0;
+    pieces_written_name(item->name, item->tag, w, from);
+    pieces_piece_name(item, w, to);
+    if (renameat(self->dir, from, self->dir, to) == 0) return 0;
+    const int error = errno;
+    if (error == ENOENT && faccessat(self->dir, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0) return 0;
+    return why_set(why, fault_from_errno(error), "%s: renaming to %s failed: %s; not saved", from,
+                   to, strerror(error));
+}
+
+static int name_pieces(struct sealing *self, struct why *why)
+{
+    struct pieces_manifest *manifest = &self->manifest;
+    const uint32_t workers = self->save->workers;
+    manifest->roots = calloc(self->meta.count * workers + 1, sizeof *manifest->roots);
+    if (!manifest->roots) return why_set(why, FAULT_MEMORY, "the roots of a manifest");
+    for (size_t i = 0; i < self->meta.count; i++) {
+        const struct pieces_item *item = &self->meta.items[i];
+        for (uint32_t w = 0; w < workers; w++) {
+            const int rc = name_piece(self, item, w, why);
+            if (rc < 0) return rc;
+            // One copy of a replicated item: that of worker 0
+            if (pieces_bytes_of(item, w) > 0)
+                manifest->roots[manifest->root_count] = self->notes[w].items[i].root;
+            manifest->root_count++;
+        }
+    }
+    return 0;
+}
+
+static int put_manifest(struct sealing *self, struct why *why)
+{
+    const struct pieces_save *save = self->save;
+    struct pieces_manifest *manifest = &self->manifest;
+    char *text;
+    snprintf(manifest->run, sizeof manifest->run, "%s", save->run);
+    manifest->born_unix_ms = save->born_unix_ms;
+    manifest->step = save->step;
+    manifest->attempt = save->attempt;
+    manifest->written_unix_s = self->notes[0].written_unix_s;
+    failpoint("pieces_manifest");
+    int rc = pieces_manifest_pack(manifest, why, &text);
+    if (rc < 0) return rc;
+    rc = pieces_put_text(self->dir, CHECKPOINT_MANIFEST, text, why);
+    free(text);
+    return rc;
+}
+
+static int publish(struct sealing *self, struct why *why)
+{
+    char from[PIECES_NAME], to[PIECES_NAME];
+    pieces_attempt_name(self->save->step, self->save->attempt, from);
+    pieces_folder_name(self->save->step, to);
+    if (failpoint("pieces_publish") < 0 || renameat(self->root, from, self->root, to) < 0) {
+        const int error = errno;
+        if (error == ENOENT && is_sealed(self)) return 0;
+        if (error == ENOTEMPTY || error == EEXIST)
+            return why_set(why, FAULT_BUSY,
+                           "%s is there already, by another attempt: remove it if the run has "
+                           "gone back before it (restore); not saved",
+                           to);
+        return why_set(why, fault_from_errno(error), "%s: renaming to %s failed: %s; not saved",
+                       from, to, strerror(error));
+    }
+    return dirfile_sync_dir(self->root, self->save->root, why);
+}
+
+static int seal(struct sealing *self, struct why *why)
+{
+    char name[PIECES_NAME];
+    int rc = make_cut(self, why);
+    if (rc == 0) rc = name_pieces(self, why);
+    if (rc == 0) rc = put_cut(self, why);
+    if (rc == 0) rc = put_manifest(self, why);
+    if (rc == 0) rc = publish(self, why);
+    for (uint32_t w = 0; rc == 0 && w < self->save->workers; w++)
+        unlinkat(self->dir, pieces_note_name(w, name), 0); // One that stays is read by nobody
+    return rc;
+}
+
+// Without the folder of the attempt it is sealed, or nobody has written.
+static int open_and_seal(struct sealing *self, struct why *why, uint32_t *ret_missing)
+{
+    char name[PIECES_NAME];
+    uint32_t missing = 0;
+    int rc = 0;
+    self->dir = openat(self->root, pieces_attempt_name(self->save->step, self->save->attempt, name),
+                       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (self->dir < 0 && errno != ENOENT)
+        return why_set(why, fault_from_errno(errno), "%s: %s; not sealed", name, strerror(errno));
+    if (self->dir >= 0) rc = read_notes(self, why, &missing);
+    if (rc == 0 && missing == self->save->workers) rc = seal(self, why);
+    else if (rc == 0 && is_sealed(self)) missing = self->save->workers;
+    if (rc == 0) *ret_missing = missing;
+    return rc;
+}
+
+int pieces_seal(const struct pieces_save *save, struct why *why, uint32_t *ret_missing)
+{
+    struct sealing *self = NULL;
+    int root, rc = pieces_check_save(save, why);
+    if (rc == 0) rc = checkpoint_root_open(save->root, why, &root);
+    if (rc < 0) return rc;
+    if (!(self = calloc(1, sizeof *self))) rc = why_set(why, FAULT_MEMORY, "sealing a save");
+    else {
+        self->save = save;
+        self->root = root;
+        rc = open_and_seal(self, why, ret_missing);
+        if (self->dir >= 0) close(self->dir);
+        pieces_meta_clear(&self->meta);
+        pieces_manifest_clear(&self->manifest);
+        free(self->notes);
+        free(self);
+    }
+    close(root);
+    return rc < 0 ? why_wrap(why, rc, "%s: step %" PRIu64, save->root, save->step) : 0;
+}
+
+// ---- cleaning -----------------------------------------------------------------------------------
+
+// Calls `judge` for each name in the root and removes those for which it is true.
+typedef bool judge_fn(const char *name, const void *arg);
+static int remove_each(int root, const char *place, judge_fn *judge, const void *arg,
+                       struct why *why)
+{
+    const int again = openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = again < 0 ? NULL : fdopendir(again);
+    if (!list) {
+        const int error = errno;
+        if (again >= 0) close(again);
+        return why_set(why, fault_from_errno(error), "%s: listing failed: %s", place,
+                       strerror(error));
+    }
+    int rc = 0;
+    for (const struct dirent *entry; rc == 0 && (entry = readdir(list));)
+        if (judge(entry->d_name, arg)) rc = dirfile_remove(root, entry->d_name, why);
+    closedir(list);
+    return rc;
+}
+
+struct before {
+    uint64_t step;
+    uint32_t attempt;
+};
+
+static bool is_before(const char *name, const void *arg)
+{
+    const struct before *now = arg;
+    uint64_t step;
+    uint32_t attempt;
+    return pieces_is_attempt(name, &step, &attempt) &&
+           (step < now->step || (step == now->step && attempt < now->attempt));
+}
+
+struct cuts {
+    size_t count;
+    struct hash of[CHECKPOINT_LIST_MAX];
+};
+
+static bool is_unused(const char *name, const void *arg)
+{
+    const struct cuts *used = arg;
+    char is[PIECES_NAME];
+    if (!pieces_is_cut(name)) return false;
+    for (size_t i = 0; i < used->count; i++)
+        if (strcmp(pieces_cut_name(&used->of[i], is), name) == 0) return false;
+    return true;
+}
+
+// A save that goes is renamed first, so that none is seen with half of its pieces.
+static int retire(int root, uint64_t step, struct why *why)
+{
+    char name[PIECES_NAME], going[PIECES_NAME];
+    pieces_folder_name(step, name);
+    pieces_attempt_name(step, 0, going);
+    int rc = dirfile_remove(root, going, why);
+    if (rc == 0 && renameat(root, name, root, going) < 0) {
+        const int error = errno;
+        rc = why_set(why, fault_from_errno(error), "%s: renaming to %s failed: %s", name, going,
+                     strerror(error));
+    }
+    return rc == 0 ? dirfile_remove(root, going, why) : rc;
+}
+
+// A manifest that cannot be read keeps its folder and all cuts: somebody may want to look at it.
+static int retire_older(int root, const char *place, unsigned keep, struct cuts *cuts,
+                        struct why *why)
+{
+    struct checkpoint_steps list;
+    bool knows_all = true;
+    int rc = checkpoint_root_steps(root, place, why, &list);
+    for (size_t i = keep; rc == 0 && i < list.count; i++) rc = retire(root, list.steps[i], why);
+    for (size_t i = 0; rc == 0 && i < list.count && i < keep; i++) {
+        char name[PIECES_NAME];
+        struct pieces_manifest manifest;
+        const int dir = openat(root, pieces_folder_name(list.steps[i], name),
+                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        const bool reads = dir >= 0 && read_manifest(dir, NULL, &manifest) == 0;
+        if (reads) {
+            cuts->of[cuts->count++] = manifest.cut;
+            pieces_manifest_clear(&manifest);
+        }
+        knows_all &= reads;
+        if (dir >= 0) close(dir);
+    }
+    return rc == 0 && knows_all ? remove_each(root, place, is_unused, cuts, why) : rc;
+}
+
+int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned keep, struct why *why)
+{
+    int fd, rc = checkpoint_root_open(root, why, &fd);
+    if (rc < 0) return rc;
+    struct cuts *cuts = calloc(1, sizeof *cuts);
+    if (!cuts) rc = why_set(why, FAULT_MEMORY, "cleaning %s", root);
+    if (rc == 0) rc = remove_each(fd, root, is_before, &(struct before){ step, attempt }, why);
+    if (rc == 0) rc = retire_older(fd, root, keep, cuts, why);
+    free(cuts);
+    close(fd);
+    return rc < 0 ? why_wrap(why, rc, "cleaning %s", root) : 0;
+}
