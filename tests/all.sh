@@ -34,7 +34,7 @@
 # machines    the README's own run on two machines, and a third behind a firewall
 # windows     a group of trainers on its own word: killed and joined, it ends in the state of one trainer alone
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
-# example     an all-reduce of one's own buffer, over a group
+# example     an all-reduce of one's own buffer, over a group; state that any number of workers saves and loads
 # cost        what a round with audits signs and verifies              (make bench for what it costs)
 # peers       what torch and transformers say of our files, where a Python has them (make test-peers)
 set -u
@@ -80,7 +80,8 @@ for t in tests/live/*_test.c; do
     t=$(basename "${t%.c}")
     [[ " floods_test monitor_test $long " == *" $t "* ]] || waits+=("$B/live/$t")
 done
-waits+=("$B/bench/cost_test" "tests/example/allreduce_test.sh $B")
+waits+=("$B/bench/cost_test" "tests/example/allreduce_test.sh $B"
+       "tests/example/world_test.sh $B")
 for t in tests/peers/*_test.sh; do waits+=("$t $B"); done
 
 exec tests/run.sh "${computes[@]}" --beside "${waits[@]}"

@@ -47,7 +47,7 @@ test-build: all test-programs
 # a minute and which no test needs.
 live-programs: $(BINS) $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) \
             $(B)/live/adversary_test $(B)/live/hostile-trainer $(B)/bench/cost_test \
-            $(B)/tests/peers/logits $(B)/bench/tokenizer_bench $(B)/example/allreduce
+            $(B)/tests/peers/logits $(B)/bench/tokenizer_bench $(B)/example/allreduce $(B)/example/world
 test-programs: live-programs $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(B)/storage \
             $(B)/numeric/honest_audits
 
@@ -163,7 +163,7 @@ tsan-short-build:
 TSAN_PARTS = $(wildcard $(patsubst %,common/%/*.c,base bulk crypto net wire)) common/actor/worker.c common/vector/state_cut.c common/kernel/pool.c
 $(B)/libparts.a: $(TSAN_PARTS:%.c=$(B)/%.o)
 
-example: $(B)/example/allreduce                 ## Build the all-reduce of your own buffer over common/group: build/example/allreduce
+example: $(B)/example/allreduce $(B)/example/world ## Build the examples: an all-reduce of your own buffer, state for any number of workers
 
 bench: all $(call asked,bench,$(BENCH))         ## Measure against the limits of this machine
 	@for b in $(or $(T),$(filter-out train_bench ddp_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done

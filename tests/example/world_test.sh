@@ -1,0 +1,29 @@
+#!/bin/bash
+# The example of state that is saved by W workers and loaded by others: 1,009 rows go through seven worlds, each
+# worker a process of its own, all of a world at once.
+#
+#     world_test.sh BUILD_DIR
+set -u
+B=$1
+name="a chain of seven worlds keeps 1,009 rows, in at most 40 lines"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+step=0 from= said=
+for workers in 3 7 2 11 5 1 4; do
+    step=$((step + 1))
+    said=$(for ((w = 0; w < workers; w++)); do timeout 60 "$B/example/world" "$work" $step $w $workers $from 2>&1 & done; wait)
+    [ -d "$work/step-0000000$step" ] || { said+=" no step $step"; break; }
+    from=$step
+done
+want="worker 0 of 4: rows 0 to 252, seen 6, timer begun anew
+worker 1 of 4: rows 252 to 504, seen 0, timer begun anew
+worker 2 of 4: rows 504 to 756, seen 0, timer begun anew
+worker 3 of 4: rows 756 to 1009, seen 0, timer begun anew"
+usage=$("$B/example/world" 2>&1)
+if [ "$(sort <<< "$said")" = "$want" ] && [ "$(wc -l < tests/example/world.c)" -le 40 ] && [ "${usage#usage: }" != "$usage" ]; then
+    echo "ok 1 - $name"
+else
+    echo "not ok 1 - $name"
+    sed 's/^/# /' <<< "$said"
+    exit 1
+fi
