@@ -106,6 +106,12 @@ struct pieces_meta {
     struct layout layout; // No tensors: none was given
 };
 
+// What the manifest says of the save as a whole.
+struct pieces_about {
+    char run[CHECKPOINT_RUN_MAX + 1];
+    uint64_t born_unix_ms, step, attempt, written_unix_s;
+};
+
 typedef struct pieces pieces_t;
 
 // The steps of the whole saves in the root, newest first. Room for CHECKPOINT_LIST_MAX.
@@ -118,7 +124,9 @@ int pieces_open(const char *root, uint64_t step, const char *run, struct why *wh
                 pieces_t **ret_pieces);
 void pieces_close(pieces_t **self);
 
-const struct pieces_meta *pieces_meta(const pieces_t *self); // Lives as long as self
+// Both live as long as self.
+const struct pieces_about *pieces_about(const pieces_t *self);
+const struct pieces_meta *pieces_meta(const pieces_t *self);
 const struct pieces_item *pieces_find(const pieces_t *self, const char *name); // Or NULL
 
 // The elements `want` of an item, which lie within it (ensured), to `bytes`, from as many pieces as

@@ -53,12 +53,12 @@ static int read_manifest(struct pieces *self, uint64_t step, const char *run, st
     rc = pieces_manifest_unpack(CHECKPOINT_MANIFEST, text, count, why, &self->manifest);
     free(text);
     if (rc < 0) return rc;
-    if (run && strcmp(self->manifest.run, run) != 0)
+    if (run && strcmp(self->manifest.about.run, run) != 0)
         return why_set(why, FAULT_FOREIGN, "of run '%s', wanted is '%s'; refused",
-                       self->manifest.run, run);
-    if (self->manifest.step != step)
+                       self->manifest.about.run, run);
+    if (self->manifest.about.step != step)
         return why_set(why, FAULT_CORRUPT, "%s says step %" PRIu64 ": it was renamed; refused",
-                       CHECKPOINT_MANIFEST, self->manifest.step);
+                       CHECKPOINT_MANIFEST, self->manifest.about.step);
     return 0;
 }
 
@@ -150,6 +150,8 @@ void pieces_close(pieces_t **self)
     free(*self);
     *self = NULL;
 }
+
+const struct pieces_about *pieces_about(const pieces_t *self) { return &self->manifest.about; }
 
 const struct pieces_meta *pieces_meta(const pieces_t *self) { return &self->meta; }
 

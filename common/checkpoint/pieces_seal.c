@@ -52,9 +52,9 @@ static bool is_sealed(const struct sealing *self)
     if (dir < 0) return false;
     bool is = read_manifest(dir, NULL, &manifest) == 0;
     if (is) {
-        is = strcmp(manifest.run, self->save->run) == 0 &&
-             manifest.born_unix_ms == self->save->born_unix_ms &&
-             manifest.attempt == self->save->attempt;
+        is = strcmp(manifest.about.run, self->save->run) == 0 &&
+             manifest.about.born_unix_ms == self->save->born_unix_ms &&
+             manifest.about.attempt == self->save->attempt;
         pieces_manifest_clear(&manifest);
     }
     close(dir);
@@ -209,11 +209,11 @@ static int put_manifest(struct sealing *self, struct why *why)
     const struct pieces_save *save = self->save;
     struct pieces_manifest *manifest = &self->manifest;
     char *text;
-    snprintf(manifest->run, sizeof manifest->run, "%s", save->run);
-    manifest->born_unix_ms = save->born_unix_ms;
-    manifest->step = save->step;
-    manifest->attempt = save->attempt;
-    manifest->written_unix_s = self->notes[0].written_unix_s;
+    snprintf(manifest->about.run, sizeof manifest->about.run, "%s", save->run);
+    manifest->about.born_unix_ms = save->born_unix_ms;
+    manifest->about.step = save->step;
+    manifest->about.attempt = save->attempt;
+    manifest->about.written_unix_s = self->notes[0].written_unix_s;
     failpoint("pieces_manifest");
     int rc = pieces_manifest_pack(manifest, why, &text);
     if (rc < 0) return rc;

@@ -368,10 +368,11 @@ int pieces_manifest_pack(const struct pieces_manifest *self, struct why *why, ch
     for (size_t i = 0; i < self->root_count; i++)
         json_array_append_new(roots, hex(&self->roots[i]));
     return dump(json_pack("{s: s, s: i, s: s, s: o, s: o, s: o, s: o, s: o, s: o}", "format",
-                          "shoal pieces", "version", VERSION, "run", self->run, "born_unix_ms",
-                          number(self->born_unix_ms), "step", number(self->step), "attempt",
-                          number(self->attempt), "written_unix_s", number(self->written_unix_s),
-                          "cut", hex(&self->cut), "roots", roots),
+                          "shoal pieces", "version", VERSION, "run", self->about.run,
+                          "born_unix_ms", number(self->about.born_unix_ms), "step",
+                          number(self->about.step), "attempt", number(self->about.attempt),
+                          "written_unix_s", number(self->about.written_unix_s), "cut",
+                          hex(&self->cut), "roots", roots),
                 CHECKPOINT_MANIFEST, why, ret_text);
 }
 
@@ -402,16 +403,17 @@ static int get_manifest(const json_t *root, const char *place, struct why *why,
     int rc = strict_json_text(root, place, "run", CHECKPOINT_RUN_MAX, why, &run);
     if (rc == 0)
         rc = strict_json_number(root, place, "born_unix_ms", CHECKPOINT_NUMBER_MAX, why,
-                                &self->born_unix_ms);
+                                &self->about.born_unix_ms);
     if (rc == 0)
-        rc = strict_json_number(root, place, "step", CHECKPOINT_STEP_MAX, why, &self->step);
-    if (rc == 0) rc = strict_json_number(root, place, "attempt", UINT32_MAX, why, &self->attempt);
+        rc = strict_json_number(root, place, "step", CHECKPOINT_STEP_MAX, why, &self->about.step);
+    if (rc == 0)
+        rc = strict_json_number(root, place, "attempt", UINT32_MAX, why, &self->about.attempt);
     if (rc == 0)
         rc = strict_json_number(root, place, "written_unix_s", CHECKPOINT_NUMBER_MAX, why,
-                                &self->written_unix_s);
+                                &self->about.written_unix_s);
     if (rc == 0) rc = get_hash(root, place, "cut", why, &self->cut);
     if (rc == 0) rc = get_roots(root, place, why, self);
-    if (rc == 0) snprintf(self->run, sizeof self->run, "%s", run);
+    if (rc == 0) snprintf(self->about.run, sizeof self->about.run, "%s", run);
     return rc;
 }
 

@@ -38,8 +38,7 @@ struct pieces_note {
 };
 
 struct pieces_manifest {
-    char run[CHECKPOINT_RUN_MAX + 1];
-    uint64_t born_unix_ms, step, attempt, written_unix_s;
+    struct pieces_about about;
     struct hash cut;
     struct hash *roots; // Owned if it was unpacked
     size_t root_count;

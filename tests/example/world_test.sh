@@ -20,6 +20,24 @@ worker 1 of 4: rows 252 to 504, seen 0, timer begun anew
 worker 2 of 4: rows 504 to 756, seen 0, timer begun anew
 worker 3 of 4: rows 756 to 1009, seen 0, timer begun anew"
 usage=$("$B/example/world" 2>&1)
+
+# What the command line says of the last save; then one byte of it is another one.
+check() {                                           # WHAT, EXIT CODE, WORDS, COMMAND
+    local what=$1 code=$2 words=$3 out is=0
+    shift 3
+    out=$("$B/bin/shoal" checkpoint "$@" 2>&1) || is=$?
+    [ $is = "$code" ] && grep -qF -- "$words" <<< "$out" || said+="
+$what: exit $is, $out"
+}
+check show 0 "rows                 reshard           1009 x 8 B  0-252 252-504 504-756 756-1009" show "$work/step-00000007/"
+check json 0 '{"worker":2,"begin":504,"end":756}' show --json "$work/step-00000007"
+check verify 0 "every byte is the one that was written" verify "$work/step-00000007"
+printf x | dd of="$work/step-00000007/rows.504-756" bs=1 seek=900 conv=notrunc status=none
+check flipped 65 "rows.504-756: bytes 0 to 2016 are not those that were written" verify "$work/step-00000007"
+rm "$work/step-00000007/rows.504-756"
+check missing 65 "incomplete: rows.504-756" show "$work/step-00000007"
+check folder 64 "the folder of a save is named step-00000120" show "$work"
+check absent 66 "step-00000099" show "$work/step-00000099"
 if [ "$(sort <<< "$said")" = "$want" ] && [ "$(wc -l < tests/example/world.c)" -le 40 ] && [ "${usage#usage: }" != "$usage" ]; then
     echo "ok 1 - $name"
 else

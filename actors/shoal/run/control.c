@@ -3,6 +3,7 @@
 // be replayed later. We do not know that life at first: we send the order, learn the life from any
 // answer, and send it again.
 
+#include "actors/shoal/model/saved.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
 #include "common/actor/tap.h"
@@ -132,12 +133,21 @@ int shoal_resume(int argc, char **argv)
 
 int shoal_checkpoint(int argc, char **argv)
 {
+    // With a word behind it, it looks at a save instead of asking for one
+    static char show[] = "shoal checkpoint show", verify[] = "shoal checkpoint verify";
+    const bool shows = argc > 1 && strcmp(argv[1], "show") == 0;
+    if (shows || (argc > 1 && strcmp(argv[1], "verify") == 0)) {
+        argv[1] = shows ? show : verify;
+        return shows ? saved_show(argc - 1, argv + 1) : saved_verify(argc - 1, argv + 1);
+    }
     return control(argc, argv, ACTION_CHECKPOINT,
                    "Has the checkpointers write a checkpoint: of the newest pinned step, in the "
                    "middle of an epoch; with kind = \"allreduce\" the epoch ends for it as soon as "
                    "the open windows are done, and its last step is written.\n\n"
                    "  shoal checkpoint --ticket ticket -i coordinator.key\n"
-                   "  shoal status --ticket ticket              shows when it is written\n",
+                   "  shoal status --ticket ticket              shows when it is written\n\n"
+                   "\"shoal checkpoint show DIR\" says what lies in a save of pieces, \"shoal "
+                   "checkpoint verify DIR\" reads it whole.\n",
                    "the checkpointers have been asked");
 }
 
