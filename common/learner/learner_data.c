@@ -73,8 +73,8 @@ static int open_web(struct learner *self, const struct samples_config *samples, 
                                         .refused = refuse_server };
     if (hash_is_none(&check.manifest_digest))
         log_line(LOG_WARNING,
-                 "data.lacked_quorum source=http; [data] manifest_digest is not set, so what the "
-                 "web server sends is believed");
+                 "data.unpinned source=http; [data] manifest_digest is not set, so what the web "
+                 "server sends is believed");
     return source_open(&self->config.data, samples, &check, why, &self->provider);
 }
 

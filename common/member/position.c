@@ -82,9 +82,9 @@ static void doubt(struct member *self, const struct msg *in, struct outbox *out)
     if (++self->doubts != DOUBTS_SAID) return;
     char hex[HASH_HEX];
     outbox_note(out,
-                "coordinator.lacked_quorum incarnation=%" PRIu64
-                ": it has not shown that its ledger has "
-                "record %" PRIu64 ", chain %.16s; not followed until it does",
+                "coordinator.unproved incarnation=%" PRIu64
+                ": it has not shown that its ledger has record %" PRIu64
+                ", chain %.16s; not followed until it does",
                 in->incarnation, self->position.log_seq, hash_to_hex(&self->position.chain, hex));
 }
 

@@ -20,7 +20,7 @@ static union {
     struct wire_ack ack;
     struct wire_refused refused;
     struct wire_config config;
-    struct wire_send_claim produce;
+    struct wire_send_claim send_claim;
     struct wire_run run;
     struct wire_roster roster;
     struct wire_round round;
@@ -323,8 +323,8 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
                                               .round = self->asked.round };
         return &said.refused;
     case FRAME_SEND_CLAIM:
-        said.produce = (struct wire_send_claim){ self->round ? self->round : 1, 1 };
-        return &said.produce;
+        said.send_claim = (struct wire_send_claim){ self->round ? self->round : 1, 1 };
+        return &said.send_claim;
     case FRAME_CONTROL:
         said.control = (struct wire_control){ .action = ACTION_CHECKPOINT };
         return &said.control;

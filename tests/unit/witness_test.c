@@ -96,13 +96,13 @@ static void without_a_replica_all_bases_are_named(void **state)
     assert_int_equal(witness.vote.seen_count, 2);
 }
 
-// How many TESTIMONYs a SEND_CLAIM brings.
+// How many CLAIM_COPYs a SEND_CLAIM brings.
 static uint32_t claim_copies(uint64_t round, uint32_t client)
 {
     static struct effect effects[8];
     static uint8_t bytes[8192];
     struct outbox out = { effects, 0, 8, bytes, 0, sizeof bytes };
-    witness_hear_produce(&witness, &(struct wire_send_claim){ round, client }, &out);
+    witness_hear_send_claim(&witness, &(struct wire_send_claim){ round, client }, &out);
     for (uint32_t i = 0; i < out.count; i++) assert_int_equal(effects[i].kind, FRAME_CLAIM_COPY);
     return out.count;
 }
@@ -165,7 +165,7 @@ static uint32_t hear_claim(const char *payload, uint32_t payload_bytes, uint32_t
     return out.count;
 }
 
-// How many TESTIMONYs it brings that this result of client 0 is committed.
+// How many CLAIM_COPYs it brings that this result of client 0 is committed.
 static uint32_t committed(uint64_t round, const char *result)
 {
     static struct effect effects[8];

@@ -49,8 +49,8 @@ static void judge_ledger(struct demo_report *self)
                          ledger->steps_twice, ledger->steps_skipped);
     if (ledger->samples_twice)
         demo_report_fail(self, "%" PRIu64 " samples committed twice", ledger->samples_twice);
-    if (ledger->lacked_quorum[0])
-        demo_report_fail(self, "the ledger does not prove itself: %s", ledger->lacked_quorum);
+    if (ledger->disproof[0])
+        demo_report_fail(self, "the ledger does not prove itself: %s", ledger->disproof);
 }
 
 // What config/demo is meant to show, and a folder of the user's own need not.

@@ -259,8 +259,7 @@ static void begin_evidence(struct reader *self, const char *dir)
 {
     struct why why = { 0 };
     if (evidence_open(dir, &why, &self->evidence) < 0)
-        snprintf(self->report->lacked_quorum, sizeof self->report->lacked_quorum, "%.390s",
-                 why.text);
+        snprintf(self->report->disproof, sizeof self->report->disproof, "%.390s", why.text);
     else self->report->has_windows = self->evidence->pace->config == FRAME_WINDOWS_CONFIG;
 }
 
@@ -269,7 +268,7 @@ static void end_evidence(struct reader *self)
     if (!self->evidence) return;
     self->report->proved_names = self->evidence->pace->evidence_counts;
     memcpy(self->report->proved, self->evidence->counts, sizeof self->report->proved);
-    memcpy(self->report->lacked_quorum, self->evidence->text, sizeof self->report->lacked_quorum);
+    memcpy(self->report->disproof, self->evidence->text, sizeof self->report->disproof);
     evidence_close(&self->evidence);
 }
 

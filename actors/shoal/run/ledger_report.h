@@ -31,11 +31,11 @@ struct ledger_report {
     uint64_t samples, samples_twice;   // Committed; samples_twice: had been committed before
     uint64_t last_step, epoch, epochs; // last_step: commits applied at the head
     uint8_t phase;
-    struct wire_epoch_end end;             // The newest: step and digest; its list is empty
-    struct wire_checkpoint checkpoint;     // The newest
-    const char *const *proved_names;       // What the records prove so far, NULL at the end,
-    uint64_t proved[PACE_COUNTS_MAX];      // how often, and
-    char lacked_quorum[EVIDENCE_TEXT_MAX]; // what does not hold; "": all does
+    struct wire_epoch_end end;         // The newest: step and digest; its list is empty
+    struct wire_checkpoint checkpoint; // The newest
+    const char *const *proved_names;   // What the records prove so far, NULL at the end,
+    uint64_t proved[PACE_COUNTS_MAX];  // how often, and
+    char disproof[EVIDENCE_TEXT_MAX];  // Why a record does not hold; "": all hold
     struct report_member *members;
     uint32_t members_count;
 };

@@ -505,8 +505,8 @@ static json_t *shares_to_json(const struct ledger_report *report)
 
 static json_t *evidence_to_json(const struct ledger_report *report)
 {
-    json_t *object = json_pack("{s:b, s:s}", "holds", !report->lacked_quorum[0], "reason",
-                               report->lacked_quorum);
+    json_t *object =
+        json_pack("{s:b, s:s}", "holds", !report->disproof[0], "reason", report->disproof);
     for (int i = 0; report->proved_names && i < PACE_COUNTS_MAX && report->proved_names[i]; i++)
         json_object_set_new(object, report->proved_names[i],
                             json_integer((json_int_t)report->proved[i]));
@@ -551,7 +551,7 @@ static void print_evidence(const struct ledger_report *report)
     for (int i = 0; report->proved_names && i < PACE_COUNTS_MAX && report->proved_names[i]; i++)
         printf("%s %" PRIu64 " %s", i ? "," : "", report->proved[i], report->proved_names[i]);
     printf("\n");
-    if (report->lacked_quorum[0]) printf("           DOES NOT HOLD: %s\n", report->lacked_quorum);
+    if (report->disproof[0]) printf("           DOES NOT HOLD: %s\n", report->disproof);
 }
 
 static void print_share(const struct report_member *member, bool has_windows, int width)
@@ -601,9 +601,9 @@ static int show_ledger(const struct status *self, struct why *why)
     if (rc < 0) return rc;
     if (self->command.json) rc = shoal_print_json(report_to_json(&report), why);
     else print_report(&report);
-    if (rc == 0 && report.lacked_quorum[0])
+    if (rc == 0 && report.disproof[0])
         rc = why_set(why, FAULT_CORRUPT, "the ledger does not prove what it says: %s",
-                     report.lacked_quorum);
+                     report.disproof);
     ledger_report_free(&report);
     return rc;
 }

@@ -120,10 +120,10 @@ static struct sighting *sighting_of(const struct witness *self, uint64_t round, 
                                                                           : NULL;
 }
 
-void witness_hear_produce(const struct witness *self, const struct wire_send_claim *produce,
-                          struct outbox *out)
+void witness_hear_send_claim(const struct witness *self, const struct wire_send_claim *asked,
+                             struct outbox *out)
 {
-    const struct sighting *sighting = sighting_of(self, produce->round, produce->client);
+    const struct sighting *sighting = sighting_of(self, asked->round, asked->client);
     if (sighting) send_claim_copy(sighting->frame, sighting->frame_bytes, out);
 }
 
@@ -351,7 +351,7 @@ void witness_hear(struct witness *self, const struct round_view *view,
     if (turn->heard & HEARD_ACK) hear_ack(self, in->body);
     if (in->kind == FRAME_CLAIM) witness_hear_claim(self, view, turn);
     if (in->kind == FRAME_SEND_CLAIM && member_is_coordinator(turn->member, in))
-        witness_hear_produce(self, in->body, turn->out);
+        witness_hear_send_claim(self, in->body, turn->out);
 }
 
 void witness_look(struct witness *self, const struct round_view *view,

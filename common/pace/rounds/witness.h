@@ -107,8 +107,8 @@ struct hash witness_cast(struct witness *self, const struct round_view *view,
                          const struct blobs *blobs, const struct member *member, uint64_t now_ms);
 // The coordinator asks for the claim of a client: sends it, if it is kept and signed by another
 // member.
-void witness_hear_produce(const struct witness *self, const struct wire_send_claim *produce,
-                          struct outbox *out);
+void witness_hear_send_claim(const struct witness *self, const struct wire_send_claim *asked,
+                             struct outbox *out);
 // A round is committed, the open one or the previous one. If the commit names another claim of a
 // client than the one that we have, sends ours as evidence. Counts towards PROOFS_MAX of that
 // client.
