@@ -1,12 +1,14 @@
 // run_view_test -- the view that an observer makes of the news, how the demo tells that a process is
-// back, and what a ledger of windows adds up to.
+// back, what a ledger of windows adds up to, and what is said of one that cannot be verified.
 
 #include "actors/shoal/local/demo_kills.c" // The front command's own parts are in no library
+#include "actors/coordinator/rules_shell.h"
 #include "actors/shoal/run/ledger_report.c"
 #include "actors/shoal/run/run_view.c"
 #include "tests/test.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 static const struct key coordinator = { { 0xc0 } }, alice = { { 0xa1 } }, bob = { { 0xb0 } };
 
@@ -320,8 +322,83 @@ static void test_a_ledger_of_windows_adds_up(void **state)
     free(ledger.trained);
 }
 
-TESTS(TEST(test_follows_rounds), TEST(test_an_older_word_comes_later),
-      TEST(test_a_ledger_of_windows_adds_up), TEST(test_a_round_is_heard_after_its_commit),
-      TEST(test_what_cannot_be_is_not_kept), TEST(test_follows_windows),
-      TEST(test_old_lives_are_passed_over), TEST(test_progress_needs_a_known_sender),
-      TEST(test_a_killed_trainer_is_back), TEST(test_a_killed_coordinator_is_back))
+// ---- a ledger and its configuration -------------------------------------------------------------
+
+static void append(struct ledger *to, uint16_t kind, const void *body)
+{
+    uint8_t packed[1024];
+    uint64_t seq;
+    const size_t count = wire_pack_record(kind, body, packed, sizeof packed);
+    assert_true(count > 0);
+    assert_int_equal(ledger_append(to, packed, count, NULL, NULL, &seq), 0);
+}
+
+// A sound ledger of two records: it begins the run of config/demo/allreduce.toml.
+static void write_ledger(const char *dir)
+{
+    static struct run_config config;
+    static struct config_faults faults;
+    struct rules rules;
+    struct ledger *to;
+    assert_int_equal(config_load_run("config/demo/allreduce.toml", &config, &faults), 0);
+    rules_of_config(&config, &rules);
+    struct wire_record_genesis genesis = { .config = rules.config,
+                                           .seed = rules.run_seed,
+                                           .digest = rules.genesis_digest,
+                                           .epoch = rules.first_epoch,
+                                           .step = rules.first_step,
+                                           .cursor = rules.first_position };
+    snprintf(genesis.run, sizeof genesis.run, "%s", rules.run_id);
+    assert_int_equal(ledger_open(dir, rules.run_id, NULL, NULL, &to), 0);
+    assert_int_equal(ledger_begin(to, NULL), 0);
+    append(to, FRAME_RECORD_GENESIS, &genesis);
+    append(to, FRAME_RECORD_START, &(struct wire_record_start){ .incarnation = 7 });
+    assert_int_equal(ledger_commit(to, NULL), 0);
+    ledger_close(&to);
+}
+
+static void assert_report(const char *dir, int unverified_fault, const char *disproof, bool windows)
+{
+    struct ledger_report report = { 0 };
+    struct why why = { 0 };
+    assert_int_equal(ledger_report_read(dir, &why, &report), 0);
+    assert_int_equal(report.unverified_fault, unverified_fault);
+    assert_true(strstr(report.unverified.text, "/state.toml is missing or invalid") ||
+                unverified_fault == 0);
+    assert_non_null(strstr(report.disproof, disproof));
+    assert_int_equal(report.disproof[0] != 0, disproof[0] != 0);
+    assert_int_equal(report.has_windows, windows);
+    assert_int_equal(report.records, 2); // They are counted in any case
+    assert_int_equal(report.incarnation, 7);
+    ledger_report_free(&report);
+}
+
+static void shell(const char *dir, const char *command)
+{
+    char line[400];
+    snprintf(line, sizeof line, "to=%s; %s", dir, command);
+    assert_int_equal(system(line), 0);
+}
+
+static void test_a_ledger_without_its_configuration_is_not_false(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/shoal-run-view-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    write_ledger(dir);
+    assert_report(dir, FAULT_NOT_FOUND, "", false);
+    shell(dir, "cp config/demo/allreduce.toml $to/state.toml");
+    assert_report(dir, 0, "", true);
+    shell(dir, "echo nonsense = 1 >> $to/state.toml");
+    assert_report(dir, FAULT_CONFIG, "", false);
+    shell(dir, "cp config/demo/state.toml $to");
+    assert_report(dir, 0, "another configuration", false);
+    shell(dir, "rm -r $to");
+}
+
+TESTS(TEST(test_follows_rounds), TEST(test_a_ledger_without_its_configuration_is_not_false),
+      TEST(test_an_older_word_comes_later), TEST(test_a_ledger_of_windows_adds_up),
+      TEST(test_a_round_is_heard_after_its_commit), TEST(test_what_cannot_be_is_not_kept),
+      TEST(test_follows_windows), TEST(test_old_lives_are_passed_over),
+      TEST(test_progress_needs_a_known_sender), TEST(test_a_killed_trainer_is_back),
+      TEST(test_a_killed_coordinator_is_back))

@@ -49,6 +49,7 @@ static void judge_ledger(struct demo_report *self)
                          ledger->steps_twice, ledger->steps_skipped);
     if (ledger->samples_twice)
         demo_report_fail(self, "%" PRIu64 " samples committed twice", ledger->samples_twice);
+    if (ledger->unverified_fault < 0) demo_report_fail(self, "%s", ledger->unverified.text);
     if (ledger->disproof[0])
         demo_report_fail(self, "the ledger does not prove itself: %s", ledger->disproof);
 }

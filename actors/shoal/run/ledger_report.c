@@ -255,12 +255,13 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
 
 // ---- what is proved -----------------------------------------------------------------------------
 
+// Without the run's configuration nothing is verified: that says nothing against the records.
 static void begin_evidence(struct reader *self, const char *dir)
 {
-    struct why why = { 0 };
-    if (evidence_open(dir, &why, &self->evidence) < 0)
-        snprintf(self->report->disproof, sizeof self->report->disproof, "%.390s", why.text);
-    else self->report->has_windows = self->evidence->pace->config == FRAME_WINDOWS_CONFIG;
+    struct ledger_report *report = self->report;
+    report->unverified_fault = evidence_open(dir, &report->unverified, &self->evidence);
+    if (report->unverified_fault == 0)
+        report->has_windows = self->evidence->pace->config == FRAME_WINDOWS_CONFIG;
 }
 
 static void end_evidence(struct reader *self)

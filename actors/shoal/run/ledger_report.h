@@ -34,13 +34,17 @@ struct ledger_report {
     struct wire_epoch_end end;         // The newest: step and digest; its list is empty
     struct wire_checkpoint checkpoint; // The newest
     const char *const *proved_names;   // What the records prove so far, NULL at the end,
-    uint64_t proved[PACE_COUNTS_MAX];  // how often, and
-    char disproof[EVIDENCE_TEXT_MAX];  // Why a record does not hold; "": all hold
+    uint64_t proved[PACE_COUNTS_MAX];  // and how often
+    char disproof[EVIDENCE_TEXT_MAX];  // Why a record does not hold; "": all that are verified hold
+    int unverified_fault;              // 0, or the fault of evidence_open: no record is verified
+    struct why unverified;             // Its text
     struct report_member *members;
     uint32_t members_count;
 };
 
 // Fills a zeroed struct. FAULT_CORRUPT if a record cannot be what it says, and the ledger's own
-// faults. Draws or signatures that do not hold are no fault of reading: the text says so.
+// faults. Draws or signatures that do not hold are no fault of reading: `disproof` says so. Nor is a
+// configuration that is missing or invalid: the records are counted and not verified, and
+// `unverified` says why. Before the first WINDOW has_windows is then false.
 int ledger_report_read(const char *dir, struct why *why, struct ledger_report *ret_report);
 void ledger_report_free(struct ledger_report *self);

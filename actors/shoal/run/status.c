@@ -1,11 +1,12 @@
 // status -- the state of a run, from one of two sources. If neither flags nor environment name a
 // broker, the run is one of those that services of this machine take part in (installed.h). Live: we
 // connect as an observer and hear the news that the broker keeps; once they are complete, we ask the
-// broker when it last heard the coordinator and each member, and print all of it. A coordinator that is dead or
-// silent is a fault after that: what is printed is then its last word. With --ledger: we read the coordinator's
-// ledger, verify it, and print counts and the verdict; a ledger that does not prove itself is a
-// fault after it is printed. With --watch: we stay connected, ask the broker again every second,
-// and draw what watch.h measures until the run is finished or the user ends it.
+// broker when it last heard the coordinator and each member, and print all of it. A coordinator that
+// is dead or silent is a fault after that: what is printed is then its last word. With --ledger: we
+// read the coordinator's ledger, verify it, and print counts and the verdict; a ledger that does not
+// prove itself, or that cannot be verified, is a fault after it is printed. With --watch: we stay
+// connected, ask the broker again every second, and draw what watch.h measures until the run is
+// finished or the user ends it.
 
 #include "actors/shoal/run/installed.h"
 #include "actors/shoal/run/ledger_report.h"
@@ -503,10 +504,13 @@ static json_t *shares_to_json(const struct ledger_report *report)
     return list;
 }
 
+// `holds` is null if the records could not be verified.
 static json_t *evidence_to_json(const struct ledger_report *report)
 {
-    json_t *object =
-        json_pack("{s:b, s:s}", "holds", !report->disproof[0], "reason", report->disproof);
+    const bool is_verified = report->unverified_fault == 0;
+    json_t *holds = is_verified ? json_boolean(!report->disproof[0]) : json_null();
+    json_t *object = json_pack("{s:o, s:s}", "holds", holds, "reason",
+                               is_verified ? report->disproof : report->unverified.text);
     for (int i = 0; report->proved_names && i < PACE_COUNTS_MAX && report->proved_names[i]; i++)
         json_object_set_new(object, report->proved_names[i],
                             json_integer((json_int_t)report->proved[i]));
@@ -547,6 +551,10 @@ static json_t *report_to_json(const struct ledger_report *report)
 
 static void print_evidence(const struct ledger_report *report)
 {
+    if (report->unverified_fault < 0) {
+        printf("  evidence NOT VERIFIED: %s\n", report->unverified.text);
+        return;
+    }
     printf("  evidence verified:");
     for (int i = 0; report->proved_names && i < PACE_COUNTS_MAX && report->proved_names[i]; i++)
         printf("%s %" PRIu64 " %s", i ? "," : "", report->proved[i], report->proved_names[i]);
@@ -601,6 +609,8 @@ static int show_ledger(const struct status *self, struct why *why)
     if (rc < 0) return rc;
     if (self->command.json) rc = shoal_print_json(report_to_json(&report), why);
     else print_report(&report);
+    if (rc == 0 && report.unverified_fault < 0)
+        rc = why_set(why, report.unverified_fault, "%s", report.unverified.text);
     if (rc == 0 && report.disproof[0])
         rc = why_set(why, FAULT_CORRUPT, "the ledger does not prove what it says: %s",
                      report.disproof);
@@ -661,7 +671,9 @@ static int find_installed(struct command *command, struct why *why)
 static const struct flag flags[] = {
     FLAG("ledger", 'l', "DIR", TO_TEXT(struct status, ledger),
          "Read the ledger in the coordinator's state directory instead: draw all rounds again, "
-         "verify the signatures in it, write nothing. Exit code 65 if a check fails"),
+         "verify the signatures in it, write nothing. Exit code 65 if a check fails, 66 or 78 if "
+         "the "
+         "state.toml in DIR is missing or invalid: then nothing is verified"),
     FLAG(
         "watch", 0, NULL, TO_SWITCH(struct status, watch),
         "Redraw four times a second, or print every five seconds where there is no terminal, until "
