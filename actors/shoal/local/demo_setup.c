@@ -1,8 +1,9 @@
-// demo_setup -- prepares the demo's folder, in this order: empty the folder (only if a demo made
-// it), read the shape of the model, get and tokenize the text, make the genesis model, then write
-// data.toml and state.toml. The two files come last since they name digests: of the dataset that
-// was just tokenized and of the model that was just made. Both are templates of config/demo in
-// which only these keys are set (toml_edit).
+// demo_setup -- prepares the demo's folder, in this order: read the shape of the model, empty the
+// folder (only if a demo made it), get and tokenize the text, make the genesis model, then write
+// data.toml and state.toml. So a configuration without a model leaves an earlier demo as it is. The
+// two files come last: state.toml has the digests of the dataset that was just tokenized and of the
+// model that was just made. Both are templates of config/demo in which only these keys are set: the
+// folder of the samples, the digests of dataset and model, the folder of the model (toml_edit).
 
 #include "actors/shoal/local/demo_setup.h"
 #include "actors/shoal/model/model_folder.h"
@@ -11,6 +12,7 @@
 #include "common/base/durable_file.h"
 #include "common/base/folder.h"
 #include <inttypes.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -49,28 +51,47 @@ int demo_find_config(const char *given, char ret_dir[PATH_MAX], struct why *why)
 
 // ---- the folder ---------------------------------------------------------------------------------
 
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+// The marker stays: if the emptying is interrupted, the next demo may go on with it.
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *at)
 {
     (void)status, (void)type;
-    return place->level == 0 ? 0 : remove(path);
+    const bool is_marker = at->level == 1 && strcmp(path + at->base, MARKER) == 0;
+    return at->level == 0 || is_marker ? 0 : remove(path);
+}
+
+static int empty_folder(const char *dir, struct why *why)
+{
+    if (nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0) return 0;
+    return why_set(why, fault_from_errno(errno), "%s: cannot be emptied: %s", dir, strerror(errno));
+}
+
+// FAULT_DENIED if anything is in it.
+static int check_is_empty(const char *path, struct why *why)
+{
+    DIR *dir = opendir(path);
+    const struct dirent *entry = NULL;
+    if (!dir) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    errno = 0;
+    while ((entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) break;
+    const int error = errno;
+    closedir(dir);
+    if (entry)
+        return why_set(why, FAULT_DENIED, "%s is not empty and no demo made it; give another --dir",
+                       path);
+    return error ? why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error)) : 0;
 }
 
 // Empties an earlier demo's folder. A folder without the marker is used only if it is empty.
 static int open_folder(struct demo_setup *self, const char *dir, struct why *why)
 {
     char marker[PATH_MAX + 32];
-    const int rc = folder_resolve(dir, DIR_BYTES_MAX, self->dir, why);
+    int rc = folder_resolve(dir, DIR_BYTES_MAX, self->dir, why);
     if (rc < 0) return rc;
     snprintf(marker, sizeof marker, "%s/" MARKER, self->dir);
-    if (access(marker, F_OK) == 0) {
-        if (nftw(self->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
-            return why_set(why, fault_from_errno(errno), "%s: cannot be emptied: %s", self->dir,
-                           strerror(errno));
-    } else if (rmdir(self->dir) != 0 || mkdir(self->dir, 0755) != 0) {
-        return why_set(why, FAULT_DENIED, "%s is not empty and no demo made it; give another --dir",
-                       self->dir);
-    }
-    int fd = open(marker, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    rc = access(marker, F_OK) == 0 ? empty_folder(self->dir, why) : check_is_empty(self->dir, why);
+    if (rc < 0) return rc;
+    const int fd = open(marker, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", marker, strerror(errno));
     close(fd);
     return 0;
@@ -147,9 +168,9 @@ int demo_set_up(struct demo_setup *self, const struct demo_place *place, demo_te
 {
     char path[PATH_MAX + 32], line[200];
     int rc = demo_find_config(place->config_dir, self->config_dir, why);
-    if (rc == 0) rc = open_folder(self, place->dir, why);
     snprintf(path, sizeof path, "%s/model.json", self->config_dir);
     if (rc == 0) rc = model_folder_read_shape(path, why, &self->shape);
+    if (rc == 0) rc = open_folder(self, place->dir, why);
     snprintf(path, sizeof path, "%s/text", self->dir);
     if (rc == 0)
         rc = demo_text_prepare(path, NULL, self->shape.seq_len_max, say, context, why, &self->text);

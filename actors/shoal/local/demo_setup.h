@@ -1,11 +1,12 @@
 #pragma once
 // demo_setup -- the demo's folder: text, model and configuration of one run, ready to be started.
 //
-//     <dir>/.shoal-demo            says that this folder is a demo's and may be emptied by the next one
+//     <dir>/.shoal-demo            a demo made this folder, so the next one may empty it
 //     <dir>/text/train  heldout    the tokens, and baselines.json
 //     <dir>/model/                 the genesis model
-//     <dir>/state.toml data.toml   those of config/demo, with digest and data folder filled in
-//     <dir>/run/                   the children's own; <dir>/run/logs, <dir>/run/checkpoints
+//     <dir>/data.toml              of config/demo; the samples are those of <dir>/text/train
+//     <dir>/state.toml             of config/demo, with the digests of this dataset and this model
+//     <dir>/run/                   the state of the demo's processes; <dir>/run/logs, checkpoints
 
 #include "common/config/run_config.h"
 #include "common/model/model_layout.h"
@@ -31,7 +32,8 @@ struct demo_place {
     uint64_t seed;          // Of the first parameters
 };
 
-// FAULT_DENIED if the folder holds files that no demo made. `say` gets one line for each thing that
-// is done.
+// Makes the folder. An earlier demo in it is removed once the configuration's model.json is read.
+// FAULT_DENIED, and nothing is changed: something is in it that no demo made. `say` gets what
+// demo_text_prepare tells, then a line about the text and, at the end, one about the model.
 int demo_set_up(struct demo_setup *self, const struct demo_place *place, demo_text_say *say,
                 void *context, struct why *why);
