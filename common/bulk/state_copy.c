@@ -1,33 +1,39 @@
-// state_copy -- memory is from large_pages.h and begins at a cache line. A file is made with O_TMPFILE; on a file
-// system without it, with a name that is removed at once (a crash in between leaves an empty file, which
-// blob_store_new removes). Its room is allocated at once, so a full disk is found when the copy is made.
+// state_copy -- memory is from large_pages.h and begins at a cache line. A file is made with
+// O_TMPFILE; on a file system without it, with a random name that is removed at once. Random, since
+// two threads of a trainer make copies. A crash in between leaves an empty file, which
+// blob_store_new removes.
 
 #include "common/bulk/state_copy.h"
 #include "common/base/failpoint.h"
+#include "common/base/hash.h"
 #include "common/base/large_pages.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 static int open_file(int dir_fd)
 {
-    static const char name[] = ".0000000000000000000000000000000000000000000000000000000000000000"
-                               ".tmp";
+    struct hash random;
+    char hex[HASH_HEX], name[HASH_HEX + 8];
     const int flags = O_RDWR | O_CLOEXEC;
     int fd = openat(dir_fd, ".", O_TMPFILE | flags, 0600);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return fd;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) return -1;
+    snprintf(name, sizeof name, ".%s.tmp", hash_to_hex(&random, hex));
     fd = openat(dir_fd, name, O_CREAT | O_EXCL | flags, 0600);
     if (fd >= 0) unlinkat(dir_fd, name, 0);
     return fd;
 }
 
-static int disk_fault(int error, const char *what, uint64_t bytes, struct why *why)
+static int part_fault(int error, const char *what, size_t count, struct why *why)
 {
-    return why_set(why, fault_from_errno(error), "%s a copy of the state of %" PRIu64 " bytes: %s",
-                   what, bytes, strerror(error));
+    return why_set(why, fault_from_errno(error), "%s %zu bytes of a copy of the state: %s", what,
+                   count, strerror(error));
 }
 
 int state_copy_new(int dir_fd, uint64_t bytes, struct why *why, struct state_copy *ret_copy)
@@ -45,7 +51,8 @@ int state_copy_new(int dir_fd, uint64_t bytes, struct why *why, struct state_cop
         return 0;
     }
     if (fd >= 0) close(fd);
-    return disk_fault(error, "making", bytes, why);
+    return why_set(why, fault_from_errno(error),
+                   "making a copy of the state of %" PRIu64 " bytes: %s", bytes, strerror(error));
 }
 
 void state_copy_free(struct state_copy *self)
@@ -66,7 +73,7 @@ int state_copy_put(const struct state_copy *self, uint64_t offset, const void *f
         const ssize_t n =
             pwrite(self->fd, (const char *)from + done, count - done, (off_t)(offset + done));
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return disk_fault(errno, "writing", count, why);
+        if (n < 0) return part_fault(errno, "writing", count, why);
         done += (size_t)n;
     }
     return 0;
@@ -82,7 +89,7 @@ int state_copy_get(const struct state_copy *self, uint64_t offset, void *to, siz
     for (size_t done = 0; done < count;) {
         const ssize_t n = pread(self->fd, (char *)to + done, count - done, (off_t)(offset + done));
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return disk_fault(n < 0 ? errno : EIO, "reading", count, why);
+        if (n <= 0) return part_fault(n < 0 ? errno : EIO, "reading", count, why);
         done += (size_t)n;
     }
     return 0;

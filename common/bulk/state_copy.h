@@ -1,10 +1,10 @@
 #pragma once
 // state_copy -- room for a copy of a state (common/vector/state_cut.h): in memory, or in a file.
 //
-// The file has no name: no other process can open it, and it is gone when this one ends. All of its room is
-// allocated on the disk when it is made. It is read and written, not mapped: so a disk that fails gives a fault
-// and no signal, and the file does not count as memory of the process. The system caches it as far as it has
-// memory.
+// The file has no name: no other process can open it, and it is gone when this one ends. All of its
+// room is allocated on the disk when it is made, so a full disk is found then. It is read and
+// written, not mapped: so a disk that fails gives a fault and no signal, and the file does not
+// count as memory of the process. The system caches it as far as it has memory.
 //
 // One thread writes; when that is done, any thread may read.
 
