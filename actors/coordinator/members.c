@@ -179,61 +179,94 @@ static void forget_place(struct presence *presence, uint32_t index)
     presence->changes[index] = 0;
 }
 
-enum arrival members_hear_join(const struct turn *turn, const struct holdings *holdings,
-                               const struct msg *in, uint32_t *ret_member)
+// The index of the sender: its own, or a free one. NO_MEMBER: refused, since none is free.
+static uint32_t find_index(const struct turn *turn, const struct msg *in)
 {
-    const struct wire_join *join = in->body;
-    struct run *run = turn->run;
-    enum arrival arrival = ARRIVAL_NONE;
-    if (!may_join(turn, in)) return ARRIVAL_NONE;
-    uint32_t index = roster_find(&run->roster, &in->sender);
-    bool known = index != NO_MEMBER;
-    if (!known) index = run_free_place(run);
-    if (index == NO_MEMBER) {
+    uint32_t index = roster_find(&turn->run->roster, &in->sender);
+    if (index != NO_MEMBER) return index;
+    index = run_free_place(turn->run);
+    if (index != NO_MEMBER) forget_place(turn->presence, index);
+    else
         turn_refuse(turn, in, REFUSAL_FULL, 0, "all %d places are taken; try again later",
                     MEMBERS_MAX);
-        return ARRIVAL_NONE;
-    }
+    return index;
+}
+
+// The sender's line of the roster once it is admitted. `was`: its line so far, or NULL.
+static struct wire_member joined_as(const struct turn *turn, const struct msg *in, uint32_t index,
+                                    const struct wire_member *was)
+{
+    const struct wire_join *join = in->body;
     struct wire_member member = { 0 };
-    if (known) member = run->roster.members[index];
-    else forget_place(turn->presence, index);
-    if (is_out(turn, holdings, in, index)) return ARRIVAL_NONE;
-    if (!known || member.instance != join->instance) member.joined_number = run->number;
-    const bool stays = known && member.state == MEMBER_HEALTHY;
+    if (was) member = *was;
+    if (!was || was->instance != join->instance) member.joined_number = turn->run->number;
+    const bool stays = was && was->state == MEMBER_HEALTHY;
     const bool waits = join->role == ACTOR_TRAINER && !stays && !pace_admits(turn);
     member.index = index, member.key = in->sender, member.role = join->role;
     member.state = waits ? MEMBER_PENDING : MEMBER_HEALTHY;
     member.instance = join->instance;
     memcpy(member.name, join->name, sizeof member.name);
     memcpy(member.endpoint, join->endpoint, sizeof member.endpoint);
+    return member;
+}
+
+static enum arrival arrival_of(const struct wire_member *was, const struct wire_member *now)
+{
+    if (!was) return ARRIVAL_TAKES_PLACE;
+    if (wire_equal(FRAME_RECORD_MEMBER, now, was)) return ARRIVAL_NONE;
+    return was->state == MEMBER_HEALTHY ? ARRIVAL_STAYS : ARRIVAL_RETURNS;
+}
+
+// Whether a sender of this role, which may join with this data, binds the run to it.
+static bool binds_run(const struct turn *turn, uint8_t role, const struct wire_record_data *data)
+{
+    return role == ACTOR_PROVIDER && turn->rules->frame.data.kind == DATA_SERVER &&
+           !is_the_runs(turn->run, data);
+}
+
+// Records the member. A PING of its earlier process says nothing of this one.
+static void record_member(const struct turn *turn, const struct wire_member *member)
+{
+    turn->presence->step_held[member->index] = 0;
+    turn->presence->pinged[member->index] = false;
+    turn_put(turn, FRAME_RECORD_MEMBER, member);
+    turn_tell_roster_later(turn, ROSTER_DELAY_MS);
+    outbox_note(turn->out, "member.joined name=%s index=%u state=%s endpoint=%s", member->name,
+                member->index, wire_enum_name(&wire_enum_member_state, member->state),
+                member->endpoint);
+}
+
+static void send_admitted(const struct turn *turn, const struct msg *in,
+                          const struct wire_member *member)
+{
+    outbox_mail(turn->out, in->from, FRAME_ADMITTED,
+                &(struct wire_admitted){ .index = member->index,
+                                         .state = member->state,
+                                         .instance = member->instance,
+                                         .config = turn->rules->config,
+                                         .born_unix_ms = turn->run->born_unix_ms });
+}
+
+enum arrival members_hear_join(const struct turn *turn, const struct holdings *holdings,
+                               const struct msg *in, uint32_t *ret_member)
+{
+    if (!may_join(turn, in)) return ARRIVAL_NONE;
+    const uint32_t index = find_index(turn, in);
+    if (index == NO_MEMBER || is_out(turn, holdings, in, index)) return ARRIVAL_NONE;
+    const bool known = roster_find(&turn->run->roster, &in->sender) == index;
+    const struct wire_member *was = known ? &turn->run->roster.members[index] : NULL;
+    const struct wire_member member = joined_as(turn, in, index, was);
+    const struct wire_record_data data = data_of(in->body);
+    const enum arrival arrival = arrival_of(was, &member);
+    const bool differs = arrival != ARRIVAL_NONE, binds = binds_run(turn, member.role, &data);
     turn->presence->heard_ms[index] = turn->now_ms;
-    const struct wire_record_data data = data_of(join);
-    const bool binds = join->role == ACTOR_PROVIDER &&
-                       turn->rules->frame.data.kind == DATA_SERVER && !is_the_runs(run, &data),
-               differs =
-                   !known || !wire_equal(FRAME_RECORD_MEMBER, &member, &run->roster.members[index]);
     // mutant: data: a provider changes its mind without end
     // mutant: a member fills the ledger
     if (known && (binds || differs) && changes_too_often(turn, in, index)) return ARRIVAL_NONE;
-    if (differs) {
-        const bool takes_place =
-            index == run->roster.count || !key_equal(&run->roster.members[index].key, &member.key);
-        arrival = takes_place ? ARRIVAL_TAKES_PLACE : stays ? ARRIVAL_STAYS : ARRIVAL_RETURNS;
-        turn->presence->step_held[index] = 0;
-        turn->presence->pinged[index] = false;
-        turn_put(turn, FRAME_RECORD_MEMBER, &member);
-        turn_tell_roster_later(turn, ROSTER_DELAY_MS);
-        outbox_note(turn->out, "member.joined name=%s index=%u state=%s endpoint=%s", member.name,
-                    index, wire_enum_name(&wire_enum_member_state, member.state), member.endpoint);
-    }
+    if (differs) record_member(turn, &member);
     if (binds) turn_put(turn, FRAME_RECORD_DATA, &data);
     // mutant: a member is admitted before it is stored (2)
-    outbox_mail(turn->out, in->from, FRAME_ADMITTED,
-                &(struct wire_admitted){ .index = index,
-                                         .state = member.state,
-                                         .instance = join->instance,
-                                         .config = turn->rules->config,
-                                         .born_unix_ms = run->born_unix_ms });
+    send_admitted(turn, in, &member);
     *ret_member = index;
     return arrival;
 }

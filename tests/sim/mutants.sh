@@ -102,7 +102,7 @@ by_unit() { local name=$1 test=$2; shift 2; try by_test "$name" "$test" -- "$@";
 mutant 'a commit is published before it is stored' swap
 mutant 'a member is admitted before it is stored' \
     before 'if (kind != FRAME_RECORD_MEMBER)' \
-    after 'outbox_store(turn->out, FRAME_RECORD_MEMBER, &run->roster.members[index]);'
+    after 'outbox_store(turn->out, FRAME_RECORD_MEMBER, &turn->run->roster.members[index]);'
 mutant 'a claim is sent before it is journalled' swap
 mutant 'a vote is sent before it is journalled' \
     before 'send(self, view, member, turn->in->now_ms, turn->out);'
