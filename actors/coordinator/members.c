@@ -2,7 +2,8 @@
 //
 // 1. JOIN: role and name must fit, the key must not be ejected, a data provider must have the run's
 //    data. A known key keeps its index and what is recorded against it, and has the name of its
-//    newest JOIN; a new one gets a free place. Who was dropped again for being late waits for a while.
+//    newest JOIN; a new key gets a free index. A member that was dropped again for being late is
+//    refused for a while.
 // 2. A trainer is pending until the next epoch, unless the pace admits it at once. All other roles
 //    serve at once.
 // 3. LEAVE withdraws a member, unless the pace still needs it.
@@ -135,7 +136,8 @@ static bool changes_too_often(const struct turn *turn, const struct msg *in, uin
     return true;
 }
 
-// Nobody here has said that it holds the newest step: no epoch can begin before somebody comes that does.
+// Too few members that are here have reported the newest step: no epoch can begin before others
+// come that hold it.
 static bool lacks_parameters(const struct turn *turn, const struct holdings *holdings)
 {
     const uint8_t phase = turn->run->phase;
@@ -149,9 +151,9 @@ static bool is_here(const struct wire_member *member)
     return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
 }
 
-// Dropped again because the others waited for it in vain: it stays out for a while, unless the run cannot
-// begin an epoch without it, or has finished. A member that is in says JOIN again if it has not heard that it is:
-// in seed 22246 a refusal of its vote overtook the answer.
+// Dropped again because the others waited for it in vain: it stays out for a while, unless the run
+// cannot begin an epoch without it, or has finished. A member that is in says JOIN again if it has
+// not heard that it is: in seed 22246 a refusal of its vote overtook the answer.
 static bool is_out(const struct turn *turn, const struct holdings *holdings, const struct msg *in,
                    uint32_t index)
 {
@@ -285,8 +287,9 @@ void members_hear_ping(const struct turn *turn, const struct msg *in)
     turn->presence->tokens_per_s[index] = ping->tokens_per_s;
     turn->presence->loss[index] = ping->loss;
     turn->presence->pinged[index] = true;
+    // A later step is of before a restore: the run does not have it any more
     turn->presence->step_held[index] =
-        ping->step <= turn->run->step + pace_ahead(turn) ? ping->step : 0; // 0: before a restore
+        ping->step <= turn->run->step + pace_ahead(turn) ? ping->step : 0;
 }
 
 void members_hear_leave(const struct turn *turn, const struct msg *in)

@@ -1,6 +1,6 @@
 // reach -- one place for each key that asked lately. reach_hear finds it, then compares: the same
-// question, too soon, or a new try. If no place is free, that of another key is reused, once that key
-// may ask again.
+// question, too soon, or a new try. If no place is free, that of another key is reused, once that
+// key may ask again.
 
 #include "actors/coordinator/reach.h"
 #include "common/base/ensure.h"

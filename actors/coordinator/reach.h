@@ -5,20 +5,21 @@
 //     REACH ─▶ reach_hear ─▶ REACH_TRY ─▶ [connect, find the asker's key] ─▶ reach_end ─▶ ACK
 //                  └─▶ REACH_SAYS: not now, or what was found before    time is up ┘└─▶ REFUSED
 //
-// Only what comes through the broker is heard, so its asker was let in there. Each may have one
-// address tried at a time, and one in REACH_AGAIN_MS. For REACH_KEPT_MS the same question again gets
-// the same answer, without another try. If REACH_PLACES keys ask within that time, the oldest answer
-// that may be tried again is forgotten first.
+// Only a REACH that comes through the broker is heard: the broker has admitted its sender. A key
+// may have one address tried at a time, and may begin one try in REACH_AGAIN_MS. The answer of a
+// try is kept for REACH_KEPT_MS: the same question gets it without another try. REACH_PLACES keys
+// are remembered. Another key takes the place of the one whose try ended first, of those that may
+// begin a try again; if none may, it is told to ask again.
 //
-// The coordinator tries from where it is. Its answer is true for the others only as far as they
-// reach what it reaches; so a member may be started without asking.
+// The coordinator tries from its own machine: another member may reach less or more than it does.
+// So a member may be started without asking.
 //
 // Pure: a value, no clock, no socket. One thread.
 
 #include "common/actor/msg.h"
 
 enum {
-    REACH_PLACES = 256,       // Askers that are remembered
+    REACH_PLACES = 256,       // Keys that are remembered
     REACH_TRIES_MAX = 64,     // At once
     REACH_DEADLINE_MS = 3000, // Of a try: three SYNs at most
     REACH_AGAIN_MS = 2000,    // From the start of a key's try to the start of its next
@@ -27,7 +28,7 @@ enum {
 
 // How a try ended.
 enum reach_end {
-    REACH_PROVED, // The asker's key is there
+    REACH_PROVED, // The program there has proved that it has the asker's key
     REACH_OTHER,  // Something else is there, or hangs up
     REACH_FAILED, // No connection: `error` is an errno
     REACH_LATE,   // A connection, and no word within the deadline: a stopped process, for example
@@ -56,17 +57,19 @@ struct reach_answer {
 
 enum reach_verdict { REACH_NOTHING, REACH_TRY, REACH_SAYS };
 
-// Takes a REACH. REACH_TRY: the shell tries the endpoint of places[*ret_place], which is in numbers.
-// REACH_SAYS: *ret_answer is to be sent. REACH_NOTHING: its try is under way.
+// Takes a REACH. REACH_TRY: the shell tries the endpoint of places[*ret_place], which is in
+// numbers. REACH_SAYS: *ret_answer is to be sent. REACH_NOTHING: the try that it asks for is under
+// way, or the message did not come through the broker.
 enum reach_verdict reach_hear(struct reach *self, const struct msg *in, uint32_t *ret_place,
                               struct reach_answer *ret_answer);
 
-// Whether this key's JOIN must wait: its address is tried now, or was found unreachable within the last
-// REACH_KEPT_MS. The member then asks once more, or ends; otherwise it repeats its JOIN.
+// Whether a JOIN of this key is to be ignored: its address is being tried, or was found unreachable
+// within the last REACH_KEPT_MS. A member that can be reached repeats its JOIN; another asks again,
+// or ends.
 bool reach_holds_back(const struct reach *self, const struct key *key, uint64_t now_ms);
 
-// A try is over: what to tell the asker. `error` counts with REACH_FAILED only; one that is the
-// coordinator's own trouble (no descriptor left, for example) is not held against the asker.
+// A try is over: what to tell the asker. `error` counts with REACH_FAILED only. If its cause may be
+// the coordinator's own machine (no descriptor left, for example), the answer is "not now".
 void reach_end(struct reach *self, uint32_t index, enum reach_end end, int error, uint64_t now_ms,
                struct reach_answer *ret_answer);
 

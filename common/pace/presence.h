@@ -28,7 +28,7 @@ struct presence {
     bool pinged[MEMBERS_MAX];                           // This process, since this boot
     float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX]; // From its newest PING
     uint64_t changes_ms[MEMBERS_MAX];                   // Start of the rate-limit window
-    uint32_t changes[MEMBERS_MAX];                      // Records that it caused in that window
+    uint32_t changes[MEMBERS_MAX];                      // Changes of it in that window (members.h)
     // It gets no answer of this topic before this; [MEMBERS_MAX]: no stranger does
     uint64_t answer_ms[TOPIC_COUNT][MEMBERS_MAX + 1];
     uint64_t out_until_ms[MEMBERS_MAX]; // It may not join before this: others waited for it in vain
