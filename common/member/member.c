@@ -117,7 +117,7 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     }
     bool first = !self->admitted;
     self->coordinator = in->sender;
-    if (!member_follows(self, in, out)) return 0;
+    if (!member_hear_coordinator(self, in, out)) return 0;
     member_forget_position(self, admitted->born_unix_ms); // The position of another run
     // mutant: another run of the name is taken for the same
     if (self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms) {
@@ -192,8 +192,9 @@ static unsigned hear_roster(struct member *self, const struct msg *in)
     return HEARD_ROSTER;
 }
 
-// The whole roster is asked for after a gap, and when MEMBERS is from another coordinator process than our ROSTER: a
-// new process may have lost its ledger and then counts versions from the beginning again.
+// The whole roster is asked for after a gap, and when MEMBERS is from another coordinator process
+// than our ROSTER: a new process may have lost its ledger and then counts versions from the
+// beginning again.
 static unsigned hear_members(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_members *change = in->body;
@@ -310,7 +311,7 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
         return hear_reached(self, in, out);
     if (!member_is_coordinator(self, in)) return 0;
     // mutant: an older incarnation of the coordinator is heard
-    if (!member_follows(self, in, out) || in->incarnation < self->incarnation) return 0;
+    if (!member_hear_coordinator(self, in, out) || in->incarnation < self->incarnation) return 0;
     unsigned reborn = in->incarnation > self->incarnation ? HEARD_REBORN : 0;
     self->incarnation = in->incarnation;
     switch (in->kind) {

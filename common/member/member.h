@@ -2,18 +2,19 @@
 // member -- what every member of a run does, whatever its role: it joins, keeps its lease, follows
 // the coordinator's news and asks for what it missed.
 //
-//     JOIN ─▶ ADMITTED ─▶ ASK config, run, roster ─▶ follow RUN, ROSTER, MEMBERS ─▶ PING, PING, PING ...
+//     JOIN ─▶ ADMITTED ─▶ ASK config, run, roster ─▶ follow RUN, ROSTER, MEMBERS ─▶ PING, PING ...
 //      ▲                                                        │
 //      └────────── REFUSED not-a-member (lease ran out) ◀───────┘
 //
 // Before it joins, each time, it asks whether others can connect to it (address.c).
 //
 // News may be lost, so nothing depends on them: the member compares every BEAT with what it knows
-// and asks by mail for what is missing. It follows one key: the owner's that the ticket names, else the
-// one of its journal, else the one that signed the first ADMITTED; the journal has it from then on.
-// Frames by another key are dropped, and so are frames of an older incarnation of the coordinator.
+// and asks by mail for what is missing. It follows one key: the owner's that the ticket names, else
+// the one of its journal, else the one that signed the first ADMITTED; the journal has it from then
+// on. Frames by another key are dropped, and so are frames of an older incarnation of the
+// coordinator.
 //
-// Part of a core: pure. It is the first field of a role's state.
+// Part of a core: pure. The state of every role begins with a struct member.
 
 #include "common/actor/msg.h"
 #include "common/run/roster.h"
@@ -28,16 +29,16 @@ enum {
 
 // What is known of the address that we announce (address.c).
 struct member_address {
-    bool is_checked;     // Asked before we join. The shell sets it; in the simulator nobody asks
-    bool is_unknown;     // To be asked
-    bool is_answered;    // The coordinator has said something, be it "not now"
+    bool is_checked;     // We ask before we join. The shell sets it; in the simulator nobody asks
+    bool is_unknown;     // It is not known yet whether others reach it: we go on asking
+    bool is_answered;    // The coordinator has answered, be it "not now"
     bool is_refused;     // The coordinator could not connect to it, once
-    bool is_cut_off;     // Twice, after we had been in the run: no JOIN until it can
-    uint64_t number;     // Of the question
-    uint64_t ask_ms;     // The next one
+    bool is_cut_off;     // Nor the second time, and we were in the run before: no JOIN until it can
+    uint64_t number;     // Of the question; an answer to an earlier one is ignored
+    uint64_t ask_ms;     // When we ask again
     uint64_t join_ms;    // JOIN waits for the answer until then
-    uint64_t end_ms;     // No question after this; 0: not admitted yet
-    uint64_t reached_ms; // When the coordinator said that it can
+    uint64_t end_ms;     // Once admitted, we ask no more from then on; 0: not admitted yet
+    uint64_t reached_ms; // When the coordinator said that it can connect to it
 };
 
 struct member {
@@ -52,10 +53,11 @@ struct member {
 
     uint64_t instance; // Of this process: its start in unix ms
     bool admitted, has_config, has_run;
-    bool leaving; // It only serves peers until they catch up
-    bool
-        leaves_later; // LEAVE waits: it is in the middle of what others need it for (the pace says so)
-    bool finished;    // The run is finished, and so is all our work in it
+    // The operator ends us: LEAVE is sent until it is acknowledged. Meanwhile peers may fetch what
+    // they lack. While leaves_later, LEAVE waits: others need us for the work that we are at. The
+    // pace sets it.
+    bool leaving, leaves_later;
+    bool finished;          // The run is finished, and so is all our work in it
     struct key coordinator; // The owner's, once it is known. The shell sets it if the ticket has it
     uint64_t born_unix_ms;  // When the run began: earlier runs may have its name
     uint64_t incarnation;   // The newest of the coordinator
@@ -78,7 +80,7 @@ struct member {
     bool has_round; // False: any round is taken as newer, since none has come yet, or the operator
                     // put back an older ledger (position.c)
     uint64_t round; // The newest known, as the run's pace counts
-    uint64_t step_held;
+    uint64_t step_held;       // The step whose parameters we hold; 0: we hold none
     float loss, tokens_per_s; // Of the newest result
     uint64_t loss_step;       // The step that this result leads to; 0: none yet
     uint64_t steps_taken;     // By this process (replica_move)
@@ -111,21 +113,25 @@ void member_promise(struct member *self, struct outbox *out);
 // ---- position.c: what the coordinator has told about its ledger ---------------------------------
 
 // member_recall takes the journal of the previous process. member_should_keep is true if the
-// position has moved far since it was last stored; then member_promise stores it.
+// position is 16 records newer than the one in the journal, or older, or of another run: then
+// member_promise stores it.
 void member_recall(struct member *self, const struct wire_journal *journal);
 bool member_should_keep(const struct member *self);
 
-// True if this message of the coordinator's key comes from a followed process. Records the position
-// of a BEAT.
-bool member_follows(struct member *self, const struct msg *in, struct outbox *out);
+// Takes a message that the coordinator's key has signed. True: its process is followed; if it is a
+// BEAT, its position is recorded. False: it is of a process that has not shown that its ledger has
+// our position. Then the caller ignores the message; here a POSITION asks that process, at most
+// once a second, and the third adds a note.
+bool member_hear_coordinator(struct member *self, const struct msg *in, struct outbox *out);
+
 void member_hear_proof(struct member *self, const struct msg *in);       // An ACK of a POSITION
 void member_forget_position(struct member *self, uint64_t born_unix_ms); // If it is another run's
 
-// ---- address.c: whether others can connect to us -------------------------------------------------
+// ---- address.c: whether others can connect to us ------------------------------------------------
 
 // member_address_begin: at the start, and when the broker has restarted. member_address_again: the
-// membership is lost, so all is to be asked again. member_address_tick asks, if a question is due. The
-// second refusal ends the process (EX_CONFIG), or, if it was in the run before, its membership.
+// membership is lost, so all is to be asked again. member_address_tick asks, if a question is due.
+// The second refusal ends the process (EX_CONFIG), or, if it was in the run before, its membership.
 void member_address_begin(struct member *self, uint64_t now_ms);
 void member_address_again(struct member *self, uint64_t now_ms);
 bool member_address_holds_back(const struct member *self, uint64_t now_ms); // No JOIN yet
@@ -137,10 +143,10 @@ void member_address_hear_refusal(struct member *self, const struct wire_refused 
 
 // ---- member.c -----------------------------------------------------------------------------------
 
-// True if this message was signed by the run's coordinator.
+// True if we are admitted and the run's coordinator signed this message.
 bool member_is_coordinator(const struct member *self, const struct msg *in);
 
-// True if it waits for the next epoch: it joined after the present one had begun.
+// True if we are pending: we take part from the next epoch on.
 bool member_is_pending(const struct member *self);
 
 // The roster's line of a member.

@@ -88,7 +88,7 @@ static void doubt(struct member *self, const struct msg *in, struct outbox *out)
                 in->incarnation, self->position.log_seq, hash_to_hex(&self->position.chain, hex));
 }
 
-bool member_follows(struct member *self, const struct msg *in, struct outbox *out)
+bool member_hear_coordinator(struct member *self, const struct msg *in, struct outbox *out)
 {
     if (is_other_life(self, in)) {
         doubt(self, in, out);

@@ -30,8 +30,8 @@ struct model_options {
     // The type of the products' inputs. With GEMM_BF16 (gemm.h) they are rounded to bfloat16;
     // parameters, activations, sums and all else stay float32.
     enum gemm_precision precision;
-    // Keeps only each layer's input and computes the rest again in the backward pass: the same bits, a
-    // third more arithmetic and, with many layers, a small part of the memory.
+    // Keeps only each layer's input and computes the rest again in the backward pass: the same
+    // bits, a third more arithmetic and, with many layers, a small part of the memory.
     bool recompute;
 };
 
@@ -57,9 +57,10 @@ const struct model_shape *model_shape_of(const model_t *self);
 int model_loss_and_grad(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
                         uint32_t seq, struct why *why, float *ret_grad, double *ret_loss);
 
-// From now on model_loss_and_grad tells, on the way, which numbers of ret_grad are final: those from
-// `from` on, which falls. It is called on the same thread, between two jobs of the pool, after the loss
-// was found to be finite. NULL: nobody is told.
+// From now on model_loss_and_grad calls `final` on its way, once the loss is found to be finite:
+// the numbers of ret_grad from `from` to the end are final. Each call has a smaller `from`. The
+// embedding comes last: it is final when model_loss_and_grad returns, and no call says so. The
+// calls are on the caller's thread, between two jobs of the pool. NULL: no calls.
 void model_tell_final(model_t *self, void (*final)(void *arg, uint64_t from), void *arg);
 
 // The same loss, to the bit, without the gradient: for held-out text.

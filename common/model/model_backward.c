@@ -1,8 +1,10 @@
-// The backward pass, in the opposite order of model_forward.c: final norm, layers from the last to the
-// first, embedding. The head's part is done already, with the loss. Each gradient is written by one
-// task or summed in a fixed order of parts, so the bits do not depend on the number of threads. The
-// vector has the tensors in the order of the forward pass (model_layout.h): so what is written is final
-// from the vector's end down, and model_tell_final's function hears of it after each tensor.
+// The backward pass, in the opposite order of model_forward.c: final norm, layers from the last to
+// the first, embedding. The head's part is done already, with the loss. Each gradient is written by
+// one task or summed in a fixed order of parts, so the bits do not depend on the number of threads.
+// The vector has the tensors in the order of the forward pass (model_layout.h), so its gradient
+// becomes final from its end to its beginning. The function of model_tell_final is called after
+// each product and each norm, and not after the embedding, which comes last.
+
 #include "common/model/model_state.h"
 
 #include <string.h>
