@@ -1,5 +1,5 @@
-// audits -- the auditors of a round are read from its record alone. common/run calls these functions
-// for the coordinator, the members and the offline verifier, so they cannot disagree.
+// audits -- the auditors of a round are read from its record alone. The coordinator, the members
+// and the verifier of a ledger all call these functions, so they cannot disagree.
 
 #include "common/pace/rounds/audits.h"
 

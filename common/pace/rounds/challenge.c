@@ -61,8 +61,10 @@ void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
         if (shown->ok) challenge->reveal.residual = shown->blob;
         if (shown->ok) blobs_have_kept(blobs, &shown->blob, challenge->reveal.claim.step);
         else
-            outbox_note(out, "audit.cannot_show round=%" PRIu64 " reason=\"%s\"", shown->round,
-                        shown->reason);
+            outbox_note(out,
+                        "audit.cannot_show round=%" PRIu64 " reason=\"%s\"; nothing is revealed, "
+                        "so its auditor may find it withheld",
+                        shown->round, shown->reason);
     }
     if (!shown->ok || !awaited) blobs_spare(blobs, &shown->blob.hash, out);
 }

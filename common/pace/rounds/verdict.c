@@ -1,6 +1,7 @@
 // verdict -- first the number of judges and the number that must agree, then the verdict: the first
-// finding that enough judges share. Otherwise "withheld", if the "different" and "withheld" findings
-// together are enough and the judges that have not answered cannot make "different" enough.
+// finding that enough judges share. Otherwise "withheld", if the "different" and "withheld"
+// findings together are enough and the judges that have not answered cannot make "different"
+// enough.
 
 #include "common/pace/rounds/verdict.h"
 #include "common/run/quorum.h"
@@ -8,8 +9,9 @@
 enum { JUDGES_MIN = 3, JUDGES_FIRST = 21, JUDGES_MAX = 255 };
 _Static_assert((int)JUDGES_MAX <= (int)AUDITS_MAX, "one round has room for all judges of a case");
 
-// So many judges that most are honest even if all liars that may judge are judges. If the accuser says
-// "different", one liar is a party and does not judge; if "withheld", both parties may be honest.
+// The least number of judges of which most are honest even if all liars that may judge are among
+// them. If the accuser says "different", one liar is a party and does not judge; if "withheld",
+// both parties may be honest.
 static uint32_t safe_judges(uint32_t trainers, uint8_t accusation)
 {
     const uint32_t liars = quorum_liars(trainers) + (accusation == FINDING_WITHHELD);
@@ -28,8 +30,9 @@ uint32_t verdict_needed(const struct wire_audit *audit, uint32_t trainers, uint3
 {
     const bool too_few_judges =
         audit->tries == 0 && safe_judges(trainers, audit->accusation) > JUDGES_FIRST;
-    const bool both_honest = audit->accusation == FINDING_WITHHELD && finding == FINDING_DIFFERENT;
-    const uint32_t majority = judges / 2 + 1, liars = quorum_liars(trainers) + both_honest;
+    const bool may_both_be_honest =
+        audit->accusation == FINDING_WITHHELD && finding == FINDING_DIFFERENT;
+    const uint32_t majority = judges / 2 + 1, liars = quorum_liars(trainers) + may_both_be_honest;
     const uint32_t floor = liars < JUDGES_MAX / 2 + 1 ? liars : JUDGES_MAX / 2 + 1;
     // All but one of 21 must agree (verdict.h)
     // mutant: guilt: few judges decide for many

@@ -4,20 +4,23 @@
 // The judges of one case are those audits of the open round that name the same result and accuser.
 //
 // How many must agree. A verdict is a finding that most judges of the case share. They must also be
-// at least as many as trainers may lie, whether or not these are judges. If the accuser says
-// "different", one of the two parties lies, and parties do not judge; so among that many judges one
-// is honest. If the accuser says "withheld", both parties may be honest; so there "different" needs
-// one judge more. (Seed 867 of the simulator found that case.)
+// at least as many as trainers may lie, whether or not these are judges; in a run of more than 384
+// trainers 128 are enough, the majority of 255 judges. If the accuser says "different", one of the
+// two parties lies, and parties do not judge; so among that many judges one is honest. If the
+// accuser says "withheld", both parties may be honest; so there "different" needs one judge more.
+// (Seed 867 of the simulator found that case.)
 //
-// How many judges. So many judges cost much in a large run, and a few are nearly always right. So
-// at first there are at most 21. If that is fewer than the rule above needs, all but one must
-// agree: when almost a third of all trainers lie, 20 of 21 judges are liars at most once in 200
-// million draws. If they do not agree, the next round appoints as many as the rule needs, at most
-// 255; liars are most of 255 at most once in 60 million draws.
+// How many judges. With enough of them most are honest even if all liars are among them. That many
+// cost much in a large run, and a few are nearly always right. So at first there are at most 21. If
+// more would be needed, all but one of the 21 must agree: when almost a third of all trainers lie,
+// 20 of 21 judges are liars at most once in 200 million draws. If they do not agree, the next round
+// appoints as many as are needed, at most 255; liars are most of 255 at most once in 60 million
+// draws.
 //
 // A trainer that reveals its starting residual to some judges only does not escape: if the judges
 // that found "different" and those that found "withheld" are together enough for a verdict, it is
-// "withheld".
+// "withheld". That verdict waits as long as the judges without a finding could still make
+// "different" enough.
 //
 // Pure; any thread. Every `place` is an index into round->audits, below round->audits_count.
 
