@@ -1,6 +1,6 @@
 #pragma once
-// ticket -- one line with a broker's address and key, the key of the run's owner, a run, and perhaps an
-// invitation. A member whose ticket names the owner's key follows no other coordinator.
+// ticket -- one line with a broker's address and key, the key of the run's owner, a run, and
+// perhaps an invitation. A member whose ticket names the owner's key follows no other coordinator.
 //
 //     shoal:<base64url of:>
 //     [3] [server: the CURVE key of its connections, 32] [owner, 32; 0: not said] [n, address]
@@ -8,8 +8,9 @@
 //     [0 or 124, invitation]
 //     [the first 4 bytes of the SHA-256 of all before]
 //
-// In version 2 the server's key was the broker's Ed25519 key, and the CURVE key followed from it. A ticket of
-// version 2 is refused; only its invitation is still read, so that it can be revoked (ticket_invitation).
+// In version 2 the server's key was the broker's Ed25519 key, and the CURVE key followed from it. A
+// ticket of version 2 is refused; only its invitation is still read, so that it can be revoked
+// (ticket_invitation).
 //
 // The last four bytes detect accidental changes, such as those of a mail program; they are no
 // protection against forgery. The only secret in a ticket is a bearer's invitation.
@@ -21,11 +22,10 @@
 //     [guest: a key, 0: the bearer, 32]
 //     [signature, 64: over "shoal invitation 2" 0, server, n run, and the 60 bytes above]
 //
-// It travels in the HELLO. The guest signs the HELLO, and the HELLO counts only on the connection that
-// it names, so a copy of it is useless to others. The broker admits and records the
-// first `uses` keys that show the invitation before it expires, each to the roles that it names; then
-// it is used up. Numbers are
-// little-endian. Pure except ticket_read; any thread.
+// It travels in the HELLO. The guest signs the HELLO, and the HELLO counts only on the connection
+// that it names, so a copy of it is useless to others. The broker admits and records the first
+// `uses` keys that show the invitation before it expires, each to the roles that it names; then it
+// is used up. Numbers are little-endian. Pure except ticket_read; any thread.
 
 #include "common/crypto/identity.h"
 #include "common/wire/wire.h"
@@ -57,7 +57,8 @@ struct invitation {
 
 // FAULT_FORMAT names what is wrong with the line. Blanks around it are allowed.
 int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket);
-// The invitation of a ticket, of this version or of version 2. False: it is no such ticket, or has no invitation.
+// The invitation of a ticket, of this version or of version 2. False: it is no such ticket, or has
+// no invitation.
 bool ticket_invitation(const char *text, uint8_t ret_invitation[INVITATION_BYTES]);
 char *ticket_print(const struct ticket *self, char text[TICKET_TEXT_MAX]);
 

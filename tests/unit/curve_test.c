@@ -1,5 +1,6 @@
-// The keys of connections, and the name that an Ed25519 key and its negative share: the map of RFC 7748,
-// and the public keys that have no image.
+// curve_test -- the key pairs of connections; the name that an Ed25519 key and its negative share
+// (the map of RFC 7748), and the keys that have none; the table that is indexed by such names.
+
 #include "common/net/curve.h"
 #include "common/net/curve_set.h"
 #include "tests/test.h"
@@ -14,22 +15,22 @@ static struct key key_of(const char *hex)
 }
 
 // The base point of edwards25519 and its image: y = 4/5 becomes u = 9 (RFC 7748, section 4.1).
-static void the_base_point_becomes_nine(void **state)
+static void a_key_and_its_negative_have_one_name(void **state)
 {
     (void)state;
     struct key base = key_of("5866666666666666666666666666666666666666666666666666666666666666");
     struct key negative = base;
-    struct curve_key curve, nine = { { 9 } }, other;
-    assert_true(curve_of_key(&base, &curve));
-    assert_memory_equal(curve.bytes, nine.bytes, CURVE_BYTES);
-    negative.bytes[31] |= 0x80; // -A has the same u: one connection key for both
+    struct curve_key name, nine = { { 9 } }, other;
+    assert_true(curve_of_key(&base, &name));
+    assert_memory_equal(name.bytes, nine.bytes, CURVE_BYTES);
+    negative.bytes[31] |= 0x80; // -A has the same u
     assert_true(curve_of_key(&negative, &other));
     assert_memory_equal(other.bytes, nine.bytes, CURVE_BYTES);
 }
 
 // Secret 1 of RFC 8032, section 7.1. The pair is made again here with hashlib and X25519 of Python:
 // blake2b(context, key=seed, digest_size=32), and the base point times it.
-static void a_broker_has_a_pair_of_its_own(void **state)
+static void a_brokers_pair_follows_from_its_identity(void **state)
 {
     (void)state;
     static const char seed[] = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
@@ -59,7 +60,7 @@ static void a_broker_has_a_pair_of_its_own(void **state)
     identity_destroy(&identity);
 }
 
-static void a_pair_is_drawn_each_time(void **state)
+static void every_other_pair_is_random(void **state)
 {
     (void)state;
     struct curve_pair one, other;
@@ -70,7 +71,7 @@ static void a_pair_is_drawn_each_time(void **state)
     assert_memory_equal(again.bytes, one.public.bytes, CURVE_BYTES);
 }
 
-static void a_bad_public_key_has_no_image(void **state)
+static void an_invalid_key_has_no_name(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -80,14 +81,14 @@ static void a_bad_public_key_has_no_image(void **state)
         "0200000000000000000000000000000000000000000000000000000000000000", // On no curve
         "abababababababababababababababababababababababababababababababab",
     };
-    struct curve_key curve;
+    struct curve_key name;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct key key = key_of(bad[i]);
-        assert_false(curve_of_key(&key, &curve));
+        assert_false(curve_of_key(&key, &name));
     }
 }
 
-static void a_set_finds_what_was_put(void **state)
+static void a_set_returns_what_was_put(void **state)
 {
     (void)state;
     struct curve_set set = { 0 };
@@ -111,6 +112,6 @@ static void a_set_finds_what_was_put(void **state)
     assert_int_equal(curve_set_get(&set, &key), 0);
 }
 
-TESTS(TEST(the_base_point_becomes_nine), TEST(a_broker_has_a_pair_of_its_own),
-      TEST(a_pair_is_drawn_each_time), TEST(a_bad_public_key_has_no_image),
-      TEST(a_set_finds_what_was_put))
+TESTS(TEST(a_key_and_its_negative_have_one_name), TEST(a_brokers_pair_follows_from_its_identity),
+      TEST(every_other_pair_is_random), TEST(an_invalid_key_has_no_name),
+      TEST(a_set_returns_what_was_put))

@@ -1,7 +1,11 @@
-// Tickets: what is printed is read, and no other line is.
+// ticket_test -- a printed ticket can be read again, and no other line can; of a ticket of version
+// 2 only the invitation is read; an invitation counts only as it was signed.
+
 #include "common/actor/ticket.h"
+#include "common/base/hash.h"
 #include "common/net/curve.h"
 #include "tests/test.h"
+#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +19,8 @@ static struct identity *identity_of(uint8_t number)
     return identity;
 }
 
-static struct ticket sample(bool invited)
+// Its invitation, if it has one, is signed by the broker itself.
+static struct ticket ticket_made(bool invited)
 {
     struct ticket ticket = { .address = "198.51.100.7:5550", .run = "demo" };
     struct identity *broker = identity_of(1);
@@ -32,12 +37,12 @@ static struct ticket sample(bool invited)
     return ticket;
 }
 
-static void what_is_printed_is_read(void **state)
+static void a_printed_ticket_is_read_again(void **state)
 {
     (void)state;
     char text[TICKET_TEXT_MAX], padded[TICKET_TEXT_MAX + 8];
     for (int invited = 0; invited < 2; invited++) {
-        struct ticket ticket = sample(invited), read;
+        struct ticket ticket = ticket_made(invited), read;
         ticket_print(&ticket, text);
         assert_int_equal(strncmp(text, "shoal:", 6), 0);
         assert_null(strpbrk(text, " +/=\n"));
@@ -52,14 +57,14 @@ static void what_is_printed_is_read(void **state)
     }
 }
 
-// A folder is named after the run.
-static void no_run_leads_out_of_a_folder(void **state)
+// Folders are named after the run.
+static void a_run_that_is_no_plain_name_is_refused(void **state)
 {
     (void)state;
     static const char *const runs[] = { "/../../.ssh", "a/b", "a b;true", "caf\xc3\xa9" };
     char text[TICKET_TEXT_MAX];
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
-        struct ticket ticket = sample(false), read;
+        struct ticket ticket = ticket_made(false), read;
         snprintf(ticket.run, sizeof ticket.run, "%s", runs[i]);
         ticket_print(&ticket, text);
         assert_int_equal(ticket_parse(text, &why, &read), FAULT_FORMAT);
@@ -69,7 +74,7 @@ static void no_run_leads_out_of_a_folder(void **state)
 static void the_longest_ticket_fits(void **state)
 {
     (void)state;
-    struct ticket ticket = sample(true), read;
+    struct ticket ticket = ticket_made(true), read;
     char text[TICKET_TEXT_MAX];
     memset(ticket.address, 'a', TICKET_ADDRESS_MAX);
     memset(ticket.run, 'r', WIRE_RUN_MAX);
@@ -77,11 +82,11 @@ static void the_longest_ticket_fits(void **state)
     assert_int_equal(ticket_parse(text, &why, &read), 0);
 }
 
-// Every line that differs in a letter, and every beginning of one, is refused.
-static void a_damaged_line_is_refused(void **state)
+// A ticket of which one letter is another is refused, and so is each beginning of a ticket.
+static void a_damaged_ticket_is_refused(void **state)
 {
     (void)state;
-    struct ticket ticket = sample(true), read;
+    struct ticket ticket = ticket_made(true), read;
     char text[TICKET_TEXT_MAX], damaged[TICKET_TEXT_MAX];
     ticket_print(&ticket, text);
     for (size_t i = 0; text[i]; i++) {
@@ -101,17 +106,59 @@ static void a_damaged_line_is_refused(void **state)
     assert_int_equal(ticket_parse(damaged, &why, &read), FAULT_FORMAT);
 }
 
-static void what_must_not_be_in_an_address_is_refused(void **state)
+// The same ticket with this version in its first byte, and a check that fits.
+static void put_version(char text[TICKET_TEXT_MAX], uint8_t version)
+{
+    enum { CHECK_BYTES = 4, PREFIX = 6 }; // "shoal:"
+    const int variant = sodium_base64_VARIANT_URLSAFE_NO_PADDING;
+    uint8_t bytes[TICKET_TEXT_MAX];
+    size_t count;
+    assert_int_equal(sodium_base642bin(bytes, sizeof bytes, text + PREFIX, strlen(text + PREFIX),
+                                       NULL, &count, NULL, variant),
+                     0);
+    bytes[0] = version;
+    const struct hash check = hash_of(bytes, count - CHECK_BYTES);
+    memcpy(bytes + count - CHECK_BYTES, check.bytes, CHECK_BYTES);
+    sodium_bin2base64(text + PREFIX, TICKET_TEXT_MAX - PREFIX, bytes, count, variant);
+}
+
+// It names the broker by another key than that of its connections, so nobody can connect with it.
+// But its invitation may still be taken back.
+static void of_version_2_only_the_invitation_is_read(void **state)
 {
     (void)state;
-    struct ticket ticket = sample(false), read;
+    const struct ticket invited = ticket_made(true), uninvited = ticket_made(false);
+    struct ticket read;
+    char text[TICKET_TEXT_MAX];
+    uint8_t invitation[INVITATION_BYTES];
+    for (uint8_t version = 1; version <= 4; version++) {
+        memset(invitation, 0, sizeof invitation);
+        ticket_print(&invited, text);
+        put_version(text, version);
+        assert_int_equal(ticket_parse(text, &why, &read), version == 3 ? 0 : FAULT_FORMAT);
+        if (version != 3)
+            assert_non_null(
+                strstr(why.text, version == 2 ? "is of version 2" : "is of a version that is not"));
+        const bool has_one = version == 2 || version == 3;
+        assert_int_equal(ticket_invitation(text, invitation), has_one);
+        if (has_one) assert_memory_equal(invitation, invited.invitation, INVITATION_BYTES);
+        ticket_print(&uninvited, text);
+        put_version(text, version);
+        assert_false(ticket_invitation(text, invitation));
+    }
+}
+
+static void an_address_of_two_lines_is_refused(void **state)
+{
+    (void)state;
+    struct ticket ticket = ticket_made(false), read;
     char text[TICKET_TEXT_MAX];
     strcpy(ticket.address, "host:5550\ninjected");
     ticket_print(&ticket, text);
     assert_int_equal(ticket_parse(text, &why, &read), FAULT_FORMAT);
 }
 
-static void an_invitation_is_its_owners(void **state)
+static void an_invitation_counts_only_as_it_was_signed(void **state)
 {
     (void)state;
     struct identity *owner = identity_of(2), *other = identity_of(3);
@@ -125,7 +172,7 @@ static void an_invitation_is_its_owners(void **state)
     assert_false(invitation_is_by(&read, identity_key(other), &server, "demo"));
     assert_false(invitation_is_by(&read, identity_key(owner), identity_key(owner), "demo"));
     assert_false(invitation_is_by(&read, identity_key(owner), &server, "dem"));
-    for (size_t i = 0; i < sizeof bytes; i++) { // No byte of it may be another
+    for (size_t i = 0; i < sizeof bytes; i++) { // With any byte changed
         bytes[i] ^= 1;
         assert_false(invitation_parse(bytes, sizeof bytes, &read) &&
                      invitation_is_by(&read, identity_key(owner), &server, "demo"));
@@ -136,6 +183,7 @@ static void an_invitation_is_its_owners(void **state)
     identity_destroy(&other);
 }
 
-TESTS(TEST(what_is_printed_is_read), TEST(no_run_leads_out_of_a_folder),
-      TEST(the_longest_ticket_fits), TEST(a_damaged_line_is_refused),
-      TEST(what_must_not_be_in_an_address_is_refused), TEST(an_invitation_is_its_owners))
+TESTS(TEST(a_printed_ticket_is_read_again), TEST(a_run_that_is_no_plain_name_is_refused),
+      TEST(the_longest_ticket_fits), TEST(a_damaged_ticket_is_refused),
+      TEST(of_version_2_only_the_invitation_is_read), TEST(an_address_of_two_lines_is_refused),
+      TEST(an_invitation_counts_only_as_it_was_signed))
