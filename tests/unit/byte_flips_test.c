@@ -14,7 +14,6 @@
 #include "tests/unit/web_fixture.h"
 #include "tests/test.h"
 
-#include <ftw.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -96,17 +95,6 @@ static void say(const char *what, const struct tally *tally)
 {
     print_message("%s: %u flips, %u refused, %u changed nothing that is read\n", what, tally->flips,
                   tally->refused, tally->harmless);
-}
-
-static int remove_one(const char *path, const struct stat *status, int type, struct FTW *ftw)
-{
-    (void)status, (void)type, (void)ftw;
-    return remove(path);
-}
-
-static void remove_folder(const char *path)
-{
-    assert_int_equal(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static const char *in_folder(const char *folder, const char *name)

@@ -111,8 +111,8 @@ static void a_killed_writer_leaves_a_whole_newest_one(void **unused)
                   interrupted, (unsigned)step);
 }
 
-// The writer keeps one checkpoint and is never more than two ahead of what it has announced. So the newest
-// one may go while it is read, twice, however the two processes are scheduled.
+// The writer keeps one checkpoint and is never more than two ahead of what it has announced. So the
+// newest one may go while it is read, twice, however the two processes are scheduled.
 static void a_reader_beside_a_writer_finds_whole_ones(void **unused)
 {
     (void)unused;

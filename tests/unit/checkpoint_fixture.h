@@ -8,6 +8,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,8 @@ static const struct interval done[] = { { 0, 512 }, { 544, 640 } };
 
 // ---- A root per test ----
 
-// In memory where there is some: what is tested is the order of deeds, and a disk takes its time to
-// fsync.
+// In $TMPDIR if it is set, else in memory where there is some: what is tested is the order of
+// deeds, and a disk takes its time to fsync.
 static inline void make_folder(char path[256])
 {
     const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : P_tmpdir,
@@ -53,21 +54,21 @@ static inline int set_up(void **unused)
     return 0;
 }
 
-static inline void remove_root(const char *path)
+static inline int remove_one(const char *path, const struct stat *status, int type, struct FTW *at)
 {
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fdopendir(fd);
-    for (struct dirent *entry; (entry = readdir(dir));) {
-        if (entry->d_name[0] != '.') assert_int_equal(dirfile_remove(fd, entry->d_name, &why), 0);
-    }
-    closedir(dir);
-    assert_int_equal(rmdir(path), 0);
+    (void)status, (void)type, (void)at;
+    return remove(path);
+}
+
+static inline void remove_folder(const char *path)
+{
+    assert_int_equal(nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
 static inline int tear_down(void **unused)
 {
     (void)unused;
-    remove_root(root);
+    remove_folder(root);
     return 0;
 }
 
@@ -92,12 +93,17 @@ static inline struct checkpoint_parts parts_of(unsigned keep)
 }
 
 // The parameters of a step follow from its number, so a reader can tell a wrong model.
-static inline struct checkpoint_info info_of(uint64_t step)
+static inline void fill_params(uint64_t step)
 {
     for (uint64_t i = 0; i < N; i++) {
         params[i] = (float)(step * 1000 + i) * 0.1f;
         moment[i] = -params[i];
     }
+}
+
+// Of a checkpoint of this step that has the present parameters.
+static inline struct checkpoint_info info_of(uint64_t step)
+{
     struct hash digest;
     const struct checkpoint_parts parts = parts_of(1);
     assert_int_equal(checkpoint_digest(&parts, &layout, params, NULL, &digest), 0);
@@ -119,6 +125,7 @@ static inline struct checkpoint_info info_of(uint64_t step)
 
 static inline int write_step(uint64_t step, unsigned keep)
 {
+    fill_params(step);
     const struct checkpoint_info info = info_of(step);
     const struct checkpoint_parts parts = parts_of(keep);
     return checkpoint_write(root, &info, &parts, &layout, params, &why);
@@ -142,13 +149,13 @@ static inline uint64_t newest_is_whole(void)
     assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
     const uint64_t step = checkpoint_info(checkpoint)->step;
     assert_rc(checkpoint_load_params(checkpoint, &layout, loaded, &why), 0);
-    info_of(step);
+    fill_params(step);
     assert_memory_equal(loaded, params, sizeof loaded);
     checkpoint_close(&checkpoint);
     return step;
 }
 
-static inline void refuse(int fault, const char *word)
+static inline void assert_newest_refused(int fault, const char *word)
 {
     checkpoint_t *checkpoint = NULL;
     assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), fault);

@@ -29,6 +29,7 @@ static void everything_comes_back(void **unused)
     write_text(path, "{\"vocab\": 1}");
     snprintf(path, sizeof path, "%s/secrets.txt", tokenizer);
     write_text(path, "not to be copied");
+    fill_params(120);
     const struct checkpoint_info info = info_of(120);
     const struct checkpoint_file extra = { "ledger.bin", "\0\1\2", 3 };
     struct checkpoint_parts parts = parts_of(1);
@@ -37,7 +38,7 @@ static void everything_comes_back(void **unused)
     parts.file_count = 1;
     assert_rc(checkpoint_write(root, &info, &parts, &layout, params, &why), 0);
     assert_string_equal(why.text, "");
-    remove_root(tokenizer);
+    remove_folder(tokenizer);
 
     checkpoint_t *checkpoint;
     assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
@@ -91,6 +92,7 @@ static void what_failed_comes_back(void **unused)
 {
     (void)unused;
     static const struct interval failed[] = { { 512, 513 }, { 520, 544 } };
+    fill_params(5);
     struct checkpoint_info info = info_of(5);
     const struct checkpoint_parts parts = parts_of(1);
     checkpoint_t *checkpoint;
@@ -128,6 +130,7 @@ static void the_longest_manifest_comes_back(void **unused)
         even[i] = (struct interval){ first + 2 * i, first + 2 * i + 1 };
         odd[i] = (struct interval){ first + 2 * i + 1, first + 2 * i + 2 };
     }
+    fill_params(5);
     manifest->info = info_of(5);
     manifest->info.layout = layout_hash(&layout);
     manifest->info.pass_length = manifest->info.cursor = CHECKPOINT_NUMBER_MAX;
@@ -192,6 +195,7 @@ static void wrong_facts_are_not_written(void **unused)
     const struct interval untidy[] = { { 5, 9 }, { 8, 12 } };
     const char *const runs[] = { "", ".", "..", "../x", "a/b", ".hidden", "-x", "a b", "\xc3\xbc" };
     struct checkpoint_info info;
+    fill_params(1);
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
         info = info_of(1);
         strcpy(info.run, runs[i]);
@@ -229,6 +233,7 @@ static void wrong_facts_are_not_written(void **unused)
     info = info_of(1);
     params[5] += 1;
     not_written(&info, &parts, FAULT_DIGEST, "the given state has digest");
+    fill_params(1);
     info = info_of(1);
     tensors[1].dtype = LAYOUT_BF16;
     not_written(&info, &parts, FAULT_RANGE, "'model.norm.weight' is to be written as BF16");
@@ -258,6 +263,7 @@ static void hostile_names_are_not_written(void **unused)
         "x/../../y",
         "a%2fb/",
     };
+    fill_params(1);
     const struct checkpoint_info info = info_of(1);
     struct checkpoint_parts parts = parts_of(1);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -319,19 +325,19 @@ static void cut_longer_and_missing_files_are_refused_by_name(void **unused)
         struct stat stat_before;
         assert_int_equal(stat(path, &stat_before), 0);
         assert_int_equal(truncate(path, stat_before.st_size - 1), 0);
-        refuse(FAULT_CORRUPT, files[i]);
+        assert_newest_refused(FAULT_CORRUPT, files[i]);
         assert_int_equal(truncate(path, stat_before.st_size + 1), 0);
-        refuse(FAULT_CORRUPT, files[i]);
+        assert_newest_refused(FAULT_CORRUPT, files[i]);
         assert_int_equal(unlink(path), 0);
-        refuse(FAULT_CORRUPT, files[i]);
+        assert_newest_refused(FAULT_CORRUPT, files[i]);
         assert_int_equal(symlink("/etc/passwd", path), 0);
-        refuse(FAULT_IO, files[i]);
+        assert_newest_refused(FAULT_IO, files[i]);
     }
     assert_rc(write_step(5, 1), 0);
     assert_int_equal(truncate(file_path("step-00000005", "shoal.json"), 0), 0);
-    refuse(FAULT_FORMAT, "shoal.json");
+    assert_newest_refused(FAULT_FORMAT, "shoal.json");
     assert_int_equal(unlink(file_path("step-00000005", "shoal.json")), 0);
-    refuse(FAULT_CORRUPT, "incomplete: shoal.json");
+    assert_newest_refused(FAULT_CORRUPT, "incomplete: shoal.json");
 }
 
 // A damaged newest checkpoint is an error; an older one is read only on request.
@@ -340,7 +346,7 @@ static void falling_back_is_an_explicit_choice(void **unused)
     (void)unused;
     for (uint64_t step = 1; step <= 3; step++) assert_rc(write_step(step, 3), 0);
     assert_int_equal(truncate(file_path("step-00000003", "model.safetensors"), 100), 0);
-    refuse(FAULT_CORRUPT, "step-00000003: model.safetensors has 100 bytes");
+    assert_newest_refused(FAULT_CORRUPT, "step-00000003: model.safetensors has 100 bytes");
     struct checkpoint_seen list[CHECKPOINT_LIST_MAX];
     size_t count;
     assert_rc(checkpoint_list(root, "run-1", &why, list, &count), 0);
@@ -363,7 +369,7 @@ static void what_is_not_ours_is_refused(void **unused)
 {
     (void)unused;
     checkpoint_t *checkpoint = NULL;
-    refuse(FAULT_NOT_FOUND, "there is none");
+    assert_newest_refused(FAULT_NOT_FOUND, "there is none");
     assert_rc(checkpoint_open(root, 4, "run-1", &why, &checkpoint), FAULT_NOT_FOUND);
     assert_rc(checkpoint_open(root, UINT64_MAX, "run-1", &why, &checkpoint), FAULT_RANGE);
     assert_rc(checkpoint_open_newest("/no/such/root", "run-1", &why, &checkpoint), FAULT_NOT_FOUND);
@@ -374,10 +380,10 @@ static void what_is_not_ours_is_refused(void **unused)
     snprintf(from, sizeof from, "%s/step-00000004", root);
     snprintf(to, sizeof to, "%s/step-00000009", root);
     assert_int_equal(rename(from, to), 0);
-    refuse(FAULT_CORRUPT, "shoal.json says step 4: it was renamed");
+    assert_newest_refused(FAULT_CORRUPT, "shoal.json says step 4: it was renamed");
     assert_int_equal(rename(to, from), 0);
     assert_int_equal(symlink("step-00000004", to), 0);
-    refuse(FAULT_NOT_FOUND, "step-00000009"); // ENOTDIR: a link is no directory
+    assert_newest_refused(FAULT_NOT_FOUND, "step-00000009"); // ENOTDIR: a link is no directory
     assert_int_equal(unlink(to), 0);
     struct layout_tensor room[2];
     struct layout other;
@@ -443,7 +449,7 @@ static void forged_manifests_lead_nowhere(void **unused)
     for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
         assert_rc(write_step(5, 1), 0);
         forge(forged[i].change);
-        refuse(forged[i].fault, forged[i].word);
+        assert_newest_refused(forged[i].fault, forged[i].word);
     }
     assert_rc(write_step(5, 1), 0); // Only the parameters themselves give this one away
     forge(another_digest);
@@ -458,6 +464,7 @@ static void forged_manifests_lead_nowhere(void **unused)
 static void an_earlier_manifest_is_read(void **unused)
 {
     (void)unused;
+    fill_params(5);
     const struct checkpoint_info info = info_of(5);
     const struct hash alone = digest_of(params, N);
     checkpoint_t *checkpoint;
@@ -495,6 +502,7 @@ static void the_one_to_spare_stays(void **unused)
 {
     (void)unused;
     for (uint64_t step = 10; step <= 50; step += 10) {
+        fill_params(step);
         const struct checkpoint_info info = info_of(step);
         struct checkpoint_parts parts = parts_of(2);
         parts.spare = 20;
@@ -590,6 +598,7 @@ static void numbers_that_are_not_finite_are_refused(void **unused)
     float loaded[N];
     char folder[300];
     checkpoint_t *checkpoint;
+    fill_params(1);
     struct checkpoint_info info = info_of(1);
     const struct checkpoint_parts parts = parts_of(1);
     params[ROWS * COLS + 1] = NAN;
