@@ -1,8 +1,8 @@
-// byte_flips_test -- one bit is flipped anywhere in a dataset, a checkpoint, a blob or a ledger, on the
-// disk or over HTTP. A reader gets what was written, or refuses it by name and fetches it from another
-// holder. A second provider and a second holder of a blob are real servers and tried for one flip in
-// thirty; a second web server is tried for each. Takes some seconds; make storage has the long form,
-// FLIPS=10000 and two minutes. live/provider_test.c runs a provider whose disk rots.
+// byte_flips_test -- one bit is flipped anywhere in a dataset, a checkpoint, a blob or a ledger, on
+// the disk or over HTTP. A reader gets what was written, or refuses it by name and fetches it from
+// another holder. A second provider and a second holder of a blob are real servers and tried for
+// one flip in thirty; a second web server is tried for each. Takes some seconds; make storage has
+// the long form, FLIPS=10000 and two minutes. live/provider_test.c runs a provider whose disk rots.
 
 #include "common/bulk/bulk_client.h"
 #include "common/data/proof.h"

@@ -1,5 +1,5 @@
-// run_view_test -- the view that an observer makes of the news, how the demo tells that a process is
-// back, what a ledger of windows adds up to, and what is said of one that cannot be verified.
+// run_view_test -- the view that an observer makes of the news, how the demo tells that a process
+// is back, what a ledger of windows adds up to, and what is said of one that cannot be verified.
 
 #include "actors/shoal/local/demo_kills.c" // The front command's own parts are in no library
 #include "actors/coordinator/rules_shell.h"
@@ -64,8 +64,8 @@ static struct run_view *started(void)
     return view;
 }
 
-// What the broker had kept comes by mail, and may come after the news: the run's last RUN has the digest that
-// `shoal up` prints.
+// What the broker had kept comes by mail, and may come after the news: the run's last RUN has the
+// digest that `shoal up` prints.
 static void test_an_older_word_comes_later(void **state)
 {
     (void)state;
@@ -90,7 +90,8 @@ static void test_an_older_word_comes_later(void **state)
     assert_int_equal(run_view_hear(view, &kept), VIEW_ROSTER);
     assert_int_equal(hear_roster_of_two(view), 0);
     assert_int_equal(view->roster.count, 3);
-    // After a restart the coordinator counts from 1 again. Its changes do not apply to a roster told before the restart.
+    // After a restart the coordinator counts from 1 again. Its changes do not apply to a roster
+    // told before the restart.
     kept.incarnation = 2, kept.seq = 1;
     kept.body = &(struct wire_members){ 1, 3, &third, 1 };
     assert_int_equal(run_view_hear(view, &kept), VIEW_REBORN);

@@ -304,7 +304,8 @@ static void a_late_result_is_not_waited_for(void **state)
     assert_int_equal(witness.vote.seen_count, 1);
 }
 
-// At the start of an epoch: the round has come, but not yet the roster in which its trainers are healthy.
+// At the start of an epoch: the round has come, but not yet the roster in which its trainers are
+// healthy.
 static void with_an_older_roster_than_the_rounds_all_are_awaited(void **state)
 {
     (void)state;
@@ -377,7 +378,8 @@ static void the_least_time_is_waited(void **state)
     assert_true(votes_at(3001));
 }
 
-// Only its payload is fetched, so that it is here when the commit comes: nobody has verified the claim.
+// Only its payload is fetched, so that it is here when the commit comes: nobody has verified the
+// claim.
 static void who_does_not_vote_believes_no_claim(void **state)
 {
     (void)state;

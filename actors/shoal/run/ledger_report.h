@@ -43,8 +43,8 @@ struct ledger_report {
 };
 
 // Fills a zeroed struct. FAULT_CORRUPT if a record cannot be what it says, and the ledger's own
-// faults. Draws or signatures that do not hold are no fault of reading: `disproof` says so. Nor is a
-// configuration that is missing or invalid: the records are counted and not verified, and
+// faults. Draws or signatures that do not hold are no fault of reading: `disproof` says so. Nor is
+// a configuration that is missing or invalid: the records are counted and not verified, and
 // `unverified` says why. Before the first WINDOW has_windows is then false.
 int ledger_report_read(const char *dir, struct why *why, struct ledger_report *ret_report);
 void ledger_report_free(struct ledger_report *self);

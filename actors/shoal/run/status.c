@@ -1,12 +1,12 @@
 // status -- the state of a run, from one of two sources. If neither flags nor environment name a
-// broker, the run is one of those that services of this machine take part in (installed.h). Live: we
-// connect as an observer and hear the news that the broker keeps; once they are complete, we ask the
-// broker when it last heard the coordinator and each member, and print all of it. A coordinator that
-// is dead or silent is a fault after that: what is printed is then its last word. With --ledger: we
-// read the coordinator's ledger, verify it, and print counts and the verdict; a ledger that does not
-// prove itself, or that cannot be verified, is a fault after it is printed. With --watch: we stay
-// connected, ask the broker again every second, and draw what watch.h measures until the run is
-// finished or the user ends it.
+// broker, the run is one of those that services of this machine take part in (installed.h). Live:
+// we connect as an observer and hear the news that the broker keeps; once they are complete, we ask
+// the broker when it last heard the coordinator and each member, and print all of it. A coordinator
+// that is dead or silent is a fault after that: what is printed is then its last word. With
+// --ledger: we read the coordinator's ledger, verify it, and print counts and the verdict; a ledger
+// that does not prove itself, or that cannot be verified, is a fault after it is printed. With
+// --watch: we stay connected, ask the broker again every second, and draw what watch.h measures
+// until the run is finished or the user ends it.
 
 #include "actors/shoal/run/installed.h"
 #include "actors/shoal/run/ledger_report.h"
@@ -618,7 +618,7 @@ static int show_ledger(const struct status *self, struct why *why)
     return rc;
 }
 
-// ---- of the services of this machine -------------------------------------------------------------
+// ---- of the services of this machine ------------------------------------------------------------
 
 static int refuse_to_choose(const struct installed_run *runs, uint32_t count, struct why *why)
 {

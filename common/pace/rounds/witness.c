@@ -1,8 +1,8 @@
 // Takes a claim if everything that can be checked without its payload is right, fetches the
-// payload, and acknowledges the claim. Votes once: when every expected result is here, when those that are
-// not are late, or when RoundWitness begins. It keeps the claims of this round and the previous one as
-// their authors signed them, and sends them to the coordinator as equivocation evidence: when a client
-// claims twice, when a commit names another claim, on request.
+// payload, and acknowledges the claim. Votes once: when every expected result is here, when those
+// that are not are late, or when RoundWitness begins. It keeps the claims of this round and the
+// previous one as their authors signed them, and sends them to the coordinator as equivocation
+// evidence: when a client claims twice, when a commit names another claim, on request.
 
 #include "common/pace/rounds/witness.h"
 #include "common/member/replica.h"
@@ -80,9 +80,9 @@ static bool is_sound(const struct round_view *view, const struct member *member,
             hash_equal(&view->round.opened.base, &claim->base));
 }
 
-// A member that does not vote in this round only begins to fetch the payload. It believes the commit alone, which
-// names the payload again. So it does not need the signature of a claim, and its shell does not verify it
-// (member->hint_kind).
+// A member that does not vote in this round only begins to fetch the payload. It believes the
+// commit alone, which names the payload again. So it does not need the signature of a claim, and
+// its shell does not verify it (member->hint_kind).
 static void fetch_early(struct witness *self, const struct round_view *view,
                         const struct member_turn *turn, const struct wire_claim *claim)
 {
@@ -229,8 +229,9 @@ static bool is_seen(const struct witness *self, const struct blobs *blobs, uint3
 }
 
 // True if no more results are expected. None is expected of a trainer that left, was dropped or
-// restarted, nor of one that joined during this round, since it does not train in it. In a roster older than that of
-// the round a trainer is still pending, or gone, that trains in it: MEMBERS may come after ROUND.
+// restarted, nor of one that joined during this round, since it does not train in it. In a roster
+// older than that of the round a trainer is still pending, or gone, that trains in it: MEMBERS may
+// come after ROUND.
 static bool is_complete(const struct witness *self, const struct round_view *view,
                         const struct blobs *blobs, const struct member *member)
 {

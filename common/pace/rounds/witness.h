@@ -12,14 +12,16 @@
 // replica is not at the round's step. Otherwise the false base of one liar could become the run's
 // (seeds 52440, 59904).
 //
-// Each witness judges by its own clock who is late (common/run/lateness.h): from the opening of the round,
-// longer than min_round_train_time, than three times what is usual, and than three times what half of this
-// round's results took. So a round in which all are slow has no late ones, and while less than half of the
-// results are here, all are waited for. A late result counts all the same if enough other witnesses have it.
-// A member learns in each round what is usual, not only in those in which it is elected: of many trainers each
-// is elected seldom, and a new one waits for all until it has learned from LATENESS_FIRST rounds. While it is not
-// elected, it counts the payloads that it fetches early. A forged claim can thus make the usual time shorter. It
-// cannot hurry a vote: three times what half of the round's verified results took is waited for in any case.
+// Each witness judges by its own clock who is late (common/run/lateness.h): from the opening of the
+// round, longer than min_round_train_time, than three times what is usual, and than three times
+// what half of this round's results took. So a round in which all are slow has no late ones, and
+// while less than half of the results are here, all are waited for. A late result counts all the
+// same if enough other witnesses have it. A member learns in each round what is usual, not only in
+// those in which it is elected: of many trainers each is elected seldom, and a new one waits for
+// all until it has learned from LATENESS_FIRST rounds. While it is not elected, it counts the
+// payloads that it fetches early. A forged claim can thus make the usual time shorter. It cannot
+// hurry a vote: three times what half of the round's verified results took is waited for in any
+// case.
 //
 // The first claim of a client counts. The witness sends signed claims to the coordinator as
 // equivocation evidence in three cases:
@@ -30,8 +32,9 @@
 //                                         the question may come after the round's end
 //     a commit names another claim        the claim we have: a vote that names it may come too late
 //
-// A member that is not elected keeps no claims. It fetches the payload that the first claim of each client names, so
-// that it is here when the commit comes, and notes when it came. It believes nothing else that the claim says.
+// A member that is not elected keeps no claims. It fetches the payload that the first claim of each
+// client names, so that it is here when the commit comes, and notes when it came. It believes
+// nothing else that the claim says.
 //
 // A claim whose signed frame is too long to keep is refused. In one round a client gets at most
 // ANSWERS_MAX acknowledgements and causes at most PROOFS_MAX proofs: replies are rate-limited, so
