@@ -27,6 +27,10 @@ void tokens_fuzz_write_seeds(const char *folder);
 bool checkpoint_fuzz_check(const uint8_t *bytes, size_t count);
 void checkpoint_fuzz_write_seeds(const char *folder);
 
+// The texts of a save of pieces: 'n' a note, 'c' a cut, 'm' a manifest; a capital: sealed anew.
+bool pieces_fuzz_check(const uint8_t *bytes, size_t count);
+void pieces_fuzz_write_seeds(const char *folder);
+
 // 'r' a ledger's record, 's' a snapshot; 'R', 'S': with its chain put right. Then as stored_unpack
 // reads it.
 bool ledger_fuzz_check(const uint8_t *bytes, size_t count);

@@ -3,6 +3,7 @@
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/checkpoint/checkpoint_manifest.h"
+#include "common/checkpoint/pieces_text.h"
 #include "common/ledger/record.h"
 #include "common/ledger/stored.h"
 #include "tests/fuzz/files.h"
@@ -104,6 +105,131 @@ void checkpoint_fuzz_write_seeds(const char *folder)
     memcpy(seed + 1, text, count);
     fuzz_write_seed(folder, "seed-sealed", seed, count + 1);
     free(text);
+}
+
+// ---- the texts of pieces ------------------------------------------------------------------------
+
+static const struct pieces_save save = { .run = "demo", .step = 120, .attempt = 1, .workers = 2 };
+
+static bool pieces_refused(const struct why *why)
+{
+    if (fuzz_is_verbose()) printf("%s: ", why->text);
+    ensure(why->text[0]);
+    return false;
+}
+
+// What is read is in range, and packs to a text that reads as the same.
+static bool check_note(const char *text, size_t count)
+{
+    static struct pieces_note note, again;
+    struct why why = { 0 };
+    char *packed;
+    if (pieces_note_unpack(&save, "it", text, count, &why, &note) < 0) return pieces_refused(&why);
+    ensure(note.worker < save.workers && note.count <= PIECES_ITEMS_MAX);
+    for (size_t i = 0; i < note.count; i++)
+        ensure(pieces_check_item("it", note.items[i].name, note.items[i].tag,
+                                 note.items[i].element_bytes, note.items[i].elements, &why) == 0);
+    ensure(pieces_note_pack(&save, &note, &why, &packed) == 0);
+    ensure(pieces_note_unpack(&save, "it", packed, strlen(packed), &why, &again) == 0);
+    ensure(again.count == note.count && again.written_unix_s == note.written_unix_s);
+    free(packed);
+    return true;
+}
+
+static bool check_cut(const char *text, size_t count)
+{
+    struct pieces_meta meta, again;
+    struct why why = { 0 };
+    char *packed;
+    if (pieces_cut_unpack("it", text, count, &why, &meta) < 0) return pieces_refused(&why);
+    ensure(meta.workers >= 1 && meta.workers <= PIECES_WORKERS_MAX);
+    for (size_t i = 0; i < meta.count; i++) {
+        const uint64_t *begins = meta.items[i].begins;
+        ensure(tags_name_valid(meta.items[i].name) && begins[0] == 0);
+        for (uint32_t w = 0; w < meta.workers; w++) ensure(begins[w] <= begins[w + 1]);
+        ensure(begins[meta.workers] <= PIECES_BYTES_MAX / meta.items[i].element_bytes);
+    }
+    ensure(pieces_cut_pack(&meta, &why, &packed) == 0);
+    ensure(pieces_cut_unpack("it", packed, strlen(packed), &why, &again) == 0);
+    ensure(again.count == meta.count && again.layout.total == meta.layout.total);
+    pieces_meta_clear(&again);
+    pieces_meta_clear(&meta);
+    free(packed);
+    return true;
+}
+
+static bool check_pieces(const char *text, size_t count)
+{
+    struct pieces_manifest manifest, again;
+    struct why why = { 0 };
+    char *packed;
+    if (pieces_manifest_unpack("it", text, count, &why, &manifest) < 0) return pieces_refused(&why);
+    ensure(manifest.about.step <= CHECKPOINT_STEP_MAX);
+    ensure(pieces_manifest_pack(&manifest, &why, &packed) == 0);
+    ensure(pieces_manifest_unpack("it", packed, strlen(packed), &why, &again) == 0);
+    ensure(again.root_count == manifest.root_count);
+    pieces_manifest_clear(&again);
+    pieces_manifest_clear(&manifest);
+    free(packed);
+    return true;
+}
+
+static bool (*const pieces_checks[])(const char *text, size_t count) = { check_note, check_cut,
+                                                                         check_pieces };
+static const char pieces_letters[] = "ncm";
+
+bool pieces_fuzz_check(const uint8_t *bytes, size_t count)
+{
+    if (count == 0) return false;
+    const char letter = (char)(bytes[0] | 0x20); // A capital: the seal is put right
+    const char *text = (const char *)bytes + 1,
+               *which = letter ? strchr(pieces_letters, letter) : 0;
+    if (!which) return false;
+    char *sealed = bytes[0] & 0x20 ? NULL : seal_json(text, count - 1);
+    const bool accepted = pieces_checks[which - pieces_letters](
+        sealed ? sealed : text, sealed ? strlen(sealed) : count - 1);
+    free(sealed);
+    return accepted;
+}
+
+static void write_pieces_seed(const char *folder, const char *name, char letter, char *text)
+{
+    static char seed[1 << 16];
+    ensure(strlen(text) + 1 < sizeof seed);
+    seed[0] = letter;
+    memcpy(seed + 1, text, strlen(text));
+    fuzz_write_seed(folder, name, seed, strlen(text) + 1);
+    free(text);
+}
+
+void pieces_fuzz_write_seeds(const char *folder)
+{
+    uint64_t begins[] = { 0, 100, 300 }, copies[] = { 0, 5, 5 };
+    struct layout_tensor tensors[2];
+    static struct pieces_note note = {
+        .worker = 1,
+        .count = 2,
+        .items = { { .name = "m", .tag = TAG_RESHARD, .element_bytes = 4, .elements = 200 },
+                   { .name = "seen", .tag = TAG_CUSTOM, .element_bytes = 8, .elements = 1 } }
+    };
+    struct pieces_meta meta = { .workers = 2, .count = 2 };
+    struct hash roots[4] = { hash_of("", 0) };
+    struct pieces_manifest manifest = { .about = { .run = "demo", .step = 120, .attempt = 1 },
+                                        .cut = hash_of("", 0),
+                                        .roots = roots,
+                                        .root_count = 4 };
+    char *text;
+    meta.items[0] = (struct pieces_item){ "m", TAG_RESHARD, 4, begins };
+    meta.items[1] = (struct pieces_item){ "schedule", TAG_REPLICATE, 1, copies };
+    layout_init(&meta.layout, tensors, 2);
+    ensure(layout_add_matrix(&meta.layout, "w", 10, 29, LAYOUT_F32, NULL) == 0);
+    ensure(layout_add_vector(&meta.layout, "norm", 10, LAYOUT_F32, NULL) == 0);
+    ensure(pieces_note_pack(&save, &note, NULL, &text) == 0);
+    write_pieces_seed(folder, "seed-note", 'N', text);
+    ensure(pieces_cut_pack(&meta, NULL, &text) == 0);
+    write_pieces_seed(folder, "seed-cut", 'C', text);
+    ensure(pieces_manifest_pack(&manifest, NULL, &text) == 0);
+    write_pieces_seed(folder, "seed-manifest", 'M', text);
 }
 
 // ---- the ledger ---------------------------------------------------------------------------------
