@@ -222,9 +222,10 @@ bulk=tcp://198.51.100.4:7002
 others fetch from us at 198.51.100.4:7002, which must lead to 127.0.0.1:
 watch with: shoal status --watch --ticket $(realpath .)/joined/ticket -i $(realpath .)/joined/trainer.key" \
     timeout --preserve-status 2 shoal join ticket --dir joined --name anna --announce 198.51.100.4:7002
-# It keeps its port.
+# It keeps its port and its name.
 kept=$(cat joined/port)
 says 0 "others fetch from us at 127.0.0.1:$kept; a firewall must let that port in
+name=trainer.anna.
 bulk=tcp://127.0.0.1:$kept" timeout --preserve-status 2 shoal join ticket --dir joined
 cat >holds.pl <<'PERL'
 use strict; use IO::Socket::INET; # Holds a port while the command runs
@@ -236,6 +237,10 @@ says 75 "port $port is taken" perl holds.pl $port shoal join ticket --dir joined
 says 0 "$port" cat joined/port
 echo 0 >joined/port
 says 65 'joined/port has "0": one port is wanted' shoal join ticket --dir joined
+rm joined/port
+echo Anna >joined/name
+says 64 'joined/name, which an earlier join kept: --name Anna' shoal join ticket --dir joined
+rm joined/name
 mkdir texts && : >texts/one
 says 64 'texts is not empty, and no trainer.key is in it' shoal join ticket --dir texts
 

@@ -1,6 +1,6 @@
 // join -- takes part in somebody's run with its ticket and nothing else. In this order: read the
 // ticket, look whether the folder knows that this run is finished, find the address of this machine
-// that leads to the broker, make a folder with a key, the ticket and our port in it (once), and
+// that leads to the broker, make a folder with a key, the ticket, our port and label in it, and
 // become shoal-trainer, with those as its flags.
 
 #include "actors/shoal/shoal.h"
@@ -37,7 +37,7 @@ struct join {
     uint64_t threads, micro_batch, port; // 0: not given
     bool unchecked_address;
     struct ticket ticket;
-    char folder[PATH_MAX], key[PATH_MAX], address[ADDRESSES_TEXT_MAX];
+    char folder[PATH_MAX], key[PATH_MAX], address[ADDRESSES_TEXT_MAX], kept_label[32];
 };
 
 // ---- the folder ---------------------------------------------------------------------------------
@@ -114,24 +114,56 @@ static int make_folder(struct join *self, struct why *why)
     return durable_file_write(self->folder, "ticket", line, (size_t)count, why);
 }
 
-// ---- our port -----------------------------------------------------------------------------------
+// ---- what the folder keeps ----------------------------------------------------------------------
+
+enum { LINE_BYTES = 32 };
+
+// The first line of a file of the folder; "" if there is no such file.
+static int read_line(const struct join *self, const char *name, char line[LINE_BYTES],
+                     struct why *why)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%.*s/%s", DIR_BYTES_MAX, self->folder, name);
+    line[0] = 0;
+    FILE *file = fopen(path, "re");
+    if (!file && errno == ENOENT) return 0;
+    if (!file) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    (void)!fgets(line, LINE_BYTES, file);
+    fclose(file);
+    line[strcspn(line, "\n")] = 0;
+    return 0;
+}
+
+static int write_line(const struct join *self, const char *name, const char *line, struct why *why)
+{
+    char text[LINE_BYTES + 1];
+    const int count = snprintf(text, sizeof text, "%s\n", line);
+    return durable_file_write(self->folder, name, text, (size_t)count, why);
+}
+
+// The label of an earlier join holds until another one is given, or the empty one.
+static int find_label(struct join *self, struct why *why)
+{
+    if (self->label) return write_line(self, "name", self->label, why);
+    int rc = read_line(self, "name", self->kept_label, why);
+    if (rc == 0) rc = command_check_label(self->kept_label, why);
+    if (rc < 0) return why_wrap(why, rc, "%s/name, which an earlier join kept", self->folder);
+    if (self->kept_label[0]) self->label = self->kept_label;
+    return 0;
+}
 
 // The folder keeps the port, so that a firewall or a router needs to be told once.
 static int read_port(struct join *self, struct why *why)
 {
-    char path[PATH_MAX], line[16] = "";
-    snprintf(path, sizeof path, "%.*s/port", DIR_BYTES_MAX, self->folder);
-    FILE *file = fopen(path, "re");
-    if (!file && errno == ENOENT) return 0;
-    if (!file) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-    const bool has_line = fgets(line, sizeof line, file);
-    fclose(file);
-    line[strcspn(line, "\n")] = 0;
-    if (!has_line || command_number(path, line, 1, 65535, NULL, &self->port) < 0)
+    char line[LINE_BYTES];
+    const int rc = read_line(self, "port", line, why);
+    if (rc < 0) return rc;
+    if (!line[0]) return 0;
+    if (command_number("", line, 1, 65535, NULL, &self->port) < 0)
         return why_set(why, FAULT_FORMAT,
-                       "%s has \"%s\": one port is wanted, 1 to 65535; remove the file, and "
+                       "%s/port has \"%s\": one port is wanted, 1 to 65535; remove the file, and "
                        "another port is chosen",
-                       path, line);
+                       self->folder, line);
     return 0;
 }
 
@@ -166,14 +198,14 @@ static int choose_port(struct join *self, struct why *why)
 
 static int find_port(struct join *self, struct why *why)
 {
-    char line[16];
+    char line[LINE_BYTES];
     const bool is_given = self->port != 0;
     int rc = is_given ? 0 : read_port(self, why);
     if (rc < 0 || (self->port && !is_given)) return rc;
     if (!self->port) rc = choose_port(self, why);
     if (rc < 0) return rc;
-    const int count = snprintf(line, sizeof line, "%u\n", (unsigned)self->port);
-    return durable_file_write(self->folder, "port", line, (size_t)count, why);
+    snprintf(line, sizeof line, "%u", (unsigned)self->port);
+    return write_line(self, "port", line, why);
 }
 
 // ---- our address --------------------------------------------------------------------------------
@@ -229,7 +261,7 @@ static int become_trainer(const struct join *self, struct why *why)
     if (self->announce) arguments_add(&args, "--announce=%s", self->announce);
     if (self->unchecked_address) arguments_add(&args, "--unchecked-address");
     if (self->device) arguments_add(&args, "--device=%s", self->device);
-    if (self->label) arguments_add(&args, "--name=%s", self->label);
+    if (self->label && self->label[0]) arguments_add(&args, "--name=%s", self->label);
     add_number(&args, "bind-p2p-port", self->port);
     add_number(&args, "threads", self->threads);
     add_number(&args, "micro-batch-size", self->micro_batch);
@@ -249,6 +281,7 @@ static int run(struct join *self, struct why *why)
     if (!self->bulk_bind) rc = find_address(self, why);
     if (rc == 0) rc = make_folder(self, why);
     if (rc == 0) rc = find_port(self, why);
+    if (rc == 0) rc = find_label(self, why);
     return rc < 0 ? rc : become_trainer(self, why);
 }
 
@@ -268,7 +301,8 @@ static const struct flag flags[] = {
          "others cannot either, each step waits for us"),
     FLAG("device", 0, "WORD", TO_TEXT(struct join, device), "As of shoal-trainer (cpu)"),
     FLAG("name", 0, "LABEL", TO_TEXT(struct join, label),
-         "A word that the others see beside our key, such as anna: " ACTOR_LABEL_RULE " (none)"),
+         "A word that the others see beside our key, such as anna: " ACTOR_LABEL_RULE
+         "; the folder keeps it (that of last time, at first none)"),
     FLAG("threads", 't', "N", TO_NUMBER(struct join, threads, 1, POOL_THREADS_MAX),
          "Compute threads (1)"),
     FLAG("micro-batch-size", 0, "N", TO_NUMBER(struct join, micro_batch, 1, 4096),
@@ -287,11 +321,12 @@ static int check(const void *line, struct why *why)
 static const struct command_line line = {
     .flags = flags,
     .usage = "TICKET",
-    .about = "Takes part in a run until Ctrl-C: makes a key, finds the address that leads to the "
-             "broker, and becomes shoal-trainer. Started again, it goes on with the same key "
-             "and port. Ends with 0 when the run is finished; the model is then with its owner.\n\n"
-             "  shoal join shoal:A...\n"
-             "  shoal join friend.ticket --name anna --threads 4\n",
+    .about =
+        "Takes part in a run until Ctrl-C: makes a key, finds the address that leads to the "
+        "broker, and becomes shoal-trainer. Started again, it goes on with the same key, "
+        "port and name. Ends with 0 when the run is finished; the model is then with its owner.\n\n"
+        "  shoal join shoal:A...\n"
+        "  shoal join friend.ticket --name anna --threads 4\n",
     .arguments = TO_TEXT(struct join, text),
     .none = "a ticket is needed, or a file with one; the owner of the run has it",
     .check = check,
