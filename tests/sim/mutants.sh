@@ -237,6 +237,7 @@ by_unit 'late: what most are late with is late' witness_test \
 mutant 'late: a witness waits for every result' 'self->half_ms > 0 &&' 'self->half_ms == UINT32_MAX &&'
 by_unit 'late: only the elected learn what is usual' witness_test ' && !sighting->is_coming' ''
 by_unit 'late: nobody learns what is usual' witness_test drop
+by_unit 'late: a witness is waited for because of its own result' coordinator_test 'left - 1' 'left'
 by_unit 'late: one that returns has missed nothing' coordinator_test drop
 by_unit 'late: one that returns may cost all others any time' coordinator_test drop
 by_unit 'late: the last that holds the newest step stays out' coordinator_test \

@@ -193,17 +193,29 @@ static bool is_deserted(const struct rounds *self, const struct turn *turn)
     return true;
 }
 
+// How many votes may still come for the result of this client. Its own is not counted: a client
+// that tells only some witnesses of its result and holds its vote back would be waited for in each
+// round.
+static uint32_t votes_left(const struct rounds *self, const struct turn *turn, uint32_t client)
+{
+    const struct round *round = round_of(turn->run);
+    const uint32_t left = self->tally.elected - self->tally.voted;
+    const uint32_t own = round_witness_place(round, round->clients[client].member);
+    // mutant: late: a witness is waited for because of its own result
+    return own != NO_MEMBER && !self->tally.has_voted[own] ? left - 1 : left;
+}
+
 // Whether no further vote can change what is accepted: of every healthy client that was dealt samples either a
 // result is, or so few witnesses are left to vote that none can be.
 static bool all_live_decided(const struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
-    const uint32_t left = self->tally.elected - self->tally.voted;
     for (uint32_t i = 0; i < self->deal.count; i++) {
         uint32_t client = self->deal.shares[i].trainer;
         if (turn_is_live(turn, round_of(run)->clients[client].member) &&
             !tally_accepted(&self->tally, client) &&
-            quorum_reached(tally_most(&self->tally, client) + left, self->tally.elected))
+            quorum_reached(tally_most(&self->tally, client) + votes_left(self, turn, client),
+                           self->tally.elected))
             return false;
     }
     return true;
