@@ -238,6 +238,7 @@ mutant 'late: a witness waits for every result' 'self->half_ms > 0 &&' 'self->ha
 by_unit 'late: only the elected learn what is usual' witness_test ' && !sighting->is_coming' ''
 by_unit 'late: nobody learns what is usual' witness_test drop
 by_unit 'late: a witness is waited for because of its own result' coordinator_test 'left - 1' 'left'
+by_unit 'late: one liar hurries the votes of all others' coordinator_test '&& all_live_decided(self, turn)' ''
 by_unit 'late: one that returns has missed nothing' coordinator_test drop
 by_unit 'late: one that returns may cost all others any time' coordinator_test drop
 by_unit 'late: the last that holds the newest step stays out' coordinator_test \

@@ -471,7 +471,11 @@ static void settle_open(struct rounds *self, const struct turn *turn)
     // mutant: a round that all have left takes its whole time
     const bool deserted = is_deserted(self, turn);
     if (turn->run->phase == PHASE_TRAIN) {
-        bool complete = quorum_reached(tally->complete, tally->elected);
+        // A liar may call its vote complete at once, and votes that are hurried miss slow results. So
+        // a round goes on when the votes also decide about each result
+        // mutant: late: one liar hurries the votes of all others
+        const bool complete =
+            quorum_reached(tally->complete, tally->elected) && all_live_decided(self, turn);
         // mutant: a round takes twice its time, and never less
         if (!late && !complete && !deserted && !all_live_voted(self, turn)) return;
         enter_witness(self, turn,
