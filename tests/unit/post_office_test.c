@@ -1,6 +1,7 @@
 // The post office: which role may send which frame to which role, and which key owns a name and a
 // connection.
 #include "broker/post_office.h"
+#include "common/actor/cost.h"
 #include "tests/test.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,36 @@ static void roles_are_checked(void **state)
     assert_non_null(post_office_forbids_news(ACTOR_MONITOR, FRAME_CLAIM));
     assert_non_null(post_office_forbids_news(ACTOR_WITNESS, FRAME_PROGRESS));
     assert_non_null(post_office_forbids_news(ACTOR_COORDINATOR, FRAME_PING));
+}
+
+static bool may_go_between_members(uint16_t kind)
+{
+    for (uint8_t from = 0; from < ACTOR_COUNT; from++)
+        for (uint8_t to = 0; to < ACTOR_COUNT; to++)
+            if (from != ACTOR_COORDINATOR && to != ACTOR_COORDINATOR &&
+                !post_office_forbids_mail(from, kind, to))
+                return true;
+    return false;
+}
+
+// Whatever one member sends to another, its budget for a second (broker/gate.c) does not fill a line of 4 Mbit/s. And
+// the budget suffices for a round in which the news are lost.
+static void letters_fill_no_members_line(void **state)
+{
+    (void)state;
+    enum { FRAMES_S = 2000, AROUND = 250, OTHERS = 63, ROUNDS_S = 40 }; // Around: names, CURVE, TCP
+    uint32_t kinds = 0;
+    for (uint16_t kind = 0; (kind = wire_kind_next(kind));) {
+        if (!may_go_between_members(kind)) continue;
+        const size_t bytes_s = FRAMES_S / cost_in_frames(kind) * (wire_frame_max(kind) + AROUND);
+        if (bytes_s >= 200000) fail_msg("%s: %zu bytes/s", wire_kind_name(kind), bytes_s);
+        kinds++;
+    }
+    assert_int_equal(kinds, 3);
+    assert_true(OTHERS * (cost_in_frames(FRAME_CLAIM) + cost_in_frames(FRAME_ACK)) < FRAMES_S);
+    assert_true(ROUNDS_S * (cost_in_frames(FRAME_REVEAL) + COST_NEWS_FRAMES * 3u +
+                            cost_in_frames(FRAME_VOTE)) <
+                FRAMES_S);
 }
 
 static void a_name_and_a_connection_belong_together(void **state)
@@ -233,8 +264,8 @@ static void names_are_made_and_read(void **state)
     assert_false(actor_name_is_same("coordinator", "coordinator.0100000000000000"));
 }
 
-TESTS(TEST(roles_are_checked), TEST(a_name_and_a_connection_belong_together),
-      TEST(a_name_that_is_held_is_refused_for_now), TEST(strangers_keep_no_member_out),
-      TEST(what_is_kept_with_an_actor_outlives_its_connection),
+TESTS(TEST(roles_are_checked), TEST(letters_fill_no_members_line),
+      TEST(a_name_and_a_connection_belong_together), TEST(a_name_that_is_held_is_refused_for_now),
+      TEST(strangers_keep_no_member_out), TEST(what_is_kept_with_an_actor_outlives_its_connection),
       TEST(the_label_of_a_name_is_only_shown), TEST(a_name_that_does_not_fit_is_refused),
       TEST(names_are_made_and_read))
