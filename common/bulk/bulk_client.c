@@ -1,5 +1,6 @@
 // bulk_client -- one question is put to one provider after the other, in the order of providers.h,
-// until one answer is right. Each answer is judged here: the right kind and size, then the caller's
+// until one answer is right. Now and then a question goes first to a provider that is tried, for a
+// short time. Each answer is judged here: the right kind and size, then the caller's
 // `take` or `know` checks its proof. If all fail, the client waits and begins again, up to
 // rounds_max times or read_ms_max; the fault then quotes what each provider said.
 
@@ -88,6 +89,8 @@ struct question {
     uint64_t position;
     uint32_t count, *tokens;
 }; // No tokens: the dataset
+
+enum asked { ASKED_OK, ASKED_WRONG, ASKED_LATE };
 
 static void refuse(struct bulk_client *self, struct provider_peer *peer, const char *reason)
 {
@@ -206,31 +209,35 @@ static int listen_once(struct bulk_client *self, struct provider_peer *peer,
 }
 
 // A connection that is not taken or that ends is made again, as long as there is patience: a provider
-// that is restarted is back in a moment. One that refuses us, or lies, is left at once.
-static bool ask(struct bulk_client *self, struct provider_peer *peer,
-                const struct question *question)
+// that is restarted is back in a moment. One that refuses us, or lies, is left at once. *ret_took_ms is without the time
+// that a new connection takes to open, so that it compares with an answer over an old one.
+static enum asked ask(struct bulk_client *self, struct provider_peer *peer,
+                      const struct question *question, uint32_t patience_ms, uint32_t *ret_took_ms)
 {
-    const uint64_t until_ms = clock_ms() + self->patience_ms;
+    uint64_t begun_ms = clock_ms();
+    const uint64_t until_ms = begun_ms + patience_ms;
     struct why why = { 0 };
-    bool ok = false;
-    if (call(self, peer, question) < 0) return false;
+    bool ok = false, is_new = self->line.fd < 0 && self->called != peer;
+    if (call(self, peer, question) < 0) return ASKED_WRONG;
     for (uint64_t now_ms; (now_ms = clock_ms()) < until_ms;) {
         const uint64_t rest_ms = until_ms - now_ms;
         if (self->line.fd < 0) {
             wait_for_line(self, rest_ms < AGAIN_MS ? rest_ms : AGAIN_MS);
-            if (call(self, peer, question) == FAULT_CONFIG) return false;
+            if (call(self, peer, question) == FAULT_CONFIG) return ASKED_WRONG;
             continue;
         }
         const int rc = listen_once(self, peer, question, &why, &ok);
-        if (rc == 1) return ok;
+        if (is_new && self->line.is_open && rc == 0) is_new = false, begun_ms = clock_ms();
+        *ret_took_ms = (uint32_t)(clock_ms() - begun_ms);
+        if (rc == 1) return ok ? ASKED_OK : ASKED_WRONG;
         if (rc == FAULT_DENIED) snprintf(peer->said, sizeof peer->said, "%.120s", why.text);
-        if (rc == FAULT_DENIED || rc == FAULT_PROTOCOL) return false;
+        if (rc == FAULT_DENIED || rc == FAULT_PROTOCOL) return ASKED_WRONG;
         if (rc == 0) wait_for_line(self, rest_ms);
         else bulk_line_close(&self->line);
     }
-    snprintf(peer->said, sizeof peer->said, "no answer in %" PRIu32 " ms%s%.100s",
-             self->patience_ms, why.text[0] ? ": " : "", why.text);
-    return false;
+    snprintf(peer->said, sizeof peer->said, "no answer in %" PRIu32 " ms%s%.100s", patience_ms,
+             why.text[0] ? ": " : "", why.text);
+    return ASKED_LATE;
 }
 
 // ---- all of them ----------------------------------------------------------------------------
@@ -264,17 +271,33 @@ static int give_up(const struct bulk_client *self, const struct question *questi
 static bool ask_next(struct bulk_client *self, struct provider_peer *peer,
                      const struct question *question)
 {
-    const uint64_t begun_ms = clock_ms();
+    uint32_t took_ms = 0;
     peer->times++;
     if (peer != self->called) hang_up(self);
-    const bool ok = ask(self, peer, question);
-    const uint64_t now_ms = clock_ms();
+    const bool ok = ask(self, peer, question, self->patience_ms, &took_ms) == ASKED_OK;
     if (ok)
-        providers_succeed(&self->providers, peer, question->tokens, (uint32_t)(now_ms - begun_ms),
-                          (self->patience_ms + 2) / 3, now_ms);
-    else providers_fail(&self->providers, peer, self->patience_ms, now_ms);
+        providers_succeed(&self->providers, peer, question->tokens, took_ms,
+                          (self->patience_ms + 2) / 3, clock_ms());
+    else providers_fail(&self->providers, peer, self->patience_ms, clock_ms());
     if (self->providers.first != peer) hang_up(self);
     return ok;
+}
+
+// One that is late in a trial has not failed: the others are asked, and it may be asked again.
+static bool try_another(struct bulk_client *self, const struct question *question)
+{
+    uint32_t most_ms, took_ms = 0;
+    struct provider_peer *peer = providers_try(&self->providers, clock_ms(), &most_ms);
+    if (!peer) return false;
+    if (most_ms > self->patience_ms) most_ms = self->patience_ms;
+    hang_up(self);
+    const enum asked asked = ask(self, peer, question, most_ms, &took_ms);
+    if (asked == ASKED_WRONG) providers_fail(&self->providers, peer, self->patience_ms, clock_ms());
+    else
+        providers_end_trial(&self->providers, peer, asked == ASKED_OK, question->tokens,
+                            asked == ASKED_OK ? took_ms : most_ms, clock_ms());
+    if (self->providers.first != peer) hang_up(self);
+    return asked == ASKED_OK;
 }
 
 static int ask_all(struct bulk_client *self, const struct question *question, struct why *why)
@@ -282,6 +305,7 @@ static int ask_all(struct bulk_client *self, const struct question *question, st
     const uint64_t begun_ms = clock_ms(), until_ms = begun_ms + self->read_ms_max;
     uint32_t wait_ms = WAIT_MS;
     providers_begin(&self->providers);
+    if (try_another(self, question)) return 0;
     for (uint32_t round = 1; round <= self->rounds_max; round++) {
         struct provider_peer *peer;
         while (clock_ms() < until_ms &&

@@ -1,6 +1,7 @@
 // providers -- one table. The order of the next question is computed when it is asked (is_before):
 // the first one, then those that did not fail lately, proven ones before others. An answer moves a
-// provider to the front if it was fast enough; a failure puts it behind all others for a while.
+// provider to the front if it was fast enough; a failure puts it behind all others for a while. A trial moves it to
+// the front only if it was faster than the one that is there.
 
 #include "common/base/ensure.h"
 #include "common/bulk/providers.h"
@@ -66,6 +67,7 @@ static bool is_before(const struct providers *self, const struct provider_peer *
 
 void providers_begin(struct providers *self)
 {
+    self->questions++;
     for (uint32_t i = 0; i < self->count; i++) {
         self->list[i].times = 0;
         self->list[i].said[0] = 0;
@@ -82,6 +84,39 @@ struct provider_peer *providers_next(const struct providers *self, uint32_t time
             next = peer;
     }
     return (struct provider_peer *)next;
+}
+
+// ---- trials ---------------------------------------------------------------------------------
+
+static bool is_tried_before(const struct provider_peer *a, const struct provider_peer *b)
+{
+    if (!a->took_ms != !b->took_ms) return !a->took_ms;
+    return a->tried < b->tried;
+}
+
+// How many questions lie between the trial before and one of this peer.
+static uint32_t pause_before(const struct providers *self, const struct provider_peer *peer)
+{
+    if (peer->took_ms) return PROVIDERS_TRY;
+    return self->first->took_ms >= PROVIDERS_LEAST_MS ? 1 : PROVIDERS_TRY_NEW;
+}
+
+struct provider_peer *providers_try(struct providers *self, uint64_t now_ms, uint32_t *ret_ms)
+{
+    struct provider_peer *next = NULL;
+    if (!self->first) return NULL; // One is looked for anyhow
+    for (uint32_t i = 0; i < self->count; i++) {
+        struct provider_peer *peer = &self->list[i];
+        if (peer != self->first && provider_may_be_asked(peer) &&
+            !reputation_has_failed(&peer->reputation, since_ms(now_ms)) &&
+            (!next || is_tried_before(peer, next)))
+            next = peer;
+    }
+    // mutant: data: no other provider is tried
+    if (!next || self->questions < self->tried + pause_before(self, next)) return NULL;
+    next->tried = self->tried = self->questions;
+    *ret_ms = self->first->took_ms > PROVIDERS_LEAST_MS ? self->first->took_ms : PROVIDERS_LEAST_MS;
+    return next;
 }
 
 // ---- outcomes -------------------------------------------------------------------------------
@@ -120,15 +155,44 @@ static struct provider_peer *find_faster(struct providers *self, struct provider
     return best;
 }
 
+// From when on an answer of this peer is slow, compared with its own before and with those of the others, without
+// those that failed. UINT32_MAX: there is nothing to compare with.
+static uint32_t slow_beside_ms(const struct providers *self, const struct provider_peer *than,
+                               uint64_t now_ms)
+{
+    uint32_t least_ms = UINT32_MAX / PROVIDERS_TIMES;
+    for (uint32_t i = 0; i < self->count; i++) {
+        const struct provider_peer *peer = &self->list[i];
+        if (provider_may_be_asked(peer) && peer->took_ms && peer->took_ms < least_ms &&
+            (peer == than || !reputation_has_failed(&peer->reputation, since_ms(now_ms))))
+            least_ms = peer->took_ms;
+    }
+    least_ms *= PROVIDERS_TIMES;
+    return least_ms > PROVIDERS_LEAST_MS ? least_ms : PROVIDERS_LEAST_MS;
+}
+
 void providers_succeed(struct providers *self, struct provider_peer *peer, bool is_proven,
                        uint32_t took_ms, uint32_t slow_ms, uint64_t now_ms)
 {
+    const uint32_t beside_ms = slow_beside_ms(self, peer, now_ms);
     peer->reputation.failed_ms = 0;
-    peer->reputation.is_slow = took_ms >= slow_ms;
+    // mutant: data: a provider is slow by the patience alone
+    peer->reputation.is_slow = took_ms >= slow_ms || took_ms >= beside_ms;
     peer->took_ms = took_ms ? took_ms : 1;
     if (is_proven) keep(self, peer, now_ms);
     // mutant: data: a slow provider is never left
     self->first = peer->reputation.is_slow ? find_faster(self, peer, now_ms) : peer;
+}
+
+void providers_end_trial(struct providers *self, struct provider_peer *peer, bool is_ok,
+                         bool is_proven, uint32_t took_ms, uint64_t now_ms)
+{
+    peer->took_ms = took_ms ? took_ms : 1;
+    peer->reputation.is_slow = !is_ok;
+    if (!is_ok) return;
+    peer->reputation.failed_ms = 0;
+    if (is_proven) keep(self, peer, now_ms);
+    if (!self->first || peer->took_ms < self->first->took_ms) self->first = peer;
 }
 
 void providers_fail(struct providers *self, struct provider_peer *peer, uint32_t took_ms,

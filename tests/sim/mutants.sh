@@ -159,6 +159,8 @@ by_unit 'data: tokens begin where a provider likes' proof_test \
     '!is_begin_of_tokens(' 'offset >= file->bytes && !is_begin_of_tokens('
 by_unit 'data: a pass has as many samples as somebody said' proof_test instead '(void)samples;'
 by_unit 'data: a slow provider is never left' bulk_server_test 'peer->reputation.is_slow ?' 'false ?'
+by_unit 'data: a provider is slow by the patience alone' bulk_server_test '|| took_ms >= beside_ms' ''
+by_unit 'data: no other provider is tried' bulk_server_test '!next ||' 'next ||'
 by_unit 'data: a good provider is forgotten with the list' bulk_server_test 'true' 'false'
 by_unit 'data: a silent provider costs the full patience each time' bulk_server_test \
     'a_failed != b_failed' 'a_failed != b_failed && a == b'

@@ -515,6 +515,67 @@ static void test_a_slow_provider_is_left_for_the_fastest(void **state)
     for (int i = 0; i < 3; i++) bulk_server_destroy(&servers[i]);
 }
 
+// A provider that is named first and always answers in time, but takes much longer than the other.
+static void test_a_provider_that_is_just_fast_enough_is_left(void **state)
+{
+    (void)state;
+    enum { PATIENCE = 3000, QUESTIONS = 30 };
+    struct pace paces[] = { { 250 }, { 0 } };
+    bulk_server_t *servers[2];
+    struct wire_holder list[2];
+    struct bulk_client *client = NULL;
+    const struct bulk_client_options options = {
+        fixture_identity(), FIXTURE_RUN, SEQ_LEN, PATIENCE, 1, .take = take_samples
+    };
+    for (int i = 0; i < 2; i++) {
+        servers[i] = new_slow_provider(&paces[i]);
+        list[i] = fixture_at(bulk_server_endpoint(servers[i]));
+    }
+    assert_int_equal(bulk_client_new(&options, &why, &client), 0);
+    bulk_client_set_providers(client, list, 2);
+    ask_one_by_one(client, QUESTIONS);
+    print_message("%d of %d answers came from the slow one\n",
+                  (int)bulk_counts_of(servers[0]).samples, QUESTIONS);
+    assert_true(bulk_counts_of(servers[0]).samples <= 2);
+    bulk_client_destroy(&client);
+    for (int i = 0; i < 2; i++) bulk_server_destroy(&servers[i]);
+}
+
+// Many that are quick in a trial and slow afterwards, against one that is always quick: by a count of questions.
+static void test_what_trials_cost(void **state)
+{
+    (void)state;
+    enum { FOES = 20, QUESTIONS = 2000, QUICK_MS = 5, SLOW_MS = 480, LIMIT_MS = 500 };
+    struct providers *self = calloc(1, sizeof *self);
+    struct wire_holder names[FOES + 1];
+    uint32_t slow = 0, trials = 0, most_ms;
+    uint64_t now_ms = 1000;
+    assert_non_null(self);
+    for (uint32_t i = 0; i <= FOES; i++) {
+        names[i] = fixture_at("tcp://127.0.0.1:1");
+        names[i].key.bytes[0] = (uint8_t)i;
+    }
+    providers_name(self, names, FOES + 1);
+    for (int n = 0; n < QUESTIONS; n++) {
+        providers_begin(self);
+        struct provider_peer *peer = providers_try(self, now_ms, &most_ms);
+        if (peer) {
+            trials++;
+            assert_in_range(most_ms, PROVIDERS_LEAST_MS, SLOW_MS);
+            providers_end_trial(self, peer, true, true, 1, now_ms);
+            continue;
+        }
+        peer = providers_next(self, 1, now_ms);
+        const bool is_foe = peer->holder.key.bytes[0] < FOES;
+        slow += is_foe;
+        providers_succeed(self, peer, true, is_foe ? SLOW_MS : QUICK_MS, LIMIT_MS, now_ms);
+    }
+    print_message("%u trials and %u slow answers in %d questions\n", trials, slow, QUESTIONS);
+    assert_true(trials > QUESTIONS / PROVIDERS_TRY / 2);
+    assert_true(slow <= FOES + trials);
+    free(self);
+}
+
 // ---- silent peers ------------------------------------------------------------------------
 
 enum { SILENT = 6, SHORT_MS = 250, READ_MS = 550 };
@@ -556,7 +617,7 @@ static void test_a_silent_provider_is_asked_once(void **state)
                sizeof list);
         ask_once(client, list, 3, 0);
     }
-    assert_int_equal(silent->asked, 3);
+    assert_int_equal(silent->asked, 4); // The one that was not asked yet was tried
     assert_int_equal(bulk_counts_of(honest).samples, 21);
     bulk_server_destroy(&honest); // Until it fails: then it goes
     ask_once(client, names, 1, FAULT_UNREACHABLE);
@@ -665,4 +726,5 @@ TESTS(TEST(test_hostile_bytes), TEST(test_hostile_frames), TEST(test_only_guests
       TEST(test_end_with_peers_connected), TEST(test_bad_options), TEST(test_samples),
       TEST(test_providers_without_samples_are_named),
       TEST(test_a_slow_provider_is_left_for_the_fastest),
+      TEST(test_a_provider_that_is_just_fast_enough_is_left), TEST(test_what_trials_cost),
       TEST(test_a_silent_provider_is_asked_once), TEST(test_what_is_remembered_of_providers))
