@@ -120,7 +120,9 @@ static void hear(struct reach_shell *self, uint32_t at)
     struct connection *connection = &self->connections[at];
     struct why why;
     const int rc = handshake_move(&connection->handshake, connection->fd, &why);
-    if (rc != 0) finish(self, at, rc == 1 ? REACH_PROVED : REACH_OTHER, 0);
+    const bool is_busy =
+        rc == FAULT_DENIED && connection->handshake.refusal == HANDSHAKE_REFUSED_BUSY;
+    if (rc != 0) finish(self, at, rc == 1 ? REACH_PROVED : is_busy ? REACH_LATE : REACH_OTHER, 0);
 }
 
 // It is made, or cannot be.

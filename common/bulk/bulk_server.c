@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,14 +266,15 @@ int bulk_server_new(const struct bulk_server_options *options, struct why *why,
     ensure(pthread_mutex_init(&self->lock, NULL) == 0);
     self->options = *options;
     self->self = bulk_line_self(options->identity, options->run);
-    self->self.answers_probes = true;
     self->self.judge = bulk_judge;
+    self->self.judge_probe = bulk_judge_probe;
     self->self.judge_arg = self;
     self->listener = self->events = self->stop = -1;
     self->room = descriptors_raise() / 2;
     const uint32_t most = self->room / 8 ? self->room / 8 : 1;
     self->key_connections_max = most < BULK_KEY_CONNECTIONS_MAX ? most : BULK_KEY_CONNECTIONS_MAX;
     self->turns.quantum = BULK_TURN_BYTES;
+    randombytes_buf(self->callers.seed, sizeof self->callers.seed);
     TAILQ_INIT(&self->strangers);
     TAILQ_INIT(&self->greeted);
     TAILQ_INIT(&self->dead);

@@ -8,6 +8,7 @@
 #include "common/base/turns.h"
 #include "common/bulk/bulk_line.h"
 #include "common/bulk/bulk_server.h"
+#include "common/net/callers.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/queue.h>
@@ -58,6 +59,7 @@ struct bulk_server {
     struct seats strangers, greeted, dead; // The oldest first; freed after the events in hand
     uint32_t count, room, key_connections_max;
     struct turns turns;
+    struct callers callers;
     uint64_t waiting;               // Of all askers
     uint64_t look_ms, accept_at_ms; // accept_at: not before, as there was no descriptor; 0: now
     const struct seat *judged;      // Whose HELLO is being judged
@@ -68,7 +70,7 @@ struct asker *bulk_find_asker(struct bulk_server *self, const struct key *key);
 
 // ---- bulk_seats.c -------------------------------------------------------------------------------
 
-handshake_judge bulk_judge;
+handshake_judge bulk_judge, bulk_judge_probe;
 void bulk_accept(struct bulk_server *self, uint64_t now_ms);
 // Something moved on its socket. Afterwards it may be dead.
 void bulk_seat_move(struct bulk_server *self, struct seat *seat, uint64_t now_ms);

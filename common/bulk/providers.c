@@ -156,7 +156,7 @@ static struct provider_peer *find_faster(struct providers *self, struct provider
 }
 
 // From when on an answer of this peer is slow, compared with its own before and with those of the others, without
-// those that failed. UINT32_MAX: there is nothing to compare with.
+// those that failed. If there is nothing to compare with, no answer is slow.
 static uint32_t slow_beside_ms(const struct providers *self, const struct provider_peer *than,
                                uint64_t now_ms)
 {

@@ -209,9 +209,8 @@ static enum handshake_refusal judge(const struct handshake *self)
         le_get(self->hello + HELLO_TO_INSTANCE, 8) != own->instance)
         return HANDSHAKE_REFUSED_NOT_ME;
     // mutant: net: a probe is judged as a connection
-    if (self->purpose.probe)
-        return own->answers_probes ? HANDSHAKE_REFUSED_NONE : HANDSHAKE_REFUSED_PURPOSE;
-    return own->judge(own->judge_arg, &self->peer, &self->purpose);
+    handshake_judge *asked = self->purpose.probe ? own->judge_probe : own->judge;
+    return asked ? asked(own->judge_arg, &self->peer, &self->purpose) : HANDSHAKE_REFUSED_PURPOSE;
 }
 
 static int answer(struct handshake *self, struct why *why)

@@ -18,7 +18,8 @@
 // caller's to see to.
 //
 // A probe asks only whether the key is there: the ANSWER proves it, and both hang up. An end that
-// answers probes does so for any key, at the cost of one signature.
+// answers probes does so for any key, at the cost of two operations with keys. So its judge_probe says how often
+// (callers.h); a probe beyond that is refused, at no such cost.
 //
 // The links of a group (common/group) and the connections of the bulk plane (common/bulk) use it, each
 // under a protocol name of its own, so no message of one is valid for the other.
@@ -58,13 +59,14 @@ struct handshake_purpose {
     R(STRANGER, "it does not expect a connection from this key and process")                       \
     R(PURPOSE,                                                                                     \
       "its connections are of another kind or number (link, connections, plain or sealed)")        \
-    R(NOT_YET, "it has not come to this window yet")
+    R(NOT_YET, "it has not come to this window yet")                                               \
+    R(BUSY, "it answers no more calls from this address now")
 #define HANDSHAKE_REFUSAL(name, text) HANDSHAKE_REFUSED_##name,
 enum handshake_refusal { HANDSHAKE_REFUSALS(HANDSHAKE_REFUSAL) HANDSHAKE_REFUSAL_END };
 #undef HANDSHAKE_REFUSAL
 const char *handshake_refusal_text(enum handshake_refusal refusal);
 
-// The accepting end is asked about each HELLO for its run and its process.
+// The accepting end is asked about each HELLO for its run and its process. It has cost no work with keys yet.
 typedef enum handshake_refusal handshake_judge(void *arg, const struct handshake_party *from,
                                                const struct handshake_purpose *purpose);
 
@@ -72,11 +74,10 @@ enum { HANDSHAKE_PROTOCOL = 16 };
 
 struct handshake_self {
     const char *protocol; // Shorter than HANDSHAKE_PROTOCOL. Borrowed, as is all below
-    bool answers_probes;
     const struct identity *identity;
     struct hash run; // SHA-256 of the run's name
     uint64_t instance;
-    handshake_judge *judge;
+    handshake_judge *judge, *judge_probe; // judge_probe: NULL: no probe is answered
     void *judge_arg;
 };
 

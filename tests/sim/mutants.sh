@@ -159,7 +159,8 @@ by_unit 'data: tokens begin where a provider likes' proof_test \
     '!is_begin_of_tokens(' 'offset >= file->bytes && !is_begin_of_tokens('
 by_unit 'data: a pass has as many samples as somebody said' proof_test instead '(void)samples;'
 by_unit 'data: a slow provider is never left' bulk_server_test 'peer->reputation.is_slow ?' 'false ?'
-by_unit 'data: a provider is slow by the patience alone' bulk_server_test '|| took_ms >= beside_ms' ''
+by_unit 'data: a provider is slow by the patience alone' bulk_server_test \
+    'took_ms >= beside_ms' '(took_ms >= beside_ms && !self)'
 by_unit 'data: no other provider is tried' bulk_server_test '!next ||' 'next ||'
 by_unit 'data: a good provider is forgotten with the list' bulk_server_test 'true' 'false'
 by_unit 'data: a silent provider costs the full patience each time' bulk_server_test \
@@ -174,6 +175,9 @@ by_unit 'turns: the first asker keeps its turn' turns_test 'self->now->credit > 
 by_unit 'turns: what an answer costs is not counted' turns_test '(int64_t)cost' '(int64_t)(cost > 0)'
 by_unit 'turns: an idle asker saves credit up' turns_test 'waiter->credit > 0' 'false'
 by_unit 'net: a probe is judged as a connection' handshake_test 'self->purpose.probe' 'false'
+by_unit 'net: an address has any number of handshakes answered' callers_test \
+    '> calls[is_probe].debt_max_ms' '> UINT32_MAX'
+by_unit 'bulk: any number of probes is answered' bulk_server_test 'may_call(arg, true)' '(arg || may_call(arg, true))'
 by_unit 'fetch: a peer may say what nobody asked' bulk_line_test 'peer->reputation.has_lied = true' 'heard = BULK_NOTHING'
 by_unit 'fetch: the first holders take all credit' bulk_slow_test 'self->bytes + peer->bytes' 'self->bytes'
 by_unit 'fetch: nobody is slow' bulk_slow_test 'is_late(want, now_ms)' 'false'

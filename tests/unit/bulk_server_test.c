@@ -3,6 +3,7 @@
 #include "common/base/clock.h"
 #include "common/bulk/bulk_client.h"
 #include "common/bulk/providers.h"
+#include "common/net/callers.h"
 #include "common/net/addresses.h"
 #include "tests/unit/bulk_counts.h"
 #include "tests/unit/bulk_fixture.h"
@@ -115,6 +116,49 @@ static void test_only_guests_are_served(void **state)
     bulk_server_admit(holder.server, identity_key(identity), false);
     assert_false(is_answered(identity, &holder.holder));
     identity_destroy(&identity);
+    fixture_holder_destroy(&holder);
+}
+
+// Whether a probe from 127.0.0.`from` is answered with a proof.
+static bool is_proved(const struct wire_holder *holder, uint8_t from)
+{
+    struct handshake_self self = bulk_line_self(fixture_identity(), FIXTURE_RUN);
+    struct handshake shake;
+    const struct handshake_party party = { .key = holder->key };
+    struct sockaddr_in own = { .sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(0x7f000000u | from) };
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                              .sin_port =
+                                  htons((uint16_t)atoi(strrchr(holder->endpoint, ':') + 1)) };
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&own, sizeof own), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    handshake_connect(&shake, &self, &party, &(struct handshake_purpose){ .probe = true });
+    int rc = 0;
+    while ((rc = handshake_move(&shake, fd, &why)) == 0) {
+        struct pollfd item = { .fd = fd, .events = handshake_events(&shake) };
+        assert_int_equal(poll(&item, 1, ENOUGH_MS), 1);
+    }
+    assert_true(rc == 1 || shake.refusal == HANDSHAKE_REFUSED_BUSY);
+    close(fd);
+    return rc == 1;
+}
+
+// A flood of probes from one address: another one's is answered, and guests of the same address are served.
+static void test_probes_are_counted_by_address(void **state)
+{
+    (void)state;
+    enum { PROBES = 1000 };
+    struct fixture_holder holder = fixture_holder_new();
+    const uint64_t begun_ms = clock_ms();
+    uint32_t proved = 0;
+    for (int i = 0; i < PROBES; i++) proved += is_proved(&holder.holder, 1);
+    const uint64_t took_ms = clock_ms() - begun_ms;
+    print_message("%u of %d probes were answered in %d ms\n", proved, PROBES, (int)took_ms);
+    assert_in_range(proved, CALLERS_PROBES, CALLERS_PROBES + 1 + took_ms / CALLERS_PROBE_MS);
+    assert_true(is_proved(&holder.holder, 2));
+    expect_serving(&holder, 19);
     fixture_holder_destroy(&holder);
 }
 
@@ -721,8 +765,8 @@ static void test_providers_without_samples_are_named(void **state)
 }
 
 TESTS(TEST(test_hostile_bytes), TEST(test_hostile_frames), TEST(test_only_guests_are_served),
-      TEST(test_a_stolen_name_is_of_no_use), TEST(test_what_is_sealed),
-      TEST(test_an_ejected_peer_is_cut_off), TEST(test_refusals),
+      TEST(test_probes_are_counted_by_address), TEST(test_a_stolen_name_is_of_no_use),
+      TEST(test_what_is_sealed), TEST(test_an_ejected_peer_is_cut_off), TEST(test_refusals),
       TEST(test_end_with_peers_connected), TEST(test_bad_options), TEST(test_samples),
       TEST(test_providers_without_samples_are_named),
       TEST(test_a_slow_provider_is_left_for_the_fastest),

@@ -9,7 +9,7 @@
 static struct identity *identities[3];
 static struct handshake_self connects, accepts;
 static struct handshake one, other;
-static unsigned judged;
+static unsigned judged, probed, probes_max;
 static struct why why;
 
 static enum handshake_refusal judge(void *arg, const struct handshake_party *from,
@@ -21,6 +21,14 @@ static enum handshake_refusal judge(void *arg, const struct handshake_party *fro
                                                               : HANDSHAKE_REFUSED_STRANGER;
 }
 
+static enum handshake_refusal judge_probe(void *arg, const struct handshake_party *from,
+                                          const struct handshake_purpose *purpose)
+{
+    (void)arg, (void)from;
+    assert_true(purpose->probe);
+    return probed++ < probes_max ? HANDSHAKE_REFUSED_NONE : HANDSHAKE_REFUSED_BUSY;
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -30,9 +38,10 @@ static int set_up(void **state)
     }
     connects = (struct handshake_self){ .protocol = "test 1", .identity = identities[0] };
     accepts = (struct handshake_self){
-        .protocol = "test 1", .identity = identities[1], .answers_probes = true, .judge = judge
+        .protocol = "test 1", .identity = identities[1], .judge = judge, .judge_probe = judge_probe
     };
-    judged = 0;
+    judged = probed = 0;
+    probes_max = 10;
     why.text[0] = 0;
     return 0;
 }
@@ -113,9 +122,20 @@ static void a_probe_proves_the_key(void **state)
 static void who_answers_no_probes_says_so(void **state)
 {
     (void)state;
-    accepts.answers_probes = false;
+    accepts.judge_probe = NULL;
     assert_int_equal(ask(&(struct handshake_purpose){ .probe = true }), FAULT_DENIED);
     assert_true(one.refusal == HANDSHAKE_REFUSED_PURPOSE && judged == 0);
+}
+
+static void a_probe_too_many_is_not_signed(void **state)
+{
+    (void)state;
+    static const uint8_t nothing[64];
+    probes_max = 1;
+    assert_int_equal(ask(&(struct handshake_purpose){ .probe = true }), 0);
+    assert_int_equal(ask(&(struct handshake_purpose){ .probe = true }), FAULT_DENIED);
+    assert_true(one.refusal == HANDSHAKE_REFUSED_BUSY && other.ends && judged == 0);
+    assert_memory_equal(other.answer + HANDSHAKE_ANSWER - sizeof nothing, nothing, sizeof nothing);
 }
 
 // A member of both: what it says on one kind of connection is worth nothing on the other.
@@ -130,4 +150,4 @@ static void another_protocol_is_not_understood(void **state)
 #define CASE(name) TEST_WITH(name, set_up, tear_down)
 TESTS(CASE(both_ends_have_the_same_keys), CASE(a_probe_is_answered_and_no_more),
       CASE(a_probe_proves_the_key), CASE(who_answers_no_probes_says_so),
-      CASE(another_protocol_is_not_understood))
+      CASE(a_probe_too_many_is_not_signed), CASE(another_protocol_is_not_understood))
