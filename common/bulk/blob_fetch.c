@@ -84,7 +84,8 @@ static bool ask_one(struct blob_fetch *self, struct peer *peer, uint64_t now_ms)
     while (self->next < self->chunk_count && self->chunks[self->next] != CHUNK_MISSING)
         self->next++;
     if (self->next == self->chunk_count) {
-        if (!peers_ask_again(self->fetch.peers, peer, &self->fetch, now_ms)) return false;
+        if (!peers_ask_again(self->fetch.peers, peer, &self->fetch, self->urgent_ms, now_ms))
+            return false;
         self->coming++;
         return true;
     }
@@ -118,6 +119,8 @@ void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms)
     uint32_t width = 1 + missing / SHARE_CHUNKS;
     if (missing == 0) return;
     if (width > SHARE_HOLDERS_MAX) width = SHARE_HOLDERS_MAX;
+    // mutant: fetch: an urgent blob comes from one holder
+    if (self->urgent_ms) width += URGENT_HOLDERS;
     const uint32_t serving = self->is_single ? serve_alone(self) : fetch_widen(fetch, width);
     if (serving == 0 && self->coming == 0) fetch_fail_for_holders(fetch);
     for (bool asked = true; asked;) { // In turns

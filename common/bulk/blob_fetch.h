@@ -8,23 +8,34 @@
 // SHARE_CHUNKS that are missing, and two more for each slow one. A holder that lacks the blob, is
 // silent or answers wrongly is dropped; the chunks that are here stay, and the next holder sends
 // the rest. When no chunk is left to ask for, the late ones are asked for again, from other
-// holders. Only the whole blob can be checked. If its hash is wrong and one holder sent all of it,
-// that holder lied. If several sent it, the liar is unknown: from then on one holder at a time is
-// asked for the whole blob, and a slow one is dropped while others are left.
+// holders.
+//
+// Urgent: a commit names it. Then several members hold it, and our next round waits for it. Two more
+// holders serve, and what is on its way from one of them is asked of another after PEERS_URGENT_MS, or
+// at once if that one failed or was slow before. So a holder that is silent costs PEERS_URGENT_MS or
+// two, and so does one that sends each chunk just within the patience, or a few bytes at a time: no
+// progress renews this limit. The price is paid by a slow link: it gets up to three copies of what is
+// on its way when the commit comes. What is not urgent has the patience of peers.h, which each chunk
+// renews: there an author that is slow delays its own result alone.
+//
+// Only the whole blob can be checked. If its hash is wrong and one holder sent all of it, that holder
+// lied. If several sent it, the liar is unknown: from then on one holder at a time is asked for the
+// whole blob, and a slow one is dropped while others are left.
 
 #include "common/bulk/blob_store.h"
 #include "common/bulk/fetch.h"
 #include "common/bulk/hash_beside.h"
 
-enum { SHARE_CHUNKS = 32, SHARE_HOLDERS_MAX = 8, HASH_BESIDE_CHUNKS = 8 };
+enum { SHARE_CHUNKS = 32, SHARE_HOLDERS_MAX = 8, URGENT_HOLDERS = 2, HASH_BESIDE_CHUNKS = 8 };
 
 struct blob_fetch {
     struct fetch fetch; // First: a blob_fetch is a fetch
     struct hash hash;
-    size_t count;    // Bytes, as declared
-    uint32_t askers; // How often the core asked for it
-    uint8_t *bytes;  // NULL before blob_fetch_start
-    uint8_t *chunks; // enum chunk_state
+    size_t count;       // Bytes, as declared
+    uint32_t askers;    // How often the core asked for it
+    uint64_t urgent_ms; // Since when it is urgent; 0: it is not
+    uint8_t *bytes;     // NULL before blob_fetch_start
+    uint8_t *chunks;    // enum chunk_state
     uint32_t chunk_count, here, next;
     uint32_t in_row;            // Chunks before the first gap: they were given to be hashed
     uint32_t coming;            // Requests without an answer; two may be for one chunk

@@ -46,6 +46,7 @@ struct fetcher {
     struct bucket buckets[BUCKETS]; // All entries, by hash
     struct model_fetch *model;      // Being fetched, or failed and kept to be continued
     bool is_model_awaited;          // The core waits for an answer
+    bool is_urgent;                 // So is an active blob: its requests may be late soon
 };
 
 // ---- the blobs in line and on their way -----------------------------------------------------
@@ -180,6 +181,7 @@ static void hear_blob(struct fetcher *self, const struct wire_blob *blob,
         if (!entry) entry = add(self, blob);
         entry->turn = job->turn;
         entry->blob->askers++;
+        if (job->urgent && !entry->blob->urgent_ms) entry->blob->urgent_ms = clock_ms();
         fetch_add_holders(&entry->blob->fetch, job->holders, job->holders_count);
     }
 }
@@ -259,9 +261,11 @@ static bool work(struct fetcher *self)
            (self->active_count == 0 ||
             self->active_bytes + entry->blob->count <= FETCHER_ACTIVE_BYTES_MAX))
         activate(self, entry);
+    self->is_urgent = false;
     TAILQ_FOREACH(entry, &self->active, line)
     {
         struct blob_fetch *blob = entry->blob;
+        self->is_urgent |= blob->urgent_ms > 0;
         if (blob->fetch.state == FETCH_GOING && !peers_is_spent(self->peers))
             blob_fetch_ask(blob, clock_ms()); // A new time: keeping the blob before may take long
         if (blob_fetch_is_whole(blob)) failpoint("fetch_keep");
@@ -303,8 +307,10 @@ static void wait_for_something(struct fetcher *self, bool is_busy)
     peers_send(self->peers);
     items[0] = (struct pollfd){ .fd = worker_jobs_fd(self->worker), .events = POLLIN };
     const int count = 1 + peers_fill_items(self->peers, items + 1);
-    const int found =
-        poll(items, (nfds_t)count, is_busy ? 0 : peers_timeout_ms(self->peers, clock_ms()));
+    int wait_ms = is_busy ? 0 : peers_timeout_ms(self->peers, clock_ms());
+    // mutant: fetch: nobody looks whether what is urgent is late
+    if (self->is_urgent && (wait_ms < 0 || wait_ms > PEERS_URGENT_MS)) wait_ms = PEERS_URGENT_MS;
+    const int found = poll(items, (nfds_t)count, wait_ms);
     if (found > 0) peers_hear_items(self->peers, items + 1);
 }
 

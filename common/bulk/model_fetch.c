@@ -115,7 +115,7 @@ static void ask_list(struct model_fetch *self, blob_store_t *store, uint64_t now
         struct peer *peer = fetch->holders[i].peer;
         if (fetch->holders[i].state != HOLDER_SERVING) continue;
         self->coming += self->coming
-                            ? peers_ask_again(fetch->peers, peer, fetch, now_ms)
+                            ? peers_ask_again(fetch->peers, peer, fetch, 0, now_ms)
                             : peers_ask_leaves(fetch->peers, peer, fetch, &self->digest, now_ms);
     }
 }
@@ -167,7 +167,7 @@ static bool copy_leaves(struct model_fetch *self, blob_store_t *store)
 static bool ask_one(struct model_fetch *self, struct peer *peer, uint64_t now_ms)
 {
     if (self->todo_count == 0) {
-        if (!peers_ask_again(self->fetch.peers, peer, &self->fetch, now_ms)) return false;
+        if (!peers_ask_again(self->fetch.peers, peer, &self->fetch, 0, now_ms)) return false;
         self->coming++;
         return true;
     }

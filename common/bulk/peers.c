@@ -17,7 +17,7 @@ enum {
     REMEMBERED_MAX = 4096,
     LEAVES_PATIENCE = 10,
     OVERDUE = 16,
-    AGAIN_MAX = 2,
+    AT_ONCE_MAX = 3, // Peers that are asked for one piece
     IDLE_MS = 30000,
     SLOT_BITS = 8
 };
@@ -29,7 +29,6 @@ struct want {
     uint32_t request, piece, count;
     uint64_t offset, sent_ms, patience_ms;
     struct hash hash;
-    uint8_t again; // How many other peers were asked for the same piece since
     bool is_leaves;
 };
 
@@ -241,43 +240,54 @@ static bool is_late(const struct want *want, uint64_t now_ms)
     return now_ms > want->sent_ms + want->patience_ms / 2;
 }
 
-// With peer NULL: whether any peer is asked.
-static bool is_asked(const struct peers *self, const struct peer *peer, const struct fetch *fetch,
-                     uint32_t piece)
+// Open requests for the piece. With a peer: those to it alone.
+static uint32_t count_asked(const struct peers *self, const struct peer *peer,
+                            const struct fetch *fetch, uint32_t piece)
 {
+    uint32_t count = 0;
     for (uint32_t i = 0; i < WANTS_MAX; i++) {
         const struct want *want = &self->wants[i];
-        if (want->peer && want->fetch == fetch && want->piece == piece &&
-            (!peer || want->peer == peer))
-            return true;
+        count += want->peer && want->fetch == fetch && want->piece == piece &&
+                 (!peer || want->peer == peer);
     }
-    return false;
+    return count;
 }
 
 bool peers_await(const struct peers *self, const struct fetch *fetch, uint32_t piece)
 {
-    return is_asked(self, NULL, fetch, piece);
+    return count_asked(self, NULL, fetch, piece) > 0;
 }
 
-bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch, uint64_t now_ms)
+// Late, or of a fetch that is urgent since `urgent_ms`, and not answered quickly. It does not matter
+// whether its peer sends other pieces meanwhile, or parts of this one: that would let it say how long
+// we wait.
+static bool may_repeat(const struct want *want, uint64_t urgent_ms, uint64_t now_ms)
 {
-    struct want *oldest = NULL;
+    if (is_late(want, now_ms)) return true;
+    const uint64_t since_ms = want->sent_ms > urgent_ms ? want->sent_ms : urgent_ms;
+    // mutant: fetch: what is urgent has as much patience as all
+    return urgent_ms && (reputation_is_doubtful(&want->peer->reputation) ||
+                         now_ms >= since_ms + PEERS_URGENT_MS);
+}
+
+bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch, uint64_t urgent_ms,
+                     uint64_t now_ms)
+{
+    const struct want *oldest = NULL;
     if (peer->reputation.is_slow) return false;
     for (uint32_t i = 0; i < WANTS_MAX; i++) {
-        struct want *want = &self->wants[i];
-        if (want->peer && want->fetch == fetch && want->again < AGAIN_MAX &&
-            is_late(want, now_ms) && (!oldest || want->sent_ms < oldest->sent_ms) &&
-            !is_asked(self, peer, fetch, want->piece))
+        const struct want *want = &self->wants[i];
+        if (want->peer && want->fetch == fetch && may_repeat(want, urgent_ms, now_ms) &&
+            (!oldest || want->sent_ms < oldest->sent_ms) &&
+            count_asked(self, NULL, fetch, want->piece) < AT_ONCE_MAX &&
+            !count_asked(self, peer, fetch, want->piece))
             oldest = want;
     }
     if (!oldest) return false;
     struct want question = *oldest;
     question.peer = peer;
     question.sent_ms = now_ms;
-    question.again = 0;
-    if (!ask(self, &question)) return false;
-    oldest->again++;
-    return true;
+    return ask(self, &question);
 }
 
 uint32_t peers_forget_piece(struct peers *self, const struct fetch *fetch, uint32_t piece)

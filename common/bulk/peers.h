@@ -31,6 +31,7 @@
 
 enum {
     PEERS_OPEN_MAX = 64,
+    PEERS_URGENT_MS = 50,
     WANTS_MAX = 256,
     PEER_WANTS_MAX = 32,
     PEER_WINDOW_BEGIN = 2 * BULK_CHUNK_BYTES,
@@ -91,10 +92,13 @@ bool peers_ask_piece(struct peers *self, struct peer *peer, struct fetch *fetch,
 bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch,
                       const struct hash *digest, uint64_t now_ms);
 
-// Repeats to this peer the oldest late request of this fetch that another peer has. A request is
-// repeated twice at most, and each repetition twice again. False: nothing is late, this peer is
-// slow itself, or it has no credit now.
-bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch, uint64_t now_ms);
+// Repeats to this peer the oldest late request of this fetch that another peer has. At most three
+// peers are asked for one piece at once; one that lacks it makes room for another. With `urgent_ms`
+// the fetch is urgent since then, and a request is late PEERS_URGENT_MS after that and after it was
+// sent; one to a doubtful peer is late at once. False: nothing is late, this peer is slow itself, or
+// it has no credit now.
+bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch, uint64_t urgent_ms,
+                     uint64_t now_ms);
 
 // Whether a request for this piece is open.
 bool peers_await(const struct peers *self, const struct fetch *fetch, uint32_t piece);

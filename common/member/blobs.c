@@ -151,6 +151,17 @@ void blobs_have_kept(struct blobs *self, const struct wire_blob *name, uint64_t 
     have(self, name, step, true);
 }
 
+// A commit names a blob that so far only its author was known to have. Those that voted for it have
+// it, so it is asked for once more, and at once: an author may be silent towards us alone.
+static void name_in_commit(struct blobs *self, struct blob_entry *entry)
+{
+    // mutant: blobs: a commit waits for the author of its payload
+    if (entry->author == UINT32_MAX || entry->state == BLOB_HERE) return;
+    entry->author = UINT32_MAX;
+    entry->state = BLOB_WANTED;
+    entry->retry_ms = self->due_ms = 0;
+}
+
 static void want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author,
                  bool kept)
 {
@@ -159,6 +170,7 @@ static void want(struct blobs *self, const struct wire_blob *name, uint64_t step
         if (step > entry->step) entry->step = step;
         if (step < entry->first_step) entry->first_step = step; // An older commit, heard later
         count_use(entry, kept);
+        if (author == UINT32_MAX) name_in_commit(self, entry);
         return;
     }
     entry = add(self, name, step);
@@ -211,7 +223,8 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
                                          .blobs_count = 1,
                                          .holders = holders,
                                          .holders_count = count,
-                                         .turn = entry->turn });
+                                         .turn = entry->turn,
+                                         .urgent = entry->author == UINT32_MAX });
     }
 }
 

@@ -39,7 +39,7 @@ struct blob_entry {
     uint64_t first_step; // The earliest such step: a blob may be named again
     uint64_t retry_ms;
     uint64_t turn;          // Number of its FETCH: an answer with another number is stale
-    uint32_t bytes, author; // Author: the member to ask first
+    uint32_t bytes, author; // Author: the member to ask first; UINT32_MAX: a commit names it
     uint8_t state;          // enum blob_state
     bool has_step;          // It is of a step: it stays when its last use ends
     uint32_t users;         // Uses that keep it
@@ -69,7 +69,8 @@ void blobs_date(struct blobs *self, uint64_t run_step);
 void blobs_have(struct blobs *self, const struct wire_blob *name, uint64_t step);
 
 // Wants the blob unless it is here or on its way. A full table ignores the call; the caller calls
-// again.
+// again. `author` UINT32_MAX: a commit names it. Then it is asked for at once, even if it is on its way
+// from its author alone, and urgently (blob_fetch.h).
 void blobs_want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author);
 
 // The same two for a blob that is kept for a use, whatever happens to the step. Each call of these

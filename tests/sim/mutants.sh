@@ -182,6 +182,9 @@ by_unit 'fetch: a peer may say what nobody asked' bulk_line_test 'peer->reputati
 by_unit 'fetch: the first holders take all credit' bulk_slow_test 'self->bytes + peer->bytes' 'self->bytes'
 by_unit 'fetch: nobody is slow' bulk_slow_test 'is_late(want, now_ms)' 'false'
 by_unit 'fetch: a slow peer keeps its connection' bulk_slow_test 'true' 'false'
+by_unit 'fetch: what is urgent has as much patience as all' bulk_slow_test 'urgent_ms &&' 'urgent_ms && !want &&'
+by_unit 'fetch: an urgent blob comes from one holder' bulk_slow_test drop
+by_unit 'fetch: nobody looks whether what is urgent is late' bulk_slow_test drop
 by_unit 'data: some providers are never asked' member_test '(self->index + number)' '(self->index + 0 * number)'
 
 # ---- replicas -----------------------------------------------------------------------------------------
@@ -467,6 +470,7 @@ mutant 'blobs: a hash alone is a name' \
     'self->entries[self->places[at] - 1].bytes != bytes' 'bytes == UINT32_MAX'
 by_unit 'blobs: what is kept goes, though others need it' blobs_test \
     '--entry->users > 0 || entry->has_step' '(--entry->users, false)'
+by_unit 'blobs: a commit waits for the author of its payload' blobs_test 'entry->state == BLOB_HERE' 'self'
 by_unit 'blobs: as many steps are kept in the largest run' blobs_test 'fit < wanted' 'fit < 1'
 by_unit 'the same neighbours are asked again and again' member_test '(uint64_t)tries * max' '0 * tries'
 mutant 'blobs: what was forgotten meanwhile is published' \

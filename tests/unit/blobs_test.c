@@ -148,8 +148,9 @@ static void room_is_kept_for_what_comes(void **state)
     assert_int_equal(blobs_state(&blobs, &more), BLOB_WANTED);
 }
 
-// Asks for it in a roster where its author is the one other member. The FETCH's turn.
-static uint64_t fetch_turn(const struct hash *hash)
+// The FETCH that follows at this time, in a roster where the author is the one other member; NULL: none
+// does.
+static const struct wire_fetch *next_fetch(uint64_t now_ms)
 {
     static struct member member;
     struct outbox out = outbox();
@@ -159,14 +160,50 @@ static uint64_t fetch_turn(const struct hash *hash)
                                                      .role = ACTOR_TRAINER,
                                                      .state = MEMBER_HEALTHY };
     member.roster.count = 1, member.index = 1;
-    blobs_want(&blobs, &(struct wire_blob){ *hash, 4 }, RUN_STEP, 0);
-    blobs_fetch(&blobs, &member, 1000, &out);
+    blobs_fetch(&blobs, &member, now_ms, &out);
     arena.used = 0;
-    assert_int_equal(out.count, 1);
-    assert_int_equal(effects[0].port, PORT_FETCHER);
+    if (out.count == 0) return NULL;
     ensure(
         wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_FETCH, &arena, &body, &refusal));
-    return ((const struct wire_fetch *)body)->turn;
+    return body;
+}
+
+// Asks for it. The FETCH's turn.
+static uint64_t fetch_turn(const struct hash *hash)
+{
+    blobs_want(&blobs, &(struct wire_blob){ *hash, 4 }, RUN_STEP, 0);
+    const struct wire_fetch *fetch = next_fetch(1000);
+    assert_non_null(fetch);
+    assert_int_equal(effects[0].port, PORT_FETCHER);
+    return fetch->turn;
+}
+
+// Its author answers all others, and not us: the others have what the commit names. They are asked once,
+// whether the author is still silent or has been given up.
+static void what_a_commit_names_is_asked_for_at_once(void **state)
+{
+    (void)state;
+    for (int given_up = 0; given_up <= 1; given_up++) {
+        const struct wire_blob blob = { hash_of(&given_up, sizeof given_up), 4 };
+        const struct wire_fetch *fetch;
+        memset(&blobs, 0, sizeof blobs);
+        blobs_want(&blobs, &blob, RUN_STEP, 0);
+        assert_true((fetch = next_fetch(1000)) && !fetch->urgent);
+        const uint64_t first = fetch->turn;
+        blobs_want(&blobs, &blob, RUN_STEP, 0); // Its claim, once more
+        assert_null(next_fetch(1010));
+        const struct msg failed = { .now_ms = 1010,
+                                    .kind = FRAME_FETCHED,
+                                    .body = &(struct wire_fetched){ .hash = blob.hash,
+                                                                    .turn = first } };
+        struct outbox out = outbox();
+        if (given_up) blobs_hear(&blobs, &(struct member_turn){ .in = &failed, .out = &out });
+        blobs_want(&blobs, &blob, RUN_STEP, UINT32_MAX);
+        assert_true((fetch = next_fetch(1020)) && fetch->urgent && fetch->turn > first);
+        blobs_want(&blobs, &blob, RUN_STEP, UINT32_MAX);
+        assert_null(next_fetch(1030));
+        assert_int_equal(blobs_state(&blobs, &blob), BLOB_COMING);
+    }
 }
 
 static void hear_fetched(blob_store_t *store, const struct hash *hash, uint64_t turn)
@@ -333,6 +370,7 @@ static int tear_down(void **state)
 
 TESTS_WITH(set_up, tear_down, TEST(what_a_life_leaves_goes_with_its_step),
            TEST(room_is_kept_for_what_comes), TEST(what_is_asked_for_again_stays),
+           TEST(what_a_commit_names_is_asked_for_at_once),
            TEST(what_is_said_of_another_size_is_another_blob),
            TEST(what_a_result_is_does_not_go_with_the_audit),
            TEST(what_two_audits_reveal_goes_with_the_last), TEST(a_large_run_keeps_fewer_steps))

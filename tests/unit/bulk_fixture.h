@@ -171,7 +171,15 @@ static inline void fixture_fetch(struct fixture_fetcher *self, const struct hash
                                  size_t bytes, const struct wire_holder *holders, uint32_t count)
 {
     const struct wire_blob blob = { *hash, (uint32_t)bytes };
-    fixture_job(self, FRAME_FETCH, &(struct wire_fetch){ &blob, 1, holders, count, 0 });
+    fixture_job(self, FRAME_FETCH, &(struct wire_fetch){ &blob, 1, holders, count, 0, false });
+}
+
+static inline void fixture_fetch_urgently(struct fixture_fetcher *self, const struct hash *hash,
+                                          size_t bytes, const struct wire_holder *holders,
+                                          uint32_t count)
+{
+    const struct wire_blob blob = { *hash, (uint32_t)bytes };
+    fixture_job(self, FRAME_FETCH, &(struct wire_fetch){ &blob, 1, holders, count, 0, true });
 }
 
 static inline void fixture_fetch_state(struct fixture_fetcher *self, uint64_t step,

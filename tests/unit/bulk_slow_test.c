@@ -167,14 +167,14 @@ static void test_a_late_peer_gets_less_and_others_are_asked(void **state)
     for (uint32_t i = 0; i < 4; i++) list[i] = peers_find(peers, &names[i]);
     assert_true(ask(peers, list[0], &fetch, 7, 1, T) && ask(peers, list[0], &fetch, 8, 1, T + 150));
     assert_false(peers_next(peers, T + 200, &answer) || list[0]->reputation.is_slow);
-    assert_false(peers_ask_again(peers, list[1], &fetch, T + 200));
+    assert_false(peers_ask_again(peers, list[1], &fetch, 0, T + 200));
     for (int i = 1; i <= 2; i++) assert_false(peers_next(peers, T + 200 + (uint64_t)i, &answer));
     assert_true(list[0]->reputation.is_slow && list[0]->window == PEER_WINDOW_BEGIN / 2); // Once
-    assert_false(peers_ask_again(peers, list[0], &fetch, T + 202));
-    assert_true(peers_ask_again(peers, list[1], &fetch, T + 202));
-    assert_false(peers_ask_again(peers, list[1], &fetch, T + 202)); // It is asked
-    assert_true(peers_ask_again(peers, list[2], &fetch, T + 202));
-    assert_false(peers_ask_again(peers, list[3], &fetch, T + 202)); // Two have been
+    assert_false(peers_ask_again(peers, list[0], &fetch, 0, T + 202));
+    assert_true(peers_ask_again(peers, list[1], &fetch, 0, T + 202));
+    assert_false(peers_ask_again(peers, list[1], &fetch, 0, T + 202)); // It is asked
+    assert_true(peers_ask_again(peers, list[2], &fetch, 0, T + 202));
+    assert_false(peers_ask_again(peers, list[3], &fetch, 0, T + 202)); // Two have been
     assert_true(peers_await(peers, &fetch, 7) && !peers_await(peers, &fetch, 9));
     assert_int_equal(peers_forget_piece(peers, &fetch, 7), 3);
     assert_false(peers_await(peers, &fetch, 7));
@@ -183,6 +183,75 @@ static void test_a_late_peer_gets_less_and_others_are_asked(void **state)
     rogue_destroy(silent);
 }
 
-TESTS(TEST(test_model_behind_slow_ones), TEST(test_model_behind_more_than_can_be_asked),
+// The author is silent towards us alone. Once a commit names its payload, others have it, behind some that
+// lack it; the author is asked first, and its patience is long.
+static void expect_urgent(size_t count, bool is_known_before)
+{
+    enum { LONG_MS = 20000, LACKING = 4 };
+    struct wire_holder list[LACKING + 2];
+    struct fixture_holder lacking[LACKING], honest = fixture_holder_new();
+    struct rogue *author = rogue_new(ROGUE_SILENT, 0, NULL);
+    struct fixture_fetcher *fetcher = fixture_fetcher_new(LONG_MS);
+    uint8_t *bytes = fixture_bytes(count, 5);
+    const struct hash hash = fixture_give(honest.store, bytes, count);
+    list[0] = author->holder;
+    for (int i = 0; i < LACKING; i++) {
+        lacking[i] = fixture_holder_new();
+        list[i + 1] = lacking[i].holder;
+    }
+    list[LACKING + 1] = honest.holder;
+    if (is_known_before) {
+        fixture_fetch(fetcher, &hash, count, list, 1);
+        while (!author->asked) fixture_answer(fetcher, FRAME_FETCHED, 10);
+    }
+    const uint64_t begun_ms = clock_ms();
+    fixture_fetch_urgently(fetcher, &hash, count, list, LACKING + 2);
+    for (int n = 0; n <= is_known_before; n++) {
+        const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, LONG_MS / 4);
+        assert_true(fetched && fetched->ok);
+    }
+    print_message("%zu bytes behind a silent author: %d ms\n", count, (int)(clock_ms() - begun_ms));
+    free(bytes);
+    fixture_fetcher_destroy(fetcher);
+    rogue_destroy(author);
+    for (int i = 0; i < LACKING; i++) fixture_holder_destroy(&lacking[i]);
+    fixture_holder_destroy(&honest);
+}
+
+static void test_an_author_that_is_silent_to_us_alone(void **state)
+{
+    (void)state;
+    for (int known = 0; known <= 1; known++) {
+        expect_urgent(1000, known);
+        expect_urgent(5 * BULK_CHUNK_BYTES, known);
+    }
+}
+
+// It delays us once. After that its requests are repeated at once, and those of others as before.
+static void test_a_doubtful_peer_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct wire_holder names[3];
+    struct rogue *silent = rogue_new_of_names(ROGUE_SILENT, 0, NULL, names, 3);
+    struct peers *peers = peers_new(fixture_identity(), FIXTURE_RUN, PATIENCE_MS);
+    struct fetch fetch = { .peers = peers };
+    struct peer *list[3];
+    for (uint32_t i = 0; i < 3; i++) list[i] = peers_find(peers, &names[i]);
+    assert_true(ask(peers, list[0], &fetch, 7, 1, T));
+    assert_false(peers_ask_again(peers, list[1], &fetch, 0, T + PEERS_URGENT_MS));
+    assert_false(peers_ask_again(peers, list[1], &fetch, T + 10, T + 9 + PEERS_URGENT_MS));
+    list[0]->reputation.failed_ms = 1;
+    assert_false(peers_ask_again(peers, list[1], &fetch, 0, T + 10));
+    assert_true(peers_ask_again(peers, list[1], &fetch, T + 10, T + 10));
+    list[0]->reputation.failed_ms = 0;
+    assert_false(peers_ask_again(peers, list[2], &fetch, T + 10, T + 9 + PEERS_URGENT_MS));
+    assert_true(peers_ask_again(peers, list[2], &fetch, T + 10, T + 10 + PEERS_URGENT_MS));
+    for (uint32_t i = 0; i < 3; i++) peers_leave(peers, list[i]);
+    peers_destroy(&peers);
+    rogue_destroy(silent);
+}
+
+TESTS(TEST(test_an_author_that_is_silent_to_us_alone), TEST(test_a_doubtful_peer_is_not_waited_for),
+      TEST(test_model_behind_slow_ones), TEST(test_model_behind_more_than_can_be_asked),
       TEST(test_blob_behind_slow_ones), TEST(test_no_peer_takes_what_the_others_need),
       TEST(test_a_late_peer_gets_less_and_others_are_asked))

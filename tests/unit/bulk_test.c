@@ -84,7 +84,7 @@ static void test_many_small_ones(void **state)
             (struct wire_blob){ fixture_give(holders[i % 2].store, bytes, 40000 - i), 40000 - i };
     }
     const struct wire_holder list[2] = { holders[0].holder, holders[1].holder };
-    fixture_job(fetcher, FRAME_FETCH, &(struct wire_fetch){ blobs, MANY, list, 2, 0 });
+    fixture_job(fetcher, FRAME_FETCH, &(struct wire_fetch){ blobs, MANY, list, 2, 0, false });
     for (int i = 0; i < MANY; i++) {
         const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
         if (!fetched || !fetched->ok)
@@ -125,7 +125,7 @@ static void fetch_small_ones(struct fixture_fetcher *fetcher, const struct fixtu
         blobs[i].hash = fixture_give(holder->store, bytes + i * SMALL_BYTES, SMALL_BYTES);
         blobs[i].bytes = SMALL_BYTES;
     }
-    fixture_job(fetcher, FRAME_FETCH, &(struct wire_fetch){ blobs, SMALL, &holder->holder, 1, 0 });
+    fixture_job(fetcher, FRAME_FETCH, &(struct wire_fetch){ blobs, SMALL, &holder->holder, 1, 0, false });
     for (uint32_t i = 0; i < SMALL; i++) {
         const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
         assert_true(fetched && fetched->ok && syncs > 0); // An answer comes after a sync
