@@ -16,7 +16,7 @@
 
 enum {
     PEERS = 3,
-    AGAIN_MAX = 2,
+    AT_ONCE_MAX = 3,
     ASKED_MAX = 64,
     ANSWER_BYTES = 4,
     FLOATS = 2 * DIGEST_LEAF_FLOATS + 100,
@@ -29,7 +29,6 @@ struct asked {
     uint32_t piece, count;
     uint64_t offset;
     bool leaves;
-    int again;
 };
 
 struct peers {
@@ -88,7 +87,7 @@ bool peers_ask_piece(struct peers *self, struct peer *peer, struct fetch *fetch,
                      const struct hash *hash, uint64_t offset, uint32_t count, uint64_t now_ms)
 {
     (void)hash, (void)now_ms;
-    return ask(self, &(struct asked){ fetch, peer, piece, count, offset, false, 0 });
+    return ask(self, &(struct asked){ fetch, peer, piece, count, offset, false });
 }
 
 bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch,
@@ -99,32 +98,32 @@ bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch
                          .fetch = fetch, .peer = peer, .piece = PIECE_LEAVES, .leaves = true });
 }
 
-static bool is_asked(const struct peers *self, const struct peer *peer, const struct fetch *fetch,
-                     uint32_t piece)
+static uint32_t count_asked(const struct peers *self, const struct peer *peer,
+                            const struct fetch *fetch, uint32_t piece)
 {
+    uint32_t count = 0;
     for (uint32_t i = 0; i < self->asked_count; i++)
-        if (self->asked[i].fetch == fetch && self->asked[i].piece == piece &&
-            (!peer || self->asked[i].peer == peer))
-            return true;
-    return false;
+        count += self->asked[i].fetch == fetch && self->asked[i].piece == piece &&
+                 (!peer || self->asked[i].peer == peer);
+    return count;
 }
 
 bool peers_await(const struct peers *self, const struct fetch *fetch, uint32_t piece)
 {
-    return is_asked(self, NULL, fetch, piece);
+    return count_asked(self, NULL, fetch, piece) > 0;
 }
 
-bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch, uint64_t now_ms)
+bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch, uint64_t urgent_ms,
+                     uint64_t now_ms)
 {
     (void)now_ms;
-    for (uint32_t i = 0; i < self->asked_count && is_late && !peer->reputation.is_slow; i++) {
-        struct asked *old = &self->asked[i], again = *old;
-        if (old->fetch != fetch || old->again == AGAIN_MAX ||
-            is_asked(self, peer, fetch, old->piece))
+    const bool may_repeat = (is_late || urgent_ms) && !peer->reputation.is_slow;
+    for (uint32_t i = 0; i < self->asked_count && may_repeat; i++) {
+        struct asked again = self->asked[i];
+        if (again.fetch != fetch || count_asked(self, NULL, fetch, again.piece) == AT_ONCE_MAX ||
+            count_asked(self, peer, fetch, again.piece))
             continue;
-        old->again++;
         again.peer = peer;
-        again.again = 0;
         return ask(self, &again);
     }
     return false;
