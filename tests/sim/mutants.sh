@@ -249,7 +249,10 @@ mutant 'late: a witness waits for every result' 'self->half_ms > 0 &&' 'self->ha
 by_unit 'late: only the elected learn what is usual' witness_test ' && !sighting->is_coming' ''
 by_unit 'late: nobody learns what is usual' witness_test drop
 by_unit 'late: a witness is waited for because of its own result' coordinator_test 'left - 1' 'left'
+by_unit 'waits: one liar says whom the rounds wait for' tally_test ' || votes <= quorum_liars(self->elected)' ''
 by_unit 'late: one liar hurries the votes of all others' coordinator_test '&& all_live_decided(self, turn)' ''
+by_unit 'late: the vote of a slow one is not waited for' coordinator_test 'is_late &&' '(is_late || self) &&'
+by_unit 'late: a witness that says nothing holds the round up' coordinator_test 'done && rest_is_late(self, turn)' 'false'
 by_unit 'late: one that returns has missed nothing' coordinator_test drop
 by_unit 'late: one that returns may cost all others any time' coordinator_test drop
 by_unit 'late: the last that holds the newest step stays out' coordinator_test \
@@ -350,7 +353,7 @@ by_unit 'a run is finished and nobody has its parameters' coordinator_test '|| !
 mutant 'a payload is forgotten before it is applied' instead '(void)replica, (void)kept; return false;'
 mutant 'a round goes on without min_clients' '< rules->min_clients' '< 1'
 mutant 'a round takes twice its time, and never less' \
-    '&& !complete && !deserted && !all_live_voted(self, turn)' '' \
+    '&& !complete && !rest_late && !deserted && !all_live_voted(self, turn)' '' \
     '[PHASE_TRAIN] = rules->train_ms' '[PHASE_TRAIN] = 2 * rules->train_ms'
 mutant 'the clock is asked for a deadline that has passed' 'presence->deadline_ms > turn.now_ms &&' ''
 mutant 'a late word of the old process ends the new one' \

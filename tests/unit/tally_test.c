@@ -223,7 +223,44 @@ static void it_says_what_one_that_keeps_all_says(void **state)
     assert_true(accepted > 1000 && refused > 1000);
 }
 
-TESTS(TEST_WITH(no_witness_is_asked_for_what_all_say, set_up, tear_down),
+// ---- who is waited for --------------------------------------------------------------------------
+
+static void say(uint32_t witness, uint32_t half_ms, uint32_t last, uint32_t last_ms)
+{
+    const struct wire_vote vote = { .half_ms = half_ms, .last = last, .last_ms = last_ms };
+    assert_int_equal(tally_count(tally, witness, &vote), TALLY_COUNTED);
+}
+
+static void half_of_the_results_took_what_most_say(void **state)
+{
+    (void)state;
+    assert_int_equal(tally_half_ms(tally), 0);
+    say(0, 0, 0, 0); // It has too few to know
+    assert_int_equal(tally_half_ms(tally), 0);
+    say(1, 30, 0, 0);
+    assert_int_equal(tally_half_ms(tally), 30);
+    say(2, UINT32_MAX, 0, 0), say(3, UINT32_MAX, 0, 0), say(4, 20, 0, 0), say(5, 40, 0, 0);
+    assert_int_equal(tally_half_ms(tally), 40);
+}
+
+// Three of nine may lie: it needs four.
+static void the_one_that_is_waited_for_is_named_by_one_honest_vote_at_least(void **state)
+{
+    (void)state;
+    uint32_t client = 0, waited_ms = 0;
+    for (uint32_t w = 0; w < 3; w++) say(w, 20, 2, 5000);
+    assert_false(tally_waited_for(tally, &client, &waited_ms));
+    say(3, 20, 1, 60), say(4, 20, 1, 60), say(5, 20, 1, 60), say(6, 20, 1, 60); // On time
+    assert_false(tally_waited_for(tally, &client, &waited_ms));
+    say(7, 30, 2, 1800);
+    assert_true(tally_waited_for(tally, &client, &waited_ms));
+    assert_int_equal(client, 2);
+    assert_int_equal(waited_ms, 1770);
+}
+
+TESTS(TEST_WITH(half_of_the_results_took_what_most_say, set_up, tear_down),
+      TEST_WITH(the_one_that_is_waited_for_is_named_by_one_honest_vote_at_least, set_up, tear_down),
+      TEST_WITH(no_witness_is_asked_for_what_all_say, set_up, tear_down),
       TEST_WITH(of_each_result_one_more_than_may_lie_is_asked, set_up, tear_down),
       TEST_WITH(a_witness_that_votes_later_is_asked_later, set_up, tear_down),
       TEST_WITH(the_next_round_starts_empty, set_up, tear_down),

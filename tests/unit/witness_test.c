@@ -304,6 +304,22 @@ static void a_late_result_is_not_waited_for(void **state)
     assert_int_equal(witness.vote.seen_count, 1);
 }
 
+static void a_vote_says_whose_result_came_last(void **state)
+{
+    (void)state;
+    what_is_usual();
+    begin_round(190);
+    assert_false(votes_at(450));
+    the_rest_comes();
+    assert_true(votes_at(450));
+    witness_cast(&witness, &view, &blobs, &member, now_ms);
+    assert_int_equal(witness.vote.half_ms, 190);
+    assert_int_equal(witness.vote.last, 1);
+    assert_int_equal(witness.vote.last_ms, 450);
+    next_round();
+    assert_int_equal(witness.last_ms, 0);
+}
+
 // At the start of an epoch: the round has come, but not yet the roster in which its trainers are
 // healthy.
 static void with_an_older_roster_than_the_rounds_all_are_awaited(void **state)
@@ -411,6 +427,7 @@ static void who_votes_takes_no_claim_without_a_signature(void **state)
 TESTS(TEST_WITH(who_does_not_vote_believes_no_claim, set_up, NULL),
       TEST_WITH(who_votes_takes_no_claim_without_a_signature, set_up, NULL),
       TEST_WITH(a_late_result_is_not_waited_for, set_up, NULL),
+      TEST_WITH(a_vote_says_whose_result_came_last, set_up, NULL),
       TEST_WITH(with_an_older_roster_than_the_rounds_all_are_awaited, set_up, NULL),
       TEST_WITH(a_member_that_is_not_elected_learns_what_is_usual, set_up, NULL),
       TEST_WITH(where_all_are_slow_nobody_is_late, set_up, NULL),

@@ -12,6 +12,7 @@
 #include "common/pace/rounds/rounds.h"
 #include "common/base/ensure.h"
 #include "common/pace/rounds/rounds_evidence.h"
+#include "common/run/lateness.h"
 #include "common/run/quorum.h"
 #include <inttypes.h>
 #include <string.h>
@@ -193,29 +194,46 @@ static bool is_deserted(const struct rounds *self, const struct turn *turn)
     return true;
 }
 
-// How many votes may still come for the result of this client. Its own is not counted: a client
-// that tells only some witnesses of its result and holds its vote back would be waited for in each
-// round.
-static uint32_t votes_left(const struct rounds *self, const struct turn *turn, uint32_t client)
+// From when on a result is late: by the same rule as that of the witnesses (witness.h), with what the
+// votes say that half of the results took. UINT64_MAX: none says it.
+static uint64_t late_from_ms(const struct rounds *self, const struct turn *turn)
 {
-    const struct round *round = round_of(turn->run);
+    const uint64_t least_ms = rounds_config(turn->rules)->least_train_ms;
+    const uint64_t limit_ms = (uint64_t)LATENESS_TIMES * tally_half_ms(&self->tally);
+    if (limit_ms == 0) return UINT64_MAX;
+    return self->round_began_ms + (limit_ms > least_ms ? limit_ms : least_ms);
+}
+
+static bool rest_is_late(const struct rounds *self, const struct turn *turn)
+{
+    return turn->now_ms >= late_from_ms(self, turn);
+}
+
+// How many votes may still come for the result of this client. Once results are late, its own is not
+// counted: a client that tells only some witnesses of its result and holds its vote back would be
+// waited for in each round.
+static uint32_t votes_left(const struct rounds *self, const struct round *round, uint32_t client,
+                           bool is_late)
+{
     const uint32_t left = self->tally.elected - self->tally.voted;
     const uint32_t own = round_witness_place(round, round->clients[client].member);
     // mutant: late: a witness is waited for because of its own result
-    return own != NO_MEMBER && !self->tally.has_voted[own] ? left - 1 : left;
+    // mutant: late: the vote of a slow one is not waited for
+    return is_late && own != NO_MEMBER && !self->tally.has_voted[own] ? left - 1 : left;
 }
 
 // Whether no further vote can change what is accepted: of every healthy client that was dealt samples either a
 // result is, or so few witnesses are left to vote that none can be.
 static bool all_live_decided(const struct rounds *self, const struct turn *turn)
 {
-    const struct run *run = turn->run;
+    const struct round *round = round_of(turn->run);
+    const struct tally *tally = &self->tally;
+    const bool is_late = rest_is_late(self, turn);
     for (uint32_t i = 0; i < self->deal.count; i++) {
-        uint32_t client = self->deal.shares[i].trainer;
-        if (turn_is_live(turn, round_of(run)->clients[client].member) &&
-            !tally_accepted(&self->tally, client) &&
-            quorum_reached(tally_most(&self->tally, client) + votes_left(self, turn, client),
-                           self->tally.elected))
+        const uint32_t client = self->deal.shares[i].trainer;
+        if (turn_is_live(turn, round->clients[client].member) && !tally_accepted(tally, client) &&
+            quorum_reached(tally_most(tally, client) + votes_left(self, round, client, is_late),
+                           tally->elected))
             return false;
     }
     return true;
@@ -472,17 +490,20 @@ static void settle_open(struct rounds *self, const struct turn *turn)
     const bool deserted = is_deserted(self, turn);
     if (turn->run->phase == PHASE_TRAIN) {
         // A liar may call its vote complete at once, and votes that are hurried miss slow results. So
-        // a round goes on when the votes also decide about each result
+        // a round goes on when the votes also decide about each result, or what is open is late
+        const bool done = quorum_reached(tally->complete, tally->elected);
         // mutant: late: one liar hurries the votes of all others
-        const bool complete =
-            quorum_reached(tally->complete, tally->elected) && all_live_decided(self, turn);
+        const bool complete = done && all_live_decided(self, turn);
+        // mutant: late: a witness that says nothing holds the round up
+        const bool rest_late = done && rest_is_late(self, turn);
         // mutant: a round takes twice its time, and never less
-        if (!late && !complete && !deserted && !all_live_voted(self, turn)) return;
+        if (!late && !complete && !rest_late && !deserted && !all_live_voted(self, turn)) return;
         enter_witness(self, turn,
-                      late       ? "the time is up"
-                      : deserted ? "each trainer has left or begun again"
-                      : complete ? "all results are there"
-                                 : "all witnesses have voted");
+                      late        ? "the time is up"
+                      : deserted  ? "each trainer has left or begun again"
+                      : complete  ? "all results are there"
+                      : rest_late ? "what is not there is late"
+                                  : "all witnesses have voted");
         return; // The new phase is told first; the next call looks whether it is over at once
     }
     bool enough = quorum_reached(tally->voted, tally->elected);
@@ -514,6 +535,14 @@ static void resume(void *state, const struct turn *turn)
     resume_round(state, turn);
     // mutant: audit: a verdict that a crash cut off is forgotten
     audit_resume(turn);
+}
+
+// When what nobody waits for any longer is late.
+static uint64_t due_ms(const void *state, const struct turn *turn)
+{
+    const struct rounds *self = state;
+    const uint64_t due_ms = round_of(turn->run)->open ? late_from_ms(self, turn) : UINT64_MAX;
+    return due_ms < UINT64_MAX ? due_ms : 0;
 }
 
 static bool hear(void *state, const struct turn *turn, const struct msg *in)
@@ -617,6 +646,7 @@ const struct pace pace_rounds = {
     .resume = resume,
     .hear = hear,
     .settle = settle,
+    .due_ms = due_ms,
     .open_number = open_number,
     .tell = tell,
     .commits = commits,

@@ -4,6 +4,7 @@
 #include "common/pace/rounds/tally.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
+#include "common/run/lateness.h"
 #include "common/run/quorum.h"
 #include <string.h>
 
@@ -111,6 +112,9 @@ enum tally_verdict tally_count(struct tally *self, uint32_t witness, const struc
     self->has_voted[witness] = 1;
     self->voted++;
     if (vote->complete) self->complete++;
+    self->half_ms[witness] = vote->half_ms;
+    self->last[witness] = vote->last;
+    self->last_ms[witness] = vote->last_ms;
     for (uint32_t i = 0; i < vote->seen_count; i++) count_one(self, witness, &vote->seen[i]);
     return TALLY_COUNTED;
 }
@@ -142,6 +146,43 @@ uint32_t tally_most(const struct tally *self, uint32_t client)
 const struct wire_seen *tally_accepted(const struct tally *self, uint32_t client)
 {
     return quorum_reached(tally_most(self, client), self->elected) ? &self->leading[client] : NULL;
+}
+
+uint32_t tally_half_ms(const struct tally *self)
+{
+    uint32_t sorted[WITNESSES_MAX], count = 0;
+    for (uint32_t w = 0; w < self->elected; w++) {
+        if (!self->has_voted[w] || self->half_ms[w] == 0) continue;
+        uint32_t at = count++;
+        for (; at > 0 && sorted[at - 1] > self->half_ms[w]; at--) sorted[at] = sorted[at - 1];
+        sorted[at] = self->half_ms[w];
+    }
+    return count ? sorted[(count - 1) / 2] : 0;
+}
+
+// How long this vote says that the last result was waited for; 0: it does not call it late.
+static uint32_t waited_by(const struct tally *self, uint32_t witness)
+{
+    const uint32_t half_ms = self->half_ms[witness], last_ms = self->last_ms[witness];
+    const bool is_late =
+        self->has_voted[witness] && half_ms > 0 && last_ms > (uint64_t)LATENESS_TIMES * half_ms;
+    return is_late ? last_ms - half_ms : 0;
+}
+
+bool tally_waited_for(const struct tally *self, uint32_t *ret_client, uint32_t *ret_waited_ms)
+{
+    uint32_t longest = 0;
+    for (uint32_t w = 0; w < self->elected; w++) {
+        const uint32_t waited_ms = waited_by(self, w);
+        uint32_t votes = 0;
+        for (uint32_t v = 0; v < self->elected; v++)
+            votes += self->last[v] == self->last[w] && waited_by(self, v) >= waited_ms;
+        // mutant: waits: one liar says whom the rounds wait for
+        if (waited_ms <= longest || votes <= quorum_liars(self->elected)) continue;
+        longest = *ret_waited_ms = waited_ms;
+        *ret_client = self->last[w];
+    }
+    return longest > 0;
 }
 
 bool tally_base(const struct tally *self, const struct hash *only, uint32_t least,

@@ -27,11 +27,15 @@ enum { RIVAL_NONE = UINT8_MAX }; // The number of no rival
 // All results named for one client are its rivals, numbered in the order in which they came up. Of the one
 // that leads, the first to have that many votes, everything is kept; of the others the name.
 struct tally {
-    uint32_t clients;                 // Length of the round's list
-    uint32_t elected;                 // K
-    uint32_t voted, complete;         // Votes counted; those that lacked nothing they waited for
-    struct hash secret;               // Of the rivals' names
-    uint8_t has_voted[WITNESSES_MAX]; // By place in the round's list of witnesses
+    uint32_t clients;         // Length of the round's list
+    uint32_t elected;         // K
+    uint32_t voted, complete; // Votes counted; those that lacked nothing they waited for
+    struct hash secret;       // Of the rivals' names
+    // By place in the round's list of witnesses.
+    uint8_t has_voted[WITNESSES_MAX];
+    uint32_t
+        half_ms[WITNESSES_MAX]; // What half of the results took, as it says; 0: it does not say
+    uint32_t last[WITNESSES_MAX], last_ms[WITNESSES_MAX]; // The last result, as it says
 
     // By client.
     uint8_t rivals_count[MEMBERS_MAX];
@@ -61,6 +65,15 @@ uint32_t tally_most(const struct tally *self, uint32_t client);
 
 // The result of `client` that has a quorum of votes, or NULL. Not yet held against the base.
 const struct wire_seen *tally_accepted(const struct tally *self, uint32_t client);
+
+// What half of the results took: the lower median of what the votes say, 0 if none says it. With a
+// quorum of votes it is not above what some honest witness says, and not below what another says.
+uint32_t tally_half_ms(const struct tally *self);
+
+// The result that the others waited for: more votes than may be lies say that it came last, after more
+// than LATENESS_TIMES the half of them. By how much after the half, one of them an honest vote. Of
+// several the longest. False: there is none.
+bool tally_waited_for(const struct tally *self, uint32_t *ret_client, uint32_t *ret_waited_ms);
 
 // The base that at least two thirds (rounded up) of the accepted share, `least` of them or more, and
 // true; or false. With `only` not none, no other base will do, and one is enough.

@@ -33,7 +33,7 @@ void witness_begin(struct witness *self, const struct round_view *view, const st
         lateness_init(&self->lateness, least_ms, UINT32_MAX);
     // mutant: late: nobody learns what is usual
     if (self->half_ms) lateness_add(&self->lateness, self->half_ms);
-    self->half_ms = self->here = 0;
+    self->half_ms = self->here = self->last = self->last_ms = 0;
     self->began_ms = now_ms;
     self->round_before = self->round;
     self->sightings_before = self->sightings;
@@ -258,8 +258,9 @@ void witness_note(struct witness *self, const struct round_view *view, const str
         struct sighting *sighting = &self->sightings[view->deal.shares[i].trainer];
         if (sighting->is_here || !has_come(self, blobs, view->deal.shares[i].trainer)) continue;
         sighting->is_here = true;
-        if (++self->here != (view->deal.count + 1) / 2) continue;
-        self->half_ms = now_ms > self->began_ms ? (uint32_t)(now_ms - self->began_ms) : 1;
+        self->last = view->deal.shares[i].trainer;
+        self->last_ms = now_ms > self->began_ms ? (uint32_t)(now_ms - self->began_ms) : 1;
+        if (++self->here == (view->deal.count + 1) / 2) self->half_ms = self->last_ms;
     }
 }
 
@@ -314,7 +315,10 @@ struct hash witness_cast(struct witness *self, const struct round_view *view,
                                      .complete = is_complete(self, view, blobs, member) ||
                                                  rest_is_late(self, now_ms),
                                      .seen = self->list,
-                                     .seen_count = count };
+                                     .seen_count = count,
+                                     .half_ms = self->half_ms,
+                                     .last = self->last,
+                                     .last_ms = self->last_ms };
     self->vote.participants =
         prove(self, view, blobs, member, true, self->participants, sizeof self->participants);
     self->vote.broadcasts =

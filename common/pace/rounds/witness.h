@@ -77,6 +77,7 @@ struct witness {
     uint64_t began_ms; // When we heard of the round
     uint32_t here;     // Results of it that came
     uint32_t half_ms;  // What the quicker half of them took at most; 0: less than half are here
+    uint32_t last, last_ms; // The client whose result came last, and what that took
     struct lateness lateness;
     uint32_t refused; // Claims that were refused
     bool has_replica; // The role has a replica, which knows the right base
