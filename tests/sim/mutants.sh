@@ -249,6 +249,12 @@ mutant 'late: a witness waits for every result' 'self->half_ms > 0 &&' 'self->ha
 by_unit 'late: only the elected learn what is usual' witness_test ' && !sighting->is_coming' ''
 by_unit 'late: nobody learns what is usual' witness_test drop
 by_unit 'late: a witness is waited for because of its own result' coordinator_test 'left - 1' 'left'
+by_unit 'waits: who comes last is not waited for' coordinator_test '&& client' '&& !turn && client'
+by_unit 'waits: what was waited for once is said for ever' coordinator_test '-= (' '-= 0 * ('
+by_unit 'waits: a member that is a little slower is waited for' coordinator_test \
+    ' || took_ms <= (uint64_t)LATENESS_TIMES * half_ms' ''
+by_unit 'waits: a miss costs the same however long it was waited for' coordinator_test \
+    'heal > audit' 'heal > 99 + audit'
 by_unit 'waits: one liar says whom the rounds wait for' tally_test ' || votes <= quorum_liars(self->elected)' ''
 by_unit 'late: one liar hurries the votes of all others' coordinator_test '&& all_live_decided(self, turn)' ''
 by_unit 'late: the vote of a slow one is not waited for' coordinator_test 'is_late &&' '(is_late || self) &&'
@@ -450,7 +456,7 @@ by_unit 'guilt: a flood of claims puts another out of the way' claim_copy_test \
 by_unit 'guilt: few judges decide for many' verdict_test '(too_few_judges)' '(too_few_judges && judges == 0)'
 mutant 'guilt: a liar that shows it to some goes free' '!still_open' '!still_open && judges == 0'
 by_unit 'guilt: a bloom alone says that a trainer took part' coordinator_test \
-    'tally_accepted(&self->tally, c) != NULL ||' ''
+    'tally_accepted(&self->tally, client) != NULL ||' ''
 by_unit 'guilt: what could not be shown is a claim' witness_test \
     'can_be_shown(member, in)' '(in || can_be_shown(member, in))'
 by_unit 'guilt: a claim in a frame of another run is taken' witness_test \

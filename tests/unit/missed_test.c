@@ -109,4 +109,20 @@ static void who_began_again_is_not_told_to_take_more_time(void **state)
                         "needed): they began again in this round, and do not vote a second time");
 }
 
-TESTS(TEST(the_longest_sentence_is_whole), TEST(who_began_again_is_not_told_to_take_more_time))
+static void one_that_is_waited_for_is_named_whole(void **state)
+{
+    (void)state;
+    char text[MISSED_BYTES];
+    open_round(1, "fifteen-letters", 0);
+    const struct turn turn = { .run = run, .rules = &rules };
+    missed_waits(&turn, 0, UINT32_MAX, UINT32_MAX - 1, text);
+    assert_string_equal(
+        text, "the rounds wait for trainer.fifteen-letters.0000 for more than a tenth of the time: "
+              "4.3e+06 s the last time, when half of the results took 4.3e+06 s; a result is late "
+              "after min_round_train_time (now 2 s) or more");
+    free(tally);
+    free(run);
+}
+
+TESTS(TEST(one_that_is_waited_for_is_named_whole), TEST(the_longest_sentence_is_whole),
+      TEST(who_began_again_is_not_told_to_take_more_time))

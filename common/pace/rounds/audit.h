@@ -18,8 +18,10 @@ enum {
 
 // Faults add to a member's fault score; each round it takes part in takes one away. unhealthy_rounds
 // missed in a row are too much, and so is one in twenty for long: each of them costs all others up to two
-// rounds, so a member that is late now and then costs a tenth.
-enum { FAULT_ROUND = 20 };
+// rounds, so a member that is late now and then costs a tenth. Where rounds are short beside
+// min_round_train_time a missed one costs much more, and as many more rounds take one away, at most
+// FAULT_HEAL_MAX.
+enum { FAULT_ROUND = 20, FAULT_HEAL_MAX = 10 };
 
 // A claim that was shown. The first of each author and round is kept for each member that shows one. When
 // there is no more room, the member that has shown the most gives up its oldest. So nobody pushes out what
@@ -36,6 +38,8 @@ struct claim_copy {
 struct audit {
     struct draw draw;                  // The newest
     uint32_t fault_score[MEMBERS_MAX]; // Of late, in twentieths of a round
+    uint8_t heal[MEMBERS_MAX];         // Rounds that take one away, 0 as 1
+    uint8_t healed[MEMBERS_MAX];       // Of them, those since the last one was taken away
     uint32_t probation[MEMBERS_MAX];   // What one begins with that was dropped and returns
     uint64_t missed_ms[MEMBERS_MAX];   // How long the rounds took that it missed of late
     uint32_t accepted_of[MEMBERS_MAX]; // Members, as the newest commit's results

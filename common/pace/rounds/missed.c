@@ -114,3 +114,16 @@ void missed_sentence(const struct turn *turn, const struct tally *tally, const s
         miss_results(turn, tally, deal, waited_ms, ret_text);
     else if (!waited_ms) miss_votes(turn, tally, ret_text);
 }
+
+void missed_waits(const struct turn *turn, uint32_t member, uint32_t waited_ms, uint32_t half_ms,
+                  char ret_text[MISSED_BYTES])
+{
+    struct list list = { 0 };
+    name(&list, turn, member);
+    snprintf(ret_text, MISSED_BYTES,
+             "the rounds wait for %s for more than a tenth of the time: %.2g s the last time, when "
+             "half of the results took %.2g s; a result is late after min_round_train_time (now %g "
+             "s) or more",
+             write_list(&list, 1), waited_ms / 1000.0, half_ms / 1000.0,
+             rounds_config(turn->rules)->least_train_ms / 1000.0);
+}

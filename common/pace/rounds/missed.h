@@ -10,6 +10,12 @@
 //     the round's time was up without the results of trainer.anna.3fa2 (2 of 3 votes lack them);
 //     if unreachable, `shoal doctor` says so; if too slow, raise max_round_train_time (now 30 s)
 //
+// and of a member that the rounds wait for, late or not (waits.h)
+//
+//     the rounds wait for trainer.anna.3fa2 for more than a tenth of the time: 1.8 s the last time,
+//     when half of the results took 0.03 s; a result is late after min_round_train_time (now 2 s) or
+//     more
+//
 // Only live members are named: no round waits for the others. Nothing is decided by it. Part of the
 // coordinator's core: pure.
 
@@ -23,3 +29,7 @@ enum { MISSED_BYTES = sizeof((struct wire_run *)0)->lacks };
 // what belongs to the newest round, which is still open.
 void missed_sentence(const struct turn *turn, const struct tally *tally, const struct deal *deal,
                      uint32_t waited_ms, char ret_text[MISSED_BYTES]);
+
+// `member` let the newest round wait so long.
+void missed_waits(const struct turn *turn, uint32_t member, uint32_t waited_ms, uint32_t half_ms,
+                  char ret_text[MISSED_BYTES]);

@@ -130,6 +130,19 @@ static void score_health(struct rounds *self, const struct turn *turn, const str
     }
 }
 
+// What a member may owe the others before it is named (waits.h).
+static uint32_t threshold_ms(const struct turn *turn)
+{
+    const uint32_t least_ms = rounds_config(turn->rules)->least_train_ms;
+    return least_ms ? least_ms : 1000;
+}
+
+static void add_wait(struct rounds *self, const struct turn *turn, uint32_t member,
+                     uint64_t took_ms)
+{
+    waits_add(&self->waits, member, took_ms, tally_half_ms(&self->tally), threshold_ms(turn));
+}
+
 static void hear_vote(struct rounds *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_vote *vote = in->body;
@@ -150,6 +163,7 @@ static void hear_vote(struct rounds *self, const struct turn *turn, const struct
                     vote->round);
         return;
     }
+    const bool enough = quorum_reached(self->tally.voted, self->tally.elected);
     enum tally_verdict verdict = names_only_dealt(self, turn, vote)
                                      ? tally_count(&self->tally, place, vote)
                                      : TALLY_MALFORMED;
@@ -161,6 +175,8 @@ static void hear_vote(struct rounds *self, const struct turn *turn, const struct
         return;
     }
     if (verdict == TALLY_COUNTED) {
+        if (run->phase == PHASE_WITNESS && enough)
+            add_wait(self, turn, member, turn->now_ms - self->trained_ms);
         score_health(self, turn, vote);
         audit_ask_rivals(&self->tally, turn, place, vote);
     }
@@ -307,18 +323,79 @@ static uint32_t collect(struct rounds *self, const struct turn *turn, struct has
     return count;
 }
 
+// ---- whom it waited for -------------------------------------------------------------------------
+
+// A client took part if its result was accepted, even if a witness left it out of its bloom, or if a
+// quorum of blooms has it.
+static bool took_part(const struct rounds *self, uint32_t client)
+{
+    // mutant: guilt: a bloom alone says that a trainer took part
+    return tally_accepted(&self->tally, client) != NULL ||
+           quorum_reached(self->tally.health[client], self->tally.elected);
+}
+
+// Before the commit: puts down the waits of this round.
+static void count_waits(struct rounds *self, const struct turn *turn)
+{
+    const struct round *round = round_of(turn->run);
+    const uint64_t trained_ms = self->trained_ms - self->round_began_ms;
+    uint32_t client, waited_ms;
+    waits_pass(&self->waits, round, turn->now_ms - self->round_began_ms);
+    // mutant: waits: who comes last is not waited for
+    if (tally_waited_for(&self->tally, &client, &waited_ms) && client < round->clients_count)
+        add_wait(self, turn, round->clients[client].member,
+                 (uint64_t)waited_ms + tally_half_ms(&self->tally));
+    for (uint32_t i = 0; i < self->deal.count; i++) {
+        const uint32_t trainer = self->deal.shares[i].trainer;
+        const uint32_t member = round->clients[trainer].member;
+        if (turn_is_live(turn, member) && !took_part(self, trainer))
+            add_wait(self, turn, member, trained_ms);
+    }
+    if (all_live_decided(self, turn)) return;
+    for (uint32_t i = 0; i < round->witnesses_count; i++)
+        if (!self->tally.has_voted[i] && turn_is_live(turn, round->witnesses[i].member))
+            add_wait(self, turn, round->witnesses[i].member, turn->now_ms - self->trained_ms);
+}
+
+// What the round lacked; if nothing, whom the rounds wait for.
+static void say_missed(struct rounds *self, const struct turn *turn)
+{
+    const struct waits *waits = &self->waits;
+    const uint32_t train_ms = (uint32_t)(self->trained_ms - self->round_began_ms);
+    missed_sentence(turn, &self->tally, &self->deal, self->is_late ? 0 : train_ms, self->missed);
+    if (self->missed[0]) return;
+    const uint32_t member = waits_longest(waits, round_of(turn->run), threshold_ms(turn));
+    if (member != NO_MEMBER && turn_is_live(turn, member))
+        missed_waits(turn, member, waits->newest_ms[member], waits->half_ms[member], self->missed);
+}
+
+// How many rounds it takes to make up for a twentieth of this one, if it was missed: ten times what
+// it took, in all.
+static uint8_t heal_rounds(const struct rounds *self)
+{
+    const uint64_t half_ms = tally_half_ms(&self->tally);
+    const uint64_t rounds = half_ms ? (self->trained_ms - self->round_began_ms) / (2 * half_ms) : 0;
+    return (uint8_t)(rounds < FAULT_HEAL_MAX ? rounds : FAULT_HEAL_MAX);
+}
+
 // Raises the fault score of a member that missed a round, or lowers it by a twentieth of that.
 static void count_round(struct rounds *self, uint32_t member, bool took_part)
 {
     struct audit *audit = &self->audit;
     if (!took_part) {
+        const uint8_t heal = heal_rounds(self);
         audit->fault_score[member] += FAULT_ROUND;
         audit->missed_ms[member] += self->trained_ms - self->round_began_ms;
+        // mutant: waits: a miss costs the same however long it was waited for
+        if (heal > audit->heal[member]) audit->heal[member] = heal;
         return;
     }
-    if (audit->fault_score[member]) audit->fault_score[member]--;
+    if (++audit->healed[member] >= audit->heal[member]) {
+        audit->healed[member] = 0;
+        if (audit->fault_score[member]) audit->fault_score[member]--;
+    }
     if (audit->probation[member]) audit->probation[member]--;
-    if (!audit->fault_score[member]) audit->missed_ms[member] = 0;
+    if (!audit->fault_score[member]) audit->missed_ms[member] = audit->heal[member] = 0;
 }
 
 // It may return in the next epoch, on probation. If it was on probation, it stays out for so long that all the
@@ -341,20 +418,16 @@ static void drop_late(struct rounds *self, const struct turn *turn, uint32_t mem
 }
 
 // Drops each client that missed too many rounds, even if it still sends pings: unhealthy_rounds in a row, or
-// more than one in twenty for long. When it returns, the first round that it misses is too much. A client took
-// part if its result was accepted, even if a witness left it out of its bloom, or if a quorum of blooms has
-// it. An auditor took part if it sent its finding. A client that was dealt no samples is not counted.
+// more than one in twenty for long. When it returns, the first round that it misses is too much. An
+// auditor took part if it sent its finding. A client that was dealt no samples is not counted.
 static void judge_health(struct rounds *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     const struct round *round = round_of(run);
     for (uint32_t c = 0; c < round->clients_count; c++) {
         struct share share;
-        // mutant: guilt: a bloom alone says that a trainer took part
         if (deal_of_trainer(&self->deal, c, &share))
-            count_round(self, round->clients[c].member,
-                        tally_accepted(&self->tally, c) != NULL ||
-                            quorum_reached(self->tally.health[c], self->tally.elected));
+            count_round(self, round->clients[c].member, took_part(self, c));
     }
     // mutant: audit: to say nothing costs an auditor nothing
     for (uint32_t i = 0; i < round->audits_count; i++)
@@ -387,9 +460,8 @@ static void commit(struct rounds *self, const struct turn *turn)
     memcpy(self->audit.accepted_by, round_of(run)->witnesses,
            round_of(run)->witnesses_count * sizeof *round_of(run)->witnesses);
     commit.accepted_count = collect(self, turn, &commit.base, &commit.samples);
-    self->missed[0] = 0;
-    missed_sentence(turn, &self->tally, &self->deal, self->is_late ? 0 : commit.train_ms,
-                    self->missed);
+    count_waits(self, turn);
+    say_missed(self, turn);
     commit.audit_key = audit_reveal(turn);
     audit_tell_missing(turn);
     commit.outcome = commit.accepted_count > 0 ? OUTCOME_COMMITTED : OUTCOME_VOID;
@@ -625,6 +697,8 @@ static void hear_arrival(void *state, uint32_t member, bool is_new_member)
     if (is_new_member) {
         audit_forget(audit, member);
         audit->missed_ms[member] = audit->probation[member] = audit->fault_score[member] = 0;
+        audit->heal[member] = audit->healed[member] = 0;
+        waits_forget(&((struct rounds *)state)->waits, member);
     }
 }
 

@@ -9,6 +9,7 @@
 //   round, draw, verdict   the newest round; the draw of the next one; verdicts of the judges
 //   tally, audit           the votes of one round; recomputed results and ejections
 //   missed                 whose results were missing when the time was up, as a sentence
+//   waits                  whom the rounds wait for, late or not
 //   rounds_evidence.[hc]   verifies the records of rounds
 //   rounds_member.[hc]     the member's half, and all parts of it
 //
@@ -25,6 +26,7 @@
 #include "common/pace/rounds/bloom.h"
 #include "common/pace/rounds/missed.h"
 #include "common/pace/rounds/rounds_run.h"
+#include "common/pace/rounds/waits.h"
 #include "common/run/assignment.h"
 
 // A crash may lose all of it: members send their votes and claims again.
@@ -42,6 +44,7 @@ struct rounds {
     uint32_t by_trainer[MEMBERS_MAX];
     struct deal deal; // Which client trains which samples of the open round
     struct audit audit;
+    struct waits waits;
 };
 
 extern const struct pace pace_rounds;
