@@ -45,12 +45,12 @@ void bulk_bury(struct bulk_server *self)
 // ---- newcomers ----------------------------------------------------------------------------------
 
 // Whether the address at the other end may have an answer that is signed.
-static bool may_call(struct bulk_server *self, bool is_probe)
+static bool may_call(struct bulk_server *self, const struct key *key)
 {
     struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
     socklen_t size = sizeof from;
     getpeername(self->judged->line.fd, (struct sockaddr *)&from, &size);
-    return callers_admit(&self->callers, (const struct sockaddr *)&from, is_probe, clock_ms());
+    return callers_admit(&self->callers, (const struct sockaddr *)&from, key, clock_ms());
 }
 
 enum handshake_refusal bulk_judge_probe(void *arg, const struct handshake_party *from,
@@ -58,7 +58,7 @@ enum handshake_refusal bulk_judge_probe(void *arg, const struct handshake_party 
 {
     (void)from, (void)purpose;
     // mutant: bulk: any number of probes is answered
-    return may_call(arg, true) ? HANDSHAKE_REFUSED_NONE : HANDSHAKE_REFUSED_BUSY;
+    return may_call(arg, NULL) ? HANDSHAKE_REFUSED_NONE : HANDSHAKE_REFUSED_BUSY;
 }
 
 // The cheapest first. The name of a guest is known to others: also a HELLO with it may come from anybody.
@@ -71,7 +71,7 @@ enum handshake_refusal bulk_judge(void *arg, const struct handshake_party *from,
     if (purpose->channel || purpose->channels || purpose->number) return HANDSHAKE_REFUSED_PURPOSE;
     if (!purpose->sealed && !tcp_is_loopback(self->judged->line.fd))
         return HANDSHAKE_REFUSED_PURPOSE;
-    return may_call(self, false) ? HANDSHAKE_REFUSED_NONE : HANDSHAKE_REFUSED_BUSY;
+    return may_call(self, &from->key) ? HANDSHAKE_REFUSED_NONE : HANDSHAKE_REFUSED_BUSY;
 }
 
 // False: all the room belongs to guests.

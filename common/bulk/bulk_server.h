@@ -9,10 +9,12 @@
 // A guest is a key on the run's roster. A key that is not a guest is refused at the handshake
 // (bulk_line.h); a key that is no longer a guest is cut off within a second, and gets no answer. To
 // anybody who asks for it (a probe) the server proves that its key is here, and hangs up: so the
-// coordinator tells whether others can reach a member (actors/coordinator/reach.h). An address gets 20 such
-// proofs a second, and 100 handshakes with names of guests (callers.h); beyond that it is refused before any
-// work with keys. What is left to a flood is that much from each of its addresses, and what the kernel and this
-// thread need to accept and close a connection: 30 us, which a firewall can bound and we cannot.
+// coordinator tells whether others can reach a member (actors/coordinator/reach.h). An address gets
+// 20 such proofs a second, and 100 handshakes, 4 of them with the name of one guest (callers.h);
+// beyond that it is refused before any work with keys. What is left to a flood is that much from each
+// of its addresses, and what the kernel and this thread need to accept and close a connection: about
+// 30 us and 600 bytes each way, so 800 a second fill a line of 4 Mbit/s. A firewall can bound that, and
+// we cannot.
 //
 // Askers take turns, key by key, by the bytes of their answers and by the time that these take (turns.h). A
 // connection has one question in hand; its further ones wait in the connection, as does one whose answer has no

@@ -1,22 +1,28 @@
 // callers -- each call costs milliseconds. A place owes what it was granted and time has not paid for yet; a call
-// is refused while the debt is as large as a burst. A probe costs more, and may find less debt.
+// is refused while the debt is as large as a burst. A probe costs more, and may find less debt. A connection needs two
+// places: that of its key and that of its address.
 
 #include "common/net/callers.h"
 #include <netinet/in.h>
 #include <sodium.h>
 #include <string.h>
 
-static const struct {
+struct price {
     uint32_t cost_ms, debt_max_ms;
-} calls[] = { { CALLERS_CONNECTION_MS,
-                CALLERS_CONNECTIONS *CALLERS_CONNECTION_MS + CALLERS_PROBES *CALLERS_PROBE_MS },
-              { CALLERS_PROBE_MS, CALLERS_PROBES *CALLERS_PROBE_MS } };
+};
+static const struct price probe = { CALLERS_PROBE_MS, CALLERS_PROBES *CALLERS_PROBE_MS },
+                          connection = { CALLERS_CONNECTION_MS,
+                                         CALLERS_CONNECTIONS *CALLERS_CONNECTION_MS +
+                                             CALLERS_PROBES *CALLERS_PROBE_MS },
+                          by_key = { CALLERS_KEY_MS, CALLERS_KEY *CALLERS_KEY_MS };
+
+enum { ADDRESS = 9 }; // Bytes of its name
 
 // What counts as one caller: the family, then the address.
-static void read_name(const struct sockaddr *from, uint8_t ret_name[9])
+static void read_name(const struct sockaddr *from, uint8_t ret_name[ADDRESS])
 {
     static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-    memset(ret_name, 0, 9);
+    memset(ret_name, 0, ADDRESS);
     if (from->sa_family == AF_INET) {
         struct sockaddr_in in;
         memcpy(&in, from, sizeof in);
@@ -33,19 +39,40 @@ static void read_name(const struct sockaddr *from, uint8_t ret_name[9])
     }
 }
 
-bool callers_admit(struct callers *self, const struct sockaddr *from, bool is_probe,
-                   uint64_t now_ms)
+static uint32_t number_of(const struct callers *self, const uint8_t *name, size_t count)
 {
     _Static_assert(sizeof self->seed == crypto_shorthash_KEYBYTES, "the seed is its key");
-    uint8_t name[9], hash[crypto_shorthash_BYTES];
-    uint32_t place;
+    uint8_t hash[crypto_shorthash_BYTES];
+    uint32_t number;
+    crypto_shorthash(hash, name, count, self->seed);
+    memcpy(&number, hash, sizeof number);
+    return number;
+}
+
+static bool has_room(const uint64_t *paid_ms, const struct price *price, uint64_t now_ms)
+{
+    // mutant: net: a caller has any number of handshakes answered
+    return (*paid_ms > now_ms ? *paid_ms - now_ms : 0) + price->cost_ms <= price->debt_max_ms;
+}
+
+static void pay(uint64_t *paid_ms, const struct price *price, uint64_t now_ms)
+{
+    *paid_ms = (*paid_ms > now_ms ? *paid_ms : now_ms) + price->cost_ms;
+}
+
+bool callers_admit(struct callers *self, const struct sockaddr *from, const struct key *key,
+                   uint64_t now_ms)
+{
+    uint8_t name[ADDRESS + KEY_BYTES];
     read_name(from, name);
-    crypto_shorthash(hash, name, sizeof name, self->seed);
-    memcpy(&place, hash, sizeof place);
-    uint64_t *paid_ms = &self->paid_ms[place % CALLERS_PLACES];
-    if (*paid_ms < now_ms) *paid_ms = now_ms;
-    // mutant: net: an address has any number of handshakes answered
-    if (*paid_ms - now_ms + calls[is_probe].cost_ms > calls[is_probe].debt_max_ms) return false;
-    *paid_ms += calls[is_probe].cost_ms;
+    if (key) memcpy(name + ADDRESS, key->bytes, KEY_BYTES);
+    uint64_t *address = &self->addresses_ms[number_of(self, name, ADDRESS) % CALLERS_ADDRESSES];
+    uint64_t *own = key ? &self->keys_ms[number_of(self, name, sizeof name) % CALLERS_KEYS] : NULL;
+    const struct price *price = key ? &connection : &probe;
+    // mutant: net: a key uses up what its neighbours need
+    if (own && !has_room(own, &by_key, now_ms)) return false;
+    if (!has_room(address, price, now_ms)) return false;
+    pay(address, price, now_ms);
+    if (own) pay(own, &by_key, now_ms);
     return true;
 }

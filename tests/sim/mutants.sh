@@ -175,9 +175,10 @@ by_unit 'turns: the first asker keeps its turn' turns_test 'self->now->credit > 
 by_unit 'turns: what an answer costs is not counted' turns_test '(int64_t)cost' '(int64_t)(cost > 0)'
 by_unit 'turns: an idle asker saves credit up' turns_test 'waiter->credit > 0' 'false'
 by_unit 'net: a probe is judged as a connection' handshake_test 'self->purpose.probe' 'false'
-by_unit 'net: an address has any number of handshakes answered' callers_test \
-    '> calls[is_probe].debt_max_ms' '> UINT32_MAX'
-by_unit 'bulk: any number of probes is answered' bulk_server_test 'may_call(arg, true)' '(arg || may_call(arg, true))'
+by_unit 'net: a caller has any number of handshakes answered' callers_test \
+    '<= price->debt_max_ms' '<= price->debt_max_ms + UINT32_MAX / 2'
+by_unit 'net: a key uses up what its neighbours need' callers_test 'own && !has_room(' 'false && !has_room('
+by_unit 'bulk: any number of probes is answered' bulk_server_test 'may_call(arg, NULL)' '(arg || may_call(arg, NULL))'
 by_unit 'fetch: a peer may say what nobody asked' bulk_line_test 'peer->reputation.has_lied = true' 'heard = BULK_NOTHING'
 by_unit 'fetch: the first holders take all credit' bulk_slow_test 'self->bytes + peer->bytes' 'self->bytes'
 by_unit 'fetch: nobody is slow' bulk_slow_test 'is_late(want, now_ms)' 'false'
