@@ -63,12 +63,25 @@ static struct blob *find(struct blob_store *self, const struct hash *hash)
     return blob;
 }
 
+// A blob that is found on disk, or again, has its size later.
+static void set_count(struct blob *blob, size_t count)
+{
+    struct blob_store *store = blob->held.store;
+    store->bytes += count - blob->count; // Modulo 2^64: may be less
+    if (count > blob->count) store->bytes_ever += count - blob->count;
+    blob->count = count;
+}
+
 static void insert(struct blob_store *self, struct blob *blob)
 {
+    const size_t count = blob->count;
+    blob->count = 0;
+    set_count(blob, count);
     struct blob **place = bucket(self, &blob->hash);
     blob->next = *place;
     *place = blob;
     self->count++;
+    self->count_ever++;
 }
 
 // Doubles the buckets when there are as many blobs as buckets. Without memory the chains grow
@@ -98,6 +111,7 @@ static bool take_out(struct blob_store *self, struct blob *blob)
     while (*place != blob) place = &(*place)->next;
     *place = blob->next;
     self->count--;
+    self->bytes -= blob->count;
     blob_spool_leave(&blob->place);
     return blob_held_drop(&blob->held);
 }
@@ -182,7 +196,7 @@ static bool find_spooled(void *arg, const struct hash *hash, uint64_t count,
     if (!blob) blob = add_found(self, hash);
     blob_spool_leave(&blob->place);
     blob->place = *place;
-    blob->count = (size_t)count;
+    set_count(blob, (size_t)count);
     return true;
 }
 
@@ -261,7 +275,7 @@ static int check_size(size_t count, struct why *why)
 static void load(struct blob *blob, uint8_t **bytes_p, size_t count)
 {
     blob->bytes = *bytes_p;
-    blob->count = count;
+    set_count(blob, count);
     blob->is_loaded = true;
     *bytes_p = NULL;
 }
@@ -399,6 +413,15 @@ bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_by
     if (blob) *ret_bytes = blob->count;
     blob_store_unlock(self);
     return blob != NULL;
+}
+
+struct blob_amounts blob_store_amounts(blob_store_t *self)
+{
+    blob_store_lock(self);
+    const struct blob_amounts amounts = { self->count, self->bytes, self->count_ever,
+                                          self->bytes_ever, blob_store_pin_bytes(self) };
+    blob_store_unlock(self);
+    return amounts;
 }
 
 void blob_store_drop(blob_store_t *self, const struct hash *hash)

@@ -87,6 +87,13 @@ void blob_store_release(struct blob_ref *ref); // Leaves it empty; an empty one 
 // Blobs alone, not leaves. False: it is not here.
 bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_bytes);
 
+// How much is here: the blobs and their bytes, now and all that have ever come (those that were found on disk too), and
+// the bytes of the largest pinned state with its list of leaves.
+struct blob_amounts {
+    uint64_t blobs, bytes, blobs_ever, bytes_ever, state;
+};
+struct blob_amounts blob_store_amounts(blob_store_t *self);
+
 // Removes a blob in two steps: drop takes it out of the table, without waiting for the disk; sweep removes the files
 // that no blob needs any more, unless this blob was put again since. A blob in a file that is still there when the
 // process ends is found by the next process.

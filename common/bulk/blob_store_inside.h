@@ -43,8 +43,9 @@ struct blob_store {
 
     struct blob **buckets;
     size_t bucket_count; // Power of two
-    uint64_t count;
-    uint64_t refs; // References that callers have not released
+    uint64_t count, count_ever;
+    uint64_t bytes, bytes_ever; // Of the blobs in the table; of all that have ever been in it
+    uint64_t refs;              // References that callers have not released
 
     struct pin *pins[BLOB_PINS_MAX]; // Newest first
     uint32_t pin_count, pins_max;
@@ -83,5 +84,7 @@ bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,
                           struct blob_ref *ret_ref, uint64_t *ret_place);
 int blob_store_read_leaf(struct blob_store *self, const struct hash *hash, uint64_t place,
                          struct why *why, struct blob_ref *ref);
+
+uint64_t blob_store_pin_bytes(const struct blob_store *self); // Of the largest; under the lock
 
 void blob_store_drop_pins(struct blob_store *self); // Pins and stage, when the store ends

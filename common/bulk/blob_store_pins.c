@@ -61,6 +61,18 @@ bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,
     return false;
 }
 
+uint64_t blob_store_pin_bytes(const struct blob_store *self)
+{
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < self->pin_count; i++) {
+        const struct pin *pin = self->pins[i];
+        const uint64_t bytes =
+            state_cut_room(&pin->state.cut) + pin->leaf_count * sizeof *pin->leaves;
+        if (bytes > most) most = bytes;
+    }
+    return most;
+}
+
 // ---- parts of copies in files ---------------------------------------------------------------
 
 struct part {

@@ -1,17 +1,28 @@
 // A question and its answer: what the store has, or what the caller's function reads. Each question has
-// one answer, and each answer is copied into the connection's queue.
+// one answer, and each answer is copied into the connection's queue. Raw bytes are paid for (purse.h): blobs and
+// descriptions from one purse, parts of states from another, so that one who wants states without end leaves
+// nobody without blobs; samples from none. Of answers without raw bytes an asker gets BULK_WORDS, then one each
+// BULK_WORD_MS.
 
 #include "common/bulk/bulk_server_inside.h"
+#include "common/base/clock.h"
 #include "common/base/failpoint.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { AROUND = 256 }; // What the frame of an answer and its tags take at most
+
 static size_t say(struct bulk_server *self, struct seat *seat, uint16_t kind, const void *body,
                   const uint8_t *raw, size_t count)
 {
-    return bulk_line_put(&seat->line, self->run, kind, body, raw, count);
+    const size_t bytes = bulk_line_put(&seat->line, self->run, kind, body, raw, count);
+    struct asker *asker = seat->asker;
+    if (raw && seat->purse < BULK_PURSES) purse_take(&asker->purses[seat->purse], bytes);
+    if (!raw && asker->words_ms < clock_ms()) asker->words_ms = clock_ms();
+    if (!raw) asker->words_ms += BULK_WORD_MS;
+    return bytes;
 }
 
 static size_t lack(struct bulk_server *self, struct seat *seat, uint32_t request,
@@ -116,6 +127,43 @@ static size_t answer_want_dataset(struct bulk_server *self, struct seat *seat,
     return say(self, seat, FRAME_DATASET, &dataset, options->description,
                options->description_bytes);
 }
+
+// ---- paying -------------------------------------------------------------------------------------
+
+enum bulk_purse bulk_purse_of(const struct bulk_server *self, const struct bulk_mail *mail)
+{
+    const struct wire_want *want = mail->body;
+    size_t bytes;
+    switch (mail->head.kind) {
+    case FRAME_WANT:
+        return self->options.store && !blob_store_size(self->options.store, &want->hash, &bytes)
+                   ? BULK_PURSE_STATE
+                   : BULK_PURSE_BLOBS;
+    case FRAME_WANT_LEAVES: return BULK_PURSE_STATE;
+    case FRAME_WANT_SAMPLES: return BULK_PURSE_NONE;
+    default: return BULK_PURSE_BLOBS;
+    }
+}
+
+bool bulk_may_have(const struct bulk_server *self, struct seat *seat, uint64_t now_ms)
+{
+    // mutant: bulk: what is not here can be asked for without end
+    if (seat->asker->words_ms >= now_ms + BULK_WORDS * BULK_WORD_MS) return false;
+    if (seat->purse == BULK_PURSE_NONE) return true;
+    struct purse *purse = &seat->asker->purses[seat->purse];
+    if (purse->left > 0) return true;
+    struct blob_amounts amounts = { 0 };
+    if (self->options.store) amounts = blob_store_amounts(self->options.store);
+    const struct purse_source sources[BULK_PURSES] = {
+        [BULK_PURSE_BLOBS] = { amounts.bytes + AROUND * amounts.blobs +
+                                   self->options.description_bytes,
+                               BULK_BLOBS_LEAST, amounts.bytes_ever + AROUND * amounts.blobs_ever },
+        [BULK_PURSE_STATE] = { amounts.state, BULK_STATE_LEAST, 0 }
+    };
+    return purse_is_open(purse, &sources[seat->purse], now_ms);
+}
+
+// ---- answering ----------------------------------------------------------------------------------
 
 bool bulk_is_question(const struct bulk_server *self, const struct bulk_mail *mail)
 {

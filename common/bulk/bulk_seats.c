@@ -161,6 +161,7 @@ void bulk_seat_move(struct bulk_server *self, struct seat *seat, uint64_t now_ms
         const enum bulk_heard heard = bulk_line_recv(&seat->line, &seat->mail, &why);
         is_sound = heard != BULK_MAIL || bulk_is_question(self, &seat->mail);
         seat->has_question = heard == BULK_MAIL && is_sound;
+        if (seat->has_question) seat->purse = bulk_purse_of(self, &seat->mail);
         goes_on = heard != BULK_ENDED && is_sound;
     }
     if (goes_on) bulk_settle(self, seat, now_ms);

@@ -1,5 +1,6 @@
 // bulk_server -- one thread, one loop: hear what moved, give some answers in turns, look after the seats.
-// An asker is in the ring of turns as long as one of its connections has a question whose answer has room.
+// An asker is in the ring of turns as long as one of its connections has a question whose answer has room and can
+// be paid for. One whose purse is empty is looked at again with the seats.
 // Reading samples blocks the thread.
 
 #include "common/bulk/bulk_server.h"
@@ -35,13 +36,17 @@ static uint64_t share(const struct bulk_server *self)
 
 static bool has_room(const struct bulk_server *self) { return self->waiting < BULK_WAITING_MAX; }
 
-// The connection of an asker whose question is answered next; NULL: none has a question and room.
+// The connection of an asker whose question is answered next; NULL: none has a question, room, and something left in
+// the purse for it.
 static struct seat *next_seat(const struct bulk_server *self, const struct asker *asker)
 {
     struct seat *seat;
     if (asker->waiting > 0 && asker->waiting >= share(self)) return NULL;
     TAILQ_FOREACH(seat, &asker->seats, near)
-    if (seat->has_question && seat->line.out_bytes <= BULK_LINE_WAITING) return seat;
+    // mutant: bulk: an asker may have the same without end
+    if (seat->has_question && seat->line.out_bytes <= BULK_LINE_WAITING &&
+        bulk_may_have(self, seat, clock_ms()))
+        return seat;
     return NULL;
 }
 

@@ -28,14 +28,24 @@
 //     a key           unsent answers: a sixteenth of the bytes that are free, so 16 MiB at most, over
 //                     all its connections, and one more answer. BULK_KEY_CONNECTIONS_MAX
 //                     connections, or an eighth of all if that is less: beyond that its oldest
-//                     connection is cut off
+//                     connection is cut off. A member's fetcher has one, its learner one more to a
+//                     data provider; the rest is for connections whose end is not known here yet
+//                     all blobs that are here twice, and each new one once more as it comes; and
+//                     the state that is here twice (purse.h). For more it waits. BULK_WORDS answers
+//                     without bytes (LACKING ..), then one each BULK_WORD_MS. Samples are not
+//                     counted, as there is no saying how often they are wanted: they go by turns,
+//                     and a trainer leaves a slow provider
 //     all             BULK_WAITING_MAX bytes of answers, and one more. Half of the descriptors, after
 //                     the soft limit was raised to the hard one: beyond that, connections that have
 //                     not proved a guest's key are cut off, the oldest first, those that have named
 //                     one last. A stranger's connection lasts 5 s at most
 //
-// Eight guests together can take all the room for connections; then no other peer gets in. While the
-// caller's function reads samples nobody is served.
+// So a joiner gets a whole state at full speed, and a member each blob. One that asks for the same
+// without end gets no more of this line than a member that fetches all from here, after a burst: the
+// kernel divides the line by connections, so while its purse lasts it may have four shares. Nobody can
+// tell a key that takes a whole state to do harm from one that joins. Many guests together can take all
+// the room for connections; then no other peer gets in. While the caller's function reads samples nobody
+// is served.
 //
 // Yardstick: two threads with a plain TCP socket between them (tests/bench/bulk_bench.c measures in
 // turns). A line alone is no slower, sealed or not. A fetcher computes SHA-256 of every byte. Large blobs are
@@ -49,7 +59,12 @@ enum {
     BULK_LINE_WAITING = 1 << 20,
     BULK_WAITING_MAX = 256 << 20,
     BULK_WAITING_SHARES = 16,
-    BULK_KEY_CONNECTIONS_MAX = 32,
+    BULK_KEY_CONNECTIONS_MAX = 4,
+    // What is held counts as at least so much, so that a small run can be restarted often
+    BULK_BLOBS_LEAST = 512 << 10,
+    BULK_STATE_LEAST = 16 << 20,
+    BULK_WORDS = 1000,
+    BULK_WORD_MS = 10,
 };
 
 // Returns the samples from `position` on with their proofs, in memory from malloc. The text of *why

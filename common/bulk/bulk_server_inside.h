@@ -8,6 +8,7 @@
 #include "common/base/turns.h"
 #include "common/bulk/bulk_line.h"
 #include "common/bulk/bulk_server.h"
+#include "common/bulk/purse.h"
 #include "common/net/callers.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,10 +16,14 @@
 
 struct asker;
 
+// What an answer is paid from.
+enum bulk_purse { BULK_PURSE_BLOBS, BULK_PURSE_STATE, BULK_PURSES, BULK_PURSE_NONE = BULK_PURSES };
+
 struct seat { // A connection
     struct bulk_line line;
     struct bulk_mail mail; // The question in hand, if has_question
     bool has_question, is_greeted;
+    uint8_t purse;       // enum bulk_purse, of the question in hand
     struct asker *asker; // NULL: its key is not proved yet
     size_t counted;      // Bytes of its answers that `waiting` of its asker and of all contain
     uint64_t accepted_ms, moved_ms; // moved: when bytes last left, or the first came to wait
@@ -34,6 +39,8 @@ struct asker {
     struct seats seats;   // The next to be answered first
     uint32_t count;
     uint64_t waiting; // Bytes of answers that are not sent
+    struct purse purses[BULK_PURSES];
+    uint64_t words_ms; // The instant at which its answers without raw bytes are paid for
     LIST_ENTRY(asker) bucket;
 };
 LIST_HEAD(bulk_bucket, asker);
@@ -90,5 +97,9 @@ void bulk_settle_asker(struct bulk_server *self, struct asker *asker);
 // ---- bulk_answers.c -----------------------------------------------------------------------------
 
 bool bulk_is_question(const struct bulk_server *self, const struct bulk_mail *mail);
-// Queues the answer to the question in hand. Returns its bytes.
+// What the answer to this question is paid from.
+enum bulk_purse bulk_purse_of(const struct bulk_server *self, const struct bulk_mail *mail);
+// Whether the asker of the question in hand has something left to pay with.
+bool bulk_may_have(const struct bulk_server *self, struct seat *seat, uint64_t now_ms);
+// Queues the answer to the question in hand, and charges it to its purse. Returns its bytes.
 size_t bulk_answer(struct bulk_server *self, struct seat *seat);

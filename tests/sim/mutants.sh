@@ -171,6 +171,11 @@ by_unit 'cost: what is read from the ledger is free' inbox_test \
     '(uint64_t)job->count * (COST_READ_US + COST_SAY_US)' 'COST_READ_US + COST_SAY_US + (uint64_t)(job->count == 0)'
 by_unit 'cost: letters between members are as cheap as the cheapest' post_office_test \
     'frames[i].kind == kind' 'frames[i].kind == kind && frames[i].frames != 12'
+by_unit 'purse: what is held can be had without end' purse_test '!self->is_begun' 'true'
+by_unit 'purse: an answer costs nothing' purse_test '(int64_t)bytes' '(int64_t)(bytes > 0)'
+by_unit 'bulk: an asker may have the same without end' bulk_limits_test \
+    '&& bulk_may_have(self, seat, clock_ms())' ''
+by_unit 'bulk: what is not here can be asked for without end' bulk_limits_test drop
 by_unit 'turns: the first asker keeps its turn' turns_test 'self->now->credit > 0' 'true'
 by_unit 'turns: what an answer costs is not counted' turns_test '(int64_t)cost' '(int64_t)(cost > 0)'
 by_unit 'turns: an idle asker saves credit up' turns_test 'waiter->credit > 0' 'false'

@@ -196,9 +196,9 @@ static void test_rogues(void **state)
                   { ROGUE_LARGER, 0, true },  { ROGUE_SHORT, 0, true }, { ROGUE_OTHER, 0, true },
                   { ROGUE_HUGE, 0, false },   { ROGUE_LONG, 0, false } };
     struct fixture_holder holder = fixture_holder_new();
-    uint8_t *bytes = fixture_bytes(BLOB, 4);
-    const struct hash hash = fixture_give(holder.store, bytes, BLOB);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        uint8_t *bytes = fixture_bytes(BLOB, 40 + i); // Another one each time: see purse.h
+        const struct hash hash = fixture_give(holder.store, bytes, BLOB);
         struct fixture_fetcher *fetcher = fixture_fetcher_new(PATIENCE_MS);
         struct rogue *rogue = rogue_new(cases[i].mode, cases[i].chunks, holder.store);
         const uint64_t before = bulk_counts_received();
@@ -208,10 +208,10 @@ static void test_rogues(void **state)
         expect_bytes(fetcher->store, &hash, bytes, BLOB);
         assert_true(rogue->asked > 0);
         assert_int_equal(bulk_counts_received() - before > BLOB, cases[i].is_wasted);
+        free(bytes);
         fixture_fetcher_destroy(fetcher);
         rogue_destroy(rogue);
     }
-    free(bytes);
     fixture_holder_destroy(&holder);
 }
 
@@ -664,7 +664,7 @@ static void test_model_is_replaced(void **state)
     fixture_holder_destroy(&holder);
 }
 
-// One server under more names than there may be connections: the longest unused give way.
+// More holders than there may be connections: the longest unused give way.
 static void test_more_holders_than_connections(void **state)
 {
     (void)state;
@@ -672,18 +672,16 @@ static void test_more_holders_than_connections(void **state)
     struct fixture_holder holder = fixture_holder_new();
     struct fixture_fetcher *fetcher = fixture_fetcher_new(2000);
     const struct bulk_server_options options = { .identity = fixture_identity(),
-                                                 .endpoint = "tcp://*:*",
+                                                 .endpoint = "tcp://127.0.0.1:*",
                                                  .run = FIXTURE_RUN,
                                                  .store = holder.store };
-    bulk_server_t *server = NULL;
-    assert_int_equal(bulk_server_new(&options, &why, &server), 0);
-    fixture_admit(server);
-    const char *port = strrchr(bulk_server_endpoint(server), ':');
+    bulk_server_t *servers[NAMES];
     struct wire_holder list[NAMES];
     uint8_t *bytes = fixture_bytes(MODEL_BYTES, 12);
     for (int i = 0; i < NAMES; i++) {
-        list[i] = fixture_at("");
-        snprintf(list[i].endpoint, sizeof list[i].endpoint, "tcp://127.0.0.%d%s", i + 1, port);
+        assert_int_equal(bulk_server_new(&options, &why, &servers[i]), 0);
+        fixture_admit(servers[i]);
+        list[i] = fixture_at(bulk_server_endpoint(servers[i]));
     }
     for (int i = 0; i < NAMES; i++) {
         const struct hash hash = fixture_give(holder.store, bytes, 1000 + (size_t)i);
@@ -697,7 +695,7 @@ static void test_more_holders_than_connections(void **state)
     expect_stage(fetcher->store, 5, &digest, (const float *)(const void *)bytes);
     free(bytes);
     fixture_fetcher_destroy(fetcher);
-    bulk_server_destroy(&server);
+    for (int i = 0; i < NAMES; i++) bulk_server_destroy(&servers[i]);
     fixture_holder_destroy(&holder);
 }
 

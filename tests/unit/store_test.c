@@ -255,6 +255,40 @@ static void test_survives_a_restart(void **state)
     blob_store_destroy(&store);
 }
 
+static void expect_amounts(blob_store_t *store, uint64_t blobs, uint64_t bytes, uint64_t blobs_ever,
+                           uint64_t bytes_ever)
+{
+    const struct blob_amounts amounts = blob_store_amounts(store);
+    assert_true(amounts.blobs == blobs && amounts.bytes == bytes);
+    assert_true(amounts.blobs_ever == blobs_ever && amounts.bytes_ever == bytes_ever);
+}
+
+// What the bulk server gives to an asker follows from it.
+static void test_amounts(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(dir);
+    expect_amounts(store, 0, 0, 0, 0);
+    const struct hash a = put(store, "alpha");
+    put(store, "beta");
+    put(store, "beta"); // It was there
+    expect_amounts(store, 2, 9, 2, 9);
+    forget(store, &a);
+    expect_amounts(store, 1, 4, 2, 9);
+    put(store, "alpha");
+    expect_amounts(store, 2, 9, 3, 14);
+    blob_store_destroy(&store);
+    store = new_store(dir); // It finds them again
+    expect_amounts(store, 2, 9, 2, 9);
+    expect(store, &a, "alpha"); // Loaded
+    expect_amounts(store, 2, 9, 2, 9);
+    forget(store, &a);
+    const struct hash b = hash_of("beta", 4);
+    forget(store, &b);
+    expect_amounts(store, 0, 0, 2, 9);
+    blob_store_destroy(&store);
+}
+
 // An earlier version kept each blob in a file of its own.
 static void test_older_files_are_removed(void **state)
 {
@@ -697,7 +731,9 @@ static void test_pins(void **state)
     (void)state;
     blob_store_t *store = new_store(NULL);
     assert_false(blob_store_plan_pins(store, BLOB_PINS_MAX, true)); // It has no directory
+    assert_int_equal(blob_store_amounts(store).state, 0);
     keep_pins(store);
+    assert_true(blob_store_amounts(store).state > 0);
     blob_store_destroy(&store);
 }
 
@@ -798,7 +834,8 @@ static void test_stage(void **state)
     TEST_WITH(NAME, make_dir, remove_dir), TEST_WITH(NAME, make_lazy_dir, remove_dir)
 
 TESTS(TEST(test_put_get_forget), TEST(test_a_reference_outlives_forgetting), TEST(test_limits),
-      TEST(test_many), BOTH_TEST(test_survives_a_restart), BOTH_TEST(test_older_files_are_removed),
+      TEST(test_many), BOTH_TEST(test_survives_a_restart),
+      TEST_WITH(test_amounts, make_dir, remove_dir), BOTH_TEST(test_older_files_are_removed),
       TEST_WITH(test_files_do_not_accumulate, make_lazy_dir, remove_dir),
       BOTH_TEST(test_damaged_files), BOTH_TEST(test_without_a_directory),
       TEST_WITH(test_failed_calls, make_dir, remove_dir),
