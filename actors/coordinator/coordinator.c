@@ -89,7 +89,7 @@ static void hear_join(struct coordinator *self, const struct turn *turn, const s
     uint32_t member;
     const enum arrival arrival = members_hear_join(turn, &self->epoch.holdings, in, &member);
     if (arrival == ARRIVAL_NONE) return;
-    epoch_hear_arrival(&self->epoch, member);
+    epoch_hear_arrival(&self->epoch, member, arrival == ARRIVAL_TAKES_PLACE);
     if (arrival != ARRIVAL_STAYS && self->pace->hear_arrival)
         self->pace->hear_arrival(self->live, member, arrival == ARRIVAL_TAKES_PLACE);
 }

@@ -5,6 +5,7 @@
 //
 //   coordinator.c   receives every message and passes it to one part; the clock, the heartbeat
 //   epoch.[hc]      phases around the steps: waiting, warm-up, cooldown, pause; decides the next
+//   warmup.[hc]     which trainers a Warmup waits for
 //   members.[hc]    members that join, stay, leave or lose their lease
 //   news.[hc]       what everybody is told
 //   common/pace     how steps come to be committed, by the run's pace (pace.h)
@@ -16,7 +17,8 @@
 // The transitions (every row has a conversation in tests/golden/coordinator):
 //
 //   WaitingForMembers → Warmup      init_min_clients pending and the extra time has passed
-//   Warmup → RoundTrain             all hold the model, or the time is up and min_clients do
+//   Warmup → RoundTrain             all that it waits for hold the model, or the time is up; and
+//                                   min_clients do
 //   Warmup → WaitingForMembers      fewer than min_clients remain (or hold it, when the time is up)
 //   RoundTrain ⇄ RoundWitness       the pace decides (common/pace/rounds/rounds.h)
 //   either → Cooldown               the epoch is over, too few members, all steps done, a pause

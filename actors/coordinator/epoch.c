@@ -22,7 +22,7 @@ static uint8_t model_source(const struct turn *turn)
     return turn->pace->peer_waits(turn->run) ? SOURCE_P2P : SOURCE_HUB;
 }
 
-static void enter(const struct turn *turn, uint8_t phase, const char *cause)
+static void enter(struct epoch *self, const struct turn *turn, uint8_t phase, const char *cause)
 {
     const struct run *run = turn->run;
     struct wire_record_phase record = { .phase = phase,
@@ -51,6 +51,9 @@ static void enter(const struct turn *turn, uint8_t phase, const char *cause)
         if (turn->pace->stays_pending && run->roster.members[i].role == ACTOR_TRAINER &&
             turn_is_live(turn, i) && turn->pace->stays_pending(turn, i))
             turn_set_state(turn, i, MEMBER_PENDING);
+    if (phase == PHASE_WARMUP) warmup_begin(&self->warmup, turn);
+    // mutant: warmup: a run that cannot begin still waits for no more than before
+    if (from == PHASE_WARMUP && phase == PHASE_WAITING) warmup_forget(&self->warmup);
 }
 
 // ---- phases -------------------------------------------------------------------------------------
@@ -88,15 +91,17 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
                  ": waiting for a process that does. If all are lost, begin another run: this one "
                  "has no checkpoint",
                  turn->run->step);
+    else if (phase == PHASE_WARMUP && !lacks)
+        warmup_print_awaited(&self->warmup, &self->holdings, turn, text, EPOCH_LACKS_MAX);
     else snprintf(text, EPOCH_LACKS_MAX, "%s", lacks ? lacks : "");
     return text;
 }
 
-static void look_waiting(const struct turn *turn)
+static void look_waiting(struct epoch *self, const struct turn *turn)
 {
     if (turn_count_missing(turn) == 0 && !pace_lacks(turn) &&
         turn->now_ms >= turn->presence->deadline_ms)
-        enter(turn, PHASE_WARMUP, "enough members");
+        enter(self, turn, PHASE_WARMUP, "enough members");
 }
 
 static void note_ready(const struct turn *turn, bool ready)
@@ -105,38 +110,46 @@ static void note_ready(const struct turn *turn, bool ready)
     presence->ready_ms = !ready ? 0 : presence->ready_ms ? presence->ready_ms : turn->now_ms;
 }
 
+// Those without the model wait an epoch; those that are left begin it, unless they lack something now:
+// they may be others than those that are linked.
+static void begin_epoch(struct epoch *self, void *pace_live, const struct turn *turn, bool late)
+{
+    struct run *run = turn->run;
+    // mutant: a checkpointer speaks for the trainers (2)
+    for (uint32_t i = 0; i < run->roster.count; i++)
+        if (run->roster.members[i].role == ACTOR_TRAINER && turn_is_live(turn, i) &&
+            !holdings_have(&self->holdings, turn, i, &run->digest))
+            turn_set_state(turn, i, MEMBER_PENDING);
+    const char *lacks = pace_lacks(turn);
+    if (!lacks) {
+        warmup_end(&self->warmup, &self->holdings, turn);
+        turn->pace->begin(pace_live, turn);
+    } else if (late) enter(self, turn, PHASE_WAITING, lacks);
+}
+
 static void look_warmup(struct epoch *self, void *pace_live, const struct turn *turn)
 {
     struct run *run = turn->run;
-    uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
-    bool late = turn->now_ms >= turn->presence->deadline_ms;
-    if (live < turn->rules->min_clients) {
-        enter(turn, PHASE_WAITING, "too few members");
+    const uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
+    const uint32_t needed = turn->rules->min_clients;
+    const bool late = turn->now_ms >= turn->presence->deadline_ms;
+    if (live < needed) {
+        enter(self, turn, PHASE_WAITING, "too few members");
         return;
     }
-    if (!late && !turn->pace->trusted && holdings_reports(&self->holdings, run) < live) return;
-    uint32_t ready = holdings_pin(&self->holdings, turn)
-                         ? holdings_count(&self->holdings, turn, &run->digest, 0)
-                         : 0;
+    if (!late && !turn->pace->trusted &&
+        !warmup_have_reported(&self->warmup, &self->holdings, turn))
+        return;
+    const uint32_t ready = holdings_pin(&self->holdings, turn)
+                               ? holdings_count(&self->holdings, turn, &run->digest, 0)
+                               : 0;
     note_ready(turn, ready == live);
     const char *lacks = pace_lacks(turn);
-    if (holdings_are_split(&self->holdings, turn)) {
-        enter(turn, PHASE_PAUSED, split_cause);
-    } else if (!lacks && ready == live) {
-        turn->pace->begin(pace_live, turn);
-    } else if (late && (ready < turn->rules->min_clients || lacks)) {
-        enter(turn, PHASE_WAITING, lacks ? lacks : "too few hold the model");
-    } else if (late) {
-        // mutant: a checkpointer speaks for the trainers (2)
-        for (uint32_t i = 0; i < run->roster.count; i++) // Those without the model wait an epoch
-            if (run->roster.members[i].role == ACTOR_TRAINER && turn_is_live(turn, i) &&
-                !holdings_have(&self->holdings, turn, i, &run->digest))
-                turn_set_state(turn, i, MEMBER_PENDING);
-        lacks = pace_lacks(
-            turn); // Now of those that are left: they may be others than those that are linked
-        if (lacks) enter(turn, PHASE_WAITING, lacks);
-        else turn->pace->begin(pace_live, turn);
-    }
+    if (holdings_are_split(&self->holdings, turn)) enter(self, turn, PHASE_PAUSED, split_cause);
+    else if (late && (ready < needed || lacks))
+        enter(self, turn, PHASE_WAITING, lacks ? lacks : "too few hold the model");
+    else if (late || (ready >= needed && warmup_have_model(&self->warmup, &self->holdings, turn)))
+        begin_epoch(self, pace_live, turn, late);
 }
 
 static bool all_done(const struct turn *turn)
@@ -208,7 +221,7 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
     bool awaited =
         roster_count(&run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 && !written && !soon;
     if (!all_done(turn) && holdings_are_split(&self->holdings, turn)) {
-        enter(turn, PHASE_PAUSED, split_cause);
+        enter(self, turn, PHASE_PAUSED, split_cause);
         return;
     }
     if (turn->now_ms < turn->presence->deadline_ms && (!pinned || awaited)) return;
@@ -232,7 +245,7 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
                         : written ? "checkpointed"
                         : soon    ? "a checkpoint is being written"
                                   : "no checkpointer to wait for";
-    enter(turn, next, cause);
+    enter(self, turn, next, cause);
 }
 
 void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
@@ -246,18 +259,19 @@ void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
     switch (phase) {
     case PHASE_FINISHED:
     case PHASE_PAUSED: break;
-    case PHASE_WAITING: look_waiting(turn); break;
+    case PHASE_WAITING: look_waiting(self, turn); break;
     case PHASE_WARMUP: look_warmup(self, live, turn); break;
     case PHASE_COOLDOWN: look_cooldown(self, turn); break;
     default: // The phases that make steps belong to the pace
         cause = turn->pace->settle(live, turn);
-        if (cause) enter(turn, PHASE_COOLDOWN, cause);
+        if (cause) enter(self, turn, PHASE_COOLDOWN, cause);
     }
 }
 
-void epoch_hear_arrival(struct epoch *self, uint32_t member)
+void epoch_hear_arrival(struct epoch *self, uint32_t member, bool is_new_member)
 {
     self->holdings.of[member].known = false; // The old process held it
+    if (is_new_member) warmup_forget_member(&self->warmup, member);
 }
 
 // ---- checkpoints and control --------------------------------------------------------------------
@@ -308,7 +322,7 @@ static bool restore(struct epoch *self, const struct turn *turn)
     if (hash_is_none(&back.digest) || back.step >= turn->run->step) return false;
     if (turn->run->phase == PHASE_WARMUP || is_stuck(self, turn) ||
         (turn->run->phase == PHASE_COOLDOWN && holdings_are_split(&self->holdings, turn)))
-        enter(turn, PHASE_WAITING, "restore");
+        enter(self, turn, PHASE_WAITING, "restore");
     else if (turn->run->phase != PHASE_WAITING && turn->run->phase != PHASE_PAUSED) return false;
     outbox_note(turn->out, "run.restored from_step=%" PRIu64 " to_step=%" PRIu64, turn->run->step,
                 back.step);
@@ -325,7 +339,7 @@ static void resume(struct epoch *self, const struct turn *turn)
 {
     // One that was stopped meanwhile shall not differ for ever: those that are here report again
     if (turn->pace->trusted) holdings_forget(&self->holdings);
-    enter(turn, PHASE_WAITING, "resume");
+    enter(self, turn, PHASE_WAITING, "resume");
 }
 
 static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
@@ -336,7 +350,8 @@ static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
     switch (action) {
     case ACTION_PAUSE:
         if (phase == PHASE_PAUSED || phase == PHASE_FINISHED) return false;
-        if (phase == PHASE_WAITING || phase == PHASE_WARMUP) enter(turn, PHASE_PAUSED, "pause");
+        if (phase == PHASE_WAITING || phase == PHASE_WARMUP)
+            enter(self, turn, PHASE_PAUSED, "pause");
         else set_pausing(turn, true);
         return true;
     case ACTION_RESUME:

@@ -9,10 +9,12 @@
 // Part of the coordinator's core: pure, one thread; it borrows the turn for the call.
 
 #include "actors/coordinator/holdings.h"
+#include "actors/coordinator/warmup.h"
 
 // A crash may lose all of it.
 struct epoch {
     struct holdings holdings;
+    struct warmup warmup;
     uint64_t lost_ms;        // Since when enough members are here and none holds it; 0: not so
     uint64_t control_number; // The newest order that this life of the coordinator took
     bool control_done;       // That order was carried out
@@ -20,7 +22,9 @@ struct epoch {
 
 void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in);
 void epoch_hear_control(struct epoch *self, const struct turn *turn, const struct msg *in);
-void epoch_hear_arrival(struct epoch *self, uint32_t member); // A new process has this index
+
+// A new process has this index; `is_new_member`: of another key than before.
+void epoch_hear_arrival(struct epoch *self, uint32_t member, bool is_new_member);
 
 // Writes in plain words what the run waits for, "" if it waits for nothing; returns `text`.
 enum { EPOCH_LACKS_MAX = 224 }; // As in RUN

@@ -266,6 +266,13 @@ by_unit 'late: one liar hurries the votes of all others' coordinator_test '&& al
 by_unit 'late: the vote of a slow one is not waited for' coordinator_test 'is_late &&' '(is_late || self) &&'
 by_unit 'late: a witness that says nothing holds the round up' coordinator_test 'done && rest_is_late(self, turn)' 'false'
 by_unit 'late: one that returns has missed nothing' coordinator_test drop
+by_unit 'warmup: who withholds its report is waited for in every epoch' coordinator_test \
+    'self->part[member] != WARMUP_NOT_AWAITED' 'self'
+by_unit 'warmup: a joiner that is late once is not awaited in the next epoch' coordinator_test \
+    'now_ms < self->late_until_ms[member]' 'true'
+by_unit 'warmup: who leaves before its time is up was not late' coordinator_test \
+    'is_trainer(turn, i) &&' '!is_trainer(turn, i) ||'
+by_unit 'warmup: a run that cannot begin still waits for no more than before' coordinator_test drop
 by_unit 'late: one that returns may cost all others any time' coordinator_test drop
 by_unit 'late: the last that holds the newest step stays out' coordinator_test \
     ' || lacks_parameters(turn, holdings)' ' || (lacks_parameters(turn, holdings) && !turn)'
