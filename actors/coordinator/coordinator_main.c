@@ -100,9 +100,9 @@ static void tell_reach(void *arg, const struct reach_answer *answer)
 
 static void take_reach(void *arg) { reach_shell_take(((struct keeper *)arg)->reach); }
 
-// RUN has the tokens and steps per second that commits give, for all that show them. The core fills in the sum
-// of what trainers report, each of the time in which it computes. A run that waits for members, is
-// paused or finished has none, and the time until it goes on does not count.
+// RUN has the tokens and steps per second that commits give, for all that show them; the core leaves them
+// 0. What trainers report in PING is of the time in which they compute, and nobody checks it. A run that
+// waits for members, is paused or finished has none, and the time until it goes on does not count.
 static void fill_in(void *arg, uint16_t kind, void *body)
 {
     struct keeper *self = arg;

@@ -6,7 +6,7 @@
 //
 //     step           steps committed so far, those of this commit included
 //     tokens         trained by them
-//     loss           mean of what the live trainers said last, at most a heartbeat old, as in RUN
+//     loss           lower median of what the live trainers said last, at most a heartbeat old, as in RUN
 //     learning_rate  of the commit; 0 where the pace of the run has none
 //     seconds        since the commit before; empty for the first one of a process
 //     tokens_per_s   tokens of the commit over these seconds

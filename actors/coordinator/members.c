@@ -284,7 +284,6 @@ void members_hear_ping(const struct turn *turn, const struct msg *in)
         turn_refuse_older(turn, in, ping->instance);
         return;
     }
-    turn->presence->tokens_per_s[index] = ping->tokens_per_s;
     turn->presence->loss[index] = ping->loss;
     turn->presence->pinged[index] = true;
     // A later step is of before a restore: the run does not have it any more

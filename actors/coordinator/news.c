@@ -8,25 +8,45 @@
 
 #include "actors/coordinator/news.h"
 #include "common/pace/pace.h"
-#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { ANSWER_EVERY_MS = 200, WHOLE_EVERY_MS = 10000, CHANGES_TOLD_MAX = 64 };
 
-// The mean loss and the sum of rates that the live trainers report. They may report any finite
-// number.
-static void add_progress(const struct turn *turn, struct wire_run *state)
+// The lower median: as many values are above it as below, or one more. Changes the order of the values
+// (quickselect: Hoare, Algorithm 65: Find, 1961).
+static float lower_median(float *values, uint32_t count)
 {
-    double loss = 0, rate = 0;
-    uint32_t reporting = 0;
-    for (uint32_t i = 0; i < turn->run->roster.count; i++)
-        if (turn->run->roster.members[i].role == ACTOR_TRAINER && turn_is_live(turn, i)) {
-            rate += (double)turn->presence->tokens_per_s[i];
-            if (turn->presence->loss[i] > 0) loss += (double)turn->presence->loss[i], reporting++;
+    const uint32_t wanted = (count - 1) / 2;
+    for (uint32_t low = 0, high = count - 1; low < high;) {
+        const float middle = values[low + (high - low) / 2];
+        uint32_t i = low, j = high;
+        for (;; i++, j--) {
+            while (values[i] < middle) i++;
+            while (values[j] > middle) j--;
+            if (i >= j) break;
+            const float value = values[i];
+            values[i] = values[j];
+            values[j] = value;
         }
-    state->tokens_per_s = rate > FLT_MAX ? FLT_MAX : rate < -FLT_MAX ? -FLT_MAX : (float)rate;
-    state->loss = reporting ? (float)(loss / reporting) : 0;
+        if (wanted <= j) high = j;
+        else low = j + 1;
+    }
+    return values[wanted];
+}
+
+// A trainer may report any finite number as its loss. Fewer than half of them cannot push the median
+// beyond what the others report.
+static float median_loss(const struct turn *turn)
+{
+    float losses[MEMBERS_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++)
+        if (turn->run->roster.members[i].role == ACTOR_TRAINER && turn_is_live(turn, i) &&
+            turn->presence->loss[i] > 0)
+            losses[count++] = turn->presence->loss[i];
+    // mutant: news: one report makes the run's loss
+    return count ? lower_median(losses, count) : 0;
 }
 
 static struct wire_run run_state(const struct turn *turn, const char *lacks)
@@ -97,7 +117,7 @@ static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
     before.pending = now->pending, before.healthy = now->healthy;
     before.roster_version = now->roster_version;
     if (before.lacks[0] && now->lacks[0]) memcpy(before.lacks, now->lacks, sizeof before.lacks);
-    before.tokens_per_s = now->tokens_per_s, before.loss = now->loss;
+    before.loss = now->loss;
     // mutant: data: nobody is told what the run is bound to
     return !wire_equal(FRAME_RUN, &before, now);
 }
@@ -131,7 +151,7 @@ void news_settle(struct news *self, const struct turn *turn, const char *lacks)
 {
     const struct run *run = turn->run;
     struct wire_run now = run_state(turn, lacks);
-    now.tokens_per_s = self->run.tokens_per_s, now.loss = self->run.loss;
+    now.loss = self->run.loss;
     const bool urgent = !self->told || is_urgent(&self->run, &now);
     const bool roster_due = !self->told || ((urgent || self->beat_due || self->roster_due) &&
                                             self->roster_version != run->roster.version);
@@ -147,7 +167,7 @@ void news_settle(struct news *self, const struct turn *turn, const char *lacks)
     if (urgent || roster_due || self->beat_due) {
         if (now.lacks[0] && strcmp(now.lacks, self->run.lacks) != 0)
             outbox_note(turn->out, "run.waits because=\"%s\"", now.lacks);
-        add_progress(turn, &now);
+        now.loss = median_loss(turn);
         // mutant: counts and the time left are told once
         if (urgent || !wire_equal(FRAME_RUN, &self->run, &now))
             outbox_news(turn->out, FRAME_RUN, &now);
@@ -241,7 +261,7 @@ void news_hear_ask(const struct turn *turn, const struct msg *in, const char *la
     switch (ask->topic) {
     case TOPIC_RUN: {
         struct wire_run state = run_state(turn, lacks);
-        add_progress(turn, &state);
+        state.loss = median_loss(turn);
         outbox_mail(turn->out, in->from, FRAME_RUN, &state);
         tell_end(turn, in->from);
         if (turn->pace->open_number(turn->run)) turn->pace->tell(turn, in->from);

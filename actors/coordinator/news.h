@@ -6,6 +6,10 @@
 // have megabytes: it is told whole (ROSTER) every ten seconds at most, and between these times its changes (MEMBERS).
 // A member that has missed a ROSTER sees the gap and asks.
 //
+// The loss in RUN is the lower median of what the live trainers say in their PINGs: fewer than half of them
+// cannot push it beyond what the others say. No member is asked how fast the run is: the shell measures
+// that by commits and fills it in (coordinator_main.c).
+//
 // Part of the coordinator's core: pure, one thread; it borrows the turn for the call.
 
 #include "common/actor/msg.h"

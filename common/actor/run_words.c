@@ -67,6 +67,14 @@ char *run_words_lacks_for_guest(const struct wire_run *now, char text[RUN_WORDS_
     return text;
 }
 
+const char *run_words_loss(double loss, char text[RUN_WORDS_LOSS_MAX])
+{
+    // mutant: status: a loss may have any length
+    if (loss > 0) snprintf(text, RUN_WORDS_LOSS_MAX, loss < 1e4 ? "%.3f" : "%.3g", loss);
+    else snprintf(text, RUN_WORDS_LOSS_MAX, "-");
+    return text;
+}
+
 double run_words_left_s(const struct wire_run *now)
 {
     if (now->step >= now->total_steps) return 0;
@@ -98,10 +106,12 @@ char *run_words_left(const struct wire_run *now, char text[RUN_WORDS_MAX])
 char *run_words_status(const struct run_unit *unit, const struct wire_run *now, double loss,
                        char text[RUN_WORDS_MAX])
 {
-    char lacks[RUN_WORDS_MAX];
+    char lacks[RUN_WORDS_MAX], shown[RUN_WORDS_LOSS_MAX];
     int used = snprintf(text, RUN_WORDS_MAX, "%s: step %" PRIu64 " of %" PRIu64,
                         run_words_phase(unit, now->phase), now->step, now->total_steps);
-    if (loss > 0) used += snprintf(text + used, RUN_WORDS_MAX - (size_t)used, ", loss %.3f", loss);
+    if (loss > 0)
+        used += snprintf(text + used, RUN_WORDS_MAX - (size_t)used, ", loss %s",
+                         run_words_loss(loss, shown));
     if (now->tokens_per_s > 0)
         used += snprintf(text + used, RUN_WORDS_MAX - (size_t)used, ", %.0f tokens/s",
                          (double)now->tokens_per_s);

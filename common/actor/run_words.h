@@ -39,6 +39,10 @@ char *run_words_pending(const struct run_unit *unit, const struct wire_run *now,
 // business, and names of settings say nothing. "waiting: the owner's data-provider is not there".
 char *run_words_lacks_for_guest(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 
+// "2.713"; "3.4e+38" where most trainers say so; "-" if none is known (0).
+enum { RUN_WORDS_LOSS_MAX = 16 };
+const char *run_words_loss(double loss, char text[RUN_WORDS_LOSS_MAX]);
+
 // Seconds until the last step at the steps per second of RUN: the one time left that all screens and
 // logs show. Negative: unknown, as no step is made now.
 double run_words_left_s(const struct wire_run *now);

@@ -285,13 +285,13 @@ static void say_progress(const void *arg, char text[SHELL_STATUS_MAX])
 static void say_end(const struct running *self)
 {
     const struct wire_run *now = &self->member->now;
-    char loss[32] = "-";
-    if (now->loss > 0) snprintf(loss, sizeof loss, "%.3f", (double)now->loss);
+    char loss[RUN_WORDS_LOSS_MAX];
     log_line(LOG_INFO,
              "run.over The run \"%s\" is finished: step %" PRIu64 " of %" PRIu64
              ", loss %s. Its model is with the run's owner: ask there for it. A trainer has it in "
              "memory only, so %s has nothing that `shoal export` reads",
-             self->member->run, now->step, now->total_steps, loss, self->dir);
+             self->member->run, now->step, now->total_steps,
+             run_words_loss((double)now->loss, loss), self->dir);
 }
 
 // For the next `shoal join`. Without it that one only waits.

@@ -23,12 +23,12 @@ struct presence {
     uint64_t roster_ms;  // Then it is due at this time
 
     // By index in the roster.
-    uint64_t heard_ms[MEMBERS_MAX];                     // When its last message came
-    uint64_t step_held[MEMBERS_MAX];                    // The step in its newest PING
-    bool pinged[MEMBERS_MAX];                           // This process, since this boot
-    float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX]; // From its newest PING
-    uint64_t changes_ms[MEMBERS_MAX];                   // Start of the rate-limit window
-    uint32_t changes[MEMBERS_MAX];                      // Changes of it in that window (members.h)
+    uint64_t heard_ms[MEMBERS_MAX];   // When its last message came
+    uint64_t step_held[MEMBERS_MAX];  // The step in its newest PING
+    bool pinged[MEMBERS_MAX];         // This process, since this boot
+    float loss[MEMBERS_MAX];          // In its newest PING; 0: none
+    uint64_t changes_ms[MEMBERS_MAX]; // Start of the rate-limit window
+    uint32_t changes[MEMBERS_MAX];    // Changes of it in that window (members.h)
     // It gets no answer of this topic before this; [MEMBERS_MAX]: no stranger does
     uint64_t answer_ms[TOPIC_COUNT][MEMBERS_MAX + 1];
     uint64_t out_until_ms[MEMBERS_MAX]; // It may not join before this: others waited for it in vain

@@ -266,6 +266,9 @@ by_unit 'late: one liar hurries the votes of all others' coordinator_test '&& al
 by_unit 'late: the vote of a slow one is not waited for' coordinator_test 'is_late &&' '(is_late || self) &&'
 by_unit 'late: a witness that says nothing holds the round up' coordinator_test 'done && rest_is_late(self, turn)' 'false'
 by_unit 'late: one that returns has missed nothing' coordinator_test drop
+by_unit 'news: one report makes the run'\''s loss' coordinator_test \
+    'lower_median(losses, count)' '0 * lower_median(losses, count) + losses[count - 1]'
+by_unit 'status: a loss may have any length' progress_test 'loss < 1e4' 'true'
 by_unit 'warmup: who withholds its report is waited for in every epoch' coordinator_test \
     'self->part[member] != WARMUP_NOT_AWAITED' 'self'
 by_unit 'warmup: a joiner that is late once is not awaited in the next epoch' coordinator_test \

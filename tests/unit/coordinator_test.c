@@ -230,6 +230,7 @@ static void set_field(struct talk *self, const struct wire_record *record, void 
         case WIRE_TYPE_U16: set_number(at, 2, strtoull(value, NULL, 10)); return;
         case WIRE_TYPE_U32: set_number(at, 4, strtoull(value, NULL, 10)); return;
         case WIRE_TYPE_U64: set_number(at, 8, strtoull(value, NULL, 10)); return;
+        case WIRE_TYPE_F32: memcpy(at, &(float){ strtof(value, NULL) }, sizeof(float)); return;
         case WIRE_TYPE_STR: snprintf((char *)at, field->max + 1, "%s", value); return;
         case WIRE_TYPE_ENUM: set_number(at, 1, enum_named(field->names, value)); return;
         case WIRE_TYPE_BIN: {

@@ -54,6 +54,10 @@ static void test_what_a_run_says(void **state)
     };
     assert_string_equal(run_words_status(run_words_unit(FRAME_ROUNDS_CONFIG), &run, 2.7131, text),
                         "RoundTrain: step 100 of 460, loss 2.713, 41200 tokens/s");
+    char loss[RUN_WORDS_LOSS_MAX];
+    assert_string_equal(run_words_loss(0, loss), "-");
+    assert_string_equal(run_words_loss(9999.5, loss), "9999.500");
+    assert_string_equal(run_words_loss(3.4e38, loss), "3.4e+38"); // As most trainers say
     assert_string_equal(run_words_lacks(&run, text), "");
     assert_string_equal(run_words_pending(NULL, &run, text),
                         "waiting for the next epoch: this trainer joined after the present one had "

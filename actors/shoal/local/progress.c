@@ -25,9 +25,9 @@ void progress_hear(struct progress *self, const struct run_view *view)
 // "loss 1.912 (below order 1: 2.30)": the best of the baselines that it has passed.
 static size_t put_loss(const struct progress *self, char *line, size_t max)
 {
-    if (!(self->loss > 0)) return (size_t)snprintf(line, max, "loss -");
-    int count = snprintf(line, max, "loss %.3f", self->loss);
-    if (!self->baselines) return (size_t)count;
+    char loss[RUN_WORDS_LOSS_MAX];
+    const int count = snprintf(line, max, "loss %s", run_words_loss(self->loss, loss));
+    if (!(self->loss > 0) || !self->baselines) return (size_t)count;
     return (size_t)count +
            (size_t)snprintf(line + count, max - (size_t)count, " [order 0: %.2f  1: %.2f  2: %.2f]",
                             self->baselines[0], self->baselines[1], self->baselines[2]);

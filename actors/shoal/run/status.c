@@ -227,10 +227,9 @@ static void print_rate(const struct run_view *view)
 
 static void print_view(const struct status *self, const struct run_view *view)
 {
-    char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX], lacks[RUN_WORDS_MAX], loss[SHOW_MAX] = "-";
+    char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX], lacks[RUN_WORDS_MAX], loss[RUN_WORDS_LOSS_MAX];
     char silent[RUN_WORDS_MAX], start[SHOW_MAX];
     const struct wire_run *now = &view->now;
-    if (now->loss > 0) snprintf(loss, sizeof loss, "%.3f", (double)now->loss);
     printf("run %s: ", self->command.run_id);
     if (is_dead(self))
         printf("coordinator last heard %s; its last word was: ", show_heard(&self->coordinator, a));
@@ -245,7 +244,7 @@ static void print_view(const struct status *self, const struct run_view *view)
     print_unit(view);
     printf("   step %" PRIu64 " of %" PRIu64 "   pass %" PRIu64 "\n", now->step, now->total_steps,
            now->passes);
-    printf("  loss %s   ", loss);
+    printf("  loss %s   ", run_words_loss((double)now->loss, loss));
     print_rate(view);
     printf("%s tokens/s   %s tokens trained   coordinator started %s\n",
            show_count(now->tokens_per_s, a), show_count((double)now->tokens_done, b),

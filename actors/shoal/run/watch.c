@@ -225,7 +225,7 @@ void watch_draw(FILE *out, const struct watch *self, const char *run, const stru
                 const struct watch_heard *heard, bool utf8)
 {
     char bar[SHOW_MAX], rate[SHOW_MAX], done[SHOW_MAX], left[SHOW_MAX];
-    char silent[RUN_WORDS_MAX];
+    char silent[RUN_WORDS_MAX], loss[RUN_WORDS_LOSS_MAX];
     const struct wire_run *now = &view->now;
     const double steps_per_s = (double)now->steps_per_s;
     draw_head(out, run, view, heard);
@@ -234,8 +234,7 @@ void watch_draw(FILE *out, const struct watch *self, const char *run, const stru
             bar, now->epoch);
     if (view->unit) fprintf(out, ", %s %" PRIu64, view->unit->name, now->round);
     putc('\n', out);
-    if (self->loss > 0) fprintf(out, "loss %.3f  ", self->loss);
-    else fputs("loss -  ", out);
+    fprintf(out, "loss %s  ", run_words_loss(self->loss, loss));
     put_curve(out, self, utf8);
     putc('\n', out);
     if (steps_per_s > 0) fprintf(out, "%.3g steps/s, ", steps_per_s);
