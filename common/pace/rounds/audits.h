@@ -5,8 +5,9 @@
 //                         └─ auditors: each recomputes one result that was committed before
 //
 // The coordinator draws the auditors from the round's seed when it opens the round (verification_
-// percent of the clients). The seed follows from the commit before and from a key that this commit
-// revealed, so that no trainer can know its auditor before it has committed to its result.
+// percent of the clients); so nobody recomputes a result of the run's last round. The seed follows
+// from the commit before and from a key that this commit revealed, so that no trainer can know its
+// auditor before it has committed to its result.
 
 #include "common/wire/wire.h"
 

@@ -21,6 +21,10 @@
 //     debtors'   auditors of members with audit debt: of one result a round; from 8 clients on, of
 //                up to a quarter as many results as clients
 //
+// So the results of a run's last round are verified by nobody, as no round is drawn after it; nor are those
+// of the last one before the coordinator is restarted, as that forgets them. A result that is wrong there
+// stays, clipped like any other. actors/README.md says it to users.
+//
 // Pure: no clock, no allocation, no randomness but the seed. One thread.
 
 #include "common/pace/rounds/round.h"
