@@ -9,12 +9,18 @@ static size_t fuzz_answer(struct bulk_line *line, const char *run, uint16_t kind
 #define bulk_line_put    fuzz_answer
 #define bulk_is_question fuzz_is_question // The product's own are linked, too
 #define bulk_answer      fuzz_bulk_answer
+#define bulk_purse_of    fuzz_bulk_purse_of
+#define bulk_may_have    fuzz_bulk_may_have
 bool fuzz_is_question(const struct bulk_server *self, const struct bulk_mail *mail);
 size_t fuzz_bulk_answer(struct bulk_server *self, struct seat *seat);
+enum bulk_purse fuzz_bulk_purse_of(const struct bulk_server *self, const struct bulk_mail *mail);
+bool fuzz_bulk_may_have(const struct bulk_server *self, struct seat *seat, uint64_t now_ms);
 #include "common/bulk/bulk_answers.c"
 #undef bulk_line_put
 #undef bulk_is_question
 #undef bulk_answer
+#undef bulk_purse_of
+#undef bulk_may_have
 
 #include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
@@ -35,9 +41,10 @@ static uint8_t large[LARGE], small[SMALL] = "somewhat", description[DESCRIPTION]
 static float params[FLOATS];
 static struct hash large_hash, small_hash, leaves[2], digest;
 
-// The question in hand, and how often it was answered.
+// The question in hand, who asks, and how often it was answered.
 static struct {
     struct seat seat;
+    struct asker asker;
     uint32_t answers, chunks;
 } now;
 
@@ -146,6 +153,10 @@ static void ask(struct bulk_server *self, const struct event *event, struct even
     mail->raw = event->bearer % 4 == 3 ? small : NULL;
     now.answers = 0;
     if (!fuzz_is_question(self, mail)) return;
+    now.asker = (struct asker){ 0 }; // Its purses are full: what is tested is the answer
+    now.seat.asker = &now.asker;
+    now.seat.purse = fuzz_bulk_purse_of(self, mail);
+    (void)fuzz_bulk_may_have(self, &now.seat, 1000);
     ensure(fuzz_bulk_answer(self, &now.seat) > 0 && now.answers == 1);
 }
 

@@ -125,7 +125,8 @@ static void fetch_small_ones(struct fixture_fetcher *fetcher, const struct fixtu
         blobs[i].hash = fixture_give(holder->store, bytes + i * SMALL_BYTES, SMALL_BYTES);
         blobs[i].bytes = SMALL_BYTES;
     }
-    fixture_job(fetcher, FRAME_FETCH, &(struct wire_fetch){ blobs, SMALL, &holder->holder, 1, 0, false });
+    fixture_job(fetcher, FRAME_FETCH,
+                &(struct wire_fetch){ blobs, SMALL, &holder->holder, 1, 0, false });
     for (uint32_t i = 0; i < SMALL; i++) {
         const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
         assert_true(fetched && fetched->ok && syncs > 0); // An answer comes after a sync
