@@ -13,7 +13,7 @@
 // 20 such proofs a second, and 100 handshakes, 4 of them with the name of one guest (callers.h);
 // beyond that it is refused before any work with keys. What is left to a flood is that much from each
 // of its addresses, and what the kernel and this thread need to accept and close a connection: about
-// 30 us and 600 bytes each way, so 800 a second fill a line of 4 Mbit/s. A firewall can bound that, and
+// 50 us and 600 bytes each way, so 800 a second fill a line of 4 Mbit/s. A firewall can bound that, and
 // we cannot.
 //
 // Askers take turns, key by key, by the bytes of their answers and by the time that these take (turns.h). A
