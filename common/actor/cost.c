@@ -40,13 +40,15 @@ uint64_t cost_of_effects(const struct outbox *out, uint32_t count)
     return us;
 }
 
-// Frames for each kind. Beside it: how often an honest sender needs the kind at most, and the work that it causes.
-// CLAIM, REVEAL and ACK are all that a member may send to another member (broker/post_office.c). They cost more than
-// their work, because each goes down the receiver's line as a whole: 2,000 frames a second are 166 REVEAL or CLAIM or
-// 333 ACK, which is at most 1 Mbit/s. An honest member needs less than half of its budget for them. With 64 elected
-// witnesses that have all lost the news, a trainer sends 63 CLAIM a second (MEMBER_RETRY_MS): 756 frames. One of these
-// witnesses acknowledges as many of 64 trainers: 378 frames. At 40 rounds a second each round ends before a CLAIM
-// goes by mail, and a trainer that is audited in every round sends 40 REVEAL: 480 frames.
+// Frames for each kind. Beside it: how often an honest sender needs the kind at most, and the work
+// that it causes. CLAIM, REVEAL and ACK are all that a member may send to another member
+// (broker/post_office.c). They cost more than their work, because each goes down the receiver's
+// line as a whole: 2,000 frames a second are 166 REVEAL or CLAIM or 333 ACK, which is at most 1
+// Mbit/s. An honest member needs less than half of its budget for them. With 64 elected witnesses
+// that have all lost the news, a trainer sends 63 CLAIM a second (MEMBER_RETRY_MS): 756 frames. One
+// of these witnesses acknowledges as many of 64 trainers: 378 frames. At 40 rounds a second each
+// round ends before a CLAIM goes by mail, and a trainer that is audited in every round sends 40
+// REVEAL: 480 frames.
 static const struct {
     uint16_t kind;
     uint32_t frames;

@@ -87,8 +87,8 @@ void blob_store_release(struct blob_ref *ref); // Leaves it empty; an empty one 
 // Blobs alone, not leaves. False: it is not here.
 bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_bytes);
 
-// How much is here: the blobs and their bytes, now and all that have ever come (those that were found on disk too), and
-// the bytes of the largest pinned state with its list of leaves.
+// How much is here: the blobs and their bytes, now and all that have ever come (those that were
+// found on disk too), and the bytes of the largest pinned state with its list of leaves.
 struct blob_amounts {
     uint64_t blobs, bytes, blobs_ever, bytes_ever, state;
 };

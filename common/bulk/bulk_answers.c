@@ -1,8 +1,8 @@
-// A question and its answer: what the store has, or what the caller's function reads. Each question has
-// one answer, and each answer is copied into the connection's queue. Raw bytes are paid for (purse.h): blobs and
-// descriptions from one purse, parts of states from another, so that one who wants states without end leaves
-// nobody without blobs; samples from none. Of answers without raw bytes an asker gets BULK_WORDS, then one each
-// BULK_WORD_MS.
+// A question and its answer: what the store has, or what the caller's function reads. Each question
+// has one answer, and each answer is copied into the connection's queue. Raw bytes are paid for
+// (purse.h): blobs and descriptions from one purse, parts of states from another, so that one who
+// wants states without end leaves nobody without blobs; samples from none. Of answers without raw
+// bytes an asker gets BULK_WORDS, then one each BULK_WORD_MS.
 
 #include "common/bulk/bulk_server_inside.h"
 #include "common/base/clock.h"

@@ -208,9 +208,10 @@ static int listen_once(struct bulk_client *self, struct provider_peer *peer,
     }
 }
 
-// A connection that is not taken or that ends is made again, as long as there is patience: a provider
-// that is restarted is back in a moment. One that refuses us, or lies, is left at once. *ret_took_ms is without the time
-// that a new connection takes to open, so that it compares with an answer over an old one.
+// A connection that is not taken or that ends is made again, as long as there is patience: a
+// provider that is restarted is back in a moment. One that refuses us, or lies, is left at once.
+// *ret_took_ms is without the time that a new connection takes to open, so that it compares with an
+// answer over an old one.
 static enum asked ask(struct bulk_client *self, struct provider_peer *peer,
                       const struct question *question, uint32_t patience_ms, uint32_t *ret_took_ms)
 {

@@ -6,8 +6,9 @@
 //         next time one that was not asked yet, or the fastest seen
 //     all failed: wait 100, 200, 400 .. 2000 ms, then retry, `rounds_max` times in all
 //
-// A provider that gave samples is asked first, whether it is named or not, until it fails or is slow; a
-// provider that failed lately is asked last. Now and then another one is tried first (providers.h).
+// A provider that gave samples is asked first, whether it is named or not, until it fails or is
+// slow; a provider that failed lately is asked last. Now and then another one is tried first
+// (providers.h).
 //
 // For one thread. A call blocks it, for each BULK_SAMPLES_BYTES of tokens, at most read_ms_max
 // (after which no further provider is asked) plus patience_ms.

@@ -61,7 +61,8 @@ enum handshake_refusal bulk_judge_probe(void *arg, const struct handshake_party 
     return may_call(arg, NULL) ? HANDSHAKE_REFUSED_NONE : HANDSHAKE_REFUSED_BUSY;
 }
 
-// The cheapest first. The name of a guest is known to others: also a HELLO with it may come from anybody.
+// The cheapest first. The name of a guest is known to others: also a HELLO with it may come from
+// anybody.
 enum handshake_refusal bulk_judge(void *arg, const struct handshake_party *from,
                                   const struct handshake_purpose *purpose)
 {

@@ -1,6 +1,6 @@
-// bulk_server -- one thread, one loop: hear what moved, give some answers in turns, look after the seats.
-// An asker is in the ring of turns as long as one of its connections has a question whose answer has room and can
-// be paid for. One whose purse is empty is looked at again with the seats.
+// bulk_server -- one thread, one loop: hear what moved, give some answers in turns, look after the
+// seats. An asker is in the ring of turns as long as one of its connections has a question whose
+// answer has room and can be paid for. One whose purse is empty is looked at again with the seats.
 // Reading samples blocks the thread.
 
 #include "common/bulk/bulk_server.h"
@@ -36,8 +36,8 @@ static uint64_t share(const struct bulk_server *self)
 
 static bool has_room(const struct bulk_server *self) { return self->waiting < BULK_WAITING_MAX; }
 
-// The connection of an asker whose question is answered next; NULL: none has a question, room, and something left in
-// the purse for it.
+// The connection of an asker whose question is answered next; NULL: none has a question, room, and
+// something left in the purse for it.
 static struct seat *next_seat(const struct bulk_server *self, const struct asker *asker)
 {
     struct seat *seat;

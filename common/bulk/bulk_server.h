@@ -11,10 +11,10 @@
 // anybody who asks for it (a probe) the server proves that its key is here, and hangs up: so the
 // coordinator tells whether others can reach a member (actors/coordinator/reach.h). An address gets
 // 20 such proofs a second, and 100 handshakes, 4 of them with the name of one guest (callers.h);
-// beyond that it is refused before any work with keys. What is left to a flood is that much from each
-// of its addresses, and what the kernel and this thread need to accept and close a connection: about
-// 50 us and 600 bytes each way, so 800 a second fill a line of 4 Mbit/s. A firewall can bound that, and
-// we cannot.
+// beyond that it is refused before any work with keys. What is left to a flood is that much from
+// each of its addresses, and what the kernel and this thread need to accept and close a connection:
+// about 50 us and 600 bytes each way, so 800 a second fill a line of 4 Mbit/s. A firewall can bound
+// that, and we cannot.
 //
 // Askers take turns, key by key, by the bytes of their answers and by the time that these take (turns.h). A
 // connection has one question in hand; its further ones wait in the connection, as does one whose answer has no
@@ -41,11 +41,11 @@
 //                     one last. A stranger's connection lasts 5 s at most
 //
 // So a joiner gets a whole state at full speed, and a member each blob. One that asks for the same
-// without end gets no more of this line than a member that fetches all from here, after a burst: the
-// kernel divides the line by connections, so while its purse lasts it may have four shares. Nobody can
-// tell a key that takes a whole state to do harm from one that joins. Many guests together can take all
-// the room for connections; then no other peer gets in. While the caller's function reads samples nobody
-// is served.
+// without end gets no more of this line than a member that fetches all from here, after a burst:
+// the kernel divides the line by connections, so while its purse lasts it may have four shares.
+// Nobody can tell a key that takes a whole state to do harm from one that joins. Many guests
+// together can take all the room for connections; then no other peer gets in. While the caller's
+// function reads samples nobody is served.
 //
 // Yardstick: two threads with a plain TCP socket between them (tests/bench/bulk_bench.c measures in
 // turns). A line alone is no slower, sealed or not. A fetcher computes SHA-256 of every byte. Large blobs are

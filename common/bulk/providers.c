@@ -1,7 +1,7 @@
 // providers -- one table. The order of the next question is computed when it is asked (is_before):
 // the first one, then those that did not fail lately, proven ones before others. An answer moves a
-// provider to the front if it was fast enough; a failure puts it behind all others for a while. A trial moves it to
-// the front only if it was faster than the one that is there.
+// provider to the front if it was fast enough; a failure puts it behind all others for a while. A
+// trial moves it to the front only if it was faster than the one that is there.
 
 #include "common/base/ensure.h"
 #include "common/bulk/providers.h"
@@ -155,8 +155,8 @@ static struct provider_peer *find_faster(struct providers *self, struct provider
     return best;
 }
 
-// From when on an answer of this peer is slow, compared with its own before and with those of the others, without
-// those that failed. If there is nothing to compare with, no answer is slow.
+// From when on an answer of this peer is slow, compared with its own before and with those of the
+// others, without those that failed. If there is nothing to compare with, no answer is slow.
 static uint32_t slow_beside_ms(const struct providers *self, const struct provider_peer *than,
                                uint64_t now_ms)
 {

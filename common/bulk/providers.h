@@ -4,13 +4,14 @@
 //
 //     answered in time last ─▶ all others, by their reputation
 //
-// The first one is left when it is slow: by the client's patience, or compared with its own answer before and with
-// the fastest of the others. It is slow if it took PROVIDERS_TIMES as long, and PROVIDERS_LEAST_MS at least. So that
-// there is something to compare with, another one is tried now and then: one that was not asked yet at once if the
-// first took PROVIDERS_LEAST_MS or more, else after PROVIDERS_TRY_NEW questions; and after PROVIDERS_TRY questions the
-// one that was tried longest ago. It comes first from then on if it was faster than the first, and a trial lasts no
-// longer than that. Thus a provider that answers late, but in time, costs a question or two, and later one in
-// PROVIDERS_TRY at most, since it may be quick in its trial.
+// The first one is left when it is slow: by the client's patience, or compared with its own answer
+// before and with the fastest of the others. It is slow if it took PROVIDERS_TIMES as long, and
+// PROVIDERS_LEAST_MS at least. So that there is something to compare with, another one is tried now
+// and then: one that was not asked yet at once if the first took PROVIDERS_LEAST_MS or more, else
+// after PROVIDERS_TRY_NEW questions; and after PROVIDERS_TRY questions the one that was tried
+// longest ago. It comes first from then on if it was faster than the first, and a trial lasts no
+// longer than that. Thus a provider that answers late, but in time, costs a question or two, and
+// later one in PROVIDERS_TRY at most, since it may be quick in its trial.
 //
 // The list that a client is given names some of the run's providers. Anybody may be a provider, so
 // an attacker can fill such lists with keys that never answer. Therefore the client remembers
@@ -64,17 +65,19 @@ void providers_begin(struct providers *self);
 // none.
 struct provider_peer *providers_next(const struct providers *self, uint32_t times, uint64_t now_ms);
 
-// A provider that is to be tried with this question before the others are asked; NULL: none now. The trial ends with
-// providers_end_trial, after *ret_ms at most.
+// A provider that is to be tried with this question before the others are asked; NULL: none now.
+// The trial ends with providers_end_trial, after *ret_ms at most.
 struct provider_peer *providers_try(struct providers *self, uint64_t now_ms, uint32_t *ret_ms);
 
-// It gave a right answer (is_ok) after took_ms, or nothing until took_ms were over: then it is slow, but has not failed.
+// It gave a right answer (is_ok) after took_ms, or nothing until took_ms were over: then it is
+// slow, but has not failed.
 void providers_end_trial(struct providers *self, struct provider_peer *peer, bool is_ok,
                          bool is_proven, uint32_t took_ms, uint64_t now_ms);
 
-// Its answer was right and took `took_ms`. If that is slow, which `slow_ms` or more always is, another provider comes
-// first next time: one that was not asked yet, or the fastest so far. Each such time the remembered
-// times of the others shrink by a sixteenth, because a slow answer may have been an exception.
+// Its answer was right and took `took_ms`. If that is slow, which `slow_ms` or more always is,
+// another provider comes first next time: one that was not asked yet, or the fastest so far. Each
+// such time the remembered times of the others shrink by a sixteenth, because a slow answer may
+// have been an exception.
 void providers_succeed(struct providers *self, struct provider_peer *peer, bool is_proven,
                        uint32_t took_ms, uint32_t slow_ms, uint64_t now_ms);
 

@@ -1,5 +1,5 @@
-// purse -- is filled only when it is empty: time and new bytes since the last filling count then, and the most that it
-// may hold is that of then.
+// purse -- is filled only when it is empty: time and new bytes since the last filling count then,
+// and the most that it may hold is that of then.
 
 #include "common/bulk/purse.h"
 

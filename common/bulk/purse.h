@@ -1,17 +1,19 @@
 #pragma once
-// purse -- how many bytes of what a server holds one asker may have. A purse holds bytes; an answer takes its own out of
-// it. While it is empty the asker waits, it is not cut off.
+// purse -- how many bytes of what a server holds one asker may have. A purse holds bytes; an answer
+// takes its own out of it. While it is empty the asker waits, it is not cut off.
 //
 //     at first and at most    all that is held here, twice
 //     as time goes            all that is held here, once each PURSE_MS
 //     as something comes      its bytes, once: each asker may have all that is new here
 //
-// So an honest asker does not notice it. A joiner fetches a whole state at full speed, and does so again if it is
-// restarted; a member fetches each new blob once, from one of its holders. An asker that fetches the same things
-// without end gets no more than a member that had its blobs from this server alone, and what is held here once more
-// each ten minutes. What is held counts as `least` bytes at least, so that small runs may be restarted often.
+// So an honest asker does not notice it. A joiner fetches a whole state at full speed, and does so
+// again if it is restarted; a member fetches each new blob once, from one of its holders. An asker
+// that fetches the same things without end gets no more than a member that had its blobs from this
+// server alone, and what is held here once more each ten minutes. What is held counts as `least`
+// bytes at least, so that small runs may be restarted often.
 //
-// An answer is given while anything is in the purse, and may leave a debt. Pure: a value, no clock. One thread.
+// An answer is given while anything is in the purse, and may leave a debt. Pure: a value, no clock.
+// One thread.
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
-// callers -- each call costs milliseconds. A place owes what it was granted and time has not paid for yet; a call
-// is refused while the debt is as large as a burst. A probe costs more, and may find less debt. A connection needs two
-// places: that of its key and that of its address.
+// callers -- each call costs milliseconds. A place owes what it was granted and time has not paid
+// for yet; a call is refused while the debt is as large as a burst. A probe costs more, and may
+// find less debt. A connection needs two places: that of its key and that of its address.
 
 #include "common/net/callers.h"
 #include <netinet/in.h>

@@ -18,8 +18,8 @@
 // caller's to see to.
 //
 // A probe asks only whether the key is there: the ANSWER proves it, and both hang up. An end that
-// answers probes does so for any key, at the cost of two operations with keys. So its judge_probe says how often
-// (callers.h); a probe beyond that is refused, at no such cost.
+// answers probes does so for any key, at the cost of two operations with keys. So its judge_probe
+// says how often (callers.h); a probe beyond that is refused, at no such cost.
 //
 // The links of a group (common/group) and the connections of the bulk plane (common/bulk) use it, each
 // under a protocol name of its own, so no message of one is valid for the other.
@@ -66,7 +66,8 @@ enum handshake_refusal { HANDSHAKE_REFUSALS(HANDSHAKE_REFUSAL) HANDSHAKE_REFUSAL
 #undef HANDSHAKE_REFUSAL
 const char *handshake_refusal_text(enum handshake_refusal refusal);
 
-// The accepting end is asked about each HELLO for its run and its process. It has cost no work with keys yet.
+// The accepting end is asked about each HELLO for its run and its process. It has cost no work with
+// keys yet.
 typedef enum handshake_refusal handshake_judge(void *arg, const struct handshake_party *from,
                                                const struct handshake_purpose *purpose);
 

@@ -152,7 +152,8 @@ static void open_place(struct place *self)
     }
 }
 
-// New servers on the same stores: to each the fetcher's key is new, and may have all of it (common/bulk/purse.h).
+// New servers on the same stores: to each the fetcher's key is new, and may have all of it
+// (common/bulk/purse.h).
 static void renew_servers(struct place *self)
 {
     struct why why;

@@ -250,8 +250,8 @@ static void test_a_crowd_of_one_key_is_cut(void **state)
 
 // ---- what one key may have --------------------------------------------------------------------
 
-// Asks for the same over all its connections, and reads the answers, until nothing more comes for QUIET_MS, or
-// too much has. Returns the raw bytes.
+// Asks for the same over all its connections, and reads the answers, until nothing more comes for
+// QUIET_MS, or too much has. Returns the raw bytes.
 static uint64_t gorge(struct fixture_asker *peers, const struct wire_want *want)
 {
     enum { QUIET_MS = 700, AHEAD = 4, TOO_MUCH = 32 * MIB };
@@ -270,8 +270,8 @@ static uint64_t gorge(struct fixture_asker *peers, const struct wire_want *want)
     return bytes;
 }
 
-// Of everything that is here one key gets twice as much, and once what is new. It waits for more, and is not cut off;
-// others are served meanwhile.
+// Of everything that is here one key gets twice as much, and once what is new. It waits for more,
+// and is not cut off; others are served meanwhile.
 static void test_one_key_gets_all_of_it_twice(void **state)
 {
     (void)state;
@@ -298,7 +298,8 @@ static void test_one_key_gets_all_of_it_twice(void **state)
     fixture_holder_destroy(&holder);
 }
 
-// A joiner that is restarted fetches a whole state again, at full speed, also after its key has had all blobs twice.
+// A joiner that is restarted fetches a whole state again, at full speed, also after its key has had
+// all blobs twice.
 static void test_a_whole_state_is_had_twice(void **state)
 {
     (void)state;

@@ -145,7 +145,8 @@ static bool is_proved(const struct wire_holder *holder, uint8_t from)
     return rc == 1;
 }
 
-// A flood of probes from one address: another one's is answered, and guests of the same address are served.
+// A flood of probes from one address: another one's is answered, and guests of the same address are
+// served.
 static void test_probes_are_counted_by_address(void **state)
 {
     (void)state;
@@ -585,7 +586,8 @@ static void test_a_provider_that_is_just_fast_enough_is_left(void **state)
     for (int i = 0; i < 2; i++) bulk_server_destroy(&servers[i]);
 }
 
-// Many that are quick in a trial and slow afterwards, against one that is always quick: by a count of questions.
+// Many that are quick in a trial and slow afterwards, against one that is always quick: by a count
+// of questions.
 static void test_what_trials_cost(void **state)
 {
     (void)state;

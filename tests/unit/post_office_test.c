@@ -64,8 +64,8 @@ static bool may_go_between_members(uint16_t kind)
     return false;
 }
 
-// Whatever one member sends to another, its budget for a second (broker/gate.c) does not fill a line of 4 Mbit/s. And
-// the budget suffices for a round in which the news are lost.
+// Whatever one member sends to another, its budget for a second (broker/gate.c) does not fill a
+// line of 4 Mbit/s. And the budget suffices for a round in which the news are lost.
 static void letters_fill_no_members_line(void **state)
 {
     (void)state;
