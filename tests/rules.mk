@@ -81,6 +81,9 @@ live: all $(call asked,live,$(LIVE)) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the li
 adversaries: all $(B)/live/adversary_test $(B)/live/hostile-trainer  ## One liar among four trainers, RUNS=20 of each kind; resumes
 	@tests/adversary/adversaries.sh $(B) $(or $(RUNS),20)
 
+attacks: all $(B)/live/attack_test $(B)/live/hostile-trainer $(B)/live/hostile-provider  ## One guest attacks lines, processors, deadlines: A="gorge probes" for these
+	@$(B)/live/attack_test $(A)
+
 greedy: all $(B)/live/greedy                    ## What a peer costs that sends all it may: every kind, role and reader, half an hour. T="ASK PING"
 	@$(B)/live/greedy $(T)
 
@@ -235,9 +238,13 @@ $(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay soak gr
 	$(link) -lcmocka $(LIBS) -o $@
 # The trainer's own objects; what hostile.c wraps comes to it first.
 HOSTILE_WRAPS = trainer_step learner_body compute_new compute_gradient distro_compress blob_store_put \
-                result_make result_again result_hashes result_residual
-$(B)/live/hostile-trainer: $(B)/actors/trainer/trainer_main.o $(B)/tests/adversary/hostile.o $(LIBRARIES)
+                result_make result_again result_hashes result_residual bulk_answer
+$(B)/live/hostile-trainer: $(B)/actors/trainer/trainer_main.o $(patsubst %,$(B)/tests/adversary/%.o,hostile attacks) $(LIBRARIES)
 	$(link) $(HOSTILE_WRAPS:%=-Wl,--wrap=%) $(LIBS) -o $@
+$(B)/live/hostile-provider: $(B)/actors/data-provider/data_provider_main.o $(B)/tests/adversary/hostile_provider.o $(LIBRARIES)
+	$(link) -Wl,--wrap=bulk_answer $(LIBS) -o $@
+$(B)/live/attack_test: $(B)/tests/adversary/attack_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
 $(B)/live/adversary_test: $(B)/tests/adversary/adversary_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
 $(B)/live/greedy: $(B)/tests/adversary/greedy.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
@@ -289,5 +296,5 @@ $(B)/bench/ddp_bench: LDFLAGS += -Wl,--wrap=tcp_tune
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
-.PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries greedy chaos soak test-peers \
+.PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries attacks greedy chaos soak test-peers \
         example fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-rounds bench-audits bench-runs bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench

@@ -5,10 +5,10 @@
 //     HOSTILE=word of the table below       HOSTILE_FROM=round in which it begins (3)
 //
 // Its log names what it did: "hostile.result round=5 kind=noise" for each such result published,
-// "hostile.finding", "hostile.silent".
+// "hostile.finding", "hostile.silent". attacks.c has more words: what its trainers compute is
+// honest.
 
-#include "common/learner/learner.h"
-#include "actors/trainer/trainer.h"
+#include "tests/adversary/hostile.h"
 #include "common/base/ensure.h"
 #include "common/optimizer/distro.h"
 #include "common/crypto/merkle.h"
@@ -55,7 +55,8 @@ static enum kind kind(void)
     const char *word = getenv("HOSTILE");
     for (int i = 0; i < KINDS; i++)
         if (word && strcmp(word, words[i]) == 0) return (enum kind)i;
-    ensure_failed("HOSTILE is one of the words of hostile.c", __FILE__, __LINE__);
+    if (hostile_is_attack(word)) return HONEST;
+    ensure_failed("HOSTILE is a word of hostile.c or attacks.c", __FILE__, __LINE__);
 }
 
 // ---- between the core and the learner's thread ----------------------------------------------------
@@ -76,7 +77,9 @@ static uint64_t floats;
 static const payload_form_t *form;    // Of its results
 static _Thread_local bool honest_now; // We recompute another trainer's result
 
-static bool begun(uint64_t round)
+const struct learner_options *hostile_options(void) { return options; }
+
+bool hostile_has_begun(uint64_t round)
 {
     const char *from = getenv("HOSTILE_FROM");
     return round >= (from ? strtoull(from, NULL, 10) : 3);
@@ -84,7 +87,7 @@ static bool begun(uint64_t round)
 
 static bool lies_as(enum kind as)
 {
-    return kind() == as && !honest_now && begun(atomic_load(&training));
+    return kind() == as && !honest_now && hostile_has_begun(atomic_load(&training));
 }
 
 static void did(void) { atomic_store(&done_in, atomic_load(&training)); }
@@ -281,7 +284,7 @@ WRAP(const float *, result_residual, optimizer_t *self, const struct hash *diges
 
 // ---- what it says ---------------------------------------------------------------------------------
 
-static void remove_effect(struct outbox *out, uint32_t index)
+void hostile_remove_effect(struct outbox *out, uint32_t index)
 {
     memmove(&out->effects[index], &out->effects[index + 1],
             (out->count - index - 1) * sizeof *out->effects);
@@ -317,15 +320,16 @@ static void speak(const struct trainer *self, struct outbox *out)
     const uint64_t round = rounds_of(&self->pace)->training.claim.round;
     for (uint32_t i = 0; i < out->count; i++) {
         struct effect *effect = &out->effects[i];
-        if (effect->kind == FRAME_REVEAL && kind() == SILENT && begun(self->member.round)) {
-            remove_effect(out, i--);
+        if (effect->kind == FRAME_REVEAL && kind() == SILENT &&
+            hostile_has_begun(self->member.round)) {
+            hostile_remove_effect(out, i--);
             outbox_note(out, "hostile.silent round=%" PRIu64, self->member.round);
         } else if (effect->kind == FRAME_CLAIM && atomic_load(&done_in) == round) {
             const bool news = effect->port == PORT_NEWS;
             if (news)
                 outbox_note(out, "hostile.result round=%" PRIu64 " kind=%s", round, words[kind()]);
             if (kind() != EQUIVOCATE) continue;
-            if (news) remove_effect(out, i--); // Or all would hear of both
+            if (news) hostile_remove_effect(out, i--); // Or all would hear of both
             else if (hears_twin(self, effect->to)) say_another(self, out, effect);
         }
     }
@@ -348,7 +352,7 @@ WRAP(void, trainer_step, void *state, const struct msg *in, struct outbox *out)
     struct msg heard = *in;
     struct wire_finding finding;
     listen(self, in);
-    if (in->kind == FRAME_RECOMPUTED && kind() == ACCUSE && begun(self->member.round)) {
+    if (in->kind == FRAME_RECOMPUTED && kind() == ACCUSE && hostile_has_begun(self->member.round)) {
         finding = *(const struct wire_finding *)in->body;
         finding.finding = FINDING_DIFFERENT;
         finding.payload.bytes[0] ^= 1;
@@ -360,4 +364,5 @@ WRAP(void, trainer_step, void *state, const struct msg *in, struct outbox *out)
                                 ? rounds_of(&self->pace)->training.training_round
                                 : atomic_load(&training));
     speak(self, out);
+    hostile_attack(self, in, out);
 }
