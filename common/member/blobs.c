@@ -191,6 +191,14 @@ void blobs_want_kept(struct blobs *self, const struct wire_blob *name, uint64_t 
     want(self, name, step, author, true);
 }
 
+// A commit names it, and it is one of the newest: our next round waits for it. What a member lacks that
+// is far behind comes in bulk, where each repeated request would take the place of a first one.
+static bool is_urgent(const struct blob_entry *entry, const struct member *member)
+{
+    // mutant: blobs: all that a member lacks is urgent that is far behind
+    return entry->author == UINT32_MAX && entry->step + BLOBS_URGENT_STEPS >= member->now.step;
+}
+
 void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms,
                  struct outbox *out)
 {
@@ -224,7 +232,7 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
                                          .holders = holders,
                                          .holders_count = count,
                                          .turn = entry->turn,
-                                         .urgent = entry->author == UINT32_MAX });
+                                         .urgent = is_urgent(entry, member) });
     }
 }
 

@@ -27,6 +27,7 @@
 enum {
     BLOBS_MAX = 32768,
     BLOBS_RETRY_MS = 400,
+    BLOBS_URGENT_STEPS = 8,
     BLOBS_INHERITED_MAX = 16384, // The rest of the table is for new blobs
     BLOBS_SPARED_MAX = 16,       // Above this any hash counts as spared
     BLOBS_FETCH_MAX = 256
@@ -70,7 +71,7 @@ void blobs_have(struct blobs *self, const struct wire_blob *name, uint64_t step)
 
 // Wants the blob unless it is here or on its way. A full table ignores the call; the caller calls
 // again. `author` UINT32_MAX: a commit names it. Then it is asked for at once, even if it is on its way
-// from its author alone, and urgently (blob_fetch.h).
+// from its author alone, and urgently (blob_fetch.h) unless we are far behind.
 void blobs_want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author);
 
 // The same two for a blob that is kept for a use, whatever happens to the step. Each call of these

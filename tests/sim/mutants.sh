@@ -496,6 +496,8 @@ mutant 'blobs: a hash alone is a name' \
 by_unit 'blobs: what is kept goes, though others need it' blobs_test \
     '--entry->users > 0 || entry->has_step' '(--entry->users, false)'
 by_unit 'blobs: a commit waits for the author of its payload' blobs_test 'entry->state == BLOB_HERE' 'self'
+by_unit 'blobs: all that a member lacks is urgent that is far behind' blobs_test \
+    '&& entry->step + BLOBS_URGENT_STEPS >= member->now.step' '&& member'
 by_unit 'blobs: as many steps are kept in the largest run' blobs_test 'fit < wanted' 'fit < 1'
 by_unit 'the same neighbours are asked again and again' member_test '(uint64_t)tries * max' '0 * tries'
 mutant 'blobs: what was forgotten meanwhile is published' \

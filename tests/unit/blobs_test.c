@@ -150,7 +150,7 @@ static void room_is_kept_for_what_comes(void **state)
 
 // The FETCH that follows at this time, in a roster where the author is the one other member; NULL: none
 // does.
-static const struct wire_fetch *next_fetch(uint64_t now_ms)
+static const struct wire_fetch *next_fetch(uint64_t now_ms, uint64_t run_step)
 {
     static struct member member;
     struct outbox out = outbox();
@@ -160,6 +160,7 @@ static const struct wire_fetch *next_fetch(uint64_t now_ms)
                                                      .role = ACTOR_TRAINER,
                                                      .state = MEMBER_HEALTHY };
     member.roster.count = 1, member.index = 1;
+    member.now.step = run_step;
     blobs_fetch(&blobs, &member, now_ms, &out);
     arena.used = 0;
     if (out.count == 0) return NULL;
@@ -172,7 +173,7 @@ static const struct wire_fetch *next_fetch(uint64_t now_ms)
 static uint64_t fetch_turn(const struct hash *hash)
 {
     blobs_want(&blobs, &(struct wire_blob){ *hash, 4 }, RUN_STEP, 0);
-    const struct wire_fetch *fetch = next_fetch(1000);
+    const struct wire_fetch *fetch = next_fetch(1000, RUN_STEP + 1);
     assert_non_null(fetch);
     assert_int_equal(effects[0].port, PORT_FETCHER);
     return fetch->turn;
@@ -188,10 +189,10 @@ static void what_a_commit_names_is_asked_for_at_once(void **state)
         const struct wire_fetch *fetch;
         memset(&blobs, 0, sizeof blobs);
         blobs_want(&blobs, &blob, RUN_STEP, 0);
-        assert_true((fetch = next_fetch(1000)) && !fetch->urgent);
+        assert_true((fetch = next_fetch(1000, RUN_STEP + 1)) && !fetch->urgent);
         const uint64_t first = fetch->turn;
         blobs_want(&blobs, &blob, RUN_STEP, 0); // Its claim, once more
-        assert_null(next_fetch(1010));
+        assert_null(next_fetch(1010, RUN_STEP + 1));
         const struct msg failed = { .now_ms = 1010,
                                     .kind = FRAME_FETCHED,
                                     .body = &(struct wire_fetched){ .hash = blob.hash,
@@ -199,11 +200,17 @@ static void what_a_commit_names_is_asked_for_at_once(void **state)
         struct outbox out = outbox();
         if (given_up) blobs_hear(&blobs, &(struct member_turn){ .in = &failed, .out = &out });
         blobs_want(&blobs, &blob, RUN_STEP, UINT32_MAX);
-        assert_true((fetch = next_fetch(1020)) && fetch->urgent && fetch->turn > first);
+        assert_true((fetch = next_fetch(1020, RUN_STEP + 1)) && fetch->urgent &&
+                    fetch->turn > first);
         blobs_want(&blobs, &blob, RUN_STEP, UINT32_MAX);
-        assert_null(next_fetch(1030));
+        assert_null(next_fetch(1030, RUN_STEP + 1));
         assert_int_equal(blobs_state(&blobs, &blob), BLOB_COMING);
     }
+    const struct wire_blob old = { hash_of("old", 3), 4 };
+    memset(&blobs, 0, sizeof blobs);
+    blobs_want(&blobs, &old, RUN_STEP, UINT32_MAX); // We are behind, and fetch a lot
+    const struct wire_fetch *fetch = next_fetch(1000, RUN_STEP + 1 + BLOBS_URGENT_STEPS);
+    assert_true(fetch && !fetch->urgent);
 }
 
 static void hear_fetched(blob_store_t *store, const struct hash *hash, uint64_t turn)
