@@ -261,6 +261,12 @@ by_unit 'waits: a member that is a little slower is waited for' coordinator_test
     ' || took_ms <= (uint64_t)LATENESS_TIMES * half_ms' ''
 by_unit 'waits: a miss costs the same however long it was waited for' coordinator_test \
     'heal > audit' 'heal > 99 + audit'
+by_unit 'findings: one party makes slow usual' findings_test '(count - 1) / 4' '(count - 1) / 2'
+by_unit 'findings: where all are slow they are late' findings_test 'is_known && ' 'is_known && !self && '
+by_unit 'findings: an honest party is suspected for ever' findings_test drop
+by_unit 'findings: a late one costs nobody anything' coordinator_test 'took_ms > limit_ms' 'took_ms > limit_ms + 99999'
+by_unit 'findings: nobody says whom a late one is put down to' coordinator_test 'took_ms <= limit_ms' 'took_ms <= limit_ms + 99999'
+by_unit 'findings: a late one is waited for though it needs no author' coordinator_test '(!is_late || ' '(turn || !is_late || '
 by_unit 'waits: one liar says whom the rounds wait for' tally_test ' || votes <= quorum_liars(self->elected)' ''
 by_unit 'late: one liar hurries the votes of all others' coordinator_test '&& all_live_decided(self, turn)' ''
 by_unit 'late: the vote of a slow one is not waited for' coordinator_test 'is_late &&' '(is_late || self) &&'

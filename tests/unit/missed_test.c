@@ -118,7 +118,7 @@ static void one_that_is_waited_for_is_named_whole(void **state)
     missed_waits(&turn, 0, UINT32_MAX, UINT32_MAX - 1, text);
     assert_string_equal(
         text, "the rounds wait for trainer.fifteen-letters.0000 for more than a tenth of the time: "
-              "4.3e+06 s the last time, when half of the results took 4.3e+06 s; a result is late "
+              "of late up to 4.3e+06 s, when half of the results took 4.3e+06 s; a result is late "
               "after min_round_train_time (now 2 s) or more");
     free(tally);
     free(run);

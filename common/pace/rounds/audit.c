@@ -251,13 +251,15 @@ void audit_hear_finding(struct audit *self, const struct turn *turn, const struc
     turn_ack(turn, in, finding->round, &finding->result);
 }
 
-bool audit_is_over(const struct turn *turn)
+bool audit_is_over(const struct turn *turn, bool is_late)
 {
     const struct run *run = turn->run;
     const struct round *round = round_of(run);
     for (uint32_t i = 0; i < round->audits_count; i++)
+        // mutant: findings: a late one is waited for though it needs no author
         if (round->findings[i].finding == FINDING_PENDING &&
-            turn_is_live(turn, round->clients[round->audits[i].auditor].member))
+            turn_is_live(turn, round->clients[round->audits[i].auditor].member) &&
+            (!is_late || !hash_is_none(&round->audits[i].residual_from)))
             return false;
     return true;
 }

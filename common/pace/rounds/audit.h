@@ -62,7 +62,8 @@ void audit_resume(const struct turn *turn);
 void audit_hear_finding(struct audit *self, const struct turn *turn, const struct msg *in);
 void audit_hear_claim_copy(struct audit *self, const struct turn *turn, const struct msg *in);
 void audit_forget(struct audit *self, uint32_t author); // Its claims: another has taken its place
-bool audit_is_over(const struct turn *turn);            // No live auditor is waited for
+// No live auditor is waited for. `is_late`: nor one whose result began from zero.
+bool audit_is_over(const struct turn *turn, bool is_late);
 void audit_tell_missing(const struct turn *turn);
 // Two results of one client are named: some who voted are asked for the claims. `place`: the voter's.
 void audit_ask_rivals(struct tally *tally, const struct turn *turn, uint32_t place,

@@ -121,7 +121,7 @@ void missed_waits(const struct turn *turn, uint32_t member, uint32_t waited_ms, 
     struct list list = { 0 };
     name(&list, turn, member);
     snprintf(ret_text, MISSED_BYTES,
-             "the rounds wait for %s for more than a tenth of the time: %.2g s the last time, when "
+             "the rounds wait for %s for more than a tenth of the time: of late up to %.2g s, when "
              "half of the results took %.2g s; a result is late after min_round_train_time (now %g "
              "s) or more",
              write_list(&list, 1), waited_ms / 1000.0, half_ms / 1000.0,

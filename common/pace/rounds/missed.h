@@ -12,8 +12,8 @@
 //
 // and of a member that the rounds wait for, late or not (waits.h)
 //
-//     the rounds wait for trainer.anna.3fa2 for more than a tenth of the time: 1.8 s the last time,
-//     when half of the results took 0.03 s; a result is late after min_round_train_time (now 2 s) or
+//     the rounds wait for trainer.anna.3fa2 for more than a tenth of the time: of late up to 1.8
+//     s, when half of the results took 0.03 s; a result is late after min_round_train_time (now 2 s) or
 //     more
 //
 // Only live members are named: no round waits for the others. Nothing is decided by it. Part of the
@@ -30,6 +30,6 @@ enum { MISSED_BYTES = sizeof((struct wire_run *)0)->lacks };
 void missed_sentence(const struct turn *turn, const struct tally *tally, const struct deal *deal,
                      uint32_t waited_ms, char ret_text[MISSED_BYTES]);
 
-// `member` let the newest round wait so long.
+// Of late `member` let a round wait up to so long beyond what half of its results took.
 void missed_waits(const struct turn *turn, uint32_t member, uint32_t waited_ms, uint32_t half_ms,
                   char ret_text[MISSED_BYTES]);

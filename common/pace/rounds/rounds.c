@@ -44,6 +44,7 @@ static void prepare(struct rounds *self, const struct turn *turn)
                     &self->deal);
     tally_init(&self->tally, round->clients_count, round->witnesses_count,
                &turn->rules->audit_secret);
+    findings_begin(&self->findings);
 }
 
 static void resume_round(struct rounds *self, const struct turn *turn)
@@ -141,6 +142,27 @@ static void add_wait(struct rounds *self, const struct turn *turn, uint32_t memb
                      uint64_t took_ms)
 {
     waits_add(&self->waits, member, took_ms, tally_half_ms(&self->tally), threshold_ms(turn));
+}
+
+static uint64_t findings_limit(const struct rounds *self, const struct turn *turn,
+                               bool needs_author)
+{
+    return findings_limit_ms(&self->findings, rounds_config(turn->rules)->least_train_ms,
+                             tally_half_ms(&self->tally), needs_author);
+}
+
+// Notes how long a new finding took.
+static void hear_finding(struct rounds *self, const struct turn *turn, const struct msg *in)
+{
+    const struct round *round = round_of(turn->run);
+    const uint32_t member = roster_find(&turn->run->roster, &in->sender);
+    const uint32_t client = member == NO_MEMBER ? member : round_client_place(round, member);
+    const uint32_t place = client == NO_MEMBER ? UINT32_MAX : round_audit_place(round, client);
+    const bool was_missing =
+        place != UINT32_MAX && round->findings[place].finding == FINDING_PENDING;
+    audit_hear_finding(&self->audit, turn, in);
+    if (was_missing && round->findings[place].finding != FINDING_PENDING)
+        findings_hear(&self->findings, place, turn->now_ms - self->round_began_ms);
 }
 
 static void hear_vote(struct rounds *self, const struct turn *turn, const struct msg *in)
@@ -339,8 +361,9 @@ static void count_waits(struct rounds *self, const struct turn *turn)
 {
     const struct round *round = round_of(turn->run);
     const uint64_t trained_ms = self->trained_ms - self->round_began_ms;
+    const uint64_t round_ms = turn->now_ms - self->round_began_ms;
     uint32_t client, waited_ms;
-    waits_pass(&self->waits, round, turn->now_ms - self->round_began_ms);
+    waits_pass(&self->waits, round, round_ms);
     // mutant: waits: who comes last is not waited for
     if (tally_waited_for(&self->tally, &client, &waited_ms) && client < round->clients_count)
         add_wait(self, turn, round->clients[client].member,
@@ -350,6 +373,16 @@ static void count_waits(struct rounds *self, const struct turn *turn)
         const uint32_t member = round->clients[trainer].member;
         if (turn_is_live(turn, member) && !took_part(self, trainer))
             add_wait(self, turn, member, trained_ms);
+    }
+    const uint64_t limit_ms = findings_limit(self, turn, true);
+    for (uint32_t i = 0; i < round->audits_count; i++) {
+        const uint64_t took_ms = findings_took_ms(&self->findings, round, i, round_ms);
+        // mutant: findings: nobody says whom a late one is put down to
+        if (took_ms <= limit_ms) continue;
+        const bool both = findings_need_author(&round->audits[i]);
+        add_wait(self, turn, round->clients[round->audits[i].auditor].member,
+                 both ? took_ms / 2 : took_ms);
+        if (both) add_wait(self, turn, round->audits[i].member, took_ms / 2);
     }
     if (all_live_decided(self, turn)) return;
     for (uint32_t i = 0; i < round->witnesses_count; i++)
@@ -366,7 +399,7 @@ static void say_missed(struct rounds *self, const struct turn *turn)
     if (self->missed[0]) return;
     const uint32_t member = waits_longest(waits, round_of(turn->run), threshold_ms(turn));
     if (member != NO_MEMBER && turn_is_live(turn, member))
-        missed_waits(turn, member, waits->newest_ms[member], waits->half_ms[member], self->missed);
+        missed_waits(turn, member, waits->longest_ms[member], waits->half_ms[member], self->missed);
 }
 
 // How many rounds it takes to make up for a twentieth of this one, if it was missed: ten times what
@@ -417,6 +450,36 @@ static void drop_late(struct rounds *self, const struct turn *turn, uint32_t mem
     turn_set_state(turn, member, MEMBER_DROPPED);
 }
 
+// A party to too many late findings has missed too much (findings.h). Those of judges do not count: a
+// case has many, and liars among them could be late together.
+static void judge_findings(struct rounds *self, const struct turn *turn)
+{
+    const struct round *round = round_of(turn->run);
+    const uint64_t limit_ms = findings_limit(self, turn, true);
+    const uint64_t round_ms = turn->now_ms - self->round_began_ms;
+    const uint32_t most = SUSPICION_TIMES * turn->rules->unhealthy_rounds;
+    uint32_t members[PARTIES];
+    for (uint32_t i = 0; i < round->audits_count; i++) {
+        const uint64_t took_ms = findings_took_ms(&self->findings, round, i, round_ms);
+        if (took_ms == 0 || round->audits[i].judges || !findings_need_author(&round->audits[i]))
+            continue;
+        // mutant: findings: a late one costs nobody anything
+        if (!findings_suspect(&self->findings, round, i, took_ms > limit_ms,
+                              (uint8_t)(most < UINT8_MAX ? most : UINT8_MAX), members))
+            continue;
+        for (int party = 0; party < PARTIES; party++) {
+            if (members[party] == NO_MEMBER) continue;
+            self->audit.fault_score[members[party]] += FAULT_ROUND * turn->rules->unhealthy_rounds;
+            self->audit.missed_ms[members[party]] += took_ms;
+            outbox_note(turn->out,
+                        "audit.late member=%u as=%s; so many findings were late to which it was a "
+                        "party, with different others",
+                        members[party], party == PARTY_AUDITOR ? "auditor" : "author");
+        }
+    }
+    findings_learn(&self->findings, round);
+}
+
 // Drops each client that missed too many rounds, even if it still sends pings: unhealthy_rounds in a row, or
 // more than one in twenty for long. When it returns, the first round that it misses is too much. An
 // auditor took part if it sent its finding. A client that was dealt no samples is not counted.
@@ -433,6 +496,7 @@ static void judge_health(struct rounds *self, const struct turn *turn)
     for (uint32_t i = 0; i < round->audits_count; i++)
         count_round(self, round->clients[round->audits[i].auditor].member,
                     round->findings[i].finding != FINDING_PENDING);
+    judge_findings(self, turn);
     for (uint32_t c = 0; c < round->clients_count; c++) {
         const uint32_t member = round->clients[c].member;
         if (self->audit.fault_score[member] >= FAULT_ROUND * turn->rules->unhealthy_rounds &&
@@ -530,15 +594,21 @@ static const char *why_over(const struct rounds *self, const struct turn *turn)
     return cause;
 }
 
+static bool findings_are_late(const struct rounds *self, const struct turn *turn)
+{
+    return turn->now_ms - self->round_began_ms > findings_limit(self, turn, false);
+}
+
 // Whether the commit still waits for findings. An auditor that gets no starting residual says so
 // within its lease. If it gets one at the end of its lease, it then needs as much time as training
-// takes. The wait does not depend on the length of the round: otherwise a trainer that reveals late
-// would never be found out.
+// takes. That wait does not depend on the length of the round: otherwise a trainer that reveals late
+// would never be found out. Where no residual is needed, a late finding is not waited for.
 static bool awaits_audits(const struct rounds *self, const struct turn *turn)
 {
     const uint64_t lease_ms = turn->rules->lease_ms, train_ms = turn->rules->train_ms;
     const uint64_t work_ms = train_ms > lease_ms / 2 ? train_ms : lease_ms / 2;
-    return !audit_is_over(turn) && turn->now_ms < self->round_began_ms + lease_ms + work_ms;
+    return !audit_is_over(turn, findings_are_late(self, turn)) &&
+           turn->now_ms < self->round_began_ms + lease_ms + work_ms;
 }
 
 static void enter_witness(struct rounds *self, const struct turn *turn, const char *cause)
@@ -581,7 +651,8 @@ static void settle_open(struct rounds *self, const struct turn *turn)
     bool enough = quorum_reached(tally->voted, tally->elected);
     const bool decided = enough && (all_live_voted(self, turn) || all_live_decided(self, turn));
     if (enough && awaits_audits(self, turn)) return;
-    if (late || deserted || (decided && audit_is_over(turn))) commit(self, turn);
+    if (late || deserted || (decided && audit_is_over(turn, findings_are_late(self, turn))))
+        commit(self, turn);
 }
 
 static const char *settle(void *state, const struct turn *turn)
@@ -609,12 +680,15 @@ static void resume(void *state, const struct turn *turn)
     audit_resume(turn);
 }
 
-// When what nobody waits for any longer is late.
+// When what nobody waits for any longer is late: results, then findings.
 static uint64_t due_ms(const void *state, const struct turn *turn)
 {
     const struct rounds *self = state;
-    const uint64_t due_ms = round_of(turn->run)->open ? late_from_ms(self, turn) : UINT64_MAX;
-    return due_ms < UINT64_MAX ? due_ms : 0;
+    if (!round_of(turn->run)->open) return 0;
+    const uint64_t results_ms = late_from_ms(self, turn),
+                   limit_ms = findings_limit(self, turn, false);
+    if (results_ms > turn->now_ms) return results_ms < UINT64_MAX ? results_ms : 0;
+    return limit_ms < UINT64_MAX ? self->round_began_ms + limit_ms + 1 : 0;
 }
 
 static bool hear(void *state, const struct turn *turn, const struct msg *in)
@@ -622,7 +696,7 @@ static bool hear(void *state, const struct turn *turn, const struct msg *in)
     struct rounds *self = state;
     switch (in->kind) {
     case FRAME_VOTE: hear_vote(self, turn, in); return true;
-    case FRAME_FINDING: audit_hear_finding(&self->audit, turn, in); return true;
+    case FRAME_FINDING: hear_finding(self, turn, in); return true;
     case FRAME_CLAIM_COPY: audit_hear_claim_copy(&self->audit, turn, in); return true;
     default: return false;
     }
@@ -698,6 +772,7 @@ static void hear_arrival(void *state, uint32_t member, bool is_new_member)
         audit_forget(audit, member);
         audit->missed_ms[member] = audit->probation[member] = audit->fault_score[member] = 0;
         audit->heal[member] = audit->healed[member] = 0;
+        findings_forget(&((struct rounds *)state)->findings, member);
         waits_forget(&((struct rounds *)state)->waits, member);
     }
 }

@@ -9,6 +9,7 @@
 //   round, draw, verdict   the newest round; the draw of the next one; verdicts of the judges
 //   tally, audit           the votes of one round; recomputed results and ejections
 //   missed                 whose results were missing when the time was up, as a sentence
+//   findings               which findings are late, and whom that is put down to
 //   waits                  whom the rounds wait for, late or not
 //   rounds_evidence.[hc]   verifies the records of rounds
 //   rounds_member.[hc]     the member's half, and all parts of it
@@ -24,6 +25,7 @@
 #include "common/pace/pace.h"
 #include "common/pace/rounds/audit.h"
 #include "common/pace/rounds/bloom.h"
+#include "common/pace/rounds/findings.h"
 #include "common/pace/rounds/missed.h"
 #include "common/pace/rounds/rounds_run.h"
 #include "common/pace/rounds/waits.h"
@@ -45,6 +47,7 @@ struct rounds {
     struct deal deal; // Which client trains which samples of the open round
     struct audit audit;
     struct waits waits;
+    struct findings findings;
 };
 
 extern const struct pace pace_rounds;

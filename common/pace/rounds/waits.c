@@ -12,8 +12,10 @@ void waits_add(struct waits *self, uint32_t member, uint64_t took_ms, uint32_t h
     // mutant: waits: a member that is a little slower is waited for
     if (half_ms == 0 || took_ms <= (uint64_t)LATENESS_TIMES * half_ms) return;
     const uint64_t waited_ms = took_ms - half_ms, owed_ms = self->owed_ms[member] + waited_ms;
-    self->newest_ms[member] = waited_ms < UINT32_MAX ? (uint32_t)waited_ms : UINT32_MAX;
-    self->half_ms[member] = half_ms;
+    if (self->owed_ms[member] == 0 || waited_ms > self->longest_ms[member]) {
+        self->longest_ms[member] = waited_ms < UINT32_MAX ? (uint32_t)waited_ms : UINT32_MAX;
+        self->half_ms[member] = half_ms;
+    }
     self->owed_ms[member] = (uint32_t)(owed_ms < most_ms ? owed_ms : most_ms);
 }
 

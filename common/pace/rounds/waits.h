@@ -17,9 +17,8 @@
 #include "common/pace/rounds/round.h"
 
 struct waits {
-    uint32_t owed_ms[MEMBERS_MAX]; // By member
-    uint32_t newest_ms[MEMBERS_MAX],
-        half_ms[MEMBERS_MAX]; // The newest wait, and what half took then
+    uint32_t owed_ms[MEMBERS_MAX];                          // By member
+    uint32_t longest_ms[MEMBERS_MAX], half_ms[MEMBERS_MAX]; // Of its waits; what half took then
 };
 
 // The open round waited so long for this member; half of its results took half_ms (0: not known, so
