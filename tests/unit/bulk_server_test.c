@@ -655,7 +655,7 @@ static void test_a_silent_provider_is_asked_once(void **state)
     names[SILENT] = fixture_at(bulk_server_endpoint(honest));
     const uint64_t took_ms = ask_once(client, names, SILENT, FAULT_UNREACHABLE);
     print_message("%d silent providers and no other: given up after %d ms\n", SILENT, (int)took_ms);
-    assert_int_equal(silent->asked, 3); // Then READ_MS were over
+    assert_in_range(silent->asked, 2, 3); // Then READ_MS were over; two, if the machine is busy
     memcpy(list, (struct wire_holder[]){ names[0], names[1], names[SILENT] }, sizeof list);
     ask_once(client, list, 3, 0);
     for (uint32_t i = 0; i < 20; i++) { // The honest one is named no more
