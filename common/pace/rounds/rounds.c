@@ -374,7 +374,9 @@ static void count_waits(struct rounds *self, const struct turn *turn)
         if (turn_is_live(turn, member) && !took_part(self, trainer))
             add_wait(self, turn, member, trained_ms);
     }
-    const uint64_t limit_ms = findings_limit(self, turn, true);
+    // Late or not: as with results, what is within min_round_train_time is waited for, and named
+    const uint64_t limit_ms =
+        findings_limit_ms(&self->findings, 0, tally_half_ms(&self->tally), true);
     for (uint32_t i = 0; i < round->audits_count; i++) {
         const uint64_t took_ms = findings_took_ms(&self->findings, round, i, round_ms);
         // mutant: findings: nobody says whom a late one is put down to
