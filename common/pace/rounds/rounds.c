@@ -7,10 +7,11 @@
 // 3. settle moves from RoundTrain to RoundWitness, then commits, then opens the next round unless
 //    the epoch is over.
 // 4. commit accepts a result if a quorum of witnesses saw it, it started from the committed
-//    parameters, and may_count allows it. Clients that miss too many rounds are dropped.
+//    parameters, and may_count allows it. Clients that miss too many rounds are dropped (health.h).
 
 #include "common/pace/rounds/rounds.h"
 #include "common/base/ensure.h"
+#include "common/pace/rounds/health.h"
 #include "common/pace/rounds/rounds_evidence.h"
 #include "common/run/lateness.h"
 #include "common/run/quorum.h"
@@ -131,26 +132,6 @@ static void score_health(struct rounds *self, const struct turn *turn, const str
     }
 }
 
-// What a member may owe the others before it is named (waits.h).
-static uint32_t threshold_ms(const struct turn *turn)
-{
-    const uint32_t least_ms = rounds_config(turn->rules)->least_train_ms;
-    return least_ms ? least_ms : 1000;
-}
-
-static void add_wait(struct rounds *self, const struct turn *turn, uint32_t member,
-                     uint64_t took_ms)
-{
-    waits_add(&self->waits, member, took_ms, tally_half_ms(&self->tally), threshold_ms(turn));
-}
-
-static uint64_t findings_limit(const struct rounds *self, const struct turn *turn,
-                               bool needs_author)
-{
-    return findings_limit_ms(&self->findings, rounds_config(turn->rules)->least_train_ms,
-                             tally_half_ms(&self->tally), needs_author);
-}
-
 // Notes how long a new finding took.
 static void hear_finding(struct rounds *self, const struct turn *turn, const struct msg *in)
 {
@@ -198,7 +179,7 @@ static void hear_vote(struct rounds *self, const struct turn *turn, const struct
     }
     if (verdict == TALLY_COUNTED) {
         if (run->phase == PHASE_WITNESS && enough)
-            add_wait(self, turn, member, turn->now_ms - self->trained_ms);
+            health_add_wait(self, turn, member, turn->now_ms - self->trained_ms);
         score_health(self, turn, vote);
         audit_ask_rivals(&self->tally, turn, place, vote);
     }
@@ -345,167 +326,7 @@ static uint32_t collect(struct rounds *self, const struct turn *turn, struct has
     return count;
 }
 
-// ---- whom it waited for -------------------------------------------------------------------------
-
-// A client took part if its result was accepted, even if a witness left it out of its bloom, or if a
-// quorum of blooms has it.
-static bool took_part(const struct rounds *self, uint32_t client)
-{
-    // mutant: guilt: a bloom alone says that a trainer took part
-    return tally_accepted(&self->tally, client) != NULL ||
-           quorum_reached(self->tally.health[client], self->tally.elected);
-}
-
-// Before the commit: puts down the waits of this round.
-static void count_waits(struct rounds *self, const struct turn *turn)
-{
-    const struct round *round = round_of(turn->run);
-    const uint64_t trained_ms = self->trained_ms - self->round_began_ms;
-    const uint64_t round_ms = turn->now_ms - self->round_began_ms;
-    uint32_t client, waited_ms;
-    waits_pass(&self->waits, round, round_ms);
-    // mutant: waits: who comes last is not waited for
-    if (tally_waited_for(&self->tally, &client, &waited_ms) && client < round->clients_count)
-        add_wait(self, turn, round->clients[client].member,
-                 (uint64_t)waited_ms + tally_half_ms(&self->tally));
-    for (uint32_t i = 0; i < self->deal.count; i++) {
-        const uint32_t trainer = self->deal.shares[i].trainer;
-        const uint32_t member = round->clients[trainer].member;
-        if (turn_is_live(turn, member) && !took_part(self, trainer))
-            add_wait(self, turn, member, trained_ms);
-    }
-    // Late or not: as with results, what is within min_round_train_time is waited for, and named
-    const uint64_t limit_ms =
-        findings_limit_ms(&self->findings, 0, tally_half_ms(&self->tally), true);
-    for (uint32_t i = 0; i < round->audits_count; i++) {
-        const uint64_t took_ms = findings_took_ms(&self->findings, round, i, round_ms);
-        // mutant: findings: nobody says whom a late one is put down to
-        if (took_ms <= limit_ms) continue;
-        const bool both = findings_need_author(&round->audits[i]);
-        add_wait(self, turn, round->clients[round->audits[i].auditor].member,
-                 both ? took_ms / 2 : took_ms);
-        if (both) add_wait(self, turn, round->audits[i].member, took_ms / 2);
-    }
-    if (all_live_decided(self, turn)) return;
-    for (uint32_t i = 0; i < round->witnesses_count; i++)
-        if (!self->tally.has_voted[i] && turn_is_live(turn, round->witnesses[i].member))
-            add_wait(self, turn, round->witnesses[i].member, turn->now_ms - self->trained_ms);
-}
-
-// What the round lacked; if nothing, whom the rounds wait for.
-static void say_missed(struct rounds *self, const struct turn *turn)
-{
-    const struct waits *waits = &self->waits;
-    const uint32_t train_ms = (uint32_t)(self->trained_ms - self->round_began_ms);
-    missed_sentence(turn, &self->tally, &self->deal, self->is_late ? 0 : train_ms, self->missed);
-    if (self->missed[0]) return;
-    const uint32_t member = waits_longest(waits, round_of(turn->run), threshold_ms(turn));
-    if (member != NO_MEMBER && turn_is_live(turn, member))
-        missed_waits(turn, member, waits->longest_ms[member], waits->half_ms[member], self->missed);
-}
-
-// How many rounds it takes to make up for a twentieth of this one, if it was missed: ten times what
-// it took, in all.
-static uint8_t heal_rounds(const struct rounds *self)
-{
-    const uint64_t half_ms = tally_half_ms(&self->tally);
-    const uint64_t rounds = half_ms ? (self->trained_ms - self->round_began_ms) / (2 * half_ms) : 0;
-    return (uint8_t)(rounds < FAULT_HEAL_MAX ? rounds : FAULT_HEAL_MAX);
-}
-
-// Raises the fault score of a member that missed a round, or lowers it by a twentieth of that.
-static void count_round(struct rounds *self, uint32_t member, bool took_part)
-{
-    struct audit *audit = &self->audit;
-    if (!took_part) {
-        const uint8_t heal = heal_rounds(self);
-        audit->fault_score[member] += FAULT_ROUND;
-        audit->missed_ms[member] += self->trained_ms - self->round_began_ms;
-        // mutant: waits: a miss costs the same however long it was waited for
-        if (heal > audit->heal[member]) audit->heal[member] = heal;
-        return;
-    }
-    if (++audit->healed[member] >= audit->heal[member]) {
-        audit->healed[member] = 0;
-        if (audit->fault_score[member]) audit->fault_score[member]--;
-    }
-    if (audit->probation[member]) audit->probation[member]--;
-    if (!audit->fault_score[member]) audit->missed_ms[member] = audit->heal[member] = 0;
-}
-
-// It may return in the next epoch, on probation. If it was on probation, it stays out for so long that all the
-// rounds that it missed cost the others a tenth of the time.
-static void drop_late(struct rounds *self, const struct turn *turn, uint32_t member)
-{
-    struct audit *audit = &self->audit;
-    const uint32_t limit = turn->rules->unhealthy_rounds;
-    const uint64_t out_ms = audit->probation[member] ? 10 * audit->missed_ms[member] : 0;
-    // mutant: late: one that returns may cost all others any time
-    turn->presence->out_until_ms[member] = turn->now_ms + out_ms;
-    // mutant: late: one that returns has missed nothing
-    audit->probation[member] = audit->fault_score[member] = FAULT_ROUND * (limit - 1);
-    outbox_note(
-        turn->out,
-        "member.missed name=%s rounds=%u; it missed so many, or one in %u for long; it may join "
-        "again after %g s",
-        turn->run->roster.members[member].name, limit, FAULT_ROUND, (double)out_ms / 1000);
-    turn_set_state(turn, member, MEMBER_DROPPED);
-}
-
-// A party to too many late findings has missed too much (findings.h). Those of judges do not count: a
-// case has many, and liars among them could be late together.
-static void judge_findings(struct rounds *self, const struct turn *turn)
-{
-    const struct round *round = round_of(turn->run);
-    const uint64_t limit_ms = findings_limit(self, turn, true);
-    const uint64_t round_ms = turn->now_ms - self->round_began_ms;
-    const uint32_t most = SUSPICION_TIMES * turn->rules->unhealthy_rounds;
-    uint32_t members[PARTIES];
-    for (uint32_t i = 0; i < round->audits_count; i++) {
-        const uint64_t took_ms = findings_took_ms(&self->findings, round, i, round_ms);
-        if (took_ms == 0 || round->audits[i].judges || !findings_need_author(&round->audits[i]))
-            continue;
-        // mutant: findings: a late one costs nobody anything
-        if (!findings_suspect(&self->findings, round, i, took_ms > limit_ms,
-                              (uint8_t)(most < UINT8_MAX ? most : UINT8_MAX), members))
-            continue;
-        for (int party = 0; party < PARTIES; party++) {
-            if (members[party] == NO_MEMBER) continue;
-            self->audit.fault_score[members[party]] += FAULT_ROUND * turn->rules->unhealthy_rounds;
-            self->audit.missed_ms[members[party]] += took_ms;
-            outbox_note(turn->out,
-                        "audit.late member=%u as=%s; so many findings were late to which it was a "
-                        "party, with different others",
-                        members[party], party == PARTY_AUDITOR ? "auditor" : "author");
-        }
-    }
-    findings_learn(&self->findings, round);
-}
-
-// Drops each client that missed too many rounds, even if it still sends pings: unhealthy_rounds in a row, or
-// more than one in twenty for long. When it returns, the first round that it misses is too much. An
-// auditor took part if it sent its finding. A client that was dealt no samples is not counted.
-static void judge_health(struct rounds *self, const struct turn *turn)
-{
-    const struct run *run = turn->run;
-    const struct round *round = round_of(run);
-    for (uint32_t c = 0; c < round->clients_count; c++) {
-        struct share share;
-        if (deal_of_trainer(&self->deal, c, &share))
-            count_round(self, round->clients[c].member, took_part(self, c));
-    }
-    // mutant: audit: to say nothing costs an auditor nothing
-    for (uint32_t i = 0; i < round->audits_count; i++)
-        count_round(self, round->clients[round->audits[i].auditor].member,
-                    round->findings[i].finding != FINDING_PENDING);
-    judge_findings(self, turn);
-    for (uint32_t c = 0; c < round->clients_count; c++) {
-        const uint32_t member = round->clients[c].member;
-        if (self->audit.fault_score[member] >= FAULT_ROUND * turn->rules->unhealthy_rounds &&
-            turn_is_live(turn, member))
-            drop_late(self, turn, member);
-    }
-}
+// ---- the commit ---------------------------------------------------------------------------------
 
 static void commit(struct rounds *self, const struct turn *turn)
 {
@@ -526,8 +347,8 @@ static void commit(struct rounds *self, const struct turn *turn)
     memcpy(self->audit.accepted_by, round_of(run)->witnesses,
            round_of(run)->witnesses_count * sizeof *round_of(run)->witnesses);
     commit.accepted_count = collect(self, turn, &commit.base, &commit.samples);
-    count_waits(self, turn);
-    say_missed(self, turn);
+    health_count_waits(self, turn, all_live_decided(self, turn));
+    health_say_missed(self, turn);
     commit.audit_key = audit_reveal(turn);
     audit_tell_missing(turn);
     commit.outcome = commit.accepted_count > 0 ? OUTCOME_COMMITTED : OUTCOME_VOID;
@@ -547,7 +368,7 @@ static void commit(struct rounds *self, const struct turn *turn)
             "round.too_few_results %u clients are dealt samples, and with witness_standalone at "
             "least %u must agree on the parameters; raise global_batch_size",
             self->deal.count, bases_needed(turn));
-    if (proved) judge_health(self, turn);
+    if (proved) health_judge(self, turn);
     self->lacked_quorum = !proved;
 }
 
@@ -598,7 +419,7 @@ static const char *why_over(const struct rounds *self, const struct turn *turn)
 
 static bool findings_are_late(const struct rounds *self, const struct turn *turn)
 {
-    return turn->now_ms - self->round_began_ms > findings_limit(self, turn, false);
+    return turn->now_ms - self->round_began_ms > health_findings_limit_ms(self, turn, false);
 }
 
 // Whether the commit still waits for findings. An auditor that gets no starting residual says so
@@ -688,7 +509,7 @@ static uint64_t due_ms(const void *state, const struct turn *turn)
     const struct rounds *self = state;
     if (!round_of(turn->run)->open) return 0;
     const uint64_t results_ms = late_from_ms(self, turn),
-                   limit_ms = findings_limit(self, turn, false);
+                   limit_ms = health_findings_limit_ms(self, turn, false);
     if (results_ms > turn->now_ms) return results_ms < UINT64_MAX ? results_ms : 0;
     return limit_ms < UINT64_MAX ? self->round_began_ms + limit_ms + 1 : 0;
 }

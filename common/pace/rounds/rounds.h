@@ -11,6 +11,7 @@
 //   missed                 whose results were missing when the time was up, as a sentence
 //   findings               which findings are late, and whom that is put down to
 //   waits                  whom the rounds wait for, late or not
+//   health                 puts waits down to members, and drops who missed too many rounds
 //   rounds_evidence.[hc]   verifies the records of rounds
 //   rounds_member.[hc]     the member's half, and all parts of it
 //
