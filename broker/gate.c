@@ -146,8 +146,8 @@ static void log_drop(struct broker *self, const struct peer *from, uint64_t now_
 }
 
 // What a sender has left of its budget. That of an actor is kept with the actor, so that a new connection brings no
-// new budget; that of a stranger with its connection. It begins anew when the sender gets another budget, as when an
-// onlooker joins the run. A stranger's HELLO has a bucket of its own: a peer whose registration expired goes on
+// new budget; that of a stranger with its connection. A sender that gets another budget, as an
+// onlooker that joins the run, starts with a full one. A stranger's HELLO has a bucket of its own: a peer whose registration expired goes on
 // sending mail until it is told, and that mail must not use up the tokens that its HELLO needs.
 struct allowance {
     struct budget budget;

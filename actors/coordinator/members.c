@@ -286,7 +286,7 @@ void members_hear_ping(const struct turn *turn, const struct msg *in)
     }
     turn->presence->loss[index] = ping->loss;
     turn->presence->pinged[index] = true;
-    // A later step is of before a restore: the run does not have it any more
+    // A step beyond the run's was made before a restore, and counts as none
     turn->presence->step_held[index] =
         ping->step <= turn->run->step + pace_ahead(turn) ? ping->step : 0;
 }

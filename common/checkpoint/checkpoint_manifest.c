@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 4, VALUES_MAX = 1 << 19 };
 static const char format[] = "shoal checkpoint";
 
 static bool run_valid(const char *run)
@@ -104,12 +103,6 @@ const struct checkpoint_record *checkpoint_manifest_find(const struct checkpoint
 
 static json_t *number(uint64_t value) { return json_integer((json_int_t)value); }
 
-static json_t *hex(const struct hash *hash)
-{
-    char text[HASH_HEX];
-    return json_string(hash_to_hex(hash, text));
-}
-
 static json_t *pack_list(const struct interval *list, size_t count)
 {
     json_t *array = json_array();
@@ -151,7 +144,8 @@ static json_t *pack_files(const struct checkpoint_manifest *self)
     for (size_t i = 0; i < self->file_count; i++) {
         const struct checkpoint_record *file = &self->files[i];
         json_array_append_new(files, json_pack("{s: s, s: o, s: o}", "name", file->name, "bytes",
-                                               number(file->bytes), "sha256", hex(&file->hash)));
+                                               number(file->bytes), "sha256",
+                                               sealed_json_hash(&file->hash)));
     }
     return files;
 }
@@ -165,10 +159,10 @@ int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why 
         "{s: s, s: i, s: o, s: s, s: o*, s: o, s: o, s: o, s: o*, s: o, s: o, s: o, s: o, s: o}",
         "format", format, "version", CHECKPOINT_VERSION, "protocol", number(info->protocol), "run",
         info->run, "born_unix_ms", info->born_unix_ms ? number(info->born_unix_ms) : NULL, "epoch",
-        number(info->epoch), "step", number(info->step), "digest", hex(&info->digest), "parameters",
-        has_more ? hex(&info->params) : NULL, "layout", hex(&info->layout), "created_unix_s",
-        number(info->created_unix_s), "data", pack_data(info), "state", pack_state(self), "files",
-        pack_files(self));
+        number(info->epoch), "step", number(info->step), "digest", sealed_json_hash(&info->digest),
+        "parameters", has_more ? sealed_json_hash(&info->params) : NULL, "layout",
+        sealed_json_hash(&info->layout), "created_unix_s", number(info->created_unix_s), "data",
+        pack_data(info), "state", pack_state(self), "files", pack_files(self));
     char *text = root ? sealed_json_dump(root) : NULL;
     json_decref(root);
     if (!text) return why_set(why, FAULT_MEMORY, "%s: no memory to write it", CHECKPOINT_MANIFEST);
@@ -178,18 +172,6 @@ int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why 
 }
 
 // ---- From text ----
-
-static int get_hash(const json_t *object, const char *place, const char *key, struct why *why,
-                    struct hash *ret_hash)
-{
-    const char *text;
-    const int rc = strict_json_text(object, place, key, HASH_HEX, why, &text);
-    if (rc < 0) return rc;
-    if (!hash_from_hex(text, ret_hash))
-        return why_set(why, FAULT_RANGE, "%s: '%s' is not 64 hexadecimal digits; refused", place,
-                       key);
-    return 0;
-}
 
 // After a fault, too, the list that it leaves is to be freed.
 static int get_list(const json_t *data, const char *place, const char *key, struct why *why,
@@ -239,14 +221,14 @@ static int get_info(const json_t *root, const char *place, struct why *why,
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == 0; i++)
         rc = strict_json_number(numbers[i].object, place, numbers[i].key, CHECKPOINT_NUMBER_MAX,
                                 why, numbers[i].ret);
-    if (rc == 0) rc = get_hash(root, place, "digest", why, &info->digest);
+    if (rc == 0) rc = sealed_json_get_hash(root, place, "digest", why, &info->digest);
     if (rc == 0 && json_object_get(root, "born_unix_ms"))
         rc = strict_json_number(root, place, "born_unix_ms", CHECKPOINT_NUMBER_MAX, why,
                                 &info->born_unix_ms);
     info->params = info->digest;
     if (rc == 0 && json_object_get(root, "parameters"))
-        rc = get_hash(root, place, "parameters", why, &info->params);
-    if (rc == 0) rc = get_hash(root, place, "layout", why, &info->layout);
+        rc = sealed_json_get_hash(root, place, "parameters", why, &info->params);
+    if (rc == 0) rc = sealed_json_get_hash(root, place, "layout", why, &info->layout);
     if (rc == 0) rc = get_list(data, place, "done", why, &info->done, &info->done_count);
     if (rc == 0 && json_object_get(data, "failed"))
         rc = get_list(data, place, "failed", why, &info->failed, &info->failed_count);
@@ -296,7 +278,7 @@ static int get_files(const json_t *root, const char *place, struct why *why,
         if (rc == 0)
             rc = strict_json_number(object, place, "bytes", CHECKPOINT_NUMBER_MAX, why,
                                     &file->bytes);
-        if (rc == 0) rc = get_hash(object, place, "sha256", why, &file->hash);
+        if (rc == 0) rc = sealed_json_get_hash(object, place, "sha256", why, &file->hash);
         if (rc < 0) break;
         if (!dirfile_name_valid(name) || checkpoint_manifest_find(self, name))
             return why_set(why, FAULT_RANGE,
@@ -309,34 +291,14 @@ static int get_files(const json_t *root, const char *place, struct why *why,
     return rc;
 }
 
-static int check_version(const json_t *root, const char *place, struct why *why)
-{
-    const char *text;
-    uint64_t version;
-    int rc = strict_json_text(root, place, "format", 64, why, &text);
-    if (rc == 0)
-        rc = strict_json_number(root, place, "version", CHECKPOINT_NUMBER_MAX, why, &version);
-    if (rc < 0) return rc;
-    if (strcmp(text, format) != 0)
-        return why_set(why, FAULT_FORMAT, "%s: 'format' is not '%s'; refused", place, format);
-    if (version != CHECKPOINT_VERSION)
-        return why_set(why, FAULT_UNSUPPORTED,
-                       "%s: version %" PRIu64 ", this program reads %d; "
-                       "refused",
-                       place, version, CHECKPOINT_VERSION);
-    return 0;
-}
-
 int checkpoint_manifest_unpack(const char *place, const char *text, size_t count, struct why *why,
                                struct checkpoint_manifest *ret_manifest)
 {
     json_t *root;
-    int rc = strict_json_parse(place, text, count, DEPTH_MAX, VALUES_MAX, why, &root);
-    if (rc < 0) return rc;
+    int rc = sealed_json_parse(place, format, CHECKPOINT_VERSION, text, count, why, &root);
     *ret_manifest = (struct checkpoint_manifest){ .file_count = 0 };
-    rc = check_version(root, place, why);
-    if (rc == 0) rc = sealed_json_check(place, root, text, count, why);
-    if (rc == 0) rc = get_info(root, place, why, &ret_manifest->info);
+    if (rc < 0) return rc;
+    rc = get_info(root, place, why, &ret_manifest->info);
     if (rc == 0) rc = get_state(root, place, why, ret_manifest);
     if (rc == 0) rc = get_files(root, place, why, ret_manifest);
     json_decref(root);

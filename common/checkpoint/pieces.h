@@ -81,12 +81,13 @@ int pieces_write(const struct pieces_save *save, const struct pieces_part *parts
 // Makes the save visible if all workers have written; else *ret_missing is the first one that has
 // not, and nothing is done. `*ret_missing` is save->workers if it is visible now, made so by this
 // call or another. `save->worker` does not matter. FAULT_FOREIGN: the notes do not fit together,
-// and `why` names the item and the two workers.
+// and `why` names the item and the two workers. FAULT_BUSY: a save of this step is there already, by
+// another attempt; it stays.
 int pieces_seal(const struct pieces_save *save, struct why *why, uint32_t *ret_missing);
 
 // Removes the attempts of this run below `step` and, of `step`, those below `attempt`; then all
 // saves but the `keep` newest, and the cuts that none of these has. A save that is not whole is
-// never counted.
+// never counted. Not while a save is being sealed: its cut may be written and its manifest not.
 int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned keep, struct why *why);
 
 // ---- Reading ------------------------------------------------------------------------------------

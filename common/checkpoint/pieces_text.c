@@ -1,6 +1,5 @@
-// Each text is parsed strictly, its version and its own hash are checked, and then each field is
-// read against its range. What the three texts have in common comes first, then note, cut and
-// manifest, each written and read.
+// Each text is parsed and its seal checked (sealed_json.h), then each field is read against its range.
+// What the three texts have in common comes first, then note, cut and manifest, each written and read.
 #include "common/checkpoint/pieces_text.h"
 #include "common/base/sealed_json.h"
 #include "common/base/strict_json.h"
@@ -11,30 +10,12 @@
 
 enum {
     VERSION = 1,
-    DEPTH_MAX = 4,
-    VALUES_MAX = 1 << 19,
     TENSORS_MAX = 65536,
 };
 
 // ---- common to all ------------------------------------------------------------------------------
 
 static json_t *number(uint64_t value) { return json_integer((json_int_t)value); }
-
-static json_t *hex(const struct hash *hash)
-{
-    char text[HASH_HEX];
-    return json_string(hash_to_hex(hash, text));
-}
-
-static int get_hash(const json_t *object, const char *place, const char *key, struct why *why,
-                    struct hash *ret_hash)
-{
-    const char *text;
-    const int rc = strict_json_text(object, place, key, HASH_HEX, why, &text);
-    if (rc < 0) return rc;
-    if (hash_from_hex(text, ret_hash)) return 0;
-    return why_set(why, FAULT_RANGE, "%s: '%s' is not 64 hexadecimal digits; refused", place, key);
-}
 
 // Takes `root`, which is NULL if memory ran out.
 static int dump(json_t *root, const char *what, struct why *why, char **ret_text)
@@ -46,38 +27,13 @@ static int dump(json_t *root, const char *what, struct why *why, char **ret_text
     return 0;
 }
 
-// The caller frees *ret_root.
-static int parse(const char *place, const char *format, const char *text, size_t count,
-                 struct why *why, json_t **ret_root)
-{
-    const char *is;
-    uint64_t version;
-    json_t *root;
-    int rc = strict_json_parse(place, text, count, DEPTH_MAX, VALUES_MAX, why, &root);
-    if (rc < 0) return rc;
-    rc = strict_json_text(root, place, "format", 64, why, &is);
-    if (rc == 0)
-        rc = strict_json_number(root, place, "version", CHECKPOINT_NUMBER_MAX, why, &version);
-    if (rc == 0 && strcmp(is, format) != 0)
-        rc = why_set(why, FAULT_FORMAT, "%s: 'format' is not '%s'; refused", place, format);
-    if (rc == 0 && version != VERSION)
-        rc = why_set(why, FAULT_UNSUPPORTED,
-                     "%s: version %" PRIu64 ", this program reads %d; refused", place, version,
-                     VERSION);
-    if (rc == 0) rc = sealed_json_check(place, root, text, count, why);
-    if (rc < 0) json_decref(root);
-    else *ret_root = root;
-    return rc;
-}
-
 int pieces_check_item(const char *place, const char *name, enum tag tag, uint64_t element_bytes,
                       uint64_t elements, struct why *why)
 {
     if (!tags_name_valid(name))
         return why_set(why, FAULT_RANGE,
                        "%s: the name of a state item is 1 to %d characters of a-z, 0-9 and -, and "
-                       "begins with a "
-                       "letter; refused",
+                       "begins with a letter; refused",
                        place, TAGS_NAME_MAX);
     if (tag <= TAG_UNSET || tag >= TAG_COUNT)
         return why_set(why, FAULT_RANGE,
@@ -122,7 +78,8 @@ int pieces_note_pack(const struct pieces_save *save, const struct pieces_note *n
         json_array_append_new(items, json_pack("{s: s, s: s, s: o, s: o, s: o}", "name", item->name,
                                                "tag", tags_tag_name(item->tag), "element_bytes",
                                                number(item->element_bytes), "elements",
-                                               number(item->elements), "root", hex(&item->root)));
+                                               number(item->elements), "root",
+                                               sealed_json_hash(&item->root)));
     }
     return dump(json_pack("{s: s, s: i, s: s, s: o, s: o, s: o, s: o, s: o, s: o}", "format",
                           "shoal note", "version", VERSION, "run", save->run, "born_unix_ms",
@@ -140,7 +97,7 @@ static int get_noted(const json_t *object, const char *place, struct why *why,
     if (rc == 0)
         rc = strict_json_number(object, place, "elements", PIECES_ELEMENTS_MAX, why,
                                 &ret_item->elements);
-    if (rc == 0) rc = get_hash(object, place, "root", why, &ret_item->root);
+    if (rc == 0) rc = sealed_json_get_hash(object, place, "root", why, &ret_item->root);
     if (rc < 0) return rc;
     snprintf(ret_item->name, sizeof ret_item->name, "%s", name);
     return pieces_check_item(place, name, ret_item->tag, ret_item->element_bytes,
@@ -193,7 +150,7 @@ int pieces_note_unpack(const struct pieces_save *save, const char *place, const 
                        size_t count, struct why *why, struct pieces_note *ret_note)
 {
     json_t *root;
-    int rc = parse(place, "shoal note", text, count, why, &root);
+    int rc = sealed_json_parse(place, "shoal note", VERSION, text, count, why, &root);
     if (rc < 0) return rc;
     rc = get_note(save, root, place, why, ret_note);
     json_decref(root);
@@ -336,7 +293,7 @@ int pieces_cut_unpack(const char *place, const char *text, size_t count, struct 
     json_t *root;
     uint64_t workers;
     struct pieces_meta meta = { 0 };
-    int rc = parse(place, "shoal cut", text, count, why, &root);
+    int rc = sealed_json_parse(place, "shoal cut", VERSION, text, count, why, &root);
     if (rc < 0) return rc;
     rc = strict_json_number(root, place, "workers", PIECES_WORKERS_MAX, why, &workers);
     if (rc == 0 && workers == 0)
@@ -366,13 +323,13 @@ int pieces_manifest_pack(const struct pieces_manifest *self, struct why *why, ch
 {
     json_t *roots = json_array();
     for (size_t i = 0; i < self->root_count; i++)
-        json_array_append_new(roots, hex(&self->roots[i]));
+        json_array_append_new(roots, sealed_json_hash(&self->roots[i]));
     return dump(json_pack("{s: s, s: i, s: s, s: o, s: o, s: o, s: o, s: o, s: o}", "format",
                           "shoal pieces", "version", VERSION, "run", self->about.run,
                           "born_unix_ms", number(self->about.born_unix_ms), "step",
                           number(self->about.step), "attempt", number(self->about.attempt),
                           "written_unix_s", number(self->about.written_unix_s), "cut",
-                          hex(&self->cut), "roots", roots),
+                          sealed_json_hash(&self->cut), "roots", roots),
                 CHECKPOINT_MANIFEST, why, ret_text);
 }
 
@@ -411,7 +368,7 @@ static int get_manifest(const json_t *root, const char *place, struct why *why,
     if (rc == 0)
         rc = strict_json_number(root, place, "written_unix_s", CHECKPOINT_NUMBER_MAX, why,
                                 &self->about.written_unix_s);
-    if (rc == 0) rc = get_hash(root, place, "cut", why, &self->cut);
+    if (rc == 0) rc = sealed_json_get_hash(root, place, "cut", why, &self->cut);
     if (rc == 0) rc = get_roots(root, place, why, self);
     if (rc == 0) snprintf(self->about.run, sizeof self->about.run, "%s", run);
     return rc;
@@ -422,7 +379,7 @@ int pieces_manifest_unpack(const char *place, const char *text, size_t count, st
 {
     json_t *root;
     struct pieces_manifest manifest = { 0 };
-    int rc = parse(place, "shoal pieces", text, count, why, &root);
+    int rc = sealed_json_parse(place, "shoal pieces", VERSION, text, count, why, &root);
     if (rc < 0) return rc;
     rc = get_manifest(root, place, why, &manifest);
     json_decref(root);

@@ -144,7 +144,7 @@ static int load_item(struct loading *self, const struct world_item *item, size_t
                           &self->values[i]);
     if (self->same)
         return read_value(self, saved, saved_by(saved, self->save->worker), why, &self->values[i]);
-    return item->tag == TAG_CUSTOM ? gather(self, item, i, why) : 0; // Drop: it begins anew
+    return item->tag == TAG_CUSTOM ? gather(self, item, i, why) : 0; // Drop: nothing is loaded
 }
 
 static int load_all(struct loading *self, struct world_item *items, size_t count, struct why *why)

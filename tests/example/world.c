@@ -36,5 +36,5 @@ int main(int argc, char **argv)
     count = items[0].elements, first = count ? *(uint64_t *)items[0].bytes : 0;
     printf("worker %s of %s: rows %" PRIu64 " to %" PRIu64 ", seen %" PRIu64 "%s\n", argv[3],
            argv[4], first, first + count, *(uint64_t *)items[3].bytes,
-           items[2].is_fresh ? ", timer begun anew" : "");
+           items[2].is_fresh ? ", a new timer" : "");
 }

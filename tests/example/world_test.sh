@@ -15,10 +15,10 @@ for workers in 3 7 2 11 5 1 4; do
     [ -d "$work/step-0000000$step" ] || { said+=" no step $step"; break; }
     from=$step
 done
-want="worker 0 of 4: rows 0 to 252, seen 6, timer begun anew
-worker 1 of 4: rows 252 to 504, seen 0, timer begun anew
-worker 2 of 4: rows 504 to 756, seen 0, timer begun anew
-worker 3 of 4: rows 756 to 1009, seen 0, timer begun anew"
+want="worker 0 of 4: rows 0 to 252, seen 6, a new timer
+worker 1 of 4: rows 252 to 504, seen 0, a new timer
+worker 2 of 4: rows 504 to 756, seen 0, a new timer
+worker 3 of 4: rows 756 to 1009, seen 0, a new timer"
 usage=$("$B/example/world" 2>&1)
 
 # What the command line says of the last save; then one byte of it is another one.

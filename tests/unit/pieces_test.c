@@ -4,7 +4,7 @@
 #include "common/base/dirfile.h"
 #include "common/checkpoint/piece_file.h"
 #include "common/checkpoint/pieces.h"
-#include "tests/test.h"
+#include "tests/unit/pieces_fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,27 +20,12 @@
 
 enum { LEAF = PIECE_LEAF_BYTES, BIG = 3 * LEAF + 100, WORKERS = 2 };
 
-static char root[256];
-static struct why why;
 static uint8_t big[WORKERS * BIG];
 
-static int set_up(void **unused)
+static int set_up_big(void **unused)
 {
-    (void)unused;
-    snprintf(root, sizeof root, "%s/pieces-test-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : P_tmpdir);
-    assert_non_null(mkdtemp(root));
     for (size_t i = 0; i < sizeof big; i++) big[i] = (uint8_t)(i * 31 + (i >> 8));
-    return 0;
-}
-
-static int tear_down(void **unused)
-{
-    char line[300];
-    (void)unused;
-    snprintf(line, sizeof line, "rm -rf %s", root);
-    assert_int_equal(system(line), 0);
-    return 0;
+    return set_up(unused);
 }
 
 static const char *path_of(const char *name)
@@ -50,20 +35,9 @@ static const char *path_of(const char *name)
     return path;
 }
 
-static struct pieces_save save_of(uint64_t step, uint32_t attempt, uint32_t worker)
-{
-    return (struct pieces_save){ .root = root,
-                                 .run = "a",
-                                 .born_unix_ms = 7,
-                                 .step = step,
-                                 .attempt = attempt,
-                                 .worker = worker,
-                                 .workers = WORKERS };
-}
-
 static int write_worker(uint64_t step, uint32_t attempt, uint32_t worker)
 {
-    const struct pieces_save save = save_of(step, attempt, worker);
+    const struct pieces_save save = save_of(step, attempt, worker, WORKERS);
     const struct pieces_part parts[] = {
         { "m", TAG_RESHARD, 1, BIG, big + (size_t)worker * BIG },
         { "schedule", TAG_REPLICATE, 1, 5, "abcde" },
@@ -74,7 +48,7 @@ static int write_worker(uint64_t step, uint32_t attempt, uint32_t worker)
 static uint32_t seal(uint64_t step, uint32_t attempt)
 {
     uint32_t missing = 99;
-    const struct pieces_save save = save_of(step, attempt, 0);
+    const struct pieces_save save = save_of(step, attempt, 0, WORKERS);
     assert_int_equal(pieces_seal(&save, &why, &missing), 0);
     return missing;
 }
@@ -162,7 +136,7 @@ static void many_may_seal_at_once(void **state)
         for (int i = 0; i < SEALERS; i++) {
             if ((children[i] = fork()) != 0) continue;
             uint32_t missing;
-            const struct pieces_save save = save_of(turn, 1, 0);
+            const struct pieces_save save = save_of(turn, 1, 0, WORKERS);
             close(gate[1]);
             (void)!read(gate[0], &go, 1); // All begin when the parent closes it
             const int rc = pieces_seal(&save, &why, &missing);
@@ -188,7 +162,7 @@ static void a_step_that_is_there_is_not_replaced(void **state)
     uint32_t missing;
     save_all(5);
     for (uint32_t w = 0; w < WORKERS; w++) assert_int_equal(write_worker(5, 2, w), 0);
-    const struct pieces_save save = save_of(5, 2, 0);
+    const struct pieces_save save = save_of(5, 2, 0, WORKERS);
     assert_int_equal(pieces_seal(&save, &why, &missing), FAULT_BUSY);
     assert_non_null(strstr(why.text, "step-00000005 is there already, by another attempt"));
 }
@@ -224,7 +198,7 @@ static void an_unchanged_cut_is_not_written_again(void **state)
     save_all(2);
     assert_int_equal(cut_file(after), inode);
     for (uint32_t w = 0; w < WORKERS; w++) {
-        const struct pieces_save save = save_of(3, 1, w);
+        const struct pieces_save save = save_of(3, 1, w, WORKERS);
         const struct pieces_part parts[] = {
             { "m", TAG_RESHARD, 1, BIG, big + (size_t)w * BIG },
             { "schedule", TAG_REPLICATE, 1, 5, "abcde" },
@@ -250,11 +224,11 @@ static void a_cut_says_where_each_tensor_lies(void **state)
     assert_int_equal(layout_add_matrix(&layout, "w", 10, 30, LAYOUT_F32, &why), 0);
     assert_int_equal(layout_add_vector(&layout, "norm", 30, LAYOUT_F32, &why), 0);
     for (uint32_t w = 0; w < WORKERS; w++) {
-        const struct pieces_save save = save_of(1, 1, w);
+        const struct pieces_save save = save_of(1, 1, w, WORKERS);
         const struct pieces_part part = { "m", TAG_RESHARD, 4, 165, big };
         assert_int_equal(pieces_write(&save, &part, 1, &why), 0);
     }
-    struct pieces_save save = save_of(1, 1, 0);
+    struct pieces_save save = save_of(1, 1, 0, WORKERS);
     uint32_t missing;
     save.layout = &layout;
     assert_int_equal(pieces_seal(&save, &why, &missing), 0);
@@ -360,7 +334,7 @@ static void a_cut_of_another_save_is_refused(void **state)
     save_all(5);
     cut_file(old);
     for (uint32_t w = 0; w < WORKERS; w++) {
-        const struct pieces_save save = save_of(6, 1, w);
+        const struct pieces_save save = save_of(6, 1, w, WORKERS);
         const struct pieces_part part = { "m", TAG_RESHARD, 1, 10 + w, big };
         assert_int_equal(pieces_write(&save, &part, 1, &why), 0);
     }
@@ -396,14 +370,14 @@ static void a_reader_reads_what_it_asked_for(void **state)
     assert_non_null(read);
     for (size_t i = 0; i < (size_t)ROWS * LEAF; i++) rows[i] = (uint8_t)(i * 7 + (i >> 16));
     for (uint32_t w = 0; w < OLD; w++) {
-        struct pieces_save save = save_of(1, 1, w);
+        struct pieces_save save = save_of(1, 1, w, WORKERS);
         const struct interval at = interval_share(ROWS, w, OLD);
         const struct pieces_part part = { "rows", TAG_RESHARD, LEAF, interval_length(at),
                                           rows + at.begin * LEAF };
         save.workers = OLD;
         assert_int_equal(pieces_write(&save, &part, 1, &why), 0);
     }
-    struct pieces_save save = save_of(1, 1, 0);
+    struct pieces_save save = save_of(1, 1, 0, WORKERS);
     uint32_t missing;
     save.workers = OLD;
     assert_int_equal(pieces_seal(&save, &why, &missing), 0);
@@ -470,16 +444,16 @@ static void the_newest_saves_stay(void **state)
     assert_true(is_there("step-00000002.savings")); // None of ours
 }
 
-TESTS(TEST_WITH(a_save_is_whole_or_not_there, set_up, tear_down),
-      TEST_WITH(a_worker_that_died_is_replaced_by_the_next_attempt, set_up, tear_down),
-      TEST_WITH(many_may_seal_at_once, set_up, tear_down),
-      TEST_WITH(a_step_that_is_there_is_not_replaced, set_up, tear_down),
-      TEST_WITH(an_unchanged_cut_is_not_written_again, set_up, tear_down),
-      TEST_WITH(a_cut_says_where_each_tensor_lies, set_up, tear_down),
-      TEST_WITH(a_damaged_leaf_is_named_and_the_others_are_read, set_up, tear_down),
-      TEST_WITH(damage_is_named, set_up, tear_down),
-      TEST_WITH(a_renamed_or_foreign_save_is_refused, set_up, tear_down),
-      TEST_WITH(a_cut_of_another_save_is_refused, set_up, tear_down),
-      TEST_WITH(a_reader_reads_what_it_asked_for, set_up, tear_down),
-      TEST_WITH(any_interval_is_read, set_up, tear_down),
-      TEST_WITH(the_newest_saves_stay, set_up, tear_down))
+TESTS(TEST_WITH(a_save_is_whole_or_not_there, set_up_big, tear_down),
+      TEST_WITH(a_worker_that_died_is_replaced_by_the_next_attempt, set_up_big, tear_down),
+      TEST_WITH(many_may_seal_at_once, set_up_big, tear_down),
+      TEST_WITH(a_step_that_is_there_is_not_replaced, set_up_big, tear_down),
+      TEST_WITH(an_unchanged_cut_is_not_written_again, set_up_big, tear_down),
+      TEST_WITH(a_cut_says_where_each_tensor_lies, set_up_big, tear_down),
+      TEST_WITH(a_damaged_leaf_is_named_and_the_others_are_read, set_up_big, tear_down),
+      TEST_WITH(damage_is_named, set_up_big, tear_down),
+      TEST_WITH(a_renamed_or_foreign_save_is_refused, set_up_big, tear_down),
+      TEST_WITH(a_cut_of_another_save_is_refused, set_up_big, tear_down),
+      TEST_WITH(a_reader_reads_what_it_asked_for, set_up_big, tear_down),
+      TEST_WITH(any_interval_is_read, set_up_big, tear_down),
+      TEST_WITH(the_newest_saves_stay, set_up_big, tear_down))

@@ -3,7 +3,7 @@
 
 #include "common/base/dirfile.h"
 #include "common/checkpoint/world.h"
-#include "tests/test.h"
+#include "tests/unit/pieces_fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,38 +14,6 @@
 #include <unistd.h>
 
 enum { ROWS = 1009, WORLDS_MAX = 11 };
-
-static char root[256];
-static struct why why;
-
-static int set_up(void **unused)
-{
-    (void)unused;
-    snprintf(root, sizeof root, "%s/world-test-XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : P_tmpdir);
-    assert_non_null(mkdtemp(root));
-    return 0;
-}
-
-static int tear_down(void **unused)
-{
-    char line[300];
-    (void)unused;
-    snprintf(line, sizeof line, "rm -rf %s", root);
-    assert_int_equal(system(line), 0);
-    return 0;
-}
-
-static struct pieces_save save_of(uint64_t step, uint32_t worker, uint32_t workers)
-{
-    return (struct pieces_save){ .root = root,
-                                 .run = "a",
-                                 .born_unix_ms = 7,
-                                 .step = step,
-                                 .attempt = 1,
-                                 .worker = worker,
-                                 .workers = workers };
-}
 
 // ---- a worker's state, one item of each tag -----------------------------------------------------
 
@@ -116,7 +84,7 @@ static void save_world(struct worker *world, uint32_t workers, uint64_t step)
         const uint32_t w = (i + 1) % workers; // In any order
         struct world_item items[ITEMS];
         uint32_t missing;
-        const struct pieces_save save = save_of(step, w, workers);
+        const struct pieces_save save = save_of(step, 1, w, workers);
         list_items(&world[w], items);
         assert_int_equal(world_save(&save, items, ITEMS, &why, &missing), 0);
         assert_int_equal(missing, i + 1 == workers ? workers : 0);
@@ -132,7 +100,7 @@ static void free_world(struct worker *world, uint32_t workers)
 static void load_worker(struct worker *self, uint64_t step, uint32_t worker, uint32_t workers,
                         struct world_item items[ITEMS])
 {
-    const struct pieces_save now = save_of(step, worker, workers);
+    const struct pieces_save now = save_of(step, 1, worker, workers);
     list_items(self, items);
     assert_int_equal(world_load(&now, items, ITEMS, &why), 0);
     if (!items[TIMER].is_fresh) {
@@ -242,7 +210,7 @@ static void a_cut_is_its_intervals(void **state)
     } cuts[] = { { begins, false }, { own, true } };
     for (unsigned i = 0; i < 2; i++) {
         struct worker loaded = { 0 };
-        const struct pieces_save now = save_of(3, 1, 2);
+        const struct pieces_save now = save_of(3, 1, 1, 2);
         list_items(&loaded, items);
         items[BUFFER].begins = cuts[i].begins;
         assert_int_equal(world_load(&now, items, ITEMS, &why), 0);
@@ -255,7 +223,7 @@ static void a_cut_is_its_intervals(void **state)
     struct worker loaded = { 0 };
     list_items(&loaded, items);
     items[BUFFER].begins = bad;
-    const struct pieces_save now = save_of(3, 1, 2);
+    const struct pieces_save now = save_of(3, 1, 1, 2);
     assert_int_equal(world_load(&now, items, ITEMS, &why), FAULT_RANGE);
     assert_non_null(strstr(why.text, "'buffer' does not go from 0 to its 1009 elements"));
     free_world(saved, 2);
@@ -306,7 +274,7 @@ static void an_empty_buffer_is_saved_and_loaded(void **state)
 static void refuse_save(struct world_item *item, int fault, const char *words)
 {
     uint32_t missing;
-    const struct pieces_save save = save_of(1, 0, 1);
+    const struct pieces_save save = save_of(1, 1, 0, 1);
     assert_int_equal(world_save(&save, item, 1, &why, &missing), fault);
     if (!strstr(why.text, words)) print_message("%s\n", why.text);
     assert_non_null(strstr(why.text, words));
@@ -328,7 +296,7 @@ static void a_bad_item_is_refused_by_name(void **state)
     struct world_item twice[] = { world_item("a", TAG_DROP, 8, 1, &value),
                                   world_item("a", TAG_DROP, 8, 1, &value) };
     uint32_t missing;
-    const struct pieces_save save = save_of(1, 0, 1);
+    const struct pieces_save save = save_of(1, 1, 0, 1);
     assert_int_equal(world_save(&save, twice, 2, &why, &missing), FAULT_RANGE);
     assert_non_null(strstr(why.text, "'a' is there twice"));
 }
@@ -339,7 +307,7 @@ static void refuse_pair(struct world_item *first, struct world_item *second, siz
 {
     static uint64_t step = 100;
     uint32_t missing;
-    struct pieces_save save = save_of(++step, 0, 2);
+    struct pieces_save save = save_of(++step, 1, 0, 2);
     assert_int_equal(world_save(&save, first, 1, &why, &missing), 0);
     assert_int_equal(missing, 1);
     save.worker = 1;
@@ -371,7 +339,7 @@ static void what_was_not_saved_so_is_not_loaded(void **state)
     const uint64_t rows[] = { 4, 5 };
     struct worker saved[2], loaded = { 0 };
     struct world_item items[ITEMS];
-    struct pieces_save now = save_of(1, 0, 1);
+    struct pieces_save now = save_of(1, 1, 0, 1);
     make_world(saved, 2, rows);
     save_world(saved, 2, 1);
     list_items(&loaded, items);
@@ -392,7 +360,7 @@ static void what_was_not_saved_so_is_not_loaded(void **state)
     list_items(&loaded, items);
     assert_int_equal(world_load(&now, items, ITEMS, &why), FAULT_FOREIGN);
     assert_non_null(strstr(why.text, "of run 'a', wanted is 'b'"));
-    now = save_of(2, 0, 1);
+    now = save_of(2, 1, 0, 1);
     assert_int_equal(world_load(&now, items, ITEMS, &why), FAULT_NOT_FOUND);
     free_world(saved, 2);
 }

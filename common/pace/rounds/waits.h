@@ -10,8 +10,8 @@
 //               never below 0, at most twice the threshold
 //     is said   while it owes more than the threshold, min_round_train_time
 //
-// So a short wait now and then is nobody's concern, and one that becomes quick again is soon said no
-// more. A wait of at most LATENESS_TIMES the half is none: members are not equally fast. Nothing is
+// So a member is not named for a short wait now and then, and no longer named soon after it is quick
+// again. A wait of at most LATENESS_TIMES the half is none: members are not equally fast. Nothing is
 // decided by it. Volatile. Part of the coordinator's core: pure, a value.
 
 #include "common/pace/rounds/round.h"

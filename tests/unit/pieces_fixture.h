@@ -1,0 +1,43 @@
+#pragma once
+// pieces_fixture -- a folder for saves of pieces per test. In memory where there is some: what is tested
+// is the order of deeds, and a disk takes its time to fsync.
+
+#include "common/checkpoint/pieces.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char root[256];
+static struct why why;
+
+static inline int set_up(void **unused)
+{
+    (void)unused;
+    snprintf(root, sizeof root, "%s/pieces-test-XXXXXX",
+             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : P_tmpdir);
+    assert_non_null(mkdtemp(root));
+    return 0;
+}
+
+static inline int tear_down(void **unused)
+{
+    char line[300];
+    (void)unused;
+    snprintf(line, sizeof line, "rm -rf %s", root);
+    assert_int_equal(system(line), 0);
+    return 0;
+}
+
+static inline struct pieces_save save_of(uint64_t step, uint32_t attempt, uint32_t worker,
+                                         uint32_t workers)
+{
+    return (struct pieces_save){ .root = root,
+                                 .run = "a",
+                                 .born_unix_ms = 7,
+                                 .step = step,
+                                 .attempt = attempt,
+                                 .worker = worker,
+                                 .workers = workers };
+}
