@@ -101,8 +101,7 @@ static void set_line(bool is_slow)
     was_slow = is_slow;
 }
 
-// ---- what is seen
-// -----------------------------------------------------------------------------------
+// ---- what is seen -------------------------------------------------------------------------------
 
 struct seen {
     const struct attack *attack;
@@ -175,8 +174,7 @@ static void keep_logs(const struct testbed *bed, const struct attack *attack)
     if (system(command) != 0) printf("    the logs could not be kept as %s\n", out);
 }
 
-// ---- an attack
-// --------------------------------------------------------------------------------------
+// ---- an attack ----------------------------------------------------------------------------------
 
 static struct testbed *new_bed(const struct attack *attack)
 {

@@ -73,8 +73,7 @@ static void tell(const char *what, uint64_t count)
     fprintf(stderr, "hostile.%s count=%" PRIu64 "\n", what, count);
 }
 
-// ---- the victim
-// -------------------------------------------------------------------------------------
+// ---- the victim ---------------------------------------------------------------------------------
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
@@ -122,8 +121,7 @@ static void sleep_us(uint64_t us)
     nanosleep(&(struct timespec){ (time_t)(us / 1000000), (long)(us % 1000000) * 1000 }, NULL);
 }
 
-// ---- gorge
-// ------------------------------------------------------------------------------------------
+// ---- gorge --------------------------------------------------------------------------------------
 
 struct mouth {
     struct bulk_line line;
@@ -178,8 +176,7 @@ static void *gorge(void *arg)
     return NULL;
 }
 
-// ---- probes
-// -----------------------------------------------------------------------------------------
+// ---- probes -------------------------------------------------------------------------------------
 
 // The same HELLO each time: it costs nothing to make.
 static bool probe(const struct handshake *shake, const struct wire_holder *holder)
@@ -218,8 +215,7 @@ static void *pour_probes(void *arg)
     return NULL;
 }
 
-// ---- letters
-// ----------------------------------------------------------------------------------------
+// ---- letters ------------------------------------------------------------------------------------
 
 static void pour_reveals(const struct trainer *self, const struct msg *in, struct outbox *out)
 {
@@ -313,8 +309,7 @@ static void vote_late(struct trainer *self, const struct msg *in, struct outbox 
     }
 }
 
-// ---- what it serves
-// ---------------------------------------------------------------------------------
+// ---- what it serves -----------------------------------------------------------------------------
 
 static _Atomic uint64_t round_now;
 

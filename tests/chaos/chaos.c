@@ -113,8 +113,7 @@ static double seconds_of(const struct chaos *self)
     return (double)(clock_ms() - self->began_ms) / 1000;
 }
 
-// ---- the run's folder
-// -----------------------------------------------------------------------------
+// ---- the run's folder ---------------------------------------------------------------------------
 
 static void mount_disk(struct chaos *self, const char *name)
 {
@@ -125,8 +124,7 @@ static void mount_disk(struct chaos *self, const char *name)
     if (mount("tmpfs", path, "tmpfs", 0, options) != 0) self->permits.disk = false;
 }
 
-// ---- the actors
-// -------------------------------------------------------------------------------------
+// ---- the actors ---------------------------------------------------------------------------------
 
 static void start(struct chaos *self, const char *name)
 {
@@ -217,8 +215,7 @@ static void revive(struct chaos *self, uint64_t now_ms)
     }
 }
 
-// ---- doing and undoing
-// ------------------------------------------------------------------------------
+// ---- doing and undoing --------------------------------------------------------------------------
 
 // As large as what is on it, or as large as at first.
 static void fill_disk(struct chaos *self, const char *name, bool full)
@@ -351,8 +348,7 @@ static void act_if_due(struct chaos *self, uint64_t now_ms)
     act(self, event, now_ms);
 }
 
-// ---- the loop
-// -----------------------------------------------------------------------------------------
+// ---- the loop -----------------------------------------------------------------------------------
 
 // Its events go on until its time is up: one schedule after the other.
 static void soak_on(struct chaos *self, uint64_t now_ms)

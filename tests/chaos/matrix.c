@@ -157,8 +157,7 @@ static int run_matrix(const char *file, const char *wanted)
     return faults > 0;
 }
 
-// ---- a sample, for every day
-// ----------------------------------------------------------------------
+// ---- a sample, for every day --------------------------------------------------------------------
 
 static int run_sample(unsigned seconds_max, uint64_t seed)
 {

@@ -42,8 +42,7 @@ struct heap {
     uint64_t number;
 };
 
-// ---- packets on their way, by due time
-// ------------------------------------------------------------
+// ---- packets on their way, by due time ----------------------------------------------------------
 
 static bool is_before(const struct packet *a, const struct packet *b)
 {
@@ -80,8 +79,7 @@ static struct packet pop(struct heap *self)
     }
 }
 
-// ---- fates
-// ----------------------------------------------------------------------------------------
+// ---- fates --------------------------------------------------------------------------------------
 
 static bool happens(uint64_t *seed, unsigned ppm) { return testbed_draw(seed) % 1000000 < ppm; }
 
@@ -146,8 +144,7 @@ static void pass_on(int fds[2], volatile struct relay_shared *shared, uint64_t s
     }
 }
 
-// ---- namespaces
-// -----------------------------------------------------------------------------------
+// ---- namespaces ---------------------------------------------------------------------------------
 
 // A TUN device in the namespace that the caller is in.
 static int open_tun(void)

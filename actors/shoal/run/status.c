@@ -671,8 +671,7 @@ static const struct flag flags[] = {
     FLAG("ledger", 'l', "DIR", TO_TEXT(struct status, ledger),
          "Read the ledger in the coordinator's state directory instead: draw all rounds again, "
          "verify the signatures in it, write nothing. Exit code 65 if a check fails, 66 or 78 if "
-         "the "
-         "state.toml in DIR is missing or invalid: then nothing is verified"),
+         "the state.toml in DIR is missing or invalid: then nothing is verified"),
     FLAG(
         "watch", 0, NULL, TO_SWITCH(struct status, watch),
         "Redraw four times a second, or print every five seconds where there is no terminal, until "
