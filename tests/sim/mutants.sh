@@ -559,7 +559,11 @@ mutant 'windows: a step whose checks differ is applied' '&& !self->differs' ''
 by_unit 'windows: a step whose checks differ is applied from memory' holder_test '&& !self->differs' ''
 by_unit 'windows: the same leaves are checked at every step' windows_learner_test 'step % period' '(step - step) % period'
 mutant 'windows: a member whose state differs stays in the group' 'if (differ & bit(i) &&' 'if (!run &&'
-by_unit 'windows: a state that is known to differ speaks for the run' coordinator_test 'place != NO_MEMBER' 'place != NO_MEMBER && !run'
+by_unit 'windows: a state that is known to differ speaks for the run' coordinator_test \
+    'closing->differ >> i & 1' '(closing->differ & 0) >> i & 1'
+by_unit 'windows: who was named is forgotten when a window closes without a step' coordinator_test \
+    'if (steps->end > steps->step) ' ''
+mutant 'windows: a snapshot forgets who was named' drop
 by_unit 'windows: a run without a majority goes on' coordinator_test 'reports > 1 &&' 'reports > 64 &&'
 by_unit 'windows: the owner is told to stop all, and there is no checkpoint' coordinator_test \
     'run_has_checkpoint(run)' 'run'

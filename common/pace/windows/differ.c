@@ -1,6 +1,6 @@
-// differ -- whom the checks of a step name, and what the newest closing says of them later. The record of that
-// closing is all that is kept; places are those of its oldest window, which stays the first of the run until
-// another one opens.
+// differ -- whom the checks of a step name, and whether a closing that found no majority ends the epoch. Places
+// are those of its oldest window, which stays the first of the run until another one opens. Whom a closing
+// named is kept in windows_run.
 
 #include "common/pace/windows/differ.h"
 #include "common/pace/windows/standing.h"
@@ -61,29 +61,11 @@ void differ_note(const struct turn *turn, uint64_t end, uint64_t differ)
                     end, outside, inside);
 }
 
-// The newest closing, if it was because of states that differ, and no window was opened since.
-static const struct wire_steps *closing_of(const struct run *run)
+bool differ_ends_epoch(const struct run *run)
 {
     const struct windows_run *self = windows_run_of(run);
     const struct wire_steps *closing = &self->closing;
     const bool is_newest = closing->differ != 0 && self->open == 0 && closing->end == run->step &&
                            closing->number == windows_first(run)->number;
-    return is_newest ? closing : NULL;
-}
-
-bool differ_ends_epoch(const struct run *run)
-{
-    const struct wire_steps *closing = closing_of(run);
-    return closing && !holder_is_minority(closing->differ, windows_first(run)->group_count);
-}
-
-bool differ_is_doubted(const struct run *run, uint32_t member)
-{
-    const struct wire_steps *closing = closing_of(run);
-    const struct wire_window *window = windows_first(run);
-    const uint32_t place =
-        closing ? window_place(window, member, run->roster.members[member].instance) : NO_MEMBER;
-    // mutant: windows: a state that is known to differ speaks for the run
-    return place != NO_MEMBER && holder_is_minority(closing->differ, window->group_count) &&
-           closing->differ >> place & 1;
+    return is_newest && !holder_is_minority(closing->differ, windows_first(run)->group_count);
 }

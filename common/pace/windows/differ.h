@@ -42,6 +42,3 @@ void differ_note(const struct turn *turn, uint64_t end, uint64_t differ);
 
 // Whether the run's epoch is to end, because no majority of the group held the same state.
 bool differ_ends_epoch(const struct run *run);
-
-// Whether what this process holds of the newest step was found to differ from what most others hold.
-bool differ_is_doubted(const struct run *run, uint32_t member);

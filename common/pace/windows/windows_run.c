@@ -1,10 +1,14 @@
 // windows_run -- applies the records of windows. WINDOW makes its samples pending. STEPS makes those of the
 // committed steps done; the window goes when all its steps are, or when it is closed. Then the samples that
 // are left go back to the table, with those of a later window.
+//
+// Whose state of the newest step is wrong is kept until a later step is committed, or until it is in a window again
+// and so has fetched the state: windows that close without a step may lie between (seed 46850 of the simulator).
 
 #include "common/pace/windows/windows_run.h"
 #include "common/base/ensure.h"
 #include "common/pace/windows/voided.h"
+#include "common/run/holder.h"
 #include <string.h>
 
 _Static_assert(sizeof(struct windows_run) <= RUN_PACE_BYTES,
@@ -17,6 +21,47 @@ static struct windows_run *own(struct run *run)
     return (struct windows_run *)(void *)run->pace_state;
 }
 
+// ---- whose state is wrong -------------------------------------------------------------------------
+
+// More than have room differ only where a machine is named again under a new process each time: the oldest goes.
+static void name(struct windows_run *self, const struct wire_place *place)
+{
+    if (self->named_count == WINDOW_MEMBERS_MAX)
+        memmove(self->named, self->named + 1, --self->named_count * sizeof *self->named);
+    self->named[self->named_count++] =
+        (struct wire_place){ .member = place->member, .instance = place->instance, .links = "" };
+}
+
+static void name_minority(struct windows_run *self, const struct wire_steps *closing)
+{
+    const struct wire_window *window = &self->window[0].frame;
+    if (!holder_is_minority(closing->differ, window->group_count)) return;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        // mutant: windows: a state that is known to differ speaks for the run
+        if (closing->differ >> i & 1) name(self, &window->group[i]);
+}
+
+static void clear_those_in(struct windows_run *self, const struct wire_window *window)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < self->named_count; i++)
+        if (window_place(window, self->named[i].member, self->named[i].instance) == UINT32_MAX)
+            self->named[kept++] = self->named[i];
+    self->named_count = kept;
+}
+
+bool windows_run_names(const struct run *run, uint32_t member)
+{
+    const struct windows_run *self = windows_run_of(run);
+    for (uint32_t i = 0; i < self->named_count; i++)
+        if (self->named[i].member == member &&
+            self->named[i].instance == run->roster.members[member].instance)
+            return true;
+    return false;
+}
+
+// ---- records ------------------------------------------------------------------------------------
+
 static void apply_window(struct run *run, const struct wire_window *window)
 {
     struct windows_run *self = own(run);
@@ -28,6 +73,7 @@ static void apply_window(struct run *run, const struct wire_window *window)
            TABLE_OK);
     window_keep(&self->window[self->open++], window);
     if (!follows) self->taken = 0;
+    clear_those_in(self, window);
     run->number = window->number;
     run->epoch_elapsed_ms = window->epoch_elapsed_ms;
 }
@@ -61,7 +107,10 @@ static void apply_steps(struct run *run, const struct wire_steps *steps)
     self->taken += steps->samples;
     self->last_steps = steps_hash(steps);
     voided_hear_steps(&self->voided, steps);
+    // mutant: windows: who was named is forgotten when a window closes without a step
+    if (steps->end > steps->step) self->named_count = 0;
     if (steps->closed) {
+        name_minority(self, steps);
         // mutant: windows: the samples of a closed window are lost
         for (uint32_t i = 0; i < self->open; i++)
             ensure(table_return_rest(&run->table, self->window[i].frame.number) == TABLE_OK);
@@ -80,6 +129,7 @@ bool windows_run_apply(struct run *run, uint16_t kind, const void *record)
         ensure(self->open == 0);
         self->window[0].frame = (struct wire_window){ 0 };
         self->voided = (struct wire_voided){ 0 };
+        self->named_count = 0;
         return false;
     case FRAME_RECORD_PHASE: voided_hear_phase(&self->voided, record); return false;
     default: return false;
@@ -99,6 +149,8 @@ struct wire_part windows_run_store(const struct run *run, void *memory)
         .last_steps = self->last_steps,
         .closing = self->closing,
         .voided = self->voided,
+        .named = self->named,
+        .named_count = self->named_count,
     };
     if (self->open > 1) snapshot->second = self->window[1].frame;
     return (struct wire_part){ FRAME_WINDOWS_SNAPSHOT, snapshot };
@@ -117,6 +169,9 @@ bool windows_run_load(struct run *run, const struct wire_part *part)
     self->last_steps = from->last_steps;
     self->voided = from->voided;
     keep_closing(self, &from->closing);
+    self->named_count = 0;
+    // mutant: windows: a snapshot forgets who was named
+    for (uint32_t i = 0; i < from->named_count; i++) name(self, &from->named[i]);
     return true;
 }
 

@@ -19,6 +19,10 @@ struct windows_run {
     struct wire_steps closing; // The newest that closed a window; number 0: there is none yet
     uint8_t left_out[8];       // Of that one
     struct wire_voided voided; // The newest step that was void (voided.h)
+    // Processes whose states of the newest step were found to differ from what most held (differ.h), in no
+    // window since. Their links are "".
+    struct wire_place named[WINDOW_MEMBERS_MAX];
+    uint32_t named_count;
 };
 
 // The functions of struct run_pace (run.h).
@@ -26,6 +30,9 @@ bool windows_run_apply(struct run *run, uint16_t kind, const void *record);
 struct wire_part windows_run_store(const struct run *run, void *memory);
 bool windows_run_load(struct run *run, const struct wire_part *part);
 bool windows_run_refers_to(const struct run *run, uint32_t member);
+
+// Whether this member's process is one of `named`.
+bool windows_run_names(const struct run *run, uint32_t member);
 
 static inline const struct windows_run *windows_run_of(const struct run *run)
 {
