@@ -29,7 +29,7 @@
 //
 // If no member lives, the window stays open: its members may only be out of reach, and they alone
 // hold its newest steps. It is closed where it is committed when all of them have died for certain,
-// or when enough others have waited for PACE_SEARCH_LEASES leases.
+// or when enough others have waited for PACE_SEARCH_LEASES leases, and what is committed is kept elsewhere.
 //
 // Pure; part of windows.c.
 
