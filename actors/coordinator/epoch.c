@@ -62,10 +62,21 @@ static const char *const split_cause = "no majority holds the same state";
 
 _Static_assert(sizeof((struct wire_run *)0)->lacks == EPOCH_LACKS_MAX, "RUN has room for it");
 
+// A member is here that has not said yet which step it holds: it has just come back. Its next PING says it, or its
+// lease runs out (seed 80546).
+static bool somebody_is_unheard(const struct turn *turn)
+{
+    for (uint32_t i = 0; i < turn->run->roster.count; i++)
+        // mutant: windows: a process that has just come back is not heard
+        if (interval_length(pace_held_by(turn, i)) > 0 && !turn->presence->pinged[i]) return true;
+    return false;
+}
+
 // Enough members are here, and none of them holds the newest step. Nobody else is waited for any more: each process
 // that had it has been replaced by a newer one, or has had its time to come back.
 static bool is_given_up(const struct epoch *self, const struct turn *turn)
 {
+    if (somebody_is_unheard(turn)) return false;
     const uint64_t search_ms = PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
     return self->lost_ms &&
            (!holdings_somebody_may(turn) || turn->now_ms - self->lost_ms >= search_ms);

@@ -568,6 +568,8 @@ by_unit 'windows: a step that was pinned is taken for kept' coordinator_test \
     'run->step == turn->rules->first_step' 'run->pin_step == run->step'
 by_unit 'windows: new processes of members that died are nobody else' coordinator_test \
     '+ roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY)' ''
+by_unit 'windows: a process that has just come back is not heard' coordinator_test \
+    '!turn->presence->pinged[i]' '(!turn->presence->pinged[i] && !turn)'
 by_unit 'windows: a run without a majority goes on' coordinator_test 'reports > 1 &&' 'reports > 64 &&'
 by_unit 'windows: the owner is told to stop all, and there is no checkpoint' coordinator_test \
     'run_has_checkpoint(run)' 'run'
