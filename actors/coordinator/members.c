@@ -146,13 +146,24 @@ static bool lacks_parameters(const struct turn *turn, const struct holdings *hol
            !holdings_somebody_says(holdings, turn);
 }
 
+// Fewer than min_clients are here, and so few cannot end a Cooldown: of the last step no epoch follows that
+// would wait for more (seed 33042).
+static bool lacks_reports(const struct turn *turn)
+{
+    const struct roster *roster = &turn->run->roster;
+    return turn->run->phase == PHASE_COOLDOWN &&
+           roster_count(roster, ACTOR_TRAINER, MEMBER_HEALTHY) +
+                   roster_count(roster, ACTOR_TRAINER, MEMBER_PENDING) <
+               turn->rules->min_clients;
+}
+
 static bool is_here(const struct wire_member *member)
 {
     return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
 }
 
 // Dropped again because the others waited for it in vain: it stays out for a while, unless the run
-// cannot begin an epoch without it, or has finished. A member that is in says JOIN again if it has
+// cannot begin or end an epoch without it, or has finished. A member that is in says JOIN again if it has
 // not heard that it is: in seed 22246 a refusal of its vote overtook the answer.
 static bool is_out(const struct turn *turn, const struct holdings *holdings, const struct msg *in,
                    uint32_t index)
@@ -163,12 +174,14 @@ static bool is_out(const struct turn *turn, const struct holdings *holdings, con
     // mutant: late: the last that holds the newest step stays out
     // mutant: late: who is in is refused when it joins again
     if (is_in || turn->now_ms >= until_ms || turn_count_missing(turn) > 0 ||
-        lacks_parameters(turn, holdings) || turn->run->phase == PHASE_FINISHED)
+        // mutant: late: who is out cannot end the last cooldown
+        lacks_parameters(turn, holdings) || lacks_reports(turn) ||
+        turn->run->phase == PHASE_FINISHED)
         return false;
     turn_refuse(
         turn, in, REFUSAL_NOT_NOW, 0,
         "too late in too many rounds: this machine is too slow for the run, or cut off (see "
-        "`shoal doctor`); it may join in %" PRIu64 " s, or if no epoch can begin without it",
+        "`shoal doctor`); it may join in %" PRIu64 " s, or if no epoch can begin or end without it",
         (until_ms - turn->now_ms + 999) / 1000);
     return true;
 }

@@ -22,10 +22,10 @@ enum arrival {
 };
 
 // Admits the sender, or refuses it with the reason. ADMITTED tells it its index and state. A sender
-// that is out for being late is refused, unless no epoch can begin without it (too few trainers are
-// pending, or too few members report the newest step) or the run is finished. `holdings`: what
-// members have reported. `ret_member`, the sender's index in the roster, is written unless the JOIN
-// was refused.
+// that is out for being late is refused, unless no epoch can begin or end without it (too few
+// trainers are pending, too few members report the newest step, or too few are here in a Cooldown) or
+// the run is finished. `holdings`: what members have reported. `ret_member`, the sender's index in the
+// roster, is written unless the JOIN was refused.
 enum arrival members_hear_join(const struct turn *turn, const struct holdings *holdings,
                                const struct msg *in, uint32_t *ret_member);
 
