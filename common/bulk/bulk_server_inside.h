@@ -23,9 +23,9 @@ struct seat { // A connection
     struct bulk_line line;
     struct bulk_mail mail; // The question in hand, if has_question
     bool has_question, is_greeted;
-    uint8_t purse;       // enum bulk_purse, of the question in hand
-    struct asker *asker; // NULL: its key is not proved yet
-    size_t counted;      // Bytes of its answers that `waiting` of its asker and of all contain
+    enum bulk_purse purse; // Of the question in hand
+    struct asker *asker;   // NULL: its key is not proved yet
+    size_t counted;        // Bytes of its answers that `waiting` of its asker and of all contain
     uint64_t accepted_ms, moved_ms; // moved: when bytes last left, or the first came to wait
     TAILQ_ENTRY(seat) near; // Among the strangers, the greeted, those of its asker, or the dead
 };

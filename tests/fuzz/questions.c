@@ -155,7 +155,7 @@ static void ask(struct bulk_server *self, const struct event *event, struct even
     if (!fuzz_is_question(self, mail)) return;
     now.asker = (struct asker){ 0 }; // Its purses are full: what is tested is the answer
     now.seat.asker = &now.asker;
-    now.seat.purse = (uint8_t)fuzz_bulk_purse_of(self, mail);
+    now.seat.purse = fuzz_bulk_purse_of(self, mail);
     (void)fuzz_bulk_may_have(self, &now.seat, 1000);
     ensure(fuzz_bulk_answer(self, &now.seat) > 0 && now.answers == 1);
 }
