@@ -4,7 +4,7 @@
 // thing here and another there, from parameters or a residual that it never had; makes results up,
 // copies them from others or says again what was true once; serves some and not others. As an
 // auditor it says what it did not find; audited itself, it is silent, or shows something else. As
-// the checkpointer it registers what nobody committed.
+// the checkpointer it registers what nobody committed. What the others wait for it says late.
 // Those who collude cover for one another. What no core would send at all is in intruder.c.
 
 #include "common/base/ensure.h"
@@ -308,6 +308,21 @@ bool liar_serves(const struct sim *self, uint8_t id, uint8_t to, const struct ha
     if (!is_liar(self, id) || !(self->plan.lies & LIES_BY_SILENCE)) return true;
     if (!faulty(self) && !self->plan.stubborn) return true;
     return (blob->bytes[0] + to) & 1;
+}
+
+// ---- delay --------------------------------------------------------------------------------------
+
+uint64_t liar_delay_ms(struct sim *self, uint8_t id, uint16_t kind)
+{
+    const struct rules *rules = &self->plan.rules;
+    const bool is_by_time = kind == FRAME_VOTE || kind == FRAME_HOLDS || kind == FRAME_FINDING;
+    if (!is_by_time || !lying(self, id, LIES_BY_DELAY, 700)) return 0;
+    self->faults[LIE]++;
+    switch (kind) {
+    case FRAME_VOTE: return roll(self, 2 * rules->witness_ms);
+    case FRAME_HOLDS: return roll(self, 2 * rules->cooldown_ms);
+    default: return roll(self, 2 * rules->train_ms);
+    }
 }
 
 // ---- by kind ------------------------------------------------------------------------------------

@@ -130,6 +130,7 @@ static void hop(struct sim *self, enum flight_to to, uint8_t node, uint32_t life
             self->faults[DELAY]++;
             delay_ms += roll(self, self->plan.delay_ms);
         }
+        if (to == TO_BROKER_MAIL) delay_ms += liar_delay_ms(self, node, parcel->kind);
         if (parcel->kind == FRAME_CLAIM_COPY && chance(self, self->plan.late_proofs))
             delay_ms += roll(self, LATE_PROOF_MS);
         network_fly(self, delay_ms, to, node, life, name, parcel);

@@ -210,6 +210,8 @@ static void draw_liars(struct sim *self)
     // began with, and of four in a round two may lie.
     if (plan->witnesses && most > 1) plan->lies &= (uint32_t)~LIES_IN_BASES;
     if (!plan->lies) plan->lies = LIES_IN_RESULTS;
+    if (strategy.verification_percent < 100 && aside(self, "tardy", 3) == 0)
+        plan->lies |= LIES_BY_DELAY;
 }
 
 // Drawn beside the rest, so that seeds without it are what they were.
