@@ -292,6 +292,9 @@ by_unit 'pieces: a leaf of another hash is taken' pieces_test drop
 by_unit 'pieces: two values of a replicated item are one' world_test drop
 by_unit 'pieces: a cut of another save is taken' pieces_test drop
 by_unit 'world: as many workers are the same world' world_test drop
+by_unit 'saver: the memory of the work is saved' saver_test drop
+by_unit 'saver: a second save goes over the first' saver_test '!= IDLE' '== TAKEN'
+by_unit 'saver: old saves stay' saver_test 'result->missing == save->workers' '!result'
 by_unit 'strangers take every seat' post_office_test 'has_seat && make_room(self)' 'has_seat && !has_seat && make_room(self)'
 by_unit 'hello: one for another connection is welcome' hello_test \
     'key_equal(&hello->connection, &in->user)' 'hello && in'

@@ -1,0 +1,67 @@
+#pragma once
+// saver -- saves a worker's part of a state (pieces.h) while the work goes on.
+//
+//     saver_take    the parts are copied: this is all that the work waits for
+//         │
+//         ▼ the saver's thread
+//     pieces_write ─▶ pieces_seal ─▶ pieces_clean, if this call made the save whole
+//         │
+//         ▼
+//     saver_result  what became of it
+//
+// There is memory for one copy, taken and touched in saver_new, so that saver_take costs a memcpy
+// and no page faults. While a save is being written, or its result has not been read, another one
+// is refused: the caller skips it. If several workers save together, all must skip the same ones.
+//
+// A save that fails leaves those before it as they were; its attempt is removed by the next one.
+// Each function may be called by one thread, the caller's.
+
+#include "common/checkpoint/pieces.h"
+
+typedef struct saver saver_t;
+
+struct saver_options {
+    const char *root;      // An existing folder; copied
+    const char *run;       // Its id; copied
+    uint64_t born_unix_ms; // As in struct pieces_save
+    // The tensors of the items that have layout->total elements, or NULL. Borrowed for the saver's
+    // life.
+    const struct layout *layout;
+    uint64_t bytes; // The most that the parts of one save have together
+    unsigned keep;  // How many saves stay, at least 1
+    // Called in the saver's thread when a result is there; NULL: the caller asks.
+    void (*wake)(void *arg);
+    void *arg;
+};
+
+struct saver_result {
+    int rc;                     // 0, or the fault of why
+    struct why why;             // Also of a rc 0: what could not be cleaned; "": nothing
+    uint64_t step, attempt;
+    uint64_t bytes;             // Of the parts
+    uint64_t copy_us, write_us; // How long the work waited, and how long the thread took
+    // The first worker that has not written its part yet; `workers`: none, the save is whole. The
+    // worker that writes last makes it whole.
+    uint32_t missing, workers;
+};
+
+// FAULT_MEMORY, FAULT_RANGE (keep 0, root or run too long).
+int saver_new(const struct saver_options *options, struct why *why, saver_t **ret_saver);
+
+// Ends what is being written first. NULL is allowed.
+void saver_destroy(saver_t **self);
+
+// Copies the parts and begins to write them as this worker's part of the save. `save->root`, `run`,
+// `born_unix_ms` and `layout` do not matter. FAULT_BUSY: see above; nothing is copied. FAULT_RANGE:
+// the parts are more than PIECES_ITEMS_MAX, or more bytes than the options say. What else may be
+// wrong with them is found by pieces_write, in the thread.
+int saver_take(saver_t *self, const struct pieces_save *save, const struct pieces_part *parts,
+               size_t count, struct why *why);
+
+bool saver_is_writing(saver_t *self);
+
+// True if a save has ended since the last call: *ret_result says how.
+bool saver_result(saver_t *self, struct saver_result *ret_result);
+
+// The same, but waits for a save that is being written. False: there is none.
+bool saver_wait(saver_t *self, struct saver_result *ret_result);
