@@ -273,6 +273,14 @@ int main(int argc, char **argv)
     rc = config_load_run(self.folder.state_path, &self.config, &faults);
     config_faults_log(&faults);
     if (rc < 0) return fault_exit_code(rc);
+    if (self.config.checkpoint_shared_dir[0]) {
+        rc = why_set(
+            &why, FAULT_CONFIG,
+            "checkpoint.shared_dir of %s: a run does not save pieces yet, shoal train alone "
+            "does; take it out and start a shoal-checkpointer",
+            self.folder.state_path);
+        return log_exit(rc, &why);
+    }
     if (self.server_port) snprintf(address, sizeof address, "127.0.0.1:%s", self.server_port);
     else snprintf(address, sizeof address, "%s", self.config.broker_mail);
     if (self.server_port) self.command.server_addr = address;

@@ -126,6 +126,32 @@ static void check_epoch_end(struct config_load *load)
                  "exactly one of them ends an epoch");
 }
 
+// When the pieces are saved is said once, and where.
+static void check_saves(struct config_load *load)
+{
+    const struct setting dir = setting_of(load, "checkpoint.shared_dir");
+    const struct setting ways[] = { setting_of(load, "checkpoint.steps"),
+                                    setting_of(load, "checkpoint.passes"),
+                                    setting_of(load, "checkpoint.epochs") };
+    const struct setting *first = NULL;
+    bool misspelt = dir.misspelt;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        misspelt |= ways[i].misspelt;
+        if (!ways[i].set) continue;
+        char text[CONFIG_FAULT_TEXT];
+        if (first) {
+            snprintf(text, sizeof text, "%s is set too", first->key->path);
+            fault_at(load, &ways[i], text, "only one of 'steps' or 'passes' should be set");
+        } else first = &ways[i];
+    }
+    if (misspelt) return;
+    if (dir.set && !first)
+        fault_at(load, &dir, "without checkpoint.steps or checkpoint.passes",
+                 "one of them says how often the state is saved there");
+    if (!dir.set && first)
+        fault_at(load, first, "without checkpoint.shared_dir", "that is where the state is saved");
+}
+
 static void check_witnesses(struct config_load *load)
 {
     static const struct comparison rule = { "config.witness_nodes", AT_MOST, "config.min_clients",
@@ -294,6 +320,7 @@ void config_run_rules(struct config_load *load)
     for (size_t i = 0; i < sizeof comparisons / sizeof *comparisons; i++)
         compare(load, &comparisons[i]);
     check_epoch_end(load);
+    check_saves(load);
     check_witnesses(load);
     check_compression(load);
     check_cold_start(load);

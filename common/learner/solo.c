@@ -141,3 +141,32 @@ int solo_load_state(solo_t *self, const checkpoint_t *checkpoint, struct why *wh
 {
     return state_load(self->optimizer, OPTIMIZER_OWN, checkpoint, why);
 }
+
+int solo_parts(solo_t *self, struct why *why, struct pieces_part ret_parts[STATE_PARTS_MAX],
+               size_t *ret_count)
+{
+    struct state state;
+    const uint64_t floats = model_parameter_count(&compute_config(self->compute)->shape);
+    int rc = solo_pull(self, why);
+    if (rc == 0) rc = solo_save_state(self, why, &state);
+    if (rc < 0) return rc;
+    *ret_count = state_parts(self->optimizer, &state, solo_params(self),
+                             (struct interval){ 0, floats }, ret_parts);
+    return 0;
+}
+
+uint64_t solo_parts_bytes(solo_t *self)
+{
+    const uint64_t floats = model_parameter_count(&compute_config(self->compute)->shape);
+    return state_parts_bytes(self->optimizer, (struct interval){ 0, floats });
+}
+
+int solo_load_pieces(solo_t *self, const pieces_t *pieces, const struct layout *layout,
+                     struct why *why, bool *ret_is_fresh)
+{
+    const struct interval all = { 0, layout->total };
+    int rc = state_read_params(pieces, layout, all, solo_params(self), why);
+    if (rc == 0) rc = solo_push(self, why);
+    return rc < 0 ? rc
+                  : state_read_pieces(self->optimizer, OPTIMIZER_OWN, pieces, why, ret_is_fresh);
+}

@@ -11,7 +11,7 @@
 // GPU promises no bits; lanes are nothing to it.
 
 #include "common/kernel/gemm.h"
-#include "common/learner/state.h"
+#include "common/learner/state_pieces.h"
 
 struct solo_options {
     const struct optimizer_kind *optimizer;
@@ -70,3 +70,14 @@ int solo_digest(solo_t *self, struct why *why, struct hash *ret_params, struct h
 // after solo_push, which forgets.
 int solo_save_state(solo_t *self, struct why *why, struct state *ret_state);
 int solo_load_state(solo_t *self, const checkpoint_t *checkpoint, struct why *why);
+
+// Parameters and the optimizer's state as the parts of a save with one worker (state_pieces.h), good
+// until the next step; and the most bytes that they have together.
+int solo_parts(solo_t *self, struct why *why, struct pieces_part ret_parts[STATE_PARTS_MAX],
+               size_t *ret_count);
+uint64_t solo_parts_bytes(solo_t *self);
+
+// Both from a save with any number of workers, then solo_push is not needed. *ret_is_fresh: what the
+// optimizer drops in another world begins with zeros.
+int solo_load_pieces(solo_t *self, const pieces_t *pieces, const struct layout *layout,
+                     struct why *why, bool *ret_is_fresh);

@@ -184,6 +184,19 @@ static void an_optimizer_for_one_is_refused(void **state)
     expect(bed, "coordinator", EX_CONFIG, "AdamW exchanges no results, so a run cannot be made");
 }
 
+static void saves_that_no_run_writes_are_refused(void **state)
+{
+    struct testbed *bed = make(state);
+    char command[900];
+    snprintf(command, sizeof command,
+             "printf '[checkpoint]\\nshared_dir = \"/tmp\"\\nsteps = 4\\n' >> '%s'",
+             in_dir(bed, "state.toml"));
+    assert_int_equal(system(command), 0);
+    testbed_start(bed, "broker");
+    testbed_start(bed, "coordinator");
+    expect(bed, "coordinator", EX_CONFIG, "a run does not save pieces yet");
+}
+
 static void a_ledger_of_another_run_is_refused(void **state)
 {
     struct testbed *bed = make(state);
@@ -409,6 +422,7 @@ TESTS(TESTBED_TEST(keys_that_are_none_are_refused), TESTBED_TEST(one_identity_is
       TESTBED_TEST(another_protocol_is_refused_by_name), TESTBED_TEST(a_port_is_for_one_broker),
       TESTBED_TEST(another_state_toml_is_refused_by_its_first_key),
       TESTBED_TEST(an_optimizer_for_one_is_refused),
+      TESTBED_TEST(saves_that_no_run_writes_are_refused),
       TESTBED_TEST(a_ledger_of_another_run_is_refused),
       TESTBED_TEST(a_run_of_another_key_is_refused), TESTBED_TEST(a_damaged_ledger_is_refused),
       TEST_WITH(a_full_disk_stops_the_coordinator_and_loses_nothing, NULL, unmount_small),

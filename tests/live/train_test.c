@@ -173,6 +173,73 @@ static void ctrl_c_saves(void **state)
     expect(log, 0, whole);
 }
 
+#define SAVING                                                                                     \
+    "train @/saving.toml --model @/model --data @/data/train --steps 60 --optimizer adamw "        \
+    "--checkpoint-dir @/b "
+
+// Has a state.toml of the demo save to the folder `shared`.
+static void make_saving(const char *how_often)
+{
+    char line[3 * PATH_MAX];
+    snprintf(
+        line, sizeof line,
+        "mkdir -p '%s/shared' && sed 's|^\\[checkpoint\\]|&\\nshared_dir = \"%s/shared\"\\n%s|' "
+        "config/demo/state.toml > '%s/saving.toml'",
+        folder, folder, how_often, folder);
+    assert_int_equal(system(line), 0);
+}
+
+// Saves are written beside the training. It is killed when the first is there, and goes on from the newest,
+// to the same bits; what the kill left of a save that was being written is gone.
+static void a_killed_training_goes_on_from_its_saves(void **state)
+{
+    char whole[80], line[PATH_MAX], events[4096];
+    (void)state;
+    make_saving("steps = 4");
+    expect("train config/demo/state.toml --model @/model --data @/data/train --steps 60 "
+           "--optimizer adamw --no-checkpoint --threads 1",
+           0, "step 60 of 60");
+    snprintf(whole, sizeof whole, "%s", word_after("digest "));
+    struct pollfd watch = { .fd = inotify_init1(IN_CLOEXEC), .events = POLLIN };
+    assert_true(inotify_add_watch(watch.fd, folder, IN_MODIFY) >= 0);
+    const pid_t pid =
+        start(SAVING "--heldout @/data/heldout --heldout-every 1 --threads 1 --log @/b.jsonl");
+    while (slurp("output", output, sizeof output), !strstr(output, "saved ")) {
+        assert_int_equal(poll(&watch, 1, 30000), 1);
+        assert_true(read(watch.fd, events, sizeof events) > 0);
+    }
+    close(watch.fd);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(finish(pid), 128 + SIGKILL);
+    expect(SAVING "--resume --threads 2", 0, whole);
+    assert_non_null(strstr(output, "resumes from"));
+    snprintf(line, sizeof line, "test -z \"$(ls -d '%s'/shared/*/*.save-* 2>/dev/null)\"", folder);
+    assert_int_equal(system(line), 0);
+    snprintf(line, sizeof line, "test $(ls -d '%s'/shared/*/step-* | wc -l) = 3", folder);
+    assert_int_equal(system(line), 0);
+    // Newer than all saves is the checkpoint of the end
+    expect(SAVING "--resume", 0, whole);
+    assert_null(strstr(output, "resumes from"));
+}
+
+// A save a pass, and a folder that cannot be used is refused before anything begins.
+static void saves_by_passes_and_where_none_can_be(void **state)
+{
+    char line[PATH_MAX];
+    (void)state;
+    make_saving("passes = 1");
+    expect(SAVING "--resume --no-checkpoint", EX_USAGE, "--no-checkpoint");
+    snprintf(line, sizeof line, "rm -rf '%s'/shared/* '%s/b'", folder, folder);
+    assert_int_equal(system(line), 0);
+    expect(SAVING "--batch-size 64", 0, "saved "); // 3840 samples, and a pass has some 3000
+    assert_null(strstr(strstr(output, "saved ") + 1, "saved "));
+    snprintf(line, sizeof line, "rm -rf '%s/shared' '%s/b'", folder, folder);
+    assert_int_equal(system(line), 0);
+    expect(SAVING, EX_NOINPUT, "this folder cannot be used for saves");
+    snprintf(line, sizeof line, "test -z \"$(ls -A '%s/b')\"", folder);
+    assert_int_equal(system(line), 0);
+}
+
 // Absurd rates end in numbers that are none; what was learned before is kept.
 static void a_nan_stops_the_batch_and_keeps_the_state(void **state)
 {
@@ -411,6 +478,8 @@ static void wrong_lines_are_refused_by_name(void **state)
 }
 
 TESTS_WITH(set_up, folder_tear_down, TEST(resumed_bits_are_those_of_one_piece), TEST(ctrl_c_saves),
+           TEST(a_killed_training_goes_on_from_its_saves),
+           TEST(saves_by_passes_and_where_none_can_be),
            TEST(a_nan_stops_the_batch_and_keeps_the_state),
            TEST(too_much_memory_is_refused_with_the_knob), TEST(schedules_are_the_runs),
            TEST(seeds_are_what_they_say), TEST(the_order_is_that_of_the_files_named),

@@ -19,16 +19,26 @@ struct train_position train_position_first(const struct train_settings *settings
     return (struct train_position){ settings->first_step, settings->config.progress_data_index, 0 };
 }
 
-int train_checkpoint_begin(const struct train_settings *settings, struct why *why)
+int train_checkpoint_newest(const struct train_settings *settings, struct why *why,
+                            uint64_t *ret_step)
 {
     checkpoint_t *checkpoint = NULL;
+    const int rc =
+        checkpoint_open_newest(settings->checkpoint_dir, settings->run, why, &checkpoint);
+    if (rc < 0) return rc;
+    *ret_step = checkpoint_info(checkpoint)->step;
+    checkpoint_close(&checkpoint);
+    return 0;
+}
+
+int train_checkpoint_begin(const struct train_settings *settings, struct why *why)
+{
+    uint64_t step;
     int rc = folder_make(settings->checkpoint_dir, 0755, why);
     if (rc < 0) return why_wrap(why, rc, "--checkpoint-dir");
-    rc = checkpoint_open_newest(settings->checkpoint_dir, settings->run, why, &checkpoint);
+    rc = train_checkpoint_newest(settings, why, &step);
     if (rc == FAULT_NOT_FOUND) return 0;
     if (rc < 0) return rc;
-    const uint64_t step = checkpoint_info(checkpoint)->step;
-    checkpoint_close(&checkpoint);
     return why_set(why, FAULT_DENIED,
                    "%s holds step %" PRIu64 " of an earlier training; --resume goes on from there, "
                    "another --checkpoint-dir or --no-checkpoint starts a new one",
@@ -92,20 +102,39 @@ static void tell_differences(const char *before, const char *now)
     if (told > DIFFERENCES_TOLD) fprintf(stderr, "  and %d more\n", told - DIFFERENCES_TOLD);
 }
 
+int train_checkpoint_compare(const struct train_settings *settings, const char *before,
+                             size_t count, struct why *why)
+{
+    static char recipe[TRAIN_RECIPE_MAX];
+    if (strlen(before) != count || (count > 0 && before[count - 1] != '\n'))
+        return why_set(why, FAULT_FORMAT, RECIPE ": no text of whole lines");
+    train_settings_recipe(settings, recipe);
+    tell_differences(before, recipe);
+    return 0;
+}
+
 static int compare_recipes(const checkpoint_t *checkpoint, const struct train_settings *settings,
                            struct why *why)
 {
-    static char recipe[TRAIN_RECIPE_MAX];
     char *before;
     size_t count;
     int rc = checkpoint_load_file(checkpoint, RECIPE, why, &before, &count);
     if (rc < 0) return rc;
-    train_settings_recipe(settings, recipe);
-    if (strlen(before) == count && (count == 0 || before[count - 1] == '\n'))
-        tell_differences(before, recipe);
-    else rc = why_set(why, FAULT_FORMAT, RECIPE ": no text of whole lines");
+    rc = train_checkpoint_compare(settings, before, count, why);
     free(before);
     return rc;
+}
+
+int train_position_check(const struct train_settings *settings,
+                         const struct train_position *position, struct why *why)
+{
+    if (position->step >= settings->first_step &&
+        position->sample >= settings->config.progress_data_index)
+        return 0;
+    return why_set(why, FAULT_FOREIGN,
+                   "it stands at step %" PRIu64 ", sample %" PRIu64
+                   ", before [progress] of state.toml",
+                   position->step, position->sample);
 }
 
 static int load_all(const checkpoint_t *checkpoint, const struct train_settings *settings,
@@ -119,13 +148,8 @@ static int load_all(const checkpoint_t *checkpoint, const struct train_settings 
     if (rc == 0) rc = solo_push(solo, why);
     if (rc == 0) rc = solo_load_state(solo, checkpoint, why);
     if (rc < 0) return rc;
-    if (info->step < settings->first_step || info->cursor < first)
-        return why_set(why, FAULT_FOREIGN,
-                       "it stands at step %" PRIu64 ", sample %" PRIu64
-                       ", before [progress] of state.toml",
-                       info->step, info->cursor);
     *ret_position = (struct train_position){ info->step, info->cursor, info->cursor - first };
-    return 0;
+    return train_position_check(settings, ret_position, why);
 }
 
 int train_checkpoint_load(const struct train_settings *settings, const struct model_folder *model,

@@ -15,6 +15,15 @@ struct train_position {
 // Where a training begins.
 struct train_position train_position_first(const struct train_settings *settings);
 
+// FAULT_FOREIGN: a position that lies before [progress] of state.toml.
+int train_position_check(const struct train_settings *settings,
+                         const struct train_position *position, struct why *why);
+
+// Prints the lines of the present recipe that an earlier one, `count` bytes of whole lines ended by a
+// zero, does not have. FAULT_FORMAT.
+int train_checkpoint_compare(const struct train_settings *settings, const char *before,
+                             size_t count, struct why *why);
+
 // Makes the folder if it is missing, so that a fault shows now and not after hours. FAULT_DENIED if
 // it holds checkpoints already, with which a new training would mix.
 int train_checkpoint_begin(const struct train_settings *settings, struct why *why);
@@ -23,6 +32,10 @@ int train_checkpoint_begin(const struct train_settings *settings, struct why *wh
 int train_checkpoint_write(const struct train_settings *settings,
                            const struct train_position *position, const struct model_folder *model,
                            solo_t *solo, struct why *why);
+
+// The step of the newest. FAULT_NOT_FOUND: there is none.
+int train_checkpoint_newest(const struct train_settings *settings, struct why *why,
+                            uint64_t *ret_step);
 
 // Loads parameters and optimizer from the newest. Says on stderr by which lines the recipe differs.
 int train_checkpoint_load(const struct train_settings *settings, const struct model_folder *model,

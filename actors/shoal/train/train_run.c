@@ -1,5 +1,6 @@
 // `shoal train` from start to end. What can refuse comes first and in the order of its cost:
-// settings, the model's shape, memory, data, held-out data, the checkpoint folder, then the device.
+// settings, the model's shape, memory, data, held-out data, the folders of checkpoints and saves, then
+// the device.
 // After that the loop: read, step, measure, report, save. A fault in the loop saves the state
 // before it.
 #include "actors/shoal/train/train_run.h"
@@ -9,6 +10,7 @@
 #include "actors/shoal/show.h"
 #include "actors/shoal/train/train_checkpoint.h"
 #include "actors/shoal/train/train_report.h"
+#include "actors/shoal/train/train_saves.h"
 #include "common/crypto/merkle.h"
 #include "common/model/recipe.h"
 #include "common/model/genesis.h"
@@ -30,6 +32,7 @@ struct training {
     uint32_t heldout_count;
     struct train_position position;
     uint64_t saved_step; // UINT64_MAX: none yet
+    struct train_saves saves;
     struct train_report report;
 };
 
@@ -60,7 +63,8 @@ static uint32_t micro_batch_that_fits(const struct training *self, uint64_t byte
     while (options.micro_batch > 1) {
         options.micro_batch /= 2;
         if (solo_memory(&place, &options, NULL, &need) < 0) return 0;
-        if (need.host <= bytes) return options.micro_batch;
+        if (need.host + train_saves_memory(&self->settings, self->model.floats) <= bytes)
+            return options.micro_batch;
     }
     return 0;
 }
@@ -89,12 +93,14 @@ static int check_memory(struct training *self, struct why *why)
         settings->memory_mib ? settings->memory_mib << 20 : memory_available_bytes();
     const struct solo_place place = place_of(self);
     struct compute_memory need = { 0 };
+    const uint64_t copy = train_saves_memory(settings, self->model.floats);
     int rc = solo_memory(&place, &settings->solo, why, &need);
-    if (rc == 0 && free_bytes && need.host > free_bytes) {
+    if (rc == 0 && free_bytes && need.host + copy > free_bytes) {
         settings->solo.recompute = true;
         rc = solo_memory(&place, &settings->solo, why, &need);
     }
     if (rc < 0) return rc;
+    need.host += copy;
     say_memory(settings, &need, free_bytes);
     if (free_bytes == 0 || need.host <= free_bytes) return 0;
     const uint32_t fits = micro_batch_that_fits(self, free_bytes);
@@ -189,8 +195,30 @@ static int read_heldout(struct training *self, struct why *why)
     return rc;
 }
 
+// From the newest of checkpoints and saves. `ret_root`: of the saves, if there are any; else "".
+static int resume(struct training *self, struct why *why, char ret_root[PATH_MAX])
+{
+    const struct train_settings *settings = &self->settings;
+    uint64_t saved, step = 0;
+    int rc = train_saves_newest(settings, why, ret_root, &saved);
+    if (rc < 0) ret_root[0] = 0;
+    if (rc < 0 && rc != FAULT_NOT_FOUND) return rc;
+    const bool has_save = rc == 0;
+    if (has_save) {
+        rc = train_checkpoint_newest(settings, why, &step);
+        if (rc < 0 && rc != FAULT_NOT_FOUND) return rc;
+        if (rc == FAULT_NOT_FOUND || saved > step)
+            return train_saves_load(settings, &self->model, ret_root, saved, self->solo, why,
+                                    &self->position);
+    }
+    rc = train_checkpoint_load(settings, &self->model, self->solo, why, &self->position);
+    if (rc == 0) self->saved_step = self->position.step;
+    return rc;
+}
+
 static int prepare(struct training *self, struct why *why)
 {
+    char root[PATH_MAX] = "";
     const struct train_settings *settings = &self->settings;
     self->pool = pool_new((uint32_t)settings->threads);
     if (!self->pool) return why_set(why, FAULT_MEMORY, "%" PRIu64 " threads", settings->threads);
@@ -201,15 +229,16 @@ static int prepare(struct training *self, struct why *why)
     if (rc == 0 && settings->heldout) rc = read_heldout(self, why);
     if (rc == 0 && settings->checkpoint_dir && !self->flags.resume)
         rc = train_checkpoint_begin(settings, why);
+    if (rc == 0) rc = train_saves_check(settings, why);
     if (rc == 0) rc = take_tokens(settings->solo.batch_max, settings->solo.seq, why, &self->tokens);
     const struct solo_place place = place_of(self);
     if (rc == 0) rc = solo_new(&place, &settings->solo, why, &self->solo);
     if (rc < 0) return rc;
     self->position = train_position_first(settings);
-    if (!self->flags.resume) return load_params(self, why);
-    rc = train_checkpoint_load(settings, &self->model, self->solo, why, &self->position);
-    self->saved_step = self->position.step;
-    return rc;
+    rc = self->flags.resume ? resume(self, why, root) : load_params(self, why);
+    if (rc < 0) return rc;
+    return train_saves_begin(&self->saves, settings, &self->model, self->solo,
+                             root[0] ? root : NULL, provider_count(self->data), why);
 }
 
 // ---- on the way ---------------------------------------------------------------------------------
@@ -250,6 +279,7 @@ static int step(struct training *self, struct why *why)
                    seq = settings->solo.seq;
     const float rate = schedule_rate(&settings->schedule, (uint32_t)at->step + 1, &settings->cold);
     const double began_s = clock_s();
+    const struct train_position before = *at;
     struct solo_result result;
     int rc = provider_read(self->data, at->sample, batch, self->tokens, why);
     if (rc == 0) rc = solo_step(self->solo, self->tokens, batch, rate, why, &result);
@@ -273,6 +303,7 @@ static int step(struct training *self, struct why *why)
     if (rc < 0) return why_wrap(why, rc, "the held-out loss after step %" PRIu64, at->step);
     rc = train_report_row(&self->report, &row, seq, clock_ms(), why);
     if (rc == 0 && is_due(settings->checkpoint_every, at->step)) rc = save(self, why);
+    if (rc == 0) rc = train_saves_look(&self->saves, settings, &before, at, self->solo, why);
     return rc;
 }
 
@@ -321,6 +352,7 @@ static int train(struct training *self, struct why *why)
     while (rc == 0 && !asked_to_stop && self->position.step < settings->total_steps)
         rc = step(self, why);
     train_report_close(&self->report);
+    train_saves_end(&self->saves);
     if (rc < 0) keep_state(self, rc);
     else rc = save(self, why);
     if (rc == 0) rc = print_end(self, why);
@@ -335,6 +367,7 @@ static int run(struct training *self, struct why *why)
     int rc = train_settings_read(&self->flags, why, &self->settings);
     if (rc == 0) rc = prepare(self, why);
     if (rc == 0) rc = train(self, why);
+    train_saves_end(&self->saves);
     solo_destroy(&self->solo);
     provider_close(&self->data);
     pool_destroy(&self->pool);

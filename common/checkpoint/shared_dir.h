@@ -1,0 +1,23 @@
+#pragma once
+// shared_dir -- the folder that all machines of a run see, and in it one folder a run.
+//
+//     <shared_dir>/<run>-<born>/    the root of the run's saves (pieces.h); born: Unix time in ms
+//
+// So a run that begins anew under an old name writes beside the old one, never into it.
+
+#include "common/base/fault.h"
+#include <limits.h>
+#include <stdint.h>
+
+// Tries in the folder what a save needs: to make a folder and a file, to write and fsync both, to
+// rename, to read back. Leaves nothing behind. The fault names the step that failed:
+// FAULT_NOT_FOUND, FAULT_DENIED, FAULT_DISK_FULL ...
+int shared_dir_check(const char *shared_dir, struct why *why);
+
+// Makes the root of a run that has just begun. FAULT_BUSY: it is there already.
+int shared_dir_begin(const char *shared_dir, const char *run, uint64_t born_unix_ms,
+                     struct why *why, char ret_root[PATH_MAX]);
+
+// The root of the newest run of this name that has a whole save. FAULT_NOT_FOUND: there is none.
+int shared_dir_newest(const char *shared_dir, const char *run, struct why *why,
+                      char ret_root[PATH_MAX], uint64_t *ret_born_unix_ms, uint64_t *ret_step);

@@ -1,0 +1,96 @@
+// state_pieces -- one walk over the optimizer's items each way. An item that reshards has a value
+// for the optimizer's interval; all others have one for the whole item.
+
+#include "common/learner/state_pieces.h"
+#include <inttypes.h>
+
+static uint64_t elements_here(const struct state_item *item) { return interval_length(item->at); }
+
+size_t state_parts(optimizer_t *optimizer, const struct state *state, const float *params,
+                   struct interval share, struct pieces_part ret_parts[STATE_PARTS_MAX])
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t items_count = optimizer_items(optimizer, items);
+    size_t count = 0;
+    ret_parts[count++] = (struct pieces_part){ STATE_PARAMETERS, TAG_RESHARD, sizeof *params,
+                                               interval_length(share), params + share.begin };
+    for (size_t i = 0; i < items_count; i++)
+        if (state->values[i])
+            ret_parts[count++] =
+                (struct pieces_part){ items[i].name, items[i].tag, items[i].element_bytes,
+                                      elements_here(&items[i]), state->values[i] };
+    return count;
+}
+
+uint64_t state_parts_bytes(optimizer_t *optimizer, struct interval share)
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = optimizer_items(optimizer, items);
+    uint64_t bytes = interval_length(share) * sizeof(float);
+    for (size_t i = 0; i < count; i++) bytes += elements_here(&items[i]) * items[i].element_bytes;
+    return bytes;
+}
+
+int state_read_params(const pieces_t *pieces, const struct layout *layout, struct interval share,
+                      float *params, struct why *why)
+{
+    const struct pieces_item *item = pieces_find(pieces, STATE_PARAMETERS);
+    const struct pieces_meta *meta = pieces_meta(pieces);
+    if (!item) return why_set(why, FAULT_NOT_FOUND, "the save has no item '" STATE_PARAMETERS "'");
+    const struct hash saved = layout_hash(&meta->layout), ours = layout_hash(layout);
+    if (item->tag != TAG_RESHARD || item->element_bytes != sizeof *params ||
+        item->begins[meta->workers] != layout->total || !hash_equal(&saved, &ours))
+        return why_set(why, FAULT_FOREIGN,
+                       "the save has %" PRIu64 " parameters of %" PRIu32
+                       " bytes in other tensors than this model with its %" PRIu64,
+                       item->begins[meta->workers], item->element_bytes, layout->total);
+    return pieces_read(pieces, item, share, params, why);
+}
+
+// ---- the optimizer's ----------------------------------------------------------------------------
+
+static int check_item(const struct pieces_item *saved, const struct state_item *item,
+                      uint64_t elements, uint32_t workers, struct why *why)
+{
+    if (!saved)
+        return why_set(why, FAULT_NOT_FOUND, "the save has no item '%s' of the optimizer",
+                       item->name);
+    if (saved->tag == item->tag && saved->element_bytes == item->element_bytes &&
+        saved->begins[workers] == elements)
+        return 0;
+    return why_set(why, FAULT_FOREIGN,
+                   "item '%s' was saved as %s, %" PRIu64 " elements of %" PRIu32
+                   " bytes, and is now %s, %" PRIu64 " of %" PRIu32,
+                   item->name, tags_tag_name(saved->tag), saved->begins[workers],
+                   saved->element_bytes, tags_tag_name(item->tag), elements, item->element_bytes);
+}
+
+int state_read_pieces(optimizer_t *optimizer, enum optimizer_scope scope, const pieces_t *pieces,
+                      struct why *why, bool *ret_is_fresh)
+{
+    struct tags_item tagged[OPTIMIZER_ITEMS_MAX];
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    struct tags tags;
+    void *values[OPTIMIZER_ITEMS_MAX];
+    const uint32_t workers = pieces_meta(pieces)->workers;
+    *ret_is_fresh = false;
+    tags_init(&tags, tagged, OPTIMIZER_ITEMS_MAX);
+    const size_t count = optimizer_items(optimizer, items);
+    int rc = optimizer_forget(optimizer, why);
+    if (rc == 0) rc = optimizer_pull(optimizer, scope, &tags, why, values);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        if (!values[i]) continue;
+        // mutant: pieces: what was a member's own goes to another one
+        if (items[i].tag == TAG_DROP && workers != 1) {
+            *ret_is_fresh = true;
+            continue;
+        }
+        const struct pieces_item *saved = pieces_find(pieces, items[i].name);
+        rc = check_item(saved, &items[i], tagged[i].elements, workers, why);
+        // mutant: pieces: each worker takes the first share of the moments
+        if (rc == 0) rc = pieces_read(pieces, saved, items[i].at, values[i], why);
+    }
+    if (rc == 0) return optimizer_push(optimizer, scope, why);
+    optimizer_forget(optimizer, NULL); // The first fault is the one to report
+    return rc;
+}

@@ -1,0 +1,35 @@
+#pragma once
+// state_pieces -- what a replica is made of, as parts of a save in pieces, and back from one.
+//
+//     parameters    reshard     the share of the worker
+//     adamw-m ...   as its tag  what the optimizer lists (optimizer.h), of its interval
+//
+// A part points to where the values are: nothing is copied here. The callers add items of their
+// own.
+
+#include "common/checkpoint/pieces.h"
+#include "common/learner/state.h"
+
+enum { STATE_PARTS_MAX = 1 + OPTIMIZER_ITEMS_MAX };
+
+#define STATE_PARAMETERS "parameters"
+
+// The parts of one worker, from what state_save gave. `params` points to the first parameter of
+// all; `share` are the worker's. Items without values are left out. Returns the number of parts.
+size_t state_parts(optimizer_t *optimizer, const struct state *state, const float *params,
+                   struct interval share, struct pieces_part ret_parts[STATE_PARTS_MAX]);
+
+// The most bytes that they have together.
+uint64_t state_parts_bytes(optimizer_t *optimizer, struct interval share);
+
+// Reads the parameters of the interval `share` to params[0, length). FAULT_FOREIGN: the save is of
+// a model of another shape.
+int state_read_params(const pieces_t *pieces, const struct layout *layout, struct interval share,
+                      float *params, struct why *why);
+
+// Has the optimizer take its items of the scope from a save, those that reshard for its interval.
+// An item with the tag drop is taken only if the save has one worker; else it begins with zeros,
+// and *ret_is_fresh is true. FAULT_NOT_FOUND, FAULT_FOREIGN: the save has no such item, or another.
+// After a fault all state is zero.
+int state_read_pieces(optimizer_t *optimizer, enum optimizer_scope scope, const pieces_t *pieces,
+                      struct why *why, bool *ret_is_fresh);

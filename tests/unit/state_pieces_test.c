@@ -1,0 +1,239 @@
+// state_pieces_test -- the state of a replica, saved in pieces by any number of workers and loaded
+// by any other: the parameters, and what the optimizer keeps, by its tags. Training goes on with
+// the same bits.
+
+#include "common/compute/compute.h"
+#include "common/crypto/merkle.h"
+#include "common/learner/state_pieces.h"
+#include "common/model/genesis.h"
+#include "common/model/model_tensors.h"
+#include "tests/unit/pieces_fixture.h"
+
+#include <string.h>
+
+enum { SEQ = 12, BATCH = 4, TENSORS_MAX = 64, WORKERS_MAX = 3 };
+
+// More than two leaves of the digest, so that three workers have a share each.
+static const struct model_shape shape = { .vocab = 300,
+                                          .dim = 48,
+                                          .layers = 1,
+                                          .heads = 4,
+                                          .kv_heads = 2,
+                                          .head_dim = 12,
+                                          .ffn = 40,
+                                          .seq_len_max = SEQ,
+                                          .rope_theta = 10000,
+                                          .rms_eps = 1e-5 };
+static const struct optimizer_settings settings = { .weight_decay = 0.1,
+                                                    .beta1 = 0.9,
+                                                    .beta2 = 0.95,
+                                                    .eps = 1e-8,
+                                                    .decay = 0.9f,
+                                                    .chunk = 16,
+                                                    .topk = 4,
+                                                    .one_bit = true };
+
+struct worker {
+    struct layout_tensor room[TENSORS_MAX];
+    struct layout layout;
+    struct interval share;
+    compute_t *compute;
+    optimizer_t *optimizer;
+};
+
+// With zeros for parameters.
+static struct worker *worker_new(const struct optimizer_kind *kind, struct interval share)
+{
+    struct worker *self = calloc(1, sizeof *self);
+    struct compute_device device;
+    assert_non_null(self);
+    self->share = share;
+    assert_int_equal(model_tensors_layout(&shape, self->room, NULL, &self->layout), 0);
+    assert_int_equal(compute_find("cpu", NULL, &device), 0);
+    const struct optimizer_place place = { &shape, &self->layout, share, NULL };
+    assert_int_equal(optimizer_new(kind, &place, &settings, NULL, &self->optimizer), 0);
+    struct compute_config config = {
+        .shape = shape, .micro_batch = BATCH, .seq = SEQ, .trains = true
+    };
+    optimizer_ask(self->optimizer, &config);
+    assert_int_equal(compute_new(&device, &config, NULL, &self->compute), 0);
+    assert_int_equal(optimizer_begin(self->optimizer, self->compute, NULL), 0);
+    return self;
+}
+
+static void worker_free(struct worker *self)
+{
+    compute_destroy(&self->compute);
+    optimizer_destroy(&self->optimizer);
+    free(self);
+}
+
+static struct interval all(void) { return (struct interval){ 0, model_parameter_count(&shape) }; }
+
+// Shares end at leaves of the digest; with more workers than leaves the last have none.
+static struct interval share_of(uint32_t worker, uint32_t workers)
+{
+    const uint64_t leaf = DIGEST_LEAF_FLOATS, leaves = (all().end + leaf - 1) / leaf;
+    const struct interval at = interval_share(leaves, worker, workers);
+    const uint64_t end = at.end * leaf;
+    return (struct interval){ at.begin * leaf, end < all().end ? end : all().end };
+}
+
+static void train(struct worker *self, int steps)
+{
+    uint32_t tokens[BATCH * (SEQ + 1)];
+    double loss, norm;
+    for (uint32_t i = 0; i < BATCH * (SEQ + 1); i++) tokens[i] = (i * i + i / 5) % shape.vocab;
+    for (int i = 0; i < steps; i++) {
+        assert_int_equal(compute_gradient(self->compute, tokens, BATCH, NULL, &loss), 0);
+        assert_int_equal(compute_clip(self->compute, 1.0, NULL, &norm), 0);
+        assert_int_equal(optimizer_step(self->optimizer, 0.01f, NULL), 0);
+    }
+}
+
+static struct worker *trained(const struct optimizer_kind *kind, int steps)
+{
+    struct worker *self = worker_new(kind, all());
+    genesis_fill(&shape, 5, compute_host(self->compute));
+    assert_int_equal(compute_push(self->compute, NULL), 0);
+    train(self, steps);
+    return self;
+}
+
+// Of parameters and all that the optimizer keeps, its own too.
+static struct hash bits_of(struct worker *self)
+{
+    struct state state;
+    struct hasher hasher;
+    hasher_init(&hasher);
+    hasher_add(&hasher, compute_host(self->compute), self->layout.total * sizeof(float));
+    assert_int_equal(state_save(self->optimizer, OPTIMIZER_OWN, NULL, &state), 0);
+    for (size_t i = 0; i < state.tags.count; i++)
+        hasher_add(&hasher, state.values[i],
+                   state.items[i].elements * state.items[i].element_bytes);
+    return hasher_end(&hasher);
+}
+
+// ---- saving and loading -------------------------------------------------------------------------
+
+static void save(struct worker *const *workers, uint32_t count, uint64_t step)
+{
+    uint32_t missing = 0;
+    for (uint32_t w = 0; w < count; w++) {
+        struct worker *self = workers[w];
+        struct pieces_part parts[STATE_PARTS_MAX];
+        struct state state;
+        struct pieces_save as = save_of(step, 1, w, count);
+        as.layout = &self->layout;
+        assert_int_equal(state_save(self->optimizer, OPTIMIZER_OWN, &why, &state), 0);
+        const size_t parts_count =
+            state_parts(self->optimizer, &state, compute_host(self->compute), self->share, parts);
+        uint64_t bytes = 0;
+        for (size_t i = 0; i < parts_count; i++)
+            bytes += parts[i].elements * parts[i].element_bytes;
+        assert_int_equal(bytes, state_parts_bytes(self->optimizer, self->share));
+        if (pieces_write(&as, parts, parts_count, &why) != 0) fail_msg("%s", why.text);
+        if (pieces_seal(&as, &why, &missing) != 0) fail_msg("%s", why.text);
+    }
+    assert_int_equal(missing, count);
+}
+
+// Every worker has all parameters and its share of what the optimizer keeps.
+static void load(struct worker *self, uint64_t step, bool is_fresh)
+{
+    pieces_t *pieces = NULL;
+    bool fresh = !is_fresh;
+    assert_int_equal(pieces_open(root, step, "a", &why, &pieces), 0);
+    if (state_read_params(pieces, &self->layout, all(), compute_host(self->compute), &why) != 0)
+        fail_msg("%s", why.text);
+    assert_int_equal(compute_push(self->compute, NULL), 0);
+    if (state_read_pieces(self->optimizer, OPTIMIZER_OWN, pieces, &why, &fresh) != 0)
+        fail_msg("%s", why.text);
+    assert_int_equal(fresh, is_fresh);
+    pieces_close(&pieces);
+}
+
+static void a_chain_of_worlds_keeps_every_bit(void **unused)
+{
+    static const uint32_t worlds[] = { 3, 2, 1, 2 };
+    struct worker *one = trained(&optimizer_adamw, 3), *workers[WORKERS_MAX];
+    uint64_t step = 3;
+    (void)unused;
+    save(&one, 1, step);
+    for (size_t k = 0; k < 4; k++) {
+        for (uint32_t w = 0; w < worlds[k]; w++) {
+            workers[w] = worker_new(&optimizer_adamw, share_of(w, worlds[k]));
+            load(workers[w], step, false);
+        }
+        save(workers, worlds[k], ++step);
+        for (uint32_t w = 0; w < worlds[k]; w++) worker_free(workers[w]);
+    }
+    struct worker *again = worker_new(&optimizer_adamw, all());
+    load(again, step, false);
+    const struct hash before = bits_of(one), after = bits_of(again);
+    assert_memory_equal(&before, &after, sizeof before);
+    train(one, 2);
+    train(again, 2);
+    const struct hash went_on = bits_of(one), resumed = bits_of(again);
+    assert_memory_equal(&went_on, &resumed, sizeof resumed);
+    worker_free(one);
+    worker_free(again);
+}
+
+// What belongs to a member is its own again in the same world, and begins with zeros in another.
+static void what_is_dropped_begins_anew_in_another_world(void **unused)
+{
+    (void)unused;
+    struct worker *one = trained(&optimizer_distro, 3);
+    struct worker *again = worker_new(&optimizer_distro, all());
+    save(&one, 1, 3);
+    load(again, 3, false);
+    const struct hash before = bits_of(one), after = bits_of(again);
+    assert_memory_equal(&before, &after, sizeof before);
+    struct worker *both[] = { one, again };
+    one->share = share_of(0, 2);
+    again->share = share_of(1, 2);
+    save(both, 2, 4);
+    struct worker *third = worker_new(&optimizer_distro, all());
+    load(third, 4, true);
+    assert_memory_equal(compute_host(third->compute), compute_host(one->compute),
+                        one->layout.total * sizeof(float));
+    struct state state;
+    assert_int_equal(state_save(third->optimizer, OPTIMIZER_OWN, NULL, &state), 0);
+    const float *residual = state.values[0];
+    for (uint64_t i = 0; i < third->layout.total; i++) assert_true(residual[i] == 0);
+    worker_free(one);
+    worker_free(again);
+    worker_free(third);
+}
+
+static void another_optimizer_or_model_is_refused_by_name(void **unused)
+{
+    (void)unused;
+    pieces_t *pieces = NULL;
+    bool fresh;
+    struct worker *one = trained(&optimizer_distro, 1);
+    struct worker *other = worker_new(&optimizer_adamw, all());
+    save(&one, 1, 3);
+    assert_int_equal(pieces_open(root, 3, "a", &why, &pieces), 0);
+    assert_int_equal(state_read_pieces(other->optimizer, OPTIMIZER_OWN, pieces, &why, &fresh),
+                     FAULT_NOT_FOUND);
+    assert_non_null(strstr(why.text, "adamw-m"));
+    struct layout_tensor room[TENSORS_MAX];
+    struct layout layout;
+    struct model_shape wider = shape;
+    wider.ffn += 8;
+    assert_int_equal(model_tensors_layout(&wider, room, NULL, &layout), 0);
+    assert_int_equal(state_read_params(pieces, &layout, all(), compute_host(other->compute), &why),
+                     FAULT_FOREIGN);
+    assert_non_null(strstr(why.text, "other tensors"));
+    pieces_close(&pieces);
+    worker_free(one);
+    worker_free(other);
+}
+
+#define IN_FOLDER(test) TEST_WITH(test, set_up, tear_down)
+
+TESTS(IN_FOLDER(a_chain_of_worlds_keeps_every_bit),
+      IN_FOLDER(what_is_dropped_begins_anew_in_another_world),
+      IN_FOLDER(another_optimizer_or_model_is_refused_by_name))
