@@ -76,9 +76,10 @@ static int add_params(struct writer *self, const struct layout *layout, const fl
         { "step", step },
         { "digest", hash_to_hex(&info->params, digest) },
     };
+    const struct safetensors_source source = safetensors_from_memory(params);
     int rc = new_record(self, CHECKPOINT_PARAMS, why, &record);
     if (rc == 0)
-        rc = safetensors_write_at(self->dir, record->name, layout, params, notes,
+        rc = safetensors_write_at(self->dir, record->name, layout, &source, notes,
                                   sizeof notes / sizeof *notes, why, &record->hash, &record->bytes);
     if (rc == 0) self->manifest.file_count++;
     return rc;

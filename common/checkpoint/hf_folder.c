@@ -146,25 +146,44 @@ int hf_folder_load(const char *dir, const struct layout *layout, float *params, 
 
 // ---- Writing ----
 
-static int check_fits(const struct layout *layout, const float *values, struct why *why)
+static int check_numbers(const struct layout_tensor *tensor, const float *values, uint64_t first,
+                         size_t count, struct why *why)
 {
-    for (size_t t = 0; t < layout->count; t++) {
-        const struct layout_tensor *tensor = &layout->tensors[t];
-        const float most =
-            tensor->dtype == LAYOUT_F16 ? half_from_f16(0x7bff) : half_from_bf16(0x7f7f);
-        for (uint64_t i = 0; tensor->dtype != LAYOUT_F32 && i < tensor->rows * tensor->cols; i++) {
-            const float value = values[tensor->offset + i];
-            const float narrow = tensor->dtype == LAYOUT_F16 ? half_from_f16(half_to_f16(value))
-                                                             : half_from_bf16(half_to_bf16(value));
-            if (isinf(narrow) && !isinf(value))
-                return why_set(why, FAULT_RANGE,
-                               "tensor '%s': %g at %" PRIu64 " does not fit %s, "
-                               "allowed -%g..%g; nothing written",
-                               tensor->name, (double)value, i, layout_dtype_name(tensor->dtype),
-                               (double)most, (double)most);
-        }
+    const float most = tensor->dtype == LAYOUT_F16 ? half_from_f16(0x7bff) : half_from_bf16(0x7f7f);
+    for (size_t i = 0; i < count; i++) {
+        const float narrow = tensor->dtype == LAYOUT_F16 ? half_from_f16(half_to_f16(values[i]))
+                                                         : half_from_bf16(half_to_bf16(values[i]));
+        if (isinf(narrow) && !isinf(values[i]))
+            return why_set(why, FAULT_RANGE,
+                           "tensor '%s': %g at %" PRIu64 " does not fit %s, "
+                           "allowed -%g..%g; nothing written",
+                           tensor->name, (double)values[i], first + i,
+                           layout_dtype_name(tensor->dtype), (double)most, (double)most);
     }
     return 0;
+}
+
+static int check_fits(const struct layout *layout, const struct safetensors_source *source,
+                      struct why *why)
+{
+    int rc = 0;
+    float *room = malloc(SAFETENSORS_BLOCK_FLOATS * sizeof *room);
+    if (!room) return why_set(why, FAULT_MEMORY, "a block of numbers; nothing written");
+    for (size_t t = 0; t < layout->count && rc == 0; t++) {
+        const struct layout_tensor *tensor = &layout->tensors[t];
+        const uint64_t count = tensor->dtype == LAYOUT_F32 ? 0 : tensor->rows * tensor->cols;
+        for (uint64_t done = 0; done < count && rc == 0;) {
+            const uint64_t left = count - done;
+            const size_t n =
+                left < SAFETENSORS_BLOCK_FLOATS ? (size_t)left : SAFETENSORS_BLOCK_FLOATS;
+            const float *values;
+            rc = source->read(source->arg, tensor->offset + done, n, room, why, &values);
+            if (rc == 0) rc = check_numbers(tensor, values, done, n, why);
+            done += n;
+        }
+    }
+    free(room);
+    return rc;
 }
 
 struct shards {
@@ -247,7 +266,8 @@ static int write_index(int dir, const struct layout *layout, const struct shards
     return rc;
 }
 
-int hf_folder_write_weights(int dir, const struct layout *layout, const float *values,
+int hf_folder_write_weights(int dir, const struct layout *layout,
+                            const struct safetensors_source *source,
                             const struct safetensors_note *notes, size_t note_count,
                             uint64_t max_shard_bytes, struct why *why, size_t *ret_files)
 {
@@ -255,12 +275,12 @@ int hf_folder_write_weights(int dir, const struct layout *layout, const float *v
     struct shards *shards = malloc(sizeof *shards);
     if (!shards) return why_set(why, FAULT_MEMORY, "%s: not written", HF_FOLDER_WEIGHTS);
     int rc = cut(layout, max_shard_bytes, why, shards);
-    if (rc == 0) rc = check_fits(layout, values, why);
+    if (rc == 0) rc = check_fits(layout, source, why);
     for (size_t s = 0; s < shards->count && rc == 0; s++) {
         char name[NAME];
         struct hash hash;
         uint64_t bytes;
-        rc = safetensors_write_at(dir, shard_name(shards, s, name), &shards->parts[s], values,
+        rc = safetensors_write_at(dir, shard_name(shards, s, name), &shards->parts[s], source,
                                   notes, note_count, why, &hash, &bytes);
     }
     if (rc == 0 && shards->count > 1) rc = write_index(dir, layout, shards, why);

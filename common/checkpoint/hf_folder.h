@@ -36,6 +36,7 @@ int hf_folder_load(const char *dir, const struct layout *layout, float *params, 
 // are durable; the caller syncs the directory. FAULT_RANGE, naming the tensor, for a finite number
 // that is too large for BF16 or F16, and for more than SAFETENSORS_FILES_MAX files; then nothing is
 // written.
-int hf_folder_write_weights(int dir, const struct layout *layout, const float *values,
+int hf_folder_write_weights(int dir, const struct layout *layout,
+                            const struct safetensors_source *source,
                             const struct safetensors_note *notes, size_t note_count,
                             uint64_t max_shard_bytes, struct why *why, size_t *ret_files);

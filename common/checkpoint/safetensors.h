@@ -84,12 +84,26 @@ struct safetensors_note {
     const char *key, *value;
 }; // UTF-8
 
+enum { SAFETENSORS_BLOCK_FLOATS = 1 << 22 }; // Written at a time
+
+// Where the numbers of a vector come from. `read` points *ret_floats to the `count` floats from `first`
+// on, at most SAFETENSORS_BLOCK_FLOATS: it has written them to `room`, or they lie elsewhere until the
+// next call. It is asked in any order, and perhaps twice.
+struct safetensors_source {
+    int (*read)(void *arg, uint64_t first, size_t count, float *room, struct why *why,
+                const float **ret_floats);
+    void *arg;
+};
+
+// A vector in memory, which is borrowed.
+struct safetensors_source safetensors_from_memory(const float *values);
+
 // Creates `name` in `dir`, which must not exist, with every tensor of the layout in its dtype: F32
-// has the exact bits of `values`; BF16 and F16 are rounded to nearest, ties to even. The metadata
+// has the exact bits of the source; BF16 and F16 are rounded to nearest, ties to even. The metadata
 // is format = pt and the notes. The file is durable on success (its directory is the caller's to
 // sync); equal input gives equal bytes. On failure an unfinished file may be left to the caller.
-// The layout may be some consecutive tensors of a larger one; `values` is always the whole vector.
+// The layout may be some consecutive tensors of a larger one; the source has the whole vector.
 int safetensors_write_at(int dir, const char *name, const struct layout *layout,
-                         const float *values, const struct safetensors_note *notes,
-                         size_t note_count, struct why *why, struct hash *ret_hash,
-                         uint64_t *ret_bytes);
+                         const struct safetensors_source *source,
+                         const struct safetensors_note *notes, size_t note_count, struct why *why,
+                         struct hash *ret_hash, uint64_t *ret_bytes);

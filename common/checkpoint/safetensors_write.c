@@ -1,5 +1,5 @@
 // The writing half of safetensors.h: the header as text, then the tensors in the order of the
-// layout, converted a block at a time.
+// layout, read and converted a block at a time.
 #include "common/checkpoint/safetensors.h"
 #include "common/checkpoint/half.h"
 #include <jansson.h>
@@ -9,7 +9,23 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats go to the file as they are in "
                                                           "memory");
 
-enum { BLOCK_FLOATS = 1 << 18 }; // Converted at a time
+struct block { // What is written at a time
+    float floats[SAFETENSORS_BLOCK_FLOATS];
+    uint16_t halves[SAFETENSORS_BLOCK_FLOATS];
+};
+
+static int read_memory(void *arg, uint64_t first, size_t count, float *room, struct why *why,
+                       const float **ret_floats)
+{
+    (void)count, (void)room, (void)why;
+    *ret_floats = (const float *)arg + first;
+    return 0;
+}
+
+struct safetensors_source safetensors_from_memory(const float *values)
+{
+    return (struct safetensors_source){ read_memory, (void *)(uintptr_t)values };
+}
 
 static json_t *describe(const struct layout_tensor *tensor, uint64_t begin, uint64_t end)
 {
@@ -66,17 +82,23 @@ static int make_header(const char *name, const struct layout *layout,
 }
 
 static int write_tensor(struct dirfile *file, const struct layout_tensor *tensor,
-                        const float *values, uint16_t *block, struct why *why)
+                        const struct safetensors_source *source, struct block *block,
+                        struct why *why)
 {
     const uint64_t count = tensor->rows * tensor->cols;
-    if (tensor->dtype == LAYOUT_F32)
-        return dirfile_add(file, values + tensor->offset, (size_t)count * sizeof *values, why);
     for (uint64_t done = 0; done < count;) {
-        const size_t n = count - done < BLOCK_FLOATS ? (size_t)(count - done) : BLOCK_FLOATS;
-        const float *from = values + tensor->offset + done;
-        for (size_t i = 0; i < n; i++)
-            block[i] = tensor->dtype == LAYOUT_BF16 ? half_to_bf16(from[i]) : half_to_f16(from[i]);
-        const int rc = dirfile_add(file, block, n * sizeof *block, why);
+        const uint64_t left = count - done;
+        const size_t n = left < SAFETENSORS_BLOCK_FLOATS ? (size_t)left : SAFETENSORS_BLOCK_FLOATS;
+        const float *from;
+        int rc = source->read(source->arg, tensor->offset + done, n, block->floats, why, &from);
+        if (rc < 0) return rc;
+        if (tensor->dtype == LAYOUT_F32) rc = dirfile_add(file, from, n * sizeof *from, why);
+        else {
+            for (size_t i = 0; i < n; i++)
+                block->halves[i] =
+                    tensor->dtype == LAYOUT_BF16 ? half_to_bf16(from[i]) : half_to_f16(from[i]);
+            rc = dirfile_add(file, block->halves, n * sizeof *block->halves, why);
+        }
         if (rc < 0) return rc;
         done += n;
     }
@@ -84,27 +106,24 @@ static int write_tensor(struct dirfile *file, const struct layout_tensor *tensor
 }
 
 int safetensors_write_at(int dir, const char *name, const struct layout *layout,
-                         const float *values, const struct safetensors_note *notes,
-                         size_t note_count, struct why *why, struct hash *ret_hash,
-                         uint64_t *ret_bytes)
+                         const struct safetensors_source *source,
+                         const struct safetensors_note *notes, size_t note_count, struct why *why,
+                         struct hash *ret_hash, uint64_t *ret_bytes)
 {
     char *header = NULL;
     size_t count = 0;
     struct dirfile file;
     int rc = make_header(name, layout, notes, note_count, why, &header, &count);
     if (rc < 0) return rc;
-    uint16_t *block = malloc(BLOCK_FLOATS * sizeof *block);
+    struct block *block = malloc(sizeof *block); // Only what is written to takes memory
     rc = block ? dirfile_begin(&file, dir, name, why)
-               : why_set(why, FAULT_MEMORY,
-                         "%s: not "
-                         "written",
-                         name);
+               : why_set(why, FAULT_MEMORY, "%s: not written", name);
     if (rc == 0) {
         const uint64_t length = count;
         rc = dirfile_add(&file, &length, sizeof length, why);
         if (rc == 0) rc = dirfile_add(&file, header, count, why);
         for (size_t i = 0; i < layout->count && rc == 0; i++)
-            rc = write_tensor(&file, &layout->tensors[i], values, block, why);
+            rc = write_tensor(&file, &layout->tensors[i], source, block, why);
         if (rc < 0) dirfile_abandon(&file);
         else rc = dirfile_end(&file, why, ret_hash, ret_bytes);
     }

@@ -113,8 +113,9 @@ static void write_model(struct testbed *self)
     }
     make_dir(self, "model", path);
     int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct safetensors_source source = safetensors_from_memory(params);
     if (rc == 0)
-        rc = safetensors_write_at(dir, "model.safetensors", &layout, params, &note, 1, &why, &hash,
+        rc = safetensors_write_at(dir, "model.safetensors", &layout, &source, &note, 1, &why, &hash,
                                   &bytes);
     must(self, rc, &why, "the model");
     close(dir);

@@ -217,6 +217,24 @@ static void a_killed_training_goes_on_from_its_saves(void **state)
     assert_int_equal(system(line), 0);
     snprintf(line, sizeof line, "test $(ls -d '%s'/shared/*/step-* | wc -l) = 3", folder);
     assert_int_equal(system(line), 0);
+    // The last save and the checkpoint of the end are the same model; a damaged save is none
+    snprintf(line, sizeof line, "mv '%s'/shared/*/ '%s/root'", folder, folder);
+    assert_int_equal(system(line), 0);
+    expect("export --model @/b/step-00000060 --out @/from-checkpoint", 0, "BF16");
+    expect("checkpoint export --save @/root/step-00000060 --model @/model --out @/from-save", 0,
+           "BF16");
+    snprintf(line, sizeof line, "cmp '%s'/from-*/model.safetensors", folder);
+    assert_int_equal(system(line), 0);
+    snprintf(line, sizeof line,
+             "printf X | dd of=\"$(ls '%s'/root/step-00000060/parameters.*)\" bs=1 seek=70001 "
+             "conv=notrunc 2>/dev/null",
+             folder);
+    assert_int_equal(system(line), 0);
+    expect("checkpoint export --save @/root/step-00000060 --model @/model --out @/damaged",
+           EX_DATAERR, "parameters");
+    snprintf(line, sizeof line, "test ! -e '%s/damaged' && mv '%s/root' '%s/shared/lost'", folder,
+             folder, folder);
+    assert_int_equal(system(line), 0);
     // Newer than all saves is the checkpoint of the end
     expect(SAVING "--resume", 0, whole);
     assert_null(strstr(output, "resumes from"));

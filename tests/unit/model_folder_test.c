@@ -177,7 +177,8 @@ static void put_tied(const char *tied, const struct layout_tensor *more, size_t 
     const int dir = open(path_of("model"), O_RDONLY | O_DIRECTORY);
     struct why why = { 0 };
     size_t files;
-    if (hf_folder_write_weights(dir, &layout, values, NULL, 0, 8000, &why, &files) < 0)
+    const struct safetensors_source source = safetensors_from_memory(values);
+    if (hf_folder_write_weights(dir, &layout, &source, NULL, 0, 8000, &why, &files) < 0)
         fail_msg("%s", why.text);
     close(dir);
     free(values);
@@ -268,8 +269,9 @@ static void a_checkpoint_that_is_damaged_is_refused(void **state)
         put_tied("true", NULL, 0, 0);
         const int dir = open(path_of("model"), O_RDONLY | O_DIRECTORY);
         model.params[100] += turn ? 1e-3f : 0;
-        assert_int_equal(hf_folder_write_weights(dir, turn < 2 ? &model.layout : &halves,
-                                                 model.params, &note, 1, 1 << 20, NULL, &files),
+        const struct safetensors_source source = safetensors_from_memory(model.params);
+        assert_int_equal(hf_folder_write_weights(dir, turn < 2 ? &model.layout : &halves, &source,
+                                                 &note, 1, 1 << 20, NULL, &files),
                          0);
         close(dir);
         if (turn == 1) expect_refusal(path_of("model"), FAULT_DIGEST, "damaged or changed");
@@ -320,7 +322,8 @@ static void what_does_not_fit_is_not_written(void **state)
         snprintf(name, sizeof name, "t%d", i);
         assert_int_equal(layout_add_vector(&layout, name, 1, LAYOUT_F32, NULL), 0);
     }
-    assert_int_equal(hf_folder_write_weights(-1, &layout, values, NULL, 0, 3, &why, &files),
+    const struct safetensors_source source = safetensors_from_memory(values);
+    assert_int_equal(hf_folder_write_weights(-1, &layout, &source, NULL, 0, 3, &why, &files),
                      FAULT_RANGE);
     assert_non_null(strstr(why.text, "3 bytes a file make more than 256 files"));
 }

@@ -194,10 +194,11 @@ static void write_model(const char *name, const struct layout *layout, const flo
                         struct hash *ret_hash)
 {
     const struct safetensors_note notes[] = { { "run", "a" }, { "note", "gr\xc3\xbc\xc3\x9f" } };
+    const struct safetensors_source source = safetensors_from_memory(values);
     uint64_t bytes;
     unlinkat(dir, name, 0);
     assert_int_equal(
-        safetensors_write_at(dir, name, layout, values, notes, 2, &why, ret_hash, &bytes), 0);
+        safetensors_write_at(dir, name, layout, &source, notes, 2, &why, ret_hash, &bytes), 0);
     int fd;
     uint64_t size;
     struct hash hash;
@@ -226,12 +227,13 @@ static void float32_survives_bit_for_bit(void **state)
     assert_memory_equal(values, back, layout.total * sizeof *back);
     safetensors_close(&set);
     // Never over an existing file
-    assert_int_equal(safetensors_write_at(dir, "model.safetensors", &layout, values, NULL, 0, &why,
+    const struct safetensors_source source = safetensors_from_memory(values);
+    assert_int_equal(safetensors_write_at(dir, "model.safetensors", &layout, &source, NULL, 0, &why,
                                           &first, &(uint64_t){ 0 }),
                      FAULT_IO);
     assert_why("File exists");
     const struct safetensors_note bad = { "note", "\xff" };
-    assert_int_equal(safetensors_write_at(dir, "third.safetensors", &layout, values, &bad, 1, &why,
+    assert_int_equal(safetensors_write_at(dir, "third.safetensors", &layout, &source, &bad, 1, &why,
                                           &first, &(uint64_t){ 0 }),
                      FAULT_RANGE);
     free(values);

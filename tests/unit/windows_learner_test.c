@@ -103,7 +103,8 @@ static void make_files_with(uint16_t odd_token)
     genesis_fill(&shape, 5, params);
     const int dir = open(path_of("model"), O_RDONLY | O_DIRECTORY);
     struct why why = { 0 };
-    if (hf_folder_write_weights(dir, &layout, params, NULL, 0, 1 << 30, &why, &files) < 0)
+    const struct safetensors_source source = safetensors_from_memory(params);
+    if (hf_folder_write_weights(dir, &layout, &source, NULL, 0, 1 << 30, &why, &files) < 0)
         fail_msg("%s", why.text);
     close(dir);
     free(params);

@@ -130,7 +130,7 @@ void model_folder_free(struct model_folder *self)
 struct contents {
     const char *config;
     const struct layout *layout;
-    const float *params;
+    struct safetensors_source source; // Of the parameters
     uint64_t max_shard_bytes;
     const char *beside;    // Copy the tokenizer files from there; NULL: none
     bool beside_needed;    // ... of which there must be one
@@ -185,7 +185,7 @@ static int fill(const char *path, int dir, const struct contents *contents, stru
 {
     int rc = write_file(dir, CHECKPOINT_CONFIG, contents->config, strlen(contents->config), why);
     if (rc == 0)
-        rc = hf_folder_write_weights(dir, contents->layout, contents->params, NULL, 0,
+        rc = hf_folder_write_weights(dir, contents->layout, &contents->source, NULL, 0,
                                      contents->max_shard_bytes, why, ret_files);
     if (rc == 0 && contents->beside)
         rc = copy_beside(contents->beside, dir, contents->beside_needed, why);
@@ -253,7 +253,7 @@ int model_folder_create(const char *dir, const struct model_genesis *genesis, st
         model.digest = digest_of(model.params, model.floats);
         const struct contents contents = { .config = model.config,
                                            .layout = &model.layout,
-                                           .params = model.params,
+                                           .source = safetensors_from_memory(model.params),
                                            .max_shard_bytes = UINT64_MAX,
                                            .beside = genesis->tokenizer_dir,
                                            .beside_needed = true,
@@ -284,7 +284,9 @@ int model_folder_export(const char *dir, const struct model_folder *model,
     layout_copy_as(&layout, &model->layout, how->dtype);
     const struct contents contents = { .config = config,
                                        .layout = &layout,
-                                       .params = model->params,
+                                       .source = how->source.read
+                                                     ? how->source
+                                                     : safetensors_from_memory(model->params),
                                        .beside = how->from,
                                        .max_shard_bytes = how->max_shard_bytes };
     rc = write_folder(path, &contents, why, ret_files);

@@ -3,6 +3,7 @@
 // read into one flat vector, made from a seed, and written again for other tools.
 
 #include "common/base/hash.h"
+#include "common/checkpoint/safetensors.h"
 #include "common/model/model_layout.h"
 #include "common/vector/layout.h"
 
@@ -47,6 +48,8 @@ struct model_export {
     enum layout_dtype dtype;  // Of every tensor, and the torch_dtype of config.json
     uint64_t max_shard_bytes; // At least 1; see hf_folder_write_weights
     const char *from;         // The folder whose tokenizer goes along
+    // Where the numbers come from; zero: model->params
+    struct safetensors_source source;
 };
 
 // Likewise. FAULT_RANGE, naming the tensor, for a number that the dtype cannot hold.

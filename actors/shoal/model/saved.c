@@ -123,13 +123,18 @@ static int split(const char *folder, char root[PATH_MAX], uint64_t *ret_step, st
     return 0;
 }
 
-static int run(const struct saved *self, struct why *why)
+int saved_open(const char *folder, struct why *why, pieces_t **ret_pieces)
 {
     char root[PATH_MAX];
     uint64_t step = 0;
+    const int rc = split(folder, root, &step, why);
+    return rc < 0 ? rc : pieces_open(root, step, NULL, why, ret_pieces);
+}
+
+static int run(const struct saved *self, struct why *why)
+{
     pieces_t *pieces = NULL;
-    int rc = split(self->folder, root, &step, why);
-    if (rc == 0) rc = pieces_open(root, step, NULL, why, &pieces);
+    int rc = saved_open(self->folder, why, &pieces);
     if (rc == 0 && self->verify) rc = pieces_verify(pieces, why);
     if (rc == 0) rc = self->json ? print_json(self, pieces, why) : print_text(self, pieces);
     pieces_close(&pieces);

@@ -135,11 +135,16 @@ int shoal_checkpoint(int argc, char **argv)
 {
     // With a word behind it, it looks at a save instead of asking for one
     static char show[] = "shoal checkpoint show", verify[] = "shoal checkpoint verify";
-    const bool shows = argc > 1 && strcmp(argv[1], "show") == 0;
-    if (shows || (argc > 1 && strcmp(argv[1], "verify") == 0)) {
-        argv[1] = shows ? show : verify;
-        return shows ? saved_show(argc - 1, argv + 1) : saved_verify(argc - 1, argv + 1);
-    }
+    static char export[] = "shoal checkpoint export";
+    static const struct {
+        char *name;
+        int (*run)(int argc, char **argv);
+    } words[] = { { show, saved_show }, { verify, saved_verify }, { export, shoal_export } };
+    for (size_t i = 0; i < sizeof words / sizeof *words && argc > 1; i++)
+        if (strcmp(argv[1], strrchr(words[i].name, ' ') + 1) == 0) {
+            argv[1] = words[i].name;
+            return words[i].run(argc - 1, argv + 1);
+        }
     return control(argc, argv, ACTION_CHECKPOINT,
                    "Has the checkpointers write a checkpoint: of the newest pinned step, in the "
                    "middle of an epoch; with kind = \"allreduce\" the epoch ends for it as soon as "
@@ -147,7 +152,8 @@ int shoal_checkpoint(int argc, char **argv)
                    "  shoal checkpoint --ticket ticket -i coordinator.key\n"
                    "  shoal status --ticket ticket              shows when it is written\n\n"
                    "\"shoal checkpoint show DIR\" says what lies in a save of pieces, \"shoal "
-                   "checkpoint verify DIR\" reads it whole.\n",
+                   "checkpoint verify DIR\" reads it whole; \"shoal checkpoint export --save DIR "
+                   "--model MODEL --out OUT\" makes a model of it that other tools read.\n",
                    "the checkpointers have been asked");
 }
 
