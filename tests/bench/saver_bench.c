@@ -58,8 +58,12 @@ int main(int argc, char **argv)
     static const char *const names[PARTS] = { "parameters", "adamw-m", "adamw-v" };
     const uint64_t mib = argc > 1 ? strtoull(argv[1], NULL, 10) : 96;
     const size_t turns = argc > 2 ? strtoull(argv[2], NULL, 10) : 15;
+    const char *temporary = getenv("TMPDIR");
     char root[512], command[600];
-    snprintf(root, sizeof root, "%s/saver-bench-XXXXXX", argc > 3 ? argv[3] : ".");
+    snprintf(root, sizeof root, "%s/saver-bench-XXXXXX",
+             argc > 3    ? argv[3]
+             : temporary ? temporary
+                         : P_tmpdir);
     if (mib < 1 || mib > 1 << 20 || turns < 1 || turns > TURNS_MAX || !mkdtemp(root)) {
         fprintf(stderr, "saver_bench: MIB 1..1048576, TURNS 1..%d, a FOLDER to write to\n",
                 TURNS_MAX);
