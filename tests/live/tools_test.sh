@@ -242,7 +242,7 @@ echo Anna >joined/name
 says 64 'joined/name, which an earlier join kept: --name Anna' shoal join ticket --dir joined
 rm joined/name
 mkdir texts && : >texts/one
-says 64 'texts is not empty, and no trainer.key is in it' shoal join ticket --dir texts
+says 77 'texts is not empty, and no trainer.key is in it' shoal join ticket --dir texts
 
 # ---- doctor -----------------------------------------------------------------------------------------
 

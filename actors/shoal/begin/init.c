@@ -195,7 +195,7 @@ static int open_folder(struct init *self, struct why *why)
 {
     const char *dir = self->words[0];
     if (mkdir(dir, 0755) != 0 && errno == EEXIST && rmdir(dir) != 0)
-        return why_set(why, FAULT_USAGE,
+        return why_set(why, FAULT_DENIED,
                        "%s exists and is not empty; name a new folder, or remove this one if a "
                        "shoal init was interrupted in it",
                        dir);

@@ -92,7 +92,7 @@ static int check_empty(const struct join *self, struct why *why)
     closedir(list);
     if (is_empty) return 0;
     return why_set(
-        why, FAULT_USAGE,
+        why, FAULT_DENIED,
         "--dir: %s is not empty, and no trainer.key is in it: name a new folder, or that "
         "of an earlier join",
         self->folder);
