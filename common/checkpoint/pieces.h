@@ -81,8 +81,8 @@ int pieces_write(const struct pieces_save *save, const struct pieces_part *parts
 // Makes the save visible if all workers have written; else *ret_missing is the first one that has
 // not, and nothing is done. `*ret_missing` is save->workers if it is visible now, made so by this
 // call or another. `save->worker` does not matter. FAULT_FOREIGN: the notes do not fit together,
-// and `why` names the item and the two workers. FAULT_BUSY: a save of this step is there already, by
-// another attempt; it stays.
+// and `why` names the item and the two workers. FAULT_BUSY: a save of this step is there already,
+// by another attempt; it stays.
 int pieces_seal(const struct pieces_save *save, struct why *why, uint32_t *ret_missing);
 
 // Removes the attempts of this run below `step` and, of `step`, those below `attempt`; then all
@@ -134,6 +134,12 @@ const struct pieces_item *pieces_find(const pieces_t *self, const char *name); /
 // have some.
 int pieces_read(const pieces_t *self, const struct pieces_item *item, struct interval want,
                 void *bytes, struct why *why);
+
+// The root of the leaves of an item as a whole, as in common/vector/state_cut.h, from the hashes
+// behind its pieces: no leaf is read. So the digest of a state that was saved is known without its
+// bytes. FAULT_UNSUPPORTED: a piece begins within a leaf.
+int pieces_root(const pieces_t *self, const struct pieces_item *item, struct why *why,
+                struct hash *ret_root);
 
 // Reads and checks every leaf of every piece.
 int pieces_verify(const pieces_t *self, struct why *why);

@@ -8,6 +8,7 @@
 #include "common/checkpoint/pieces.h"
 #include "common/checkpoint/pieces_names.h"
 #include "common/checkpoint/pieces_text.h"
+#include "common/crypto/merkle.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -164,16 +165,23 @@ const struct pieces_item *pieces_find(const pieces_t *self, const char *name)
 
 // ---- reading ------------------------------------------------------------------------------------
 
+// The piece of worker w, which is not empty. It borrows `name`.
+static int open_piece(const pieces_t *self, const struct pieces_item *item, uint32_t w,
+                      char name[PIECES_NAME], struct why *why, struct piece_file *ret_file)
+{
+    const size_t index = (size_t)(item - self->meta.items) * self->meta.workers + w;
+    return piece_file_open(self->dir, pieces_piece_name(item, w, name), pieces_bytes_of(item, w),
+                           &self->manifest.roots[index], why, ret_file);
+}
+
 // The part `at` of the piece of worker w.
 static int read_part(const pieces_t *self, const struct pieces_item *item, uint32_t w,
                      struct interval at, uint8_t *bytes, struct why *why)
 {
     const uint64_t size = item->element_bytes;
-    const size_t index = (size_t)(item - self->meta.items) * self->meta.workers + w;
     char name[PIECES_NAME];
     struct piece_file file;
-    int rc = piece_file_open(self->dir, pieces_piece_name(item, w, name), pieces_bytes_of(item, w),
-                             &self->manifest.roots[index], why, &file);
+    int rc = open_piece(self, item, w, name, why, &file);
     if (rc < 0) return rc;
     rc = piece_file_read(&file, (at.begin - item->begins[w]) * size, bytes,
                          interval_length(at) * size, why);
@@ -197,18 +205,42 @@ int pieces_read(const pieces_t *self, const struct pieces_item *item, struct int
     return 0;
 }
 
+int pieces_root(const pieces_t *self, const struct pieces_item *item, struct why *why,
+                struct hash *ret_root)
+{
+    struct merkle tree = { 0 };
+    uint64_t reached = 0;
+    for (uint32_t w = 0; w < self->meta.workers; w++) {
+        const uint64_t count = pieces_bytes_of(item, w);
+        char name[PIECES_NAME];
+        struct piece_file file;
+        if (count == 0) continue;
+        // mutant: pieces: a piece that begins within a leaf has a root
+        if (reached % PIECE_LEAF_BYTES != 0)
+            return why_set(why, FAULT_UNSUPPORTED,
+                           "%s: item '%s': the piece of worker %" PRIu32 " begins at byte %" PRIu64
+                           ", within a leaf of %d",
+                           self->name, item->name, w, reached, PIECE_LEAF_BYTES);
+        const int rc = open_piece(self, item, w, name, why, &file);
+        if (rc < 0) return why_wrap(why, rc, "%s", self->name);
+        for (uint64_t i = 0; i * PIECE_LEAF_BYTES < count; i++) merkle_add(&tree, &file.leaves[i]);
+        piece_file_close(&file);
+        reached += count;
+    }
+    *ret_root = merkle_end(&tree);
+    return 0;
+}
+
 // In blocks, so that a piece of any size takes little memory.
 static int verify_piece(const pieces_t *self, const struct pieces_item *item, uint32_t w,
                         uint8_t *block, struct why *why)
 {
     enum { BLOCK = 16 * PIECE_LEAF_BYTES };
     const uint64_t count = pieces_bytes_of(item, w);
-    const size_t index = (size_t)(item - self->meta.items) * self->meta.workers + w;
     char name[PIECES_NAME];
     struct piece_file file;
     if (count == 0) return 0;
-    int rc = piece_file_open(self->dir, pieces_piece_name(item, w, name), count,
-                             &self->manifest.roots[index], why, &file);
+    int rc = open_piece(self, item, w, name, why, &file);
     if (rc < 0) return rc;
     for (uint64_t at = 0; rc == 0 && at < count; at += BLOCK)
         rc = piece_file_read(&file, at, block, count - at < BLOCK ? count - at : BLOCK, why);

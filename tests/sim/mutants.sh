@@ -295,6 +295,8 @@ by_unit 'world: as many workers are the same world' world_test drop
 by_unit "pieces: what was a member's own goes to another one" state_pieces_test 'workers != 1' 'workers == 0'
 by_unit 'pieces: each worker takes the first share of the moments' state_pieces_test \
     'items[i].at' '(struct interval){ 0, elements_here(&items[i]) }'
+by_unit 'pieces: a piece that begins within a leaf has a root' state_pieces_test \
+    'reached % PIECE_LEAF_BYTES != 0' 'reached == UINT64_MAX'
 by_unit 'saver: the memory of the work is saved' saver_test drop
 by_unit 'saver: a second save goes over the first' saver_test '!= IDLE' '== TAKEN'
 by_unit 'saver: old saves stay' saver_test 'result->missing == save->workers' '!result'

@@ -153,6 +153,24 @@ static void load(struct worker *self, uint64_t step, bool is_fresh)
     pieces_close(&pieces);
 }
 
+// The digest of the state, from the hashes in the save alone.
+static void expect_digest(struct worker *self, uint64_t step)
+{
+    static const char *const names[] = { STATE_PARAMETERS, "adamw-m", "adamw-v", "adamw-steps" };
+    pieces_t *pieces = NULL;
+    struct hash roots[4], digest;
+    assert_int_equal(pieces_open(root, step, "a", &why, &pieces), 0);
+    for (size_t i = 0; i < 4; i++)
+        if (pieces_root(pieces, pieces_find(pieces, names[i]), &why, &roots[i]) != 0)
+            fail_msg("%s", why.text);
+    const struct hash params = digest_of(compute_host(self->compute), self->layout.total);
+    assert_memory_equal(&roots[0], &params, sizeof params);
+    assert_int_equal(optimizer_digest(self->optimizer, &params, &why, &digest), 0);
+    const struct hash found = merkle_root(roots, 4);
+    assert_memory_equal(&found, &digest, sizeof digest);
+    pieces_close(&pieces);
+}
+
 static void a_chain_of_worlds_keeps_every_bit(void **unused)
 {
     static const uint32_t worlds[] = { 3, 2, 1, 2 };
@@ -166,6 +184,7 @@ static void a_chain_of_worlds_keeps_every_bit(void **unused)
             load(workers[w], step, false);
         }
         save(workers, worlds[k], ++step);
+        expect_digest(one, step);
         for (uint32_t w = 0; w < worlds[k]; w++) worker_free(workers[w]);
     }
     struct worker *again = worker_new(&optimizer_adamw, all());
@@ -207,6 +226,23 @@ static void what_is_dropped_begins_anew_in_another_world(void **unused)
     worker_free(third);
 }
 
+static void a_cut_within_a_leaf_has_no_digest(void **unused)
+{
+    (void)unused;
+    pieces_t *pieces = NULL;
+    struct hash digest;
+    struct worker *both[2];
+    for (uint32_t w = 0; w < 2; w++) both[w] = trained(&optimizer_distro, 1);
+    both[0]->share.end = both[1]->share.begin = 1000;
+    save(both, 2, 3);
+    assert_int_equal(pieces_open(root, 3, "a", &why, &pieces), 0);
+    assert_int_equal(pieces_root(pieces, pieces_find(pieces, STATE_PARAMETERS), &why, &digest),
+                     FAULT_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "begins at byte 4000"));
+    pieces_close(&pieces);
+    for (uint32_t w = 0; w < 2; w++) worker_free(both[w]);
+}
+
 static void another_optimizer_or_model_is_refused_by_name(void **unused)
 {
     (void)unused;
@@ -236,4 +272,5 @@ static void another_optimizer_or_model_is_refused_by_name(void **unused)
 
 TESTS(IN_FOLDER(a_chain_of_worlds_keeps_every_bit),
       IN_FOLDER(what_is_dropped_begins_anew_in_another_world),
+      IN_FOLDER(a_cut_within_a_leaf_has_no_digest),
       IN_FOLDER(another_optimizer_or_model_is_refused_by_name))
