@@ -46,6 +46,11 @@ static int write_save(struct saver *self, struct saver_result *result)
     const struct pieces_save *save = &self->save;
     int rc = pieces_write(save, self->parts, self->count, &result->why);
     if (rc == 0) rc = pieces_seal(save, &result->why, &result->missing);
+    // A full disk has room for the next save only if nothing of this one stays. Others may still be
+    // writing their parts of it
+    // mutant: saver: half a save stays on a full disk
+    if (rc < 0 && save->workers == 1)
+        (void)pieces_clean(save->root, save->step, save->attempt + 1, self->keep, NULL);
     if (rc < 0) return rc;
     // mutant: saver: old saves stay
     if (result->missing == save->workers)

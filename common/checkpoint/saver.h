@@ -13,7 +13,8 @@
 // and no page faults. While a save is being written, or its result has not been read, another one
 // is refused: the caller skips it. If several workers save together, all must skip the same ones.
 //
-// A save that fails leaves those before it as they were; its attempt is removed by the next one.
+// A save that fails leaves those before it as they were. Its attempt is removed: at once if no other
+// worker takes part in it, else by the next save.
 // Each function may be called by one thread, the caller's.
 
 #include "common/checkpoint/pieces.h"

@@ -297,6 +297,7 @@ by_unit 'pieces: each worker takes the first share of the moments' state_pieces_
     'items[i].at' '(struct interval){ 0, elements_here(&items[i]) }'
 by_unit 'pieces: a piece that begins within a leaf has a root' state_pieces_test \
     'reached % PIECE_LEAF_BYTES != 0' 'reached == UINT64_MAX'
+by_unit 'saver: half a save stays on a full disk' saver_test 'rc < 0 && save->workers == 1' 'rc < 0 && save->workers == 0'
 by_unit 'saver: the memory of the work is saved' saver_test drop
 by_unit 'saver: a second save goes over the first' saver_test '!= IDLE' '== TAKEN'
 by_unit 'saver: old saves stay' saver_test 'result->missing == save->workers' '!result'

@@ -5,7 +5,9 @@
 #include "tests/unit/pieces_fixture.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 enum { COUNT = 100000, BYTES = COUNT * 4 + 16 };
@@ -170,6 +172,34 @@ static void what_cannot_be_written_is_said(void **unused)
     saver_destroy(&saver);
 }
 
+static void a_full_disk_costs_that_save_alone(void **unused)
+{
+    (void)unused;
+    saver_t *saver = new_saver(2);
+    struct rlimit limit, before;
+    fill(7);
+    take(saver, 10, 0, 1);
+    assert_int_equal(result_of(saver).rc, 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    limit = before;
+    limit.rlim_cur = BYTES / 2;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    take(saver, 20, 0, 1);
+    const struct saver_result result = result_of(saver);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_true(result.rc < 0);
+    assert_non_null(strstr(result.why.text, "step 20"));
+    char command[600]; // Nothing of it takes room
+    snprintf(command, sizeof command, "test -z \"$(ls -d %s/*20* 2>/dev/null)\"", root);
+    assert_int_equal(system(command), 0);
+    take(saver, 30, 0, 1);
+    assert_int_equal(result_of(saver).rc, 0);
+    expect_saved(30, 7);
+    expect_saved(10, 7);
+    saver_destroy(&saver);
+}
+
 static void too_much_is_refused(void **unused)
 {
     (void)unused;
@@ -248,5 +278,6 @@ static void the_caller_is_woken(void **unused)
 
 TESTS(IN_FOLDER(the_work_may_go_on_at_once), IN_FOLDER(another_save_waits_for_the_result),
       IN_FOLDER(the_last_worker_makes_it_whole), IN_FOLDER(old_saves_go_and_a_failed_one_too),
-      IN_FOLDER(what_cannot_be_written_is_said), IN_FOLDER(too_much_is_refused),
-      IN_FOLDER(an_end_waits_for_what_is_written), IN_FOLDER(the_caller_is_woken))
+      IN_FOLDER(what_cannot_be_written_is_said), IN_FOLDER(a_full_disk_costs_that_save_alone),
+      IN_FOLDER(too_much_is_refused), IN_FOLDER(an_end_waits_for_what_is_written),
+      IN_FOLDER(the_caller_is_woken))
