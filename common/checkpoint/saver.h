@@ -36,8 +36,8 @@ struct saver_options {
 };
 
 struct saver_result {
-    int rc;                     // 0, or the fault of why
-    struct why why;             // Also of a rc 0: what could not be cleaned; "": nothing
+    int rc;         // 0, or the fault of why
+    struct why why; // Also of a rc 0: what could not be cleaned; "": nothing
     uint64_t step, attempt;
     uint64_t bytes;             // Of the parts
     uint64_t copy_us, write_us; // How long the work waited, and how long the thread took

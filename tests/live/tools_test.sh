@@ -500,8 +500,8 @@ up_saved()                              # starts it; until its first steps are c
     up=$!
     until_said saved.log "run \"saved\""
     # Windows that are closed before their first step have no samples, one end may be of before, and each may be told twice
-    timeout 20 perl -ne '/"end":(\d+),"samples":[1-9]/ && $ends{$1}++; exit if keys %ends > 2' \
-        <(exec timeout 20 zmq-monitor --topic STEPS --json --ticket saved/run/ticket 2>&1)
+    timeout 60 perl -ne '/"end":(\d+),"samples":[1-9]/ && $ends{$1}++; exit if keys %ends > 2' \
+        <(exec timeout 60 zmq-monitor --topic STEPS --json --ticket saved/run/ticket 2>&1)
 }
 up_saved
 kill -INT $up; wait $up

@@ -174,7 +174,8 @@ enum lie {
     LIES_IN_TESTIMONY = 2048, // Others' claims of other rounds, other runs, other births
     LIES_BY_SPAM = 4096,
     LIES_ALL = 8191,
-    LIES_BY_DELAY = 8192, // Holds votes, findings and reports back, up to twice as long as is waited for them
+    LIES_BY_DELAY =
+        8192, // Holds votes, findings and reports back, up to twice as long as is waited for them
 };
 
 struct plan {
@@ -711,7 +712,8 @@ bool is_liar(const struct sim *self, uint8_t id);
 bool lying(struct sim *self, uint8_t id, enum lie lie, uint32_t of_1000); // This time
 struct hash invent(struct sim *self);
 struct parcel *lie_pack(struct sim *self, uint8_t id, uint16_t kind, const void *body);
-uint64_t liar_delay_ms(struct sim *self, uint8_t id, uint16_t kind); // How long a letter is held back
+uint64_t liar_delay_ms(struct sim *self, uint8_t id,
+                       uint16_t kind); // How long a letter is held back
 
 // What no honest core would send at all (intruder.c).
 void intruder_send_claim_copy(struct sim *self, uint8_t id,
