@@ -95,11 +95,41 @@ int shared_dir_begin(const char *shared_dir, const char *run, uint64_t born_unix
 static uint64_t born_of(const char *name, const char *run)
 {
     const size_t count = strlen(run);
-    char *end;
     if (strncmp(name, run, count) != 0 || name[count] != '-') return 0;
     const char *digits = name + count + 1;
     if (!*digits || strspn(digits, "0123456789") != strlen(digits) || strlen(digits) > 16) return 0;
-    return strtoull(digits, &end, 10);
+    return strtoull(digits, NULL, 10);
+}
+
+// The newest beginning of the run before `bound` that has a folder; 0: there is none.
+static uint64_t newest_before(DIR *dir, const char *run, uint64_t bound)
+{
+    uint64_t newest = 0;
+    rewinddir(dir);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        const uint64_t born = born_of(entry->d_name, run);
+        if (born < bound && born > newest) newest = born;
+    }
+    return newest;
+}
+
+// A folder that cannot be read is a fault: to take an older run in its place would be a silent loss.
+static int find_newest(DIR *dir, const char *shared_dir, const char *run, uint64_t *steps,
+                       struct why *why, char ret_root[PATH_MAX], uint64_t *ret_born_unix_ms,
+                       uint64_t *ret_step)
+{
+    uint64_t born = UINT64_MAX;
+    size_t count = 0;
+    while (count == 0 && (born = newest_before(dir, run, born)) > 0) {
+        int rc = name_root(shared_dir, run, born, why, ret_root);
+        if (rc == 0) rc = pieces_list(ret_root, why, steps, &count);
+        if (rc < 0) return rc;
+    }
+    if (count == 0)
+        return why_set(why, FAULT_NOT_FOUND, "%s has no whole save of a run '%s'", shared_dir, run);
+    *ret_born_unix_ms = born;
+    *ret_step = steps[0];
+    return 0;
 }
 
 int shared_dir_newest(const char *shared_dir, const char *run, struct why *why,
@@ -107,22 +137,11 @@ int shared_dir_newest(const char *shared_dir, const char *run, struct why *why,
 {
     DIR *dir = opendir(shared_dir);
     if (!dir) return fail("open", shared_dir, why);
-    static const int none = FAULT_NOT_FOUND;
-    uint64_t *steps = malloc(CHECKPOINT_LIST_MAX * sizeof *steps), newest = 0;
-    int rc = steps ? none : why_set(why, FAULT_MEMORY, "a list of saves");
-    for (struct dirent *entry; rc != FAULT_MEMORY && (entry = readdir(dir));) {
-        const uint64_t born = born_of(entry->d_name, run);
-        char root[PATH_MAX];
-        size_t count;
-        if (born <= newest || name_root(shared_dir, run, born, why, root) < 0) continue;
-        if (pieces_list(root, why, steps, &count) < 0 || count == 0) continue;
-        newest = born;
-        *ret_step = steps[0];
-        rc = 0;
-    }
-    closedir(dir);
+    uint64_t *steps = malloc(CHECKPOINT_LIST_MAX * sizeof *steps);
+    const int rc =
+        steps ? find_newest(dir, shared_dir, run, steps, why, ret_root, ret_born_unix_ms, ret_step)
+              : why_set(why, FAULT_MEMORY, "a list of saves");
     free(steps);
-    if (rc == none) return why_set(why, rc, "%s has no whole save of a run '%s'", shared_dir, run);
-    *ret_born_unix_ms = newest;
-    return rc == 0 ? name_root(shared_dir, run, newest, why, ret_root) : rc;
+    closedir(dir);
+    return rc;
 }

@@ -18,6 +18,7 @@ int shared_dir_check(const char *shared_dir, struct why *why);
 int shared_dir_begin(const char *shared_dir, const char *run, uint64_t born_unix_ms,
                      struct why *why, char ret_root[PATH_MAX]);
 
-// The root of the newest run of this name that has a whole save. FAULT_NOT_FOUND: there is none.
+// The root of the newest run of this name that has a whole save, and the step of its newest.
+// FAULT_NOT_FOUND: there is none. The fault of pieces_list for a newer root that cannot be read.
 int shared_dir_newest(const char *shared_dir, const char *run, struct why *why,
                       char ret_root[PATH_MAX], uint64_t *ret_born_unix_ms, uint64_t *ret_step);

@@ -86,6 +86,10 @@ static void the_newest_with_a_whole_save_is_found(void **unused)
     assert_int_equal(born, 2000);
     assert_int_equal(step, 2010);
     assert_non_null(strstr(found, "/a-2000"));
+    // One that is newer and cannot be read is not passed over
+    run_command("ln -s nowhere %s/a-6000", root);
+    assert_true(shared_dir_newest(root, "a", &why, found, &born, &step) < 0);
+    assert_non_null(strstr(why.text, "a-6000"));
 }
 
 #define IN_FOLDER(test) TEST_WITH(test, set_up, tear_down)
