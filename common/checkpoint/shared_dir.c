@@ -69,8 +69,8 @@ int shared_dir_check(const char *shared_dir, struct why *why)
 
 // ---- a folder a run -----------------------------------------------------------------------------
 
-static int name_root(const char *shared_dir, const char *run, uint64_t born_unix_ms,
-                     struct why *why, char ret_root[PATH_MAX])
+int shared_dir_root(const char *shared_dir, const char *run, uint64_t born_unix_ms, struct why *why,
+                    char ret_root[PATH_MAX])
 {
     if (!dirfile_name_valid(run) || strlen(run) > CHECKPOINT_RUN_MAX)
         return why_set(why, FAULT_RANGE, "'%.64s' is no id of a run", run);
@@ -82,7 +82,7 @@ static int name_root(const char *shared_dir, const char *run, uint64_t born_unix
 int shared_dir_begin(const char *shared_dir, const char *run, uint64_t born_unix_ms,
                      struct why *why, char ret_root[PATH_MAX])
 {
-    const int rc = name_root(shared_dir, run, born_unix_ms, why, ret_root);
+    const int rc = shared_dir_root(shared_dir, run, born_unix_ms, why, ret_root);
     if (rc < 0) return rc;
     if (mkdir(ret_root, 0755) == 0) return 0;
     if (errno == EEXIST)
@@ -121,7 +121,7 @@ static int find_newest(DIR *dir, const char *shared_dir, const char *run, uint64
     uint64_t born = UINT64_MAX;
     size_t count = 0;
     while (count == 0 && (born = newest_before(dir, run, born)) > 0) {
-        int rc = name_root(shared_dir, run, born, why, ret_root);
+        int rc = shared_dir_root(shared_dir, run, born, why, ret_root);
         if (rc == 0) rc = pieces_list(ret_root, why, steps, &count);
         if (rc < 0) return rc;
     }

@@ -14,6 +14,10 @@
 // FAULT_NOT_FOUND, FAULT_DENIED, FAULT_DISK_FULL ...
 int shared_dir_check(const char *shared_dir, struct why *why);
 
+// The path of a run's root. FAULT_RANGE: no id of a run, or too long a path.
+int shared_dir_root(const char *shared_dir, const char *run, uint64_t born_unix_ms, struct why *why,
+                    char ret_root[PATH_MAX]);
+
 // Makes the root of a run that has just begun. FAULT_BUSY: it is there already.
 int shared_dir_begin(const char *shared_dir, const char *run, uint64_t born_unix_ms,
                      struct why *why, char ret_root[PATH_MAX]);

@@ -218,7 +218,7 @@ static void a_killed_training_goes_on_from_its_saves(void **state)
     snprintf(line, sizeof line, "test $(ls -d '%s'/shared/*/step-* | wc -l) = 3", folder);
     assert_int_equal(system(line), 0);
     // The last save and the checkpoint of the end are the same model; a damaged save is none
-    snprintf(line, sizeof line, "mv '%s'/shared/*/ '%s/root'", folder, folder);
+    snprintf(line, sizeof line, "cp -r '%s'/shared/*/ '%s/root'", folder, folder);
     assert_int_equal(system(line), 0);
     expect("export --model @/b/step-00000060 --out @/from-checkpoint", 0, "BF16");
     expect("checkpoint export --save @/root/step-00000060 --model @/model --out @/from-save", 0,
@@ -232,12 +232,21 @@ static void a_killed_training_goes_on_from_its_saves(void **state)
     assert_int_equal(system(line), 0);
     expect("checkpoint export --save @/root/step-00000060 --model @/model --out @/damaged",
            EX_DATAERR, "parameters");
-    snprintf(line, sizeof line, "test ! -e '%s/damaged' && mv '%s/root' '%s/shared/lost'", folder,
-             folder, folder);
-    assert_int_equal(system(line), 0);
+    assert_int_equal(access(path_of("damaged"), F_OK), -1);
     // Newer than all saves is the checkpoint of the end
     expect(SAVING "--resume", 0, whole);
     assert_null(strstr(output, "resumes from"));
+    // Without its saves it does not go on from what may be far behind them
+    snprintf(line, sizeof line, "mv '%s/shared' '%s/gone' && mkdir '%s/shared'", folder, folder,
+             folder);
+    assert_int_equal(system(line), 0);
+    expect(SAVING "--resume", EX_IOERR, "to go on from its checkpoints alone");
+    // On another machine that sees the saves, and nothing else of the training
+    snprintf(line, sizeof line, "rm -r '%s/shared' '%s/b' && mv '%s/gone' '%s/shared'", folder,
+             folder, folder, folder);
+    assert_int_equal(system(line), 0);
+    expect(SAVING "--resume", 0, whole);
+    assert_non_null(strstr(output, "resumes from"));
 }
 
 // A save a pass, and a folder that cannot be used is refused before anything begins.

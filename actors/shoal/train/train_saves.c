@@ -3,16 +3,23 @@
 
 #include "actors/shoal/train/train_saves.h"
 #include "common/base/clock.h"
+#include "common/base/dirfile.h"
+#include "common/base/durable_file.h"
+#include "common/base/folder.h"
 #include "common/checkpoint/shared_dir.h"
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define POSITION "position"
 #define RECIPE   "recipe"
 
-enum { POSITION_NUMBERS = 3 };
+#define BORN_FILE "saves"
+
+enum { POSITION_NUMBERS = 3, BORN_BYTES_MAX = 24 };
 
 static bool are_on(const struct train_settings *settings)
 {
@@ -32,13 +39,58 @@ int train_saves_check(const struct train_settings *settings, struct why *why)
 
 // ---- resuming -----------------------------------------------------------------------------------
 
+// When the training of this folder began. FAULT_NOT_FOUND: the folder does not say.
+static int read_born(const struct train_settings *settings, struct why *why, uint64_t *ret_born)
+{
+    char *text = NULL, *end;
+    size_t count;
+    const int dir = open(settings->checkpoint_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0) return why_set(why, FAULT_NOT_FOUND, "no folder of checkpoints");
+    int rc = dirfile_slurp(dir, BORN_FILE, false, BORN_BYTES_MAX, why, &text, &count);
+    close(dir);
+    if (rc < 0) return rc;
+    *ret_born = strtoull(text, &end, 10);
+    if (count == 0 || strspn(text, "0123456789") != count - 1 || *end != '\n' || *ret_born == 0)
+        rc = why_set(why, FAULT_FORMAT, "%s/" BORN_FILE ": not the time of a beginning in ms",
+                     settings->checkpoint_dir);
+    free(text);
+    return rc;
+}
+
+static int write_born(const struct train_settings *settings, uint64_t born, struct why *why)
+{
+    char text[BORN_BYTES_MAX];
+    const int count = snprintf(text, sizeof text, "%" PRIu64 "\n", born);
+    return durable_file_write(settings->checkpoint_dir, BORN_FILE, text, (size_t)count, why);
+}
+
 int train_saves_newest(const struct train_settings *settings, struct why *why,
                        char ret_root[PATH_MAX], uint64_t *ret_step)
 {
-    uint64_t born;
+    const char *shared_dir = settings->config.checkpoint_shared_dir;
+    static uint64_t steps[CHECKPOINT_LIST_MAX];
+    uint64_t born, step;
+    size_t count = 0;
     if (!are_on(settings)) return why_set(why, FAULT_NOT_FOUND, "no checkpoint.shared_dir");
-    return shared_dir_newest(settings->config.checkpoint_shared_dir, settings->run, why, ret_root,
-                             &born, ret_step);
+    int rc = read_born(settings, why, &born);
+    if (rc == FAULT_NOT_FOUND) {
+        rc = train_checkpoint_newest(settings, why, &step);
+        if (rc == FAULT_NOT_FOUND)
+            return shared_dir_newest(shared_dir, settings->run, why, ret_root, &born, ret_step);
+        return rc < 0 ? rc : why_set(why, FAULT_NOT_FOUND, "this training has saved nothing");
+    }
+    if (rc == 0) rc = shared_dir_root(shared_dir, settings->run, born, why, ret_root);
+    if (rc < 0) return rc;
+    rc = pieces_list(ret_root, why, steps, &count);
+    // Its checkpoints may be far behind its saves: to go on from them is for the user to say
+    if (rc < 0)
+        return why_wrap(why, rc == FAULT_NOT_FOUND ? FAULT_IO : rc,
+                        "the saves of this training cannot be read; remove %s/" BORN_FILE
+                        " to go on from its checkpoints alone",
+                        settings->checkpoint_dir);
+    if (count == 0) return why_set(why, FAULT_NOT_FOUND, "%s has no whole save", ret_root);
+    *ret_step = steps[0];
+    return 0;
 }
 
 static int load_position(const pieces_t *pieces, struct why *why,
@@ -116,6 +168,8 @@ int train_saves_begin(struct train_saves *self, const struct train_settings *set
     } else
         rc = shared_dir_begin(settings->config.checkpoint_shared_dir, settings->run,
                               clock_unix_ms(), why, self->root);
+    if (rc == 0) rc = folder_make(settings->checkpoint_dir, 0755, why);
+    if (rc == 0) rc = write_born(settings, born_of(self->root), why);
     if (rc < 0) return rc;
     self->pass = pass;
     const struct saver_options options = {

@@ -6,6 +6,9 @@
 //     parameters, adamw-m ...   as state_pieces.h says, with one worker
 //     position                  replicate   step, next sample, samples trained
 //     recipe                    replicate   the text of train_settings_recipe
+//
+// The file `saves` in the folder of the checkpoints says when the training began, and so which folder is
+// its own: trainings of one name may save side by side.
 
 #include "actors/shoal/train/train_checkpoint.h"
 #include "common/checkpoint/saver.h"
@@ -22,8 +25,9 @@ uint64_t train_saves_memory(const struct train_settings *settings, uint64_t floa
 // Tries out the folder. Before anything is begun.
 int train_saves_check(const struct train_settings *settings, struct why *why);
 
-// The step of the newest save of this training, to resume from, and the root it lies in.
-// FAULT_NOT_FOUND: there is none, or none is asked for.
+// The step of the newest save of this training, to resume from, and the root it lies in. On a machine
+// with neither checkpoints nor `saves`: of the newest training of this name. FAULT_NOT_FOUND: there is
+// none, or none is asked for.
 int train_saves_newest(const struct train_settings *settings, struct why *why,
                        char ret_root[PATH_MAX], uint64_t *ret_step);
 
