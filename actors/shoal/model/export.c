@@ -1,5 +1,5 @@
-// export -- a checkpoint, or any model that is read here, as other tools want it. The numbers of a save in
-// pieces are read a block at a time and never all held.
+// export -- a checkpoint, or any model that is read here, as other tools want it. The numbers of a
+// save in pieces are read a block at a time and never all held.
 
 #include "actors/shoal/model/model_folder.h"
 #include "actors/shoal/model/saved.h"

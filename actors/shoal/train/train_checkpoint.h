@@ -19,8 +19,8 @@ struct train_position train_position_first(const struct train_settings *settings
 int train_position_check(const struct train_settings *settings,
                          const struct train_position *position, struct why *why);
 
-// Prints the lines of the present recipe that an earlier one, `count` bytes of whole lines ended by a
-// zero, does not have. FAULT_FORMAT.
+// Prints the lines of the present recipe that an earlier one, `count` bytes of whole lines ended by
+// a zero, does not have. FAULT_FORMAT.
 int train_checkpoint_compare(const struct train_settings *settings, const char *before,
                              size_t count, struct why *why);
 

@@ -1,5 +1,5 @@
-// train_saves -- asks the settings whether a save is due, gathers its parts, and says on stderr what the
-// saver answers.
+// train_saves -- asks the settings whether a save is due, gathers its parts, and says on stderr
+// what the saver answers.
 
 #include "actors/shoal/train/train_saves.h"
 #include "common/base/clock.h"

@@ -1,14 +1,14 @@
 #pragma once
-// train_saves -- the saves in pieces that `shoal train` writes beside the training, if state.toml says
-// so: [checkpoint] shared_dir, and steps or passes. A training that is resumed has the same bits as one
-// that was not interrupted.
+// train_saves -- the saves in pieces that `shoal train` writes beside the training, if state.toml
+// says so: [checkpoint] shared_dir, and steps or passes. A training that is resumed has the same
+// bits as one that was not interrupted.
 //
 //     parameters, adamw-m ...   as state_pieces.h says, with one worker
 //     position                  replicate   step, next sample, samples trained
 //     recipe                    replicate   the text of train_settings_recipe
 //
-// The file `saves` in the folder of the checkpoints says when the training began, and so which folder is
-// its own: trainings of one name may save side by side.
+// The file `saves` in the folder of the checkpoints says when the training began, and so which
+// folder is its own: trainings of one name may save side by side.
 
 #include "actors/shoal/train/train_checkpoint.h"
 #include "common/checkpoint/saver.h"
@@ -25,9 +25,9 @@ uint64_t train_saves_memory(const struct train_settings *settings, uint64_t floa
 // Tries out the folder. Before anything is begun.
 int train_saves_check(const struct train_settings *settings, struct why *why);
 
-// The step of the newest save of this training, to resume from, and the root it lies in. On a machine
-// with neither checkpoints nor `saves`: of the newest training of this name. FAULT_NOT_FOUND: there is
-// none, or none is asked for.
+// The step of the newest save of this training, to resume from, and the root it lies in. On a
+// machine with neither checkpoints nor `saves`: of the newest training of this name.
+// FAULT_NOT_FOUND: there is none, or none is asked for.
 int train_saves_newest(const struct train_settings *settings, struct why *why,
                        char ret_root[PATH_MAX], uint64_t *ret_step);
 
@@ -36,14 +36,14 @@ int train_saves_load(const struct train_settings *settings, const struct model_f
                      const char *root, uint64_t step, solo_t *solo, struct why *why,
                      struct train_position *ret_position);
 
-// Takes memory for a copy of the state. `root`: of the training that is resumed; NULL: a new one is made.
-// `pass`: samples of one.
+// Takes memory for a copy of the state. `root`: of the training that is resumed; NULL: a new one is
+// made. `pass`: samples of one.
 int train_saves_begin(struct train_saves *self, const struct train_settings *settings,
                       const struct model_folder *model, solo_t *solo, const char *root,
                       uint64_t pass, struct why *why);
 
-// After a step: begins a save if one is due, and says what became of an earlier one. A save that cannot
-// be written is said and not a fault: the training goes on.
+// After a step: begins a save if one is due, and says what became of an earlier one. A save that
+// cannot be written is said and not a fault: the training goes on.
 int train_saves_look(struct train_saves *self, const struct train_settings *settings,
                      const struct train_position *before, const struct train_position *now,
                      solo_t *solo, struct why *why);
