@@ -2,73 +2,33 @@
 // by any other: the parameters, and what the optimizer keeps, by its tags. Training goes on with
 // the same bits.
 
-#include "common/compute/compute.h"
 #include "common/crypto/merkle.h"
 #include "common/learner/state_pieces.h"
-#include "common/model/genesis.h"
-#include "common/model/model_tensors.h"
 #include "tests/unit/pieces_fixture.h"
+#include "tests/unit/replica_fixture.h"
 
 #include <string.h>
 
-enum { SEQ = 12, BATCH = 4, TENSORS_MAX = 64, WORKERS_MAX = 3 };
-
-// More than two leaves of the digest, so that three workers have a share each.
-static const struct model_shape shape = { .vocab = 300,
-                                          .dim = 48,
-                                          .layers = 1,
-                                          .heads = 4,
-                                          .kv_heads = 2,
-                                          .head_dim = 12,
-                                          .ffn = 40,
-                                          .seq_len_max = SEQ,
-                                          .rope_theta = 10000,
-                                          .rms_eps = 1e-5 };
-static const struct optimizer_settings settings = { .weight_decay = 0.1,
-                                                    .beta1 = 0.9,
-                                                    .beta2 = 0.95,
-                                                    .eps = 1e-8,
-                                                    .decay = 0.9f,
-                                                    .chunk = 16,
-                                                    .topk = 4,
-                                                    .one_bit = true };
+enum { WORKERS_MAX = 3 };
 
 struct worker {
-    struct layout_tensor room[TENSORS_MAX];
-    struct layout layout;
+    struct world *world;
     struct interval share;
-    compute_t *compute;
-    optimizer_t *optimizer;
 };
 
-// With zeros for parameters.
 static struct worker *worker_new(const struct optimizer_kind *kind, struct interval share)
 {
     struct worker *self = calloc(1, sizeof *self);
-    struct compute_device device;
     assert_non_null(self);
-    self->share = share;
-    assert_int_equal(model_tensors_layout(&shape, self->room, NULL, &self->layout), 0);
-    assert_int_equal(compute_find("cpu", NULL, &device), 0);
-    const struct optimizer_place place = { &shape, &self->layout, share, NULL };
-    assert_int_equal(optimizer_new(kind, &place, &settings, NULL, &self->optimizer), 0);
-    struct compute_config config = {
-        .shape = shape, .micro_batch = BATCH, .seq = SEQ, .trains = true
-    };
-    optimizer_ask(self->optimizer, &config);
-    assert_int_equal(compute_new(&device, &config, NULL, &self->compute), 0);
-    assert_int_equal(optimizer_begin(self->optimizer, self->compute, NULL), 0);
+    *self = (struct worker){ world_of(kind, share, true), share };
     return self;
 }
 
 static void worker_free(struct worker *self)
 {
-    compute_destroy(&self->compute);
-    optimizer_destroy(&self->optimizer);
+    world_free(self->world);
     free(self);
 }
-
-static struct interval all(void) { return (struct interval){ 0, model_parameter_count(&shape) }; }
 
 // Shares end at leaves of the digest; with more workers than leaves the last have none.
 static struct interval share_of(uint32_t worker, uint32_t workers)
@@ -79,24 +39,10 @@ static struct interval share_of(uint32_t worker, uint32_t workers)
     return (struct interval){ at.begin * leaf, end < all().end ? end : all().end };
 }
 
-static void train(struct worker *self, int steps)
-{
-    uint32_t tokens[BATCH * (SEQ + 1)];
-    double loss, norm;
-    for (uint32_t i = 0; i < BATCH * (SEQ + 1); i++) tokens[i] = (i * i + i / 5) % shape.vocab;
-    for (int i = 0; i < steps; i++) {
-        assert_int_equal(compute_gradient(self->compute, tokens, BATCH, NULL, &loss), 0);
-        assert_int_equal(compute_clip(self->compute, 1.0, NULL, &norm), 0);
-        assert_int_equal(optimizer_step(self->optimizer, 0.01f, NULL), 0);
-    }
-}
-
 static struct worker *trained(const struct optimizer_kind *kind, int steps)
 {
     struct worker *self = worker_new(kind, all());
-    genesis_fill(&shape, 5, compute_host(self->compute));
-    assert_int_equal(compute_push(self->compute, NULL), 0);
-    train(self, steps);
+    run(self->world, steps);
     return self;
 }
 
@@ -106,8 +52,9 @@ static struct hash bits_of(struct worker *self)
     struct state state;
     struct hasher hasher;
     hasher_init(&hasher);
-    hasher_add(&hasher, compute_host(self->compute), self->layout.total * sizeof(float));
-    assert_int_equal(state_save(self->optimizer, OPTIMIZER_OWN, NULL, &state), 0);
+    hasher_add(&hasher, compute_host(self->world->compute),
+               self->world->layout.total * sizeof(float));
+    assert_int_equal(state_save(self->world->optimizer, OPTIMIZER_OWN, NULL, &state), 0);
     for (size_t i = 0; i < state.tags.count; i++)
         hasher_add(&hasher, state.values[i],
                    state.items[i].elements * state.items[i].element_bytes);
@@ -124,14 +71,14 @@ static void save(struct worker *const *workers, uint32_t count, uint64_t step)
         struct pieces_part parts[STATE_PARTS_MAX];
         struct state state;
         struct pieces_save as = save_of(step, 1, w, count);
-        as.layout = &self->layout;
-        assert_int_equal(state_save(self->optimizer, OPTIMIZER_OWN, &why, &state), 0);
-        const size_t parts_count =
-            state_parts(self->optimizer, &state, compute_host(self->compute), self->share, parts);
+        as.layout = &self->world->layout;
+        assert_int_equal(state_save(self->world->optimizer, OPTIMIZER_OWN, &why, &state), 0);
+        const size_t parts_count = state_parts(
+            self->world->optimizer, &state, compute_host(self->world->compute), self->share, parts);
         uint64_t bytes = 0;
         for (size_t i = 0; i < parts_count; i++)
             bytes += parts[i].elements * parts[i].element_bytes;
-        assert_int_equal(bytes, state_parts_bytes(self->optimizer, self->share));
+        assert_int_equal(bytes, state_parts_bytes(self->world->optimizer, self->share));
         if (pieces_write(&as, parts, parts_count, &why) != 0) fail_msg("%s", why.text);
         if (pieces_seal(&as, &why, &missing) != 0) fail_msg("%s", why.text);
     }
@@ -144,10 +91,11 @@ static void load(struct worker *self, uint64_t step, bool is_fresh)
     pieces_t *pieces = NULL;
     bool fresh = !is_fresh;
     assert_int_equal(pieces_open(root, step, "a", &why, &pieces), 0);
-    if (state_read_params(pieces, &self->layout, all(), compute_host(self->compute), &why) != 0)
+    if (state_read_params(pieces, &self->world->layout, all(), compute_host(self->world->compute),
+                          &why) != 0)
         fail_msg("%s", why.text);
-    assert_int_equal(compute_push(self->compute, NULL), 0);
-    if (state_read_pieces(self->optimizer, OPTIMIZER_OWN, pieces, &why, &fresh) != 0)
+    assert_int_equal(compute_push(self->world->compute, NULL), 0);
+    if (state_read_pieces(self->world->optimizer, OPTIMIZER_OWN, pieces, &why, &fresh) != 0)
         fail_msg("%s", why.text);
     assert_int_equal(fresh, is_fresh);
     pieces_close(&pieces);
@@ -163,9 +111,10 @@ static void expect_digest(struct worker *self, uint64_t step)
     for (size_t i = 0; i < 4; i++)
         if (pieces_root(pieces, pieces_find(pieces, names[i]), &why, &roots[i]) != 0)
             fail_msg("%s", why.text);
-    const struct hash params = digest_of(compute_host(self->compute), self->layout.total);
+    const struct hash params =
+        digest_of(compute_host(self->world->compute), self->world->layout.total);
     assert_memory_equal(&roots[0], &params, sizeof params);
-    assert_int_equal(optimizer_digest(self->optimizer, &params, &why, &digest), 0);
+    assert_int_equal(optimizer_digest(self->world->optimizer, &params, &why, &digest), 0);
     const struct hash found = merkle_root(roots, 4);
     assert_memory_equal(&found, &digest, sizeof digest);
     pieces_close(&pieces);
@@ -191,8 +140,8 @@ static void a_chain_of_worlds_keeps_every_bit(void **unused)
     load(again, step, false);
     const struct hash before = bits_of(one), after = bits_of(again);
     assert_memory_equal(&before, &after, sizeof before);
-    train(one, 2);
-    train(again, 2);
+    run(one->world, 2);
+    run(again->world, 2);
     const struct hash went_on = bits_of(one), resumed = bits_of(again);
     assert_memory_equal(&went_on, &resumed, sizeof resumed);
     worker_free(one);
@@ -215,12 +164,12 @@ static void what_is_dropped_begins_anew_in_another_world(void **unused)
     save(both, 2, 4);
     struct worker *third = worker_new(&optimizer_distro, all());
     load(third, 4, true);
-    assert_memory_equal(compute_host(third->compute), compute_host(one->compute),
-                        one->layout.total * sizeof(float));
+    assert_memory_equal(compute_host(third->world->compute), compute_host(one->world->compute),
+                        one->world->layout.total * sizeof(float));
     struct state state;
-    assert_int_equal(state_save(third->optimizer, OPTIMIZER_OWN, NULL, &state), 0);
+    assert_int_equal(state_save(third->world->optimizer, OPTIMIZER_OWN, NULL, &state), 0);
     const float *residual = state.values[0];
-    for (uint64_t i = 0; i < third->layout.total; i++) assert_true(residual[i] == 0);
+    for (uint64_t i = 0; i < third->world->layout.total; i++) assert_true(residual[i] == 0);
     worker_free(one);
     worker_free(again);
     worker_free(third);
@@ -252,16 +201,18 @@ static void another_optimizer_or_model_is_refused_by_name(void **unused)
     struct worker *other = worker_new(&optimizer_adamw, all());
     save(&one, 1, 3);
     assert_int_equal(pieces_open(root, 3, "a", &why, &pieces), 0);
-    assert_int_equal(state_read_pieces(other->optimizer, OPTIMIZER_OWN, pieces, &why, &fresh),
-                     FAULT_NOT_FOUND);
+    assert_int_equal(
+        state_read_pieces(other->world->optimizer, OPTIMIZER_OWN, pieces, &why, &fresh),
+        FAULT_NOT_FOUND);
     assert_non_null(strstr(why.text, "adamw-m"));
     struct layout_tensor room[TENSORS_MAX];
     struct layout layout;
     struct model_shape wider = shape;
     wider.ffn += 8;
     assert_int_equal(model_tensors_layout(&wider, room, NULL, &layout), 0);
-    assert_int_equal(state_read_params(pieces, &layout, all(), compute_host(other->compute), &why),
-                     FAULT_FOREIGN);
+    assert_int_equal(
+        state_read_params(pieces, &layout, all(), compute_host(other->world->compute), &why),
+        FAULT_FOREIGN);
     assert_non_null(strstr(why.text, "other tensors"));
     pieces_close(&pieces);
     worker_free(one);
