@@ -21,8 +21,6 @@ struct saver {
     char root[PATH_MAX], run[CHECKPOINT_RUN_MAX + 1];
     uint64_t room;
     unsigned keep;
-    void (*wake)(void *arg);
-    void *arg;
 
     // The save in hand
     struct pieces_save save;
@@ -73,7 +71,6 @@ static void *work(void *arg)
         ensure(pthread_mutex_lock(&self->lock) == 0);
         self->state = ENDED;
         ensure(pthread_cond_broadcast(&self->changed) == 0);
-        if (self->wake) self->wake(self->arg);
     }
     ensure(pthread_mutex_unlock(&self->lock) == 0);
     return NULL;
@@ -100,8 +97,6 @@ int saver_new(const struct saver_options *options, struct why *why, saver_t **re
     self->copy = copy;
     self->room = options->bytes;
     self->keep = options->keep;
-    self->wake = options->wake;
-    self->arg = options->arg;
     snprintf(self->root, sizeof self->root, "%s", options->root);
     snprintf(self->run, sizeof self->run, "%s", options->run);
     self->save = (struct pieces_save){ .root = self->root,
@@ -189,7 +184,6 @@ int saver_take(saver_t *self, const struct pieces_save *save, const struct piece
         return why_set(why, FAULT_RANGE,
                        "%zu items of a state to save: at most %d of %" PRIu64 " bytes together",
                        count, PIECES_ITEMS_MAX, self->room);
-    const uint64_t from_us = clock_us();
     self->save.step = save->step;
     self->save.attempt = save->attempt;
     self->save.worker = save->worker;
@@ -198,7 +192,6 @@ int saver_take(saver_t *self, const struct pieces_save *save, const struct piece
                                           .attempt = save->attempt,
                                           .bytes = copy_parts(self, parts, count),
                                           .workers = save->workers };
-    self->result.copy_us = clock_us() - from_us;
     set_state(self, TAKEN);
     return 0;
 }

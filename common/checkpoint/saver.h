@@ -30,17 +30,14 @@ struct saver_options {
     const struct layout *layout;
     uint64_t bytes; // The most that the parts of one save have together
     unsigned keep;  // How many saves stay, at least 1
-    // Called in the saver's thread when a result is there; NULL: the caller asks.
-    void (*wake)(void *arg);
-    void *arg;
 };
 
 struct saver_result {
     int rc;         // 0, or the fault of why
     struct why why; // Also of a rc 0: what could not be cleaned; "": nothing
     uint64_t step, attempt;
-    uint64_t bytes;             // Of the parts
-    uint64_t copy_us, write_us; // How long the work waited, and how long the thread took
+    uint64_t bytes;    // Of the parts
+    uint64_t write_us; // How long the thread took
     // The first worker that has not written its part yet; `workers`: none, the save is whole. The
     // worker that writes last makes it whole.
     uint32_t missing, workers;

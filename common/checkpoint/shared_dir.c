@@ -115,14 +115,14 @@ static uint64_t newest_before(DIR *dir, const char *run, uint64_t bound)
 
 // A folder that cannot be read is a fault: to take an older run in its place would be a silent loss.
 static int find_newest(DIR *dir, const char *shared_dir, const char *run, uint64_t *steps,
-                       struct why *why, char ret_root[PATH_MAX], uint64_t *ret_born_unix_ms,
-                       uint64_t *ret_step)
+                       struct why *why, uint64_t *ret_born_unix_ms, uint64_t *ret_step)
 {
+    char root[PATH_MAX];
     uint64_t born = UINT64_MAX;
     size_t count = 0;
     while (count == 0 && (born = newest_before(dir, run, born)) > 0) {
-        int rc = shared_dir_root(shared_dir, run, born, why, ret_root);
-        if (rc == 0) rc = pieces_list(ret_root, why, steps, &count);
+        int rc = shared_dir_root(shared_dir, run, born, why, root);
+        if (rc == 0) rc = pieces_list(root, why, steps, &count);
         if (rc < 0) return rc;
     }
     if (count == 0)
@@ -133,14 +133,13 @@ static int find_newest(DIR *dir, const char *shared_dir, const char *run, uint64
 }
 
 int shared_dir_newest(const char *shared_dir, const char *run, struct why *why,
-                      char ret_root[PATH_MAX], uint64_t *ret_born_unix_ms, uint64_t *ret_step)
+                      uint64_t *ret_born_unix_ms, uint64_t *ret_step)
 {
     DIR *dir = opendir(shared_dir);
     if (!dir) return fail("open", shared_dir, why);
     uint64_t *steps = malloc(CHECKPOINT_LIST_MAX * sizeof *steps);
-    const int rc =
-        steps ? find_newest(dir, shared_dir, run, steps, why, ret_root, ret_born_unix_ms, ret_step)
-              : why_set(why, FAULT_MEMORY, "a list of saves");
+    const int rc = steps ? find_newest(dir, shared_dir, run, steps, why, ret_born_unix_ms, ret_step)
+                         : why_set(why, FAULT_MEMORY, "a list of saves");
     free(steps);
     closedir(dir);
     return rc;

@@ -3,7 +3,7 @@
 //
 //     <shared_dir>/<run>-<born>/    the root of the run's saves (pieces.h); born: Unix time in ms
 //
-// So a run that begins anew under an old name writes beside the old one, never into it.
+// A new run with the name of an old one gets a folder of its own.
 
 #include "common/base/fault.h"
 #include <limits.h>
@@ -22,7 +22,7 @@ int shared_dir_root(const char *shared_dir, const char *run, uint64_t born_unix_
 int shared_dir_begin(const char *shared_dir, const char *run, uint64_t born_unix_ms,
                      struct why *why, char ret_root[PATH_MAX]);
 
-// The root of the newest run of this name that has a whole save, and the step of its newest.
+// When the newest run of this name began that has a whole save, and the step of its newest save.
 // FAULT_NOT_FOUND: there is none. The fault of pieces_list for a newer root that cannot be read.
 int shared_dir_newest(const char *shared_dir, const char *run, struct why *why,
-                      char ret_root[PATH_MAX], uint64_t *ret_born_unix_ms, uint64_t *ret_step);
+                      uint64_t *ret_born_unix_ms, uint64_t *ret_step);

@@ -31,20 +31,27 @@ uint64_t state_parts_bytes(optimizer_t *optimizer, struct interval share)
     return bytes;
 }
 
-int state_read_params(const pieces_t *pieces, const struct layout *layout, struct interval share,
-                      float *params, struct why *why)
+int state_check_params(const pieces_t *pieces, const struct layout *layout, struct why *why)
 {
     const struct pieces_item *item = pieces_find(pieces, STATE_PARAMETERS);
     const struct pieces_meta *meta = pieces_meta(pieces);
     if (!item) return why_set(why, FAULT_NOT_FOUND, "the save has no item '" STATE_PARAMETERS "'");
     const struct hash saved = layout_hash(&meta->layout), ours = layout_hash(layout);
-    if (item->tag != TAG_RESHARD || item->element_bytes != sizeof *params ||
+    if (item->tag != TAG_RESHARD || item->element_bytes != sizeof(float) ||
         item->begins[meta->workers] != layout->total || !hash_equal(&saved, &ours))
         return why_set(why, FAULT_FOREIGN,
                        "the save has %" PRIu64 " parameters of %" PRIu32
                        " bytes in other tensors than this model with its %" PRIu64,
                        item->begins[meta->workers], item->element_bytes, layout->total);
-    return pieces_read(pieces, item, share, params, why);
+    return 0;
+}
+
+int state_read_params(const pieces_t *pieces, const struct layout *layout, struct interval share,
+                      float *params, struct why *why)
+{
+    const int rc = state_check_params(pieces, layout, why);
+    return rc < 0 ? rc
+                  : pieces_read(pieces, pieces_find(pieces, STATE_PARAMETERS), share, params, why);
 }
 
 // ---- the optimizer's ----------------------------------------------------------------------------

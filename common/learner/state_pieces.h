@@ -22,8 +22,11 @@ size_t state_parts(optimizer_t *optimizer, const struct state *state, const floa
 // The most bytes that they have together.
 uint64_t state_parts_bytes(optimizer_t *optimizer, struct interval share);
 
-// Reads the parameters of the interval `share` to params[0, length). FAULT_FOREIGN: the save is of
-// a model of another shape.
+// FAULT_NOT_FOUND: the save has no parameters. FAULT_FOREIGN: they are those of a model of another
+// shape.
+int state_check_params(const pieces_t *pieces, const struct layout *layout, struct why *why);
+
+// Checks them, and reads those of the interval `share` to params[0, length).
 int state_read_params(const pieces_t *pieces, const struct layout *layout, struct interval share,
                       float *params, struct why *why);
 

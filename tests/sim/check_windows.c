@@ -138,7 +138,7 @@ static bool leaves_a_holder(const struct sim *sim, uint8_t id)
         const struct node *node = &sim->nodes[i];
         const struct learner *learner = &node->learner;
         if (i == id || !node->up || node->leaving || node->quits) continue;
-        // What one holds of a run that began anew is no help: it ends once it hears of the new one (seed 3195)
+        // This one belongs to the run before the ledger was lost. It ends when it hears of the new run (seed 3195)
         if (check_is_of_before(sim, i)) continue;
         // Two states compete: the run may be bound to the one that goes, by the report of a member that is dead by then
         if (learner->holding && own_learner->holding && learner->step == own_learner->step &&

@@ -4,7 +4,7 @@
 #include "common/checkpoint/saver.h"
 #include "tests/unit/pieces_fixture.h"
 
-#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -236,48 +236,9 @@ static void an_end_waits_for_what_is_written(void **unused)
     expect_saved(10, 7);
 }
 
-// ---- waking -------------------------------------------------------------------------------------
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
-static unsigned wakes;
-
-static void wake(void *arg)
-{
-    assert_ptr_equal(arg, &wakes);
-    pthread_mutex_lock(&lock);
-    wakes++;
-    pthread_cond_signal(&woken);
-    pthread_mutex_unlock(&lock);
-}
-
-static void the_caller_is_woken(void **unused)
-{
-    (void)unused;
-    saver_t *saver = NULL;
-    struct saver_result result;
-    const struct saver_options options = { .root = root,
-                                           .run = "a",
-                                           .born_unix_ms = 7,
-                                           .bytes = BYTES,
-                                           .keep = 1,
-                                           .wake = wake,
-                                           .arg = &wakes };
-    assert_int_equal(saver_new(&options, &why, &saver), 0);
-    fill(7);
-    take(saver, 10, 0, 1);
-    pthread_mutex_lock(&lock);
-    while (wakes == 0) pthread_cond_wait(&woken, &lock);
-    pthread_mutex_unlock(&lock);
-    assert_true(saver_wait(saver, &result));
-    assert_int_equal(result.rc, 0);
-    saver_destroy(&saver);
-}
-
 #define IN_FOLDER(test) TEST_WITH(test, set_up, tear_down)
 
 TESTS(IN_FOLDER(the_work_may_go_on_at_once), IN_FOLDER(another_save_waits_for_the_result),
       IN_FOLDER(the_last_worker_makes_it_whole), IN_FOLDER(old_saves_go_and_a_failed_one_too),
       IN_FOLDER(what_cannot_be_written_is_said), IN_FOLDER(a_full_disk_costs_that_save_alone),
-      IN_FOLDER(too_much_is_refused), IN_FOLDER(an_end_waits_for_what_is_written),
-      IN_FOLDER(the_caller_is_woken))
+      IN_FOLDER(too_much_is_refused), IN_FOLDER(an_end_waits_for_what_is_written))

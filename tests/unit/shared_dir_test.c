@@ -72,7 +72,7 @@ static void the_newest_with_a_whole_save_is_found(void **unused)
 {
     uint64_t born, step;
     (void)unused;
-    assert_int_equal(shared_dir_newest(root, "a", &why, found, &born, &step), FAULT_NOT_FOUND);
+    assert_int_equal(shared_dir_newest(root, "a", &why, &born, &step), FAULT_NOT_FOUND);
     const uint64_t times[] = { 1000, 900, 2000, 3000 };
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(shared_dir_begin(root, "a", times[i], &why, found), 0);
@@ -82,13 +82,12 @@ static void the_newest_with_a_whole_save_is_found(void **unused)
     assert_int_equal(shared_dir_begin(root, "a-b", 4000, &why, found), 0); // Another run
     save_step(found, 20, true);
     run_command("mkdir %s/a-5000x", root);
-    assert_int_equal(shared_dir_newest(root, "a", &why, found, &born, &step), 0);
+    assert_int_equal(shared_dir_newest(root, "a", &why, &born, &step), 0);
     assert_int_equal(born, 2000);
     assert_int_equal(step, 2010);
-    assert_non_null(strstr(found, "/a-2000"));
     // One that is newer and cannot be read is not passed over
     run_command("ln -s nowhere %s/a-6000", root);
-    assert_true(shared_dir_newest(root, "a", &why, found, &born, &step) < 0);
+    assert_true(shared_dir_newest(root, "a", &why, &born, &step) < 0);
     assert_non_null(strstr(why.text, "a-6000"));
 }
 

@@ -35,20 +35,17 @@ static int read_dtype(const char *text, struct why *why, enum layout_dtype *ret_
 static int print(const struct export *self, const struct model_folder *model,
                  enum layout_dtype dtype, size_t files, struct why *why)
 {
-    const char *from = self->save ? self->save : self->model;
     char hex[HASH_HEX];
     hash_to_hex(&model->digest, hex);
     if (self->json)
-        return shoal_print_json(json_pack("{s:s, s:s, s:s?, s:s, s:I, s:I}", "schema",
-                                          "shoal.export.1", "folder", self->out, "digest",
-                                          self->save ? NULL : hex, "dtype",
-                                          layout_dtype_name(dtype), "files", (json_int_t)files,
-                                          "parameters", (json_int_t)model->floats),
-                                why);
-    printf("%s: %" PRIu64 " parameters as %s in %zu file%s\nfrom %s", self->out, model->floats,
-           layout_dtype_name(dtype), files, files == 1 ? "" : "s", from);
-    if (self->save) printf("\n"); // Each leaf was compared with the hash in the manifest
-    else printf(", digest %s\n", hex);
+        return shoal_print_json(
+            json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "schema", "shoal.export.1", "folder",
+                      self->out, "digest", hex, "dtype", layout_dtype_name(dtype), "files",
+                      (json_int_t)files, "parameters", (json_int_t)model->floats),
+            why);
+    printf("%s: %" PRIu64 " parameters as %s in %zu file%s\nfrom %s, digest %s\n", self->out,
+           model->floats, layout_dtype_name(dtype), files, files == 1 ? "" : "s",
+           self->save ? self->save : self->model, hex);
     return 0;
 }
 
@@ -60,16 +57,17 @@ static int read_block(void *pieces, uint64_t first, size_t count, float *room, s
     return pieces_read(pieces, item, (struct interval){ first, first + count }, room, why);
 }
 
-// The numbers of the save; of the folder `model`, all else.
+// The numbers of the save, whose digest is known before they are read; of the folder `model`, all
+// else.
 static int open_save(const struct export *self, struct why *why, struct model_folder *model,
                      pieces_t **ret_pieces)
 {
-    float none;
     int rc = saved_open(self->save, why, ret_pieces);
     if (rc == 0) rc = model_folder_prepare(self->model, why, model);
-    if (rc == 0)
-        rc = state_read_params(*ret_pieces, &model->layout, (struct interval){ 0, 0 }, &none, why);
-    return rc;
+    if (rc == 0) rc = state_check_params(*ret_pieces, &model->layout, why);
+    if (rc < 0) return rc;
+    return pieces_root(*ret_pieces, pieces_find(*ret_pieces, STATE_PARAMETERS), why,
+                       &model->digest);
 }
 
 static int run(const struct export *self, struct why *why)

@@ -195,20 +195,20 @@ static int read_heldout(struct training *self, struct why *why)
     return rc;
 }
 
-// From the newest of checkpoints and saves. `ret_root`: of the saves, if there are any; else "".
-static int resume(struct training *self, struct why *why, char ret_root[PATH_MAX])
+// From the newest of checkpoints and saves. `ret_born`: when the training of the saves began; 0: there are none.
+static int resume(struct training *self, struct why *why, uint64_t *ret_born)
 {
     const struct train_settings *settings = &self->settings;
     uint64_t saved, step = 0;
-    int rc = train_saves_newest(settings, why, ret_root, &saved);
-    if (rc < 0) ret_root[0] = 0;
+    int rc = train_saves_newest(settings, why, ret_born, &saved);
+    if (rc < 0) *ret_born = 0;
     if (rc < 0 && rc != FAULT_NOT_FOUND) return rc;
     const bool has_save = rc == 0;
     if (has_save) {
         rc = train_checkpoint_newest(settings, why, &step);
         if (rc < 0 && rc != FAULT_NOT_FOUND) return rc;
         if (rc == FAULT_NOT_FOUND || saved > step)
-            return train_saves_load(settings, &self->model, ret_root, saved, self->solo, why,
+            return train_saves_load(settings, &self->model, *ret_born, saved, self->solo, why,
                                     &self->position);
     }
     rc = train_checkpoint_load(settings, &self->model, self->solo, why, &self->position);
@@ -218,7 +218,7 @@ static int resume(struct training *self, struct why *why, char ret_root[PATH_MAX
 
 static int prepare(struct training *self, struct why *why)
 {
-    char root[PATH_MAX] = "";
+    uint64_t born = 0;
     const struct train_settings *settings = &self->settings;
     self->pool = pool_new((uint32_t)settings->threads);
     if (!self->pool) return why_set(why, FAULT_MEMORY, "%" PRIu64 " threads", settings->threads);
@@ -235,10 +235,10 @@ static int prepare(struct training *self, struct why *why)
     if (rc == 0) rc = solo_new(&place, &settings->solo, why, &self->solo);
     if (rc < 0) return rc;
     self->position = train_position_first(settings);
-    rc = self->flags.resume ? resume(self, why, root) : load_params(self, why);
+    rc = self->flags.resume ? resume(self, why, &born) : load_params(self, why);
     if (rc < 0) return rc;
-    return train_saves_begin(&self->saves, settings, &self->model, self->solo,
-                             root[0] ? root : NULL, provider_count(self->data), why);
+    return train_saves_begin(&self->saves, settings, &self->model, self->solo, born,
+                             provider_count(self->data), why);
 }
 
 // ---- on the way ---------------------------------------------------------------------------------

@@ -64,31 +64,39 @@ static int write_born(const struct train_settings *settings, uint64_t born, stru
     return durable_file_write(settings->checkpoint_dir, BORN_FILE, text, (size_t)count, why);
 }
 
-int train_saves_newest(const struct train_settings *settings, struct why *why,
-                       char ret_root[PATH_MAX], uint64_t *ret_step)
+static int root_of(const struct train_settings *settings, uint64_t born, struct why *why,
+                   char ret_root[PATH_MAX])
 {
-    const char *shared_dir = settings->config.checkpoint_shared_dir;
+    return shared_dir_root(settings->config.checkpoint_shared_dir, settings->run, born, why,
+                           ret_root);
+}
+
+int train_saves_newest(const struct train_settings *settings, struct why *why, uint64_t *ret_born,
+                       uint64_t *ret_step)
+{
     static uint64_t steps[CHECKPOINT_LIST_MAX];
-    uint64_t born, step;
+    char root[PATH_MAX];
+    uint64_t step;
     size_t count = 0;
     if (!are_on(settings)) return why_set(why, FAULT_NOT_FOUND, "no checkpoint.shared_dir");
-    int rc = read_born(settings, why, &born);
+    int rc = read_born(settings, why, ret_born);
     if (rc == FAULT_NOT_FOUND) {
         rc = train_checkpoint_newest(settings, why, &step);
         if (rc == FAULT_NOT_FOUND)
-            return shared_dir_newest(shared_dir, settings->run, why, ret_root, &born, ret_step);
+            return shared_dir_newest(settings->config.checkpoint_shared_dir, settings->run, why,
+                                     ret_born, ret_step);
         return rc < 0 ? rc : why_set(why, FAULT_NOT_FOUND, "this training has saved nothing");
     }
-    if (rc == 0) rc = shared_dir_root(shared_dir, settings->run, born, why, ret_root);
+    if (rc == 0) rc = root_of(settings, *ret_born, why, root);
     if (rc < 0) return rc;
-    rc = pieces_list(ret_root, why, steps, &count);
+    rc = pieces_list(root, why, steps, &count);
     // Its checkpoints may be far behind its saves: to go on from them is for the user to say
     if (rc < 0)
         return why_wrap(why, rc == FAULT_NOT_FOUND ? FAULT_IO : rc,
                         "the saves of this training cannot be read; remove %s/" BORN_FILE
                         " to go on from its checkpoints alone",
                         settings->checkpoint_dir);
-    if (count == 0) return why_set(why, FAULT_NOT_FOUND, "%s has no whole save", ret_root);
+    if (count == 0) return why_set(why, FAULT_NOT_FOUND, "%s has no whole save", root);
     *ret_step = steps[0];
     return 0;
 }
@@ -139,11 +147,14 @@ static int load_all(const pieces_t *pieces, const struct train_settings *setting
 }
 
 int train_saves_load(const struct train_settings *settings, const struct model_folder *model,
-                     const char *root, uint64_t step, solo_t *solo, struct why *why,
+                     uint64_t born, uint64_t step, solo_t *solo, struct why *why,
                      struct train_position *ret_position)
 {
     pieces_t *pieces = NULL;
-    int rc = pieces_open(root, step, settings->run, why, &pieces);
+    char root[PATH_MAX];
+    int rc = root_of(settings, born, why, root);
+    if (rc < 0) return rc;
+    rc = pieces_open(root, step, settings->run, why, &pieces);
     if (rc == 0) rc = load_all(pieces, settings, model, solo, why, ret_position);
     pieces_close(&pieces);
     if (rc == 0) fprintf(stderr, "shoal train: resumes from %s/step-%08" PRIu64 "\n", root, step);
@@ -152,30 +163,30 @@ int train_saves_load(const struct train_settings *settings, const struct model_f
 
 // ---- saving -------------------------------------------------------------------------------------
 
-// The time in the name of the root: <run>-<born>.
-static uint64_t born_of(const char *root) { return strtoull(strrchr(root, '-') + 1, NULL, 10); }
-
 int train_saves_begin(struct train_saves *self, const struct train_settings *settings,
-                      const struct model_folder *model, solo_t *solo, const char *root,
-                      uint64_t pass, struct why *why)
+                      const struct model_folder *model, solo_t *solo, uint64_t born, uint64_t pass,
+                      struct why *why)
 {
     int rc = 0;
     if (!are_on(settings)) return 0;
-    if (root) {
-        snprintf(self->root, sizeof self->root, "%s", root);
+    if (born) {
+        rc = root_of(settings, born, why, self->root);
         // What a training that was killed has left: it alone wrote here
-        rc = pieces_clean(root, CHECKPOINT_STEP_MAX, 1, (unsigned)settings->keep, why);
-    } else
-        rc = shared_dir_begin(settings->config.checkpoint_shared_dir, settings->run,
-                              clock_unix_ms(), why, self->root);
+        if (rc == 0)
+            rc = pieces_clean(self->root, CHECKPOINT_STEP_MAX, 1, (unsigned)settings->keep, why);
+    } else {
+        born = clock_unix_ms();
+        rc = shared_dir_begin(settings->config.checkpoint_shared_dir, settings->run, born, why,
+                              self->root);
+    }
     if (rc == 0) rc = folder_make(settings->checkpoint_dir, 0755, why);
-    if (rc == 0) rc = write_born(settings, born_of(self->root), why);
+    if (rc == 0) rc = write_born(settings, born, why);
     if (rc < 0) return rc;
     self->pass = pass;
     const struct saver_options options = {
         .root = self->root,
         .run = settings->run,
-        .born_unix_ms = born_of(self->root),
+        .born_unix_ms = born,
         .layout = &model->layout,
         .bytes = solo_parts_bytes(solo) + POSITION_NUMBERS * sizeof(uint64_t) + TRAIN_RECIPE_MAX,
         .keep = (unsigned)settings->keep
@@ -193,7 +204,7 @@ static void say(const struct train_saves *self, const struct saver_result *resul
                 "shoal train: saved %s/step-%08" PRIu64 ", %.1f MiB; training waited %.1f ms, the "
                 "disk took %.1f s%s%s\n",
                 self->root, result->step, (double)result->bytes / (1 << 20),
-                (double)result->copy_us / 1e3, (double)result->write_us / 1e6,
+                (double)self->waited_us / 1e3, (double)result->write_us / 1e6,
                 result->why.text[0] ? "; old saves stay: " : "", result->why.text);
 }
 
@@ -212,15 +223,18 @@ static int take(struct train_saves *self, const struct train_settings *settings,
     static char recipe[TRAIN_RECIPE_MAX];
     struct pieces_part parts[STATE_PARTS_MAX + 2];
     size_t count;
+    const uint64_t from_us = clock_us();
     const uint64_t numbers[POSITION_NUMBERS] = { now->step, now->sample, now->samples };
     const struct pieces_save save = { .step = now->step, .attempt = 1, .workers = 1 };
-    const int rc = solo_parts(solo, why, parts, &count);
+    int rc = solo_parts(solo, why, parts, &count);
     if (rc < 0) return rc;
     train_settings_recipe(settings, recipe);
     parts[count++] =
         (struct pieces_part){ POSITION, TAG_REPLICATE, sizeof *numbers, POSITION_NUMBERS, numbers };
     parts[count++] = (struct pieces_part){ RECIPE, TAG_REPLICATE, 1, strlen(recipe), recipe };
-    return saver_take(self->saver, &save, parts, count, why);
+    rc = saver_take(self->saver, &save, parts, count, why);
+    self->waited_us = clock_us() - from_us;
+    return rc;
 }
 
 int train_saves_look(struct train_saves *self, const struct train_settings *settings,
@@ -229,12 +243,15 @@ int train_saves_look(struct train_saves *self, const struct train_settings *sett
 {
     struct saver_result result;
     if (!self->saver) return 0;
-    if (saver_result(self->saver, &result)) say(self, &result);
+    bool is_free = !saver_is_writing(self->saver); // Or ends before the next line
+    if (saver_result(self->saver, &result)) {
+        say(self, &result);
+        is_free = true;
+    }
     if (!is_due(self, settings, before, now)) return 0;
-    const int rc = take(self, settings, now, solo, why);
-    if (rc != FAULT_BUSY) return rc;
-    fprintf(stderr, "shoal train: step %" PRIu64 " is not saved: %s\n", now->step, why->text);
-    why->text[0] = 0;
+    if (is_free) return take(self, settings, now, solo, why);
+    fprintf(stderr, "shoal train: step %" PRIu64 " is not saved: an earlier one is being written\n",
+            now->step);
     return 0;
 }
 

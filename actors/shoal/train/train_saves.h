@@ -16,7 +16,8 @@
 struct train_saves {
     saver_t *saver; // NULL: none are written
     char root[PATH_MAX];
-    uint64_t pass; // Samples of one; 0: of no meaning
+    uint64_t pass;      // Samples of one; 0: of no meaning
+    uint64_t waited_us; // By the training, for the save that is being written
 };
 
 // The most memory that a copy of the state takes, for a model of so many parameters; 0: no saves.
@@ -25,22 +26,22 @@ uint64_t train_saves_memory(const struct train_settings *settings, uint64_t floa
 // Tries out the folder. Before anything is begun.
 int train_saves_check(const struct train_settings *settings, struct why *why);
 
-// The step of the newest save of this training, to resume from, and the root it lies in. On a
-// machine with neither checkpoints nor `saves`: of the newest training of this name.
-// FAULT_NOT_FOUND: there is none, or none is asked for.
-int train_saves_newest(const struct train_settings *settings, struct why *why,
-                       char ret_root[PATH_MAX], uint64_t *ret_step);
+// When this training began, Unix time in ms, and the step of its newest save. On a machine with
+// neither checkpoints nor `saves`: of the newest training of this name. FAULT_NOT_FOUND: there is
+// no save, or none is asked for.
+int train_saves_newest(const struct train_settings *settings, struct why *why, uint64_t *ret_born,
+                       uint64_t *ret_step);
 
 // Loads parameters, optimizer and position. Says on stderr by which lines the recipe differs.
 int train_saves_load(const struct train_settings *settings, const struct model_folder *model,
-                     const char *root, uint64_t step, solo_t *solo, struct why *why,
+                     uint64_t born, uint64_t step, solo_t *solo, struct why *why,
                      struct train_position *ret_position);
 
-// Takes memory for a copy of the state. `root`: of the training that is resumed; NULL: a new one is
-// made. `pass`: samples of one.
+// Takes memory for a copy of the state. `born`: when the training that is resumed began; 0: it
+// begins now, in a new folder. `pass`: samples of one.
 int train_saves_begin(struct train_saves *self, const struct train_settings *settings,
-                      const struct model_folder *model, solo_t *solo, const char *root,
-                      uint64_t pass, struct why *why);
+                      const struct model_folder *model, solo_t *solo, uint64_t born, uint64_t pass,
+                      struct why *why);
 
 // After a step: begins a save if one is due, and says what became of an earlier one. A save that
 // cannot be written is said and not a fault: the training goes on.

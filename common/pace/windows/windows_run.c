@@ -23,7 +23,8 @@ static struct windows_run *own(struct run *run)
 
 // ---- whose state is wrong -------------------------------------------------------------------------
 
-// More than have room differ only where a machine is named again under a new process each time: the oldest goes.
+// If there is no room, the oldest goes. Only one machine that is named again and again, each time as a new process,
+// can fill it.
 static void name(struct windows_run *self, const struct wire_place *place)
 {
     if (self->named_count == WINDOW_MEMBERS_MAX)
