@@ -82,6 +82,7 @@ struct broker {
     struct bulletin bulletins[BULLETINS_MAX];
     uint32_t bulletins_count;
     uint8_t buffer[4096], arena_bytes[8192];
+    uint64_t opened; // Rounds that the coordinator has opened since this process began
     uint64_t passed, undeliverable, published, refused, dropped, cut;
 };
 

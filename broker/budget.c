@@ -26,15 +26,28 @@ void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_
     self->filled_ms = now_ms;
 }
 
+static void refill(struct bucket *self, const struct budget *budget, struct amount more)
+{
+    const struct amount max = full(budget);
+    self->left.frames = least(self->left.frames + more.frames, max.frames);
+    self->left.bytes = least(self->left.bytes + more.bytes, max.bytes);
+    // mutant: budget: what a round adds takes no excess back
+    self->excess.frames = most(self->excess.frames - more.frames, 0);
+    self->excess.bytes = most(self->excess.bytes - more.bytes, 0);
+}
+
+void bucket_give(struct bucket *self, const struct budget *budget, uint64_t frames)
+{
+    const int64_t burst = budget->frames_burst;
+    const int64_t more = frames < budget->frames_burst ? (int64_t)frames : burst;
+    refill(self, budget, (struct amount){ more * MILLI, 0 });
+}
+
 static void let_time_pass(struct bucket *self, const struct budget *budget, uint64_t now_ms)
 {
     const uint64_t passed_ms = now_ms - self->filled_ms;
     const int64_t ms = passed_ms < IDLE_MAX_MS ? (int64_t)passed_ms : IDLE_MAX_MS;
-    const struct amount max = full(budget), more = { ms * budget->frames_s, ms * budget->bytes_s };
-    self->left.frames = least(self->left.frames + more.frames, max.frames);
-    self->left.bytes = least(self->left.bytes + more.bytes, max.bytes);
-    self->excess.frames = most(self->excess.frames - more.frames, 0);
-    self->excess.bytes = most(self->excess.bytes - more.bytes, 0);
+    refill(self, budget, (struct amount){ ms * budget->frames_s, ms * budget->bytes_s });
     self->filled_ms = now_ms;
 }
 

@@ -12,6 +12,9 @@
 // never cut. At ten times the budget, the burst and the allowed excess are used up in 1/9 + 4/8 of
 // the time in which a burst refills: after 2.4 s with a burst of 4 s.
 //
+// The rate suffices for all that an actor says by itself. What a member says in a round comes on top: each round
+// that the coordinator opens adds its frames to the bucket, so a run with quick rounds loses nothing.
+//
 // Pure; one thread a bucket.
 
 #include <stdint.h>
@@ -33,6 +36,9 @@ enum { BUDGET_EXCESS_BURSTS = 4 };
 // Starts a budget, or replaces one by another. It fills only the part by which the bucket has
 // grown, so a connection gains nothing by changing its role back and forth.
 void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_ms);
+
+// Adds `frames` that do not come with time, and lowers the excess by them. The bucket never holds more than its burst.
+void bucket_give(struct bucket *self, const struct budget *budget, uint64_t frames);
 
 // Takes the cost of one frame of `bytes` bytes that counts as `frames`. OVER: ignore the frame. CUT: cut its
 // connection.

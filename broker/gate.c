@@ -29,8 +29,8 @@ enum {
 };
 
 // Frames a second, frames in a burst, bytes a second, bytes in a burst. One frame may count as several (cost.h).
-// An honest actor never reaches these rates. In a run with rounds of a tenth of a second a trainer sends about a
-// hundred frames a second; a witness's vote of 16,384 results has 1.6 MiB. The coordinator answers all members.
+// An honest actor never reaches these rates, since each round adds to a member's budget what a round takes. A
+// witness's vote of 16,384 results has 1.6 MiB. The coordinator answers all members.
 static const struct budget stranger = { 5, 20, 64 << 10, 256 << 10 };
 static const struct budget onlooker = { 100, 500, 64 << 10, 1 << 20 };
 static const struct budget member = { 2000, 8000, 8 << 20, 32 << 20 };
@@ -152,6 +152,7 @@ static void log_drop(struct broker *self, const struct peer *from, uint64_t now_
 struct allowance {
     struct budget budget;
     struct bucket bucket, hello;
+    uint64_t opened;                    // The broker's count of rounds when this was filled last
     uint8_t challenge[CHALLENGE_BYTES]; // Zeros: none was drawn
 };
 _Static_assert(sizeof(struct allowance) <= CONNECTION_OWN_BYTES &&
@@ -168,11 +169,16 @@ static uint16_t kind_of(const struct delivery *in)
                : FRAME_NONE;
 }
 
-static enum budget_verdict spend(uint8_t *own, const struct budget *budget, bool as_hello,
-                                 uint32_t frames, uint64_t bytes, uint64_t now_ms)
+static enum budget_verdict spend(const struct broker *self, uint8_t *own,
+                                 const struct budget *budget, bool as_hello, uint32_t frames,
+                                 uint64_t bytes, uint64_t now_ms)
 {
     struct allowance allowance;
     memcpy(&allowance, own, sizeof allowance);
+    if (budget == &member)
+        bucket_give(&allowance.bucket, budget,
+                    (self->opened - allowance.opened) * COST_ROUND_FRAMES);
+    allowance.opened = self->opened;
     if (memcmp(&allowance.budget, budget, sizeof *budget) != 0) {
         allowance.budget = *budget;
         bucket_fill(&allowance.bucket, budget, now_ms);
@@ -239,7 +245,7 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
     const struct budget *budget = budget_of(self, from);
     const uint16_t kind = in->is_sound ? kind_of(in) : FRAME_NONE;
     const enum budget_verdict verdict =
-        spend(from ? post_office_own(self->office, from) : connection->own, budget,
+        spend(self, from ? post_office_own(self->office, from) : connection->own, budget,
               !from && kind == FRAME_HELLO, frames_of(in, from, kind), in->bytes, in->now_ms);
     if (verdict == BUDGET_WITHIN) return true;
     log_drop(self, from, in->now_ms, verdict == BUDGET_CUT ? "connection cut" : "frame ignored");

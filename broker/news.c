@@ -87,6 +87,7 @@ void broker_publish(struct broker *self, const struct peer *from, const struct w
             from->role == ACTOR_COORDINATOR)
             hear_roster(self, frame, count);
     }
+    if (wire_kind_flags(head->kind) & WIRE_OPENS && from->role == ACTOR_COORDINATOR) self->opened++;
     failpoint("broker_publish");
     zmq_send(self->news, topic, strlen(topic), ZMQ_SNDMORE | ZMQ_DONTWAIT);
     if (zmq_send(self->news, frame, count, ZMQ_DONTWAIT) < 0) return;

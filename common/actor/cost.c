@@ -46,9 +46,8 @@ uint64_t cost_of_effects(const struct outbox *out, uint32_t count)
 // line as a whole: 2,000 frames a second are 166 REVEAL or CLAIM or 333 ACK, which is at most 1
 // Mbit/s. An honest member needs less than half of its budget for them. With 64 elected witnesses
 // that have all lost the news, a trainer sends 63 CLAIM a second (MEMBER_RETRY_MS): 756 frames. One
-// of these witnesses acknowledges as many of 64 trainers: 378 frames. At 40 rounds a second each
-// round ends before a CLAIM goes by mail, and a trainer that is audited in every round sends 40
-// REVEAL: 480 frames.
+// of these witnesses acknowledges as many of 64 trainers: 378 frames. A REVEAL comes out of what
+// each round adds (COST_ROUND_FRAMES); rounds so quick that this is more are not for slow lines.
 static const struct {
     uint16_t kind;
     uint32_t frames;
@@ -59,6 +58,7 @@ static const struct {
     { FRAME_HOLDS, 20 },      // Each 700 ms until it is heard: an answer
     { FRAME_PING, 4 },        // One a second, and two a window
     { FRAME_VOTE, 4 },        // One a round, then each 700 ms: an answer
+    { FRAME_STANDS, 4 },      // Two a window, and as a vote
     { FRAME_FINDING, 4 },     // As a vote, for each audit
     { FRAME_CHECKPOINT, 20 }, // One for each checkpoint: a record
     { FRAME_CONTROL, 20 },    // By hand: a record

@@ -30,11 +30,12 @@ uint64_t cost_of_effects(const struct outbox *out, uint32_t count);
 
 // How many frames of its sender's budget (broker/budget.h) one frame of this kind takes, at least
 // 1: the work that it may cause at its receiver, compared with that of the cheapest letter; of a
-// letter between members also the bytes that it takes of the receiver's line: a member's whole
-// budget of such letters is at most 1 Mbit/s. An actor that sends all that its role needs stays far
-// below its budget.
+// letter between members also the bytes that it takes of the receiver's line: what a member may send
+// in a second of such letters, rounds left out, is at most 1 Mbit/s. An actor that sends all that its
+// role needs stays far below its budget.
 uint32_t cost_in_frames(uint16_t kind);
 
-// The same of news, which the broker sends to everybody and everybody unpacks. A trainer has three in a round; so
-// few that no burst of them fills a subscriber's queue.
-enum { COST_NEWS_FRAMES = 8 };
+// COST_NEWS_FRAMES: the same of news, which the broker sends to everybody and everybody unpacks. A trainer has three
+// in a round; so few that no burst of them fills a subscriber's queue.
+// COST_ROUND_FRAMES: what each round adds to a member's budget: its three news, a vote, a finding and a REVEAL.
+enum { COST_NEWS_FRAMES = 8, COST_ROUND_FRAMES = 44 };

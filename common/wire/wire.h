@@ -83,6 +83,8 @@ enum wire_flag {
     WIRE_ORDER = 512,   // Mail of the coordinator alone, to anybody
     WIRE_REPORT = 1024, // Mail of trainers and witnesses to the coordinator
     WIRE_PEER = 2048,   // Mail of trainers to trainers and witnesses
+    WIRE_OPENS =
+        8192, // News of the coordinator: work begins that members answer, so they may say more
     WIRE_PART = WIRE_PART_CONFIG | WIRE_PART_SNAPSHOT | WIRE_PART_TEST,
 };
 

@@ -4,8 +4,8 @@
 //     build/live/greedy                  every cell, about half an hour (make greedy)
 //     build/live/greedy ASK PING         these kinds only
 //
-// A run of three trainers goes on all the while. In each cell a peer joins, sends for POUR_MS at RATE, a
-// little less than the broker's budget of a member, and leaves. The rounds a second meanwhile must be at
+// A run of three trainers goes on all the while. In each cell a peer joins, sends for POUR_MS all that the
+// broker's budget of a member lets through (rate_of), and leaves. The rounds a second meanwhile must be at
 // least half of the undisturbed ones, and at least 80 % in the second second after it. A cell that fails is repeated,
 // against fresh undisturbed ones, TURNS times in all: this machine does other work as well, and so does the
 // peer, which signs on the same processors. Ends with 0 if no cell failed each time.
@@ -14,6 +14,7 @@
 // has said (fill_known). A data provider is not among the roles: it is asked by trainers, so its harm is
 // what it answers (provider_test), not what it asks.
 
+#include "common/actor/cost.h"
 #include "common/base/clock.h"
 #include "common/bulk/bulk_line.h"
 #include "tests/fuzz/wire_fill.h"
@@ -73,6 +74,7 @@ struct peer {
     struct wire_arena arena;
     struct wire_fill fill;
     atomic_bool stop;
+    uint64_t rate; // Letters a second
     uint64_t sent, unsent;
 };
 
@@ -165,7 +167,7 @@ static void pour_letters(struct peer *self)
 {
     const uint64_t began_ms = clock_ms();
     while (!self->stop) {
-        const uint64_t due = (clock_ms() - began_ms) * RATE / 1000 - self->sent;
+        const uint64_t due = (clock_ms() - began_ms) * self->rate / 1000 - self->sent;
         send_letters(self, due < BATCH_MAX ? due : BATCH_MAX);
         zmq_pollitem_t item = { .socket = post_mail_socket(self->own->post), .events = ZMQ_POLLIN };
         if (self->cell.reads) own_heard(self->own, FRAME_NONE);
@@ -249,6 +251,15 @@ static void end_membership(struct peer *self)
     own_destroy(self->own);
 }
 
+// Letters a second: at least RATE, and more if the kind is cheap and rounds are quick. What is over the budget is
+// ignored, but not so much that the broker would cut the connection.
+static uint64_t rate_of(const struct cell *cell, double rounds_s)
+{
+    const double frames_s = RATE + rounds_s * COST_ROUND_FRAMES;
+    const double cost = cell->target == EVERYBODY ? COST_NEWS_FRAMES : cost_in_frames(cell->kind);
+    return frames_s / cost > RATE ? (uint64_t)(frames_s / cost) : RATE;
+}
+
 struct measured {
     double before, during, after;
     uint64_t sent, unsent;
@@ -263,6 +274,7 @@ static struct measured play(struct peer *self, const struct cell *cell, double b
     pthread_t thread;
     snprintf(key, sizeof key, "greedy %s %u", cell->rank->name, keys++ % KEYS); // Keeps its role
     self->cell = *cell;
+    self->rate = rate_of(cell, base);
     self->own = own_new(self->bed, key, cell->rank->role);
     self->instance = clock_unix_ms();
     self->stop = false;

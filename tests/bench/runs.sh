@@ -22,6 +22,8 @@ init_run() {                                        # Flags of shoal init
     rm -rf "$work/run"
     "$build/bin/shoal" init "$work/run" --steps 100000 --data "$work/text" "$@" >"$work/init" 2>&1 ||
         { cat "$work/init" >&2; exit 1; }
+    # What is measured are rounds: no epoch ends meanwhile
+    sed -i 's/^rounds_per_epoch = .*/rounds_per_epoch = 100000/' "$work/run/state.toml"
 }
 
 start_run() {                                       # PORT, flags of shoal up

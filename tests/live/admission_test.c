@@ -1,6 +1,7 @@
 // A real broker admits the right actors, refuses the others with a reason, and cuts off those that
 // lose their place.
 
+#include "common/actor/cost.h"
 #include "common/base/clock.h"
 #include "tests/live/own_actor.h"
 #include "tests/by_hand.h"
@@ -345,7 +346,40 @@ static void nobody_follows_an_impostor(void **state)
     testbed_stop(bed);
 }
 
+static void publish_progress(struct own *trainer, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        post_publish(trainer->post, FRAME_PROGRESS, &(struct wire_progress){ .step = i });
+}
+
+// A trainer that has used up its burst says at once all that many quick rounds need.
+static void quick_rounds_are_within_the_budget(void **state)
+{
+    enum { BURST = 8000, ROUNDS = 150 };
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .owned = true });
+    testbed_start(bed, "broker");
+    struct own *coordinator = own_new(bed, "coordinator", ACTOR_COORDINATOR),
+               *trainer = own_new(bed, "trainer0", ACTOR_TRAINER);
+    assert_true(own_await(coordinator, FRAME_WELCOME, SOON_MS));
+    assert_true(own_await(trainer, FRAME_WELCOME, SOON_MS));
+    const struct wire_ping ping = { .instance = 1 };
+    struct wire_round round = { .batch_size = 1 };
+    publish_progress(trainer, BURST / COST_NEWS_FRAMES * 19 / 20);
+    assert_true(post_mail(trainer->post, "coordinator", FRAME_PING, &ping));
+    assert_true(own_await(coordinator, FRAME_PING, SOON_MS));
+    for (round.round = 1; round.round <= ROUNDS; round.round++)
+        post_publish(coordinator->post, FRAME_ROUND, &round);
+    assert_true(post_mail(coordinator->post, trainer->name, FRAME_ROUND, &round));
+    assert_true(own_await(trainer, FRAME_ROUND, SOON_MS));
+    publish_progress(trainer, ROUNDS * COST_ROUND_FRAMES / COST_NEWS_FRAMES);
+    assert_true(post_mail(trainer->post, "coordinator", FRAME_PING, &ping));
+    assert_true(own_await(coordinator, FRAME_PING, SOON_MS));
+    assert_false(testbed_log_has(bed, "broker", "gate.over_budget", NULL, 0));
+    own_destroy(coordinator), own_destroy(trainer);
+    testbed_signal(bed, "broker", SIGTERM);
+}
+
 TESTS(TESTBED_TEST(only_listed_keys_and_only_while_listed), TESTBED_TEST(a_ticket_is_for_one),
       TESTBED_TEST(a_wrong_server_key_is_said), TESTBED_TEST(the_ejected_are_cut_off),
       TESTBED_TEST(only_members_publish), TESTBED_TEST(no_actor_speaks_for_another),
-      TESTBED_TEST(nobody_follows_an_impostor))
+      TESTBED_TEST(nobody_follows_an_impostor), TESTBED_TEST(quick_rounds_are_within_the_budget))

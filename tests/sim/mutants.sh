@@ -337,6 +337,7 @@ by_unit 'roster: a change is of whatever run' member_test \
     'in->incarnation == self->roster_incarnation' 'in->incarnation > 0'
 by_unit 'roster: a full one takes no change' roster_test '(index == count && count == MEMBERS_MAX)' 'count == MEMBERS_MAX'
 by_unit 'a new connection has a budget of its own' post_office_test 'held && key_equal(&self->peers[held - 1].key, key)' 'held && !key'
+by_unit 'budget: what a round adds takes no excess back' admission_test drop
 by_unit 'the whole roster is told at each change' coordinator_test '!self->told ||' 'true ||'
 mutant 'a position is not answered' drop
 by_unit 'what the owner gave up is kept' member_test 'beat->log_seq < known->log_seq' 'false'

@@ -364,6 +364,30 @@ static void a_bucket_fills_drops_and_cuts(void **state)
     assert_int_equal(over, 5 + 4 * 5);
 }
 
+// The frames of a round come on top of those that come with time; never more than a burst waits.
+static void a_bucket_is_given_more(void **state)
+{
+    (void)state;
+    const struct budget budget = {
+        .frames_s = 10, .frames_burst = 5, .bytes_s = 1000, .bytes_burst = 1000
+    };
+    struct bucket bucket = { 0 };
+    bucket_fill(&bucket, &budget, 0);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_WITHIN);
+    for (int round = 0; round < 100; round++) {
+        bucket_give(&bucket, &budget, 3);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_WITHIN);
+        // Without the excess that a round takes back, the 21st of these would cut the connection
+        assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_OVER);
+    }
+    bucket_give(&bucket, &budget, UINT64_MAX);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_WITHIN);
+    assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_OVER);
+}
+
 // A stranger becomes a member, then by turns an observer and a member.
 static void a_change_of_budget_gives_no_more(void **state)
 {
@@ -448,5 +472,5 @@ TESTS_WITH(set_up, tear_down, TEST(a_list_is_read_and_read_again),
            TEST(an_invitation_lets_in_so_many_and_no_more), TEST(one_key_is_one_member),
            TEST(an_invitation_is_for_its_roles_until_it_is_revoked), TEST(a_banned_key_stays_out),
            TEST(the_first_coordinator_stays_it), TEST(a_bucket_fills_drops_and_cuts),
-           TEST(a_change_of_budget_gives_no_more),
+           TEST(a_bucket_is_given_more), TEST(a_change_of_budget_gives_no_more),
            TEST(a_sender_over_budget_is_slowed_and_not_silenced), TEST(a_penalty_ends))

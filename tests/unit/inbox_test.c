@@ -160,7 +160,7 @@ static void what_is_asked_for_is_counted(void **state)
     assert_int_equal(cost_of_effects(&out, 0),
                      COST_SAY_US + 64 * (COST_READ_US + COST_SAY_US) + COST_STORE_US);
     assert_int_equal(cost_of_effects(&out, 3), COST_STORE_US);
-    assert_int_equal(cost_in_frames(FRAME_STANDS), 1);
+    assert_int_equal(cost_in_frames(FRAME_HELLO), 1);
     assert_true(cost_in_frames(FRAME_JOIN) > cost_in_frames(FRAME_PING));
 }
 
