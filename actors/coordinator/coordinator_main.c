@@ -261,6 +261,31 @@ static int check_owner(const struct keeper *self, struct why *why)
                    key_to_hex(owner, hex), key_to_hex(own, own_hex));
 }
 
+// What a run does of [checkpoint] shared_dir, beside `shoal train`.
+static int check_saves(const struct keeper *self, struct why *why)
+{
+    const struct run_config *config = &self->config;
+    const char *path = self->folder.state_path, *dir = config->checkpoint_shared_dir;
+    if (!dir[0]) return 0;
+    if (config->strategy != CONFIG_STRATEGY_ALLREDUCE)
+        return why_set(why, FAULT_CONFIG,
+                       "checkpoint.shared_dir of %s: members of a run of strategy distro do not "
+                       "trust one another with parts of the state; take it out and start a "
+                       "shoal-checkpointer",
+                       path);
+    if (config->checkpoint_passes)
+        return why_set(why, FAULT_CONFIG,
+                       "checkpoint.passes of %s: a run saves by checkpoint.steps only; shoal train "
+                       "alone knows passes",
+                       path);
+    if (strlen(dir) >= sizeof((struct wire_windows_config *)0)->shared_dir)
+        return why_set(why, FAULT_CONFIG,
+                       "checkpoint.shared_dir of %s: it has %zu characters, allowed 1 to %zu in a "
+                       "run",
+                       path, strlen(dir), sizeof((struct wire_windows_config *)0)->shared_dir - 1);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct keeper self;
@@ -273,14 +298,8 @@ int main(int argc, char **argv)
     rc = config_load_run(self.folder.state_path, &self.config, &faults);
     config_faults_log(&faults);
     if (rc < 0) return fault_exit_code(rc);
-    if (self.config.checkpoint_shared_dir[0]) {
-        rc = why_set(
-            &why, FAULT_CONFIG,
-            "checkpoint.shared_dir of %s: a run does not save pieces yet, shoal train alone "
-            "does; take it out and start a shoal-checkpointer",
-            self.folder.state_path);
-        return log_exit(rc, &why);
-    }
+    rc = check_saves(&self, &why);
+    if (rc < 0) return log_exit(rc, &why);
     if (self.server_port) snprintf(address, sizeof address, "127.0.0.1:%s", self.server_port);
     else snprintf(address, sizeof address, "%s", self.config.broker_mail);
     if (self.server_port) self.command.server_addr = address;

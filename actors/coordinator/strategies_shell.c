@@ -5,6 +5,7 @@
 #include "common/learner/run_check.h"
 #include "common/model/recipe.h"
 #include "common/pace/rounds/rounds_config.h"
+#include <stdio.h>
 
 // ---- distro -------------------------------------------------------------------------------------
 
@@ -37,7 +38,7 @@ static void distro_model(const struct run_model *model, struct rules *rules)
 // parameters that they begin with.
 static void allreduce_rules(const struct run_config *config, struct rules *rules)
 {
-    const struct wire_windows_config part = {
+    struct wire_windows_config part = {
         .lanes = (uint32_t)config->lanes,
         .window_ms = (uint32_t)config->window_ms,
         .step_timeout_ms = (uint32_t)config->step_timeout_ms,
@@ -51,7 +52,10 @@ static void allreduce_rules(const struct run_config *config, struct rules *rules
         .batch_start = rules->batch_start,
         .batch_end = rules->batch_end,
         .batch_warmup_tokens = rules->batch_warmup_tokens,
+        .save_steps = (uint32_t)config->checkpoint_steps,
+        .keep = (uint32_t)config->checkpoint_keep,
     };
+    snprintf(part.shared_dir, sizeof part.shared_dir, "%s", config->checkpoint_shared_dir);
     rules->genesis_digest = (struct hash){ { 0 } };
     rules_set_strategy(rules, FRAME_WINDOWS_CONFIG, &part, sizeof part);
 }

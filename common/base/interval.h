@@ -32,7 +32,7 @@ struct interval interval_meet(struct interval a, struct interval b);  // Of both
 
 // The part of [0, total) that falls to `rank` of `world` equal shares: [rank*total/world,
 // (rank+1)*total/world), rounded down. The shares tile [0, total) exactly; their lengths differ by
-// at most one. Needs rank < world. No caller yet: the shares of a group's members.
+// at most one. Needs rank < world.
 struct interval interval_share(uint64_t total, uint32_t rank, uint32_t world);
 
 // ---- Lists ----

@@ -12,6 +12,7 @@
 //   learner_step.c       one step of a window
 //   learner_late.c       which member was late in it
 //   learner_check.c      the part of the state that members compare before it
+//   learner_pieces.c     our share of the state, saved beside the steps
 //   learner_squares.c    who measures which piece of its norm
 //   learner_inside.c   what each job begins and ends with
 

@@ -190,8 +190,10 @@ static int tell_have(struct learner *self, struct why *why, struct group_blame *
     struct learner_window_work *work = self->window;
     const uint32_t place = window_of(self)->place;
     const struct lane_node own = own_lanes(self);
+    const bool is_saving = learner_pieces_is_busy(self);
     uint64_t first = 0, left = work->has_squares ? 0 : learner_squares_of(self, place);
     int rc = 0;
+    work->pieces.somebody_writes |= is_saving;
     bool told = false;
     while (rc == 0 && (!told || left > 0)) {
         const uint64_t count = left < SQUARES_WORD_MAX ? left : SQUARES_WORD_MAX;
@@ -201,6 +203,7 @@ static int tell_have(struct learner *self, struct why *why, struct group_blame *
             .window = window_of(self)->number,
             .step = self->step,
             .stop = work->holder.stop,
+            .saving = is_saving,
             .check = work->holder.check[place],
             .losses = { (uint8_t *)(work->losses + own.first),
                         told ? 0 : (uint32_t)((own.end - own.first) * sizeof(double)) },
@@ -263,6 +266,8 @@ static int take_have(struct learner *self, uint32_t from, const void *bytes, siz
         first != (told > 0 ? learner_squares_of(self, from) - work->squares_left[from] : 0) ||
         (have->losses.count != 0 && have->losses.count != losses))
         return refuse(self, from, why, ret_blame);
+    // mutant: saves: a member that is still writing is not waited for
+    work->pieces.somebody_writes |= have->saving;
     memcpy(work->losses + lanes.first, have->losses.data, have->losses.count);
     learner_squares_move(self, from, (struct interval){ first, first + told }, SQUARES_TAKE,
                          (uint8_t *)have->squares.data);
@@ -363,6 +368,8 @@ static void begin_step(struct learner *self)
                                     .waited_us = work->waited_us,
                                     .summed = take_squares,
                                     .arg = self };
+    work->pieces.somebody_writes =
+        window_of(self)->group_count == 1 && learner_pieces_is_busy(self);
     learner_squares_begin(self);
 }
 
@@ -405,5 +412,6 @@ int learner_step(struct learner *self, struct why *why, struct group_blame *ret_
     rc = learner_step_apply(self, why);
     work->applied_us = clock_us() - applies_us;
     failpoint("learner_applied");
+    if (rc == 0) learner_pieces_stepped(self);
     return rc;
 }

@@ -94,16 +94,17 @@ static int open_windows(struct learner *self, struct why *why)
     work->heard.bytes = malloc(work->heard.max);
     if (!work->squares || !work->check_leaves || !work->word || !work->told || !work->heard.bytes)
         return why_set(why, FAULT_MEMORY, "%" PRIu64 " pieces of a norm", work->squares_count);
-    return open_group(self, why);
+    const int rc = learner_pieces_check(self, why);
+    return rc < 0 ? rc : open_group(self, why);
 }
 
 // The pieces of the norm. Later: the vectors for nodes after the first that some world of up to as many members as
-// lanes needs, and what the group takes for its links.
+// lanes needs, what the group takes for its links, and a copy of the state for saves: all of it, if it is alone.
 static uint64_t memory(const struct learner *self, uint64_t *ret_later)
 {
     if (!self->options->trains) return 0;
     const uint64_t more = lane_nodes_most(work_of(self)->config.lanes) - 1;
-    *ret_later = more * self->floats * sizeof(float) + GROUP_MEMORY;
+    *ret_later = more * self->floats * sizeof(float) + GROUP_MEMORY + learner_pieces_memory(self);
     return gradient_piece_count(self->floats) * sizeof(double);
 }
 
@@ -117,6 +118,7 @@ static void close_windows(struct learner *self)
 {
     struct learner_window_work *work = work_of(self);
     if (!work) return;
+    learner_pieces_close(self);
     group_destroy(&work->group);
     drop_window(&work->now);
     drop_window(&work->next);
@@ -240,6 +242,7 @@ static void begin_window(struct learner *self, struct learner_window *window)
         holder_follow(holder, said->number);
     else holder_begin(holder, said->number, self->step, said->place, said->group_count);
     learner_late_begin(work, window);
+    learner_pieces_begin(self, said);
     drop_window(&work->now);
     work->now = window;
     work->formed = work->waits = false;
@@ -452,6 +455,7 @@ static void work(struct learner *self)
     struct why why = { 0 };
     struct group_blame blame;
     work->idle = !has_step(self);
+    learner_pieces_look(self);
     if (!serve_links(self) || work->idle) return;
     work->unsound = UNSOUND_NONE;
     int rc = form(self, &why, &blame);

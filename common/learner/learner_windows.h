@@ -1,13 +1,15 @@
 #pragma once
 // learner_windows -- what the files of the strategy `allreduce` share: learner_windows.c, which hears
 // what the core says of windows, learner_step.c, which takes one step, learner_squares.c, the pieces of
-// its norm, learner_check.c, the check of the state before it, and learner_late.c, which says who was late
-// in it; for them alone.
+// its norm, learner_check.c, the check of the state before it, learner_late.c, which says who was late
+// in it, and learner_pieces.c, the saves after it; for them alone.
 
+#include "common/checkpoint/saver.h"
 #include "common/group/group.h"
 #include "common/learner/learner_inside.h"
 #include "common/run/holder.h"
 #include "common/run/lateness.h"
+#include <limits.h>
 
 enum { EARLY_MAX = 1024 }; // Bytes of a HAVE without squares
 
@@ -17,8 +19,18 @@ struct learner_window {
     struct group_member members[GROUP_MEMBERS_MAX];
 };
 
+// The saves of a run, in pieces (learner_pieces.c).
+struct learner_pieces {
+    saver_t *saver;        // NULL: none yet
+    char root[PATH_MAX];   // Of the run
+    uint64_t born_unix_ms; // Of the run whose root that is
+    uint64_t bytes;        // Room for a copy of the share
+    bool somebody_writes;  // An earlier save, when the step in hand was told
+};
+
 struct learner_window_work {
     struct wire_windows_config config;
+    struct learner_pieces pieces;
     group_t *group;
     struct wire_links links; // What was answered last: where our links end, and which stand
     // The newest list of trainers to link with, taken up between two steps. number 0: it has been.
@@ -78,6 +90,17 @@ int learner_step_apply(struct learner *self, struct why *why);
 void learner_late_open(struct learner_window_work *work);
 void learner_late_begin(struct learner_window_work *work, const struct learner_window *next);
 void learner_late_note(struct learner *self, uint64_t computed_us, const uint64_t *waited_us);
+
+// The saves. _check: whether the shared folder serves. _memory: the most that a copy takes. _begin: a window has begun.
+// _is_busy: an earlier save is being written here. _stepped: a step has been applied that all have told; saves if one is
+// due, and the step's HAVE of all said that nobody writes. _look: says what became of one. _close: waits for it.
+int learner_pieces_check(const struct learner *self, struct why *why);
+uint64_t learner_pieces_memory(const struct learner *self);
+void learner_pieces_begin(struct learner *self, const struct wire_take_window *window);
+bool learner_pieces_is_busy(struct learner *self);
+void learner_pieces_stepped(struct learner *self);
+void learner_pieces_look(struct learner *self);
+void learner_pieces_close(struct learner *self);
 
 // What is to be told of the squares of the step whose sum is work->sum.
 void learner_squares_begin(struct learner *self);

@@ -1,10 +1,14 @@
 // state_pieces -- one walk over the optimizer's items each way. An item that reshards has a value
-// for the optimizer's interval; all others have one for the whole item.
+// for the optimizer's interval, of which a share is saved; all others have one for the whole item.
 
 #include "common/learner/state_pieces.h"
 #include <inttypes.h>
+#include <string.h>
 
-static uint64_t elements_here(const struct state_item *item) { return interval_length(item->at); }
+static struct interval saved_of(const struct state_item *item, struct interval share)
+{
+    return item->tag == TAG_RESHARD ? interval_meet(item->at, share) : item->at;
+}
 
 size_t state_parts(optimizer_t *optimizer, const struct state *state, const float *params,
                    struct interval share, struct pieces_part ret_parts[STATE_PARTS_MAX])
@@ -14,11 +18,16 @@ size_t state_parts(optimizer_t *optimizer, const struct state *state, const floa
     size_t count = 0;
     ret_parts[count++] = (struct pieces_part){ STATE_PARAMETERS, TAG_RESHARD, sizeof *params,
                                                interval_length(share), params + share.begin };
-    for (size_t i = 0; i < items_count; i++)
-        if (state->values[i])
+    for (size_t i = 0; i < items_count; i++) {
+        const struct interval saved = saved_of(&items[i], share);
+        const uint64_t behind = interval_empty(saved) ? 0 : saved.begin - items[i].at.begin;
+        const uint8_t *values = state->values[i];
+        if (values)
             ret_parts[count++] =
                 (struct pieces_part){ items[i].name, items[i].tag, items[i].element_bytes,
-                                      elements_here(&items[i]), state->values[i] };
+                                      interval_length(saved),
+                                      values + behind * items[i].element_bytes };
+    }
     return count;
 }
 
@@ -27,8 +36,32 @@ uint64_t state_parts_bytes(optimizer_t *optimizer, struct interval share)
     struct state_item items[OPTIMIZER_ITEMS_MAX];
     const size_t count = optimizer_items(optimizer, items);
     uint64_t bytes = interval_length(share) * sizeof(float);
-    for (size_t i = 0; i < count; i++) bytes += elements_here(&items[i]) * items[i].element_bytes;
+    for (size_t i = 0; i < count; i++)
+        bytes += interval_length(saved_of(&items[i], share)) * items[i].element_bytes;
     return bytes;
+}
+
+static bool is_alike(const struct pieces_item *item)
+{
+    return item->tag != TAG_DROP && item->tag != TAG_CUSTOM &&
+           (strcmp(item->name, STATE_PARAMETERS) == 0 || optimizer_is_item(item->name));
+}
+
+int state_pieces_digest(const pieces_t *pieces, struct why *why, struct hash *ret_digest)
+{
+    const struct pieces_meta *meta = pieces_meta(pieces);
+    struct hash roots[STATE_ITEMS_MAX];
+    uint32_t count = 0;
+    if (!pieces_find(pieces, STATE_PARAMETERS))
+        return why_set(why, FAULT_NOT_FOUND, "the save has no item '" STATE_PARAMETERS "'");
+    for (size_t i = 0; i < meta->count && count < STATE_ITEMS_MAX; i++) {
+        if (!is_alike(&meta->items[i])) continue;
+        const int rc = pieces_root(pieces, &meta->items[i], why, &roots[count++]);
+        if (rc < 0) return rc;
+    }
+    // mutant: pieces: the digest is that of the parameters alone
+    *ret_digest = merkle_root(roots, count);
+    return 0;
 }
 
 int state_check_params(const pieces_t *pieces, const struct layout *layout, struct why *why)

@@ -2,7 +2,7 @@
 // state_pieces -- what a replica is made of, as parts of a save in pieces, and back from one.
 //
 //     parameters    reshard     the share of the worker
-//     adamw-m ...   as its tag  what the optimizer lists (optimizer.h), of its interval
+//     adamw-m ...   as its tag  what the optimizer lists (optimizer.h); of what reshards, the share
 //
 // A part points to where the values are: nothing is copied here. The callers add items of their
 // own.
@@ -25,6 +25,11 @@ uint64_t state_parts_bytes(optimizer_t *optimizer, struct interval share);
 // FAULT_NOT_FOUND: the save has no parameters. FAULT_FOREIGN: they are those of a model of another
 // shape.
 int state_check_params(const pieces_t *pieces, const struct layout *layout, struct why *why);
+
+// The digest of the state that all members hold alike (common/vector/state_cut.h), from the hashes
+// in the save: of the parameters, and of the optimizer's items without the tag drop. Faults of
+// pieces_root; FAULT_NOT_FOUND: the save has no parameters.
+int state_pieces_digest(const pieces_t *pieces, struct why *why, struct hash *ret_digest);
 
 // Checks them, and reads those of the interval `share` to params[0, length).
 int state_read_params(const pieces_t *pieces, const struct layout *layout, struct interval share,

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct optimizer_kind *const kinds[] = { &optimizer_adamw, &optimizer_distro };
 
@@ -18,6 +19,16 @@ const struct optimizer_kind *optimizer_named(const char *name)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (strcmp(kinds[i]->name, name) == 0) return kinds[i];
     return NULL;
+}
+
+// adamw-m is one of AdamW.
+bool optimizer_is_item(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const size_t length = strlen(kinds[i]->name);
+        if (strncasecmp(kinds[i]->name, name, length) == 0 && name[length] == '-') return true;
+    }
+    return false;
 }
 
 // ---- its life

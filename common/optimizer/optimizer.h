@@ -54,6 +54,7 @@ extern const struct optimizer_kind optimizer_adamw, optimizer_distro;
 
 // The optimizer of that name, as a state.toml writes it ("AdamW", "Distro"); NULL if there is none.
 const struct optimizer_kind *optimizer_named(const char *name);
+bool optimizer_is_item(const char *name); // Whether an item of state is one of some optimizer
 
 typedef struct optimizer optimizer_t;
 

@@ -6,6 +6,6 @@ enum {
     MEMBERS_MAX = 16384,         // Of a run, so also of one committee, one deal and one bloom
     WITNESSES_MAX = 64,          // Of a round: the largest witness_nodes
     WITNESSES_OPEN = 32,         // Of a round if witness_nodes is 0, as in Psyche
-    STRATEGY_BYTES = 128,        // Of the strategy's part of CONFIG; it has no pointers
+    STRATEGY_BYTES = 512,        // Of the strategy's part of CONFIG; it has no pointers
     TABLE_INTERVALS_MAX = 65536, // Of a table, and of the samples that one ROUND lists
 };

@@ -193,7 +193,7 @@ static void an_optimizer_for_one_is_refused(void **state)
 static void saves_that_no_run_writes_are_refused(void **state)
 {
     expect_refused(state, "printf '[checkpoint]\\nshared_dir = \"/tmp\"\\nsteps = 4\\n' >> '%s'",
-                   "a run does not save pieces yet");
+                   "do not trust one another with parts of the state");
 }
 
 static void a_ledger_of_another_run_is_refused(void **state)

@@ -1,7 +1,8 @@
 #!/bin/bash
 # The demo of allreduce with a small model: real processes on loopback. A trainer is killed in the middle of a
 # window, another one joins, the coordinator is killed; every replica, the checkpoint and the ledger end in the
-# state of `shoal train` alone. Each world has its own lanes, batch and links.
+# state of `shoal train` alone. Each world has its own lanes, batch and links. Beside the steps the members save the
+# state in pieces, and so does `shoal train`: saves of one step have one digest.
 #
 #     tests/live/windows_test.sh BUILD_DIR
 #
@@ -32,6 +33,9 @@ ends_alike()                            # a word about it, lanes, batch at the s
     set_key total_steps 1200; set_key rounds_per_epoch 240; set_key max_seq_len 16; set_key micro_batch_size 2
     set_key waiting_for_members_extra_time 0.1; set_key global_batch_size_warmup_tokens 30000
     set_key lanes "$2"; set_key global_batch_size_start "$3"; set_key global_batch_size_end "$4"; set_key link "\"$5\""
+    sed -i "/^\[checkpoint\]/a shared_dir = \"$work/shared\"\nsteps = 400" small/allreduce.toml
+    set_key keep 100
+    rm -rf shared; mkdir shared
     number=$((number + 1))
     if timeout 200 "$bin/shoal" demo --strategy allreduce --config-path small --dir demo --port $port >said 2>&1 &&
         grep -q "^digest equal to one undisturbed trainer alone" said; then
@@ -42,6 +46,24 @@ ends_alike()                            # a word about it, lanes, batch at the s
         tail -n 5 demo/run/logs/*.log | sed 's/^/# /'
     fi
     port=$((port + 4))
+    number=$((number + 1))
+    if saves_alike >said 2>&1; then echo "ok $number - its saves in pieces are those of shoal train"; sed 's/^/# /' said
+    else echo "not ok $number - its saves in pieces are those of shoal train"; sed 's/^/# /' said; failed=1; fi
+}
+
+state_digest() { "$bin/shoal" checkpoint verify "$1" | sed -n 's/^state digest //p'; }
+
+# The last step is saved, whatever died before. A save of which a member died is not whole, and not there.
+saves_alike()
+{
+    local root alone step digest
+    alone=$(echo shared/*.train-*) root=$(ls -d shared/* | grep -v train)
+    ls -d "$root"/step-*
+    [ -d "$root/step-00001200" ] || return 1
+    for step in "$root"/step-????????; do
+        digest=$(state_digest "$step")
+        [ -n "$digest" ] && [ "$digest" = "$(state_digest "$alone/${step##*/}")" ] || return 1
+    done
 }
 
 ends_alike "eight lanes, a batch that they do not divide, plain links" 8 5 11 plain

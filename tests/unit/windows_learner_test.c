@@ -4,10 +4,12 @@
 
 #include "common/bulk/blob_store.h"
 #include "common/checkpoint/hf_folder.h"
+#include "common/checkpoint/shared_dir.h"
 #include "common/data/manifest.h"
 #include "common/group/group.h"
 #include "common/kernel/kernels.h"
 #include "common/learner/learner.h"
+#include "common/learner/state_pieces.h"
 #include "common/model/genesis.h"
 #include "common/model/model_config.h"
 #include "common/model/model_tensors.h"
@@ -24,7 +26,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SEQ = 12, BATCH = 11, STEPS = 24, WINDOW = 6, MEMBERS_MAX_HERE = 8, WAIT_MS = 60000 };
+enum {
+    SEQ = 12,
+    BATCH = 11,
+    STEPS = 24,
+    WINDOW = 6,
+    MEMBERS_MAX_HERE = 8,
+    WAIT_MS = 60000,
+    BORN = 77
+};
 
 static struct model_shape shape = { .vocab = 40,
                                     .dim = 24,
@@ -267,7 +277,8 @@ static void plan_window(struct plan *plan, const struct course *at, uint32_t ste
                                            .samples = &plan->dealt,
                                            .samples_count = 1,
                                            .group = plan->linked,
-                                           .group_count = count };
+                                           .group_count = count,
+                                           .born_unix_ms = BORN };
 }
 
 static void give_one(struct plan *plan, struct member *const *group, uint32_t place)
@@ -702,10 +713,22 @@ enum { LATE_US = 260000 }; // More than the floor of the learner
 static atomic_bool is_slowing;
 static atomic_int slowed;
 
-// The learners pass their failpoints in this process: the first that does so once it is asked for is slow from then on.
+// The learners pass their failpoints in this process: the first that does so once it is asked for is slow from then on,
+// or waits in its save until it is let go.
+static atomic_bool is_holding, holds;
+
+static void hold_one(void)
+{
+    bool none = false;
+    if (!is_holding || !atomic_compare_exchange_strong(&holds, &none, true)) return;
+    while (is_holding) usleep(1000);
+    holds = false;
+}
+
 int failpoint_reached(const char *name)
 {
     static _Thread_local bool is_slow;
+    if (strcmp(name, "checkpoint_sync") == 0) hold_one();
     if (strcmp(name, "learner_train") != 0 || !is_slowing) return 0;
     if (!is_slow) is_slow = atomic_fetch_add(&slowed, 1) == 0;
     if (is_slow) usleep(LATE_US);
@@ -814,6 +837,140 @@ static void a_have_that_does_not_fit_breaks_the_window(void **state)
     end_group();
 }
 
+// ---- saves in pieces ----------------------------------------------------------------------------
+
+static char saves_root[PATH_MAX];
+
+static void save_every(uint32_t steps)
+{
+    shape.vocab = 900; // Four leaves
+    make_files();
+    strategy.save_steps = steps;
+    strategy.keep = 100;
+    snprintf(strategy.shared_dir, sizeof strategy.shared_dir, "%.200s/shared", folder);
+    assert_int_equal(mkdir(strategy.shared_dir, 0755), 0);
+    assert_int_equal(shared_dir_root(strategy.shared_dir, "r", BORN, NULL, saves_root), 0);
+}
+
+static void save_no_more(void)
+{
+    strategy.save_steps = 0;
+    shape.vocab = 40;
+}
+
+// One window, and the digest behind it.
+static struct hash take_steps(struct course *at, uint32_t steps, struct member *const *group,
+                              uint32_t count)
+{
+    give_window(at, steps, group, count);
+    await_end(group, count, at->step + steps);
+    assert_int_equal(close_window(group, count, at->step), at->step + steps);
+    for (uint32_t k = 0; k < steps; k++, at->step++) at->samples_done += batch_at(at->samples_done);
+    send_job(group[0], FRAME_CLOSE_WINDOW, &(struct wire_close_window){ 0, at->step, true });
+    return ((const struct wire_closed_window *)hear_kind(group[0], FRAME_CLOSED_WINDOW))->digest;
+}
+
+// The saves that are whole, newest first. Their thread makes them so when it likes.
+static size_t await_saves(uint64_t newest, uint64_t ret_steps[CHECKPOINT_LIST_MAX])
+{
+    size_t count = 0;
+    for (int i = 0; i < WAIT_MS && (count == 0 || ret_steps[0] != newest); i++) {
+        usleep(1000);
+        if (pieces_list(saves_root, NULL, ret_steps, &count) != 0) count = 0;
+    }
+    assert_true(count > 0 && ret_steps[0] == newest);
+    return count;
+}
+
+static void expect_saved(uint64_t step, uint32_t workers, const struct hash *digest)
+{
+    struct why why = { 0 };
+    pieces_t *pieces = NULL;
+    struct hash found;
+    if (pieces_open(saves_root, step, "r", &why, &pieces) != 0 ||
+        pieces_verify(pieces, &why) != 0 || state_pieces_digest(pieces, &why, &found) != 0)
+        fail_msg("%s", why.text);
+    assert_int_equal(pieces_meta(pieces)->workers, workers);
+    assert_true(hash_equal(&found, digest));
+    pieces_close(&pieces);
+}
+
+// Three members save at step 4, within a window; two at steps 8, the end of theirs, and 12.
+static void a_group_saves_its_state_in_pieces(void **state)
+{
+    (void)state;
+    static uint64_t steps[CHECKPOINT_LIST_MAX];
+    struct member *group[MEMBERS_MAX_HERE];
+    struct hash digests[3];
+    save_every(4);
+    const uint32_t kept = strategy.save_steps;
+    strategy.save_steps = 0;
+    begin_group(group, 1);
+    struct course at = { 0, 0 };
+    for (int i = 0; i < 3; i++) digests[i] = take_steps(&at, 4, group, 1);
+    end_group();
+    strategy.save_steps = kept;
+    begin_group(group, 3);
+    at = (struct course){ 0, 0 };
+    take_steps(&at, 6, group, 3);
+    await_saves(4, steps);
+    die(group[1]);
+    struct member *rest[] = { group[0], group[2] };
+    take_steps(&at, 2, rest, 2);
+    await_saves(8, steps);
+    take_steps(&at, 5, rest, 2);
+    assert_int_equal(await_saves(12, steps), 3);
+    expect_saved(4, 3, &digests[0]);
+    expect_saved(8, 2, &digests[1]);
+    expect_saved(12, 2, &digests[2]);
+    save_no_more();
+    end_group();
+}
+
+// One member's disk stands still at step 2. The two others have written, and could save again at step 4.
+static void while_one_writes_nobody_saves(void **state)
+{
+    (void)state;
+    static uint64_t steps[CHECKPOINT_LIST_MAX];
+    char path[PATH_MAX + 32];
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    save_every(2);
+    begin_group(group, 3);
+    is_holding = true;
+    take_steps(&at, 2, group, 3);
+    while (!holds) usleep(1000);
+    take_steps(&at, 3, group, 3);
+    snprintf(path, sizeof path, "%s/step-00000004.save-%" PRIu64, saves_root, next_window - 1);
+    assert_int_equal(access(path, F_OK), -1);
+    is_holding = false;
+    await_saves(2, steps);
+    take_steps(&at, 1, group, 3);
+    assert_int_equal(await_saves(6, steps), 2);
+    save_no_more();
+    end_group();
+}
+
+// The folder is gone: the save fails, at each member, and the steps go on.
+static void a_save_that_fails_stops_nothing(void **state)
+{
+    (void)state;
+    static uint64_t steps[CHECKPOINT_LIST_MAX];
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    save_every(3);
+    begin_group(group, 2);
+    take_steps(&at, 2, group, 2);
+    assert_int_equal(rmdir(saves_root), 0);
+    take_steps(&at, 2, group, 2);
+    assert_int_equal(access(saves_root, F_OK), -1);
+    assert_int_equal(mkdir(saves_root, 0755), 0);
+    take_steps(&at, 2, group, 2);
+    assert_int_equal(await_saves(6, steps), 1);
+    save_no_more();
+    end_group();
+}
+
 TESTS(FOLDER_TEST(every_world_ends_in_the_same_state),
       FOLDER_TEST(every_instruction_set_ends_in_the_same_state),
       FOLDER_TEST(deaths_and_joiners_change_no_bit),
@@ -824,4 +981,6 @@ TESTS(FOLDER_TEST(every_world_ends_in_the_same_state),
       FOLDER_TEST(two_that_differ_name_each_other),
       FOLDER_TEST(a_group_that_stops_begins_no_window),
       FOLDER_TEST(a_member_that_is_late_twice_is_said_until_it_is_on_time),
-      FOLDER_TEST(a_have_that_does_not_fit_breaks_the_window))
+      FOLDER_TEST(a_have_that_does_not_fit_breaks_the_window),
+      FOLDER_TEST(a_group_saves_its_state_in_pieces), FOLDER_TEST(while_one_writes_nobody_saves),
+      FOLDER_TEST(a_save_that_fails_stops_nothing))

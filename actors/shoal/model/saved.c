@@ -1,10 +1,11 @@
 // saved -- what lies in a save of pieces (common/checkpoint/pieces.h): `shoal checkpoint show` and
-// `shoal checkpoint verify`. Show reads manifest and cut alone; verify reads every byte.
+// `shoal checkpoint verify`. Show reads manifest, cut and hashes; verify reads every byte.
 
 #include "actors/shoal/model/saved.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
 #include "common/checkpoint/pieces.h"
+#include "common/learner/state_pieces.h"
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,7 +15,20 @@
 struct saved {
     const char *folder;
     bool json, verify;
+    char digest[HASH_HEX]; // Of the state that members hold alike; "": the save has none
 };
+
+// As `shoal status` shows it of the run. A save of another program's items has none, and one whose pieces begin within
+// a leaf.
+static int take_digest(struct saved *self, const pieces_t *pieces, struct why *why)
+{
+    struct hash digest;
+    const int rc = state_pieces_digest(pieces, why, &digest);
+    if (rc == 0) hash_to_hex(&digest, self->digest);
+    if (rc != FAULT_NOT_FOUND && rc != FAULT_UNSUPPORTED) return rc;
+    *why = (struct why){ 0 };
+    return 0;
+}
 
 // ---- as JSON ------------------------------------------------------------------------------------
 
@@ -58,14 +72,15 @@ static int print_json(const struct saved *self, const pieces_t *pieces, struct w
 {
     const struct pieces_about *about = pieces_about(pieces);
     const struct pieces_meta *meta = pieces_meta(pieces);
-    return shoal_print_json(
-        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:o, s:o}", "schema", "shoal.pieces.1",
-                  "folder", self->folder, "run", about->run, "born_unix_ms",
-                  (json_int_t)about->born_unix_ms, "step", (json_int_t)about->step,
-                  "written_unix_s", (json_int_t)about->written_unix_s, "workers",
-                  (json_int_t)meta->workers, "verified", (int)self->verify, "items", items_of(meta),
-                  "tensors", tensors_of(&meta->layout)),
-        why);
+    return shoal_print_json(json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:s*, s:o, s:o}",
+                                      "schema", "shoal.pieces.1", "folder", self->folder, "run",
+                                      about->run, "born_unix_ms", (json_int_t)about->born_unix_ms,
+                                      "step", (json_int_t)about->step, "written_unix_s",
+                                      (json_int_t)about->written_unix_s, "workers",
+                                      (json_int_t)meta->workers, "verified", (int)self->verify,
+                                      "digest", self->digest[0] ? self->digest : NULL, "items",
+                                      items_of(meta), "tensors", tensors_of(&meta->layout)),
+                            why);
 }
 
 // ---- as text ------------------------------------------------------------------------------------
@@ -96,6 +111,7 @@ static int print_text(const struct saved *self, const pieces_t *pieces)
     printf("%s: run %s, step %" PRIu64 ", saved by %" PRIu32 " worker%s%s\n\n", self->folder,
            about->run, about->step, meta->workers, meta->workers == 1 ? "" : "s",
            self->verify ? "; every byte is the one that was written" : "");
+    if (self->digest[0]) printf("state digest %s\n\n", self->digest);
     printf("%-20s %-9s %18s  pieces\n", "item", "tag", "elements");
     for (size_t i = 0; i < meta->count; i++) print_item(meta, &meta->items[i]);
     if (meta->layout.count) printf("\n  %-46s %-18s elements\n", "tensor", "shape");
@@ -131,11 +147,12 @@ int saved_open(const char *folder, struct why *why, pieces_t **ret_pieces)
     return rc < 0 ? rc : pieces_open(root, step, NULL, why, ret_pieces);
 }
 
-static int run(const struct saved *self, struct why *why)
+static int run(struct saved *self, struct why *why)
 {
     pieces_t *pieces = NULL;
     int rc = saved_open(self->folder, why, &pieces);
     if (rc == 0 && self->verify) rc = pieces_verify(pieces, why);
+    if (rc == 0) rc = take_digest(self, pieces, why);
     if (rc == 0) rc = self->json ? print_json(self, pieces, why) : print_text(self, pieces);
     pieces_close(&pieces);
     return rc;
@@ -163,8 +180,8 @@ static int saved(int argc, char **argv, bool verify, const char *about)
 int saved_show(int argc, char **argv)
 {
     return saved(argc, argv, false,
-                 "What lies in a save of pieces: its items, how they are cut, its tensors. The "
-                 "pieces are not read.\n\n"
+                 "What lies in a save of pieces: its items, how they are cut, its tensors, and the "
+                 "digest of the state. Of the pieces only the hashes are read.\n\n"
                  "  shoal checkpoint show /mnt/run/a-1700000000000/step-00000120\n"
                  "  shoal checkpoint show --json step-00000120\n");
 }

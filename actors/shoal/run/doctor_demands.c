@@ -13,10 +13,11 @@ static uint64_t beside_results(const struct wire_rounds_config *rounds, uint64_t
     return rounds->payload_bytes + (rounds->verification_percent ? floats * sizeof(float) : 0);
 }
 
-// And those of windows: vectors for more nodes than one, the group's own, pieces of the norm.
+// And those of windows: vectors for more nodes than one, the group's own, pieces of the norm, a copy for saves.
 static uint64_t beside_windows(const struct wire_windows_config *windows, uint64_t floats)
 {
-    return (lane_nodes_most(windows->lanes) - 1) * floats * sizeof(float) + GROUP_MEMORY +
+    const uint64_t copy = windows->save_steps ? 3 * floats * sizeof(float) : 0;
+    return copy + (lane_nodes_most(windows->lanes) - 1) * floats * sizeof(float) + GROUP_MEMORY +
            gradient_piece_count(floats) * sizeof(double);
 }
 

@@ -150,6 +150,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         .providers_count = member_providers(member, window->number, providers, 16),
         .data = member->now.data,
         .order = member->now.order,
+        .born_unix_ms = member->born_unix_ms,
     };
     if (job.group_count == 0) return;
     if (!windows_member_in_hand(self)) {

@@ -1,0 +1,173 @@
+// learner_pieces -- a member's part of the saves of a run (common/checkpoint/pieces.h): after every
+// save_steps steps of windows each member of the group writes its share of the state to the
+// shared folder, beside the steps that follow.
+//
+// 1. A step is told by HAVE, which says whether the member is still writing an earlier save.
+// 2. The step is applied, if all have told. All know the same of each other by then, so all save
+//    or nobody does.
+// 3. The share is copied (saver_take), and the next step begins. A thread writes the copy. The
+//    member that writes last makes the save whole.
+//
+// The shares are equal, and begin at leaves of the digest. So the digest of the saved state follows
+// from the pieces (state_pieces_digest). A window that is closed in the middle of a step leaves parts of a
+// save behind, which the next save removes. That a save failed is a line in the log: training goes
+// on.
+
+#include "common/base/clock.h"
+#include "common/base/folder.h"
+#include "common/base/log.h"
+#include "common/checkpoint/shared_dir.h"
+#include "common/learner/learner_windows.h"
+#include "common/learner/state_pieces.h"
+#include <inttypes.h>
+#include <string.h>
+
+static const struct wire_windows_config *config_of(const struct learner *self)
+{
+    return &self->window->config;
+}
+
+static bool are_on(const struct learner *self)
+{
+    return self->options->trains && config_of(self)->save_steps > 0;
+}
+
+int learner_pieces_check(const struct learner *self, struct why *why)
+{
+    return are_on(self) ? shared_dir_check(config_of(self)->shared_dir, why) : 0;
+}
+
+uint64_t learner_pieces_memory(const struct learner *self)
+{
+    if (!are_on(self)) return 0;
+    return state_parts_bytes(self->optimizer, (struct interval){ 0, self->floats });
+}
+
+// ---- the saver ----------------------------------------------------------------------------------
+
+static struct interval share_of(const struct learner *self, const struct wire_take_window *window)
+{
+    const uint64_t leaves = state_item_leaves(self->floats * sizeof(float));
+    struct interval share = interval_share(leaves, window->place, window->group_count);
+    share.begin *= DIGEST_LEAF_FLOATS;
+    share.end *= DIGEST_LEAF_FLOATS;
+    if (share.end > self->floats) share.end = self->floats;
+    return share;
+}
+
+static void say(const struct learner_pieces *self, const struct saver_result *result)
+{
+    if (result->rc < 0)
+        log_line(LOG_ERR, "save.failed step=%" PRIu64 " reason=\"%s\"; training goes on",
+                 result->step, result->why.text);
+    else if (result->missing < result->workers)
+        log_line(LOG_INFO,
+                 "save.written step=%" PRIu64 " bytes=%" PRIu64 " write_ms=%" PRIu64
+                 "; others of the %u members still write their parts",
+                 result->step, result->bytes, result->write_us / 1000, result->workers);
+    else
+        log_line(LOG_INFO,
+                 "save.whole step=%" PRIu64 " bytes=%" PRIu64 " write_ms=%" PRIu64
+                 " parts=%u folder=%s/step-%08" PRIu64 "%s%s",
+                 result->step, result->bytes, result->write_us / 1000, result->workers, self->root,
+                 result->step, result->why.text[0] ? "; old saves stay: " : "", result->why.text);
+}
+
+void learner_pieces_look(struct learner *self)
+{
+    struct learner_pieces *pieces = &self->window->pieces;
+    struct saver_result result;
+    if (pieces->saver && saver_result(pieces->saver, &result)) say(pieces, &result);
+}
+
+void learner_pieces_close(struct learner *self)
+{
+    struct learner_pieces *pieces = &self->window->pieces;
+    struct saver_result result;
+    if (pieces->saver && saver_wait(pieces->saver, &result)) say(pieces, &result);
+    saver_destroy(&pieces->saver);
+}
+
+static int open_saver(struct learner *self, uint64_t born_unix_ms, uint64_t bytes, struct why *why)
+{
+    struct learner_pieces *pieces = &self->window->pieces;
+    const struct wire_windows_config *config = config_of(self);
+    learner_pieces_close(self);
+    pieces->bytes = 0;
+    int rc =
+        shared_dir_root(config->shared_dir, self->options->run_id, born_unix_ms, why, pieces->root);
+    if (rc == 0) rc = folder_make(pieces->root, 0755, why);
+    if (rc < 0) return rc;
+    const struct saver_options options = { .root = pieces->root,
+                                           .run = self->options->run_id,
+                                           .born_unix_ms = born_unix_ms,
+                                           .layout = &self->layout,
+                                           .bytes = bytes,
+                                           .keep = config->keep };
+    rc = saver_new(&options, why, &pieces->saver);
+    if (rc == 0) pieces->born_unix_ms = born_unix_ms, pieces->bytes = bytes;
+    return rc;
+}
+
+// Memory for the copy is taken when a group begins, not between two steps.
+void learner_pieces_begin(struct learner *self, const struct wire_take_window *window)
+{
+    struct learner_pieces *pieces = &self->window->pieces;
+    struct why why = { 0 };
+    if (!are_on(self)) return;
+    const uint64_t bytes = state_parts_bytes(self->optimizer, share_of(self, window));
+    const bool fits = pieces->born_unix_ms == window->born_unix_ms && bytes <= pieces->bytes;
+    if (pieces->saver && (fits || saver_is_writing(pieces->saver))) return;
+    if (open_saver(self, window->born_unix_ms, bytes, &why) < 0)
+        log_line(LOG_ERR, "save.impossible reason=\"%s\"; training goes on, and is not saved",
+                 why.text);
+}
+
+// ---- a save -------------------------------------------------------------------------------------
+
+bool learner_pieces_is_busy(struct learner *self)
+{
+    learner_pieces_look(self);
+    const struct learner_pieces *pieces = &self->window->pieces;
+    return pieces->saver && saver_is_writing(pieces->saver);
+}
+
+static int take(struct learner *self, struct why *why)
+{
+    struct learner_pieces *pieces = &self->window->pieces;
+    const struct wire_take_window *window = &self->window->now->said;
+    const struct interval share = share_of(self, window);
+    const struct pieces_save save = { .step = self->step,
+                                      .attempt = (uint32_t)window->number,
+                                      .worker = window->place,
+                                      .workers = window->group_count };
+    struct pieces_part parts[STATE_PARTS_MAX];
+    struct state state;
+    learner_pieces_begin(self, window); // The group may have changed while a save was written
+    if (!pieces->saver) return why_set(why, FAULT_NOT_FOUND, "see save.impossible above");
+    const int rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
+    if (rc < 0) return rc;
+    const size_t count = state_parts(self->optimizer, &state, self->params, share, parts);
+    return saver_take(pieces->saver, &save, parts, count, why);
+}
+
+void learner_pieces_stepped(struct learner *self)
+{
+    const struct learner_pieces *pieces = &self->window->pieces;
+    struct why why = { 0 };
+    if (!are_on(self) || self->step % config_of(self)->save_steps != 0) return;
+    if (pieces->somebody_writes) {
+        log_line(LOG_WARNING,
+                 "save.skipped step=%" PRIu64 " because=\"a member is still writing an earlier "
+                 "save\"; all members skip it",
+                 self->step);
+        return;
+    }
+    const uint64_t from_us = clock_us();
+    if (take(self, &why) < 0)
+        log_line(LOG_ERR, "save.failed step=%" PRIu64 " reason=\"%s\"; training goes on",
+                 self->step, why.text);
+    else
+        log_line(LOG_INFO, "save.copied step=%" PRIu64 " waited_us=%" PRIu64, self->step,
+                 clock_us() - from_us);
+}
