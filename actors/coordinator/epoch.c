@@ -310,8 +310,13 @@ void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in)
                     ", and begins with a letter, a digit or _",
                     sizeof said->name - 1);
     } else {
-        if (said->step > run->checkpoint.step || hash_is_none(&run->checkpoint.digest)) {
-            turn_put(turn, FRAME_RECORD_CHECKPOINT, said);
+        // mutant: saves: a checkpoint of a step that is saved in pieces is not registered
+        // One of a step that is saved in pieces takes its place: it is what other tools read
+        if (said->step > run->checkpoint.step || hash_is_none(&run->checkpoint.digest) ||
+            (said->step == run->checkpoint.step && run->checkpoint.pieces)) {
+            struct wire_checkpoint record = *said;
+            record.pieces = false;
+            turn_put(turn, FRAME_RECORD_CHECKPOINT, &record);
             outbox_note(turn->out, "checkpoint.registered step=%" PRIu64 " name=%s", said->step,
                         said->name);
         }

@@ -78,6 +78,7 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
         .restored_epoch = run->restored_epoch,
         .checkpoint_step = run->checkpoint.step,
         .checkpoint_digest = run->checkpoint.digest,
+        .checkpoint_pieces = run->checkpoint.pieces,
         .data = run->data,
         .order = run->order,
         .pausing = run->pausing,

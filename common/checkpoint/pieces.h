@@ -54,6 +54,9 @@ struct pieces_save {
     uint64_t born_unix_ms; // When the run began
     uint64_t step;         // Up to CHECKPOINT_STEP_MAX
     uint32_t attempt;      // From 1: a save that failed is begun again under the next number
+    // For the saver: it removes no save of this step or a later one. 0: none at all; UINT64_MAX: all but
+    // the newest.
+    uint64_t spare;
     uint32_t worker, workers;
     const struct layout
         *layout; // The tensors of the items that have layout->total elements, or NULL
@@ -86,9 +89,10 @@ int pieces_write(const struct pieces_save *save, const struct pieces_part *parts
 int pieces_seal(const struct pieces_save *save, struct why *why, uint32_t *ret_missing);
 
 // Removes the attempts of this run below `step` and, of `step`, those below `attempt`; then all
-// saves but the `keep` newest, and the cuts that none of these has. A save that is not whole is
+// saves but the `keep` newest and those from the step `spare` on, and the cuts that none of these has. A save that is not whole is
 // never counted. Not while a save is being sealed: its cut may be written and its manifest not.
-int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned keep, struct why *why);
+int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned keep, uint64_t spare,
+                 struct why *why);
 
 // ---- Reading ------------------------------------------------------------------------------------
 

@@ -359,12 +359,14 @@ static int retire(int root, uint64_t step, struct why *why)
 }
 
 // A manifest that cannot be read keeps its folder and all cuts: somebody may want to look at it.
-static int retire_older(int root, const char *place, unsigned keep, struct cuts *cuts,
+static int retire_older(int root, const char *place, size_t keep, uint64_t spare, struct cuts *cuts,
                         struct why *why)
 {
     struct checkpoint_steps list;
     bool knows_all = true;
     int rc = checkpoint_root_steps(root, place, why, &list);
+    // mutant: pieces: what is to be spared is removed
+    while (rc == 0 && keep < list.count && list.steps[keep] >= spare) keep++; // The newest first
     for (size_t i = keep; rc == 0 && i < list.count; i++) rc = retire(root, list.steps[i], why);
     for (size_t i = 0; rc == 0 && i < list.count && i < keep; i++) {
         char name[PIECES_NAME];
@@ -382,14 +384,15 @@ static int retire_older(int root, const char *place, unsigned keep, struct cuts 
     return rc == 0 && knows_all ? remove_each(root, place, is_unused, cuts, why) : rc;
 }
 
-int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned keep, struct why *why)
+int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned keep, uint64_t spare,
+                 struct why *why)
 {
     int fd, rc = checkpoint_root_open(root, why, &fd);
     if (rc < 0) return rc;
     struct cuts *cuts = calloc(1, sizeof *cuts);
     if (!cuts) rc = why_set(why, FAULT_MEMORY, "cleaning %s", root);
     if (rc == 0) rc = remove_each(fd, root, is_before, &(struct before){ step, attempt }, why);
-    if (rc == 0) rc = retire_older(fd, root, keep, cuts, why);
+    if (rc == 0) rc = retire_older(fd, root, keep, spare, cuts, why);
     free(cuts);
     close(fd);
     return rc < 0 ? why_wrap(why, rc, "cleaning %s", root) : 0;

@@ -29,6 +29,8 @@ struct saver {
     size_t count;
     uint8_t *copy;
     struct saver_result result;
+    void (*ended)(void *arg);
+    void *arg;
 
     pthread_t thread;
     pthread_mutex_t lock; // Of what follows
@@ -48,11 +50,13 @@ static int write_save(struct saver *self, struct saver_result *result)
     // writing their parts of it
     // mutant: saver: half a save stays on a full disk
     if (rc < 0 && save->workers == 1)
-        (void)pieces_clean(save->root, save->step, save->attempt + 1, self->keep, NULL);
+        (void)pieces_clean(save->root, save->step, save->attempt + 1, self->keep, save->spare,
+                           NULL);
     if (rc < 0) return rc;
     // mutant: saver: old saves stay
     if (result->missing == save->workers)
-        (void)pieces_clean(save->root, save->step, save->attempt, self->keep, &result->why);
+        (void)pieces_clean(save->root, save->step, save->attempt, self->keep, save->spare,
+                           &result->why);
     return 0;
 }
 
@@ -71,6 +75,9 @@ static void *work(void *arg)
         ensure(pthread_mutex_lock(&self->lock) == 0);
         self->state = ENDED;
         ensure(pthread_cond_broadcast(&self->changed) == 0);
+        ensure(pthread_mutex_unlock(&self->lock) == 0);
+        if (self->ended) self->ended(self->arg);
+        ensure(pthread_mutex_lock(&self->lock) == 0);
     }
     ensure(pthread_mutex_unlock(&self->lock) == 0);
     return NULL;
@@ -97,6 +104,8 @@ int saver_new(const struct saver_options *options, struct why *why, saver_t **re
     self->copy = copy;
     self->room = options->bytes;
     self->keep = options->keep;
+    self->ended = options->ended;
+    self->arg = options->arg;
     snprintf(self->root, sizeof self->root, "%s", options->root);
     snprintf(self->run, sizeof self->run, "%s", options->run);
     self->save = (struct pieces_save){ .root = self->root,
@@ -186,6 +195,7 @@ int saver_take(saver_t *self, const struct pieces_save *save, const struct piece
                        count, PIECES_ITEMS_MAX, self->room);
     self->save.step = save->step;
     self->save.attempt = save->attempt;
+    self->save.spare = save->spare;
     self->save.worker = save->worker;
     self->save.workers = save->workers;
     self->result = (struct saver_result){ .step = save->step,
@@ -197,6 +207,7 @@ int saver_take(saver_t *self, const struct pieces_save *save, const struct piece
 }
 
 bool saver_is_writing(saver_t *self) { return state_of(self) == TAKEN; }
+bool saver_has_ended(saver_t *self) { return state_of(self) == ENDED; }
 
 bool saver_result(saver_t *self, struct saver_result *ret_result)
 {

@@ -30,6 +30,9 @@ struct saver_options {
     const struct layout *layout;
     uint64_t bytes; // The most that the parts of one save have together
     unsigned keep;  // How many saves stay, at least 1
+    // Called by the saver's thread when a save has ended, so that the caller asks for its result. Or NULL.
+    void (*ended)(void *arg);
+    void *arg;
 };
 
 struct saver_result {
@@ -57,6 +60,7 @@ int saver_take(saver_t *self, const struct pieces_save *save, const struct piece
                size_t count, struct why *why);
 
 bool saver_is_writing(saver_t *self);
+bool saver_has_ended(saver_t *self); // There is a result to ask for
 
 // True if a save has ended since the last call: *ret_result says how.
 bool saver_result(saver_t *self, struct saver_result *ret_result);

@@ -4,16 +4,18 @@
 // rest is zero. With DisTrO the parameters are all there is.
 //
 // Until all of a LOAD has worked, the replica holds no step. What was loaded must have the digest that
-// its source names: the stage was checked by the fetcher, a checkpoint by its manifest and here, the
-// first model by the digest of parameters that the run's configuration pins.
+// its source names: the stage was checked by the fetcher, a checkpoint by its manifest and here, a save
+// in pieces by its hashes and here, the first model by the digest of parameters that the run's configuration pins.
 
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
 #include "common/base/ensure.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/hf_folder.h"
+#include "common/checkpoint/shared_dir.h"
 #include "common/learner/learner_inside.h"
 #include "common/learner/state.h"
+#include "common/learner/state_pieces.h"
 #include <inttypes.h>
 
 // ---- what is held -------------------------------------------------------------------------------
@@ -46,6 +48,28 @@ static int load_checkpoint(struct learner *self, const struct wire_load *load, s
         rc = why_set(why, FAULT_RANGE, "%s: epoch %" PRIu64 ", allowed 0..%u; not loaded",
                      load->path, epoch, UINT32_MAX);
     checkpoint_close(&checkpoint);
+    return rc;
+}
+
+// All of it, from the pieces of the members that saved it.
+static int load_saved(struct learner *self, const struct wire_load *load, struct why *why,
+                      struct hash *ret_digest)
+{
+    char root[PATH_MAX];
+    pieces_t *pieces = NULL;
+    bool is_fresh;
+    int rc = shared_dir_root(load->path, self->options->run_id, load->born_unix_ms, why, root);
+    if (rc == 0) rc = pieces_open(root, load->step, self->options->run_id, why, &pieces);
+    if (rc < 0) return rc;
+    rc = state_pieces_digest(pieces, why, ret_digest);
+    if (rc == 0)
+        rc = state_read_params(pieces, &self->layout, (struct interval){ 0, self->floats },
+                               self->params, why);
+    if (rc == 0) rc = state_read_pieces(self->optimizer, OPTIMIZER_SHARED, pieces, why, &is_fresh);
+    if (rc == 0)
+        log_line(LOG_INFO, "state.recut step=%" PRIu64 " from=%u to=1 folder=%s/step-%08" PRIu64,
+                 load->step, pieces_meta(pieces)->workers, root, load->step);
+    pieces_close(&pieces);
     return rc;
 }
 
@@ -101,6 +125,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     int rc = optimizer_forget(self->optimizer, why); // No residual outlives its parameters
     if (rc < 0) return rc;
     rc = !load->path[0]  ? take_staged(self, load, why, &wanted)
+         : load->pieces  ? load_saved(self, load, why, &wanted)
          : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
                          : load_checkpoint(self, load, why, ret, &wanted);
     if (rc == 0) rc = compute_push(self->compute, why);
@@ -115,7 +140,8 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
 void learner_load(struct learner *self, const struct wire_load *job)
 {
     struct why why = { 0 };
-    if (job->path[0] && !job->genesis) learner_save_wait(self); // SAVE may remove that checkpoint
+    if (job->path[0] && !job->genesis && !job->pieces)
+        learner_save_wait(self); // SAVE may remove that checkpoint
     failpoint("learner_load");
     struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
     loaded.ok = load(self, job, &why, &loaded) == 0;

@@ -55,6 +55,22 @@ static struct interval share_of(const struct learner *self, const struct wire_ta
     return share;
 }
 
+// The core registers it with the coordinator.
+static void tell_whole(struct learner *self, const struct saver_result *result)
+{
+    struct wire_whole whole = { .window = result->attempt, .step = result->step };
+    struct why why = { 0 };
+    pieces_t *pieces = NULL;
+    int rc =
+        pieces_open(self->window->pieces.root, result->step, self->options->run_id, &why, &pieces);
+    if (rc == 0) rc = state_pieces_digest(pieces, &why, &whole.digest);
+    pieces_close(&pieces);
+    if (rc == 0) worker_answer(self->worker, FRAME_WHOLE, &whole);
+    else
+        log_line(LOG_ERR, "save.unread step=%" PRIu64 " reason=\"%s\"; the run does not know of it",
+                 result->step, why.text);
+}
+
 static void say(const struct learner_pieces *self, const struct saver_result *result)
 {
     if (result->rc < 0)
@@ -77,7 +93,9 @@ void learner_pieces_look(struct learner *self)
 {
     struct learner_pieces *pieces = &self->window->pieces;
     struct saver_result result;
-    if (pieces->saver && saver_result(pieces->saver, &result)) say(pieces, &result);
+    if (!pieces->saver || !saver_result(pieces->saver, &result)) return;
+    say(pieces, &result);
+    if (result.rc == 0 && result.missing == result.workers) tell_whole(self, &result);
 }
 
 void learner_pieces_close(struct learner *self)
@@ -86,6 +104,13 @@ void learner_pieces_close(struct learner *self)
     struct saver_result result;
     if (pieces->saver && saver_wait(pieces->saver, &result)) say(pieces, &result);
     saver_destroy(&pieces->saver);
+}
+
+static void wake(void *arg) { worker_wake(((struct learner *)arg)->worker); }
+
+bool learner_pieces_has_ended(const struct learner *self)
+{
+    return self->window->pieces.saver && saver_has_ended(self->window->pieces.saver);
 }
 
 static int open_saver(struct learner *self, uint64_t born_unix_ms, uint64_t bytes, struct why *why)
@@ -103,7 +128,9 @@ static int open_saver(struct learner *self, uint64_t born_unix_ms, uint64_t byte
                                            .born_unix_ms = born_unix_ms,
                                            .layout = &self->layout,
                                            .bytes = bytes,
-                                           .keep = config->keep };
+                                           .keep = config->keep,
+                                           .ended = wake,
+                                           .arg = self };
     rc = saver_new(&options, why, &pieces->saver);
     if (rc == 0) pieces->born_unix_ms = born_unix_ms, pieces->bytes = bytes;
     return rc;
@@ -139,6 +166,7 @@ static int take(struct learner *self, struct why *why)
     const struct interval share = share_of(self, window);
     const struct pieces_save save = { .step = self->step,
                                       .attempt = (uint32_t)window->number,
+                                      .spare = window->spare,
                                       .worker = window->place,
                                       .workers = window->group_count };
     struct pieces_part parts[STATE_PARTS_MAX];
@@ -153,7 +181,7 @@ static int take(struct learner *self, struct why *why)
 
 void learner_pieces_stepped(struct learner *self)
 {
-    const struct learner_pieces *pieces = &self->window->pieces;
+    struct learner_pieces *pieces = &self->window->pieces;
     struct why why = { 0 };
     if (!are_on(self) || self->step % config_of(self)->save_steps != 0) return;
     if (pieces->somebody_writes) {
@@ -164,10 +192,12 @@ void learner_pieces_stepped(struct learner *self)
         return;
     }
     const uint64_t from_us = clock_us();
-    if (take(self, &why) < 0)
+    if (take(self, &why) < 0) {
         log_line(LOG_ERR, "save.failed step=%" PRIu64 " reason=\"%s\"; training goes on",
                  self->step, why.text);
-    else
-        log_line(LOG_INFO, "save.copied step=%" PRIu64 " waited_us=%" PRIu64, self->step,
-                 clock_us() - from_us);
+        return;
+    }
+    pieces->taken = self->step;
+    log_line(LOG_INFO, "save.copied step=%" PRIu64 " waited_us=%" PRIu64, self->step,
+             clock_us() - from_us);
 }

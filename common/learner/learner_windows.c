@@ -55,7 +55,7 @@ static void plan(struct learner *self, struct compute_config *config)
     config->batch_max = work_of(self)->config.batch_end;
 }
 
-// True if a job waits for which the step in hand must stop; without a step, also if a SAVE is to be answered.
+// True if a job waits for which the step in hand must stop; without a step, also if a save has ended.
 static bool is_called(void *arg);
 
 static int open_group(struct learner *self, struct why *why)
@@ -283,7 +283,9 @@ static bool is_called(void *arg)
     struct learner *self = arg;
     for (;;) {
         const enum worker_turn turn = learner_next(self, 0);
-        if (turn == WORKER_QUIET) return work_of(self)->idle && learner_save_has_ended(self);
+        if (turn == WORKER_QUIET)
+            return work_of(self)->idle &&
+                   (learner_save_has_ended(self) || learner_pieces_has_ended(self));
         if (turn == WORKER_END || work_of(self)->idle) return true;
         if (self->job.kind == FRAME_TAKE_WINDOW) hear_take(self, self->job.body);
         else if (self->job.kind == FRAME_STOP_WINDOW) hear_stop(self, self->job.body);
@@ -298,7 +300,8 @@ static bool is_called(void *arg)
 static void hear_freeze(struct learner *self, const struct wire_level *said)
 {
     struct learner_window_work *work = work_of(self);
-    struct wire_frozen frozen = { said->window, said->level, self->step, false, 0 };
+    struct wire_frozen frozen = { said->window, said->level, self->step,
+                                  false,        0,           work->pieces.taken };
     if (work->now && work->now->said.number <= said->window) {
         if (work->formed || work->waits) frozen.dead = group_dead(work->group);
         work->waits = true;
@@ -384,6 +387,7 @@ static void tell_broke(struct learner *self, int fault, const struct why *why,
         .unsound = work->unsound,
         .overdue = fault == FAULT_TIMEOUT && blame->member != UINT32_MAX,
         .differ = holder_outsiders(&work->holder),
+        .taken = work->pieces.taken,
     };
     work->waits = true;
     tell_links(self, work->links.linking); // Whom it waited for in vain is not taken for linked
@@ -421,6 +425,7 @@ static void tell_stepped(struct learner *self, uint32_t batch)
         .late = work->late,
         .late_ms = work->late ? work->late_ms : 0,
         .usual_ms = work->late ? work->usual_ms : 0,
+        .taken = work->pieces.taken,
     };
     memcpy(&stepped.lr_bits, window->lr_bits.data + (done - 1) * sizeof(float), sizeof(float));
     work->told_us = now_us;

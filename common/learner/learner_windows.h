@@ -25,6 +25,7 @@ struct learner_pieces {
     char root[PATH_MAX];   // Of the run
     uint64_t born_unix_ms; // Of the run whose root that is
     uint64_t bytes;        // Room for a copy of the share
+    uint64_t taken;        // The newest step of which our part was taken; 0: none
     bool somebody_writes;  // An earlier save, when the step in hand was told
 };
 
@@ -93,12 +94,14 @@ void learner_late_note(struct learner *self, uint64_t computed_us, const uint64_
 
 // The saves. _check: whether the shared folder serves. _memory: the most that a copy takes. _begin: a window has begun.
 // _is_busy: an earlier save is being written here. _stepped: a step has been applied that all have told; saves if one is
-// due, and the step's HAVE of all said that nobody writes. _look: says what became of one. _close: waits for it.
+// due, and the step's HAVE of all said that nobody writes. _has_ended: one has, and _look says what became of it. _close: waits
+// for it.
 int learner_pieces_check(const struct learner *self, struct why *why);
 uint64_t learner_pieces_memory(const struct learner *self);
 void learner_pieces_begin(struct learner *self, const struct wire_take_window *window);
 bool learner_pieces_is_busy(struct learner *self);
 void learner_pieces_stepped(struct learner *self);
+bool learner_pieces_has_ended(const struct learner *self);
 void learner_pieces_look(struct learner *self);
 void learner_pieces_close(struct learner *self);
 

@@ -56,7 +56,27 @@ static void load(struct replica *self, uint64_t step, const char *path, bool gen
     outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
 }
 
-// Tries in turn a folder (our own checkpoint, or genesis) and the peers that hold the pinned step.
+// The members have saved the pinned step, so each may read it by itself. The save does not say in which epoch of the
+// run it is read: as what peers have, it is of the present one.
+static void load_pieces(struct replica *self, const struct member *member, struct outbox *out)
+{
+    struct wire_load load = { .step = member->now.pin_step,
+                              .epoch = member->now.epoch,
+                              .pieces = true,
+                              .born_unix_ms = member->born_unix_ms };
+    snprintf(load.path, sizeof load.path, "%s", self->shared_dir);
+    self->loading = self->own_folder = true;
+    outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
+}
+
+static bool is_in_pieces(const struct replica *self, const struct wire_run *run)
+{
+    // mutant: saves: a save is never read back
+    return self->shared_dir[0] && run->checkpoint_pieces && run->checkpoint_step == run->pin_step &&
+           hash_equal(&run->checkpoint_digest, &run->pin_digest);
+}
+
+// Tries in turn a folder (our own checkpoint, a save in pieces, or genesis) and the peers that hold the pinned step.
 // After REPLICA_FAILURES_MAX failures the process ends with an error.
 static void obtain(struct replica *self, const struct member *member, uint64_t now_ms,
                    struct outbox *out)
@@ -105,6 +125,8 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                (run->pin_step == member->config.genesis_step || replays)) {
         // mutant: the folder of an earlier run is taken for step 0
         load(self, member->config.genesis_step, member->config.genesis, true, out);
+    } else if (is_in_pieces(self, run) && !self->peers_turn) {
+        load_pieces(self, member, out);
     } else if (!hash_is_none(&run->pin_digest)) {
         fetch_pinned(self, member, out);
     } else {

@@ -169,11 +169,30 @@ static struct wire_record_restore with_lists(const struct wire_record_restore *p
     return whole;
 }
 
+void run_note_save(struct run *self)
+{
+    set_point(self, &(struct hash){ { 0 } }, &self->save_point, &self->save_point_lists);
+}
+
+// The save of the newest step that is saved is whole. Of an older one the data position is not known any more.
+static void apply_pieces(struct run *self, const struct wire_checkpoint *checkpoint)
+{
+    ensure(checkpoint->step == self->save_point.step);
+    self->restore_point = self->save_point;
+    self->restore_point.digest = checkpoint->digest;
+    const struct wire_record_restore save = with_lists(&self->save_point, &self->save_point_lists);
+    copy_lists(&self->restore_point_lists, &save.data_position);
+}
+
 // A restore can go back to a checkpoint only if its data position is known, and that is known only
-// of the present step and of the newest end of an epoch.
+// of the present step, of the newest end of an epoch and of the newest save.
 static void apply_checkpoint(struct run *self, const struct wire_checkpoint *checkpoint)
 {
     self->checkpoint = *checkpoint;
+    if (checkpoint->pieces) {
+        apply_pieces(self, checkpoint);
+        return;
+    }
     // mutant: restore: the restore point is that of any checkpoint
     if (checkpoint->step == self->step) {
         set_point(self, &checkpoint->digest, &self->restore_point, &self->restore_point_lists);
@@ -204,6 +223,8 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
     self->cold_start = true;
     // mutant: restore: an end of an epoch that was given up is gone back to
     if (self->end_point.step > restore->step) self->end_point = (struct wire_record_restore){ 0 };
+    // mutant: saves: a save that was given up is gone back to
+    if (self->save_point.step > restore->step) self->save_point = (struct wire_record_restore){ 0 };
     // mutant: restore: what was trained since stays done
     set_table(self, &restore->data_position);
 }
@@ -294,6 +315,7 @@ struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
     struct wire_snapshot snapshot = {
         .restore_point = run_restore_point(self),
         .end_point = with_lists(&self->end_point, &self->end_point_lists),
+        .save_point = with_lists(&self->save_point, &self->save_point_lists),
         .cursor = self->table.cursor,
         .table = self->table.entries,
         .table_count = self->table.count,
@@ -323,6 +345,8 @@ bool run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     load_point(&from->restore_point, &self->restore_point, &self->restore_point_lists);
     // mutant: restore: a snapshot forgets the end of the epoch
     load_point(&from->end_point, &self->end_point, &self->end_point_lists);
+    // mutant: saves: a snapshot forgets the save that is being written
+    load_point(&from->save_point, &self->save_point, &self->save_point_lists);
     set_table(self, &(struct wire_data_position){ .cursor = from->cursor });
     // mutant: a snapshot forgets what is pending
     // mutant: a snapshot forgets what failed

@@ -72,6 +72,11 @@ struct run {
     struct wire_record_restore end_point;
     struct run_lists end_point_lists;
 
+    // The same for the newest step that the members save; step 0: none. Its digest is not known before the save is
+    // whole, and is none here.
+    struct wire_record_restore save_point;
+    struct run_lists save_point_lists;
+
     const struct run_pace *pace;
     _Alignas(16) uint8_t pace_state[RUN_PACE_BYTES];
 };
@@ -106,6 +111,9 @@ bool run_has_checkpoint(const struct run *self);
 // The index for a newcomer: the next one; in a full run that of a member that left; NO_MEMBER if
 // there is none.
 uint32_t run_free_place(const struct run *self);
+
+// For a pace: the members save the present step.
+void run_note_save(struct run *self);
 
 // True if the newest end of an epoch has this step and this digest.
 bool run_is_end(const struct run *self, uint64_t step, const struct hash *digest);

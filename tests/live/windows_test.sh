@@ -2,7 +2,8 @@
 # The demo of allreduce with a small model: real processes on loopback. A trainer is killed in the middle of a
 # window, another one joins, the coordinator is killed; every replica, the checkpoint and the ledger end in the
 # state of `shoal train` alone. Each world has its own lanes, batch and links. Beside the steps the members save the
-# state in pieces, and so does `shoal train`: saves of one step have one digest.
+# state in pieces, and so does `shoal train`: saves of one step have one digest. A run whose processes are all killed
+# goes on from the newest save, and ends in that state, too.
 #
 #     tests/live/windows_test.sh BUILD_DIR
 #
@@ -65,6 +66,39 @@ saves_alike()
         [ -n "$digest" ] && [ "$digest" = "$(state_digest "$alone/${step##*/}")" ] || return 1
     done
 }
+
+# The epoch has all steps, so no checkpointer writes anything before the last one.
+kill_all_and_go_on()
+{
+    rm -rf shared all alone; mkdir shared
+    cat "$top"/common/*/*.h >text.txt
+    "$bin/shoal" init all --strategy allreduce --trainers 3 --dim 64 --layers 2 --batch 8 --seq-len 32 --steps 2000 \
+        --heldout-every 0 --data text.txt || return 1
+    sed -i "s|^# shared_dir.*|shared_dir = \"$work/shared\"|; /^\[checkpoint\]/,/^\[broker/ s|^# steps.*|steps = 100|
+        s|^rounds_per_epoch = .*|rounds_per_epoch = 2000|; s|^lease_time = .*|lease_time = 4|" all/state.toml
+    "$bin/shoal" up all --port $port &
+    until grep -q "checkpoint.saved step=[3-9]00 " all/run/logs/coordinator.log 2>/dev/null; do
+        kill -0 $! && [ $SECONDS -lt 120 ] || return 1
+        sleep 0.05
+    done
+    kill -9 $!; pkill -9 -f "$work/all"
+    wait
+    timeout 120 "$bin/shoal" up all >up.log 2>&1 || { cat up.log; return 1; }
+    grep -h "run.lost_steps" all/run/logs/coordinator.log && grep -h "state.recut" all/run/logs/trainer-1.log || return 1
+    (cd all && "$bin/shoal" train state.toml --data-config data.toml --optimizer adamw --checkpoint-dir ../alone \
+        --set checkpoint.steps=100000) >train.log 2>&1 || { cat train.log; return 1; }
+    grep "^state digest" up.log && grep -q "^$(grep "^state digest" up.log)" train.log
+}
+
+number=$((number + 1)) SECONDS=0
+if kill_all_and_go_on >said 2>&1; then
+    echo "ok $number - killed with -9, all of it, it goes on from its newest save"
+    grep -h "run.lost_steps\|state.recut\|^state digest" said | sed 's/^/# /'
+else
+    echo "not ok $number - killed with -9, all of it, it goes on from its newest save"; sed 's/^/# /' said; failed=1
+    tail -n 5 all/run/logs/*.log | sed 's/^/# /'
+fi
+port=$((port + 4))
 
 ends_alike "eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
 [ -z "${LIVE_LONG:-}" ] || ends_alike "three lanes for four trainers and a fifth, sealed links" 3 4 4 aes-gcm

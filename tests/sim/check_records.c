@@ -169,7 +169,10 @@ static void hear_checkpoint(struct sim *sim, const struct wire_checkpoint *recor
              hash_equal(&record->digest, &sim->ghost.digest[record->step]),
          "a checkpoint is of committed parameters", "step %" PRIu64 " on record", record->step);
     const struct pin *end = &sim->ghost.end_point;
-    if (record->step == check_step(sim) ||
+    if (record->pieces)
+        hold(saves_have(sim, record->step, &record->digest), "a save on record is whole",
+             "step %" PRIu64, record->step);
+    if (record->pieces || record->step == check_step(sim) ||
         (record->step == end->step && hash_equal(&record->digest, &end->digest)))
         sim->ghost.restore_point = (struct pin){ .step = record->step, .digest = record->digest };
 }

@@ -15,9 +15,10 @@
 bool check_may_restore(const struct sim *sim)
 {
     const struct pin *back = &sim->ghost.restore_point;
-    if (sim->checkpointer_node == NOBODY || hash_is_none(&back->digest) || sim->disk.behind)
+    if (sim->checkpointer_node == NOBODY || hash_is_none(&back->digest) || sim->disk.behind ||
+        back->step >= check_step(sim))
         return false;
-    return back->step < check_step(sim) &&
+    return saves_have(sim, back->step, &back->digest) ||
            checkpoints_have(&sim->nodes[sim->checkpointer_node], back->step, &back->digest);
 }
 

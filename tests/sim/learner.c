@@ -149,7 +149,9 @@ static bool is_elsewhere(const struct sim *self, uint8_t id, const struct hash *
 // After a restore its checkpoint may be all that there is.
 static bool is_saved(const struct sim *self, uint64_t step)
 {
-    if (self->checkpointer_node == NOBODY || self->ghost.restores == 0) return false;
+    if (self->ghost.restores == 0) return false;
+    if (saves_have(self, step, &self->ghost.digest[step])) return true;
+    if (self->checkpointer_node == NOBODY) return false;
     const struct node *node = &self->nodes[self->checkpointer_node];
     return checkpoints_have(node, step, &self->ghost.digest[step]);
 }
@@ -248,6 +250,11 @@ static bool find_model(const struct sim *self, const struct node *node, const st
     const struct learner *learner = &node->learner;
     ret->digest = job->path[0] ? hash_number("genesis", 0) : learner->stage.digest;
     if (!job->path[0]) return learner->staged && learner->stage.step == job->step;
+    if (job->pieces) {
+        const struct sim_save *save = saves_find(self, job->born_unix_ms, job->step);
+        if (save) ret->digest = save->digest;
+        return save;
+    }
     if (job->genesis) return node->has_genesis && job->step == self->plan.rules.first_step;
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
         if (node->checkpoints[i].step == job->step) {

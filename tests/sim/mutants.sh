@@ -344,6 +344,18 @@ by_unit 'the whole roster is told at each change' coordinator_test '!self->told 
 mutant 'a position is not answered' drop
 by_unit 'what the owner gave up is kept' member_test 'beat->log_seq < known->log_seq' 'false'
 
+# ---- saves in pieces ------------------------------------------------------------------------------------
+mutant 'saves: a save that was given up is gone back to' drop
+mutant 'saves: a snapshot forgets the save that is being written' drop
+mutant 'saves: the save that a restore needs is removed' 'member->now.restore_point_step' 'UINT64_MAX'
+mutant 'saves: a save is never read back' 'self->shared_dir[0]' '!self->shared_dir[0]'
+mutant 'saves: a checkpoint of a step that is saved in pieces is not registered' '&& run->checkpoint.pieces)' '&& false)'
+mutant 'saves: a run is finished without a checkpoint that other tools read' '&& !run->checkpoint.pieces' ''
+by_unit 'saves: the data position of a save is that of a later step' coordinator_test '&& taken < end' '&& taken > end'
+by_unit "saves: a save of another window is the run's" coordinator_test \
+    'said->saved_window == windows_run_of(run)->save_window &&' ''
+by_unit 'pieces: what is to be spared is removed' pieces_test '>= spare' '> spare'
+
 # ---- restores -----------------------------------------------------------------------------------------
 mutant 'restore: what was trained since stays done' drop
 by_unit 'restore: residuals are forgotten' restore_test \

@@ -305,6 +305,15 @@ struct pin {
     uint64_t epoch, born_unix_ms; // Of a checkpoint
 };
 
+// A save in pieces, in the folder that all see (saves.c): which parts are written, as bits.
+enum { SAVES_MAX = 64 };
+struct sim_save {
+    uint64_t born_unix_ms, step, window, written;
+    uint32_t workers;
+    bool whole;
+    struct hash digest;
+};
+
 // A window in the learner's hands, and the process that its links lead to at each place.
 enum { WINDOW_SAMPLES_MAX = 512 };
 struct sim_window {
@@ -315,6 +324,7 @@ struct sim_window {
     uint64_t instances[NODES_MAX];
     uint32_t samples_count;
     struct interval samples[WINDOW_SAMPLES_MAX];
+    uint64_t born_unix_ms, spare; // Of its saves
 };
 
 // Whom a learner links with, and what it has told of that (windows_learner.c).
@@ -334,6 +344,9 @@ struct exchange {
     bool arrived, broken; // Its contribution is out; it has given up
     uint64_t since_ms;    // When it arrived, or began
     uint64_t turn;        // Of the words to itself that count
+    uint64_t taken;       // The newest step of which its part of a save was taken
+    bool writes,
+        somebody_writes; // An earlier save: here; somewhere, by the HAVE of the step in hand
 };
 
 struct learner {
@@ -570,6 +583,8 @@ struct sim {
     struct broker broker;
     struct post_office *office;
     struct disk disk;
+    struct sim_save saves[SAVES_MAX];
+    uint32_t saves_count;
     struct run *replayed; // The second struct run that recovery is held against
     struct flight **heap;
     uint32_t heap_count, heap_max;
@@ -680,6 +695,15 @@ void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job);
 bool store_has(const struct store *self, const struct hash *hash);
 bool store_holds(const struct store *self, const struct hash *hash, uint32_t bytes); // Of this size
 void store_add(struct sim *sim, struct store *self, const struct hash *hash, uint32_t bytes);
+// saves.c. _find: one that is whole; NULL: there is none. _begin: a member takes its part. _written: it is written; the
+// save, if that makes it whole.
+const struct sim_save *saves_find(const struct sim *self, uint64_t born_unix_ms, uint64_t step);
+bool saves_have(const struct sim *self, uint64_t step,
+                const struct hash *digest); // Of the present run
+void saves_begin(struct sim *self, uint64_t born_unix_ms, uint64_t step, uint64_t window,
+                 uint32_t workers, const struct hash *digest);
+const struct sim_save *saves_written(struct sim *self, uint64_t born_unix_ms, uint64_t step,
+                                     uint64_t window, uint32_t place, uint64_t spare);
 bool checkpoints_have(const struct node *node, uint64_t step, const struct hash *digest);
 bool pins_have(const struct learner *self, uint64_t step, const struct hash *digest);
 struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count,

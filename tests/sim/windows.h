@@ -14,6 +14,7 @@ uint32_t windows_void_place(const struct sim *sim, uint64_t window, uint64_t ste
 
 // A state has so many leaves here. Whether that of this learner, once it holds `step`, changes by itself.
 enum { LEAVES = 8 };
+uint32_t windows_save_steps(const struct sim *sim); // 0: they do not save
 bool windows_spoils(const struct sim *sim, uint8_t id, uint64_t step);
 // Two trainers that cannot link with one another, by the seed's will, until some time before all is healed; false:
 // the seed has none.

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum what { COMPUTED, SUM, HAVE, WATCH, LINK };
+enum what { COMPUTED, SUM, HAVE, WATCH, LINK, WRITTEN };
 enum {
     CUT_MS = 8000,
     CUT_ONE_IN = 40,
@@ -151,6 +151,7 @@ static void begin_step(struct sim *self, uint8_t id)
     const bool slow = self->plan.slow == id && faulty(self);
     at->arrived = false;
     at->since_ms = self->now_ms;
+    at->somebody_writes = false;
     to_self(self, id, COMPUTED, between(self, 60, self->plan.train_ms / 4 + 60) * (slow ? 4 : 1));
 }
 
@@ -186,6 +187,7 @@ static void say_stepped(struct sim *self, uint8_t id)
                                          .step = learner->step,
                                          .loss = 1,
                                          .tokens_per_s = 10,
+                                         .taken = learner->exchange.taken,
                                          .stopped = learner->exchange.holder.stopped });
 }
 
@@ -234,6 +236,37 @@ static void apply(struct sim *self, uint8_t id)
     if (!learner->differs && windows_spoils(self, id, learner->step)) spoil(self, id);
 }
 
+// What learner_pieces.c does behind a step.
+static void save(struct sim *self, uint8_t id)
+{
+    struct learner *learner = learner_of(self, id);
+    struct exchange *at = &learner->exchange;
+    const struct sim_window *window = &at->windows[0];
+    const uint32_t every = config_of(self)->save_steps;
+    if (every == 0 || learner->step % every != 0 || at->somebody_writes) return;
+    at->taken = learner->step;
+    at->writes = true;
+    saves_begin(self, window->born_unix_ms, learner->step, window->number, window->count,
+                &learner->digest);
+    send_word(self, id, between(self, 10, chance(self, 50) ? 9000 : 900),
+              &(struct wire_sim_word){ .what = WRITTEN,
+                                       .window = window->number,
+                                       .step = learner->step,
+                                       .from = window->place,
+                                       .born_unix_ms = window->born_unix_ms,
+                                       .spare = window->spare });
+}
+
+static void hear_written(struct sim *self, uint8_t id, const struct wire_sim_word *word)
+{
+    learner_of(self, id)->exchange.writes = false;
+    const struct sim_save *whole =
+        saves_written(self, word->born_unix_ms, word->step, word->window, word->from, word->spare);
+    if (whole)
+        learner_says(self, id, FRAME_WHOLE,
+                     &(struct wire_whole){ word->window, word->step, whole->digest });
+}
+
 static void go_on(struct sim *self, uint8_t id)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
@@ -263,6 +296,7 @@ static void say_broke(struct sim *self, uint8_t id, struct wire_broke broke)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
     at->broken = true;
+    broke.taken = at->taken;
     broke.window = at->holder.window;
     broke.step = at->holder.step;
     broke.has = holder_has(&at->holder);
@@ -282,6 +316,7 @@ static void try_to_apply(struct sim *self, uint8_t id)
     if (!holder_may_apply(&at->holder)) return;
     check_window_agrees(self, id);
     apply(self, id);
+    save(self, id);
     const uint64_t step = at->holder.step;
     if (step == middle || step == end || at->holder.stopped || roll(self, 3) == 0)
         say_stepped(self, id);
@@ -327,6 +362,8 @@ static void hear_sum(struct sim *self, uint8_t id, const struct wire_sim_word *w
         if ((is_dead(self, window, i) || is_cut(self, id, window->nodes[i])) && roll(self, 2))
             return;
     const struct hash check = check_of(learner_of(self, id));
+    at->somebody_writes |= at->writes;
+    const bool saving = at->writes;
     if (holder_complete(&at->holder, &check))
         for (uint32_t i = 0; i < window->count; i++)
             if (i != window->place)
@@ -336,6 +373,7 @@ static void hear_sum(struct sim *self, uint8_t id, const struct wire_sim_word *w
                                                    .step = at->holder.step,
                                                    .from = window->place,
                                                    .stop = at->holder.asks_stop,
+                                                   .saving = saving,
                                                    .check = check });
     try_to_apply(self, id);
 }
@@ -347,6 +385,7 @@ static void hear_have(struct sim *self, uint8_t id, const struct wire_sim_word *
     if (at->count == 0 || at->broken) return;
     if (word->from < window->count && is_cut(self, id, window->nodes[word->from]) && roll(self, 2))
         return;
+    at->somebody_writes |= word->saving;
     holder_hear_have(&at->holder, word->from, word->window, word->step, word->stop, &word->check);
     try_to_apply(self, id);
 }
@@ -383,6 +422,10 @@ static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *
         if (word->turn == at->links.turn) look_at_links(self, id);
         return;
     }
+    if (word->what == WRITTEN) {
+        hear_written(self, id, word);
+        return;
+    }
     if (at->count == 0 || (own && word->turn != at->turn)) return;
     if (word->what == COMPUTED && word->step != at->holder.step) return;
     switch (word->what) {
@@ -410,7 +453,9 @@ static void take_window(struct sim *self, uint8_t id, const struct wire_take_win
                                    .samples_done = job->samples_done,
                                    .place = job->place,
                                    .count = job->group_count,
-                                   .samples_count = job->samples_count };
+                                   .samples_count = job->samples_count,
+                                   .born_unix_ms = job->born_unix_ms,
+                                   .spare = job->spare };
     for (uint32_t i = 0; i < job->group_count; i++) {
         window->nodes[i] = node_of(self, &job->group[i].key);
         window->instances[i] = job->group[i].instance;
@@ -436,6 +481,7 @@ static void freeze(struct sim *self, uint8_t id, const struct wire_level *job)
                                         .level = job->level,
                                         .step = at->holder.step,
                                         .has = holder_has(&at->holder),
+                                        .taken = at->taken,
                                         .dead = dead_places(self, id) });
 }
 

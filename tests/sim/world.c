@@ -584,6 +584,7 @@ static void begin(struct sim *self, uint64_t seed)
 {
     network_clear(self);
     disk_clear(&self->disk);
+    self->saves_count = 0;
     self->seed = seed;
     self->prng = seed * 0x9E3779B97F4A7C15u + 1;
     self->now_ms = self->seq = self->steps = self->trace = self->tick_ms = 0;

@@ -38,6 +38,7 @@ static inline struct pieces_save save_of(uint64_t step, uint32_t attempt, uint32
                                  .born_unix_ms = 7,
                                  .step = step,
                                  .attempt = attempt,
+                                 .spare = UINT64_MAX,
                                  .worker = worker,
                                  .workers = workers };
 }

@@ -117,7 +117,7 @@ static void a_worker_that_died_is_replaced_by_the_next_attempt(void **state)
     assert_true(is_there("step-00000005.save-1"));
     for (uint32_t w = 0; w < WORKERS; w++) assert_int_equal(write_worker(5, 2, w), 0);
     assert_int_equal(seal(5, 2), WORKERS);
-    assert_int_equal(pieces_clean(root, 5, 2, 3, &why), 0);
+    assert_int_equal(pieces_clean(root, 5, 2, 3, UINT64_MAX, &why), 0);
     assert_false(is_there("step-00000005.save-1"));
     assert_true(is_there("step-00000005"));
 }
@@ -207,7 +207,7 @@ static void an_unchanged_cut_is_not_written_again(void **state)
         assert_int_equal(pieces_write(&save, parts, 3, &why), 0);
     }
     assert_int_equal(seal(3, 1), WORKERS);
-    assert_int_equal(pieces_clean(root, 3, 1, 1, &why), 0);
+    assert_int_equal(pieces_clean(root, 3, 1, 1, UINT64_MAX, &why), 0);
     assert_int_not_equal(cut_file(after), inode); // One is left, the new one
     assert_string_not_equal(before, after);
     pieces_t *pieces = open_save(3);
@@ -435,10 +435,12 @@ static void the_newest_saves_stay(void **state)
     assert_int_equal(mkdir(path_of("step-00000002.save-7"), 0755), 0);
     assert_int_equal(mkdir(path_of("step-00000006.save-1"), 0755), 0); // Of the save under way
     assert_int_equal(mkdir(path_of("step-00000002.savings"), 0755), 0);
-    assert_int_equal(pieces_clean(root, 5, 1, 2, &why), 0);
+    assert_int_equal(pieces_clean(root, 5, 1, 2, 3, &why), 0);
+    assert_true(is_there("step-00000003"));
+    assert_false(is_there("step-00000002") || is_there("step-00000001"));
+    assert_int_equal(pieces_clean(root, 5, 1, 2, UINT64_MAX, &why), 0);
     assert_true(is_there("step-00000005") && is_there("step-00000004"));
-    assert_false(is_there("step-00000003") || is_there("step-00000002") ||
-                 is_there("step-00000001"));
+    assert_false(is_there("step-00000003"));
     assert_false(is_there("step-00000002.save-7"));
     assert_true(is_there("step-00000006.save-1"));
     assert_true(is_there("step-00000002.savings")); // None of ours

@@ -173,7 +173,8 @@ int train_saves_begin(struct train_saves *self, const struct train_settings *set
         rc = root_of(settings, born, why, self->root);
         // What a training that was killed has left: it alone wrote here
         if (rc == 0)
-            rc = pieces_clean(self->root, CHECKPOINT_STEP_MAX, 1, (unsigned)settings->keep, why);
+            rc = pieces_clean(self->root, CHECKPOINT_STEP_MAX, 1, (unsigned)settings->keep,
+                              UINT64_MAX, why);
     } else {
         born = clock_unix_ms();
         rc = shared_dir_begin(settings->config.checkpoint_shared_dir, settings->run, born, why,
@@ -225,7 +226,9 @@ static int take(struct train_saves *self, const struct train_settings *settings,
     size_t count;
     const uint64_t from_us = clock_us();
     const uint64_t numbers[POSITION_NUMBERS] = { now->step, now->sample, now->samples };
-    const struct pieces_save save = { .step = now->step, .attempt = 1, .workers = 1 };
+    const struct pieces_save save = {
+        .step = now->step, .attempt = 1, .spare = UINT64_MAX, .workers = 1
+    };
     int rc = solo_parts(solo, why, parts, &count);
     if (rc < 0) return rc;
     train_settings_recipe(settings, recipe);

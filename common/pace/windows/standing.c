@@ -3,6 +3,8 @@
 #include "common/pace/windows/standing.h"
 #include "common/pace/windows/level.h"
 #include "common/pace/windows/linking.h"
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 bool standing_is_intact(const struct run *run, const struct wire_place *place)
@@ -113,6 +115,12 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
 {
     if (said->instance != kept->instance) *kept = (struct stands){ .instance = said->instance };
     if (said->links[0]) memcpy(kept->links, said->links, sizeof kept->links);
+    if (said->taken > kept->taken) kept->taken = said->taken;
+    if (said->saved_window >= kept->saved_window) {
+        kept->saved_window = said->saved_window;
+        kept->saved_step = said->saved_step;
+        kept->saved = said->saved;
+    }
     kept->leaves |= said->leaves;
     if (kept->leaves) kept->links[0] = 0; // No window names it, and nobody waits for it to join
     // mutant: windows: a window that never was hides those that are
@@ -140,6 +148,32 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
     if (said->differ) kept->differ = said->differ;
 }
 
+// What was saved before a restore was taken in another window.
+static bool is_wanted(const struct stands *said, const struct run *run)
+{
+    // mutant: saves: a save of another window is the run's
+    return !hash_is_none(&said->saved) && said->saved_window == windows_run_of(run)->save_window &&
+           said->saved_step == run->save_point.step;
+}
+
+void standing_register(const struct windows *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    if (run->save_point.step <= run->checkpoint.step) return; // Nothing that is new is being saved
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        const struct stands *said = &self->stands[i];
+        if (said->instance != run->roster.members[i].instance || !is_wanted(said, run)) continue;
+        struct wire_checkpoint record = { .epoch = run->save_point.epoch,
+                                          .step = said->saved_step,
+                                          .digest = said->saved,
+                                          .pieces = true };
+        snprintf(record.name, sizeof record.name, "step-%08" PRIu64, record.step);
+        turn_put(turn, FRAME_RECORD_CHECKPOINT, &record);
+        outbox_note(turn->out, "checkpoint.saved step=%" PRIu64 " in pieces", record.step);
+        return;
+    }
+}
+
 void standing_hear(struct windows *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_stands *said = in->body;
@@ -155,4 +189,5 @@ void standing_hear(struct windows *self, const struct turn *turn, const struct m
     late_hear(&self->late, turn, member, said);
     linking_hear(self, turn, in, member);
     level_hear(self, turn, member, said);
+    standing_register(self, turn);
 }

@@ -32,3 +32,6 @@ uint64_t standing_slowest(const struct windows *self, const struct run *run);
 // All have ended at the same step, because one of them asked for it. A stop of a closed window does not count for
 // the next one.
 bool standing_has_stopped(const struct windows *self, const struct run *run, uint64_t *ret_step);
+
+// Puts on record that a save is whole, if it is that of the newest step that was saved.
+void standing_register(const struct windows *self, const struct turn *turn);

@@ -29,9 +29,24 @@ static void measure(struct windows *self, const struct turn *turn, uint32_t step
     self->steps_max = steps * WINDOW_GROWTH;
 }
 
+// The oldest step in (from, end] of which a member of the group has taken its part of a save: then all have. 0: none.
+static uint64_t first_taken(const struct windows *self, const struct run *run, uint64_t from,
+                            uint64_t end)
+{
+    const struct wire_window *window = windows_first(run);
+    uint64_t first = 0;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const struct stands *stands = &self->stands[window->group[i].member];
+        if (stands->instance == window->group[i].instance && stands->taken > from &&
+            stands->taken <= end && (first == 0 || stands->taken < first))
+            first = stands->taken;
+    }
+    return first;
+}
+
 // Steps up to `end` of the oldest open window are committed. `closing`: and no more of any that is open.
-static void put_steps(struct windows *self, const struct turn *turn, uint64_t end,
-                      const struct windows_closing *closing)
+static void put_record(struct windows *self, const struct turn *turn, uint64_t end,
+                       const struct windows_closing *closing)
 {
     const struct run *run = turn->run;
     const struct wire_window *first = windows_first(run);
@@ -51,6 +66,7 @@ static void put_steps(struct windows *self, const struct turn *turn, uint64_t en
         .previous = windows_run_of(run)->last_steps,
         .voided = closing ? closing->voided : (struct wire_voided){ 0 },
         .differ = closing ? closing->differ : 0,
+        .saved = first_taken(self, run, run->step, end) == end && end > 0,
     };
     if (end == window_end(first)) measure(self, turn, first->steps);
     if (end > run->step) self->fruitless = 0;
@@ -58,6 +74,17 @@ static void put_steps(struct windows *self, const struct turn *turn, uint64_t en
     // mutant: windows: a commit is told before it is stored
     turn_put(turn, FRAME_RECORD_STEPS, &steps);
     outbox_news(turn->out, FRAME_STEPS, &steps);
+}
+
+// A record ends at the step that the members save, so that the data position of that step is known.
+static void put_steps(struct windows *self, const struct turn *turn, uint64_t end,
+                      const struct windows_closing *closing)
+{
+    uint64_t taken;
+    // mutant: saves: the data position of a save is that of a later step
+    while ((taken = first_taken(self, turn->run, turn->run->step, end)) && taken < end)
+        put_record(self, turn, taken, NULL);
+    put_record(self, turn, end, closing);
 }
 
 // The places of those that leave, as bits.
@@ -118,6 +145,7 @@ static const char *settle(void *state, const struct turn *turn)
     voided_pause(turn);
     if (windows_are_open(run) && level_is_due(self, turn)) level_settle(self, turn);
     else if (windows_are_open(run)) commit(self, turn);
+    standing_register(self, turn);
     if (windows_are_open(run) && windows_run_of(run)->open < WINDOWS_OPEN_MAX &&
         !level_is_due(self, turn) && is_past_middle(self, run) && !opening_why_not(self, turn))
         opening_open(self, turn);

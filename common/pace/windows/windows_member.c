@@ -24,6 +24,9 @@ static void hear(void *state, const struct member_turn *turn)
         replica->follows_pins = true;
         replica->can_replay = false;
         replica->waits_for_pin = turn->member->role == ACTOR_TRAINER;
+        if (turn->heard & HEARD_CONFIG && turn->member->role == ACTOR_TRAINER)
+            memcpy(replica->shared_dir, windows_config_of(&turn->member->config)->shared_dir,
+                   sizeof replica->shared_dir);
     }
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_WINDOW)
         windows_member_hear_window(self, turn);
@@ -151,6 +154,8 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         .data = member->now.data,
         .order = member->now.order,
         .born_unix_ms = member->born_unix_ms,
+        // mutant: saves: the save that a restore needs is removed
+        .spare = member->now.restore_point_step,
     };
     if (job.group_count == 0) return;
     if (!windows_member_in_hand(self)) {

@@ -124,6 +124,7 @@ static void hear_stepped(struct windows_member *self, const struct member_turn *
         return;
     const uint64_t before = self->stands.step;
     stand(self, turn, said->window, said->step);
+    self->stands.taken = said->taken;
     self->stands.stopped |= said->stopped;
     if (said->late != self->stands.late) self->say_ms = 0;
     self->stands.late = said->late;
@@ -151,6 +152,7 @@ static void hear_broke(struct windows_member *self, const struct member_turn *tu
     const struct wire_broke *said = turn->in->body;
     if (!windows_member_in_hand(self) || said->window < self->first) return;
     stand(self, turn, said->window, said->step);
+    self->stands.taken = said->taken;
     self->stands.has = said->has;
     self->stands.broken = true;
     self->stands.missing = said->missing;
@@ -171,6 +173,7 @@ static void hear_frozen(struct windows_member *self, const struct member_turn *t
     self->freezing = false;
     if (!windows_member_in_hand(self) || said->window < self->first) return;
     stand(self, turn, said->window, said->step);
+    self->stands.taken = said->taken;
     self->is_frozen = true;
     self->stands.has = said->has;
     self->stands.dead |= said->dead;
@@ -194,6 +197,10 @@ static void hear_closed(struct windows_member *self, const struct member_turn *t
     memcpy(stands.links, self->stands.links, sizeof stands.links);
     stands.linking = self->stands.linking;
     stands.linked = self->stands.linked;
+    stands.taken = self->stands.taken;
+    stands.saved_window = self->stands.saved_window;
+    stands.saved_step = self->stands.saved_step;
+    stands.saved = self->stands.saved;
     self->stands = stands;
     self->say_ms = 0;
     // mutant: windows: a member that cannot reach the end goes on from where it stands
@@ -216,10 +223,20 @@ static void hear_links(struct windows_member *self, const struct wire_links *sai
     self->say_ms = 0;
 }
 
+// Said in each STANDS from now on, until a newer one is whole.
+static void hear_whole(struct windows_member *self, const struct wire_whole *said)
+{
+    self->stands.saved_window = said->window;
+    self->stands.saved_step = said->step;
+    self->stands.saved = said->digest;
+    self->say_ms = 0;
+}
+
 static void hear_learner(struct windows_member *self, const struct member_turn *turn)
 {
     switch (turn->in->kind) {
     case FRAME_LINKS: hear_links(self, turn->in->body); break;
+    case FRAME_WHOLE: hear_whole(self, turn->in->body); break;
     case FRAME_STEPPED: hear_stepped(self, turn); break;
     case FRAME_BROKE: hear_broke(self, turn); break;
     case FRAME_FROZEN: hear_frozen(self, turn); break;

@@ -106,6 +106,10 @@ static void apply_steps(struct run *run, const struct wire_steps *steps)
     ensure(table_done(&run->table, steps->number, run->scratch, count) == TABLE_OK);
     run_advance(run, steps->end - steps->step, steps->samples);
     self->taken += steps->samples;
+    if (steps->saved) {
+        run_note_save(run);
+        self->save_window = steps->number;
+    }
     self->last_steps = steps_hash(steps);
     voided_hear_steps(&self->voided, steps);
     // mutant: windows: who was named is forgotten when a window closes without a step
@@ -152,6 +156,7 @@ struct wire_part windows_run_store(const struct run *run, void *memory)
         .voided = self->voided,
         .named = self->named,
         .named_count = self->named_count,
+        .save_window = self->save_window,
     };
     if (self->open > 1) snapshot->second = self->window[1].frame;
     return (struct wire_part){ FRAME_WINDOWS_SNAPSHOT, snapshot };
@@ -169,6 +174,7 @@ bool windows_run_load(struct run *run, const struct wire_part *part)
     self->taken = from->taken;
     self->last_steps = from->last_steps;
     self->voided = from->voided;
+    self->save_window = from->save_window;
     keep_closing(self, &from->closing);
     self->named_count = 0;
     // mutant: windows: a snapshot forgets who was named

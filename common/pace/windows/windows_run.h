@@ -23,6 +23,8 @@ struct windows_run {
     // window since. Their links are "".
     struct wire_place named[WINDOW_MEMBERS_MAX];
     uint32_t named_count;
+    uint64_t
+        save_window; // In which the members took the newest step that they save (run.h, save_point); 0: none
 };
 
 // The functions of struct run_pace (run.h).
