@@ -273,11 +273,6 @@ static int check_saves(const struct keeper *self, struct why *why)
                        "trust one another with parts of the state; take it out and start a "
                        "shoal-checkpointer",
                        path);
-    if (config->checkpoint_passes)
-        return why_set(why, FAULT_CONFIG,
-                       "checkpoint.passes of %s: a run saves by checkpoint.steps only; shoal train "
-                       "alone knows passes",
-                       path);
     if (strlen(dir) >= sizeof((struct wire_windows_config *)0)->shared_dir)
         return why_set(why, FAULT_CONFIG,
                        "checkpoint.shared_dir of %s: it has %zu characters, allowed 1 to %zu in a "

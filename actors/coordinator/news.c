@@ -83,6 +83,7 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
         .order = run->order,
         .pausing = run->pausing,
         .tokens_done = run->samples_done * turn->rules->seq_len,
+        .pass_samples = run->pass_samples,
         .passes = run->pass_samples ? table_frontier(&run->table) / run->pass_samples : 0,
     };
     memcpy(state.checkpoint_name, run->checkpoint.name, sizeof state.checkpoint_name);

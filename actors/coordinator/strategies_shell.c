@@ -53,6 +53,7 @@ static void allreduce_rules(const struct run_config *config, struct rules *rules
         .batch_end = rules->batch_end,
         .batch_warmup_tokens = rules->batch_warmup_tokens,
         .save_steps = (uint32_t)config->checkpoint_steps,
+        .save_passes = (uint32_t)config->checkpoint_passes,
         .keep = (uint32_t)config->checkpoint_keep,
     };
     snprintf(part.shared_dir, sizeof part.shared_dir, "%s", config->checkpoint_shared_dir);

@@ -1,6 +1,6 @@
 // learner_pieces -- a member's part of the saves of a run (common/checkpoint/pieces.h): after every
-// save_steps steps of windows each member of the group writes its share of the state to the
-// shared folder, beside the steps that follow.
+// so many steps, or passes over the data, each member of the group writes its share of the state to
+// the shared folder, beside the steps that follow.
 //
 // 1. A step is told by HAVE, which says whether the member is still writing an earlier save.
 // 2. The step is applied, if all have told. All know the same of each other by then, so all save
@@ -29,7 +29,18 @@ static const struct wire_windows_config *config_of(const struct learner *self)
 
 static bool are_on(const struct learner *self)
 {
-    return self->options->trains && config_of(self)->save_steps > 0;
+    const struct wire_windows_config *config = config_of(self);
+    return self->options->trains && (config->save_steps > 0 || config->save_passes > 0);
+}
+
+// By the step that was applied last, and by its samples.
+static bool is_due(const struct learner *self)
+{
+    const struct learner_window_work *work = self->window;
+    const uint64_t steps = work->config.save_steps, done = work->samples_done;
+    const uint64_t samples = work->config.save_passes * work->now->said.pass_samples;
+    if (steps > 0) return self->step % steps == 0;
+    return samples > 0 && done / samples > (done - work->batch) / samples;
 }
 
 int learner_pieces_check(const struct learner *self, struct why *why)
@@ -183,7 +194,7 @@ void learner_pieces_stepped(struct learner *self)
 {
     struct learner_pieces *pieces = &self->window->pieces;
     struct why why = { 0 };
-    if (!are_on(self) || self->step % config_of(self)->save_steps != 0) return;
+    if (!are_on(self) || !is_due(self)) return;
     if (pieces->somebody_writes) {
         log_line(LOG_WARNING,
                  "save.skipped step=%" PRIu64 " because=\"a member is still writing an earlier "

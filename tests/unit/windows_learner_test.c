@@ -33,7 +33,8 @@ enum {
     WINDOW = 6,
     MEMBERS_MAX_HERE = 8,
     WAIT_MS = 60000,
-    BORN = 77
+    BORN = 77,
+    PASS = 10
 };
 
 static struct model_shape shape = { .vocab = 40,
@@ -278,7 +279,8 @@ static void plan_window(struct plan *plan, const struct course *at, uint32_t ste
                                            .samples_count = 1,
                                            .group = plan->linked,
                                            .group_count = count,
-                                           .born_unix_ms = BORN };
+                                           .born_unix_ms = BORN,
+                                           .pass_samples = PASS };
 }
 
 static void give_one(struct plan *plan, struct member *const *group, uint32_t place)
@@ -940,6 +942,27 @@ static void a_group_saves_its_state_in_pieces(void **state)
     end_group();
 }
 
+// The first steps have 3 samples and more. A pass has 10: its last sample is in one of the steps 1 to 4.
+static void a_pass_ends_with_a_save(void **state)
+{
+    (void)state;
+    static uint64_t steps[CHECKPOINT_LIST_MAX];
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    save_every(0);
+    strategy.save_passes = 1;
+    begin_group(group, 2);
+    while (at.samples_done < PASS) {
+        assert_int_equal(list_saves(steps), 0);
+        take_steps(&at, 1, group, 2);
+    }
+    for (int ms = 0; ms < WAIT_MS && list_saves(steps) == 0; ms++) usleep(1000);
+    assert_true(list_saves(steps) == 1 && steps[0] == at.step);
+    strategy.save_passes = 0;
+    save_no_more();
+    end_group();
+}
+
 // One member's disk stands still at step 2. The two others have written, and could save again at step 4.
 static void while_one_writes_nobody_saves(void **state)
 {
@@ -994,4 +1017,4 @@ TESTS(FOLDER_TEST(every_world_ends_in_the_same_state),
       FOLDER_TEST(a_member_that_is_late_twice_is_said_until_it_is_on_time),
       FOLDER_TEST(a_have_that_does_not_fit_breaks_the_window),
       FOLDER_TEST(a_group_saves_its_state_in_pieces), FOLDER_TEST(while_one_writes_nobody_saves),
-      FOLDER_TEST(a_save_that_fails_stops_nothing))
+      FOLDER_TEST(a_pass_ends_with_a_save), FOLDER_TEST(a_save_that_fails_stops_nothing))

@@ -16,7 +16,8 @@ static uint64_t beside_results(const struct wire_rounds_config *rounds, uint64_t
 // And those of windows: vectors for more nodes than one, the group's own, pieces of the norm, a copy for saves.
 static uint64_t beside_windows(const struct wire_windows_config *windows, uint64_t floats)
 {
-    const uint64_t copy = windows->save_steps ? 3 * floats * sizeof(float) : 0;
+    const uint64_t copy =
+        windows->save_steps || windows->save_passes ? 3 * floats * sizeof(float) : 0;
     return copy + (lane_nodes_most(windows->lanes) - 1) * floats * sizeof(float) + GROUP_MEMORY +
            gradient_piece_count(floats) * sizeof(double);
 }

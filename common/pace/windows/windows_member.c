@@ -154,6 +154,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         .data = member->now.data,
         .order = member->now.order,
         .born_unix_ms = member->born_unix_ms,
+        .pass_samples = member->now.pass_samples,
         // mutant: saves: the save that a restore needs is removed
         .spare = member->now.restore_point_step,
     };
