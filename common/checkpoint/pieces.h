@@ -84,8 +84,8 @@ int pieces_write(const struct pieces_save *save, const struct pieces_part *parts
 // Makes the save visible if all workers have written; else *ret_missing is the first one that has
 // not, and nothing is done. `*ret_missing` is save->workers if it is visible now, made so by this
 // call or another. `save->worker` does not matter. FAULT_FOREIGN: the notes do not fit together,
-// and `why` names the item and the two workers. FAULT_BUSY: a save of this step is there already,
-// by another attempt; it stays.
+// and `why` names the item and the two workers. A save of this step by an earlier attempt is
+// replaced. FAULT_BUSY: it is by a later one, or cannot be read; it stays.
 int pieces_seal(const struct pieces_save *save, struct why *why, uint32_t *ret_missing);
 
 // Removes the attempts of this run below `step` and, of `step`, those below `attempt`; then all

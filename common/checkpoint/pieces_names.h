@@ -34,4 +34,4 @@ int pieces_check_save(const struct pieces_save *save, struct why *why);
 
 // Puts a text into the open folder under this name, whole or not at all, in the place of an older
 // one.
-int pieces_put_text(int dir, const char *name, const char *text, struct why *why);
+int pieces_put_text(int dir, uint32_t worker, const char *name, const char *text, struct why *why);

@@ -42,23 +42,28 @@ static int read_manifest(int dir, struct why *why, struct pieces_manifest *ret_m
     return rc;
 }
 
+// The attempt that made the save in this folder. UINT64_MAX: there is none of this run that can be read.
+static uint64_t attempt_of(const struct sealing *self, const char *folder)
+{
+    struct pieces_manifest manifest;
+    uint64_t attempt = UINT64_MAX;
+    const int dir = openat(self->root, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0) return attempt;
+    if (read_manifest(dir, NULL, &manifest) == 0) {
+        if (strcmp(manifest.about.run, self->save->run) == 0 &&
+            manifest.about.born_unix_ms == self->save->born_unix_ms)
+            attempt = manifest.about.attempt;
+        pieces_manifest_clear(&manifest);
+    }
+    close(dir);
+    return attempt;
+}
+
 // Whether this attempt has its final name already.
 static bool is_sealed(const struct sealing *self)
 {
     char name[PIECES_NAME];
-    struct pieces_manifest manifest;
-    const int dir = openat(self->root, pieces_folder_name(self->save->step, name),
-                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0) return false;
-    bool is = read_manifest(dir, NULL, &manifest) == 0;
-    if (is) {
-        is = strcmp(manifest.about.run, self->save->run) == 0 &&
-             manifest.about.born_unix_ms == self->save->born_unix_ms &&
-             manifest.about.attempt == self->save->attempt;
-        pieces_manifest_clear(&manifest);
-    }
-    close(dir);
-    return is;
+    return attempt_of(self, pieces_folder_name(self->save->step, name)) == self->save->attempt;
 }
 
 // Stops at the first worker without a note.
@@ -163,7 +168,7 @@ static int put_cut(struct sealing *self, struct why *why)
     self->manifest.cut = hash_of(text, strlen(text));
     pieces_cut_name(&self->manifest.cut, name);
     if (faccessat(self->root, name, R_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        rc = pieces_put_text(self->root, name, text, why);
+        rc = pieces_put_text(self->root, self->save->worker, name, text, why);
     free(text);
     return rc;
 }
@@ -217,9 +222,29 @@ static int put_manifest(struct sealing *self, struct why *why)
     failpoint("pieces_manifest");
     int rc = pieces_manifest_pack(manifest, why, &text);
     if (rc < 0) return rc;
-    rc = pieces_put_text(self->dir, CHECKPOINT_MANIFEST, text, why);
+    rc = pieces_put_text(self->dir, self->save->worker, CHECKPOINT_MANIFEST, text, why);
     free(text);
     return rc;
+}
+
+// A save of this step by an earlier attempt goes: the run has gone back before it and come to the step again. Two
+// workers may be here at once: the one that has moved the new save away moves it back. False: it stays.
+static bool remove_earlier(const struct sealing *self, const char *to)
+{
+    char going[PIECES_NAME];
+    const uint64_t attempt = self->save->attempt;
+    if (attempt_of(self, to) >= attempt) return false;
+    pieces_attempt_name(self->save->step, 0, going);
+    if (dirfile_remove(self->root, going, NULL) < 0) return false;
+    if (renameat(self->root, to, self->root, going) < 0) return errno == ENOENT;
+    if (attempt_of(self, going) >= attempt) return renameat(self->root, going, self->root, to) == 0;
+    return dirfile_remove(self->root, going, NULL) == 0;
+}
+
+// 0, or errno.
+static int rename_in(const struct sealing *self, const char *from, const char *to)
+{
+    return renameat(self->root, from, self->root, to) < 0 ? errno : 0;
 }
 
 static int publish(struct sealing *self, struct why *why)
@@ -227,13 +252,15 @@ static int publish(struct sealing *self, struct why *why)
     char from[PIECES_NAME], to[PIECES_NAME];
     pieces_attempt_name(self->save->step, self->save->attempt, from);
     pieces_folder_name(self->save->step, to);
-    if (failpoint("pieces_publish") < 0 || renameat(self->root, from, self->root, to) < 0) {
-        const int error = errno;
+    int error = failpoint("pieces_publish") < 0 ? errno : rename_in(self, from, to);
+    // mutant: pieces: a save that the run has gone back before is kept
+    if ((error == ENOTEMPTY || error == EEXIST) && remove_earlier(self, to))
+        error = rename_in(self, from, to);
+    if (error) {
         if (error == ENOENT && is_sealed(self)) return 0;
         if (error == ENOTEMPTY || error == EEXIST)
             return why_set(why, FAULT_BUSY,
-                           "%s is there already, by another attempt: remove it if the run has "
-                           "gone back before it (restore); not saved",
+                           "%s is there already, by a later attempt, or cannot be read; not saved",
                            to);
         return why_set(why, fault_from_errno(error), "%s: renaming to %s failed: %s; not saved",
                        from, to, strerror(error));
@@ -352,6 +379,7 @@ static int retire(int root, uint64_t step, struct why *why)
     int rc = dirfile_remove(root, going, why);
     if (rc == 0 && renameat(root, name, root, going) < 0) {
         const int error = errno;
+        if (error == ENOENT) return 0; // Another worker was here first
         rc = why_set(why, fault_from_errno(error), "%s: renaming to %s failed: %s", name, going,
                      strerror(error));
     }

@@ -95,13 +95,14 @@ static int write_part(int dir, uint32_t worker, const struct pieces_part *part, 
                             part->bytes, bytes, why, &note->root);
 }
 
-int pieces_put_text(int dir, const char *name, const char *text, struct why *why)
+int pieces_put_text(int dir, uint32_t worker, const char *name, const char *text, struct why *why)
 {
-    char beside[PIECES_NAME + 32];
+    char beside[PIECES_NAME + 48];
     struct dirfile file;
     uint64_t bytes;
-    snprintf(beside, sizeof beside, "new.%ld.%s", (long)getpid(), name);
-    int rc = dirfile_remove(dir, beside, why); // Of a process that died and had our number
+    // Processes of two machines may have one number, and those of one worker follow one another
+    snprintf(beside, sizeof beside, "new.%ld.%" PRIu32 ".%s", (long)getpid(), worker, name);
+    int rc = dirfile_remove(dir, beside, why); // Of a process that died and had our numbers
     if (rc == 0) rc = dirfile_begin_unhashed(&file, dir, beside, why);
     if (rc < 0) return rc;
     rc = dirfile_add(&file, text, strlen(text), why);
@@ -129,7 +130,7 @@ static int write_all(int dir, const struct pieces_save *save, const struct piece
     failpoint("pieces_note");
     rc = pieces_note_pack(save, note, why, &text);
     if (rc < 0) return rc;
-    rc = pieces_put_text(dir, pieces_note_name(save->worker, name), text, why);
+    rc = pieces_put_text(dir, save->worker, pieces_note_name(save->worker, name), text, why);
     free(text);
     return rc;
 }

@@ -9,11 +9,13 @@
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include <inttypes.h>
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum saver_state { IDLE, TAKEN, ENDED };
 
@@ -29,6 +31,7 @@ struct saver {
     size_t count;
     uint8_t *copy;
     struct saver_result result;
+    bool makes_root;
     void (*ended)(void *arg);
     void *arg;
 
@@ -41,10 +44,22 @@ struct saver {
 
 // ---- in the thread ------------------------------------------------------------------------------
 
+// Not the folder above it: that may be where a file system is mounted, and is not at the moment.
+static int make_root(const char *root, struct why *why)
+{
+    if (mkdir(root, 0755) == 0 || errno == EEXIST) return 0;
+    const int error = errno;
+    return why_set(why, fault_from_errno(error), "making %s failed: %s", root, strerror(error));
+}
+
 static int write_save(struct saver *self, struct saver_result *result)
 {
     const struct pieces_save *save = &self->save;
-    int rc = pieces_write(save, self->parts, self->count, &result->why);
+    // What failed before, so that a disk that it has filled has room again: nobody writes an earlier attempt now
+    // mutant: saver: what failed before stays
+    (void)pieces_clean(save->root, save->step, save->attempt, UINT_MAX, 0, NULL);
+    int rc = self->makes_root ? make_root(save->root, &result->why) : 0;
+    if (rc == 0) rc = pieces_write(save, self->parts, self->count, &result->why);
     if (rc == 0) rc = pieces_seal(save, &result->why, &result->missing);
     // A full disk has room for the next save only if nothing of this one stays. Others may still be
     // writing their parts of it
@@ -104,6 +119,7 @@ int saver_new(const struct saver_options *options, struct why *why, saver_t **re
     self->copy = copy;
     self->room = options->bytes;
     self->keep = options->keep;
+    self->makes_root = options->makes_root;
     self->ended = options->ended;
     self->arg = options->arg;
     snprintf(self->root, sizeof self->root, "%s", options->root);

@@ -14,7 +14,8 @@
 // is refused: the caller skips it. If several workers save together, all must skip the same ones.
 //
 // A save that fails leaves those before it as they were. Its attempt is removed: at once if no other
-// worker takes part in it, else by the next save.
+// worker takes part in it, else before the next save is written. So no save may begin while another
+// worker still writes an earlier one.
 // Each function may be called by one thread, the caller's.
 
 #include "common/checkpoint/pieces.h"
@@ -22,8 +23,9 @@
 typedef struct saver saver_t;
 
 struct saver_options {
-    const char *root;      // An existing folder; copied
-    const char *run;       // Its id; copied
+    const char *root; // An existing folder; copied
+    bool makes_root;  // If it is not there, each save makes it; the folder above it must be there
+    const char *run;  // Its id; copied
     uint64_t born_unix_ms; // As in struct pieces_save
     // The tensors of the items that have layout->total elements, or NULL. Borrowed for the saver's
     // life.

@@ -14,7 +14,6 @@
 // on.
 
 #include "common/base/clock.h"
-#include "common/base/folder.h"
 #include "common/base/log.h"
 #include "common/checkpoint/shared_dir.h"
 #include "common/learner/learner_windows.h"
@@ -45,7 +44,12 @@ static bool is_due(const struct learner *self)
 
 int learner_pieces_check(const struct learner *self, struct why *why)
 {
-    return are_on(self) ? shared_dir_check(config_of(self)->shared_dir, why) : 0;
+    if (!are_on(self)) return 0;
+    const int rc = shared_dir_check(config_of(self)->shared_dir, why);
+    if (rc != FAULT_DISK_FULL) return rc;
+    // That passes, and must not keep a member out of a run
+    log_line(LOG_WARNING, "save.no_room reason=\"%s\"; training goes on", why->text);
+    return 0;
 }
 
 uint64_t learner_pieces_memory(const struct learner *self)
@@ -100,20 +104,24 @@ static void say(const struct learner_pieces *self, const struct saver_result *re
                  result->step, result->why.text[0] ? "; old saves stay: " : "", result->why.text);
 }
 
+static void hear_result(struct learner *self, const struct saver_result *result)
+{
+    say(&self->window->pieces, result);
+    if (result->rc == 0 && result->missing == result->workers) tell_whole(self, result);
+}
+
 void learner_pieces_look(struct learner *self)
 {
     struct learner_pieces *pieces = &self->window->pieces;
     struct saver_result result;
-    if (!pieces->saver || !saver_result(pieces->saver, &result)) return;
-    say(pieces, &result);
-    if (result.rc == 0 && result.missing == result.workers) tell_whole(self, &result);
+    if (pieces->saver && saver_result(pieces->saver, &result)) hear_result(self, &result);
 }
 
 void learner_pieces_close(struct learner *self)
 {
     struct learner_pieces *pieces = &self->window->pieces;
     struct saver_result result;
-    if (pieces->saver && saver_wait(pieces->saver, &result)) say(pieces, &result);
+    if (pieces->saver && saver_wait(pieces->saver, &result)) hear_result(self, &result);
     saver_destroy(&pieces->saver);
 }
 
@@ -132,9 +140,9 @@ static int open_saver(struct learner *self, uint64_t born_unix_ms, uint64_t byte
     pieces->bytes = 0;
     int rc =
         shared_dir_root(config->shared_dir, self->options->run_id, born_unix_ms, why, pieces->root);
-    if (rc == 0) rc = folder_make(pieces->root, 0755, why);
     if (rc < 0) return rc;
     const struct saver_options options = { .root = pieces->root,
+                                           .makes_root = true,
                                            .run = self->options->run_id,
                                            .born_unix_ms = born_unix_ms,
                                            .layout = &self->layout,
@@ -209,6 +217,7 @@ void learner_pieces_stepped(struct learner *self)
         return;
     }
     pieces->taken = self->step;
+    pieces->taken_window = self->window->now->said.number;
     log_line(LOG_INFO, "save.copied step=%" PRIu64 " waited_us=%" PRIu64, self->step,
              clock_us() - from_us);
 }

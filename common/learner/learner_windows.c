@@ -300,8 +300,11 @@ static bool is_called(void *arg)
 static void hear_freeze(struct learner *self, const struct wire_level *said)
 {
     struct learner_window_work *work = work_of(self);
-    struct wire_frozen frozen = { said->window, said->level, self->step,
-                                  false,        0,           work->pieces.taken };
+    struct wire_frozen frozen = { .window = said->window,
+                                  .level = said->level,
+                                  .step = self->step,
+                                  .taken = work->pieces.taken,
+                                  .taken_window = work->pieces.taken_window };
     if (work->now && work->now->said.number <= said->window) {
         if (work->formed || work->waits) frozen.dead = group_dead(work->group);
         work->waits = true;
@@ -388,6 +391,7 @@ static void tell_broke(struct learner *self, int fault, const struct why *why,
         .overdue = fault == FAULT_TIMEOUT && blame->member != UINT32_MAX,
         .differ = holder_outsiders(&work->holder),
         .taken = work->pieces.taken,
+        .taken_window = work->pieces.taken_window,
     };
     work->waits = true;
     tell_links(self, work->links.linking); // Whom it waited for in vain is not taken for linked
@@ -426,6 +430,7 @@ static void tell_stepped(struct learner *self, uint32_t batch)
         .late_ms = work->late ? work->late_ms : 0,
         .usual_ms = work->late ? work->usual_ms : 0,
         .taken = work->pieces.taken,
+        .taken_window = work->pieces.taken_window,
     };
     memcpy(&stepped.lr_bits, window->lr_bits.data + (done - 1) * sizeof(float), sizeof(float));
     work->told_us = now_us;

@@ -25,8 +25,9 @@ struct learner_pieces {
     char root[PATH_MAX];   // Of the run
     uint64_t born_unix_ms; // Of the run whose root that is
     uint64_t bytes;        // Room for a copy of the share
-    uint64_t taken;        // The newest step of which our part was taken; 0: none
-    bool somebody_writes;  // An earlier save, when the step in hand was told
+    uint64_t taken,
+        taken_window; // The newest step of which our part was taken, and in which window; 0: none
+    bool somebody_writes; // An earlier save, when the step in hand was told
 };
 
 struct learner_window_work {

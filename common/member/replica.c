@@ -113,6 +113,12 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                     "record, so no peer can be asked: most of the first trainers must have the "
                     "model in a folder of their own (repo_id); give it to this one, too",
                     run->pin_step);
+    } else if (self->failures >= REPLICA_FAILURES_MAX && is_in_pieces(self, run)) {
+        outbox_quit(out, EX_UNAVAILABLE,
+                    "the save of step %" PRIu64 " in pieces cannot be read (see model.unavailable "
+                    "above), and no member holds its state: put it back from a copy; or export an "
+                    "older save of %s (shoal checkpoint export) and begin another run with it",
+                    run->pin_step, self->shared_dir);
     } else if (self->failures >= REPLICA_FAILURES_MAX) {
         outbox_quit(out, EX_UNAVAILABLE,
                     "the parameters of step %" PRIu64 " (digest %.16s) are not available: no "

@@ -180,6 +180,7 @@ static void apply_pieces(struct run *self, const struct wire_checkpoint *checkpo
     ensure(checkpoint->step == self->save_point.step);
     self->restore_point = self->save_point;
     self->restore_point.digest = checkpoint->digest;
+    self->restore_point.pieces = true;
     const struct wire_record_restore save = with_lists(&self->save_point, &self->save_point_lists);
     copy_lists(&self->restore_point_lists, &save.data_position);
 }
@@ -193,6 +194,10 @@ static void apply_checkpoint(struct run *self, const struct wire_checkpoint *che
         apply_pieces(self, checkpoint);
         return;
     }
+    // The same state is saved in pieces already, and its data position is known
+    if (self->restore_point.pieces && checkpoint->step == self->restore_point.step &&
+        hash_equal(&checkpoint->digest, &self->restore_point.digest))
+        return;
     // mutant: restore: the restore point is that of any checkpoint
     if (checkpoint->step == self->step) {
         set_point(self, &checkpoint->digest, &self->restore_point, &self->restore_point_lists);
@@ -219,7 +224,8 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
     if (self->checkpoint.step > restore->step) // A later one without a data position: unusable
         self->checkpoint = (struct wire_checkpoint){ .epoch = restore->epoch,
                                                      .step = restore->step,
-                                                     .digest = restore->digest };
+                                                     .digest = restore->digest,
+                                                     .pieces = restore->pieces };
     self->cold_start = true;
     // mutant: restore: an end of an epoch that was given up is gone back to
     if (self->end_point.step > restore->step) self->end_point = (struct wire_record_restore){ 0 };

@@ -351,9 +351,13 @@ mutant 'saves: the save that a restore needs is removed' 'member->now.restore_po
 mutant 'saves: a save is never read back' 'self->shared_dir[0]' '!self->shared_dir[0]'
 mutant 'saves: a checkpoint of a step that is saved in pieces is not registered' '&& run->checkpoint.pieces)' '&& false)'
 mutant 'saves: a run is finished without a checkpoint that other tools read' '&& !run->checkpoint.pieces' ''
+by_unit 'saves: what was taken before a restore is taken again' coordinator_test \
+    'stands->taken_window == window->number &&' ''
 by_unit 'saves: the data position of a save is that of a later step' coordinator_test '&& taken < end' '&& taken > end'
 by_unit "saves: a save of another window is the run's" coordinator_test \
     'said->saved_window == windows_run_of(run)->save_window &&' ''
+by_unit 'pieces: a save that the run has gone back before is kept' pieces_test '&& remove_earlier(self, to)' '&& remove_earlier(self, to) && false'
+by_unit 'saver: what failed before stays' saver_test drop
 by_unit 'pieces: what is to be spared is removed' pieces_test '>= spare' '> spare'
 
 # ---- restores -----------------------------------------------------------------------------------------

@@ -55,7 +55,6 @@ void saves_begin(struct sim *self, uint64_t born_unix_ms, uint64_t step, uint64_
                  uint32_t workers, const struct hash *digest)
 {
     struct sim_save *save = find(self, born_unix_ms, step, window);
-    if (find(self, born_unix_ms, step, 0)) return; // By another attempt; it stays
     if (!save) {
         ensure(self->saves_count < SAVES_MAX);
         save = &self->saves[self->saves_count++];
@@ -73,10 +72,16 @@ const struct sim_save *saves_written(struct sim *self, uint64_t born_unix_ms, ui
                                      uint64_t window, uint32_t place, uint64_t spare)
 {
     struct sim_save *save = find(self, born_unix_ms, step, window);
-    if (!save || find(self, born_unix_ms, step, 0)) return NULL;
+    if (!save) return NULL;
+    const struct sim_save *before = find(self, born_unix_ms, step, 0);
+    if (before && before->window >= window) return NULL; // A later attempt stays
     save->written |= (uint64_t)1 << place;
     save->whole = save->written == ((uint64_t)2 << (save->workers - 1)) - 1;
     if (!save->whole) return NULL;
+    for (uint32_t i = self->saves_count; i-- > 0;) // An earlier one is replaced
+        if (self->saves[i].whole && self->saves[i].born_unix_ms == born_unix_ms &&
+            self->saves[i].step == step && self->saves[i].window < window)
+            drop(self, i);
     clean(self, born_unix_ms, step, spare);
     return find(self, born_unix_ms, step, 0);
 }

@@ -341,10 +341,10 @@ struct exchange {
     uint32_t count; // Windows in hand; the first is the present one
     struct sim_window windows[2];
     struct holder holder;
-    bool arrived, broken; // Its contribution is out; it has given up
-    uint64_t since_ms;    // When it arrived, or began
-    uint64_t turn;        // Of the words to itself that count
-    uint64_t taken;       // The newest step of which its part of a save was taken
+    bool arrived, broken;         // Its contribution is out; it has given up
+    uint64_t since_ms;            // When it arrived, or began
+    uint64_t turn;                // Of the words to itself that count
+    uint64_t taken, taken_window; // The newest step of which its part of a save was taken
     bool writes,
         somebody_writes; // An earlier save: here; somewhere, by the HAVE of the step in hand
 };

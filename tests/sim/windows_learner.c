@@ -188,6 +188,7 @@ static void say_stepped(struct sim *self, uint8_t id)
                                          .loss = 1,
                                          .tokens_per_s = 10,
                                          .taken = learner->exchange.taken,
+                                         .taken_window = learner->exchange.taken_window,
                                          .stopped = learner->exchange.holder.stopped });
 }
 
@@ -245,6 +246,7 @@ static void save(struct sim *self, uint8_t id)
     const uint32_t every = config_of(self)->save_steps;
     if (every == 0 || learner->step % every != 0 || at->somebody_writes) return;
     at->taken = learner->step;
+    at->taken_window = window->number;
     at->writes = true;
     saves_begin(self, window->born_unix_ms, learner->step, window->number, window->count,
                 &learner->digest);
@@ -297,6 +299,7 @@ static void say_broke(struct sim *self, uint8_t id, struct wire_broke broke)
     struct exchange *at = &learner_of(self, id)->exchange;
     at->broken = true;
     broke.taken = at->taken;
+    broke.taken_window = at->taken_window;
     broke.window = at->holder.window;
     broke.step = at->holder.step;
     broke.has = holder_has(&at->holder);
@@ -482,6 +485,7 @@ static void freeze(struct sim *self, uint8_t id, const struct wire_level *job)
                                         .step = at->holder.step,
                                         .has = holder_has(&at->holder),
                                         .taken = at->taken,
+                                        .taken_window = at->taken_window,
                                         .dead = dead_places(self, id) });
 }
 

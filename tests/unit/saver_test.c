@@ -125,6 +125,23 @@ static void the_last_worker_makes_it_whole(void **unused)
     for (int i = 0; i < 2; i++) saver_destroy(&savers[i]);
 }
 
+// Also if the next one does not become whole either: a disk would fill up.
+static void a_failed_one_goes_before_the_next(void **unused)
+{
+    (void)unused;
+    char path[300];
+    struct stat unused_stat;
+    saver_t *saver = new_saver(2);
+    fill(7);
+    for (uint64_t step = 5; step <= 10; step += 5) {
+        take(saver, step, 0, 2); // Worker 1 never comes
+        assert_int_equal(result_of(saver).missing, 1);
+        snprintf(path, sizeof path, "%s/step-00000005.save-1", root);
+        assert_int_equal(stat(path, &unused_stat), step == 5 ? 0 : -1);
+    }
+    saver_destroy(&saver);
+}
+
 static void old_saves_go_and_a_failed_one_too(void **unused)
 {
     uint64_t steps[CHECKPOINT_LIST_MAX];
@@ -239,6 +256,7 @@ static void an_end_waits_for_what_is_written(void **unused)
 #define IN_FOLDER(test) TEST_WITH(test, set_up, tear_down)
 
 TESTS(IN_FOLDER(the_work_may_go_on_at_once), IN_FOLDER(another_save_waits_for_the_result),
-      IN_FOLDER(the_last_worker_makes_it_whole), IN_FOLDER(old_saves_go_and_a_failed_one_too),
-      IN_FOLDER(what_cannot_be_written_is_said), IN_FOLDER(a_full_disk_costs_that_save_alone),
-      IN_FOLDER(too_much_is_refused), IN_FOLDER(an_end_waits_for_what_is_written))
+      IN_FOLDER(the_last_worker_makes_it_whole), IN_FOLDER(a_failed_one_goes_before_the_next),
+      IN_FOLDER(old_saves_go_and_a_failed_one_too), IN_FOLDER(what_cannot_be_written_is_said),
+      IN_FOLDER(a_full_disk_costs_that_save_alone), IN_FOLDER(too_much_is_refused),
+      IN_FOLDER(an_end_waits_for_what_is_written))

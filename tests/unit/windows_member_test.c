@@ -276,7 +276,7 @@ static void a_window_in_hand_is_frozen_and_closed(void **unused)
     assert_non_null(said(FRAME_FREEZE));
     const struct wire_stands *stands = said(FRAME_STANDS); // It lives, and its learner is asked
     assert_true(stands && stands->heard == 9 && stands->level == 0 && stands->step == STEP);
-    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 9, STEP + 1, true, 4, 0 }, 0);
+    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 9, STEP + 1, true, 4, 0, 0 }, 0);
     stands = said(FRAME_STANDS);
     assert_true(stands && stands->level == 9 && stands->step == STEP + 1 && stands->has);
     assert_true(stands->heard == 0 && stands->dead == 4);
@@ -310,7 +310,7 @@ static void close_by_commit(uint64_t number, uint64_t expected)
     hear_closing(5, 6, STEP + 9);
     assert_null(said(FRAME_CLOSE_WINDOW));
     assert_non_null(said(FRAME_FREEZE));
-    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 1, STEP + 1, true, 0, 0 }, 0);
+    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 1, STEP + 1, true, 0, 0, 0 }, 0);
     const struct wire_ask *ask = said(FRAME_ASK);
     assert_true(ask && ask->topic == TOPIC_COMMITS && ask->from == STEP + 1);
     assert_null(said(FRAME_CLOSE_WINDOW));

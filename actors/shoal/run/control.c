@@ -162,7 +162,7 @@ int shoal_restore(int argc, char **argv)
     return control(
         argc, argv, ACTION_RESTORE,
         "For a run that has lost every copy of its newest parameters: goes back to the "
-        "newest checkpoint that was registered at the end of an epoch. All later "
+        "newest checkpoint whose place in the data is known. All later "
         "samples will be trained again. "
         "Allowed only while the run waits, warms up or is paused, or while it cools down "
         "and no member holds its step.\n\n"

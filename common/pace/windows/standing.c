@@ -115,7 +115,12 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
 {
     if (said->instance != kept->instance) *kept = (struct stands){ .instance = said->instance };
     if (said->links[0]) memcpy(kept->links, said->links, sizeof kept->links);
-    if (said->taken > kept->taken) kept->taken = said->taken;
+    // Windows only go on, also when a restore takes the run back
+    if (said->taken_window > kept->taken_window ||
+        (said->taken_window == kept->taken_window && said->taken > kept->taken)) {
+        kept->taken = said->taken;
+        kept->taken_window = said->taken_window;
+    }
     if (said->saved_window >= kept->saved_window) {
         kept->saved_window = said->saved_window;
         kept->saved_step = said->saved_step;
@@ -185,7 +190,11 @@ void standing_hear(struct windows *self, const struct turn *turn, const struct m
         return;
     }
     if (place->role != ACTOR_TRAINER || said->instance != place->instance) return;
+    const struct stands *kept = &self->stands[member];
+    const uint64_t saved_step = kept->saved_step;
     take_stands(&self->stands[member], said, turn->run);
+    // Its step is committed without waiting, before a later save takes its place
+    if (kept->saved_step != saved_step) self->commit_ms = 0;
     late_hear(&self->late, turn, member, said);
     linking_hear(self, turn, in, member);
     level_hear(self, turn, member, said);

@@ -37,7 +37,9 @@ static uint64_t first_taken(const struct windows *self, const struct run *run, u
     uint64_t first = 0;
     for (uint32_t i = 0; i < window->group_count; i++) {
         const struct stands *stands = &self->stands[window->group[i].member];
-        if (stands->instance == window->group[i].instance && stands->taken > from &&
+        // mutant: saves: what was taken before a restore is taken again
+        if (stands->instance == window->group[i].instance &&
+            stands->taken_window == window->number && stands->taken > from &&
             stands->taken <= end && (first == 0 || stands->taken < first))
             first = stands->taken;
     }

@@ -78,7 +78,8 @@ struct stands {
     uint64_t differ;   // The states before `step` differ: these places of its window, as bits
     char links[128];   // "": its links are not known
     char because[128]; // Why it is broken; "": it is not
-    uint64_t taken;    // The newest step of which it has taken its part of a save
+    uint64_t taken,
+        taken_window; // The newest step of which it has taken its part of a save, and where
     // The newest save that it has seen whole: its digest (none: none is), step, and the window of that.
     struct hash saved;
     uint64_t saved_step, saved_window;

@@ -125,6 +125,7 @@ static void hear_stepped(struct windows_member *self, const struct member_turn *
     const uint64_t before = self->stands.step;
     stand(self, turn, said->window, said->step);
     self->stands.taken = said->taken;
+    self->stands.taken_window = said->taken_window;
     self->stands.stopped |= said->stopped;
     if (said->late != self->stands.late) self->say_ms = 0;
     self->stands.late = said->late;
@@ -153,6 +154,7 @@ static void hear_broke(struct windows_member *self, const struct member_turn *tu
     if (!windows_member_in_hand(self) || said->window < self->first) return;
     stand(self, turn, said->window, said->step);
     self->stands.taken = said->taken;
+    self->stands.taken_window = said->taken_window;
     self->stands.has = said->has;
     self->stands.broken = true;
     self->stands.missing = said->missing;
@@ -174,6 +176,7 @@ static void hear_frozen(struct windows_member *self, const struct member_turn *t
     if (!windows_member_in_hand(self) || said->window < self->first) return;
     stand(self, turn, said->window, said->step);
     self->stands.taken = said->taken;
+    self->stands.taken_window = said->taken_window;
     self->is_frozen = true;
     self->stands.has = said->has;
     self->stands.dead |= said->dead;
@@ -198,6 +201,7 @@ static void hear_closed(struct windows_member *self, const struct member_turn *t
     stands.linking = self->stands.linking;
     stands.linked = self->stands.linked;
     stands.taken = self->stands.taken;
+    stands.taken_window = self->stands.taken_window;
     stands.saved_window = self->stands.saved_window;
     stands.saved_step = self->stands.saved_step;
     stands.saved = self->stands.saved;
