@@ -32,6 +32,7 @@ struct saver {
     uint8_t *copy;
     struct saver_result result;
     bool makes_root;
+    int (*digest)(const struct pieces_save *save, struct why *why, struct hash *ret_digest);
     void (*ended)(void *arg);
     void *arg;
 
@@ -72,6 +73,9 @@ static int write_save(struct saver *self, struct saver_result *result)
     if (result->missing == save->workers)
         (void)pieces_clean(save->root, save->step, save->attempt, self->keep, save->spare,
                            &result->why);
+    if (result->missing == save->workers && self->digest &&
+        self->digest(save, &result->why, &result->digest) < 0)
+        result->digest = (struct hash){ { 0 } };
     return 0;
 }
 
@@ -120,6 +124,7 @@ int saver_new(const struct saver_options *options, struct why *why, saver_t **re
     self->room = options->bytes;
     self->keep = options->keep;
     self->makes_root = options->makes_root;
+    self->digest = options->digest;
     self->ended = options->ended;
     self->arg = options->arg;
     snprintf(self->root, sizeof self->root, "%s", options->root);

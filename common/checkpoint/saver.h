@@ -32,6 +32,8 @@ struct saver_options {
     const struct layout *layout;
     uint64_t bytes; // The most that the parts of one save have together
     unsigned keep;  // How many saves stay, at least 1
+    // Called by the saver's thread for a save that it has made whole: its digest, as the caller counts it. Or NULL.
+    int (*digest)(const struct pieces_save *save, struct why *why, struct hash *ret_digest);
     // Called by the saver's thread when a save has ended, so that the caller asks for its result. Or NULL.
     void (*ended)(void *arg);
     void *arg;
@@ -46,6 +48,8 @@ struct saver_result {
     // The first worker that has not written its part yet; `workers`: none, the save is whole. The
     // worker that writes last makes it whole.
     uint32_t missing, workers;
+    struct hash
+        digest; // Of one that is whole; none: `digest` of the options failed, and why says how
 };
 
 // FAULT_MEMORY, FAULT_RANGE (keep 0, root or run too long).

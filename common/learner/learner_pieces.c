@@ -70,20 +70,14 @@ static struct interval share_of(const struct learner *self, const struct wire_ta
     return share;
 }
 
-// The core registers it with the coordinator.
-static void tell_whole(struct learner *self, const struct saver_result *result)
+// In the saver's thread.
+static int take_digest(const struct pieces_save *save, struct why *why, struct hash *ret_digest)
 {
-    struct wire_whole whole = { .window = result->attempt, .step = result->step };
-    struct why why = { 0 };
     pieces_t *pieces = NULL;
-    int rc =
-        pieces_open(self->window->pieces.root, result->step, self->options->run_id, &why, &pieces);
-    if (rc == 0) rc = state_pieces_digest(pieces, &why, &whole.digest);
+    int rc = pieces_open(save->root, save->step, save->run, why, &pieces);
+    if (rc == 0) rc = state_pieces_digest(pieces, why, ret_digest);
     pieces_close(&pieces);
-    if (rc == 0) worker_answer(self->worker, FRAME_WHOLE, &whole);
-    else
-        log_line(LOG_ERR, "save.unread step=%" PRIu64 " reason=\"%s\"; the run does not know of it",
-                 result->step, why.text);
+    return rc;
 }
 
 static void say(const struct learner_pieces *self, const struct saver_result *result)
@@ -101,13 +95,16 @@ static void say(const struct learner_pieces *self, const struct saver_result *re
                  "save.whole step=%" PRIu64 " bytes=%" PRIu64 " write_ms=%" PRIu64
                  " parts=%u folder=%s/step-%08" PRIu64 "%s%s",
                  result->step, result->bytes, result->write_us / 1000, result->workers, self->root,
-                 result->step, result->why.text[0] ? "; old saves stay: " : "", result->why.text);
+                 result->step, result->why.text[0] ? "; but: " : "", result->why.text);
 }
 
 static void hear_result(struct learner *self, const struct saver_result *result)
 {
     say(&self->window->pieces, result);
-    if (result->rc == 0 && result->missing == result->workers) tell_whole(self, result);
+    if (result->rc < 0 || result->missing < result->workers) return;
+    const struct wire_whole whole = { result->attempt, result->step, result->digest };
+    if (!hash_is_none(&whole.digest)) // The core registers it with the coordinator
+        worker_answer(self->worker, FRAME_WHOLE, &whole);
 }
 
 void learner_pieces_look(struct learner *self)
@@ -148,6 +145,7 @@ static int open_saver(struct learner *self, uint64_t born_unix_ms, uint64_t byte
                                            .layout = &self->layout,
                                            .bytes = bytes,
                                            .keep = config->keep,
+                                           .digest = take_digest,
                                            .ended = wake,
                                            .arg = self };
     rc = saver_new(&options, why, &pieces->saver);
