@@ -78,10 +78,9 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
         .restored_epoch = run->restored_epoch,
         .checkpoint_step = run->checkpoint.step,
         .checkpoint_digest = run->checkpoint.digest,
-        .checkpoint_pieces =
-            run->checkpoint.pieces ||
-            (run->restore_point.pieces && run->restore_point.step == run->checkpoint.step &&
-             hash_equal(&run->restore_point.digest, &run->checkpoint.digest)),
+        .checkpoint_pieces = run->restore_point.pieces &&
+                             run->restore_point.step == run->checkpoint.step &&
+                             hash_equal(&run->restore_point.digest, &run->checkpoint.digest),
         .data = run->data,
         .order = run->order,
         .pausing = run->pausing,

@@ -88,6 +88,10 @@ int pieces_write(const struct pieces_save *save, const struct pieces_part *parts
 // replaced. FAULT_BUSY: it is by a later one, or cannot be read; it stays.
 int pieces_seal(const struct pieces_save *save, struct why *why, uint32_t *ret_missing);
 
+// Removes the attempts of this run below `step` and, of `step`, those below `attempt`. Not while a
+// worker may still write one of them.
+int pieces_clean_attempts(const char *root, uint64_t step, uint32_t attempt, struct why *why);
+
 // Removes the attempts of this run below `step` and, of `step`, those below `attempt`; then all
 // saves but the `keep` newest and those from the step `spare` on, and the cuts that none of these has. A save that is not whole is
 // never counted. Not while a save is being sealed: its cut may be written and its manifest not.

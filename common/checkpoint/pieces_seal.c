@@ -412,6 +412,15 @@ static int retire_older(int root, const char *place, size_t keep, uint64_t spare
     return rc == 0 && knows_all ? remove_each(root, place, is_unused, cuts, why) : rc;
 }
 
+int pieces_clean_attempts(const char *root, uint64_t step, uint32_t attempt, struct why *why)
+{
+    int fd, rc = checkpoint_root_open(root, why, &fd);
+    if (rc < 0) return rc;
+    rc = remove_each(fd, root, is_before, &(struct before){ step, attempt }, why);
+    close(fd);
+    return rc < 0 ? why_wrap(why, rc, "cleaning %s", root) : 0;
+}
+
 int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned keep, uint64_t spare,
                  struct why *why)
 {

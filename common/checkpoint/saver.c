@@ -58,7 +58,7 @@ static int write_save(struct saver *self, struct saver_result *result)
     const struct pieces_save *save = &self->save;
     // What failed before, so that a disk that it has filled has room again: nobody writes an earlier attempt now
     // mutant: saver: what failed before stays
-    (void)pieces_clean(save->root, save->step, save->attempt, UINT_MAX, 0, NULL);
+    (void)pieces_clean_attempts(save->root, save->step, save->attempt, NULL);
     int rc = self->makes_root ? make_root(save->root, &result->why) : 0;
     if (rc == 0) rc = pieces_write(save, self->parts, self->count, &result->why);
     if (rc == 0) rc = pieces_seal(save, &result->why, &result->missing);

@@ -4,7 +4,8 @@
 //     saver_take    the parts are copied: this is all that the work waits for
 //         │
 //         ▼ the saver's thread
-//     pieces_write ─▶ pieces_seal ─▶ pieces_clean, if this call made the save whole
+//     pieces_clean_attempts ─▶ pieces_write ─▶ pieces_seal ─▶ pieces_clean, if this call made the
+//     save whole
 //         │
 //         ▼
 //     saver_result  what became of it

@@ -11,7 +11,8 @@
 // The shares are equal, and begin at leaves of the digest. So the digest of the saved state follows
 // from the pieces (state_pieces_digest). A window that is closed in the middle of a step leaves parts of a
 // save behind, which the next save removes. That a save failed is a line in the log: training goes
-// on.
+// on. A number that changed by itself in somebody's memory is saved as it is, if the check of its leaf
+// (learner_check.c) has not found it yet.
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
@@ -88,7 +89,7 @@ static void say(const struct learner_pieces *self, const struct saver_result *re
     else if (result->missing < result->workers)
         log_line(LOG_INFO,
                  "save.written step=%" PRIu64 " bytes=%" PRIu64 " write_ms=%" PRIu64
-                 "; others of the %u members still write their parts",
+                 "; not all parts of the %u members are there yet",
                  result->step, result->bytes, result->write_us / 1000, result->workers);
     else
         log_line(LOG_INFO,

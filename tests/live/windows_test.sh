@@ -77,11 +77,10 @@ kill_all_and_go_on()
     sed -i "s|^# shared_dir.*|shared_dir = \"$work/shared\"|; /^\[checkpoint\]/,/^\[broker/ s|^# steps.*|steps = 100|
         s|^rounds_per_epoch = .*|rounds_per_epoch = 2000|; s|^lease_time = .*|lease_time = 4|" all/state.toml
     "$bin/shoal" up all --port $port &
-    until grep -q "checkpoint.saved step=[3-9]00 " all/run/logs/coordinator.log 2>/dev/null; do
-        kill -0 $! && [ $SECONDS -lt 120 ] || return 1
-        sleep 0.05
-    done
-    kill -9 $!; pkill -9 -f "$work/all"
+    local up=$!
+    timeout 120 grep -qm 1 "checkpoint.saved step=[3-9]00 " \
+        <(exec tail --pid=$up -n +1 -F all/run/logs/coordinator.log 2>/dev/null) || return 1
+    kill -9 $up; pkill -9 -f "$work/all"
     wait
     timeout 120 "$bin/shoal" up all >up.log 2>&1 || { cat up.log; return 1; }
     grep -h "run.lost_steps" all/run/logs/coordinator.log && grep -h "state.recut" all/run/logs/trainer-1.log || return 1

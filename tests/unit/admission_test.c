@@ -341,26 +341,32 @@ static void the_first_coordinator_stays_it(void **state)
 
 // ---- budgets and penalties ----------------------------------------------------------------------
 
+static const struct budget narrow = {
+    .frames_s = 10, .frames_burst = 5, .bytes_s = 1000, .bytes_burst = 1000
+};
+
+static void use_up(struct bucket *bucket)
+{
+    bucket_fill(bucket, &narrow, 0);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(bucket_take(bucket, &narrow, 1, 1, 0), BUDGET_WITHIN);
+}
+
 static void a_bucket_fills_drops_and_cuts(void **state)
 {
     (void)state;
-    const struct budget budget = {
-        .frames_s = 10, .frames_burst = 5, .bytes_s = 1000, .bytes_burst = 1000
-    };
     struct bucket bucket = { 0 };
-    bucket_fill(&bucket, &budget, 0);
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_WITHIN);
-    assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_OVER);
-    assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 300), BUDGET_WITHIN); // 3 more came
+    use_up(&bucket);
+    assert_int_equal(bucket_take(&bucket, &narrow, 1, 1, 0), BUDGET_OVER);
+    assert_int_equal(bucket_take(&bucket, &narrow, 1, 1, 300), BUDGET_WITHIN); // 3 more came
     for (uint64_t ms = 1000; ms < 20000; ms += 100) // At its rate for ever
-        assert_int_equal(bucket_take(&bucket, &budget, 1, 100, ms), BUDGET_WITHIN);
-    assert_int_equal(bucket_take(&bucket, &budget, 1, 2000, 20000), BUDGET_OVER);
-    assert_int_equal(bucket_take(&bucket, &budget, 1, UINT64_MAX, 20000), BUDGET_CUT);
+        assert_int_equal(bucket_take(&bucket, &narrow, 1, 100, ms), BUDGET_WITHIN);
+    assert_int_equal(bucket_take(&bucket, &narrow, 1, 2000, 20000), BUDGET_OVER);
+    assert_int_equal(bucket_take(&bucket, &narrow, 1, UINT64_MAX, 20000), BUDGET_CUT);
     bucket = (struct bucket){ 0 };
-    bucket_fill(&bucket, &budget, 0);
+    bucket_fill(&bucket, &narrow, 0);
     int over = 0;
-    while (bucket_take(&bucket, &budget, 1, 1, 0) != BUDGET_CUT) over++;
+    while (bucket_take(&bucket, &narrow, 1, 1, 0) != BUDGET_CUT) over++;
     assert_int_equal(over, 5 + 4 * 5);
 }
 
@@ -368,24 +374,19 @@ static void a_bucket_fills_drops_and_cuts(void **state)
 static void a_bucket_is_given_more(void **state)
 {
     (void)state;
-    const struct budget budget = {
-        .frames_s = 10, .frames_burst = 5, .bytes_s = 1000, .bytes_burst = 1000
-    };
     struct bucket bucket = { 0 };
-    bucket_fill(&bucket, &budget, 0);
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_WITHIN);
+    use_up(&bucket);
     for (int round = 0; round < 100; round++) {
-        bucket_give(&bucket, &budget, 3);
+        bucket_give(&bucket, &narrow, 3);
         for (int i = 0; i < 3; i++)
-            assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_WITHIN);
+            assert_int_equal(bucket_take(&bucket, &narrow, 1, 1, 0), BUDGET_WITHIN);
         // Without the excess that a round takes back, the 21st of these would cut the connection
-        assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_OVER);
+        assert_int_equal(bucket_take(&bucket, &narrow, 1, 1, 0), BUDGET_OVER);
     }
-    bucket_give(&bucket, &budget, UINT64_MAX);
+    bucket_give(&bucket, &narrow, UINT64_MAX);
     for (int i = 0; i < 5; i++)
-        assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_WITHIN);
-    assert_int_equal(bucket_take(&bucket, &budget, 1, 1, 0), BUDGET_OVER);
+        assert_int_equal(bucket_take(&bucket, &narrow, 1, 1, 0), BUDGET_WITHIN);
+    assert_int_equal(bucket_take(&bucket, &narrow, 1, 1, 0), BUDGET_OVER);
 }
 
 // A stranger becomes a member, then by turns an observer and a member.

@@ -23,6 +23,7 @@
 #include "common/base/failpoint.h"
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,6 +64,7 @@ struct member {
 static struct member members[MEMBERS_MAX_HERE];
 static float rate = 0.01f;
 static int products = PRODUCTS_FLOAT32;
+static uint64_t newest_whole; // The step of the newest save that a learner has said is whole
 static uint64_t chance, next_instance = 1, next_window = 1, next_level = 1;
 static struct wire_windows_config strategy = { .lanes = 8,
                                                .window_ms = 1000,
@@ -137,7 +139,9 @@ static bool hear(struct member *self, int timeout_ms)
     zmq_pollitem_t item = { .fd = worker_answers_fd(self->worker), .events = ZMQ_POLLIN };
     if (zmq_poll(&item, 1, timeout_ms) <= 0) return false;
     self->arena.used = 0;
-    return worker_take(self->worker, &self->arena, &self->kind, &self->body);
+    if (!worker_take(self->worker, &self->arena, &self->kind, &self->body)) return false;
+    if (self->kind == FRAME_WHOLE) newest_whole = ((const struct wire_whole *)self->body)->step;
+    return true;
 }
 
 static const void *hear_kind(struct member *self, uint16_t kind)
@@ -717,14 +721,35 @@ static atomic_int slowed;
 
 // The learners pass their failpoints in this process: the first that does so once it is asked for is slow from then on,
 // or waits in its save until it is let go.
-static atomic_bool is_holding, holds;
+static pthread_mutex_t holding = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t held = PTHREAD_COND_INITIALIZER;
+static bool is_holding, holds;
 
 static void hold_one(void)
 {
-    bool none = false;
-    if (!is_holding || !atomic_compare_exchange_strong(&holds, &none, true)) return;
-    while (is_holding) usleep(1000);
-    holds = false;
+    pthread_mutex_lock(&holding);
+    if (is_holding && !holds) {
+        holds = true;
+        pthread_cond_broadcast(&held);
+        while (is_holding) pthread_cond_wait(&held, &holding);
+        holds = false;
+    }
+    pthread_mutex_unlock(&holding);
+}
+
+static void hold(bool wish)
+{
+    pthread_mutex_lock(&holding);
+    is_holding = wish;
+    pthread_cond_broadcast(&held);
+    pthread_mutex_unlock(&holding);
+}
+
+static void await_hold(void)
+{
+    pthread_mutex_lock(&holding);
+    while (!holds) pthread_cond_wait(&held, &holding);
+    pthread_mutex_unlock(&holding);
 }
 
 int failpoint_reached(const char *name)
@@ -846,6 +871,7 @@ static char saves_root[PATH_MAX];
 static void save_every(uint32_t steps)
 {
     shape.vocab = 900; // Four leaves
+    newest_whole = 0;
     make_files();
     strategy.save_steps = steps;
     strategy.keep = 100;
@@ -879,17 +905,30 @@ static size_t list_saves(uint64_t ret_steps[CHECKPOINT_LIST_MAX])
     return pieces_list(saves_root, NULL, ret_steps, &count) == 0 ? count : 0;
 }
 
-// Until there is a save of a later step than `than`: it is skipped if a saver is not done with the one before.
+// Until one of them has said that a save of a later step than `than` is whole. False: the time was up.
+static bool await_whole(struct member *const *group, uint32_t count, uint64_t than, int timeout_ms)
+{
+    zmq_pollitem_t items[MEMBERS_MAX_HERE];
+    for (uint32_t i = 0; i < count; i++)
+        items[i] =
+            (zmq_pollitem_t){ .fd = worker_answers_fd(group[i]->worker), .events = ZMQ_POLLIN };
+    while (newest_whole <= than) {
+        if (zmq_poll(items, (int)count, timeout_ms) <= 0) return false;
+        for (uint32_t i = 0; i < count; i++)
+            if (items[i].revents) hear(group[i], 0);
+    }
+    return true;
+}
+
+// A save is skipped if a saver is not done with the one before: then the next one is tried.
 static uint64_t take_steps_until_saved(struct course *at, struct member *const *group,
                                        uint32_t count, uint64_t than)
 {
-    enum { TRIES = 8, PATIENCE = 2000 };
-    static uint64_t steps[CHECKPOINT_LIST_MAX];
+    enum { TRIES = 8, PATIENCE_MS = 2000 };
     for (int try = 0; try < TRIES; try++) {
         take_steps(at, strategy.save_steps - (uint32_t)(at->step % strategy.save_steps), group,
                    count);
-        for (int ms = 0; ms < PATIENCE; ms++, usleep(1000))
-            if (list_saves(steps) > 0 && steps[0] > than) return steps[0];
+        if (await_whole(group, count, than, PATIENCE_MS)) return newest_whole;
     }
     fail_msg("nothing is saved up to step %" PRIu64, at->step);
     return 0;
@@ -956,7 +995,7 @@ static void a_pass_ends_with_a_save(void **state)
         assert_int_equal(list_saves(steps), 0);
         take_steps(&at, 1, group, 2);
     }
-    for (int ms = 0; ms < WAIT_MS && list_saves(steps) == 0; ms++) usleep(1000);
+    assert_true(await_whole(group, 2, 0, WAIT_MS));
     assert_true(list_saves(steps) == 1 && steps[0] == at.step);
     strategy.save_passes = 0;
     save_no_more();
@@ -973,13 +1012,13 @@ static void while_one_writes_nobody_saves(void **state)
     struct course at = { 0, 0 };
     save_every(2);
     begin_group(group, 3);
-    is_holding = true;
+    hold(true);
     take_steps(&at, 2, group, 3);
-    while (!holds) usleep(1000);
+    await_hold();
     take_steps(&at, 3, group, 3);
     snprintf(path, sizeof path, "%s/step-00000004.save-%" PRIu64, saves_root, next_window - 1);
     assert_int_equal(access(path, F_OK), -1);
-    is_holding = false;
+    hold(false);
     assert_true(take_steps_until_saved(&at, group, 3, 2) > 4);
     const size_t count = list_saves(steps);
     assert_true(count == 2 && steps[1] == 2);
