@@ -17,17 +17,17 @@ enum { GRACE_MS = 100 };
 
 static bool is_whole(const struct sum *sum)
 {
-    return sum->got >= sum->bytes && sum->added == sum->buckets;
+    return sum->got >= sum->whole && sum->added == sum->buckets;
 }
 
 static bool lacks_parts(const group_t *self, const struct peer *peer)
 {
-    return peer->parts_whole < sum_share_bytes(self, self->place) * self->tree.brings[peer->place];
+    return peer->parts_whole < sum_share_bytes(self, self->place) * sum_brings(self, peer->place);
 }
 
 static bool lacks_results(const group_t *self, const struct peer *peer)
 {
-    return !self->sum.flat && peer->results_got < sum_share_bytes(self, peer->place);
+    return sum_sends_results(&self->sum) && peer->results_got < sum_share_bytes(self, peer->place);
 }
 
 // With pages on their way (spliced), a member's DONE is awaited. One that said BREAK or is in a later
@@ -136,7 +136,7 @@ static bool holds_up(const group_t *self, const struct peer *peer)
 {
     const struct sum *sum = &self->sum;
     return peer->parts_got[sum->added % sum->ahead] <
-           sum_next_bytes(self) * self->tree.brings[peer->place];
+           sum_next_bytes(self) * sum_brings(self, peer->place);
 }
 
 static void note_waited(const group_t *self, uint64_t us)
@@ -159,6 +159,11 @@ static int time_is_over(group_t *self, struct why *why, struct group_blame *ret_
                                self->sum.ask->timeout_ms);
         if (!slow && (lacks_results(self, peer) || !is_done_with(self, peer))) slow = peer;
     }
+    // What is gathered waits for nobody else
+    if (slow && self->sum.ask->way == GROUP_GATHER && lacks_results(self, slow))
+        return group_break(self, FAULT_TIMEOUT, slow->place, false, why, ret_blame,
+                           "sum %" PRIu64 ": not all of the share of %s within %u ms",
+                           self->sum.ask->number, peer_name(slow, name), self->sum.ask->timeout_ms);
     return group_break(self, FAULT_TIMEOUT, UINT32_MAX, false, why, ret_blame,
                        "sum %" PRIu64 ": not done within %u ms; waiting for %s, which may wait "
                        "for others",

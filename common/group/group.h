@@ -27,6 +27,10 @@
 // Nothing is repeated here; who is in the next window is not decided here. group_form returns when
 // all members are in the window, so nothing of a window reaches a member that is not in it.
 //
+// The two halves of a sum are there alone, too: GROUP_SCATTER leaves each owner with the sum of its
+// share, and GROUP_GATHER has each owner send its share of a vector to all. So what lies between them
+// is done once, by the owner. There the shares are whole intervals (group_interval).
+//
 // Threads: all functions on the thread that made the group, except group_abort (any thread).
 // Nothing moves while the caller is not inside one of them. Waiting sleeps.
 // Memory, beside the caller's vectors: at most GROUP_MEMORY bytes, and 12 KiB more for each sealed
@@ -116,13 +120,21 @@ int group_serve(group_t *self, uint32_t timeout_ms, struct why *why);
 int group_form(group_t *self, uint64_t window, const struct group_member *members, uint32_t count,
                uint32_t place, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame);
 
+enum group_way {
+    GROUP_ALL,     // The sum, to all
+    GROUP_SCATTER, // Of the sum, to each member its share; what else lies in its result means nothing
+    GROUP_GATHER, // No sum: the result is the vector. Its own share is there, those of the others come
+};
+
 // One sum of `floats` floats.
 struct group_sum {
+    enum group_way way;    // All members agree
     uint64_t number;       // Rises by 1 with each sum of a window, from 0; all members agree
     uint64_t floats;       // At least 1
     uint32_t lanes, batch; // Say who has which nodes; all members agree. Not 0
     // The caller's nodes, in the order of lane_nodes (lanes, batch, its lanes, ...): whole vectors,
     // unchanged until the call returns. None for a member without lanes or samples.
+    // For GROUP_GATHER: NULL.
     const float *const *nodes;
     float *result; // The sum, [floats]. May be nodes[0]
     uint32_t timeout_ms;
@@ -136,9 +148,13 @@ struct group_sum {
     void *arg;
 };
 
+// The share of a member of `members`, for GROUP_SCATTER and GROUP_GATHER: whole leaves, equal but for one.
+// It may be empty.
+struct interval group_interval(uint64_t floats, uint32_t member, uint32_t members);
+
 // The buckets of a sum, which follow from its floats, lanes and batch, and from the window. The share of
 // a member in each, from bucket 0, the beginning of the vector, on: whole leaves; it may be empty. Of a
-// small vector, one bucket, each member owns all. A member that the window does not have, or a bucket that
+// small vector, one bucket, each member owns all, if the way is GROUP_ALL. A member that the window does not have, or a bucket that
 // the sum does not have, ends the process.
 uint64_t group_buckets(group_t *self, const struct group_sum *sum);
 struct interval group_share(group_t *self, const struct group_sum *sum, uint64_t bucket,

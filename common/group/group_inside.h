@@ -173,7 +173,8 @@ struct byte_range {
 
 struct sum {
     const struct group_sum *ask;
-    uint64_t bytes, got;      // Of the result; how many of them are here
+    uint64_t bytes;           // Of the vector
+    uint64_t whole, got;      // Of the result, those that the caller is to have; how many are here
     uint64_t ready;           // Our nodes are final from this byte on
     uint64_t bucket, buckets; // Bytes of a bucket; how many there are
     uint64_t added;           // Turns of which our segment is added, or has no bytes
@@ -314,6 +315,16 @@ bool channels_idle(const group_t *self, const struct peer *peer); // Nothing is 
 
 // ---- sum.c ----------------------------------------------------------------------------------
 
+// How many nodes a member has in the sum in hand.
+static inline uint32_t sum_brings(const group_t *self, uint32_t member)
+{
+    return self->sum.ask->way == GROUP_GATHER ? 0 : self->tree.brings[member];
+}
+// Whether owners send sums. Of a small vector each member adds all.
+static inline bool sum_sends_results(const struct sum *sum)
+{
+    return !sum->flat && sum->ask->way != GROUP_SCATTER;
+}
 // The next message for a peer, and its payload. False: there is none now.
 bool sum_next(group_t *self, struct peer *peer, struct message *ret_message,
               const uint8_t **ret_from);

@@ -13,6 +13,14 @@
 // sum to all. So several buckets are on their way at a time, while earlier ones are not final yet. A
 // vector of at most FLAT_MAX bytes is one bucket, and everybody owns all of it.
 //
+// A sum that is scattered, and a vector that is gathered, has shares that are whole intervals:
+//
+//     share   0              1              2              turns: again from the end down, here the end
+//             ├─0─┼─1─┼─2─┼─3┼─0─┼─1─┼─2─┼─3┼─0─┼─1─┼─2─┼─3┤      of each share
+//
+// The first share becomes final last, so less of such a sum goes behind a backward pass. Scattered, no
+// results are sent; gathered, all segments count as added from the beginning, and there are no parts.
+//
 // Why it cannot stand still, while all live and no link ends, once all is final:
 //   1. A result can always be taken: its place is in the caller's result. A part can be taken once
 //      its turn is fewer than `ahead` ahead of the first one that is not added. On each channel
@@ -39,12 +47,35 @@ enum { LEAF = GROUP_LEAF_FLOATS * sizeof(float) };
 
 static uint64_t leaves_in(uint64_t bytes) { return (bytes + LEAF - 1) / LEAF; }
 
+struct interval group_interval(uint64_t floats, uint32_t member, uint32_t members)
+{
+    struct interval at = interval_share(leaves_in(floats * sizeof(float)), member, members);
+    at.begin *= GROUP_LEAF_FLOATS, at.end *= GROUP_LEAF_FLOATS;
+    return (struct interval){ at.begin < floats ? at.begin : floats,
+                              at.end < floats ? at.end : floats };
+}
+
+// A share that is a whole interval.
+static struct byte_range share_of(const struct sum *sum, uint32_t members, uint32_t member)
+{
+    const struct interval at = group_interval(sum->bytes / sizeof(float), member, members);
+    return (struct byte_range){ at.begin * sizeof(float), at.end * sizeof(float) };
+}
+
 static struct byte_range range_of(const struct sum *sum, uint32_t members, uint32_t member,
                                   uint64_t bucket)
 {
+    if (sum->flat) return (struct byte_range){ 0, sum->bytes };
+    if (sum->ask->way != GROUP_ALL) {
+        const struct byte_range share = share_of(sum, members, member);
+        const uint64_t begin = bucket * sum->segment, bytes = range_length(share);
+        return (struct byte_range){
+            share.begin + (begin < bytes ? begin : bytes),
+            share.begin + (begin + sum->segment < bytes ? begin + sum->segment : bytes)
+        };
+    }
     const uint64_t begin = bucket * sum->bucket, bytes = at_most(sum->bytes - begin, sum->bucket);
     const struct interval at = interval_share(leaves_in(bytes), member, members);
-    if (sum->flat) return (struct byte_range){ 0, sum->bytes };
     return (struct byte_range){ begin + (at.begin * LEAF < bytes ? at.begin * LEAF : bytes),
                                 begin + (at.end * LEAF < bytes ? at.end * LEAF : bytes) };
 }
@@ -55,10 +86,11 @@ static void cut(struct sum *sum, uint32_t members, uint32_t nodes)
     const uint64_t share = (leaves_in(sum->bytes) + members - 1) / members;
     const uint64_t most = at_most(SLOTS_MAX / nodes / AHEAD_MIN, SEGMENT_MAX) / LEAF;
     const uint64_t buckets = (share + most - 1) / most;
-    sum->flat = sum->bytes <= FLAT_MAX;
+    sum->flat = sum->ask->way == GROUP_ALL && sum->bytes <= FLAT_MAX;
     sum->segment = sum->flat ? FLAT_MAX : (size_t)((share + buckets - 1) / buckets * LEAF);
     sum->bucket = sum->flat ? FLAT_MAX : sum->segment * members;
     sum->buckets = (sum->bytes + sum->bucket - 1) / sum->bucket;
+    if (sum->ask->way != GROUP_ALL) sum->buckets = (share * LEAF + sum->segment - 1) / sum->segment;
 }
 
 static struct tree *tree_for(group_t *self, const struct group_sum *ask)
@@ -72,7 +104,7 @@ static struct tree *tree_for(group_t *self, const struct group_sum *ask)
 
 uint64_t group_buckets(group_t *self, const struct group_sum *ask)
 {
-    struct sum sum = { .bytes = ask->floats * sizeof(float) };
+    struct sum sum = { .ask = ask, .bytes = ask->floats * sizeof(float) };
     cut(&sum, self->member_count, tree_for(self, ask)->total);
     return sum.buckets;
 }
@@ -80,7 +112,7 @@ uint64_t group_buckets(group_t *self, const struct group_sum *ask)
 struct interval group_share(group_t *self, const struct group_sum *ask, uint64_t bucket,
                             uint32_t member)
 {
-    struct sum sum = { .bytes = ask->floats * sizeof(float) };
+    struct sum sum = { .ask = ask, .bytes = ask->floats * sizeof(float) };
     cut(&sum, self->member_count, tree_for(self, ask)->total);
     ensure(member < self->member_count && bucket < sum.buckets);
     const struct byte_range range = range_of(&sum, self->member_count, member, bucket);
@@ -96,7 +128,19 @@ static struct byte_range range_at(const group_t *self, uint32_t member, uint64_t
 uint64_t sum_share_bytes(const group_t *self, uint32_t member)
 {
     const struct sum *sum = &self->sum;
+    if (sum->ask->way != GROUP_ALL) return range_length(share_of(sum, self->member_count, member));
     return (sum->buckets - 1) * sum->segment + range_length(range_at(self, member, 0));
+}
+
+// The turn of a byte that lies in the owner's share.
+static uint64_t turn_of(const group_t *self, uint32_t owner, uint64_t offset)
+{
+    const struct sum *sum = &self->sum;
+    const uint64_t bucket =
+        sum->ask->way == GROUP_ALL
+            ? offset / sum->bucket
+            : (offset - share_of(sum, self->member_count, owner).begin) / sum->segment;
+    return sum->buckets - 1 - bucket;
 }
 
 size_t sum_next_bytes(const group_t *self)
@@ -133,7 +177,9 @@ static void size_messages(group_t *self)
 static void lay_slots(group_t *self)
 {
     struct sum *sum = &self->sum;
-    const uint32_t others = self->tree.total - self->tree.brings[self->place];
+    uint32_t others = 0;
+    for (uint32_t m = 0; m < self->member_count; m++)
+        if (self->members[m]) others += sum_brings(self, m);
     const size_t bytes = (size_t)others * sum->ahead * sum->segment;
     const size_t page = 2 << 20;
     if (bytes > self->slots_bytes) {
@@ -147,14 +193,14 @@ static void lay_slots(group_t *self)
     for (uint32_t m = 0; m < self->member_count; m++) {
         if (!self->members[m]) continue;
         self->members[m]->slots = at;
-        at += (size_t)self->tree.brings[m] * sum->ahead * sum->segment;
+        at += (size_t)sum_brings(self, m) * sum->ahead * sum->segment;
     }
 }
 
 static float *slot(const group_t *self, const struct peer *peer, uint64_t turn, uint32_t node)
 {
     const struct sum *sum = &self->sum;
-    const uint64_t index = turn % sum->ahead * self->tree.brings[peer->place] + node;
+    const uint64_t index = turn % sum->ahead * sum_brings(self, peer->place) + node;
     return (float *)(void *)(peer->slots + index * sum->segment);
 }
 
@@ -163,20 +209,24 @@ void sum_begin(group_t *self, const struct group_sum *ask)
     struct sum *sum = &self->sum;
     const uint64_t bytes = ask->floats * sizeof(float);
     const struct tree *tree = tree_for(self, ask);
+    *sum = (struct sum){ .ask = ask, .bytes = bytes };
     // Without nodes there is nothing to become final, and the others may be done with a bucket at once
-    const bool has_nodes = tree->brings[self->place] > 0;
-    *sum = (struct sum){ .ask = ask, .bytes = bytes, .ready = has_nodes ? bytes : 0 };
+    if (sum_brings(self, self->place) > 0) sum->ready = bytes;
     cut(sum, self->member_count, tree->total);
+    const uint64_t share = sum_share_bytes(self, self->place);
+    const uint64_t first = first_turn(self, self->place);
+    sum->whole = ask->way == GROUP_SCATTER ? share : bytes;
+    sum->got = ask->way == GROUP_GATHER ? share : 0;
+    sum->added = ask->way == GROUP_GATHER ? sum->buckets : first;
     sum->spliced = self->options.link == GROUP_PLAIN && self->options.connections == 1 &&
                    self->member_count > 1 && bytes >= SPLICE_MIN;
-    sum->added = first_turn(self, self->place);
     size_messages(self);
     lay_slots(self);
     for (uint32_t m = 0; m < self->member_count; m++) {
         struct peer *peer = self->members[m];
         if (!peer) continue;
         peer->part = (struct cursor){ .turn = first_turn(self, m) };
-        peer->result = (struct cursor){ .turn = sum->added };
+        peer->result = (struct cursor){ .turn = first };
         peer->results_got = peer->parts_whole = 0;
         peer->done_said = false;
         memset(peer->parts_got, 0, sizeof peer->parts_got);
@@ -189,12 +239,12 @@ void sum_begin(group_t *self, const struct group_sum *ask)
 
 bool sum_parts_are_sent(const group_t *self, const struct peer *peer)
 {
-    return self->tree.brings[self->place] == 0 || peer->part.turn == self->sum.buckets;
+    return sum_brings(self, self->place) == 0 || peer->part.turn == self->sum.buckets;
 }
 
 bool sum_results_are_sent(const group_t *self, const struct peer *peer)
 {
-    return self->sum.flat || peer->result.turn == self->sum.buckets;
+    return !sum_sends_results(&self->sum) || peer->result.turn == self->sum.buckets;
 }
 
 // The next piece of a cursor's segment: its place and length; moves on. A segment is sent `nodes`
@@ -222,7 +272,7 @@ bool sum_next(group_t *self, struct peer *peer, struct message *ret_message,
               const uint8_t **ret_from)
 {
     const struct sum *sum = &self->sum;
-    const bool has_result = !sum->flat && peer->result.turn < sum->added;
+    const bool has_result = sum_sends_results(sum) && peer->result.turn < sum->added;
     if (peer_has_left(self, peer) || (!has_result && sum_parts_are_sent(self, peer))) return false;
     const struct byte_range segment = has_result ? range_at(self, self->place, peer->result.turn)
                                                  : range_at(self, peer->place, peer->part.turn);
@@ -232,7 +282,7 @@ bool sum_next(group_t *self, struct peer *peer, struct message *ret_message,
         ret_message->kind = MESSAGE_RESULT;
         *ret_from = (const uint8_t *)sum->ask->result + ret_message->offset;
     } else {
-        *ret_message = next_piece(sum, &peer->part, segment, self->tree.brings[self->place]);
+        *ret_message = next_piece(sum, &peer->part, segment, sum_brings(self, self->place));
         ret_message->kind = MESSAGE_PART;
         *ret_from = (const uint8_t *)sum->ask->nodes[ret_message->node] + ret_message->offset;
     }
@@ -261,7 +311,11 @@ static bool is_piece(const group_t *self, uint32_t owner, const struct message *
 {
     const struct sum *sum = &self->sum;
     if (message->offset >= sum->bytes) return false;
-    const uint64_t turn = sum->buckets - 1 - message->offset / sum->bucket;
+    if (sum->ask->way != GROUP_ALL) {
+        const struct byte_range share = share_of(sum, self->member_count, owner);
+        if (message->offset < share.begin || message->offset >= share.end) return false;
+    }
+    const uint64_t turn = turn_of(self, owner, message->offset);
     const struct byte_range segment = range_at(self, owner, turn);
     if (message->offset < segment.begin || message->offset >= segment.end) return false;
     *ret_turn = turn;
@@ -275,7 +329,7 @@ static enum sum_place place_part(group_t *self, struct peer *peer, const struct 
 {
     const struct sum *sum = &self->sum;
     uint64_t turn, inside;
-    if (message->node >= self->tree.brings[peer->place] ||
+    if (message->node >= sum_brings(self, peer->place) ||
         !is_piece(self, self->place, message, &turn, &inside))
         return refuse(peer, message, "it sent a part that is none of our share");
     if (turn < sum->added) return refuse(peer, message, "it sent a part twice");
@@ -288,7 +342,7 @@ static enum sum_place place_part(group_t *self, struct peer *peer, const struct 
 static bool is_result(const group_t *self, const struct peer *peer, const struct message *message)
 {
     uint64_t turn, inside;
-    return message->kind == MESSAGE_RESULT && !self->sum.flat && message->node == 0 &&
+    return message->kind == MESSAGE_RESULT && sum_sends_results(&self->sum) && message->node == 0 &&
            is_piece(self, peer->place, message, &turn, &inside) &&
            message->offset >= self->sum.ready;
 }
@@ -319,11 +373,11 @@ void sum_arrived(group_t *self, struct peer *peer, const struct message *message
             refuse(peer, message, "it sent a result twice");
         return;
     }
-    const uint64_t turn = sum->buckets - 1 - message->offset / sum->bucket;
+    const uint64_t turn = turn_of(self, self->place, message->offset);
     const uint64_t bytes = range_length(range_at(self, self->place, turn));
     peer->parts_got[turn % sum->ahead] += message->length;
     peer->parts_whole += message->length;
-    if (peer->parts_got[turn % sum->ahead] > bytes * self->tree.brings[peer->place])
+    if (peer->parts_got[turn % sum->ahead] > bytes * sum_brings(self, peer->place))
         refuse(peer, message, "it sent a part twice");
 }
 
@@ -335,7 +389,7 @@ static bool is_segment_here(const group_t *self, size_t bytes)
     for (uint32_t m = 0; m < self->member_count; m++) {
         const struct peer *peer = self->members[m];
         if (!peer) continue;
-        if (peer->parts_got[sum->added % sum->ahead] < bytes * self->tree.brings[m]) return false;
+        if (peer->parts_got[sum->added % sum->ahead] < bytes * sum_brings(self, m)) return false;
         // The result may be one of our parts
         if (sum->flat && !peer_has_left(self, peer) &&
             !(sum_parts_are_sent(self, peer) && channels_idle(self, peer)))

@@ -48,6 +48,7 @@ until_ctrl_c()                          # a command
 {
     local text=.
     [ "$1" != shoal-trainer ] && [ "$1 $2" != "shoal join" ] || text=member.admitted
+    : >"$work/said" # What an earlier command said would be taken for this one's, which cannot hear a SIGINT yet
     "$@" >"$work/said" 2>&1 &
     local pid=$! code=0
     until_said "$work/said" "$text"; kill -INT $pid; wait $pid || code=$?
@@ -56,6 +57,7 @@ until_ctrl_c()                          # a command
 }
 beside_the_demo()
 {
+    : >"$work/beside" # As below
     "$B/bin/shoal" testnet start --num-clients 4 -c "$work/endless" --state-dir build/demo/run >"$work/beside" 2>&1 &
     beside=$!
     until_said "$work/beside" "step [1-9]"

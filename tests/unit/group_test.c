@@ -78,6 +78,100 @@ static void a_member_without_samples_takes_results_before_it_offers(void **state
     run(2, offer_nothing, NULL, 0);
 }
 
+// A sum that is scattered; then each owner changes its share, and the changed vector is gathered.
+static void scatter_and_gather(group_t *group, uint64_t number, uint32_t batch, uint64_t floats)
+{
+    const struct interval own = group_interval(floats, me, world);
+    struct vectors vectors = vectors_new(8, batch, world, me, floats, number);
+    struct leaves leaves = { .group = group, .place = me };
+    float *vector = (number & 2) && vectors.count ? vectors.nodes[0] : vectors.result;
+    struct group_sum sum = { .way = GROUP_SCATTER,
+                             .number = number,
+                             .floats = floats,
+                             .lanes = 8,
+                             .batch = batch,
+                             .nodes = (const float *const *)vectors.nodes,
+                             .result = vector,
+                             .timeout_ms = SUM_MS,
+                             .summed = leaf_is_told,
+                             .arg = &leaves };
+    leaves.sum = &sum;
+    if ((number + me) % 4 < 2) CHECK(group_add(group, &sum, &why, &blame) == 0);
+    else CHECK(add_in_parts(group, &sum, &vectors) == 0);
+    CHECK(leaves.told == interval_length(own) && owned(group, &sum, me) == leaves.told);
+    for (uint64_t i = own.begin; i < own.end; i++) {
+        float right;
+        sum_of(8, batch, (struct lane_node){ 0, 8 }, i, number, &right);
+        CHECK(memcmp(&vector[i], &right, sizeof right) == 0);
+        vector[i] += 1;
+    }
+    for (uint64_t i = 0; i < floats; i++)
+        if (i < own.begin || i >= own.end) vector[i] = -1;
+    sum.way = GROUP_GATHER, sum.number++, sum.nodes = NULL, sum.summed = NULL;
+    CHECK(group_add(group, &sum, &why, &blame) == 0);
+    for (uint64_t i = 0; i < floats; i++) {
+        float right;
+        sum_of(8, batch, (struct lane_node){ 0, 8 }, i, number, &right);
+        right += 1;
+        CHECK(memcmp(&vector[i], &right, sizeof right) == 0);
+    }
+    vectors_free(&vectors);
+}
+
+static void halves(void *arg)
+{
+    static const uint64_t sizes[] = { 1, 10032, 16384, 16385, 70001, 150000 };
+    const struct kind *kind = arg;
+    struct group_options options = options_of(me);
+    options.link = kind->link;
+    options.connections = kind->connections;
+    group_t *group = group_of(&options);
+    uint64_t number = 0;
+    CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++, number += 2) {
+        scatter_and_gather(group, number, s % 2 ? 64 : 5, sizes[s]);
+        add(group, number + 2, world, me, 8, 64, sizes[s], true); // Between them whole sums
+        number++;
+    }
+    if (world == 3)
+        scatter_and_gather(group, number, 8, 3 << 20); // Large: without a copy, several segments
+    group_destroy(&group);
+}
+
+static void a_sum_is_scattered_and_a_vector_gathered(void **state)
+{
+    struct kind kinds[] = { { GROUP_PLAIN, 1 }, { GROUP_SEALED, 1 }, { GROUP_PLAIN, 3 } };
+    (void)state;
+    for (uint32_t members = 1; members <= 8; members++) run(members, halves, &kinds[0], 0);
+    for (int i = 1; i < 3; i++) run(3, halves, &kinds[i], 0);
+}
+
+// A member that never comes to gather is the one that is named.
+static void wait_to_gather(void *arg)
+{
+    enum { FLOATS = 3 * GROUP_LEAF_FLOATS, WAIT_MS = 300 };
+    static float vector[FLOATS];
+    struct group_options options = options_of(me);
+    group_t *group = group_of(&options);
+    const struct group_sum sum = { .way = GROUP_GATHER,
+                                   .floats = FLOATS,
+                                   .lanes = 8,
+                                   .batch = 8,
+                                   .result = vector,
+                                   .timeout_ms = WAIT_MS };
+    (void)arg;
+    CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    if (me != 1) CHECK(group_add(group, &sum, &why, &blame) == FAULT_TIMEOUT && blame.member == 1);
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+}
+
+static void who_does_not_gather_is_named(void **state)
+{
+    (void)state;
+    run(3, wait_to_gather, NULL, 0);
+}
+
 static void the_bits_are_those_of_the_tree(void **state)
 {
     struct kind kind = { GROUP_PLAIN, 1 };
@@ -367,6 +461,7 @@ static void what_a_member_never_read_is_not_taken_for_the_next_window(void **sta
 TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_all_others),
       TEST(a_member_without_samples_takes_results_before_it_offers),
       TEST(sealed_links_and_many_connections_give_the_same_bits),
+      TEST(a_sum_is_scattered_and_a_vector_gathered), TEST(who_does_not_gather_is_named),
       TEST(a_death_is_known_and_the_others_go_on),
       TEST(what_a_member_never_read_is_not_taken_for_the_next_window),
       TEST(all_that_died_at_once_are_named), TEST(a_process_that_listens_is_not_dead),
