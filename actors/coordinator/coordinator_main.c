@@ -267,7 +267,7 @@ static int check_saves(const struct keeper *self, struct why *why)
     const struct run_config *config = &self->config;
     const char *path = self->folder.state_path, *dir = config->checkpoint_shared_dir;
     if (!dir[0]) return 0;
-    if (config->strategy != CONFIG_STRATEGY_ALLREDUCE)
+    if (!config_sums(config))
         return why_set(why, FAULT_CONFIG,
                        "checkpoint.shared_dir of %s: members of a run of strategy distro do not "
                        "trust one another with parts of the state; take it out and start a "

@@ -335,7 +335,10 @@ static void set_pausing(const struct turn *turn, bool pausing)
 static bool restore(struct epoch *self, const struct turn *turn)
 {
     struct wire_record_restore back = run_restore_point(turn->run);
-    if (hash_is_none(&back.digest) || back.step >= turn->run->step) return false;
+    if (hash_is_none(&back.digest) || back.step > turn->run->step) return false;
+    // The present step may be saved, and lie in no memory, before a quorum has given it a digest
+    // mutant: saves: a save of the present step is no way out
+    if (back.step == turn->run->step && run_has_digest(turn->run)) return false;
     if (turn->run->phase == PHASE_WARMUP || is_stuck(self, turn) ||
         (turn->run->phase == PHASE_COOLDOWN && holdings_are_split(&self->holdings, turn)))
         enter(self, turn, PHASE_WAITING, "restore");

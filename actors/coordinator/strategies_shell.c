@@ -31,17 +31,18 @@ static void distro_model(const struct run_model *model, struct rules *rules)
     rules_set_strategy(rules, FRAME_ROUNDS_CONFIG, &part, sizeof part);
 }
 
-// ---- allreduce ----------------------------------------------------------------------------------
+// ---- allreduce, sharded ----------------------------------------------------------------------------------
 
 // The state has moments beside the parameters, so the ledger's first digest is not model.digest: the
 // first quorum decides it. model.digest still goes to the trainers, in CONFIG: they compare the
 // parameters that they begin with.
-static void allreduce_rules(const struct run_config *config, struct rules *rules)
+static void windows_rules(const struct run_config *config, struct rules *rules)
 {
     struct wire_windows_config part = {
         .lanes = (uint32_t)config->lanes,
         .window_ms = (uint32_t)config->window_ms,
         .step_timeout_ms = (uint32_t)config->step_timeout_ms,
+        .parts = config->strategy == CONFIG_STRATEGY_SHARDED ? PARTS_MOMENTS : PARTS_NONE,
         .link = config->link == CONFIG_LINK_PLAIN ? LINK_PLAIN : LINK_SEALED,
         .connections = (uint32_t)config->connections,
         .clip_norm = recipe_clip_norm(config),
@@ -65,7 +66,8 @@ static void allreduce_rules(const struct run_config *config, struct rules *rules
 
 static const struct strategy strategies[] = {
     { CONFIG_STRATEGY_DISTRO, distro_rules, distro_model },
-    { CONFIG_STRATEGY_ALLREDUCE, allreduce_rules, NULL },
+    { CONFIG_STRATEGY_ALLREDUCE, windows_rules, NULL },
+    { CONFIG_STRATEGY_SHARDED, windows_rules, NULL },
 };
 
 const struct strategy *strategy_of(const struct run_config *config)

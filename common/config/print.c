@@ -37,7 +37,8 @@ static void print_facts(const struct config_schema *schema, const struct config_
     case CONFIG_ABSENT:
     case CONFIG_SHOWN: config_text_add(&text, "; not set unless given"); break;
     }
-    if (only) config_text_add(&text, "; only with %s = \"%s\"", only->of, only->word);
+    if (only) config_text_add(&text, "; only with %s = ", only->of);
+    if (only) config_only_print(only, &text);
     fputs(bytes, out);
 }
 
@@ -145,7 +146,12 @@ int config_explain(const struct config_schema *schema, const char *path, FILE *o
             key->scope == CONFIG_RUN ? "Part of the run: every member must have the same."
                                      : "Of this machine only: other machines may differ.");
     const struct config_only *only = config_only_of(key->path);
-    if (only) fprintf(out, "  Used only with %s = \"%s\".\n", only->of, only->word);
+    if (only) {
+        char bytes[CONFIG_VALUE_MAX];
+        struct config_text text = config_text_in(bytes, sizeof bytes);
+        config_only_print(only, &text);
+        fprintf(out, "  Used only with %s = %s.\n", only->of, bytes);
+    }
     for (unsigned i = 1; i < CONFIG_VALUE_END; i++) {
         const struct config_word *word = config_word_of((enum config_value)i);
         if (strcmp(word->set, key->of) == 0 && word->refusal)

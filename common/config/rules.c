@@ -268,12 +268,26 @@ static void check_optimizer(struct config_load *load)
     const bool sums = config_sums(config);
     if (sums && config->optimizer == CONFIG_OPTIMIZER_DISTRO)
         fault_at(load, &optimizer, "Distro exchanges results, not gradients",
-                 "strategy.kind = \"allreduce\" needs [model.LLM.optimizer.AdamW]");
+                 "a strategy.kind that sums gradients needs [model.LLM.optimizer.AdamW]");
     if (sums || config->optimizer != CONFIG_OPTIMIZER_ADAMW) return;
     config_load_fault(load, true, optimizer.node, optimizer.key->path,
                       "model.LLM.optimizer: AdamW exchanges no results",
                       "shoal train learns with it alone; a run needs Distro, or strategy.kind = "
                       "\"allreduce\"");
+}
+
+// Each member of a run of sharded has what no other one has.
+static void check_shares(struct config_load *load)
+{
+    const struct setting kind = setting_of(load, "strategy.kind");
+    const struct run_config *config = load->base;
+    if (!kind.right || config->strategy != CONFIG_STRATEGY_SHARDED ||
+        config->checkpoint_shared_dir[0])
+        return;
+    fault_at(
+        load, &kind, "sharded, and nothing is saved",
+        "set checkpoint.shared_dir, with steps or passes: what a trainer that dies held alone is "
+        "read from there");
 }
 
 // The coordinator does not see the links. But a broker at a public address has members elsewhere.
@@ -328,6 +342,7 @@ void config_run_rules(struct config_load *load)
     check_mirror(load);
     check_pins(load);
     check_link(load);
+    check_shares(load);
     check_proved(load);
     check_idle(load);
     check_optimizer(load);

@@ -39,7 +39,8 @@ size_t config_canonical(const struct run_config *config, char ret_bytes[CONFIG_C
 
 bool config_sums(const struct run_config *config)
 {
-    return config->strategy == CONFIG_STRATEGY_ALLREDUCE;
+    return config->strategy == CONFIG_STRATEGY_ALLREDUCE ||
+           config->strategy == CONFIG_STRATEGY_SHARDED;
 }
 
 struct hash config_digest(const struct run_config *config)

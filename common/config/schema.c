@@ -4,6 +4,7 @@
 // condition holds.
 
 #include "common/config/schema.h"
+#include "common/config/text.h"
 
 #include <string.h>
 
@@ -127,6 +128,34 @@ const struct config_only *config_only_of(const char *path)
     return NULL;
 }
 
+// The next word of a list; *at moves behind it. 0: there is none.
+static int next_word(const char **at, const char **ret_word)
+{
+    static const char between[] = " or ";
+    if (!**at) return 0;
+    *ret_word = *at;
+    const char *end = strstr(*at, between);
+    const size_t count = end ? (size_t)(end - *at) : strlen(*at);
+    *at = end ? end + strlen(between) : *at + count;
+    return (int)count;
+}
+
+bool config_only_allows(const struct config_only *self, const char *word)
+{
+    const char *at = self->word, *allowed;
+    for (int count; (count = next_word(&at, &allowed)) > 0;)
+        if (strlen(word) == (size_t)count && strncmp(word, allowed, (size_t)count) == 0)
+            return true;
+    return false;
+}
+
+void config_only_print(const struct config_only *self, struct config_text *out)
+{
+    const char *at = self->word, *word, *before = "";
+    for (int count; (count = next_word(&at, &word)) > 0; before = " or ")
+        config_text_add(out, "%s\"%.*s\"", before, count, word);
+}
+
 static enum config_value value_of(const struct config_key *key, const void *base)
 {
     enum config_value value;
@@ -138,7 +167,7 @@ bool config_only_is_met(const struct config_schema *schema, const char *path, co
 {
     const struct config_only *only = config_only_of(path);
     const struct config_key *of = only ? config_key_find(schema, only->of) : NULL;
-    return !of || strcmp(words[value_of(of, base)].name, only->word) == 0;
+    return !of || config_only_allows(only, words[value_of(of, base)].name);
 }
 
 bool config_path_active(const struct config_schema *schema, const char *path, const void *base)

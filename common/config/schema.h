@@ -77,8 +77,10 @@ struct config_word {
 };
 
 // The settings within `path` are active only if the setting `of`, a VALUE, has the word `word`.
+struct config_text;
 struct config_only {
-    const char *path, *of, *word;
+    const char *path, *of;
+    const char *word; // One, or several: "this or that"
     bool refused;     // An error if it is set elsewhere, and not 0 or false; else a warning
     const char *note; // Why it has no meaning there, or what to do
 };
@@ -102,6 +104,9 @@ bool config_path_active(const struct config_schema *schema, const char *path, co
 
 // The line of keys.def that says when the path is used, or NULL: always.
 const struct config_only *config_only_of(const char *path);
+bool config_only_allows(const struct config_only *self, const char *word);
+// Its words in quotes: "this" or "that".
+void config_only_print(const struct config_only *self, struct config_text *out);
 bool config_only_is_met(const struct config_schema *schema, const char *path, const void *base);
 
 // True if `path` is `prefix`, or lies below it.

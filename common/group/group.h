@@ -128,7 +128,6 @@ enum group_way {
 
 // One sum of `floats` floats.
 struct group_sum {
-    enum group_way way;    // All members agree
     uint64_t number;       // Rises by 1 with each sum of a window, from 0; all members agree
     uint64_t floats;       // At least 1
     uint32_t lanes, batch; // Say who has which nodes; all members agree. Not 0
@@ -146,6 +145,7 @@ struct group_sum {
     // in the cache.
     void (*summed)(void *arg, struct interval at, const float *values);
     void *arg;
+    enum group_way way; // All members agree
 };
 
 // The share of a member of `members`, for GROUP_SCATTER and GROUP_GATHER: whole leaves, equal but for one.

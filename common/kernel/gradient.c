@@ -96,10 +96,12 @@ int gradient_clip(pool_t *pool, float *gradient, uint64_t count, double norm_max
                    ret_norm);
 }
 
-int gradient_clip_by(pool_t *pool, float *gradient, uint64_t count, const double *squares,
-                     double norm_max, struct why *why, double *ret_norm)
+int gradient_clip_by(pool_t *pool, float *gradient, struct interval at, const double *squares,
+                     uint64_t pieces, double norm_max, struct why *why, double *ret_norm)
 {
     double sum = 0.0;
-    for (uint64_t i = 0; i < gradient_piece_count(count); i++) sum += squares[i];
-    return clip_to(pool, gradient, count, sqrt(sum), norm_max, why, ret_norm);
+    ensure(at.begin <= at.end && at.begin % GRADIENT_PIECE == 0);
+    for (uint64_t i = 0; i < pieces; i++) sum += squares[i];
+    return clip_to(pool, gradient + at.begin, interval_length(at), sqrt(sum), norm_max, why,
+                   ret_norm);
 }

@@ -7,6 +7,7 @@
 // gradient be clipped by their squares: the same bits as gradient_clip.
 
 #include "common/base/fault.h"
+#include "common/base/interval.h"
 #include "common/kernel/pool.h"
 
 enum { GRADIENT_PIECE = 1 << 14 };
@@ -35,7 +36,8 @@ static inline uint64_t gradient_piece_count(uint64_t count)
 void gradient_squares(pool_t *pool, const float *gradient, uint64_t count, uint64_t first,
                       uint64_t pieces, double *ret_squares);
 
-// gradient_clip by the squares of all its pieces, [gradient_piece_count (count)]: the gradient is
-// not read to measure it, so a number of it that is not finite is found in its piece's square.
-int gradient_clip_by(pool_t *pool, float *gradient, uint64_t count, const double *squares,
-                     double norm_max, struct why *why, double *ret_norm);
+// gradient_clip by the squares of all `pieces` of a gradient: it is not read to measure it, so a number
+// of it that is not finite is found in its piece's square. Only the numbers `at` of it are here, or all;
+// `at` begins at a piece. `gradient` points to the first of all.
+int gradient_clip_by(pool_t *pool, float *gradient, struct interval at, const double *squares,
+                     uint64_t pieces, double norm_max, struct why *why, double *ret_norm);

@@ -34,12 +34,15 @@ int learner_step_check(struct learner *self, struct why *why, struct hash *ret_c
     uint32_t count = 1;
     const int rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
     if (rc < 0) return rc;
-    for (size_t i = 0; i < state.tags.count; i++)
+    // What each holds for itself is not compared
+    const struct state_cut parameters = state_cut_of_floats(self->floats);
+    const struct state_cut *cut = learner_shares_are_on(self) ? &parameters : &self->cut;
+    for (size_t i = 0; i < state.tags.count && cut->count > 1; i++)
         if (state.values[i]) items[count++] = state.values[i];
-    ensure(count == self->cut.count);
-    const struct check_job job = { .cut = &self->cut,
+    ensure(count == cut->count);
+    const struct check_job job = { .cut = cut,
                                    .items = items,
-                                   .which = state_cut_check(&self->cut, self->step),
+                                   .which = state_cut_check(cut, self->step),
                                    .leaves = self->window->check_leaves };
     // One or two leaves are hashed before other threads would be awake
     pool_run(job.which.count > 2 ? self->pool : NULL, (uint32_t)job.which.count, hash_one,

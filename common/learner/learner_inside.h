@@ -14,6 +14,7 @@
 //   learner_check.c      the part of the state that members compare before it
 //   learner_pieces.c     our share of the state, saved beside the steps
 //   learner_squares.c    who measures which piece of its norm
+//   learner_shares.c     the strategy `sharded`: who holds which moments
 //   learner_inside.c   what each job begins and ends with
 
 #include "common/learner/learner.h"
@@ -59,6 +60,8 @@ struct learner {
     const struct learner_options *options;
     struct worker *worker;
     bool built, holding;
+    bool
+        is_whole; // All of the state of the held step is here, and not our share alone (learner_shares.c)
     bool pins_in_files;        // Pins lie in files, and so does a state that is fetched
     struct job job;            // Taken and not yet done, if has_job
     bool has_job, has_ended;   // has_ended: the thread is asked to end
@@ -124,7 +127,7 @@ int learner_read_samples(struct learner *self, const struct learner_samples *sam
 // Takes the next job into self->job, if none is there; waits up to timeout_ms, -1: for ever.
 enum worker_turn learner_next(struct learner *self, int timeout_ms);
 
-// The digest of the state as it is, to self->digest, and its leaves.
+// The digest of the state as it is, to self->digest, and its leaves. FAULT_NOT_FOUND: not all of it is here.
 int learner_take_digest(struct learner *self, struct why *why);
 // Puts the held state, whose digest was taken, into the blob store for peers. A pin in a file is still being written
 // when learner_pin returns 0; if that fails, a line of the log says so. Call _wait before the state or its leaves

@@ -3,6 +3,8 @@
 //   samples of our lanes ─▶ gradient of each of our nodes ─▶ sum over the group ─▶ HAVE to all
 //     ─▶ HAVE of all ─▶ norm, clip, optimizer: the arithmetic of solo.c, on the same sum
 //
+// In a run of `sharded` only the owner of a share has its sum, and moves its parameters (learner_shares.c).
+//
 // HAVE has a check of the state before the step (learner_check.c). If two differ, nobody applies the step:
 // it ends as FAULT_DIGEST, and the coordinator says how it goes on (common/pace/windows/differ.h).
 // The sum begins while the last of our nodes is computed: its backward pass makes the gradient final
@@ -184,6 +186,13 @@ static int judge_sum(struct learner *self, struct why *why)
                    self->step, sqrt(squares));
 }
 
+// The step in hand is the last of its window, and no next one is here.
+static bool knows_no_further(const struct learner *self)
+{
+    const struct wire_take_window *window = window_of(self);
+    return self->step + 1 == window->step + window->steps && !self->window->next;
+}
+
 // Our lanes' losses and our share's squares, in as many words as they need.
 static int tell_have(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
@@ -194,6 +203,7 @@ static int tell_have(struct learner *self, struct why *why, struct group_blame *
     uint64_t first = 0, left = work->has_squares ? 0 : learner_squares_of(self, place);
     int rc = 0;
     work->pieces.somebody_writes |= is_saving;
+    work->ends |= knows_no_further(self);
     bool told = false;
     while (rc == 0 && (!told || left > 0)) {
         const uint64_t count = left < SQUARES_WORD_MAX ? left : SQUARES_WORD_MAX;
@@ -203,6 +213,7 @@ static int tell_have(struct learner *self, struct why *why, struct group_blame *
             .window = window_of(self)->number,
             .step = self->step,
             .stop = work->holder.stop,
+            .ends = knows_no_further(self),
             .saving = is_saving,
             .check = work->holder.check[place],
             .losses = { (uint8_t *)(work->losses + own.first),
@@ -230,7 +241,8 @@ static int refuse(const struct learner *self, uint32_t from, struct why *why,
                    from, self->step, window_of(self)->number);
 }
 
-// Of a vector so small that each owns all of it, nobody waits for a member without samples. The others may have the
+// Of a vector so small that each owns all of it, nobody waits for a member without samples; nor is one waited for that
+// has neither samples nor a share. The others may have the
 // sum of the next step, and say so, before the last HAVE of this step has reached us. They cannot apply that
 // step without us: so one such word of each is all that can come. We keep it as it is.
 static bool keep_early(struct learner *self, uint32_t from, const struct wire_have *have,
@@ -238,7 +250,8 @@ static bool keep_early(struct learner *self, uint32_t from, const struct wire_ha
 {
     struct learner_window_work *work = self->window;
     if (have->window != window_of(self)->number || have->step != self->step + 1 ||
-        !work->has_squares || work->early_count[from] > 0 || count > sizeof work->early[from])
+        (!work->has_squares && !learner_shares_are_on(self)) || work->early_count[from] > 0 ||
+        count > sizeof work->early[from])
         return false;
     memcpy(work->early[from], bytes, count);
     work->early_count[from] = (uint16_t)count;
@@ -268,6 +281,7 @@ static int take_have(struct learner *self, uint32_t from, const void *bytes, siz
         return refuse(self, from, why, ret_blame);
     // mutant: saves: a member that is still writing is not waited for
     work->pieces.somebody_writes |= have->saving;
+    work->ends |= have->ends;
     memcpy(work->losses + lanes.first, have->losses.data, have->losses.count);
     learner_squares_move(self, from, (struct interval){ first, first + told }, SQUARES_TAKE,
                          (uint8_t *)have->squares.data);
@@ -358,7 +372,9 @@ static void begin_step(struct learner *self)
     work->batch =
         schedule_batch_size(config->batch_start, config->batch_end, config->batch_warmup_tokens,
                             work->samples_done * self->config.seq_len);
-    work->sum = (struct group_sum){ .number = self->step - window_of(self)->step,
+    work->ends = false;
+    work->sum = (struct group_sum){ .way = learner_shares_are_on(self) ? GROUP_SCATTER : GROUP_ALL,
+                                    .number = work->sums++,
                                     .floats = self->floats,
                                     .lanes = config->lanes,
                                     .batch = work->batch,
@@ -379,12 +395,14 @@ int learner_step_apply(struct learner *self, struct why *why)
     const double limit = work->config.clip_norm > 0 ? work->config.clip_norm : INFINITY;
     float *gradient = compute_at(self->compute, COMPUTE_GRADIENT);
     double norm;
-    int rc = gradient_clip_by(self->pool, gradient, self->floats, work->squares, limit, why, &norm);
+    int rc = gradient_clip_by(self->pool, gradient, learner_shares_part(self), work->squares,
+                              work->squares_count, limit, why, &norm);
     if (rc == 0 && !(norm < GRADIENT_LIMIT) && limit == INFINITY)
         rc = why_set(why, FAULT_NAN, "gradient: its norm is %g, allowed up to 2^63", norm);
     if (rc == 0) rc = optimizer_step(self->optimizer, rate_of(self), why);
     if (rc < 0) return rc;
     holder_applied(&work->holder);
+    learner_shares_applied(self);
     work->samples_done += work->batch;
     self->step++;
     return 0;
@@ -394,9 +412,11 @@ int learner_step(struct learner *self, struct why *why, struct group_blame *ret_
 {
     struct learner_window_work *work = self->window;
     *ret_blame = (struct group_blame){ UINT32_MAX, false };
+    int rc = learner_shares_gather(self, why, ret_blame);
+    if (rc < 0) return rc;
     begin_step(self);
     failpoint("learner_train");
-    int rc = add_up(self, why, ret_blame);
+    rc = add_up(self, why, ret_blame);
     if (rc == 0) rc = judge_sum(self, why);
     if (rc < 0) return rc;
     failpoint("learner_trained"); // The sum is here, and nobody knows it
@@ -413,5 +433,6 @@ int learner_step(struct learner *self, struct why *why, struct group_blame *ret_
     work->applied_us = clock_us() - applies_us;
     failpoint("learner_applied");
     if (rc == 0) learner_pieces_stepped(self);
+    if (rc == 0) rc = learner_shares_close(self, why, ret_blame);
     return rc;
 }

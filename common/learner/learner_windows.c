@@ -243,6 +243,7 @@ static void begin_window(struct learner *self, struct learner_window *window)
     else holder_begin(holder, said->number, self->step, said->place, said->group_count);
     learner_late_begin(work, window);
     learner_pieces_begin(self, said);
+    learner_shares_begin(self, said);
     drop_window(&work->now);
     work->now = window;
     work->formed = work->waits = false;
@@ -323,8 +324,16 @@ static int reach(struct learner *self, uint64_t end, struct why *why)
         return why_set(why, FAULT_NOT_FOUND,
                        "step %" PRIu64 " is held, and not all of step %" PRIu64, self->step, end);
     // Some of the others' HAVE may be missing: the whole gradient is here, and has the same squares.
-    gradient_squares(self->pool, compute_at(self->compute, COMPUTE_GRADIENT), self->floats, 0,
-                     work->squares_count, work->squares);
+    if (!learner_shares_are_on(self))
+        gradient_squares(self->pool, compute_at(self->compute, COMPUTE_GRADIENT), self->floats, 0,
+                         work->squares_count, work->squares);
+    for (uint32_t i = 0; learner_shares_are_on(self) && i < work->owners; i++)
+        if (work->squares_left[i] > 0)
+            return why_set(why, FAULT_NOT_FOUND,
+                           "step %" PRIu64
+                           " cannot be applied: member %u has not said how long its "
+                           "share of the gradient is",
+                           self->step, i);
     return learner_step_apply(self, why);
 }
 
@@ -334,6 +343,8 @@ static void hear_close(struct learner *self, const struct wire_close_window *sai
     struct why why = { 0 };
     struct wire_closed_window closed = { .window = said->window };
     int rc = !self->holding ? why_set(&why, FAULT_NOT_FOUND, "no step is held")
+             : work->lost
+                 ? why_set(&why, FAULT_NOT_FOUND, "the moments of a member that is gone are lost")
              : work->now && holder_is_outside(&work->holder)
                  ? why_set(&why, FAULT_DIGEST, "our state differs from that of the majority")
                  : reach(self, said->end, &why);
@@ -342,7 +353,7 @@ static void hear_close(struct learner *self, const struct wire_close_window *sai
     if (rc == 0 && said->digest) learner_offer(self);
     drop_window(&work->now);
     drop_window(&work->next);
-    work->waits = false;
+    work->waits = work->lost = false;
     closed.ok = rc == 0;
     closed.step = self->step;
     if (closed.ok && said->digest) closed.digest = self->digest;
@@ -442,10 +453,15 @@ static int form(struct learner *self, struct why *why, struct group_blame *ret_b
     struct learner_window_work *work = work_of(self);
     const struct wire_take_window *window = &work->now->said;
     if (work->formed) return 0;
+    if (work->lost) {
+        *ret_blame = (struct group_blame){ UINT32_MAX, false };
+        return why_set(why, FAULT_NOT_FOUND, "the moments of a member that is gone are lost");
+    }
     *ret_blame = (struct group_blame){ UINT32_MAX, false };
     const int rc = group_form(work->group, window->number, work->now->members, window->group_count,
                               window->place, work->config.step_timeout_ms, why, ret_blame);
     work->formed = rc == 0;
+    work->sums = 0;
     return rc;
 }
 

@@ -2,7 +2,7 @@
 // learner_windows -- what the files of the strategy `allreduce` share: learner_windows.c, which hears
 // what the core says of windows, learner_step.c, which takes one step, learner_squares.c, the pieces of
 // its norm, learner_check.c, the check of the state before it, learner_late.c, which says who was late
-// in it, and learner_pieces.c, the saves after it; for them alone.
+// in it, learner_pieces.c, the saves after it, and learner_shares.c, what `sharded` adds; for them alone.
 
 #include "common/checkpoint/saver.h"
 #include "common/group/group.h"
@@ -11,7 +11,7 @@
 #include "common/run/lateness.h"
 #include <limits.h>
 
-enum { EARLY_MAX = 1024 }; // Bytes of a HAVE without squares
+enum { EARLY_MAX = 2048 }; // Bytes of a HAVE without squares, or with those of a few shares
 
 // A window as the core gave it; its lists lie behind it in one piece of memory.
 struct learner_window {
@@ -42,6 +42,10 @@ struct learner_window_work {
     bool idle;                         // There is no step to take: any job ends the wait
     struct learner_window *now, *next; // NULL: none. The next one follows the one in hand
     bool formed;                       // The group is that of the window in hand
+    uint64_t sums;          // Sums of that group in this window so far: the number of the next
+    bool ends;              // Somebody knows no window behind the step in hand, its last one
+    uint32_t owner, owners; // Whose share of the moments is ours; owners 0: nobody's yet
+    bool lost;              // The moments of a member that is gone are nowhere
     bool waits; // It is frozen or broken: nothing is done until the core closes the window
     struct holder holder;
     struct hash *check_leaves;             // Room for those that the check of a step hashes
@@ -105,6 +109,17 @@ void learner_pieces_stepped(struct learner *self);
 bool learner_pieces_has_ended(const struct learner *self);
 void learner_pieces_look(struct learner *self);
 void learner_pieces_close(struct learner *self);
+
+// The strategy `sharded` (learner_shares.c). In a run of `allreduce` they do nothing.
+// _begin: a window has begun; takes up our share, if all of the state is here. Else, if the share is another one, the
+// state is lost. _part: the floats whose sum we need. _gather: the parameters, before a step. _applied: one has been.
+// _close: gathers the moments, too, if the group ends here.
+bool learner_shares_are_on(const struct learner *self);
+void learner_shares_begin(struct learner *self, const struct wire_take_window *window);
+struct interval learner_shares_part(const struct learner *self);
+int learner_shares_gather(struct learner *self, struct why *why, struct group_blame *ret_blame);
+void learner_shares_applied(struct learner *self);
+int learner_shares_close(struct learner *self, struct why *why, struct group_blame *ret_blame);
 
 // What is to be told of the squares of the step whose sum is work->sum.
 void learner_squares_begin(struct learner *self);

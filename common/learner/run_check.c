@@ -32,6 +32,8 @@ static const struct {
       "train" },
     { CONFIG_STRATEGY_ALLREDUCE, CONFIG_OPTIMIZER_ADAMW,
       "Distro exchanges results, not gradients; strategy.kind = \"allreduce\" needs AdamW" },
+    { CONFIG_STRATEGY_SHARDED, CONFIG_OPTIMIZER_ADAMW,
+      "Distro exchanges results, not gradients; strategy.kind = \"sharded\" needs AdamW" },
 };
 
 static int check_optimizer(const struct run_config *config, struct run_model *model,

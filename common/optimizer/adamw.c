@@ -85,5 +85,5 @@ void adamw_step(struct adamw *self, const float *gradient, float rate, float *pa
     job.vector.keep = 1.0f;
     const uint64_t pieces = (interval_length(self->at) + PIECE - 1) / PIECE;
     ensure(pieces <= UINT32_MAX);
-    pool_run(self->pool, (uint32_t)pieces, step_task, &job);
+    if (pieces > 0) pool_run(self->pool, (uint32_t)pieces, step_task, &job);
 }

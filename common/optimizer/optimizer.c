@@ -44,6 +44,7 @@ int optimizer_new(const struct optimizer_kind *kind, const struct optimizer_plac
     if (rc < 0) return rc;
     self->kind = kind;
     self->place = *place;
+    self->part = place->at;
     *ret_optimizer = self;
     return 0;
 }
@@ -81,6 +82,15 @@ int optimizer_begin(optimizer_t *self, compute_t *compute, struct why *why)
 {
     self->compute = compute;
     return self->kind->begin(self, why);
+}
+
+void optimizer_own(optimizer_t *self, struct interval part)
+{
+    const struct interval at = self->place.at;
+    ensure(self->kind->steps_parts && !compute_far(self->compute));
+    ensure(at.begin <= part.begin && part.begin <= part.end && part.end <= at.end);
+    ensure(part.begin % DIGEST_LEAF_FLOATS == 0 || interval_empty(part));
+    self->part = part;
 }
 
 int optimizer_step(optimizer_t *self, float rate, struct why *why)

@@ -77,7 +77,12 @@ int optimizer_begin(optimizer_t *self, compute_t *compute, struct why *why);
 // Sets all its state to zero, as after optimizer_begin. For parameters that were replaced.
 int optimizer_forget(optimizer_t *self, struct why *why);
 
-// Moves the parameters of its interval by the device's gradient, at the rate, which is finite and
+// From now on optimizer_step moves these parameters alone, a part of its interval that begins at a leaf, and may
+// be empty. It reads the gradient of the part, and leaves the state of the others as it is: that is then of an
+// earlier step. At first: all of its interval. On a CPU, and not with DisTrO (ensured).
+void optimizer_own(optimizer_t *self, struct interval part);
+
+// Moves the parameters of its part by the device's gradient, at the rate, which is finite and
 // >= 0 (ensured). FAULT_NAN for a gradient that the optimizer cannot use; then nothing has changed.
 int optimizer_step(optimizer_t *self, float rate, struct why *why);
 

@@ -103,8 +103,13 @@ static int step(optimizer_t *base, float rate, struct why *why)
     struct moments *self = moments_of(base);
     const struct compute_far *far = compute_far(base->compute);
     if (!far) {
-        adamw_step(&self->adamw, compute_at(base->compute, COMPUTE_GRADIENT), rate,
+        struct adamw part = self->adamw;
+        part.at = base->part;
+        part.m += part.at.begin - self->adamw.at.begin;
+        part.v += part.at.begin - self->adamw.at.begin;
+        adamw_step(&part, compute_at(base->compute, COMPUTE_GRADIENT), rate,
                    compute_host(base->compute));
+        self->adamw.steps = part.steps;
         return 0;
     }
     const struct adamw_factors by = adamw_begin(&self->adamw, rate);
@@ -113,6 +118,7 @@ static int step(optimizer_t *base, float rate, struct why *why)
 
 const struct optimizer_kind optimizer_adamw = {
     .name = "AdamW",
+    .steps_parts = true,
     .open = open_moments,
     .close = close_moments,
     .ask = ask,

@@ -10,12 +10,14 @@
 struct optimizer {
     const struct optimizer_kind *kind;
     struct optimizer_place place;
+    struct interval part;               // Of place.at: what a step moves
     compute_t *compute;                 // From optimizer_begin on
     float *copies[OPTIMIZER_ITEMS_MAX]; // On the host, of items that lie on a GPU
 };
 
 struct optimizer_kind {
     const char *name;
+    bool steps_parts; // See optimizer_own
     // Allocates its struct, with struct optimizer zero. `close` undoes it, also when half done.
     int (*open)(const struct optimizer_place *place, const struct optimizer_settings *settings,
                 struct why *why, optimizer_t **ret_optimizer);

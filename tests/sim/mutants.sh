@@ -356,9 +356,18 @@ by_unit 'saves: what was taken before a restore is taken again' coordinator_test
 by_unit 'saves: the data position of a save is that of a later step' coordinator_test '&& taken < end' '&& taken > end'
 by_unit "saves: a save of another window is the run's" coordinator_test \
     'said->saved_window == windows_run_of(run)->save_window &&' ''
+by_unit 'saves: a save of the present step is no way out' coordinator_test \
+    'if (back.step == turn->run->step && run_has_digest(turn->run)) return false;' \
+    'if (back.step == turn->run->step) return false;'
 by_unit 'pieces: a save that the run has gone back before is kept' pieces_test '&& remove_earlier(self, to)' '&& remove_earlier(self, to) && false'
 by_unit 'saver: what failed before stays' saver_test drop
 by_unit 'pieces: what is to be spared is removed' pieces_test '>= spare' '> spare'
+
+# ---- moments by shares ----------------------------------------------------------------------------------
+by_unit 'shares: a share is taken though its moments are not here' windows_learner_test '!self->is_whole && !same' 'false'
+by_unit 'shares: who holds a share says that it holds all' windows_learner_test drop
+by_unit 'shares: a step is computed by parameters of the one before' windows_learner_test instead 'return 0;'
+by_unit 'shares: the moments of the others are of an earlier step' windows_learner_test 'TAG_RESHARD' 'TAG_DROP'
 
 # ---- restores -----------------------------------------------------------------------------------------
 mutant 'restore: what was trained since stays done' drop

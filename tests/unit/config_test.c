@@ -457,7 +457,8 @@ static void keys_explain_themselves(void **state)
                         "min_client: no key of state.toml; did you mean `config.min_clients`?\n");
     free(text);
     text = explained("strategy.connections", 0);
-    assert_non_null(strstr(text, "  Used only with strategy.kind = \"allreduce\".\n"));
+    assert_non_null(
+        strstr(text, "  Used only with strategy.kind = \"allreduce\" or \"sharded\".\n"));
     free(text);
 }
 

@@ -81,11 +81,18 @@ static void pieces_apart_clip_as_the_whole_does(void **state)
     }
     gradient_squares(NULL, apart + 7 * GRADIENT_PIECE, GRADIENT_PIECE, 0, 1, &squares[7]);
     assert_int_equal(gradient_clip(pool, whole, COUNT, 2.0, NULL, &norm), 0);
-    assert_int_equal(gradient_clip_by(pool, apart, COUNT, squares, 2.0, NULL, &norm_apart), 0);
-    assert_true(norm == norm_apart && norm > 2);
+    // Each owner scales its part
+    const uint64_t border = 9 * GRADIENT_PIECE;
+    const struct interval parts[] = { { 0, border }, { border, border }, { border, COUNT } };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        assert_int_equal(
+            gradient_clip_by(pool, apart, parts[i], squares, PIECES, 2.0, NULL, &norm_apart), 0);
+        assert_true(norm == norm_apart && norm > 2);
+    }
     assert_memory_equal(whole, apart, COUNT * sizeof *whole);
     squares[260] = NAN;
-    assert_int_equal(gradient_clip_by(pool, apart, COUNT, squares, 2.0, NULL, &norm), FAULT_NAN);
+    assert_int_equal(gradient_clip_by(pool, apart, parts[0], squares, PIECES, 2.0, NULL, &norm),
+                     FAULT_NAN);
     pool_destroy(&pool);
     free(whole);
     free(apart);

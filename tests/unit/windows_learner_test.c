@@ -438,6 +438,38 @@ static void every_world_ends_in_the_same_state(void **state)
     }
 }
 
+// ---- moments by shares --------------------------------------------------------------------------
+
+// A model of six leaves, whose moments the members share.
+static void share_moments(void)
+{
+    strategy.parts = PARTS_MOMENTS;
+    shape.dim = 64, shape.ffn = 200;
+    make_files();
+}
+
+static void keep_moments(void)
+{
+    strategy.parts = PARTS_NONE;
+    shape.dim = 24, shape.ffn = 40;
+}
+
+// Of eight members two have no share.
+static void shares_of_any_world_end_in_the_same_state(void **state)
+{
+    const uint32_t worlds[] = { 1, 2, 3, 4, 7, 8 };
+    (void)state;
+    share_moments();
+    strategy.parts = PARTS_NONE;
+    const struct hash alone = run(1, 0, 1);
+    strategy.parts = PARTS_MOMENTS;
+    for (uint32_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
+        const struct hash digest = run(worlds[i], 0, 1);
+        assert_true(hash_equal(&digest, &alone));
+    }
+    keep_moments();
+}
+
 // Each instruction set that this processor has, 1 to 3 threads, two deaths and two joiners in each world. SAME_BITS=n:
 // all worlds on each, in both precisions, with n seeds; else half of the worlds, one seed.
 static void every_instruction_set_ends_in_the_same_state(void **state)
@@ -982,6 +1014,88 @@ static void a_group_saves_its_state_in_pieces(void **state)
 }
 
 // The first steps have 3 samples and more. A pass has 10: its last sample is in one of the steps 1 to 4.
+// ---- moments by shares, whose holders change ----------------------------------------------------
+
+// Four members, three, five, two, six: each takes its share when a window begins.
+static void shares_are_dealt_again_when_a_group_ends(void **state)
+{
+    static const uint32_t worlds[] = { 4, 3, 5, 2, 6 };
+    enum { STEPS_EACH = 4, WORLDS = sizeof worlds / sizeof *worlds };
+    struct member *group[MEMBERS_MAX_HERE];
+    struct hash digests[WORLDS];
+    struct course at = { 0, 0 };
+    (void)state;
+    share_moments();
+    strategy.parts = PARTS_NONE;
+    begin_group(group, 1);
+    for (int i = 0; i < WORLDS; i++) digests[i] = take_steps(&at, STEPS_EACH, group, 1);
+    end_group();
+    strategy.parts = PARTS_MOMENTS;
+    uint32_t count = begin_group(group, worlds[0]);
+    at = (struct course){ 0, 0 };
+    for (int i = 0; i < WORLDS; i++) {
+        while (count > worlds[i]) die(&members[--count]);
+        while (count < worlds[i]) join(count++, at.step);
+        assert_int_equal(living(group), count);
+        const struct hash digest = take_steps(&at, STEPS_EACH, group, count);
+        assert_true(hash_equal(&digest, &digests[i]));
+    }
+    end_group();
+    keep_moments();
+}
+
+// One of three dies in a window that the two others end without it. The next window has its share for somebody else.
+static void moments_that_died_are_missed(void **state)
+{
+    enum { STEPS_EACH = 4 };
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    struct plan plan;
+    (void)state;
+    share_moments();
+    begin_group(group, 3);
+    take_steps(&at, STEPS_EACH, group, 3);
+    plan_window(&plan, &at, STEPS_EACH, group, 3);
+    give_one(&plan, group, 0);
+    give_one(&plan, group, 2);
+    die(group[1]);
+    struct member *rest[] = { group[0], group[2] };
+    hear_kind(rest[0], FRAME_BROKE);
+    assert_int_equal(freeze(rest, 2, at.step),
+                     at.step); // They stand where all of the state is here
+    struct wire_close_window job = { next_window - 1, at.step, true };
+    for (int i = 0; i < 2; i++) {
+        send_job(rest[i], FRAME_CLOSE_WINDOW, &job);
+        const struct wire_closed_window *closed = hear_kind(rest[i], FRAME_CLOSED_WINDOW);
+        assert_true(closed->ok && !hash_is_none(&closed->digest));
+    }
+    take_steps(&at, STEPS_EACH, rest, 2);
+    give_window(&at, 3, rest, 2);
+    await_end(rest, 1, at.step + 2); // In its middle
+    die(rest[1]);
+    do hear(rest[0], WAIT_MS);
+    while (rest[0]->kind != FRAME_BROKE);
+    const uint64_t end = freeze(rest, 1, at.step);
+    job = (struct wire_close_window){ next_window - 1, end, false };
+    send_job(rest[0], FRAME_CLOSE_WINDOW, &job);
+    const struct wire_closed_window *closed = hear_kind(rest[0], FRAME_CLOSED_WINDOW);
+    assert_true(closed->ok); // Who was in the group may come back, as far as the learner knows
+    job.digest = true, job.window = 0;
+    send_job(rest[0], FRAME_CLOSE_WINDOW, &job);
+    closed = hear_kind(rest[0], FRAME_CLOSED_WINDOW);
+    assert_true(!closed->ok && strstr(closed->reason, "only our share"));
+    at.step = end;
+    give_window(&at, 2, rest, 1);
+    const struct wire_broke *broke = hear_kind(rest[0], FRAME_BROKE);
+    assert_non_null(strstr(broke->reason, "moments of a member that is gone are lost"));
+    job = (struct wire_close_window){ next_window - 1, end, false };
+    send_job(rest[0], FRAME_CLOSE_WINDOW, &job);
+    closed = hear_kind(rest[0], FRAME_CLOSED_WINDOW);
+    assert_true(!closed->ok && strstr(closed->reason, "are lost"));
+    end_group();
+    keep_moments();
+}
+
 static void a_pass_ends_with_a_save(void **state)
 {
     (void)state;
@@ -1045,6 +1159,9 @@ static void a_save_that_fails_stops_nothing(void **state)
 }
 
 TESTS(FOLDER_TEST(every_world_ends_in_the_same_state),
+      FOLDER_TEST(shares_of_any_world_end_in_the_same_state),
+      FOLDER_TEST(shares_are_dealt_again_when_a_group_ends),
+      FOLDER_TEST(moments_that_died_are_missed),
       FOLDER_TEST(every_instruction_set_ends_in_the_same_state),
       FOLDER_TEST(deaths_and_joiners_change_no_bit),
       FOLDER_TEST(deaths_in_a_backward_pass_change_no_bit),

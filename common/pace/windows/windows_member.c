@@ -14,6 +14,7 @@
 // come again with an ASK.
 #include "common/pace/windows/windows_member.h"
 #include "common/run/phase.h"
+#include <stdio.h>
 #include <string.h>
 
 static void hear(void *state, const struct member_turn *turn)
@@ -172,6 +173,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         self->stands.differ = 0;
         self->stands.level = 0;
         self->level = 0;
+        self->lost = false;
         turn->replica->applying = true;
         turn->replica->epoch = window->epoch;
     }
@@ -322,6 +324,26 @@ static void look_in_hand(struct windows_member *self, const struct member_turn *
     }
 }
 
+// A window that is open names us, and we have lost the state that it begins with: its group cannot take a step. Nobody
+// shall wait until that shows.
+static void say_missed(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_window *newest = windows_member_newest(self);
+    struct wire_stands *stands = &self->stands;
+    const struct replica *replica = turn->replica;
+    if (turn->member->now.phase != PHASE_TRAIN || newest->number <= self->closed ||
+        (replica->holding && replica->step == newest->step) || newest->number <= self->done ||
+        newest->number <= stands->window ||
+        windows_member_place(newest, turn->member) == UINT32_MAX)
+        return;
+    stands->window = newest->number;
+    stands->step = 0;
+    stands->has = stands->stopped = false;
+    stands->broken = true;
+    snprintf(stands->because, sizeof stands->because, "it has lost the state of the run");
+    self->say_ms = 0;
+}
+
 static void look(void *state, const struct member_turn *turn)
 {
     struct windows_member *self = state;
@@ -340,6 +362,7 @@ static void look(void *state, const struct member_turn *turn)
         else begin(self, turn);
         if (!windows_member_in_hand(self) && !self->closing) ask_for_window(self, turn);
     }
+    if (!windows_member_in_hand(self) && !self->closing && self->lost) say_missed(self, turn);
     // mutant: windows: a member leaves in the middle of a step
     turn->member->leaves_later = windows_member_in_hand(self);
     say(self, turn);

@@ -24,8 +24,9 @@ struct windows_member {
     uint64_t newest_end;    // Where the last of them ends
     uint64_t epoch;         // The epoch of that window
     bool closing;           // CLOSE_WINDOW is under way
-    bool is_frozen;         // The learner applies nothing more
-    uint8_t memory;         // enum memory: the step that it has, and has not applied
+    bool lost; // The state was dropped when a window was closed, and no window has been begun since
+    bool is_frozen; // The learner applies nothing more
+    uint8_t memory; // enum memory: the step that it has, and has not applied
 
     struct wire_stands stands; // As it is told; `links` too
     uint64_t level;            // The newest LEVEL; 0: none

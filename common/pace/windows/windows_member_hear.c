@@ -209,6 +209,7 @@ static void hear_closed(struct windows_member *self, const struct member_turn *t
     self->say_ms = 0;
     // mutant: windows: a member that cannot reach the end goes on from where it stands
     if (!said->ok) {
+        self->lost = true;
         replica_drop(replica, said->reason, turn->out);
         return;
     }

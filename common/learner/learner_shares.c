@@ -1,0 +1,94 @@
+// learner_shares -- the strategy `sharded`: each member of a group holds its share of the optimizer's
+// state, and all hold the parameters (ZeRO stage 1; Rajbhandari et al. 2020, section 5.1).
+//
+//   parameters of all ─▶ gradients of our lanes ─▶ the sum of our share ─▶ HAVE of all ─▶ norm, clip
+//        ▲                                                                                   │
+//        └──────── gathered when the next step begins ◀──── our parameters, by our moments ──┘
+//
+// A share is an interval of whole leaves (group_interval), the same that a member saves. The bits are
+// those of `allreduce`: the sums, the norm and the arithmetic of each float are the same.
+//
+// 1. When a window begins, a member takes the share of its place. If that is another share than
+//    before, all of the state must be here. Else the moments of a member that is gone are lost: the
+//    window is broken, the member says that it holds no step, and the run goes back to its newest save.
+// 2. When the group ends, because a member asks for it or knows no further window, all gather the
+//    moments, too. Then each holds all of the state for a moment: it takes the digest, offers the
+//    state to joiners, and takes another share in the next group.
+//
+// In this version the moments of the others keep their memory between two such moments.
+
+#include "common/base/log.h"
+#include "common/learner/learner_windows.h"
+#include "common/learner/state.h"
+#include <inttypes.h>
+
+bool learner_shares_are_on(const struct learner *self)
+{
+    return self->window->config.parts == PARTS_MOMENTS;
+}
+
+struct interval learner_shares_part(const struct learner *self)
+{
+    const struct learner_window_work *work = self->window;
+    if (!learner_shares_are_on(self)) return (struct interval){ 0, self->floats };
+    return group_interval(self->floats, work->owner, work->owners);
+}
+
+void learner_shares_begin(struct learner *self, const struct wire_take_window *window)
+{
+    struct learner_window_work *work = self->window;
+    if (!learner_shares_are_on(self)) return;
+    const bool same = work->owner == window->place && work->owners == window->group_count;
+    // mutant: shares: a share is taken though its moments are not here
+    work->lost = !self->is_whole && !same;
+    if (work->lost || same) return;
+    work->owner = window->place, work->owners = window->group_count;
+    const struct interval part = learner_shares_part(self);
+    optimizer_own(self->optimizer, part);
+    log_line(LOG_INFO, "shares.taken share=%u of=%u from=%" PRIu64 " to=%" PRIu64, work->owner,
+             work->owners, part.begin, part.end);
+}
+
+void learner_shares_applied(struct learner *self)
+{
+    // mutant: shares: who holds a share says that it holds all
+    if (learner_shares_are_on(self) && self->window->owners > 1) self->is_whole = false;
+}
+
+static int gather(struct learner *self, float *vector, struct why *why,
+                  struct group_blame *ret_blame)
+{
+    struct learner_window_work *work = self->window;
+    const struct group_sum sum = { .way = GROUP_GATHER,
+                                   .number = work->sums++,
+                                   .floats = self->floats,
+                                   .lanes = work->config.lanes,
+                                   .batch = work->config.batch_end,
+                                   .result = vector,
+                                   .timeout_ms = work->config.step_timeout_ms };
+    return group_add(work->group, &sum, why, ret_blame);
+}
+
+// If they are all here already, they are sent all the same: another member may lack them.
+int learner_shares_gather(struct learner *self, struct why *why, struct group_blame *ret_blame)
+{
+    if (!learner_shares_are_on(self) || self->window->owners < 2) return 0;
+    // mutant: shares: a step is computed by parameters of the one before
+    return gather(self, self->params, why, ret_blame);
+}
+
+int learner_shares_close(struct learner *self, struct why *why, struct group_blame *ret_blame)
+{
+    struct learner_window_work *work = self->window;
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    if (!learner_shares_are_on(self) || work->owners < 2) return 0;
+    if (!work->ends && !work->holder.stopped) return 0;
+    int rc = gather(self, self->params, why, ret_blame);
+    const size_t count = optimizer_items(self->optimizer, items);
+    for (size_t i = 0; i < count && rc == 0; i++)
+        // mutant: shares: the moments of the others are of an earlier step
+        if (items[i].tag == TAG_RESHARD)
+            rc = gather(self, compute_at(self->compute, items[i].vector), why, ret_blame);
+    self->is_whole = rc == 0;
+    return rc;
+}
