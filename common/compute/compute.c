@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 int compute_find(const char *name, struct why *why, struct compute_device *ret_device)
 {
@@ -97,6 +99,28 @@ void compute_lend(compute_t *self, uint32_t vector)
     check_vector(self, vector);
     ensure(vector >= COMPUTE_STATE && self->config.lends);
     self->lent = self->at[vector];
+}
+
+// Whole pages between two addresses.
+static void give_back(const float *from, const float *to)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = ((uintptr_t)from + page - 1) / page * page;
+    const uintptr_t end = (uintptr_t)to / page * page;
+    if (begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED); // Refused: it stays, no more
+}
+
+void compute_release(compute_t *self, uint32_t vector, struct interval part)
+{
+    check_vector(self, vector);
+    const float *floats = self->at[vector];
+    const uint64_t count =
+        vector >= COMPUTE_STATE ? interval_length(self->config.state) : self->floats;
+    ensure(part.begin <= part.end && part.end <= count);
+    if (!floats) return;
+    give_back(floats, floats + part.begin);
+    give_back(floats + part.end, floats + count);
 }
 
 int compute_leaves(compute_t *self, uint32_t vector, struct why *why, struct hash *ret_leaves)

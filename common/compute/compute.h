@@ -107,6 +107,10 @@ int compute_get(compute_t *self, uint32_t vector, struct why *why, float *ret_fl
 // lent is another one. A GPU has a vector of its own.
 void compute_lend(compute_t *self, uint32_t vector);
 
+// Gives the memory of a vector's floats outside `part` back to the system: they mean nothing until they are
+// written again, which takes that memory again. On a GPU nothing happens.
+void compute_release(compute_t *self, uint32_t vector, struct interval part);
+
 // Leaves of the digest of a vector (merkle.h): digest_leaf_count of its floats.
 int compute_leaves(compute_t *self, uint32_t vector, struct why *why, struct hash *ret_leaves);
 

@@ -134,7 +134,8 @@ static int take_memory(struct learner *self, struct why *why)
     optimizer_cut(self->optimizer, &self->cut);
     self->pins_in_files =
         blob_store_plan_pins(self->options->store, pins_of(self),
-                             self->strategy->pins_in_files && self->options->trains);
+                             self->options->trains && self->strategy->pins_in_files &&
+                                 self->strategy->pins_in_files(self));
     int rc = plan_memory(self, why);
     if (rc < 0) return rc;
     self->leaves = calloc(state_cut_leaves(&self->cut), sizeof *self->leaves);

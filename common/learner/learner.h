@@ -12,7 +12,7 @@
 //     SHOW   the residual of a result that is audited         ─▶ SHOWN
 //     RECOMPUTE  another member's result                      ─▶ RECOMPUTED
 //
-//   the strategy `allreduce` (common/pace/windows/windows.def)
+//   the strategies `allreduce` and `sharded` (common/pace/windows/windows.def)
 //     TAKE_WINDOW   take these steps with this group          ─▶ STEPPED, STEPPED ... or BROKE
 //     STOP_WINDOW   end after the step in hand
 //     FREEZE        apply nothing more, say where you stand   ─▶ FROZEN

@@ -8,7 +8,7 @@
 //   learner_save.c     SAVE, on a thread of its own
 //   learner_results.c  the strategy `distro`: TRAIN, APPLY
 //   learner_audit.c      SHOW, RECOMPUTE
-//   learner_windows.c  the strategy `allreduce`: windows, as the core gives, freezes and closes them
+//   learner_windows.c  the strategies `allreduce` and `sharded`: windows, as the core gives, freezes and closes them
 //   learner_step.c       one step of a window
 //   learner_late.c       which member was late in it
 //   learner_check.c      the part of the state that members compare before it
@@ -44,8 +44,9 @@ struct learner_strategy {
     // *ret_later: what they take only when other members make it necessary, at most.
     uint64_t (*memory)(const struct learner *self, uint64_t *ret_later);
     uint32_t pins; // Steps whose state the blob store keeps for peers, up to BLOB_PINS_MAX; 0: one
-    // A trainer's pins lie in files. A checkpointer's lie in memory, from where it writes them to checkpoints.
-    bool pins_in_files;
+    // A trainer's pins lie in files; NULL: they do not. A checkpointer's lie in memory, from where it writes them to
+    // checkpoints.
+    bool (*pins_in_files)(const struct learner *self);
     int (*open)(struct learner *self, struct why *why);        // The model has been built
     void (*close)(struct learner *self);                       // Also after half an open
     void (*built)(struct learner *self);                       // BUILT has been answered. Or NULL

@@ -15,8 +15,10 @@
 //    moments, too. Then each holds all of the state for a moment: it takes the digest, offers the
 //    state to joiners, and takes another share in the next group.
 //
-// In this version the moments of the others keep their memory between two such moments.
+// So the moments take 8 N bytes of N parameters at such a moment, and 8 N / W while W members take steps. A pin
+// lies in a file, where there is a disk for it.
 
+#include "common/base/ensure.h"
 #include "common/base/log.h"
 #include "common/learner/learner_windows.h"
 #include "common/learner/state.h"
@@ -49,10 +51,22 @@ void learner_shares_begin(struct learner *self, const struct wire_take_window *w
              work->owners, part.begin, part.end);
 }
 
+// The moments of the others are of an earlier step now.
+static void give_moments_back(struct learner *self)
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = optimizer_items(self->optimizer, items);
+    for (size_t i = 0; i < count; i++)
+        if (items[i].tag == TAG_RESHARD)
+            compute_release(self->compute, items[i].vector, learner_shares_part(self));
+}
+
 void learner_shares_applied(struct learner *self)
 {
+    if (!learner_shares_are_on(self) || self->window->owners < 2) return;
+    if (self->is_whole) give_moments_back(self);
     // mutant: shares: who holds a share says that it holds all
-    if (learner_shares_are_on(self) && self->window->owners > 1) self->is_whole = false;
+    self->is_whole = false;
 }
 
 static int gather(struct learner *self, float *vector, struct why *why,
@@ -72,9 +86,32 @@ static int gather(struct learner *self, float *vector, struct why *why,
 // If they are all here already, they are sent all the same: another member may lack them.
 int learner_shares_gather(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
-    if (!learner_shares_are_on(self) || self->window->owners < 2) return 0;
+    if (!learner_shares_are_on(self)) return 0;
+    learner_pin_wait(self); // Its thread reads what this step changes
+    if (self->window->owners < 2) return 0;
     // mutant: shares: a step is computed by parameters of the one before
     return gather(self, self->params, why, ret_blame);
+}
+
+// Returns when all have come here, each with all that was gathered. Until then a member whose own call failed may
+// change what is still on its way to another one (group_add).
+static int meet(struct learner *self, struct why *why, struct group_blame *ret_blame)
+{
+    struct learner_window_work *work = self->window;
+    const float one = 1, *node = &one;
+    float all = 0;
+    const struct group_sum sum = {
+        .number = work->sums++,
+        .floats = 1,
+        .lanes = work->owners, // A lane with a sample for each: all are waited for
+        .batch = work->owners,
+        .nodes = &node,
+        .result = &all,
+        .timeout_ms = work->config.step_timeout_ms
+    };
+    const int rc = group_add(work->group, &sum, why, ret_blame);
+    ensure(rc < 0 || all == (float)work->owners);
+    return rc;
 }
 
 int learner_shares_close(struct learner *self, struct why *why, struct group_blame *ret_blame)
@@ -89,6 +126,7 @@ int learner_shares_close(struct learner *self, struct why *why, struct group_bla
         // mutant: shares: the moments of the others are of an earlier step
         if (items[i].tag == TAG_RESHARD)
             rc = gather(self, compute_at(self->compute, items[i].vector), why, ret_blame);
+    if (rc == 0) rc = meet(self, why, ret_blame);
     self->is_whole = rc == 0;
     return rc;
 }

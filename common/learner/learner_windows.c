@@ -1,4 +1,4 @@
-// The strategy `allreduce`: the learner takes the steps of a window together with the window's
+// The strategies `allreduce` and `sharded`: the learner takes the steps of a window together with the window's
 // group, and asks nobody. The core gives windows, freezes them, and says where they end.
 //
 //     TAKE_WINDOW ─▶ the group is formed ─▶ step, step, step ... ─▶ the next window, if it is here
@@ -45,8 +45,9 @@ static int read_part(struct learner *self, const void *part, struct why *why)
     self->window->config = *config;
     learner_late_open(self->window);
     if (!self->options->trains || self->options->device.kind == COMPUTE_CPU) return 0;
-    return why_set(why, FAULT_UNSUPPORTED,
-                   "a run of allreduce computes on the CPU in this version; use --device cpu");
+    return why_set(
+        why, FAULT_UNSUPPORTED,
+        "a run of allreduce or sharded computes on the CPU in this version; use --device cpu");
 }
 
 static void plan(struct learner *self, struct compute_config *config)
@@ -348,6 +349,7 @@ static void hear_close(struct learner *self, const struct wire_close_window *sai
              : work->now && holder_is_outside(&work->holder)
                  ? why_set(&why, FAULT_DIGEST, "our state differs from that of the majority")
                  : reach(self, said->end, &why);
+    learner_pin_wait(self);
     if (rc == 0 && said->digest) rc = learner_take_digest(self, &why);
     // Pinned at once: a member whose state turns out to differ then fetches only what differs.
     if (rc == 0 && said->digest) learner_offer(self);
@@ -502,6 +504,7 @@ const struct learner_strategy learner_windows = {
     .read = read_part,
     .plan = plan,
     .memory = memory,
+    .pins_in_files = learner_shares_are_on,
     .open = open_windows,
     .close = close_windows,
     .built = built,

@@ -21,7 +21,7 @@ bool pace_admits(const struct turn *turn) { return turn->pace->admits && turn->p
 
 bool pace_took_part(const struct turn *turn, uint32_t member)
 {
-    return !turn->pace->took_part || turn->pace->took_part(turn->run, member);
+    return !turn->pace->took_part || turn->pace->took_part(turn, member);
 }
 
 struct commit_facts pace_facts(const struct pace *self, const void *record)

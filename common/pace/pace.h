@@ -111,9 +111,9 @@ struct pace {
     // (`is_new_member`). Not called if a healthy member only restarts. (optional)
     void (*hear_arrival)(void *self, uint32_t member, bool is_new_member);
 
-    // Whether this process took part in the newest step, so that it should hold it. In a Cooldown of a
+    // Whether this process took part in the newest step, so that it should hold it, and has not said that it lost it. In a Cooldown of a
     // trusted pace no other is waited for. (optional: all that are healthy)
-    bool (*took_part)(const struct run *run, uint32_t member);
+    bool (*took_part)(const struct turn *turn, uint32_t member);
 
     // Whether the state that this process holds of the newest step is known to differ from that of the
     // others: it has no say in what the run's digest is, and keeps no copy. (optional: no)

@@ -75,7 +75,7 @@ says 64 "1 to 32 of A-Z" shoal init run text --run-id "$(printf 'a%.0s' {1..33})
 perl -e 'print "The fish swim in the sea. " x 20000' >./-text
 cp ./-text text.txt
 says 0 "  shoal up run" shoal init -- run -text
-says 64 "--strategy server: distro or allreduce" shoal init group text.txt --strategy server
+says 64 "--strategy server: distro, allreduce or sharded" shoal init group text.txt --strategy server
 says 0 $'All trust one another; links are encrypted\n  shoal up group' \
     shoal init group text.txt --strategy allreduce --dim 32 --layers 1 --heads 2 --seq-len 64
 sed -i 's/^link = .*/link = "plain"/' group/state.toml

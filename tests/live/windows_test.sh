@@ -3,7 +3,8 @@
 # window, another one joins, the coordinator is killed; every replica, the checkpoint and the ledger end in the
 # state of `shoal train` alone. Each world has its own lanes, batch and links. Beside the steps the members save the
 # state in pieces, and so does `shoal train`: saves of one step have one digest. A run whose processes are all killed
-# goes on from the newest save, and ends in that state, too.
+# goes on from the newest save, and ends in that state, too. So does a demo of sharded, where each death takes the run
+# back to a save.
 #
 #     tests/live/windows_test.sh BUILD_DIR
 #
@@ -23,22 +24,27 @@ sed -i 's/"hidden_size": .*/"hidden_size": 16,/; s/"intermediate_size": .*/"inte
         s/"num_hidden_layers": .*/"num_hidden_layers": 1,/; s/"num_attention_heads": .*/"num_attention_heads": 2,/
         s/"num_key_value_heads": .*/"num_key_value_heads": 2,/; s/"head_dim": .*/"head_dim": 8,/' model.json
 sed -i 's/^seq_len = .*/seq_len = 16/' data.toml
-cp allreduce.toml template.toml
 cd ..
 
-set_key() { sed -i "s/^$1 = .*/$1 = $2/" small/allreduce.toml; }
+set_key() { sed -i "s/^$1 = .*/$1 = $2/" small/$strategy.toml; }
 
-ends_alike()                            # a word about it, lanes, batch at the start, batch at the end, link
+# A strategy, steps between saves, a word about it, lanes, batch at the start, batch at the end, link
+ends_alike()
 {
-    cp small/template.toml small/allreduce.toml
+    strategy=$1 every=$2
+    shift 2
+    cp "$top/config/demo/$strategy.toml" small/
     set_key total_steps 1200; set_key rounds_per_epoch 240; set_key max_seq_len 16; set_key micro_batch_size 2
     set_key waiting_for_members_extra_time 0.1; set_key global_batch_size_warmup_tokens 30000
     set_key lanes "$2"; set_key global_batch_size_start "$3"; set_key global_batch_size_end "$4"; set_key link "\"$5\""
-    sed -i "/^\[checkpoint\]/a shared_dir = \"$work/shared\"\nsteps = 400" small/allreduce.toml
+    sed -i '/^shared_dir = /d; /^steps = /d' "small/$strategy.toml"
+    sed -i "/^\[checkpoint\]/a shared_dir = \"$work/shared\"\nsteps = $every" "small/$strategy.toml"
     set_key keep 100
-    rm -rf shared; mkdir shared
+    rm -rf shared demo/saves; mkdir shared
+    # Shares are whole leaves: the model has four
+    [ $strategy = allreduce ] || sed -i 's/"hidden_size": .*/"hidden_size": 64,/; s/"head_dim": .*/"head_dim": 32,/' small/model.json
     number=$((number + 1))
-    if timeout 200 "$bin/shoal" demo --strategy allreduce --config-path small --dir demo --port $port >said 2>&1 &&
+    if timeout 200 "$bin/shoal" demo --strategy $strategy --config-path small --dir demo --port $port >said 2>&1 &&
         grep -q "^digest equal to one undisturbed trainer alone" said; then
         echo "ok $number - $1"
         grep -h "speed\|kill -9  \|joined  " said | sed 's/^ */# /'
@@ -55,17 +61,21 @@ ends_alike()                            # a word about it, lanes, batch at the s
 state_digest() { "$bin/shoal" checkpoint verify "$1" | sed -n 's/^state digest //p'; }
 
 # The last step is saved, whatever died before, unless a slow disk was still at an earlier save: then all members have
-# said that they skip it. A save of which a member died is not whole, and not there.
+# said that they skip it. A save of which a member died is not whole, and not there. One trainer alone skips saves, too.
 saves_alike()
 {
-    local root alone step digest
-    alone=$(echo shared/*.train-*) root=$(ls -d shared/* | grep -v train)
-    ls -d "$root"/step-*
+    local saves=shared root alone step digest alike=0
+    [ ! -d demo/saves ] || saves=demo/saves # The demo of sharded has a folder of its own
+    alone=$(echo $saves/*.train-*) root=$(ls -d $saves/* | grep -v train)
     [ -d "$root/step-00001200" ] || grep -h "save.skipped step=1200" demo/run/logs/*.log || return 1
     for step in "$root"/step-????????; do
+        [ -d "$alone/${step##*/}" ] || continue
         digest=$(state_digest "$step")
-        [ -n "$digest" ] && [ "$digest" = "$(state_digest "$alone/${step##*/}")" ] || return 1
+        [ -n "$digest" ] && [ "$digest" = "$(state_digest "$alone/${step##*/}")" ] || { echo "$step"; return 1; }
+        alike=$((alike + 1))
     done
+    echo "$alike saves"
+    [ $alike -ge 2 ]
 }
 
 # The epoch has all steps, so no checkpointer writes anything before the last one.
@@ -100,7 +110,8 @@ else
 fi
 port=$((port + 4))
 
-ends_alike "eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
-[ -z "${LIVE_LONG:-}" ] || ends_alike "three lanes for four trainers and a fifth, sealed links" 3 4 4 aes-gcm
+ends_alike allreduce 400 "eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
+[ -z "${LIVE_LONG:-}" ] || ends_alike allreduce 400 "three lanes for four trainers and a fifth, sealed links" 3 4 4 aes-gcm
+ends_alike sharded 100 "moments by shares: eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
 echo "1..$number"
 exit $failed

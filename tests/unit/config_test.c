@@ -249,6 +249,14 @@ static void the_demos_agree(void **state)
     assert_int_equal(sums.init_min_clients, distro.init_min_clients);
     assert_string_equal(sums.checkpoint_folder, distro.checkpoint_folder);
     assert_string_equal(sums.run_id, distro.run_id);
+    const struct run_config whole = sums;
+    assert_int_equal(config_load_run("config/demo/sharded.toml", &sums, &faults), 0);
+    assert_int_equal(faults.count, 0);
+    assert_int_equal(sums.strategy, CONFIG_STRATEGY_SHARDED);
+    assert_int_equal(sums.parts, CONFIG_PARTS_MOMENTS);
+    assert_int_equal(sums.total_steps, whole.total_steps);
+    assert_int_equal(sums.lanes, whole.lanes);
+    assert_int_equal(sums.checkpoint_steps, 40);
 }
 
 static void every_word_and_table_becomes_fields(void **state)

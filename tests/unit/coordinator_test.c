@@ -225,8 +225,11 @@ static void set_field(struct talk *self, const struct wire_record *record, void 
         uint8_t *at = (uint8_t *)body + field->offset;
         if (strcmp(field->name, name) != 0) continue;
         switch (field->type) {
-        case WIRE_TYPE_U8:
-        case WIRE_TYPE_BOOL: set_number(at, 1, strtoull(value, NULL, 10)); return;
+        case WIRE_TYPE_BOOL:
+            if (strcmp(value, "1") != 0) fail_msg("%s=%s, and only 1 can be said", name, value);
+            set_number(at, 1, 1);
+            return;
+        case WIRE_TYPE_U8: set_number(at, 1, strtoull(value, NULL, 10)); return;
         case WIRE_TYPE_U16: set_number(at, 2, strtoull(value, NULL, 10)); return;
         case WIRE_TYPE_U32: set_number(at, 4, strtoull(value, NULL, 10)); return;
         case WIRE_TYPE_U64: set_number(at, 8, strtoull(value, NULL, 10)); return;

@@ -301,6 +301,30 @@ static void who_cannot_reach_the_end_drops_its_state(void **unused)
     assert_false(replica.applying);
 }
 
+// Others would wait for it in a window that names it: it says at once that it cannot go on. So it does until it has
+// begun one.
+static void who_has_lost_its_state_is_not_waited_for(void **unused)
+{
+    (void)unused;
+    hear_links();
+    who_cannot_reach_the_end_drops_its_state(unused);
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_true(stands && stands->lost && !stands->broken);
+    hear_window(2, STEP + 2, 1, 1, STEP + 2);
+    stands = said(FRAME_STANDS);
+    assert_true(stands && stands->lost && stands->broken && stands->window == 2 &&
+                stands->step == 0);
+    assert_int_equal(taken(), 0);
+    hear_closing(2, 2, STEP + 2);
+    replica.holding = true, replica.step = replica.pin_step = STEP + 2;
+    hear_window(3, STEP + 2, 2, 2, STEP + 2);
+    assert_int_equal(taken(), 3);
+    now_ms += 5000;
+    hear(FRAME_BROKE, &(struct wire_broke){ .window = 3, .step = STEP + 2 }, 0);
+    stands = said(FRAME_STANDS);
+    assert_true(stands && !stands->lost && stands->broken && stands->window == 3);
+}
+
 // Where window 1 ended, nobody has said. What is applied stays; the commits say of which window the step is that is in
 // memory alone.
 static void close_by_commit(uint64_t number, uint64_t expected)
@@ -434,6 +458,7 @@ TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(a_frozen_window_is_not_begun, set_up, NULL),
       TEST_WITH(a_window_in_hand_is_frozen_and_closed, set_up, NULL),
       TEST_WITH(who_cannot_reach_the_end_drops_its_state, set_up, NULL),
+      TEST_WITH(who_has_lost_its_state_is_not_waited_for, set_up, NULL),
       TEST_WITH(a_later_closing_says_nothing_of_this_window, set_up, NULL),
       TEST_WITH(a_step_in_memory_is_the_runs, set_up, NULL),
       TEST_WITH(an_epoch_that_ends_wants_the_digest, set_up, NULL),

@@ -97,16 +97,25 @@ static const struct strategy {
     const struct setting *of_new; // For a new model alone
     size_t of_new_count;
     const char *members; // A sentence of the report
+    bool saves;          // Its trainers need a folder for saves: DIR/saves
 } strategies[] = {
     // A trainer that joins later takes part from the next epoch on, so there must be one soon.
     { "distro", "Distro", 100, "3", of_new_distro, sizeof of_new_distro / sizeof *of_new_distro,
       "           (rounds_per_epoch) while one is left (min_clients; a trainer that is left\n"
-      "           alone decides what is committed); one that joins later waits for the next\n" },
+      "           alone decides what is committed); one that joins later waits for the next\n",
+      false },
     // The epoch ends for each trainer that joins later, so the next one begins soon.
     { "allreduce", "AdamW", UINT32_MAX, "1", of_new_allreduce,
       sizeof of_new_allreduce / sizeof *of_new_allreduce,
       "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
-      "           joins later. All trust one another; links are encrypted (strategy.link)\n" },
+      "           joins later. All trust one another; links are encrypted (strategy.link)\n",
+      false },
+    { "sharded", "AdamW", UINT32_MAX, "1", of_new_allreduce,
+      sizeof of_new_allreduce / sizeof *of_new_allreduce,
+      "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
+      "           joins later, and when one dies the run goes back to the newest save. All trust\n"
+      "           one another and see the folder saves; links are encrypted (strategy.link)\n",
+      true },
 };
 
 static const struct strategy *find_strategy(const char *name)
@@ -401,9 +410,20 @@ static int write_state(struct init *self, struct why *why)
         [WAITING] = { "config", "waiting_for_members_extra_time", "" },
         { "config", "cooldown_time", "60" },
     };
+    size_t count = COMMON;
     const size_t more = self->model ? 0 : self->strategy->of_new_count;
-    ensure(COMMON + more <= SETTINGS_MAX);
-    memcpy(settings + COMMON, self->strategy->of_new, more * sizeof *settings);
+    ensure(COMMON + more + 2 <= SETTINGS_MAX);
+    memcpy(settings + count, self->strategy->of_new, more * sizeof *settings);
+    count += more;
+    if (self->strategy->saves) {
+        char saves[PATH_MAX + 16];
+        snprintf(saves, sizeof saves, "%s/saves", self->dir);
+        const int rc = folder_make(saves, 0755, why);
+        if (rc < 0) return rc;
+        settings[count] = (struct setting){ "checkpoint", "shared_dir", "" };
+        put_text(&settings[count++], saves);
+        settings[count++] = (struct setting){ "checkpoint", "steps", "100" };
+    }
     char hex[HASH_HEX];
     put_text(&settings[RUN_ID], self->name);
     put_number(&settings[STEPS], self->steps);
@@ -419,7 +439,7 @@ static int write_state(struct init *self, struct why *why)
     put_text(&settings[MODEL], self->model ? self->model_dir : "model");
     put_text(&settings[DIGEST], hash_to_hex(&self->genesis, hex));
     put_text(&settings[DATASET], hash_to_hex(&self->dataset, hex));
-    return write_file(self, "state.toml", &config_run_schema, settings, COMMON + more, why);
+    return write_file(self, "state.toml", &config_run_schema, settings, count, why);
 }
 
 static int make_keys(const struct init *self, struct why *why)
@@ -531,7 +551,9 @@ static const struct flag flags[] = {
     FLAG("trainers", 0, "N", TO_NUMBER(struct init, trainers, 1, 256),
          "Trainers with which it begins: so many `shoal up` starts (1)", .group = 2),
     FLAG("strategy", 0, "KIND", TO_TEXT(struct init, strategy_name),
-         "distro, or allreduce: plain AdamW, for trainers that trust one another (distro)",
+         "distro; or for trainers that trust one another allreduce, plain AdamW, or sharded, each "
+         "with its "
+         "share of AdamW's moments (distro)",
          .group = 2),
     FLAG("steps", 0, "N", TO_NUMBER(struct init, steps, 1, UINT32_MAX),
          "Steps of the run (three passes, 100 to 100000)", .group = 2),
@@ -566,7 +588,7 @@ static int check(const void *line, struct why *why)
     if (!self->data && self->words_count < 2)
         return why_set(why, FAULT_USAGE, "--data FILE is needed: the text to train on");
     if (!find_strategy(self->strategy_name))
-        return why_set(why, FAULT_USAGE, "--strategy %.40s: distro or allreduce",
+        return why_set(why, FAULT_USAGE, "--strategy %.40s: distro, allreduce or sharded",
                        self->strategy_name);
     if (self->model && (self->dim || self->layers || self->heads || self->ffn))
         return why_set(why, FAULT_USAGE,

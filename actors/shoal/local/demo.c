@@ -27,7 +27,7 @@ void demo_say(void *arg, const char *line)
 
 static const struct demo_play *play_named(const char *strategy)
 {
-    static const struct demo_play *const plays[] = { &demo_rounds, &demo_windows };
+    static const struct demo_play *const plays[] = { &demo_rounds, &demo_windows, &demo_shares };
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
         if (strcmp(plays[i]->strategy, strategy) == 0) return plays[i];
     return NULL;
@@ -230,6 +230,7 @@ static int run(struct demo *self, struct why *why)
     const struct demo_place place = { .dir = self->dir,
                                       .config_dir = self->config_path,
                                       .settings = self->play->settings,
+                                      .saves = self->play->saves,
                                       .seed = self->seed };
     int rc = demo_set_up(&self->setup, &place, demo_say, self, why);
     if (rc < 0) return rc;
@@ -258,7 +259,8 @@ static const struct flag flags[] = {
     FLAG("patience", 0, "S", TO_NUMBER(struct demo, patience_s, 1, 86400),
          "Fail if no step is committed for so long (90)"),
     FLAG("strategy", 0, "WORD", TO_TEXT(struct demo, strategy),
-         "distro, for strangers, or allreduce, for trainers that trust one another (distro)"),
+         "distro, for strangers; allreduce or sharded, for trainers that trust one another "
+         "(distro)"),
     FLAG("config-path", 0, "DIR", TO_TEXT(struct demo, config_path),
          "Holds state.toml, data.toml and model.json (config/demo)"),
     FLAG("seed", 0, "N", TO_NUMBER(struct demo, seed, 0, UINT64_MAX),
@@ -287,8 +289,8 @@ int shoal_demo(int argc, char **argv)
     int rc = command_parse(&line, argc, argv, &self, &why);
     if (rc == 0) self.play = play_named(self.strategy);
     if (rc == 0 && !self.play)
-        rc = why_set(&why, FAULT_USAGE, "--strategy %.40s: distro and allreduce have a demo",
-                     self.strategy);
+        rc = why_set(&why, FAULT_USAGE,
+                     "--strategy %.40s: distro, allreduce and sharded have a demo", self.strategy);
     if (rc == 0) rc = run(&self, &why);
     testnet_free(&self.net);
     ledger_report_free(&self.report.ledger);

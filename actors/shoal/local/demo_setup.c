@@ -121,7 +121,17 @@ static int write_data(struct demo_setup *self, struct why *why)
     return rc;
 }
 
-static int write_state(struct demo_setup *self, const char *settings, struct why *why)
+// Makes the folder of the saves, and names it in the text.
+static int set_saves(const struct demo_setup *self, char **text, struct why *why)
+{
+    char path[PATH_MAX + 16], value[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/saves", self->dir);
+    snprintf(value, sizeof value, "\"%s\"", path);
+    const int rc = folder_make(path, 0755, why);
+    return rc < 0 ? rc : run_files_set(text, "checkpoint", "shared_dir", value, why);
+}
+
+static int write_state(struct demo_setup *self, const struct demo_place *place, struct why *why)
 {
     char hex[HASH_HEX], model[HASH_HEX + 2], data[HASH_HEX + 2], *text = NULL;
     char path[PATH_MAX + 32];
@@ -129,12 +139,13 @@ static int write_state(struct demo_setup *self, const char *settings, struct why
     snprintf(model, sizeof model, "\"%s\"", hash_to_hex(&self->genesis, hex));
     snprintf(path, sizeof path, "%s/data.toml", self->dir);
     int rc = run_files_dataset(path, why, &dataset);
-    if (rc == 0) rc = read_template(self, settings, why, &text);
+    if (rc == 0) rc = read_template(self, place->settings, why, &text);
     if (rc < 0) return rc;
     snprintf(data, sizeof data, "\"%s\"", hash_to_hex(&dataset, hex));
     rc = run_files_set(&text, "model", "digest", model, why);
     if (rc == 0) rc = run_files_set(&text, "data", "dataset_digest", data, why);
     if (rc == 0) rc = run_files_set(&text, "model.LLM.checkpoint.Hub", "repo_id", "\"model\"", why);
+    if (rc == 0 && place->saves) rc = set_saves(self, &text, why);
     if (rc == 0) rc = durable_file_write(self->dir, "state.toml", text, strlen(text), why);
     free(text);
     return rc;
@@ -183,7 +194,7 @@ int demo_set_up(struct demo_setup *self, const struct demo_place *place, demo_te
     say(context, line);
     rc = make_model(self, place->seed, why);
     if (rc == 0) rc = write_data(self, why);
-    if (rc == 0) rc = write_state(self, place->settings, why);
+    if (rc == 0) rc = write_state(self, place, why);
     if (rc == 0) rc = load_state(self, why);
     if (rc < 0) return rc;
     snprintf(line, sizeof line,

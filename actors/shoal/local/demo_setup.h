@@ -6,6 +6,7 @@
 //     <dir>/model/                 the genesis model
 //     <dir>/data.toml              of config/demo; the samples are those of <dir>/text/train
 //     <dir>/state.toml             of config/demo, with the digests of this dataset and this model
+//     <dir>/saves/                 those of the trainers, if the strategy needs them
 //     <dir>/run/                   the state of the demo's processes; <dir>/run/logs, checkpoints
 
 #include "common/config/run_config.h"
@@ -29,6 +30,7 @@ struct demo_place {
     const char *dir;        // The demo's folder
     const char *config_dir; // As for demo_find_config
     const char *settings;   // The file of config_dir that becomes state.toml
+    bool saves;             // The trainers save in <dir>/saves
     uint64_t seed;          // Of the first parameters
 };
 

@@ -1,7 +1,8 @@
-// The demo of allreduce. Four trainers sum their gradients over direct links. On the way, each at a
+// The demos of allreduce and of sharded. Four trainers sum their gradients over direct links. On the way, each at a
 // step of its own:
 //
-//     three tenths  trainer-2 is killed. The others go on; it comes back with the next barrier
+//     three tenths  trainer-2 is killed. The others go on; it comes back with the next barrier.
+//                   sharded: its moments are lost, and all go back to the newest save
 //     two fifths    trainer-5 joins
 //     three fifths  the coordinator is killed. The group goes on with the window that it has
 //
@@ -293,6 +294,19 @@ static json_t *to_json(const struct demo *self)
 const struct demo_play demo_windows = {
     .strategy = "allreduce",
     .settings = "allreduce.toml",
+    .late = 1,
+    .plan = plan,
+    .hear = hear,
+    .after = train_alone,
+    .judge = judge,
+    .print = print,
+    .to_json = to_json,
+};
+
+const struct demo_play demo_shares = {
+    .strategy = "sharded",
+    .settings = "sharded.toml",
+    .saves = true,
     .late = 1,
     .plan = plan,
     .hear = hear,

@@ -74,6 +74,27 @@ bool standing_has_stopped(const struct windows *self, const struct run *run, uin
     return true;
 }
 
+// Whether the process in this place says that it has lost its state.
+static bool has_lost(const struct windows *self, const struct wire_place *place)
+{
+    const struct stands *stands = &self->stands[place->member];
+    return stands->instance == place->instance && stands->lost;
+}
+
+bool standing_may_hold(const struct windows *self, const struct turn *turn, uint32_t member)
+{
+    const struct wire_window *newest = windows_newest(turn->run);
+    const uint64_t instance = turn->run->roster.members[member].instance;
+    const uint32_t place = window_place(newest, member, instance);
+    if (place == NO_MEMBER) return false;
+    bool lost = has_lost(self, &newest->group[place]);
+    // One share is of no use without the others
+    for (uint32_t i = 0;
+         windows_config(turn->rules)->parts != PARTS_NONE && i < newest->group_count; i++)
+        lost |= has_lost(self, &newest->group[i]);
+    return !lost;
+}
+
 // ---- hearing ------------------------------------------------------------------------------------
 
 // Words of a member that end up on the owner's screen.
@@ -126,6 +147,8 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
         kept->saved_step = said->saved_step;
         kept->saved = said->saved;
     }
+    // mutant: windows: who has lost its state is waited for
+    kept->lost = said->lost;
     kept->leaves |= said->leaves;
     if (kept->leaves) kept->links[0] = 0; // No window names it, and nobody waits for it to join
     // mutant: windows: a window that never was hides those that are

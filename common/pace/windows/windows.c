@@ -322,10 +322,9 @@ static uint64_t ahead(const struct run *run)
     return windows_are_open(run) ? window_end(windows_newest(run)) - run->step : 0;
 }
 
-static bool took_part(const struct run *run, uint32_t member)
+static bool took_part(const struct turn *turn, uint32_t member)
 {
-    return window_place(windows_newest(run), member, run->roster.members[member].instance) !=
-           NO_MEMBER;
+    return standing_may_hold(turn->live, turn, member);
 }
 
 _Static_assert(sizeof(struct windows) <= PACE_LIVE_BYTES,

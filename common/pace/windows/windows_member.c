@@ -249,6 +249,7 @@ static void say(struct windows_member *self, const struct member_turn *turn)
         return;
     self->stands.instance = member->instance;
     self->stands.leaves = member->leaving;
+    self->stands.lost = self->lost;
     self->say_ms = turn->in->now_ms + (is_urgent(self) ? every_ms / 4 : every_ms);
     outbox_mail(turn->out, "coordinator", FRAME_STANDS, &self->stands);
 }
@@ -339,6 +340,7 @@ static void say_missed(struct windows_member *self, const struct member_turn *tu
     stands->window = newest->number;
     stands->step = 0;
     stands->has = stands->stopped = false;
+    // mutant: windows: a member that holds nothing is waited for
     stands->broken = true;
     snprintf(stands->because, sizeof stands->because, "it has lost the state of the run");
     self->say_ms = 0;
