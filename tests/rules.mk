@@ -67,6 +67,7 @@ soak: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb a run
 	@$(SOAK_$(or $(STRATEGY),distro))
 SOAK_distro    = SOAK=$(or $(TIME),3600) $(B)/chaos/chaos
 SOAK_allreduce = $(B)/chaos/churn $(or $(TIME),3600) $(SEED)
+SOAK_sharded   = $(B)/chaos/churn $(or $(TIME),3600) $(or $(SEED),1) sharded
 
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh

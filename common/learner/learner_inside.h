@@ -62,7 +62,7 @@ struct learner {
     struct worker *worker;
     bool built, holding;
     bool
-        is_whole; // All of the state of the held step is here, and not our share alone (learner_shares.c)
+        share_only; // Of the optimizer's state of the held step only our share is here (learner_shares.c)
     bool pins_in_files;        // Pins lie in files, and so does a state that is fetched
     struct job job;            // Taken and not yet done, if has_job
     bool has_job, has_ended;   // has_ended: the thread is asked to end

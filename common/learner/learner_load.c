@@ -22,7 +22,7 @@
 
 int learner_take_digest(struct learner *self, struct why *why)
 {
-    if (!self->is_whole)
+    if (self->share_only)
         return why_set(why, FAULT_NOT_FOUND,
                        "only our share of the optimizer's state of step %" PRIu64 " is here",
                        self->step);
@@ -125,7 +125,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
     learner_pin_wait(self);
     self->holding = false;
-    self->is_whole = true; // What follows replaces all of it
+    self->share_only = false; // What follows replaces all of it
     past_clear(&self->past);
     int rc = optimizer_forget(self->optimizer, why); // No residual outlives its parameters
     if (rc < 0) return rc;

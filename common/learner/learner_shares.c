@@ -42,7 +42,7 @@ void learner_shares_begin(struct learner *self, const struct wire_take_window *w
     if (!learner_shares_are_on(self)) return;
     const bool same = work->owner == window->place && work->owners == window->group_count;
     // mutant: shares: a share is taken though its moments are not here
-    work->lost = !self->is_whole && !same;
+    work->lost = self->share_only && !same;
     if (work->lost || same) return;
     work->owner = window->place, work->owners = window->group_count;
     const struct interval part = learner_shares_part(self);
@@ -64,9 +64,9 @@ static void give_moments_back(struct learner *self)
 void learner_shares_applied(struct learner *self)
 {
     if (!learner_shares_are_on(self) || self->window->owners < 2) return;
-    if (self->is_whole) give_moments_back(self);
+    if (!self->share_only) give_moments_back(self);
     // mutant: shares: who holds a share says that it holds all
-    self->is_whole = false;
+    self->share_only = true;
 }
 
 static int gather(struct learner *self, float *vector, struct why *why,
@@ -127,6 +127,6 @@ int learner_shares_close(struct learner *self, struct why *why, struct group_bla
         if (items[i].tag == TAG_RESHARD)
             rc = gather(self, compute_at(self->compute, items[i].vector), why, ret_blame);
     if (rc == 0) rc = meet(self, why, ret_blame);
-    self->is_whole = rc == 0;
+    self->share_only = rc < 0;
     return rc;
 }

@@ -49,6 +49,10 @@ static const struct kind {
                             .epoch_steps = 60,
                             .hold_transfer = hold_transfer_of_windows,
                             .undisturbed = digest_of_alone },
+    [TESTBED_SHARDED] = { .phases = ~(1u << CELL_WITNESS),
+                          .epoch_steps = 60,
+                          .hold_transfer = hold_transfer_of_windows,
+                          .undisturbed = digest_of_alone },
 };
 
 static const struct kind *kind_of(const struct cell *cell) { return &kinds[cell->strategy]; }

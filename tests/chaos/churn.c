@@ -1,4 +1,4 @@
-// churn -- members of a run of allreduce come and go for TIME seconds, and it must not show.
+// churn -- members of a run of allreduce or sharded come and go for TIME seconds, and it must not show.
 //
 //     make soak STRATEGY=allreduce TIME=3600 SEED=7
 //     build/chaos/churn 300 7                       300 seconds by seed 7
@@ -46,6 +46,7 @@ static struct churn {
     uint64_t seed, until_ms, event_ms, coordinator_ms;
     uint64_t counts_from[TRAINERS_MAX]; // The first window whose group must have the newest process
     unsigned kills, spawns, coordinator_kills;
+    enum testbed_strategy strategy;
 } churn;
 
 static unsigned draw(struct churn *self, unsigned below)
@@ -151,7 +152,7 @@ static uint64_t due_in_ms(const struct churn *self)
 static void begin(struct churn *self, uint64_t seconds)
 {
     self->bed = testbed_new(&(struct testbed_options){ .run_id = "soak",
-                                                       .strategy = TESTBED_ALLREDUCE,
+                                                       .strategy = self->strategy,
                                                        .lanes = LANES,
                                                        .trainers = TRAINERS_FIRST,
                                                        .init_min_clients = TRAINERS_MIN,
@@ -206,8 +207,8 @@ static bool run(struct churn *self, uint64_t seconds)
 {
     const uint64_t seed = self->seed;
     begin(self, seconds);
-    printf("soak of allreduce: %" PRIu64 " s, SEED=%" PRIu64 ", in %s\n", seconds, seed,
-           self->bed->dir);
+    printf("soak of %s: %" PRIu64 " s, SEED=%" PRIu64 ", in %s\n",
+           testbed_strategies[self->strategy], seconds, seed, self->bed->dir);
     while (!testbed_wait(self->bed, turn, self, due_in_ms(self))) continue;
     await_ready(self);
     while (!testbed_wait(self->bed, trains, self, 1000)) continue;
@@ -217,10 +218,11 @@ static bool run(struct churn *self, uint64_t seconds)
     const bool held = same > 0 && self->kills > 0 && self->spawns > 0;
     printf("%sok 1 - %" PRIu64
            " s, %u trainers killed, %u started, the coordinator killed %u times: "
-           "%" PRIu64 " steps in %" PRIu64 " windows, %" PRIu64 " closed early; %u pinned digests "
+           "%" PRIu64 " steps in %" PRIu64 " windows, %" PRIu64
+           " closed early, back at a save %" PRIu64 " times; %u pinned digests "
            "are those of one trainer alone, nothing grows\n",
            held ? "" : "not ", seconds, self->kills, self->spawns, self->coordinator_kills,
-           end.ledger.commits, end.ledger.rounds, end.ledger.closed, same);
+           end.ledger.commits, end.ledger.rounds, end.ledger.closed, end.ledger.restores, same);
     testbed_destroy(&self->bed);
     return held;
 }
@@ -229,9 +231,12 @@ int main(int argc, char **argv)
 {
     const uint64_t seconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
     if (seconds < 1 || seconds > SECONDS_MAX) {
-        fprintf(stderr, "usage: churn SECONDS [SEED]; SECONDS from 1 to %d\n", SECONDS_MAX);
+        fprintf(stderr, "usage: churn SECONDS [SEED [sharded]]; SECONDS from 1 to %d\n",
+                SECONDS_MAX);
         return 64;
     }
+    const bool shares = argc > 3 && strcmp(argv[3], testbed_strategies[TESTBED_SHARDED]) == 0;
+    churn.strategy = shares ? TESTBED_SHARDED : TESTBED_ALLREDUCE;
     setvbuf(stdout, NULL, _IOLBF, 0);
     churn.seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     return run(&churn, seconds) ? 0 : 1;

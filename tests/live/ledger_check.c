@@ -30,6 +30,7 @@ struct check {
     const char *run_id;
     struct wire_arena arena;
     uint8_t *done; // By position: committed
+    uint64_t most; // Behind the last of them
     struct interval dealt[DEALT_MAX];
     uint32_t dealt_count;
     uint64_t round, dealt_samples;
@@ -201,6 +202,7 @@ static int take_samples(struct check *self, struct open_window *window, uint64_t
         for (; window->samples[i].begin < window->samples[i].end && count > 0; count--) {
             const uint64_t p = window->samples[i].begin++;
             if (p >= POSITIONS_MAX) return bad(self, "position %" PRIu64 " dealt", p);
+            if (p >= self->most) self->most = p + 1;
             if (self->done[p]++) return bad(self, "sample %" PRIu64 " is committed twice", p);
         }
     return count ? bad(self, "steps commit more samples than their window has") : 0;
@@ -257,6 +259,39 @@ static int look_epoch_end(struct check *self, const struct wire_epoch_end *end)
     return 0;
 }
 
+static bool is_returned(const struct wire_data_position *at, uint64_t position)
+{
+    for (uint32_t i = 0; i < at->returned_count; i++)
+        if (position >= at->returned[i].begin && position < at->returned[i].end) return true;
+    return false;
+}
+
+// Of windows: the run goes back, and what was committed since is dealt again.
+static int look_restore(struct check *self, const struct wire_record_restore *back)
+{
+    const struct wire_data_position *at = &back->data_position;
+    uint64_t samples = 0;
+    if (self->windows_open || back->step > self->report->commits)
+        return bad(self, "a restore to step %" PRIu64 " after %" PRIu64 " commits, %u windows open",
+                   back->step, self->report->commits, self->windows_open);
+    for (uint64_t p = self->report->first_sample; p < self->most; p++) {
+        const bool stays = p < at->cursor && !is_returned(at, p);
+        if (stays && !self->done[p])
+            return bad(self, "a restore to step %" PRIu64 " calls sample %" PRIu64 " done",
+                       back->step, p);
+        self->done[p] = stays;
+        samples += stays;
+    }
+    if (samples != back->samples_done)
+        return bad(self,
+                   "a restore to step %" PRIu64 " with %" PRIu64 " samples, said are %" PRIu64,
+                   back->step, samples, back->samples_done);
+    self->report->samples = samples;
+    self->report->commits = back->step;
+    self->report->restores++;
+    return 0;
+}
+
 static int look(void *arg, const struct record *record)
 {
     struct check *self = arg;
@@ -298,8 +333,10 @@ static int look(void *arg, const struct record *record)
     case FRAME_RECORD_WINDOW: return look_window(self, body);
     case FRAME_RECORD_STEPS: return look_steps(self, body);
     case FRAME_RECORD_EPOCH_END: return look_epoch_end(self, body);
+    case FRAME_RECORD_RESTORE: return look_restore(self, body);
     case FRAME_RECORD_CHECKPOINT:
-        self->report->checkpoint_step = ((const struct wire_checkpoint *)body)->step;
+        if (!((const struct wire_checkpoint *)body)->pieces)
+            self->report->checkpoint_step = ((const struct wire_checkpoint *)body)->step;
         return 0;
     case FRAME_RECORD_EJECTION: self->report->ejections++; return 0;
     case FRAME_RECORD_FINDING: self->report->findings++; return 0;

@@ -7,7 +7,7 @@
 //   committed within the oldest that is open, and at most two are
 //   no sample committed twice; at each epoch's end the samples below the cursor are committed but
 //   for those returned; the base of a commit is the digest that was pinned for its step
-//   phases move only as drawn; incarnations rise; no restore
+//   phases move only as drawn; incarnations rise; after a restore what was committed since is done again
 //
 // The reader is the test's own: it shares the records and the chain with the product, not the
 // rules. But for one: that all draws follow from the records, and that what the auditors said is
@@ -27,6 +27,7 @@ struct pinned_step {
 struct ledger_report {
     uint64_t records, starts, voids, samples, epochs;
     uint64_t rounds;       // Or windows
+    uint64_t restores;     // To a save
     uint64_t closed;       // Windows that broke, or that the end of an epoch cut short
     uint64_t commits;      // Steps done, with those that an earlier run did
     uint64_t first_sample; // Where its data begins
@@ -35,7 +36,7 @@ struct ledger_report {
     bool finished;
     struct hash digest; // The newest that is pinned
     uint64_t digest_step;
-    uint64_t checkpoint_step; // The newest registered
+    uint64_t checkpoint_step; // The newest registered, of a checkpointer
     uint64_t findings, ejections;
     struct pinned_step pinned[LEDGER_PINNED_MAX]; // At ends of epochs, the first ones
     uint32_t pinned_count;

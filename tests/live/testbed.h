@@ -30,7 +30,7 @@
 enum { TESTBED_ACTORS_MAX = 24, TESTBED_STEPS_MAX = 4096, TESTBED_WAIT_MS = 30000 };
 
 // How the run trains: what state.toml says of it.
-enum testbed_strategy { TESTBED_DISTRO, TESTBED_ALLREDUCE, TESTBED_STRATEGIES };
+enum testbed_strategy { TESTBED_DISTRO, TESTBED_ALLREDUCE, TESTBED_SHARDED, TESTBED_STRATEGIES };
 extern const char *const testbed_strategies[TESTBED_STRATEGIES]; // As strategy.kind names them
 
 // Zero means the default in brackets.

@@ -152,8 +152,11 @@ void testbed_write_data(struct testbed *self)
     testbed_write_file(self, "data.toml", toml, sizeof toml - 1);
 }
 
-static int print_distro(const struct testbed_options *o, char **ret_text)
+const char *const testbed_strategies[TESTBED_STRATEGIES] = { "distro", "allreduce", "sharded" };
+
+static int print_distro(const struct testbed *self, char **ret_text)
 {
+    const struct testbed_options *o = &self->options;
     return asprintf(
         ret_text,
         "run_id = \"%s\"\n"
@@ -184,8 +187,15 @@ static int print_distro(const struct testbed_options *o, char **ret_text)
         o->genesis ? o->genesis : "model", o->full_values ? "false" : "true");
 }
 
-static int print_allreduce(const struct testbed_options *o, char **ret_text)
+// Runs of allreduce and of sharded differ in one word; members of the second save beside the steps.
+static int print_windows(const struct testbed *self, char **ret_text)
 {
+    enum { SAVE_STEPS = 25 };
+    const struct testbed_options *o = &self->options;
+    char saves[sizeof self->dir + 80] = "";
+    if (o->strategy == TESTBED_SHARDED)
+        snprintf(saves, sizeof saves, "[checkpoint]\nshared_dir = \"%s/saves\"\nsteps = %d\n",
+                 self->dir, SAVE_STEPS);
     return asprintf(
         ret_text,
         "run_id = \"%s\"\n"
@@ -194,7 +204,7 @@ static int print_allreduce(const struct testbed_options *o, char **ret_text)
         "global_batch_size_start = %u\nglobal_batch_size_end = %u\n"
         "global_batch_size_warmup_tokens = 0\nwaiting_for_members_extra_time = 0.2\n"
         "[progress]\nstep = %u\nepoch_start_data_index = %" PRIu64 "\n"
-        "[strategy]\nkind = \"allreduce\"\nlanes = %u\nwindow_time = 1\nstep_timeout = %g\n"
+        "[strategy]\nkind = \"%s\"\nlanes = %u\nwindow_time = 1\nstep_timeout = %g\n"
         "link = \"plain\"\n"
         "[members]\nlease_time = %g\nheartbeat_time = 0.1\n"
         "[compute]\nmicro_batch_size = 2\n"
@@ -205,20 +215,21 @@ static int print_allreduce(const struct testbed_options *o, char **ret_text)
         "[model.LLM.checkpoint.Hub]\nrepo_id = \"%s\"\n"
         "[model.LLM.lr_schedule.Constant]\nbase_lr = 1e-3\nwarmup_init_lr = 0.0\nwarmup_steps = 4\n"
         "[model.LLM.optimizer.AdamW]\nbetas = [0.9, 0.95]\neps = 1e-8\nweight_decay = 0.1\n"
-        "clip_grad_norm = 1.0\n",
+        "clip_grad_norm = 1.0\n%s",
         o->run_id, o->warmup_s, o->cooldown_s, o->epoch_rounds, o->total_steps, o->min_clients,
         o->init_min_clients, o->batch, o->batch, o->first_step ? o->first_step : 1, o->first_sample,
-        o->lanes, o->train_s, o->lease_s, o->map_mib_max, o->genesis ? o->genesis : "model");
+        testbed_strategies[o->strategy], o->lanes, o->train_s, o->lease_s, o->map_mib_max,
+        o->genesis ? o->genesis : "model", saves);
 }
-
-const char *const testbed_strategies[TESTBED_STRATEGIES] = { "distro", "allreduce" };
 
 void testbed_write_state(struct testbed *self, const char *file)
 {
-    static int (*const prints[TESTBED_STRATEGIES])(const struct testbed_options *,
-                                                   char **) = { print_distro, print_allreduce };
-    char *text;
-    const int count = prints[self->options.strategy](&self->options, &text);
+    static int (*const prints[TESTBED_STRATEGIES])(
+        const struct testbed *, char **) = { print_distro, print_windows, print_windows };
+    char *text, saves[sizeof self->dir + 16];
+    snprintf(saves, sizeof saves, "%s/saves", self->dir);
+    ensure(mkdir(saves, 0755) == 0 || errno == EEXIST);
+    const int count = prints[self->options.strategy](self, &text);
     ensure(count > 0);
     testbed_write_file(self, file, text, (size_t)count);
     free(text);

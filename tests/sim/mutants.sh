@@ -366,7 +366,7 @@ by_unit 'saver: what failed before stays' saver_test drop
 by_unit 'pieces: what is to be spared is removed' pieces_test '>= spare' '> spare'
 
 # ---- moments by shares ----------------------------------------------------------------------------------
-by_unit 'shares: a share is taken though its moments are not here' windows_learner_test '!self->is_whole && !same' 'false'
+by_unit 'shares: a share is taken though its moments are not here' windows_learner_test 'self->share_only && !same' 'false'
 by_unit 'shares: who holds a share says that it holds all' windows_learner_test drop
 by_unit 'shares: a step is computed by parameters of the one before' windows_learner_test instead 'return 0;'
 by_unit 'shares: the moments of the others are of an earlier step' windows_learner_test 'TAG_RESHARD' 'TAG_DROP'
