@@ -58,12 +58,12 @@ sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000
 	@$(if $(SEED),$< -v $(SEED),$< --seeds 1 $(or $(SEEDS),1000))
 
 chaos: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) $(B)/live/failpoints_test
-chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60, or MATRIX=1 STRATEGY=allreduce, or FAILPOINTS=1
+chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60, or MATRIX=1 STRATEGY=sharded, or FAILPOINTS=1
 	@$(if $(MATRIX),$(B)/chaos/matrix $(if $(STRATEGY),--strategy=$(STRATEGY)) $(B)/chaos/matrix$(STRATEGY:%=-%).txt, \
 	 $(if $(FAILPOINTS),LIVE_LONG=1 $(B)/live/failpoints_test, \
 	 $(B)/chaos/chaos))
 
-soak: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb a run for TIME=3600 seconds: does anything grow? STRATEGY=allreduce
+soak: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb a run for TIME=3600 seconds: does anything grow? STRATEGY=allreduce or sharded
 	@$(SOAK_$(or $(STRATEGY),distro))
 SOAK_distro    = SOAK=$(or $(TIME),3600) $(B)/chaos/chaos
 SOAK_allreduce = $(B)/chaos/churn $(or $(TIME),3600) $(SEED)

@@ -51,6 +51,15 @@ void learner_shares_begin(struct learner *self, const struct wire_take_window *w
              work->owners, part.begin, part.end);
 }
 
+// The norm is that of all shares: each owner has said how long its own is. Of the whole gradient each could measure it.
+bool learner_shares_has(const struct learner *self)
+{
+    const struct learner_window_work *work = self->window;
+    for (uint32_t i = 0; learner_shares_are_on(self) && i < work->owners; i++)
+        if (work->squares_left[i] > 0) return false;
+    return true;
+}
+
 // The moments of the others are of an earlier step now.
 static void give_moments_back(struct learner *self)
 {

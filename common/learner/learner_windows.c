@@ -311,7 +311,7 @@ static void hear_freeze(struct learner *self, const struct wire_level *said)
         if (work->formed || work->waits) frozen.dead = group_dead(work->group);
         work->waits = true;
         holder_freeze(&work->holder);
-        frozen.has = holder_has(&work->holder);
+        frozen.has = holder_has(&work->holder) && learner_shares_has(self);
     }
     worker_answer(self->worker, FRAME_FROZEN, &frozen);
 }
@@ -328,13 +328,12 @@ static int reach(struct learner *self, uint64_t end, struct why *why)
     if (!learner_shares_are_on(self))
         gradient_squares(self->pool, compute_at(self->compute, COMPUTE_GRADIENT), self->floats, 0,
                          work->squares_count, work->squares);
-    for (uint32_t i = 0; learner_shares_are_on(self) && i < work->owners; i++)
-        if (work->squares_left[i] > 0)
-            return why_set(why, FAULT_NOT_FOUND,
-                           "step %" PRIu64
-                           " cannot be applied: member %u has not said how long its "
-                           "share of the gradient is",
-                           self->step, i);
+    if (!learner_shares_has(self))
+        return why_set(why, FAULT_NOT_FOUND,
+                       "step %" PRIu64
+                       " cannot be applied: not all members have said how long their "
+                       "share of the gradient is",
+                       self->step);
     return learner_step_apply(self, why);
 }
 
@@ -397,7 +396,7 @@ static void tell_broke(struct learner *self, int fault, const struct why *why,
     struct wire_broke broke = {
         .window = work->now->said.number,
         .step = self->step,
-        .has = holder_has(&work->holder),
+        .has = holder_has(&work->holder) && learner_shares_has(self),
         .missing = blame->member == UINT32_MAX ? 0 : blame->member + 1,
         .dead = group_dead(work->group),
         .unsound = work->unsound,

@@ -113,12 +113,14 @@ void learner_pieces_close(struct learner *self);
 // The strategy `sharded` (learner_shares.c). In a run of `allreduce` they do nothing.
 // _begin: a window has begun; takes up our share, if all of the state is here. Else, if the share is another one, the
 // state is lost. _part: the floats whose sum we need. _gather: the parameters, before a step. _applied: one has been.
-// _close: gathers the moments, too, if the group ends here.
+// _has: all is here to apply the step in memory (of allreduce: always, once its sum is). _close: gathers the moments, too,
+// if the group ends here.
 bool learner_shares_are_on(const struct learner *self);
 void learner_shares_begin(struct learner *self, const struct wire_take_window *window);
 struct interval learner_shares_part(const struct learner *self);
 int learner_shares_gather(struct learner *self, struct why *why, struct group_blame *ret_blame);
 void learner_shares_applied(struct learner *self);
+bool learner_shares_has(const struct learner *self);
 int learner_shares_close(struct learner *self, struct why *why, struct group_blame *ret_blame);
 
 // What is to be told of the squares of the step whose sum is work->sum.

@@ -52,6 +52,7 @@ static atomic_long calls;
 
 static const char *const names[] = {
 #define FAILPOINT(name, reached_by, actions) #name,
+#define ELSEWHERE(name)                      #name,
 #include "tests/live/failpoints.def"
 };
 enum { NAMES = sizeof names / sizeof *names };

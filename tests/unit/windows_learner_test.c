@@ -90,8 +90,13 @@ static uint64_t roll(uint64_t below)
 
 // ---- what a run is made of ----------------------------------------------------------------------
 
+static bool shares_moments; // The next files are those of a run of shares
+
 static void make_files_with(uint16_t odd_token)
 {
+    // A model of six leaves, whose moments the members share; or a small one
+    strategy.parts = shares_moments ? PARTS_MOMENTS : PARTS_NONE;
+    shape.dim = shares_moments ? 64 : 24, shape.ffn = shares_moments ? 200 : 40;
     static uint16_t tokens[4000];
     struct layout_tensor tensors[64];
     struct layout layout;
@@ -440,18 +445,11 @@ static void every_world_ends_in_the_same_state(void **state)
 
 // ---- moments by shares --------------------------------------------------------------------------
 
-// A model of six leaves, whose moments the members share.
 static void share_moments(void)
 {
-    strategy.parts = PARTS_MOMENTS;
-    shape.dim = 64, shape.ffn = 200;
+    shares_moments = true;
     make_files();
-}
-
-static void keep_moments(void)
-{
-    strategy.parts = PARTS_NONE;
-    shape.dim = 24, shape.ffn = 40;
+    shares_moments = false;
 }
 
 // Of eight members two have no share.
@@ -467,7 +465,6 @@ static void shares_of_any_world_end_in_the_same_state(void **state)
         const struct hash digest = run(worlds[i], 0, 1);
         assert_true(hash_equal(&digest, &alone));
     }
-    keep_moments();
 }
 
 // Each instruction set that this processor has, 1 to 3 threads, two deaths and two joiners in each world. SAME_BITS=n:
@@ -1041,7 +1038,6 @@ static void shares_are_dealt_again_when_a_group_ends(void **state)
         assert_true(hash_equal(&digest, &digests[i]));
     }
     end_group();
-    keep_moments();
 }
 
 // One of three dies in a window that the two others end without it. The next window has its share for somebody else.
@@ -1093,7 +1089,6 @@ static void moments_that_died_are_missed(void **state)
     closed = hear_kind(rest[0], FRAME_CLOSED_WINDOW);
     assert_true(!closed->ok && strstr(closed->reason, "are lost"));
     end_group();
-    keep_moments();
 }
 
 static void a_pass_ends_with_a_save(void **state)
