@@ -154,8 +154,8 @@ struct interval group_interval(uint64_t floats, uint32_t member, uint32_t member
 
 // The buckets of a sum, which follow from its floats, lanes and batch, and from the window. The share of
 // a member in each, from bucket 0, the beginning of the vector, on: whole leaves; it may be empty. Of a
-// small vector, one bucket, each member owns all, if the way is GROUP_ALL. A member that the window does not have, or a bucket that
-// the sum does not have, ends the process.
+// small vector whose way is GROUP_ALL, one bucket, each member owns all. A member that the window does
+// not have, or a bucket that the sum does not have, ends the process.
 uint64_t group_buckets(group_t *self, const struct group_sum *sum);
 struct interval group_share(group_t *self, const struct group_sum *sum, uint64_t bucket,
                             uint32_t member);

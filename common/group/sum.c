@@ -89,8 +89,7 @@ static void cut(struct sum *sum, uint32_t members, uint32_t nodes)
     sum->flat = sum->ask->way == GROUP_ALL && sum->bytes <= FLAT_MAX;
     sum->segment = sum->flat ? FLAT_MAX : (size_t)((share + buckets - 1) / buckets * LEAF);
     sum->bucket = sum->flat ? FLAT_MAX : sum->segment * members;
-    sum->buckets = (sum->bytes + sum->bucket - 1) / sum->bucket;
-    if (sum->ask->way != GROUP_ALL) sum->buckets = (share * LEAF + sum->segment - 1) / sum->segment;
+    sum->buckets = sum->flat ? 1 : (share * LEAF + sum->segment - 1) / sum->segment;
 }
 
 static struct tree *tree_for(group_t *self, const struct group_sum *ask)

@@ -61,10 +61,9 @@ struct learner {
     const struct learner_options *options;
     struct worker *worker;
     bool built, holding;
-    bool
-        share_only; // Of the optimizer's state of the held step only our share is here (learner_shares.c)
-    bool pins_in_files;        // Pins lie in files, and so does a state that is fetched
-    struct job job;            // Taken and not yet done, if has_job
+    bool share_only;    // Our share of the moments is here, and not the rest (learner_shares.c)
+    bool pins_in_files; // Pins lie in files, and so does a state that is fetched
+    struct job job;     // Taken and not yet done, if has_job
     bool has_job, has_ended;   // has_ended: the thread is asked to end
     struct wire_config config; // Without the strategy's part
     const struct learner_strategy *strategy;

@@ -63,12 +63,7 @@ uint64_t learner_pieces_memory(const struct learner *self)
 
 static struct interval share_of(const struct learner *self, const struct wire_take_window *window)
 {
-    const uint64_t leaves = state_item_leaves(self->floats * sizeof(float));
-    struct interval share = interval_share(leaves, window->place, window->group_count);
-    share.begin *= DIGEST_LEAF_FLOATS;
-    share.end *= DIGEST_LEAF_FLOATS;
-    if (share.end > self->floats) share.end = self->floats;
-    return share;
+    return group_interval(self->floats, window->place, window->group_count);
 }
 
 // In the saver's thread.

@@ -44,7 +44,7 @@ struct learner_window_work {
     bool formed;                       // The group is that of the window in hand
     uint64_t sums;          // Sums of that group in this window so far: the number of the next
     bool ends;              // Somebody knows no window behind the step in hand, its last one
-    uint32_t owner, owners; // Whose share of the moments is ours; owners 0: nobody's yet
+    uint32_t owner, owners; // We hold share `owner` of `owners` of the moments; owners 0: none yet
     bool lost;              // The moments of a member that is gone are nowhere
     bool waits; // It is frozen or broken: nothing is done until the core closes the window
     struct holder holder;

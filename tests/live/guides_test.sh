@@ -57,7 +57,7 @@ until_ctrl_c()                          # a command
 }
 beside_the_demo()
 {
-    : >"$work/beside" # As below
+    : >"$work/beside" # As in until_ctrl_c
     "$B/bin/shoal" testnet start --num-clients 4 -c "$work/endless" --state-dir build/demo/run >"$work/beside" 2>&1 &
     beside=$!
     until_said "$work/beside" "step [1-9]"

@@ -1010,7 +1010,6 @@ static void a_group_saves_its_state_in_pieces(void **state)
     end_group();
 }
 
-// The first steps have 3 samples and more. A pass has 10: its last sample is in one of the steps 1 to 4.
 // ---- moments by shares, whose holders change ----------------------------------------------------
 
 // Four members, three, five, two, six: each takes its share when a window begins.
@@ -1075,7 +1074,7 @@ static void moments_that_died_are_missed(void **state)
     job = (struct wire_close_window){ next_window - 1, end, false };
     send_job(rest[0], FRAME_CLOSE_WINDOW, &job);
     const struct wire_closed_window *closed = hear_kind(rest[0], FRAME_CLOSED_WINDOW);
-    assert_true(closed->ok); // Who was in the group may come back, as far as the learner knows
+    assert_true(closed->ok); // That the next window has another cut is not known yet
     job.digest = true, job.window = 0;
     send_job(rest[0], FRAME_CLOSE_WINDOW, &job);
     closed = hear_kind(rest[0], FRAME_CLOSED_WINDOW);
@@ -1091,6 +1090,9 @@ static void moments_that_died_are_missed(void **state)
     end_group();
 }
 
+// ---- saves, again -------------------------------------------------------------------------------
+
+// The first steps have 3 samples and more. A pass has 10: its last sample is in one of the steps 1 to 4.
 static void a_pass_ends_with_a_save(void **state)
 {
     (void)state;

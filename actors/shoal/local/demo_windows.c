@@ -291,27 +291,13 @@ static json_t *to_json(const struct demo *self)
                      hash_to_hex(&on.alone, hex), "replicas", digests);
 }
 
-const struct demo_play demo_windows = {
-    .strategy = "allreduce",
-    .settings = "allreduce.toml",
-    .late = 1,
-    .plan = plan,
-    .hear = hear,
-    .after = train_alone,
-    .judge = judge,
-    .print = print,
-    .to_json = to_json,
-};
+#define THE_SAME                                                                                   \
+    .late = 1, .plan = plan, .hear = hear, .after = train_alone, .judge = judge, .print = print,   \
+    .to_json = to_json
 
+const struct demo_play demo_windows = { .strategy = "allreduce",
+                                        .settings = "allreduce.toml",
+                                        THE_SAME };
 const struct demo_play demo_shares = {
-    .strategy = "sharded",
-    .settings = "sharded.toml",
-    .saves = true,
-    .late = 1,
-    .plan = plan,
-    .hear = hear,
-    .after = train_alone,
-    .judge = judge,
-    .print = print,
-    .to_json = to_json,
+    .strategy = "sharded", .settings = "sharded.toml", .saves = true, THE_SAME
 };

@@ -125,7 +125,6 @@ int way_in_check_link(const struct way_in *self, const struct run_config *config
 const char *way_in_trusts(const struct way_in *self, const struct run_config *config)
 {
     if (!way_in_is_open(self) || !config_sums(config)) return "";
-    return "warning: with strategy.kind = \"allreduce\" every trainer is trusted, and this broker "
-           "admits everybody that has the ticket: give it to people whom you trust, and to nobody "
-           "else\n";
+    return "warning: in this run every trainer is trusted (strategy.kind), and this broker admits "
+           "everybody that has the ticket: give it to people whom you trust, and to nobody else\n";
 }
