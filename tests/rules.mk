@@ -239,7 +239,7 @@ $(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay soak gr
 	$(link) -lcmocka $(LIBS) -o $@
 # The trainer's own objects; what hostile.c wraps comes to it first.
 HOSTILE_WRAPS = trainer_step learner_body compute_new compute_gradient distro_compress blob_store_put \
-                result_make result_again result_hashes result_residual bulk_answer
+                result_make result_gradient_again result_again result_hashes result_residual bulk_answer
 $(B)/live/hostile-trainer: $(B)/actors/trainer/trainer_main.o $(patsubst %,$(B)/tests/adversary/%.o,hostile attacks) $(LIBRARIES)
 	$(link) $(HOSTILE_WRAPS:%=-Wl,--wrap=%) $(LIBS) -o $@
 $(B)/live/hostile-provider: $(B)/actors/data-provider/data_provider_main.o $(B)/tests/adversary/hostile_provider.o $(LIBRARIES)

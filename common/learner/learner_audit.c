@@ -1,10 +1,11 @@
 // What audits ask of a learner: to show the starting residual of a result of its own (SHOW), and to
 // make another member's result again and compare it (RECOMPUTE).
 //
-// A recomputation checks the revealed residual first, then makes the parameters of the step again
-// (past.h), reads the samples, and computes the payload and the next residual. The finding is SAME
-// or DIFFERENT if all of that worked, WITHHELD if the revealed residual is not the claimed one, and
-// UNABLE if something is missing here.
+// A recomputation takes the parameters of the step, which are kept for the newest one and made again
+// for others (past.h), reads the samples, and computes the gradient; all of that may come ahead of the
+// residual. It checks the revealed residual, and computes the payload and the next residual. The
+// finding is SAME or DIFFERENT if all of that worked, WITHHELD if the revealed residual is not the
+// claimed one, and UNABLE if something is missing here.
 
 #include "common/learner/learner_inside.h"
 #include <stdio.h>
@@ -47,31 +48,52 @@ static int take_residual(struct learner *self, const struct wire_recompute *job,
     return why_set(why, FAULT_FORMAT, "what was revealed is not the residual that the claim names");
 }
 
-static int compute(struct learner *self, const struct wire_recompute *job,
-                   const struct blob_ref *residual, struct why *why, struct wire_finding *ret)
+// The parameters of the audited step, to self->spare. Those before the newest commit lie there already.
+static int take_params(struct learner *self, const struct wire_audit *audit, struct why *why)
 {
-    const struct wire_audit *audit = &job->audit;
     const struct past_means means = { self->options->store, self->form, self->pool,
                                       self->config.weight_decay, self->floats };
-    struct result_work work = { .residual = (const void *)residual->bytes,
-                                .clip = (double)self->config.clip_norm };
+    // mutant: audit: the parameters of another step are taken
+    if (self->spare_step == audit->step && hash_equal(&self->spare_digest, &audit->base)) return 0;
+    self->spare_digest = (struct hash){ { 0 } };
+    learner_pin_wait(self); // past_params may begin at this pin
+    const int rc = past_params(&self->past, &means, audit->step, &audit->base, why, self->spare);
+    if (rc == 0) self->spare_step = audit->step, self->spare_digest = audit->base;
+    return rc;
+}
+
+// The gradient of the audited result, unless it is here already: most of the work, and it needs no residual.
+static int take_gradient(struct learner *self, const struct wire_recompute *job, struct why *why)
+{
     const struct learner_samples samples = { .list = job->samples,
                                              .list_count = job->samples_count,
                                              .providers = job->providers,
                                              .providers_count = job->providers_count,
                                              .data = job->data,
                                              .order = job->order };
+    struct result_work work = { .clip = (double)self->config.clip_norm };
     uint64_t count = 0;
-    memcpy(&work.rate, &audit->lr_bits, sizeof work.rate);
-    learner_pin_wait(self); // past_params may begin at this pin
-    int rc = past_params(&self->past, &means, audit->step, &audit->base, why, self->spare);
+    // mutant: audit: the gradient of another result is taken
+    if (hash_equal(&self->gradient_of, &job->audit.result)) return 0;
+    self->gradient_of = (struct hash){ { 0 } };
+    int rc = take_params(self, &job->audit, why);
     if (rc == 0) rc = learner_read_samples(self, &samples, why, &count);
     if (rc < 0) return rc;
     work.params = self->spare, work.tokens = self->tokens, work.count = (uint32_t)count;
-    rc = result_again(self->optimizer, &work, why, self->payload, &ret->residual_to);
-    if (rc < 0) return rc;
-    ret->payload = hash_of(self->payload, payload_bytes(self->form));
-    return 0;
+    rc = result_gradient_again(self->optimizer, &work, why);
+    if (rc == 0) self->gradient_of = job->audit.result;
+    return rc;
+}
+
+static int compute(struct learner *self, const struct wire_recompute *job,
+                   const struct blob_ref *residual, struct why *why, struct wire_finding *ret)
+{
+    struct result_work work = { .residual = (const void *)residual->bytes };
+    memcpy(&work.rate, &job->audit.lr_bits, sizeof work.rate);
+    int rc = take_gradient(self, job, why);
+    if (rc == 0) rc = result_again(self->optimizer, &work, why, self->payload, &ret->residual_to);
+    if (rc == 0) ret->payload = hash_of(self->payload, payload_bytes(self->form));
+    return rc;
 }
 
 // A residual that does not fit the claim counts as withheld, not as a different result: its author
@@ -81,13 +103,17 @@ static int compute(struct learner *self, const struct wire_recompute *job,
 // result differs.
 void learner_recompute(struct learner *self, const struct wire_recompute *job)
 {
+    const bool can = self->built && self->options->trains;
     struct why why = { 0 };
     struct blob_ref residual = { 0 };
+    if (job->ahead) { // What fails now is tried again with the residual, and then answered
+        if (can) take_gradient(self, job, &why);
+        return;
+    }
     struct wire_finding finding = { .round = job->round,
                                     .result = job->audit.result,
                                     .finding = FINDING_UNABLE };
-    int rc = self->built && self->options->trains
-                 ? take_residual(self, job, &why, &residual)
+    int rc = can ? take_residual(self, job, &why, &residual)
                  : why_set(&why, FAULT_CONFIG, "no model has been built");
     if (rc == FAULT_FORMAT) finding.finding = FINDING_WITHHELD;
     if (rc == 0) rc = compute(self, job, &residual, &why, &finding);

@@ -89,7 +89,11 @@ struct learner {
     struct state_cut cut;  // The state that members hold alike: parameters, the optimizer's items
     struct hash *leaves;   // Of all of it, as of the newest digest
     float *params, *spare; // compute_host of the replica; of learner_results, for audits
-    uint32_t *tokens;      // Of one batch
+    uint64_t spare_step; // The parameters in `spare` are of this step and digest; none: of no step
+    struct hash spare_digest;
+    struct hash
+        gradient_of; // The gradient is that of this result of another member; none: of no such result
+    uint32_t *tokens; // Of one batch
     uint64_t tokens_max;
     uint8_t *payload;
     struct past past;                 // For audits

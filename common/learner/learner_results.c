@@ -31,7 +31,7 @@ static int read_part(struct learner *self, const void *part, struct why *why)
     return 0;
 }
 
-// An audit makes the parameters of an earlier step again, in a vector of its own.
+// An audit needs the parameters of an earlier step, in a vector of its own.
 static uint64_t spare_bytes(const struct learner *self)
 {
     const bool audits = self->rounds.verification_percent && self->options->trains;
@@ -65,6 +65,7 @@ static void close_results(struct learner *self)
     past_clear(&self->past);
     free(self->payload), free(self->spare);
     self->payload = NULL, self->spare = NULL;
+    self->spare_digest = self->gradient_of = (struct hash){ { 0 } };
     self->form = NULL;
 }
 
@@ -91,6 +92,8 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
                        "asked to train step %" PRIu64 ", step %" PRIu64 " is held", job->step,
                        self->step);
     result_discard(self->optimizer);
+    // mutant: audit: what was trained is taken for the gradient of another result
+    self->gradient_of = (struct hash){ { 0 } };
     int rc = job->from_zero ? optimizer_forget(self->optimizer, why) : 0;
     if (rc == 0) rc = learner_read_samples(self, &samples, why, &count);
     if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, why, &loss);
@@ -129,6 +132,14 @@ static void hear_train(struct learner *self, const struct wire_train *job)
 
 // ---- APPLY --------------------------------------------------------------------------------------
 
+// An audit recomputes a result of the newest commit, so it needs the parameters that the commit moves.
+static void keep_params(struct learner *self)
+{
+    if (!self->spare) return;
+    memcpy(self->spare, self->params, self->floats * sizeof *self->params);
+    self->spare_step = self->step, self->spare_digest = self->digest;
+}
+
 // Moves the parameters by a commit. If the commit names our own payload, the candidate becomes the
 // residual; otherwise it is dropped.
 static int apply(struct learner *self, const struct wire_apply *job, struct why *why)
@@ -140,6 +151,7 @@ static int apply(struct learner *self, const struct wire_apply *job, struct why 
                        "asked to apply commit %" PRIu64 ", step %" PRIu64 " is held", job->step,
                        self->step);
     learner_pin_wait(self);
+    keep_params(self);
     past_applied(&self->past, job);
     const struct past_step *past = &self->past.steps[job->step % PAST_STEPS];
     struct past_results taken;

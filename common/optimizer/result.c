@@ -207,6 +207,15 @@ int result_apply(optimizer_t *base, const struct apply_result *results, uint32_t
 
 // ---- another member's result
 
+int result_gradient_again(optimizer_t *base, const struct result_work *work, struct why *why)
+{
+    double loss, norm;
+    const int rc =
+        compute_gradient_at(base->compute, work->params, work->tokens, work->count, why, &loss);
+    if (rc < 0 || work->clip <= 0.0) return rc;
+    return compute_clip(base->compute, work->clip, why, &norm);
+}
+
 // Works on two residuals of its own, so that those of this replica do not change.
 static int make_again(struct results *self, const struct result_work *work, float *const vectors[2],
                       struct why *why, uint8_t *ret_payload, struct hash *ret_to)
@@ -227,14 +236,10 @@ int result_again(optimizer_t *base, const struct result_work *work, struct why *
 {
     struct results *self = results_of(base);
     const size_t bytes = (base->place.layout->total * sizeof(float) + 63) / 64 * 64;
-    double loss, norm;
-    int rc =
-        compute_gradient_at(base->compute, work->params, work->tokens, work->count, why, &loss);
-    if (rc == 0 && work->clip > 0.0) rc = compute_clip(base->compute, work->clip, why, &norm);
-    if (rc < 0) return rc;
     float *const vectors[2] = { aligned_alloc(64, bytes), aligned_alloc(64, bytes) };
-    rc = vectors[0] && vectors[1] ? make_again(self, work, vectors, why, ret_payload, ret_to)
-                                  : why_set(why, FAULT_MEMORY, "residuals of %zu bytes", bytes);
+    const int rc = vectors[0] && vectors[1]
+                       ? make_again(self, work, vectors, why, ret_payload, ret_to)
+                       : why_set(why, FAULT_MEMORY, "residuals of %zu bytes", bytes);
     free(vectors[0]);
     free(vectors[1]);
     return rc;

@@ -4,7 +4,8 @@
 //     gradient of the device ─ result_make ─▶ payload, and a candidate residual
 //         committed: result_adopt      not committed: result_discard
 //     payloads of a commit ─ result_apply ─▶ parameters of the device
-//     another member's samples and residual ─ result_again ─▶ the payload that it should have made
+//     another member's samples ─ result_gradient_again ─▶ gradient of the device
+//         with its residual ─ result_again ─▶ the payload that it should have made
 //
 // For a single trainer optimizer_step does all of it: make, apply that one result, adopt. The CPU
 // uses distro.h and apply.h on plain memory; a GPU transforms, chooses and applies with its own
@@ -42,16 +43,18 @@ int result_apply(optimizer_t *self, const struct apply_result *results, uint32_t
                  const struct apply_step *step, struct why *why);
 
 // Another member's result, made again: what compute_gradient, compute_clip and result_make give on
-// these parameters and this residual. Of this replica only the gradient changes.
+// these parameters and this residual.
 struct result_work {
     const float *params;    // N, of the step that the result was made on
-    const float *residual;  // N, finite (FAULT_NAN); NULL: zero
     const uint32_t *tokens; // As of compute_gradient
     uint32_t count;
-    double clip; // 0: no clipping
+    double clip;           // 0: no clipping
+    const float *residual; // N, finite (FAULT_NAN); NULL: zero
     float rate;
 };
-// FAULT_UNSUPPORTED on a GPU; otherwise the faults of the three. Takes two vectors of memory while
-// it works.
+// First its gradient, of `params`, `tokens` and `clip`. Of this replica only the gradient changes.
+// FAULT_UNSUPPORTED on a GPU, or the faults of the two.
+int result_gradient_again(optimizer_t *self, const struct result_work *work, struct why *why);
+// Then the rest, of that gradient, `residual` and `rate`. Takes two vectors of memory while it works.
 int result_again(optimizer_t *self, const struct result_work *work, struct why *why,
                  uint8_t *ret_payload, struct hash *ret_to);

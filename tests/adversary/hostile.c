@@ -112,6 +112,14 @@ WRAP(int, compute_new, const struct compute_device *device, const struct compute
 }
 
 // We do our own audits honestly.
+WRAP(int, result_gradient_again, optimizer_t *self, const struct result_work *work, struct why *why)
+{
+    honest_now = true;
+    const int rc = __real_result_gradient_again(self, work, why);
+    honest_now = false;
+    return rc;
+}
+
 WRAP(int, result_again, optimizer_t *self, const struct result_work *work, struct why *why,
      uint8_t *ret_payload, struct hash *ret_to)
 {

@@ -52,6 +52,7 @@ static struct times measure_once(compute_t *compute, optimizer_t *distro,
     times.result = now_ms() - began;
     result_discard(distro);
     began = now_ms();
+    ensure(result_gradient_again(distro, work, &why) == 0);
     ensure(result_again(distro, work, &why, payload, &to) == 0);
     times.again = now_ms() - began;
     began = now_ms();

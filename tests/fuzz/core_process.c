@@ -152,6 +152,7 @@ static void answer_save(struct talk *talk, const struct wire_save *save, bool ok
 
 static void answer_recompute(struct talk *talk, const struct wire_recompute *recompute, bool ok)
 {
+    if (recompute->ahead) return; // Only the gradient
     talk_hear_local(talk, FRAME_RECOMPUTED,
                     &(struct wire_finding){ .round = recompute->round,
                                             .result = recompute->audit.result,

@@ -194,6 +194,7 @@ static void audit(struct run *run, const struct member *author, const struct mem
     struct result_work own = *work;
     own.params = compute_host(auditor->compute);
     become(auditor);
+    must(result_gradient_again(auditor->distro, &own, &why), &why);
     must(result_again(auditor->distro, &own, &why, run->again, &found), &why);
     struct counts *count = &counts[author->isa * ISAS + auditor->isa];
     count->audits++;

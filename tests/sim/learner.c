@@ -344,6 +344,7 @@ static void recompute(struct sim *self, uint8_t id, const struct wire_recompute 
     const struct node *node = &self->nodes[id];
     const struct learner *learner = &node->learner;
     const struct wire_audit *audit = &job->audit;
+    if (job->ahead) return; // Of a gradient there is nothing to tell
     struct wire_finding finding = { .round = job->round,
                                     .result = audit->result,
                                     .finding = FINDING_UNABLE };

@@ -441,6 +441,12 @@ mutant 'audit: silence ejects the third time' '} else if (turn_is_live(turn, aud
     '} else if (rounds_run_of(turn->run)->debts[audit->member].withheld == AUDIT_WITHHELD_MAX) {
         eject(turn, &ejection);
      } else if (turn_is_live(turn, audit->member)) {'
+by_unit 'audit: the gradient of another result is taken' learner_audit_test \
+    'hash_equal(&self->gradient_of, &job->audit.result)' '!hash_is_none(&self->gradient_of)'
+by_unit 'audit: the parameters of another step are taken' learner_audit_test \
+    'self->spare_step == audit->step && hash_equal(&self->spare_digest, &audit->base)' \
+    '!hash_is_none(&self->spare_digest)'
+by_unit 'audit: what was trained is taken for the gradient of another result' learner_audit_test drop
 mutant 'audit: what began with zero can be withheld' 'finding->finding == FINDING_WITHHELD &&' 'false &&'
 mutant 'audit: debts do not grow' 'AUDIT_OWED_FIRST << debt->withheld' 'AUDIT_OWED_FIRST'
 mutant 'audit: to have shown nothing is never forgiven' 'answered' 'answered && false'

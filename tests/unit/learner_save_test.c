@@ -3,32 +3,18 @@
 // says. While a checkpoint is written the learner does its next jobs, also those that change the state.
 
 #include "common/checkpoint/checkpoint.h"
-#include "common/data/manifest.h"
-#include "common/crypto/merkle.h"
 #include "common/learner/learner_inside.h"
 #include "common/model/genesis.h"
 #include "common/model/model_tensors.h"
 #include "tests/unit/bulk_fixture.h"
-#include "tests/unit/folder_fixture.h"
+#include "tests/unit/learner_fixture.h"
 
 #include "common/base/failpoint.h"
 #include <semaphore.h>
-#include <zmq.h>
 #include <string.h>
 #include <time.h>
 
-enum { SAMPLES = 32, STEP = 9, TENSORS_MAX = 64, WAIT_MS = 60000 };
-
-static const struct model_shape shape = { .vocab = 16,
-                                          .dim = 8,
-                                          .layers = 1,
-                                          .heads = 2,
-                                          .kv_heads = 1,
-                                          .head_dim = 4,
-                                          .ffn = 8,
-                                          .seq_len_max = 8,
-                                          .rope_theta = 10000,
-                                          .rms_eps = 1e-5 };
+enum { SAMPLES = 32, STEP = 9, TENSORS_MAX = 64 };
 
 static struct layout_tensor tensors[TENSORS_MAX];
 static struct learner_options options;
@@ -185,68 +171,6 @@ int failpoint_reached(const char *name)
     return 0;
 }
 
-static void tell(struct worker *worker, uint16_t kind, const void *job)
-{
-    _Alignas(8) static uint8_t packed[1 << 16];
-    const size_t count = wire_pack_body(kind, job, packed, sizeof packed);
-    assert_true(count > 0);
-    worker_send(worker, kind, packed, count);
-}
-
-static const void *hear(struct worker *worker, uint16_t kind)
-{
-    _Alignas(8) static uint8_t room[1 << 16];
-    struct wire_arena arena = { .bytes = room, .max = sizeof room };
-    zmq_pollitem_t item = { .fd = worker_answers_fd(worker), .events = ZMQ_POLLIN };
-    const void *body;
-    uint16_t came;
-    assert_int_equal(zmq_poll(&item, 1, 2 * WAIT_MS), 1);
-    assert_true(worker_take(worker, &arena, &came, &body));
-    assert_int_equal(came, kind);
-    return body;
-}
-
-static void build(struct worker *worker)
-{
-    static const struct wire_rounds_config rounds = {
-        .compression_decay = 0.9f, .topk = 2, .chunk = 4, .payload_bytes = 1
-    };
-    char *json = model_shape_to_config_json(&shape);
-    struct wire_config config = {
-        .run = "r",
-        .model = { (const uint8_t *)json, (uint32_t)strlen(json) },
-        .seq_len = 8,
-        .heartbeat_ms = 1,
-        .lease_ms = 1,
-        .snapshot_rounds = 1,
-        .total_steps = 1,
-        .micro_batch = 1,
-        .data = { .kind = DATA_LOCAL, .token_bytes = 2 },
-        .strategy = { FRAME_ROUNDS_CONFIG, &rounds },
-    };
-    snprintf(config.data.where, sizeof config.data.where, "%.200s", folder);
-    tell(worker, FRAME_BUILD, &config);
-    const struct wire_built *built = hear(worker, FRAME_BUILT);
-    assert_string_equal(built->reason, "");
-    free(json);
-}
-
-// Puts other parameters into the stage, as the fetcher does, and has them loaded as this step.
-static struct hash load(struct worker *worker, blob_store_t *store, uint64_t step)
-{
-    struct blob_snapshot state = { .step = step,
-                                   .cut = state_cut_of_floats(model_parameter_count(&shape)) };
-    struct state_copy copy;
-    assert_int_equal(state_copy_new(-1, state_cut_room(&state.cut), NULL, &copy), 0);
-    genesis_fill(&shape, step, (float *)(void *)copy.bytes);
-    state.digest = digest_of((float *)(void *)copy.bytes, state.cut.bytes[0] / sizeof(float));
-    blob_store_stage(store, &state, &copy);
-    tell(worker, FRAME_LOAD, &(struct wire_load){ .step = step });
-    const struct wire_loaded *loaded = hear(worker, FRAME_LOADED);
-    assert_true(loaded->ok && hash_equal(&loaded->digest, &state.digest));
-    return state.digest;
-}
-
 // SAVE of a step; more steps than there are pins follow, each with other parameters; then it may be
 // written. Its pin has gone from the table by then.
 static void the_next_jobs_do_not_wait_for_it(void **state)
@@ -264,7 +188,7 @@ static void the_next_jobs_do_not_wait_for_it(void **state)
     assert_int_equal(blob_store_new(NULL, NULL, &member.store), 0);
     assert_int_equal(sem_init(&may_write, 0, 0), 0);
     struct worker *worker = worker_new(PORT_LEARNER, learner_body, &member);
-    build(worker);
+    build(worker, 0);
     const struct hash digest = load(worker, member.store, STEP);
     waits = "checkpoint_manifest"; // All but that is written
     tell(worker, FRAME_SAVE, &(struct wire_save){ .epoch = 3, .step = STEP, .digest = digest });
@@ -298,16 +222,6 @@ static bool is_pinned(blob_store_t *store, const struct hash *digest)
     return true;
 }
 
-static void write_data(void)
-{
-    static const uint16_t tokens[64];
-    struct manifest manifest;
-    put("a.bin", tokens, sizeof tokens);
-    assert_int_equal(manifest_build(folder, 2, NULL, &manifest), 0);
-    assert_int_equal(manifest_write(&manifest, folder, NULL), 0);
-    manifest_free(&manifest);
-}
-
 // A trainer's pin goes to a file: jobs that leave the parameters as they are do not wait for that, a LOAD does.
 static void nor_for_a_pin_in_a_file(void **state)
 {
@@ -317,7 +231,7 @@ static void nor_for_a_pin_in_a_file(void **state)
                                       .trains = true,
                                       .threads = 1,
                                       .micro_batch = 1 };
-    write_data();
+    write_tokens(64, false);
     assert_int_equal(compute_find("cpu", NULL, &member.device), 0);
     const struct blob_store_options where = { .dir = folder, .lazy = true };
     assert_int_equal(blob_store_new(&where, NULL, &member.store), 0);
@@ -328,7 +242,7 @@ static void nor_for_a_pin_in_a_file(void **state)
     }
     assert_int_equal(sem_init(&may_write, 0, 0), 0);
     struct worker *worker = worker_new(PORT_LEARNER, learner_body, &member);
-    build(worker);
+    build(worker, 0);
     waits = "state_copy";
     const struct hash first = load(worker, member.store, STEP);
     tell(worker, FRAME_SHOW, &(struct wire_show){ .round = 1 });

@@ -1,6 +1,9 @@
 // A round gives us at most one audit. It ends in a finding, in one of three ways: the learner
 // recomputed the result; the lease ran out; or the author left or restarted before it revealed
 // anything. The finding is then sent until the coordinator acknowledges it.
+//
+// The gradient takes most of the work and needs no residual. So the learner computes it while the
+// residual is on its way.
 
 #include "common/pace/rounds/auditor.h"
 #include "common/pace/rounds/claims.h"
@@ -76,13 +79,15 @@ void auditor_say_again(struct auditor *self)
     self->resend_ms = 0;
 }
 
+// `ahead`: only the gradient.
 static void recompute(struct auditor *self, const struct round_view *view,
-                      const struct member_turn *turn)
+                      const struct member_turn *turn, bool ahead)
 {
     const struct member *member = turn->member;
     const struct wire_audit *audit = &view->round.audits[self->place];
     struct wire_holder providers[16];
-    self->computing = true;
+    self->begun = true;
+    self->computing = !ahead;
     outbox_job(turn->out, PORT_LEARNER, FRAME_RECOMPUTE,
                &(struct wire_recompute){ .round = self->round,
                                          .audit = *audit,
@@ -93,7 +98,8 @@ static void recompute(struct auditor *self, const struct round_view *view,
                                              member_providers(member, self->round, providers, 16),
                                          .residual = self->reveal.residual.hash,
                                          .data = member->now.data,
-                                         .order = member->now.order });
+                                         .order = member->now.order,
+                                         .ahead = ahead });
 }
 
 // An author that left or restarted no longer has the residual that it would have to reveal.
@@ -123,7 +129,8 @@ void auditor_advance(struct auditor *self, const struct round_view *view,
     // From the audited step on the learner can rebuild the base from what it pinned and applied
     const bool ready =
         replica->holding && !replica->applying && !replica->loading && replica->step >= audit->step;
-    if (!self->found && !self->computing && here && ready) recompute(self, view, turn);
+    if (!self->found && !self->computing && ready && (here || !self->begun))
+        recompute(self, view, turn, !here);
     const bool waited = now_ms - self->since_ms > member->config.lease_ms ||
                         (ready && !self->revealed && is_gone(self, view, member));
     if (!self->found && !self->computing && waited) {

@@ -1,7 +1,8 @@
 #pragma once
 // auditor -- recomputes another member's result, if the round assigns us that audit.
 //
-//   ROUND ─▶ waits for REVEAL ─▶ fetches the residual ─▶ RECOMPUTE ─▶ FINDING to the coordinator
+//   ROUND ─▶ RECOMPUTE ahead: the gradient
+//      └──▶ waits for REVEAL ─▶ fetches the residual ─▶ RECOMPUTE ─▶ FINDING to the coordinator
 //                 └─ not within the lease, or its author left or restarted ─▶ FINDING withheld
 //
 // The round names the hash of the audited claim, so a REVEAL cannot show a different claim. It
@@ -16,6 +17,7 @@ struct auditor {
     uint64_t since_ms, resend_ms;
     uint64_t instance; // Of the author's process when the round began
     uint32_t place;    // Index of our audit in the round
+    bool begun;        // The learner was told what to recompute
     bool revealed, computing, found, acknowledged;
     struct wire_reveal reveal;
     struct wire_finding finding;
