@@ -1,5 +1,5 @@
-// A write goes leaf by leaf: it hashes one and gives it to the kernel, while it is still in the
-// cache. A read goes leaf by leaf too: one that is wanted whole is read to its place, one that is
+// A write goes by pairs of leaves: it hashes two and gives them to the kernel, while they are still in
+// the cache. A read goes leaf by leaf too: one that is wanted whole is read to its place, one that is
 // wanted in part is read beside it.
 #include "common/checkpoint/piece_file.h"
 #include "common/base/dirfile.h"
@@ -27,13 +27,23 @@ static size_t leaf_bytes(uint64_t count, uint64_t leaf)
 
 uint64_t piece_file_bytes(uint64_t count) { return count + leaves_of(count) * HASH_BYTES; }
 
+// Hashes the leaf `first`, and with it the next one if both are whole: two at once (merkle.h). Returns how
+// many.
+static uint64_t hash_next(const uint8_t *bytes, uint64_t count, uint64_t first,
+                          struct hash ret_leaves[2])
+{
+    const uint64_t leaves = (first + 2) * PIECE_LEAF_BYTES <= count ? 2 : 1;
+    merkle_leaves(bytes + first * PIECE_LEAF_BYTES, leaf_bytes(count, first), leaves, ret_leaves);
+    return leaves;
+}
+
 struct hash piece_root(const void *bytes, uint64_t count)
 {
     struct merkle tree = { 0 };
-    for (uint64_t i = 0; i < leaves_of(count); i++) {
-        const struct hash leaf =
-            merkle_leaf((const uint8_t *)bytes + i * PIECE_LEAF_BYTES, leaf_bytes(count, i));
-        merkle_add(&tree, &leaf);
+    struct hash next[2];
+    for (uint64_t i = 0, leaves; i < leaves_of(count); i += leaves) {
+        leaves = hash_next(bytes, count, i, next);
+        for (uint64_t k = 0; k < leaves; k++) merkle_add(&tree, &next[k]);
     }
     return merkle_end(&tree);
 }
@@ -43,10 +53,11 @@ struct hash piece_root(const void *bytes, uint64_t count)
 static int write_leaves(struct dirfile *file, const uint8_t *bytes, uint64_t count,
                         struct hash *leaves, struct why *why)
 {
-    for (uint64_t i = 0; i < leaves_of(count); i++) {
-        const uint8_t *leaf = bytes + i * PIECE_LEAF_BYTES;
-        leaves[i] = merkle_leaf(leaf, leaf_bytes(count, i));
-        const int rc = dirfile_add(file, leaf, leaf_bytes(count, i), why);
+    for (uint64_t i = 0, done; i < leaves_of(count); i += done) {
+        done = hash_next(bytes, count, i, leaves + i);
+        const uint64_t at = i * PIECE_LEAF_BYTES, end = (i + done) * PIECE_LEAF_BYTES;
+        const int rc =
+            dirfile_add(file, bytes + at, (size_t)((end < count ? end : count) - at), why);
         if (rc < 0) return rc;
     }
     return dirfile_add(file, leaves, (size_t)leaves_of(count) * HASH_BYTES, why);

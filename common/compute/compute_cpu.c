@@ -87,18 +87,18 @@ struct leaves_job {
     struct hash *leaves;
 };
 
-static void fill_leaf(void *arg, uint32_t task, uint32_t worker)
+static void fill_pair(void *arg, uint32_t task, uint32_t worker)
 {
     (void)worker;
     const struct leaves_job *job = arg;
-    digest_fill_leaves(job->floats, job->count, task, 1, job->leaves + task);
+    digest_fill_pair(job->floats, job->count, task, job->leaves);
 }
 
 static int leaves(compute_t *base, uint32_t vector, struct why *why, struct hash *ret_leaves)
 {
     (void)why; // Cannot fail here
     struct leaves_job job = { base->at[vector], compute_floats(base, vector), ret_leaves };
-    pool_run(base->config.pool, (uint32_t)digest_leaf_count(job.count), fill_leaf, &job);
+    pool_run(base->config.pool, (uint32_t)digest_pair_count(job.count), fill_pair, &job);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
+#include "common/crypto/leaf_pair.h"
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a digest is over little-endian bits");
@@ -13,6 +14,17 @@ _Static_assert(sizeof(float) == 4, "a digest is over float32");
 struct hash merkle_leaf(const void *bytes, size_t count)
 {
     return hash_of_two("\0", 1, bytes, count);
+}
+
+void merkle_leaves(const void *bytes, size_t leaf_bytes, size_t leaves, struct hash *ret_leaves)
+{
+    const uint8_t *at = bytes;
+    size_t i = 0;
+    if (leaf_bytes >= LEAF_PAIR_BYTES_MIN && leaf_pair_is_here())
+        for (; leaves - i >= 2; i += 2)
+            leaf_pair_hash(at + i * leaf_bytes, at + (i + 1) * leaf_bytes, leaf_bytes,
+                           ret_leaves + i);
+    for (; i < leaves; i++) ret_leaves[i] = merkle_leaf(at + i * leaf_bytes, leaf_bytes);
 }
 
 struct hash merkle_node(const struct hash *left, const struct hash *right)
@@ -130,16 +142,36 @@ void digest_fill_leaves(const float *values, size_t count, size_t first_leaf, si
 {
     size_t leaves = digest_leaf_count(count);
     ensure(first_leaf <= leaves && leaf_count <= leaves - first_leaf);
-    for (size_t i = 0; i < leaf_count; i++)
+    const size_t full = count / DIGEST_LEAF_FLOATS; // The last one may be shorter
+    const size_t end = first_leaf + leaf_count < full ? first_leaf + leaf_count : full;
+    const size_t equal = end > first_leaf ? end - first_leaf : 0;
+    merkle_leaves(values + first_leaf * DIGEST_LEAF_FLOATS, DIGEST_LEAF_FLOATS * sizeof *values,
+                  equal, ret_leaves);
+    for (size_t i = equal; i < leaf_count; i++)
         ret_leaves[i] = digest_leaf(values, count, first_leaf + i);
+}
+
+size_t digest_pair_count(size_t count)
+{
+    const size_t leaves = digest_leaf_count(count);
+    return leaves / 2 + leaves % 2;
+}
+
+void digest_fill_pair(const float *values, size_t count, size_t pair, struct hash *leaves)
+{
+    const size_t first = 2 * pair, rest = digest_leaf_count(count) - first;
+    digest_fill_leaves(values, count, first, rest < 2 ? rest : 2, leaves + first);
 }
 
 struct hash digest_of(const float *values, size_t count)
 {
     struct merkle merkle = { 0 };
-    for (size_t i = 0; i < digest_leaf_count(count); i++) {
-        struct hash leaf = digest_leaf(values, count, i);
-        merkle_add(&merkle, &leaf);
+    const size_t leaves = digest_leaf_count(count);
+    for (size_t i = 0; i < leaves; i += 2) {
+        const size_t two = leaves - i < 2 ? 1 : 2;
+        struct hash pair[2];
+        digest_fill_leaves(values, count, i, two, pair);
+        for (size_t k = 0; k < two; k++) merkle_add(&merkle, &pair[k]);
     }
     return merkle_end(&merkle);
 }

@@ -74,13 +74,10 @@ size_t manifest_leaf_bytes(const struct manifest_file *file, uint64_t leaf)
 static struct hash hash_leaf(const uint8_t *bytes, size_t count,
                              struct hash ret_blocks[MANIFEST_LEAF_BLOCKS])
 {
-    size_t blocks = 0;
-    for (size_t at = 0; at < count; at += MANIFEST_BLOCK_BYTES) {
-        const size_t rest = count - at;
-        ret_blocks[blocks++] =
-            merkle_leaf(bytes + at, rest < MANIFEST_BLOCK_BYTES ? rest : MANIFEST_BLOCK_BYTES);
-    }
-    return merkle_root(ret_blocks, blocks);
+    const size_t whole = count / MANIFEST_BLOCK_BYTES, rest = count % MANIFEST_BLOCK_BYTES;
+    merkle_leaves(bytes, MANIFEST_BLOCK_BYTES, whole, ret_blocks);
+    if (rest) ret_blocks[whole] = merkle_leaf(bytes + count - rest, rest);
+    return merkle_root(ret_blocks, whole + (rest != 0));
 }
 
 static int read_leaf(const struct manifest_file *file, uint64_t leaf, int fd, const char *path,

@@ -205,11 +205,11 @@ struct digest_job {
     struct hash *leaves;
 };
 
-static void digest_task(void *arg, uint32_t leaf, uint32_t worker)
+static void digest_task(void *arg, uint32_t pair, uint32_t worker)
 {
     (void)worker;
     const struct digest_job *job = arg;
-    digest_fill_leaves(job->values, job->count, leaf, 1, job->leaves + leaf);
+    digest_fill_pair(job->values, job->count, pair, job->leaves);
 }
 
 int apply_digest(const float *parameters, uint64_t count, pool_t *pool, struct hash *ret_digest)
@@ -217,7 +217,7 @@ int apply_digest(const float *parameters, uint64_t count, pool_t *pool, struct h
     const size_t leaf_count = digest_leaf_count(count);
     struct digest_job job = { parameters, count, malloc((leaf_count + 1) * sizeof(struct hash)) };
     if (!job.leaves) return FAULT_MEMORY;
-    pool_run(pool, (uint32_t)leaf_count, digest_task, &job);
+    pool_run(pool, (uint32_t)digest_pair_count(count), digest_task, &job);
     *ret_digest = merkle_root(job.leaves, leaf_count);
     free(job.leaves);
     return 0;

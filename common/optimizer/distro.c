@@ -235,18 +235,18 @@ struct hash_job {
     const float *values;
 };
 
-static void hash_task(void *arg, uint32_t leaf, uint32_t worker)
+static void hash_task(void *arg, uint32_t pair, uint32_t worker)
 {
     (void)worker;
     const struct hash_job *job = arg;
-    digest_fill_leaves(job->values, job->self->total, leaf, 1, job->self->leaves + leaf);
+    digest_fill_pair(job->values, job->self->total, pair, job->self->leaves);
 }
 
 static struct hash hash_residual(struct distro *self, uint32_t which)
 {
     if (hash_is_none(&self->hash[which])) {
         struct hash_job job = { self, self->residual[which] };
-        pool_run(self->pool, self->leaf_count, hash_task, &job);
+        pool_run(self->pool, (uint32_t)digest_pair_count(self->total), hash_task, &job);
         self->hash[which] = merkle_root(self->leaves, self->leaf_count);
     }
     return self->hash[which];

@@ -65,8 +65,9 @@ static struct hash item_leaf(const uint8_t *bytes, uint64_t count, uint64_t leaf
 
 void state_item_fill(const void *bytes, uint64_t count, struct hash *ret_leaves)
 {
-    for (uint64_t i = 0; i < state_item_leaves(count); i++)
-        ret_leaves[i] = item_leaf(bytes, count, i);
+    const uint64_t full = count / STATE_LEAF_BYTES; // The last one may be shorter
+    merkle_leaves(bytes, STATE_LEAF_BYTES, (size_t)full, ret_leaves);
+    if (full < state_item_leaves(count)) ret_leaves[full] = item_leaf(bytes, count, full);
 }
 
 struct state_check state_cut_check(const struct state_cut *self, uint64_t step)

@@ -169,6 +169,7 @@ def compare(build, name, precision, threads, turns):
     runners += [Runner(way, torch + [way], **best) for way in WAYS[precision]]
     runners = [runner for runner in runners if runner.begin()]
     operations, peak = (float(number) for number in runners[0].more)
+    peak *= threads  # train_bench says it for one
     for _ in range(turns):
         for runner in runners:
             runner.turn()

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "common/crypto/leaf_pair.h"
 #include "common/crypto/merkle.h"
 #include "tests/test.h"
 
@@ -144,6 +145,41 @@ static void a_digest_is_the_root_of_its_leaves_however_they_are_cut(void **state
     free(values);
 }
 
+// Pairs of leaves are hashed by our own code, so at every length that a padding can have it is held
+// against OpenSSL's.
+static void leaves_hashed_together_are_the_same_as_alone(void **state)
+{
+    (void)state;
+    enum { MOST = 5, LONGEST = 400 };
+    uint8_t bytes[MOST * LONGEST];
+    struct hash leaves[MOST];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 2654435761u >> 11);
+    if (!leaf_pair_is_here()) print_message("this processor hashes one by one\n");
+    for (size_t length = 0; length <= LONGEST; length++) {
+        merkle_leaves(bytes, length, MOST, leaves);
+        for (size_t i = 0; i < MOST; i++) {
+            const struct hash alone = merkle_leaf(bytes + i * length, length);
+            assert_true(hash_equal(&leaves[i], &alone));
+        }
+    }
+}
+
+static void pairs_fill_the_leaves_of_a_digest(void **state)
+{
+    (void)state;
+    float *values = vector_new();
+    struct hash leaves[3], by_pairs[3];
+    for (size_t count = 0; count <= FLOATS; count += DIGEST_LEAF_FLOATS / 2) {
+        const size_t leaf_count = digest_leaf_count(count);
+        assert_int_equal(digest_pair_count(count), (leaf_count + 1) / 2);
+        for (size_t i = 0; i < leaf_count; i++) digest_fill_leaves(values, count, i, 1, leaves + i);
+        for (size_t i = 0; i < digest_pair_count(count); i++)
+            digest_fill_pair(values, count, i, by_pairs);
+        assert_memory_equal(leaves, by_pairs, leaf_count * sizeof *leaves);
+    }
+    free(values);
+}
+
 static void a_digest_sees_every_bit_and_the_length(void **state)
 {
     (void)state;
@@ -177,4 +213,5 @@ static void a_digest_sees_every_bit_and_the_length(void **state)
 TESTS(TEST(known_roots_are_met), TEST(no_leaves_have_no_hash),
       TEST(every_range_of_small_trees_proves_its_place_only), TEST(a_proof_from_outside_is_bounded),
       TEST(a_node_is_no_leaf), TEST(a_digest_is_the_root_of_its_leaves_however_they_are_cut),
+      TEST(leaves_hashed_together_are_the_same_as_alone), TEST(pairs_fill_the_leaves_of_a_digest),
       TEST(a_digest_sees_every_bit_and_the_length))
