@@ -54,12 +54,16 @@ static struct ghost_point *now(struct sim *sim) { return &sim->ghost.points[sim-
 
 // ---- the plan -----------------------------------------------------------------------------------
 
-// In a third of the seeds the members save. Not where a state changes by itself: what is saved of such a state is wrong
-// until the check of its leaf finds it (learner_pieces.c).
+// In a third of the seeds each keeps a share of the optimizer's state.
+static bool draws_shares(const struct sim *self) { return aside(self, "shares", 3) == 0; }
+
+// In these and in a third of the others the members save. Not where a state changes by itself: what is saved of such a
+// state is wrong until the check of its leaf finds it (learner_pieces.c).
 uint32_t windows_save_steps(const struct sim *self)
 {
-    if (aside(self, "saves", 3) || aside(self, "spoilt", 2) == 0) return 0;
-    return 1 + (uint32_t)aside(self, "save steps", 12);
+    const uint32_t every = 1 + (uint32_t)aside(self, "save steps", 12);
+    if (draws_shares(self)) return every;
+    return aside(self, "saves", 3) || aside(self, "spoilt", 2) == 0 ? 0 : every;
 }
 
 static void draw(struct sim *self)
@@ -75,6 +79,7 @@ static void draw(struct sim *self)
         .batch_end = rules->batch_end,
         .batch_warmup_tokens = rules->batch_warmup_tokens,
         .save_steps = windows_save_steps(self),
+        .parts = draws_shares(self) ? PARTS_MOMENTS : PARTS_NONE,
         .shared_dir = "/shared",
         .keep = 1,
     };
@@ -131,9 +136,46 @@ static bool can_hold(const struct sim *sim, uint8_t id, uint64_t step, bool from
     const struct learner *learner = &sim->nodes[id].learner;
     if (!learner->holding) return false;
     return learner->step >= step ||
-           (from_memory && learner->step + 1 == step && learner->exchange.count > 0 &&
-            holder_has(&learner->exchange.holder));
+           (from_memory && learner->step + 1 == step && windows_has(sim, id));
 }
+
+// This process is up, and is of the run as the ledger has it.
+static bool is_in_run(const struct sim *sim, uint32_t member)
+{
+    const uint8_t id = check_node(sim, member), state = sim->ghost.members[member].state;
+    return id != NOBODY && sim->nodes[id].up &&
+           (state == MEMBER_HEALTHY || state == MEMBER_PENDING);
+}
+
+// Each share of what is committed is with somebody. `but`: of whom none counts, or NOBODY.
+static bool shares_are_here(const struct sim *sim, uint8_t but)
+{
+    const uint64_t step = check_step(sim);
+    uint64_t here[NODES_MAX] = { 0 };
+    for (uint32_t i = 0; i < sim->ghost.members_count; i++) {
+        const uint8_t id = check_node(sim, i);
+        if (!is_in_run(sim, i) || id == but) continue;
+        const struct learner *learner = &sim->nodes[id].learner;
+        const struct sim_shares *shares = &learner->exchange.shares;
+        if (!learner->holding || !shares->only || shares->dropped || learner->step != step ||
+            !check_is_settled(sim, step, &learner->digest) || shares->owners >= NODES_MAX)
+            continue;
+        here[shares->owners] |= (uint64_t)1 << shares->owner;
+        if (here[shares->owners] == ((uint64_t)2 << (shares->owners - 1)) - 1) return true;
+    }
+    return false;
+}
+
+// The newest save on record is there.
+static bool can_go_back(const struct sim *sim)
+{
+    const struct pin *back = &sim->ghost.restore_point;
+    return !hash_is_none(&back->digest) && saves_have(sim, back->step, &back->digest);
+}
+
+// Before its first save is on record, a run in which each keeps a share is lost with any of them: "begin another run"
+// is all that it can say.
+static bool is_calm(const struct sim *sim) { return windows_have_shares(sim) && !can_go_back(sim); }
 
 // Somebody else keeps what is committed, in its memory or pinned; or what may be, by the words on their way: the
 // step that this one holds, or can apply from memory and may have said so (seed 91461).
@@ -141,6 +183,8 @@ static bool leaves_a_holder(const struct sim *sim, uint8_t id)
 {
     const struct learner *own_learner = &sim->nodes[id].learner;
     uint64_t step = check_step(sim);
+    const bool shared = windows_have_shares(sim);
+    if (shared && (can_go_back(sim) || shares_are_here(sim, id))) return true;
     const uint64_t mine = own_learner->step + can_hold(sim, id, own_learner->step + 1, true);
     if (own_learner->holding && mine > step &&
         check_is_settled(sim, own_learner->step, &own_learner->digest))
@@ -158,7 +202,8 @@ static bool leaves_a_holder(const struct sim *sim, uint8_t id)
         if (learner->differs) continue; // It drops its state once the others have named it
         if (step == check_step(sim) && pins_have(learner, step, &sim->ghost.digest[step]))
             return true;
-        if (can_hold(sim, i, step, true) &&
+        if (shared && (learner->exchange.shares.only || learner->exchange.shares.dropped)) continue;
+        if (can_hold(sim, i, step, !shared) &&
             (learner->step + 1 == step || check_is_settled(sim, learner->step, &learner->digest)))
             return true;
     }
@@ -170,17 +215,14 @@ static bool is_lost(const struct sim *sim)
 {
     const uint64_t step = check_step(sim);
     for (uint32_t i = 0; i < sim->ghost.members_count; i++) {
-        const struct ghost_member *member = &sim->ghost.members[i];
-        const uint8_t id = check_node(sim, i);
-        if (id == NOBODY || !sim->nodes[id].up ||
-            (member->state != MEMBER_HEALTHY && member->state != MEMBER_PENDING))
-            continue;
-        const struct learner *learner = &sim->nodes[id].learner;
-        if (learner->holding && learner->step == step &&
+        if (!is_in_run(sim, i)) continue;
+        const struct learner *learner = &sim->nodes[check_node(sim, i)].learner;
+        const struct sim_shares *shares = &learner->exchange.shares;
+        if (learner->holding && learner->step == step && !shares->only && !shares->dropped &&
             check_is_settled(sim, step, &learner->digest))
             return false;
     }
-    return true;
+    return !shares_are_here(sim, NOBODY);
 }
 
 // ---- records ------------------------------------------------------------------------------------
@@ -514,6 +556,7 @@ const struct sim_pace sim_pace_windows = { .one_in = 4,
                                            .may_enter = may_enter,
                                            .may_restore = is_lost,
                                            .may_lose = leaves_a_holder,
+                                           .is_calm = is_calm,
                                            .awaits = awaits,
                                            .hear_record = hear_record,
                                            .may_pause = may_pause,

@@ -283,6 +283,7 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
         learner->has_previous = false;
         learner->loaded_step = job->step;
         learner->differs = learner->is_named = false;
+        learner->exchange.shares.only = learner->exchange.shares.dropped = false;
         learner->generation++;
         keep_pin(learner->pins, &learner->pins_count, job->step, &loaded.digest);
         check_loaded(self, id);
@@ -503,7 +504,8 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
     case FRAME_LOAD: load(self, id, body); break;
     case FRAME_SAVE: save(self, id, body); break;
     case FRAME_PIN:
-        if (learner->holding && learner->step == ((const struct wire_pin *)body)->step)
+        if (learner->holding && !learner->exchange.shares.only &&
+            learner->step == ((const struct wire_pin *)body)->step)
             keep_pin(learner->pins, &learner->pins_count, learner->step, &learner->digest);
         break;
     default: ensure(self->pace->learn(self, id, job->kind, body)); // A job that it knows

@@ -360,6 +360,8 @@ by_unit 'saves: a save of the present step is no way out' coordinator_test \
     'if (back.step == turn->run->step && run_has_digest(turn->run)) return false;' \
     'if (back.step == turn->run->step) return false;'
 by_unit 'windows: a member that holds nothing is waited for' windows_member_test 'broken = true' 'broken = false'
+by_unit 'windows: what was lost in an earlier window is lost' coordinator_test \
+    before 'kept->lost |= said->lost;'
 by_unit 'windows: who has lost its state is waited for' coordinator_test 'said->lost' 'false'
 by_unit 'pieces: a save that the run has gone back before is kept' pieces_test '&& remove_earlier(self, to)' '&& remove_earlier(self, to) && false'
 by_unit 'saver: what failed before stays' saver_test drop

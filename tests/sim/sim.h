@@ -240,6 +240,8 @@ struct sim_pace {
     bool (*may_restore)(const struct sim *sim);
     // This crash leaves somebody who holds what is committed. (optional: the commits lead to it)
     bool (*may_lose)(const struct sim *sim, uint8_t id);
+    // Nothing goes wrong yet: the run could not survive it. (optional: it can)
+    bool (*is_calm)(const struct sim *sim);
     // Something is still to come before the run may end, though it gets on. (optional: nothing)
     bool (*awaits)(const struct sim *sim);
     // A record that is of this pace, as it becomes durable. It moves the ghost on: the phase, the round, the
@@ -335,15 +337,27 @@ struct sim_links {
     uint64_t instances[NODES_MAX];
 };
 
+// The share of the optimizer's state that a learner keeps (learner_shares.c).
+struct sim_shares {
+    uint32_t owner, owners; // Share `owner` of so many; owners 0: none was taken
+    bool only;              // The other shares are not here
+    bool lost;              // Another share is wanted, and `only`
+    bool dropped;           // It could not say where its window ended: nobody counts on its state
+    bool ends;              // Somebody's HAVE of the step in hand: it knows no further window
+    bool gathering, gathered;
+    uint64_t met; // By place: has gathered all, too
+};
+
 // What a learner is at with the other members of its window (windows_learner.c).
 struct exchange {
     struct sim_links links;
     uint32_t count; // Windows in hand; the first is the present one
     struct sim_window windows[2];
     struct holder holder;
-    bool arrived, broken;         // Its contribution is out; it has given up
-    uint64_t since_ms;            // When it arrived, or began
-    uint64_t turn;                // Of the words to itself that count
+    bool arrived, broken; // Its contribution is out; it has given up
+    uint64_t since_ms;    // When it arrived, or began
+    uint64_t turn;        // Of the words to itself that count
+    struct sim_shares shares;
     uint64_t taken, taken_window; // The newest step of which its part of a save was taken
     bool writes,
         somebody_writes; // An earlier save: here; somewhere, by the HAVE of the step in hand

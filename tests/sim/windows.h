@@ -16,6 +16,10 @@ uint32_t windows_void_place(const struct sim *sim, uint64_t window, uint64_t ste
 enum { LEAVES = 8 };
 uint32_t windows_save_steps(const struct sim *sim); // 0: they do not save
 bool windows_spoils(const struct sim *sim, uint8_t id, uint64_t step);
+// Each learner keeps its share of the optimizer's state only.
+bool windows_have_shares(const struct sim *sim);
+// All that the step in hand needs is here.
+bool windows_has(const struct sim *sim, uint8_t id);
 // Two trainers that cannot link with one another, by the seed's will, until some time before all is healed; false:
 // the seed has none.
 bool windows_unlinkable(const struct sim *sim, uint8_t ret_pair[2]);

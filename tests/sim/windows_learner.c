@@ -2,6 +2,9 @@
 // have arrived, each gets the sum at a time of its own. Then it says HAVE to each of the others, which
 // travels at its own speed, and applies the step when holder.h says so. Between any two of these a process may die and a
 // link may be cut; a learner notices after a while, or when nothing has come for too long, and says BROKE.
+//
+// Where each keeps a share, a step leaves it with that share only. When the group ends, all gather the shares: each gets
+// them at a time of its own, and goes on when all have said that they have them.
 
 #define WIRE_MORE "tests/sim/words.def"
 #include "common/wire/wire_more.h"
@@ -10,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum what { COMPUTED, SUM, HAVE, WATCH, LINK, WRITTEN };
+enum what { COMPUTED, SUM, HAVE, WATCH, LINK, WRITTEN, GATHERED, MET };
 enum {
     CUT_MS = 8000,
     CUT_ONE_IN = 40,
@@ -24,6 +27,33 @@ static struct learner *learner_of(struct sim *self, uint8_t id) { return &self->
 static const struct wire_windows_config *config_of(const struct sim *self)
 {
     return rules_strategy(&self->plan.rules);
+}
+
+static uint64_t all_of(const struct sim_window *window)
+{
+    return ((uint64_t)2 << (window->count - 1)) - 1;
+}
+
+// ---- shares -----------------------------------------------------------------------------------------
+
+bool windows_have_shares(const struct sim *self) { return config_of(self)->parts == PARTS_MOMENTS; }
+
+bool windows_has(const struct sim *self, uint8_t id)
+{
+    const struct exchange *at = &self->nodes[id].learner.exchange;
+    if (at->count == 0 || !holder_has(&at->holder)) return false;
+    // The owner of each share has said how long its part of the gradient is
+    return !windows_have_shares(self) || at->holder.have == all_of(&at->windows[0]);
+}
+
+static void take_share(struct sim *self, uint8_t id)
+{
+    struct sim_shares *shares = &learner_of(self, id)->exchange.shares;
+    const struct sim_window *window = &learner_of(self, id)->exchange.windows[0];
+    if (!windows_have_shares(self)) return;
+    const bool same = shares->owner == window->place && shares->owners == window->count;
+    shares->lost = shares->only && !same;
+    if (!shares->lost) shares->owner = window->place, shares->owners = window->count;
 }
 
 // ---- words ------------------------------------------------------------------------------------------
@@ -151,7 +181,7 @@ static void begin_step(struct sim *self, uint8_t id)
     const bool slow = self->plan.slow == id && faulty(self);
     at->arrived = false;
     at->since_ms = self->now_ms;
-    at->somebody_writes = false;
+    at->somebody_writes = at->shares.ends = false;
     to_self(self, id, COMPUTED, between(self, 60, self->plan.train_ms / 4 + 60) * (slow ? 4 : 1));
 }
 
@@ -198,7 +228,7 @@ bool windows_spoils(const struct sim *self, uint8_t id, uint64_t step)
     const uint64_t number =
         self->seed << 32 | (uint64_t)self->nodes[id].life << 20 | step << 8 | id;
     const struct hash hash = hash_number("spoilt", number);
-    return faulty(self) && aside(self, "spoilt", 2) == 0 &&
+    return faulty(self) && aside(self, "spoilt", 2) == 0 && !windows_have_shares(self) &&
            hash_to_number(&hash) % SPOILT_ONE_IN == 0;
 }
 
@@ -233,6 +263,7 @@ static void apply(struct sim *self, uint8_t id)
     learner->step++;
     window->taken += batch;
     holder_applied(&at->holder);
+    at->shares.only |= windows_have_shares(self) && at->shares.owners > 1;
     check_window_step(self, id, window->number);
     if (!learner->differs && windows_spoils(self, id, learner->step)) spoil(self, id);
 }
@@ -298,32 +329,105 @@ static void say_broke(struct sim *self, uint8_t id, struct wire_broke broke)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
     at->broken = true;
+    at->shares.gathering = false;
     broke.taken = at->taken;
     broke.taken_window = at->taken_window;
     broke.window = at->holder.window;
     broke.step = at->holder.step;
-    broke.has = holder_has(&at->holder);
+    broke.has = windows_has(self, id);
     broke.differ = holder_outsiders(&at->holder);
     broke.dead = dead_places(self, id);
     snprintf(broke.reason, sizeof broke.reason, "its bytes did not come");
     learner_says(self, id, FRAME_BROKE, &broke);
 }
 
-static void try_to_apply(struct sim *self, uint8_t id)
+static void end_step(struct sim *self, uint8_t id)
+{
+    const struct exchange *at = &learner_of(self, id)->exchange;
+    const struct sim_window *window = &at->windows[0];
+    const uint64_t middle = window->step + (window->end - window->step) / 2, end = window->end;
+    const uint64_t step = at->holder.step;
+    if (step == middle || step == end || at->holder.stopped || roll(self, 3) == 0)
+        say_stepped(self, id);
+    go_on(self, id);
+}
+
+static bool gathers(const struct sim *self, const struct sim_window *window, uint32_t place,
+                    uint64_t step)
+{
+    const struct exchange *other = &self->nodes[window->nodes[place]].learner.exchange;
+    return !is_dead(self, window, place) && other->shares.gathering &&
+           other->holder.window == window->number && other->holder.step == step;
+}
+
+// The group ends here. If all are there and every link stands, each gets the shares of the others.
+static void gather_shares(struct sim *self, uint8_t id)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
     const struct sim_window *window = &at->windows[0];
-    const uint64_t middle = window->step + (window->end - window->step) / 2, end = window->end;
+    at->shares.gathering = true;
+    at->shares.gathered = false;
+    at->shares.met = 0;
+    at->since_ms = self->now_ms;
+    for (uint32_t i = 0; i < window->count; i++) {
+        if (!gathers(self, window, i, at->holder.step)) return;
+        for (uint32_t j = 0; j < i; j++)
+            if (is_cut(self, window->nodes[i], window->nodes[j])) return;
+    }
+    for (uint32_t i = 0; i < window->count; i++)
+        send_word(self, window->nodes[i], between(self, 1, chance(self, 30) ? 3000 : 50),
+                  &(struct wire_sim_word){
+                      .what = GATHERED, .window = window->number, .step = at->holder.step });
+}
+
+// From now on all of the state is here, and nobody of the group needs ours.
+static void try_to_end(struct sim *self, uint8_t id)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    if (!at->shares.gathered || at->shares.met != all_of(&at->windows[0])) return;
+    at->shares.gathering = at->shares.only = false;
+    end_step(self, id);
+}
+
+static void hear_gathered(struct sim *self, uint8_t id)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    const struct sim_window *window = &at->windows[0];
+    for (uint32_t i = 0; i < window->count; i++) // A part of it may not have been sent
+        if ((is_dead(self, window, i) || is_cut(self, id, window->nodes[i])) && roll(self, 2))
+            return;
+    at->shares.gathered = true;
+    at->shares.met |= (uint64_t)1 << window->place;
+    for (uint32_t i = 0; i < window->count; i++)
+        if (i != window->place)
+            send_word(self, window->nodes[i], between(self, 1, chance(self, 30) ? 2000 : 30),
+                      &(struct wire_sim_word){ .what = MET,
+                                               .window = window->number,
+                                               .step = at->holder.step,
+                                               .from = window->place });
+    try_to_end(self, id);
+}
+
+static void hear_met(struct sim *self, uint8_t id, uint32_t from)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
+    const struct sim_window *window = &at->windows[0];
+    if (is_cut(self, id, window->nodes[from]) && roll(self, 2)) return;
+    at->shares.met |= (uint64_t)1 << from;
+    try_to_end(self, id);
+}
+
+static void try_to_apply(struct sim *self, uint8_t id)
+{
+    struct exchange *at = &learner_of(self, id)->exchange;
     if (at->broken) return;
     if (holder_outsiders(&at->holder)) say_broke(self, id, (struct wire_broke){ 0 });
     if (!holder_may_apply(&at->holder)) return;
     check_window_agrees(self, id);
     apply(self, id);
     save(self, id);
-    const uint64_t step = at->holder.step;
-    if (step == middle || step == end || at->holder.stopped || roll(self, 3) == 0)
-        say_stepped(self, id);
-    go_on(self, id);
+    if (at->shares.only && (at->shares.ends || at->holder.stopped)) gather_shares(self, id);
+    else end_step(self, id);
 }
 
 // Of a few steps, in some of the windows that try them.
@@ -367,6 +471,8 @@ static void hear_sum(struct sim *self, uint8_t id, const struct wire_sim_word *w
     const struct hash check = check_of(learner_of(self, id));
     at->somebody_writes |= at->writes;
     const bool saving = at->writes;
+    const bool ends = at->holder.step + 1 == window->end && at->count < 2;
+    at->shares.ends |= ends;
     if (holder_complete(&at->holder, &check))
         for (uint32_t i = 0; i < window->count; i++)
             if (i != window->place)
@@ -377,6 +483,7 @@ static void hear_sum(struct sim *self, uint8_t id, const struct wire_sim_word *w
                                                    .from = window->place,
                                                    .stop = at->holder.asks_stop,
                                                    .saving = saving,
+                                                   .ends = ends,
                                                    .check = check });
     try_to_apply(self, id);
 }
@@ -389,6 +496,8 @@ static void hear_have(struct sim *self, uint8_t id, const struct wire_sim_word *
     if (word->from < window->count && is_cut(self, id, window->nodes[word->from]) && roll(self, 2))
         return;
     at->somebody_writes |= word->saving;
+    at->shares.ends |=
+        word->ends && word->window == at->holder.window && word->step == at->holder.step;
     holder_hear_have(&at->holder, word->from, word->window, word->step, word->stop, &word->check);
     try_to_apply(self, id);
 }
@@ -401,7 +510,9 @@ static void watch(struct sim *self, uint8_t id)
     const struct sim_window *window = &at->windows[0];
     if (at->broken) return;
     to_self(self, id, WATCH, between(self, 100, 400));
-    if (at->holder.step == window->end || at->holder.stopped) return; // It waits for the next one
+    const struct sim_shares *shares = &at->shares;
+    if ((at->holder.step == window->end || at->holder.stopped) && !shares->gathering)
+        return; // It waits for the next one
     for (uint32_t i = 0; i < window->count; i++) {
         const bool dead = is_dead(self, window, i);
         if (i == window->place || (!dead && !is_cut(self, id, window->nodes[i])) || roll(self, 2))
@@ -412,7 +523,9 @@ static void watch(struct sim *self, uint8_t id)
     if (self->now_ms - at->since_ms < config_of(self)->step_timeout_ms) return;
     uint32_t missing = 0;
     for (uint32_t i = 0; i < window->count && !missing; i++)
-        if (!has_arrived(self, window, i, at->holder.step)) missing = 1 + i;
+        if (shares->gathering ? !gathers(self, window, i, at->holder.step)
+                              : !has_arrived(self, window, i, at->holder.step))
+            missing = 1 + i;
     if (missing == 1 + window->place) missing = 0;
     say_broke(self, id, (struct wire_broke){ .missing = missing, .overdue = missing > 0 });
 }
@@ -431,11 +544,17 @@ static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *
     }
     if (at->count == 0 || (own && word->turn != at->turn)) return;
     if (word->what == COMPUTED && word->step != at->holder.step) return;
+    if ((word->what == GATHERED || word->what == MET) &&
+        (!at->shares.gathering || word->window != at->holder.window ||
+         word->step != at->holder.step))
+        return;
     switch (word->what) {
     case COMPUTED: hear_computed(self, id); break;
     case SUM: hear_sum(self, id, word); break;
     case HAVE: hear_have(self, id, word); break;
     case WATCH: watch(self, id); break;
+    case GATHERED: hear_gathered(self, id); break;
+    case MET: hear_met(self, id, word->from); break;
     }
 }
 
@@ -469,7 +588,9 @@ static void take_window(struct sim *self, uint8_t id, const struct wire_take_win
         at->turn++;
         at->broken = false;
         holder_begin(&at->holder, job->number, job->step, job->place, job->group_count);
-        begin_step(self, id);
+        take_share(self, id);
+        if (at->shares.lost) say_broke(self, id, (struct wire_broke){ 0 });
+        else begin_step(self, id);
         to_self(self, id, WATCH, between(self, 100, 400));
     } else if (at->holder.step == at->windows[0].end) go_on(self, id);
 }
@@ -479,11 +600,12 @@ static void freeze(struct sim *self, uint8_t id, const struct wire_level *job)
     struct exchange *at = &learner_of(self, id)->exchange;
     ensure(at->count > 0);
     holder_freeze(&at->holder);
+    at->shares.gathering = false;
     learner_says(self, id, FRAME_FROZEN,
                  &(struct wire_frozen){ .window = at->holder.window,
                                         .level = job->level,
                                         .step = at->holder.step,
-                                        .has = holder_has(&at->holder),
+                                        .has = windows_has(self, id),
                                         .taken = at->taken,
                                         .taken_window = at->taken_window,
                                         .dead = dead_places(self, id) });
@@ -498,9 +620,14 @@ static void close_window(struct sim *self, uint8_t id, const struct wire_close_w
     if (at->count > 0) {
         const enum holder_close how = holder_close(&at->holder, job->end);
         const bool is_outside = holder_is_outside(&at->holder);
-        if (how == HOLDER_MUST_APPLY) apply(self, id);
-        closed.ok = how != HOLDER_CANNOT_REACH && !is_outside;
+        const bool can =
+            how == HOLDER_IS_THERE || (how == HOLDER_MUST_APPLY && windows_has(self, id));
+        if (how == HOLDER_MUST_APPLY && can && !at->shares.lost) apply(self, id);
+        closed.ok = can && !is_outside;
     }
+    closed.ok &= !at->shares.lost && !(job->digest && at->shares.only);
+    at->shares.lost = at->shares.gathering = false;
+    at->shares.dropped |= !closed.ok;
     if (!closed.ok) snprintf(closed.reason, sizeof closed.reason, "the window ended elsewhere");
     closed.step = learner->step;
     if (job->digest) closed.digest = learner->digest;

@@ -147,14 +147,17 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
         kept->saved_step = said->saved_step;
         kept->saved = said->saved;
     }
-    // mutant: windows: who has lost its state is waited for
-    kept->lost = said->lost;
     kept->leaves |= said->leaves;
     if (kept->leaves) kept->links[0] = 0; // No window names it, and nobody waits for it to join
     // mutant: windows: a window that never was hides those that are
-    if (said->window > run->number) return;
+    if (said->window > run->number) {
+        kept->lost = said->lost;
+        return;
+    }
+    // mutant: windows: what was lost in an earlier window is lost
     if (said->window < kept->window) return;
     if (said->window > kept->window) {
+        kept->lost = false;
         kept->window = said->window;
         kept->step = 0;
         kept->level = kept->heard = kept->missing = kept->dead = 0;
@@ -163,6 +166,8 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
         kept->unsound = UNSOUND_NONE;
         kept->differ = 0;
     }
+    // mutant: windows: who has lost its state is waited for
+    kept->lost |= said->lost;
     if (said->step > kept->step) kept->has = false;
     if (said->step >= kept->step) {
         kept->step = said->step;

@@ -206,6 +206,7 @@ static void hear_closed(struct windows_member *self, const struct member_turn *t
     stands.saved_step = self->stands.saved_step;
     stands.saved = self->stands.saved;
     self->stands = stands;
+    self->stands.window = window;
     self->say_ms = 0;
     // mutant: windows: a member that cannot reach the end goes on from where it stands
     if (!said->ok) {
@@ -213,7 +214,6 @@ static void hear_closed(struct windows_member *self, const struct member_turn *t
         replica_drop(replica, said->reason, turn->out);
         return;
     }
-    self->stands.window = window;
     self->stands.step = said->step;
     if (said->step != replica->step || !hash_is_none(&said->digest))
         replica_move(replica, turn->member, said->step, &said->digest, replica->epoch);
