@@ -6,6 +6,7 @@
 //    W3  who hold the same step hold equal bits                  check_window_step
 //    W4  a sample is in one committed step of a pass             check_dealt, check_done
 //    W5  nobody goes beyond the step at which a window is closed check_window_step, check_closed
+//        (with shares: by the step in hand, and drops its state)
 //    W6  a member begins with what the window begins with        check_window_begun
 //    W7  void is what was void, and is tried twice at most       check_void, hear_window
 //    W8  a restore takes all to one step                         check_restore.c, check_words.c
@@ -336,6 +337,11 @@ static void check_held(struct sim *sim, const struct ghost_window *window, uint6
     (void)holders;
 }
 
+// How many steps a process may be beyond the end of its window. One that lacks another's word of how long its share of
+// the gradient is cannot apply a step that others may have applied. So where each keeps a share, such a process alone
+// leads to an end that the others cannot reach: they drop their state, and the run goes back.
+static uint64_t beyond(const struct sim *sim) { return windows_have_shares(sim); }
+
 // The window is closed: nobody that takes part in it has got further, and if anybody lives, one of them can say
 // what its end is.
 static bool check_closed(struct sim *sim, const struct ghost_window *window, uint64_t end)
@@ -349,7 +355,7 @@ static bool check_closed(struct sim *sim, const struct ghost_window *window, uin
         if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) continue;
         lives = true;
         holds |= can_hold(sim, id, end, true);
-        hold(learner->exchange.count == 0 || learner->step <= end ||
+        hold(learner->exchange.count == 0 || learner->step <= end + beyond(sim) ||
                  learner->exchange.holder.window > own(sim)->windows[own(sim)->open - 1].number,
              "nobody is beyond the end of a closed window", "%s at %" PRIu64 " of %" PRIu64,
              sim->nodes[id].name, learner->step, end);
@@ -455,9 +461,10 @@ void check_window_step(struct sim *sim, uint8_t id, uint64_t window)
          "%s, window %" PRIu64, sim->nodes[id].name, window);
     const uint64_t ended = self->ended[window];
     if (self->lost[window]) return;
-    hold(!ended || learner->step < ended, "nobody goes on in a window that is closed",
+    hold(!ended || learner->step < ended + beyond(sim), "nobody goes on in a window that is closed",
          "%s applies %" PRIu64 " of window %" PRIu64, sim->nodes[id].name, learner->step - 1,
          window);
+    if (ended && learner->step >= ended) return; // check_window_begun sees that it is not used
     const bool is_equal = check_was_digest(sim, learner->step, &learner->digest);
     if (self->adopted[learner->step]) learner->differs |= !is_equal; // It came too late to be heard
     hold(learner->differs || is_equal, "equal steps are equal bits", "%s at %" PRIu64,
