@@ -289,7 +289,7 @@ by_unit 'late: who is in is refused when it joins again' coordinator_test 'if (i
 by_unit 'late: who is out is back while the others still report an earlier step' coordinator_test \
     '!holdings_somebody_says(holdings, turn)' '(!holdings || !holdings_somebody_has(turn))'
 by_unit 'pieces: a leaf of another hash is taken' pieces_test drop
-by_unit 'saves: a member that is still writing is not waited for' windows_learner_test drop
+by_unit 'saves: a member that is still writing is not waited for' windows_saves_test drop
 by_unit 'pieces: the digest is that of the parameters alone' state_pieces_test 'merkle_root(roots, count)' 'merkle_root(roots, 1)'
 by_unit 'pieces: two values of a replicated item are one' world_test drop
 by_unit 'pieces: a cut of another save is taken' pieces_test drop
@@ -368,10 +368,11 @@ by_unit 'saver: what failed before stays' saver_test drop
 by_unit 'pieces: what is to be spared is removed' pieces_test '>= spare' '> spare'
 
 # ---- moments by shares ----------------------------------------------------------------------------------
-by_unit 'shares: a share is taken though its moments are not here' windows_learner_test 'self->share_only && !same' 'false'
-by_unit 'shares: who holds a share says that it holds all' windows_learner_test drop
-by_unit 'shares: a step is computed by parameters of the one before' windows_learner_test instead 'return 0;'
-by_unit 'shares: the moments of the others are of an earlier step' windows_learner_test 'TAG_RESHARD' 'TAG_DROP'
+by_unit 'shares: a share is taken though its moments are not here' windows_saves_test 'self->share_only && !same' 'false'
+by_unit 'shares: who holds a share says that it holds all' windows_saves_test drop
+by_unit 'shares: a step is computed by parameters of the one before' windows_learner_test \
+    'gather(self, self->params, why, ret_blame)' 'why && !ret_blame'
+by_unit 'shares: the moments of the others are of an earlier step' windows_saves_test 'TAG_RESHARD' 'TAG_DROP'
 
 # ---- restores -----------------------------------------------------------------------------------------
 mutant 'restore: what was trained since stays done' drop

@@ -1,0 +1,271 @@
+// windows_saves_test -- learners in one process save their state in pieces, and keep shares of it, while their group
+// changes (learners_fixture.h). What is saved, and what is put together again, is the state of one learner alone.
+
+#include "tests/unit/learners_fixture.h"
+
+// ---- saves in pieces ----------------------------------------------------------------------------
+
+static char saves_root[PATH_MAX];
+
+static void save_every(uint32_t steps)
+{
+    shape.vocab = 900; // Four leaves
+    newest_whole = 0;
+    make_files();
+    strategy.save_steps = steps;
+    strategy.keep = 100;
+    snprintf(strategy.shared_dir, sizeof strategy.shared_dir, "%.200s/shared", folder);
+    assert_int_equal(mkdir(strategy.shared_dir, 0755), 0);
+    assert_int_equal(shared_dir_root(strategy.shared_dir, "r", BORN, NULL, saves_root), 0);
+}
+
+static void save_no_more(void)
+{
+    strategy.save_steps = 0;
+    shape.vocab = 40;
+}
+
+// One window, and the digest behind it.
+static struct hash take_steps(struct course *at, uint32_t steps, struct member *const *group,
+                              uint32_t count)
+{
+    give_window(at, steps, group, count);
+    await_end(group, count, at->step + steps);
+    assert_int_equal(close_window(group, count, at->step), at->step + steps);
+    for (uint32_t k = 0; k < steps; k++, at->step++) at->samples_done += batch_at(at->samples_done);
+    send_job(group[0], FRAME_CLOSE_WINDOW, &(struct wire_close_window){ 0, at->step, true });
+    return ((const struct wire_closed_window *)hear_kind(group[0], FRAME_CLOSED_WINDOW))->digest;
+}
+
+// The saves that are whole, newest first.
+static size_t list_saves(uint64_t ret_steps[CHECKPOINT_LIST_MAX])
+{
+    size_t count = 0;
+    return pieces_list(saves_root, NULL, ret_steps, &count) == 0 ? count : 0;
+}
+
+// Until one of them has said that a save of a later step than `than` is whole. False: the time was up.
+static bool await_whole(struct member *const *group, uint32_t count, uint64_t than, int timeout_ms)
+{
+    zmq_pollitem_t items[MEMBERS_MAX_HERE];
+    for (uint32_t i = 0; i < count; i++)
+        items[i] =
+            (zmq_pollitem_t){ .fd = worker_answers_fd(group[i]->worker), .events = ZMQ_POLLIN };
+    while (newest_whole <= than) {
+        if (zmq_poll(items, (int)count, timeout_ms) <= 0) return false;
+        for (uint32_t i = 0; i < count; i++)
+            if (items[i].revents) hear(group[i], 0);
+    }
+    return true;
+}
+
+// A save is skipped if a saver is not done with the one before: then the next one is tried.
+static uint64_t take_steps_until_saved(struct course *at, struct member *const *group,
+                                       uint32_t count, uint64_t than)
+{
+    enum { TRIES = 8, PATIENCE_MS = 2000 };
+    for (int try = 0; try < TRIES; try++) {
+        take_steps(at, strategy.save_steps - (uint32_t)(at->step % strategy.save_steps), group,
+                   count);
+        if (await_whole(group, count, than, PATIENCE_MS)) return newest_whole;
+    }
+    fail_msg("nothing is saved up to step %" PRIu64, at->step);
+    return 0;
+}
+
+static void expect_saved(uint64_t step, uint32_t workers, const struct hash *digest)
+{
+    struct why why = { 0 };
+    pieces_t *pieces = NULL;
+    struct hash found;
+    if (pieces_open(saves_root, step, "r", &why, &pieces) != 0 ||
+        pieces_verify(pieces, &why) != 0 || state_pieces_digest(pieces, &why, &found) != 0)
+        fail_msg("%s", why.text);
+    assert_int_equal(pieces_meta(pieces)->workers, workers);
+    assert_true(hash_equal(&found, digest));
+    pieces_close(&pieces);
+}
+
+static void a_group_saves_its_state_in_pieces(void **state)
+{
+    enum { EVERY = 4, SAVES = 16 };
+    (void)state;
+    struct member *group[MEMBERS_MAX_HERE];
+    struct hash digests[SAVES];
+    struct course at = { 0, 0 };
+    save_every(0);
+    begin_group(group, 1);
+    for (int i = 0; i < SAVES; i++) digests[i] = take_steps(&at, EVERY, group, 1);
+    end_group();
+    strategy.save_steps = EVERY;
+    begin_group(group, 3);
+    at = (struct course){ 0, 0 };
+    take_steps(&at, 1, group, 3); // A save is within a window
+    const uint64_t by_three = take_steps_until_saved(&at, group, 3, 0);
+    die(group[1]);
+    struct member *rest[] = { group[0], group[2] };
+    const uint64_t by_two = take_steps_until_saved(&at, rest, 2, by_three);
+    expect_saved(by_three, 3, &digests[by_three / EVERY - 1]);
+    expect_saved(by_two, 2, &digests[by_two / EVERY - 1]);
+    // A process that begins with a save holds its state
+    be_born(&members[1], 1, 0, NULL);
+    struct wire_load load = { .step = by_two, .pieces = true, .born_unix_ms = BORN };
+    snprintf(load.path, sizeof load.path, "%s", strategy.shared_dir);
+    send_job(&members[1], FRAME_LOAD, &load);
+    const struct wire_loaded *loaded = hear_kind(&members[1], FRAME_LOADED);
+    if (!loaded->ok) fail_msg("%s", loaded->reason);
+    assert_true(loaded->step == by_two);
+    assert_true(hash_equal(&loaded->digest, &digests[by_two / EVERY - 1]));
+    save_no_more();
+    end_group();
+}
+
+// ---- moments by shares, whose holders change ----------------------------------------------------
+
+// Four members, three, five, two, six: each takes its share when a window begins.
+static void shares_are_dealt_again_when_a_group_ends(void **state)
+{
+    static const uint32_t worlds[] = { 4, 3, 5, 2, 6 };
+    enum { STEPS_EACH = 4, WORLDS = sizeof worlds / sizeof *worlds };
+    struct member *group[MEMBERS_MAX_HERE];
+    struct hash digests[WORLDS];
+    struct course at = { 0, 0 };
+    (void)state;
+    share_moments();
+    strategy.parts = PARTS_NONE;
+    begin_group(group, 1);
+    for (int i = 0; i < WORLDS; i++) digests[i] = take_steps(&at, STEPS_EACH, group, 1);
+    end_group();
+    strategy.parts = PARTS_MOMENTS;
+    uint32_t count = begin_group(group, worlds[0]);
+    at = (struct course){ 0, 0 };
+    for (int i = 0; i < WORLDS; i++) {
+        while (count > worlds[i]) die(&members[--count]);
+        while (count < worlds[i]) join(count++, at.step);
+        assert_int_equal(living(group), count);
+        const struct hash digest = take_steps(&at, STEPS_EACH, group, count);
+        assert_true(hash_equal(&digest, &digests[i]));
+    }
+    end_group();
+}
+
+// One of three dies in a window that the two others end without it. The next window has its share for somebody else.
+static void moments_that_died_are_missed(void **state)
+{
+    enum { STEPS_EACH = 4 };
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    struct plan plan;
+    (void)state;
+    share_moments();
+    begin_group(group, 3);
+    take_steps(&at, STEPS_EACH, group, 3);
+    plan_window(&plan, &at, STEPS_EACH, group, 3);
+    give_one(&plan, group, 0);
+    give_one(&plan, group, 2);
+    die(group[1]);
+    struct member *rest[] = { group[0], group[2] };
+    hear_kind(rest[0], FRAME_BROKE);
+    assert_int_equal(freeze(rest, 2, at.step),
+                     at.step); // They stand where all of the state is here
+    struct wire_close_window job = { next_window - 1, at.step, true };
+    for (int i = 0; i < 2; i++) {
+        send_job(rest[i], FRAME_CLOSE_WINDOW, &job);
+        const struct wire_closed_window *closed = hear_kind(rest[i], FRAME_CLOSED_WINDOW);
+        assert_true(closed->ok && !hash_is_none(&closed->digest));
+    }
+    take_steps(&at, STEPS_EACH, rest, 2);
+    give_window(&at, 3, rest, 2);
+    await_end(rest, 1, at.step + 2); // In its middle
+    die(rest[1]);
+    do hear(rest[0], WAIT_MS);
+    while (rest[0]->kind != FRAME_BROKE);
+    const uint64_t end = freeze(rest, 1, at.step);
+    job = (struct wire_close_window){ next_window - 1, end, false };
+    send_job(rest[0], FRAME_CLOSE_WINDOW, &job);
+    const struct wire_closed_window *closed = hear_kind(rest[0], FRAME_CLOSED_WINDOW);
+    assert_true(closed->ok); // That the next window has another cut is not known yet
+    job.digest = true, job.window = 0;
+    send_job(rest[0], FRAME_CLOSE_WINDOW, &job);
+    closed = hear_kind(rest[0], FRAME_CLOSED_WINDOW);
+    assert_true(!closed->ok && strstr(closed->reason, "only our share"));
+    at.step = end;
+    give_window(&at, 2, rest, 1);
+    const struct wire_broke *broke = hear_kind(rest[0], FRAME_BROKE);
+    assert_non_null(strstr(broke->reason, "moments of a member that is gone are lost"));
+    job = (struct wire_close_window){ next_window - 1, end, false };
+    send_job(rest[0], FRAME_CLOSE_WINDOW, &job);
+    closed = hear_kind(rest[0], FRAME_CLOSED_WINDOW);
+    assert_true(!closed->ok && strstr(closed->reason, "are lost"));
+    end_group();
+}
+
+// ---- saves, again -------------------------------------------------------------------------------
+
+// The first steps have 3 samples and more. A pass has 10: its last sample is in one of the steps 1 to 4.
+static void a_pass_ends_with_a_save(void **state)
+{
+    (void)state;
+    static uint64_t steps[CHECKPOINT_LIST_MAX];
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    save_every(0);
+    strategy.save_passes = 1;
+    begin_group(group, 2);
+    while (at.samples_done < PASS) {
+        assert_int_equal(list_saves(steps), 0);
+        take_steps(&at, 1, group, 2);
+    }
+    assert_true(await_whole(group, 2, 0, WAIT_MS));
+    assert_true(list_saves(steps) == 1 && steps[0] == at.step);
+    strategy.save_passes = 0;
+    save_no_more();
+    end_group();
+}
+
+// One member's disk stands still at step 2. The two others have written, and could save again at step 4.
+static void while_one_writes_nobody_saves(void **state)
+{
+    (void)state;
+    static uint64_t steps[CHECKPOINT_LIST_MAX];
+    char path[PATH_MAX + 32];
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    save_every(2);
+    begin_group(group, 3);
+    hold(true);
+    take_steps(&at, 2, group, 3);
+    await_hold();
+    take_steps(&at, 3, group, 3);
+    snprintf(path, sizeof path, "%s/step-00000004.save-%" PRIu64, saves_root, next_window - 1);
+    assert_int_equal(access(path, F_OK), -1);
+    hold(false);
+    assert_true(take_steps_until_saved(&at, group, 3, 2) > 4);
+    const size_t count = list_saves(steps);
+    assert_true(count == 2 && steps[1] == 2);
+    save_no_more();
+    end_group();
+}
+
+// The shared folder is gone: the save fails, at each member, and the steps go on. It comes back, empty.
+static void a_save_that_fails_stops_nothing(void **state)
+{
+    (void)state;
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    save_every(3);
+    begin_group(group, 2);
+    take_steps(&at, 2, group, 2);
+    assert_int_equal(rmdir(strategy.shared_dir), 0);
+    take_steps(&at, 2, group, 2);
+    assert_int_equal(access(saves_root, F_OK), -1);
+    assert_int_equal(mkdir(strategy.shared_dir, 0755), 0);
+    take_steps_until_saved(&at, group, 2, 0);
+    save_no_more();
+    end_group();
+}
+
+TESTS(FOLDER_TEST(a_group_saves_its_state_in_pieces), FOLDER_TEST(while_one_writes_nobody_saves),
+      FOLDER_TEST(a_pass_ends_with_a_save), FOLDER_TEST(a_save_that_fails_stops_nothing),
+      FOLDER_TEST(shares_are_dealt_again_when_a_group_ends),
+      FOLDER_TEST(moments_that_died_are_missed))
