@@ -102,7 +102,7 @@ int learner_shares_gather(struct learner *self, struct why *why, struct group_bl
     return gather(self, self->params, why, ret_blame);
 }
 
-// Returns when all have come here, each with all that was gathered. Until then a member whose own call failed may
+// Returns when all have come here, each with all that was gathered; it is here, too, if that fails. Until then a member whose own call failed may
 // change what is still on its way to another one (group_add).
 static int meet(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
@@ -135,7 +135,6 @@ int learner_shares_close(struct learner *self, struct why *why, struct group_bla
         // mutant: shares: the moments of the others are of an earlier step
         if (items[i].tag == TAG_RESHARD)
             rc = gather(self, compute_at(self->compute, items[i].vector), why, ret_blame);
-    if (rc == 0) rc = meet(self, why, ret_blame);
     self->share_only = rc < 0;
-    return rc;
+    return rc < 0 ? rc : meet(self, why, ret_blame);
 }

@@ -357,6 +357,7 @@ static void hear_close(struct learner *self, const struct wire_close_window *sai
     work->waits = work->lost = false;
     closed.ok = rc == 0;
     closed.step = self->step;
+    closed.share = closed.ok && self->share_only;
     if (closed.ok && said->digest) closed.digest = self->digest;
     learner_put_reason(closed.reason, &why);
     worker_answer(self->worker, FRAME_CLOSED_WINDOW, &closed);

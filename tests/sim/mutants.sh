@@ -360,6 +360,11 @@ by_unit 'saves: a save of the present step is no way out' coordinator_test \
     'if (back.step == turn->run->step && run_has_digest(turn->run)) return false;' \
     'if (back.step == turn->run->step) return false;'
 by_unit 'windows: a member that holds nothing is waited for' windows_member_test 'broken = true' 'broken = false'
+by_unit 'windows: who holds all of the state is not waited for' coordinator_test \
+    'self->stands[member].share && ' ''
+by_unit 'windows: who held a share holds one for ever' windows_member_test drop
+by_unit 'windows: a share without the others is waited for' coordinator_test \
+    'lost |= has_lost(self, &newest->group[i])' '(void)has_lost(self, &newest->group[i])'
 by_unit 'windows: what was lost in an earlier window is lost' coordinator_test \
     before 'kept->lost |= said->lost;'
 by_unit 'windows: who has lost its state is waited for' coordinator_test 'said->lost' 'false'

@@ -380,12 +380,12 @@ static void gather_shares(struct sim *self, uint8_t id)
                       .what = GATHERED, .window = window->number, .step = at->holder.step });
 }
 
-// From now on all of the state is here, and nobody of the group needs ours.
+// Nobody of the group needs ours any more.
 static void try_to_end(struct sim *self, uint8_t id)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
     if (!at->shares.gathered || at->shares.met != all_of(&at->windows[0])) return;
-    at->shares.gathering = at->shares.only = false;
+    at->shares.gathering = false;
     end_step(self, id);
 }
 
@@ -397,6 +397,7 @@ static void hear_gathered(struct sim *self, uint8_t id)
         if ((is_dead(self, window, i) || is_cut(self, id, window->nodes[i])) && roll(self, 2))
             return;
     at->shares.gathered = true;
+    at->shares.only = false;
     at->shares.met |= (uint64_t)1 << window->place;
     for (uint32_t i = 0; i < window->count; i++)
         if (i != window->place)
@@ -630,6 +631,7 @@ static void close_window(struct sim *self, uint8_t id, const struct wire_close_w
     at->shares.dropped |= !closed.ok;
     if (!closed.ok) snprintf(closed.reason, sizeof closed.reason, "the window ended elsewhere");
     closed.step = learner->step;
+    closed.share = closed.ok && at->shares.only;
     if (job->digest) closed.digest = learner->digest;
     at->count = 0;
     at->turn++;

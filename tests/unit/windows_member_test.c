@@ -325,6 +325,25 @@ static void who_has_lost_its_state_is_not_waited_for(void **unused)
     assert_true(stands && !stands->lost && stands->broken && stands->window == 3);
 }
 
+// The others' shares may be lost: the coordinator knows who needs them.
+static void who_holds_a_share_says_so_until_the_next_window(void **unused)
+{
+    (void)unused;
+    hear_links();
+    hear_window(1, STEP, 0, 0, 0);
+    hear_closing(1, 1, STEP + 2);
+    hear(FRAME_CLOSED_WINDOW,
+         &(struct wire_closed_window){ .window = 1, .step = STEP + 2, .ok = true, .share = true },
+         0);
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_true(stands && stands->share && !stands->lost && stands->window == 1);
+    hear_window(2, STEP + 2, 1, 1, STEP + 2);
+    now_ms += 5000;
+    hear(FRAME_BROKE, &(struct wire_broke){ .window = 2, .step = STEP + 2 }, 0);
+    stands = said(FRAME_STANDS);
+    assert_true(stands && !stands->share && stands->window == 2);
+}
+
 // Where window 1 ended, nobody has said. What is applied stays; the commits say of which window the step is that is in
 // memory alone.
 static void close_by_commit(uint64_t number, uint64_t expected)
@@ -368,7 +387,7 @@ static void an_epoch_that_ends_wants_the_digest(void **unused)
     const struct wire_close_window *job = said(FRAME_CLOSE_WINDOW);
     assert_true(job && job->end == STEP + 4 && job->digest);
     hear(FRAME_CLOSED_WINDOW,
-         &(struct wire_closed_window){ 1, STEP + 4, true, hash_of("b", 1), "" }, 0);
+         &(struct wire_closed_window){ 1, STEP + 4, true, hash_of("b", 1), "", false }, 0);
     const struct wire_holds *holds = said(FRAME_HOLDS);
     assert_true(holds && holds->step == STEP + 4);
 }
@@ -405,7 +424,8 @@ static void a_member_that_leaves_stops_its_group_first(void **unused)
          &(struct wire_steps){ .number = 1, .step = STEP, .end = STEP + 2, .closed = 1 },
          HEARD_PACE);
     assert_non_null(said(FRAME_CLOSE_WINDOW));
-    hear(FRAME_CLOSED_WINDOW, &(struct wire_closed_window){ 1, STEP + 2, true, { { 0 } }, "" }, 0);
+    hear(FRAME_CLOSED_WINDOW,
+         &(struct wire_closed_window){ 1, STEP + 2, true, { { 0 } }, "", false }, 0);
     assert_false(member->leaves_later);
     assert_null(said(FRAME_STANDS));
 }
@@ -459,6 +479,7 @@ TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(a_window_in_hand_is_frozen_and_closed, set_up, NULL),
       TEST_WITH(who_cannot_reach_the_end_drops_its_state, set_up, NULL),
       TEST_WITH(who_has_lost_its_state_is_not_waited_for, set_up, NULL),
+      TEST_WITH(who_holds_a_share_says_so_until_the_next_window, set_up, NULL),
       TEST_WITH(a_later_closing_says_nothing_of_this_window, set_up, NULL),
       TEST_WITH(a_step_in_memory_is_the_runs, set_up, NULL),
       TEST_WITH(an_epoch_that_ends_wants_the_digest, set_up, NULL),

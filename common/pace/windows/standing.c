@@ -88,9 +88,9 @@ bool standing_may_hold(const struct windows *self, const struct turn *turn, uint
     const uint32_t place = window_place(newest, member, instance);
     if (place == NO_MEMBER) return false;
     bool lost = has_lost(self, &newest->group[place]);
-    // One share is of no use without the others
-    for (uint32_t i = 0;
-         windows_config(turn->rules)->parts != PARTS_NONE && i < newest->group_count; i++)
+    // mutant: windows: who holds all of the state is not waited for
+    for (uint32_t i = 0; self->stands[member].share && i < newest->group_count; i++)
+        // mutant: windows: a share without the others is waited for
         lost |= has_lost(self, &newest->group[i]);
     return !lost;
 }
@@ -151,13 +151,13 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
     if (kept->leaves) kept->links[0] = 0; // No window names it, and nobody waits for it to join
     // mutant: windows: a window that never was hides those that are
     if (said->window > run->number) {
-        kept->lost = said->lost;
+        kept->lost = said->lost, kept->share = said->share;
         return;
     }
     // mutant: windows: what was lost in an earlier window is lost
     if (said->window < kept->window) return;
     if (said->window > kept->window) {
-        kept->lost = false;
+        kept->lost = kept->share = false;
         kept->window = said->window;
         kept->step = 0;
         kept->level = kept->heard = kept->missing = kept->dead = 0;
@@ -168,6 +168,7 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
     }
     // mutant: windows: who has lost its state is waited for
     kept->lost |= said->lost;
+    kept->share |= said->share;
     if (said->step > kept->step) kept->has = false;
     if (said->step >= kept->step) {
         kept->step = said->step;

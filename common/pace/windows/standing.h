@@ -21,8 +21,8 @@ bool standing_stays(const struct windows *self, const struct run *run,
 // Whether the links of this trainer's process are known.
 bool standing_has_links(const struct windows *self, const struct run *run, uint32_t member);
 
-// Whether this process took part in the newest window, and may hold the step that it ended with. In a run of shares
-// nobody does once one member has lost its own.
+// Whether this process took part in the newest window, and may hold the step that it ended with. A share is of no use
+// once another member of the window has lost its own.
 bool standing_may_hold(const struct windows *self, const struct turn *turn, uint32_t member);
 
 // Where the group's member at this place stands, as far as it counts: within the open windows. False: it has said

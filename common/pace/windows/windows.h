@@ -71,7 +71,7 @@ enum {
 struct stands {
     uint64_t instance; // 0: nothing yet
     uint64_t window, step, level, heard;
-    bool has, broken, stopped, leaves, overdue, lost;
+    bool has, broken, stopped, leaves, overdue, lost, share;
     // Places of the oldest open window, as bits: whose bytes it lacks, and whom it calls dead.
     uint64_t missing, dead;
     uint8_t unsound;   // UNSOUND_: `step` is void

@@ -165,6 +165,8 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         self->stands.window = window->number;
         self->stands.step = window->step;
         self->stands.has = self->stands.broken = self->stands.stopped = false;
+        // mutant: windows: who held a share holds one for ever
+        self->stands.share = false;
         self->stands.overdue = false;
         self->stands.missing = 0;
         self->stands.dead = self->stands.heard = 0;

@@ -207,6 +207,7 @@ static void hear_closed(struct windows_member *self, const struct member_turn *t
     stands.saved = self->stands.saved;
     self->stands = stands;
     self->stands.window = window;
+    self->stands.share = said->share;
     self->say_ms = 0;
     // mutant: windows: a member that cannot reach the end goes on from where it stands
     if (!said->ok) {
