@@ -10,7 +10,8 @@
 //     TRAIN  samples at the held step: payload to the store   ─▶ TRAINED  (and candidate residual)
 //     APPLY  a commit's payloads, exactly                     ─▶ APPLIED  (with the digest)
 //     SHOW   the residual of a result that is audited         ─▶ SHOWN
-//     RECOMPUTE  another member's result                      ─▶ RECOMPUTED
+//     RECOMPUTE  another member's result, or ahead of its
+//                residual only the gradient (no answer)       ─▶ RECOMPUTED
 //
 //   the strategies `allreduce` and `sharded` (common/pace/windows/windows.def)
 //     TAKE_WINDOW   take these steps with this group          ─▶ STEPPED, STEPPED ... or BROKE

@@ -102,8 +102,8 @@ int learner_shares_gather(struct learner *self, struct why *why, struct group_bl
     return gather(self, self->params, why, ret_blame);
 }
 
-// Returns when all have come here, each with all that was gathered; it is here, too, if that fails. Until then a member whose own call failed may
-// change what is still on its way to another one (group_add).
+// Returns when all have come here, each with all that was gathered. Until then a member whose own call failed may
+// change what is still on its way to another one (group_add). All of it is here also if this fails.
 static int meet(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
     struct learner_window_work *work = self->window;

@@ -3,7 +3,7 @@
 //
 // With an address that others reach, every actor has a fixed port, so that a firewall can be told:
 // the broker `port` and the one above, the data-provider, the checkpointer and the trainers the next
-// ones, in this order. With strategy.kind = "allreduce" each of them has two: the second is that of a
+// ones, in this order. With "allreduce" or "sharded" each of them has two: the second is that of a
 // trainer's links.
 
 #include "common/actor/ticket.h"
@@ -40,5 +40,5 @@ void way_in_print(const struct way_in *self, const struct ticket *ticket);
 // FAULT_CONFIG with the line of state.toml: links would be plain at a public address.
 int way_in_check_link(const struct way_in *self, const struct run_config *config, struct why *why);
 
-// A warning, if others can join and every trainer is trusted (strategy.kind = "allreduce"); else "".
+// A warning, if others can join and every trainer is trusted (strategy.kind = "allreduce" or "sharded"); else "".
 const char *way_in_trusts(const struct way_in *self, const struct run_config *config);
