@@ -634,7 +634,7 @@ static void live(struct sim *self)
     const uint64_t due = due_ms(self), end_ms = self->plan.heal_ms + LIVENESS_MS;
     while (!enough(self)) {
         advance(self);
-        if (faulty(self)) continue;
+        if (self->now_ms < self->plan.heal_ms) continue;
         if (self->commits_at_heal > check_step(self)) // Only now, or taken back since
             self->commits_at_heal = check_step(self);
         const uint64_t since = check_step(self) - self->commits_at_heal;
