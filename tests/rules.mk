@@ -49,7 +49,7 @@ live-programs: $(BINS) $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:
             $(B)/live/adversary_test $(B)/live/hostile-trainer $(B)/bench/cost_test \
             $(B)/tests/peers/logits $(B)/bench/tokenizer_bench $(B)/example/allreduce $(B)/example/world
 test-programs: live-programs $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(B)/storage \
-            $(B)/numeric/honest_audits
+            $(B)/numeric/honest_audits $(BENCH:%=$(B)/bench/%)
 
 unit: $(call asked,unit,$(UNIT))                ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(call asked,unit,$(UNIT))

@@ -150,13 +150,16 @@ static int apply(struct learner *self, const struct wire_apply *job, struct why 
         return why_set(why, FAULT_RANGE,
                        "asked to apply commit %" PRIu64 ", step %" PRIu64 " is held", job->step,
                        self->step);
+    const struct past_means means = { self->options->store, self->form, self->pool,
+                                      self->config.weight_decay, self->floats };
+    const struct hash own =
+        result_has_candidate(self->optimizer) ? self->candidate : (struct hash){ { 0 } };
     learner_pin_wait(self);
     keep_params(self);
     past_applied(&self->past, job);
     const struct past_step *past = &self->past.steps[job->step % PAST_STEPS];
     struct past_results taken;
-    int rc = past_results_take(self->options->store, self->form, past->payloads, past->count,
-                               job->step, why, &taken);
+    int rc = past_results_take(&means, past, &own, why, &taken);
     if (rc == 0 && taken.sound > 0)
         rc = result_apply(self->optimizer, taken.results, taken.sound, &step, why);
     past_results_release(&taken);

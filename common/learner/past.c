@@ -41,26 +41,61 @@ int past_gather(blob_store_t *store, const struct hash *digest, uint64_t floats,
     return blob_store_pinned_params(store, digest, floats * sizeof *ret_params, why, ret_params);
 }
 
-int past_results_take(blob_store_t *store, const payload_form_t *form, const struct hash *payloads,
-                      uint32_t count, uint64_t step, struct why *why, struct past_results *ret)
+struct check_job {
+    const payload_form_t *form;
+    const struct hash *payloads, *own;
+    const struct blob_ref *refs;
+    struct why *bad; // Of each; empty: it is valid
+};
+
+// What this process made itself is valid.
+static void check_task(void *arg, uint32_t task, uint32_t worker)
 {
+    const struct check_job *job = arg;
+    const struct blob_ref *ref = &job->refs[task];
+    (void)worker;
+    job->bad[task].text[0] = 0;
+    // mutant: a result of another member is taken for our own
+    if (hash_equal(&job->payloads[task], job->own)) return;
+    if (payload_check(job->form, ref->bytes, ref->count, &job->bad[task]) < 0 &&
+        !job->bad[task].text[0])
+        why_set(&job->bad[task], FAULT_FORMAT, "no valid result");
+}
+
+// In the order of the commit, without those that are not valid.
+static void keep_sound(struct past_results *self, const struct check_job *job, uint64_t step)
+{
+    for (uint32_t i = 0; i < self->held; i++) {
+        if (job->bad[i].text[0])
+            log_line(LOG_WARNING, "apply.skipped step=%" PRIu64 " result=%u reason=\"%s\"", step, i,
+                     job->bad[i].text);
+        else
+            self->results[self->sound++] = (struct apply_result){ .begin = i,
+                                                                  .payload = job->refs[i].bytes,
+                                                                  .bytes = job->refs[i].count,
+                                                                  .is_checked = true };
+    }
+}
+
+int past_results_take(const struct past_means *means, const struct past_step *past,
+                      const struct hash *own, struct why *why, struct past_results *ret)
+{
+    const uint32_t count = past->count;
     *ret = (struct past_results){ .results = calloc(count + 1, sizeof *ret->results),
                                   .refs = calloc(count + 1, sizeof *ret->refs) };
-    if (!ret->results || !ret->refs) return why_set(why, FAULT_MEMORY, "%u results", count);
-    for (; ret->held < count; ret->held++) {
-        struct blob_ref *ref = &ret->refs[ret->held];
-        const int rc = blob_store_get(store, &payloads[ret->held], why, ref);
-        if (rc < 0) return rc;
-        struct why bad = { 0 };
-        if (payload_check(form, ref->bytes, ref->count, &bad) == 0)
-            ret->results[ret->sound++] = (struct apply_result){
-                .begin = ret->held, .payload = ref->bytes, .bytes = ref->count, .is_checked = true
-            };
-        else
-            log_line(LOG_WARNING, "apply.skipped step=%" PRIu64 " result=%u reason=\"%s\"", step,
-                     ret->held, bad.text);
-    }
-    return 0;
+    struct check_job job = { .form = means->form,
+                             .payloads = past->payloads,
+                             .own = own,
+                             .refs = ret->refs,
+                             .bad = malloc((count + 1) * sizeof *job.bad) };
+    int rc =
+        ret->results && ret->refs && job.bad ? 0 : why_set(why, FAULT_MEMORY, "%u results", count);
+    for (; rc == 0 && ret->held < count; ret->held += rc == 0)
+        rc = blob_store_get(means->store, &past->payloads[ret->held], why, &ret->refs[ret->held]);
+    if (rc == 0) pool_run(means->pool, count, check_task, &job);
+    if (rc == 0) keep_sound(ret, &job, past->step);
+    free(job.bad);
+    return rc;
 }
 
 void past_results_release(struct past_results *self)
@@ -77,8 +112,8 @@ static int apply_again(const struct past_step *past, const struct past_means *me
     struct apply_step step = { .weight_decay = means->weight_decay };
     struct past_results taken;
     memcpy(&step.rate, &past->lr_bits, sizeof step.rate);
-    int rc = past_results_take(means->store, means->form, past->payloads, past->count, past->step,
-                               why, &taken);
+    static const struct hash nobody;
+    int rc = past_results_take(means, past, &nobody, why, &taken);
     if (rc == 0 && taken.sound > 0)
         rc = apply_commit(means->form, taken.results, taken.sound, &step, means->pool, params, why);
     past_results_release(&taken);

@@ -57,6 +57,7 @@ struct past_results {
     struct blob_ref *refs;
     uint32_t sound, held;
 };
-int past_results_take(blob_store_t *store, const payload_form_t *form, const struct hash *payloads,
-                      uint32_t count, uint64_t step, struct why *why, struct past_results *ret);
+// `own`: the payload that this process has made, which is valid; none: it has made none of them.
+int past_results_take(const struct past_means *means, const struct past_step *past,
+                      const struct hash *own, struct why *why, struct past_results *ret);
 void past_results_release(struct past_results *self);

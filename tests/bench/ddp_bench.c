@@ -142,7 +142,8 @@ static void make_model(const struct layout *layout)
     put("model/tokenizer.json", "{}", 2);
     genesis_fill(shape, 5, params);
     const int dir = open(path_of("model"), O_RDONLY | O_DIRECTORY);
-    check(hf_folder_write_weights(dir, layout, params, NULL, 0, 1 << 30, &why, &files), &why);
+    const struct safetensors_source source = safetensors_from_memory(params);
+    check(hf_folder_write_weights(dir, layout, &source, NULL, 0, 1 << 30, &why, &files), &why);
     close(dir);
     free(params);
     free(json);

@@ -360,6 +360,7 @@ by_unit 'saves: a save of the present step is no way out' coordinator_test \
     'if (back.step == turn->run->step && run_has_digest(turn->run)) return false;' \
     'if (back.step == turn->run->step) return false;'
 by_unit 'windows: a member that holds nothing is waited for' windows_member_test 'broken = true' 'broken = false'
+by_unit 'windows: an epoch ends and the shares of its state lie apart' coordinator_test drop
 by_unit 'windows: who holds all of the state is not waited for' coordinator_test \
     'self->stands[member].share && ' ''
 by_unit 'windows: who held a share holds one for ever' windows_member_test drop
@@ -449,6 +450,8 @@ mutant 'audit: silence ejects the third time' '} else if (turn_is_live(turn, aud
     '} else if (rounds_run_of(turn->run)->debts[audit->member].withheld == AUDIT_WITHHELD_MAX) {
         eject(turn, &ejection);
      } else if (turn_is_live(turn, audit->member)) {'
+by_unit 'a result of another member is taken for our own' learner_audit_test \
+    'hash_equal(&job->payloads[task], job->own)' 'job->own'
 by_unit 'audit: the gradient of another result is taken' learner_audit_test \
     'hash_equal(&self->gradient_of, &job->audit.result)' '!hash_is_none(&self->gradient_of)'
 by_unit 'audit: the parameters of another step are taken' learner_audit_test \

@@ -441,13 +441,14 @@ static void set_pin(struct talk *self, char *value)
     self->rules.dataset_digest = dataset_digest(&data, &order);
 }
 
-static void set_windows(struct talk *self, const char *window_ms)
+static void set_windows(struct talk *self, const char *window_ms, uint8_t parts)
 {
     const struct wire_windows_config strategy = { .lanes = 8,
                                                   .window_ms =
                                                       (uint32_t)strtoul(window_ms, NULL, 10),
                                                   .step_timeout_ms = 5000,
                                                   .connections = 1,
+                                                  .parts = parts,
                                                   .batch_start = self->rules.batch_start,
                                                   .batch_end = self->rules.batch_end };
     rules_set_strategy(&self->rules, FRAME_WINDOWS_CONFIG, &strategy, sizeof strategy);
@@ -466,7 +467,11 @@ static void set_rule(struct talk *self, char *line)
             continue;
         }
         if (strcmp(item, "windows") == 0) {
-            set_windows(self, value);
+            set_windows(self, value, PARTS_NONE);
+            continue;
+        }
+        if (strcmp(item, "shares") == 0) {
+            set_windows(self, value, PARTS_MOMENTS);
             continue;
         }
         for (size_t i = 0; i < sizeof rule_names / sizeof *rule_names; i++)

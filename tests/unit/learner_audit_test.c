@@ -1,5 +1,6 @@
 // learner_audit_test -- a result that is made again is the same to the bit, however the recomputation is
-// asked for: at once or with its gradient ahead, after jobs of other results, and steps later.
+// asked for: at once or with its gradient ahead, after jobs of other results, and steps later. And a commit is
+// applied without the results that are not valid.
 
 #include "tests/unit/bulk_fixture.h"
 #include "tests/unit/learner_fixture.h"
@@ -8,6 +9,8 @@ enum { STEP = 5 };
 
 static struct learner_options options;
 static struct worker *worker;
+static const struct interval ours = { 0, 6 }, others = { 6, 13 };
+static const struct hash none;
 
 static int set_up(void **state)
 {
@@ -66,19 +69,24 @@ static struct wire_audit train(uint64_t step, const struct interval *samples)
     return audit;
 }
 
-static void apply(const struct wire_audit *result)
+// The commit of our result, and of `other`'s, if it is not none. Returns the digest behind it.
+static struct hash apply_both(const struct wire_audit *result, const struct hash *other)
 {
-    const struct wire_blob payload = { result->payload, result->payload_bytes };
+    const struct wire_blob payloads[] = { { result->payload, result->payload_bytes },
+                                          { *other, result->payload_bytes } };
     tell(worker, FRAME_APPLY,
          &(struct wire_apply){ .step = result->step,
                                .lr_bits = result->lr_bits,
-                               .payloads = &payload,
-                               .payloads_count = 1,
+                               .payloads = payloads,
+                               .payloads_count = hash_is_none(other) ? 1 : 2,
                                .own_payload = result->payload });
     const struct wire_applied *applied = hear(worker, FRAME_APPLIED);
     assert_string_equal(applied->reason, "");
     assert_true(applied->ok && applied->step == result->step + 1);
+    return applied->digest;
 }
+
+static void apply(const struct wire_audit *result) { apply_both(result, &none); }
 
 static void tell_recompute(const struct wire_audit *audit, const struct interval *samples,
                            const struct hash *residual, bool ahead)
@@ -98,9 +106,6 @@ static void assert_finding(uint8_t finding)
     assert_string_equal(found->reason, "");
     assert_int_equal(found->finding, finding);
 }
-
-static const struct interval ours = { 0, 6 }, others = { 6, 13 };
-static const struct hash none;
 
 static void the_gradient_may_come_ahead(void **state)
 {
@@ -169,8 +174,33 @@ static void a_false_residual_is_withheld(void **state)
     assert_int_equal(found->finding, FINDING_WITHHELD);
 }
 
+// All members leave out the same, as all have the same bytes. What we made ourselves is not looked at again.
+static void a_result_that_is_not_valid_is_left_out(void **state)
+{
+    struct wire_audit own = train(STEP, &ours);
+    const struct hash alone = apply_both(&own, &none);
+    tear_down(state);
+    assert_int_equal(set_up(state), 0);
+    // A result of other samples, with another header
+    const struct hash spoilt = train(STEP, &others).payload;
+    struct blob_ref ref;
+    struct hash other;
+    assert_int_equal(blob_store_get(options.store, &spoilt, NULL, &ref), 0);
+    uint8_t *bytes = malloc(ref.count);
+    assert_non_null(bytes);
+    memcpy(bytes, ref.bytes, ref.count);
+    blob_store_release(&ref);
+    bytes[0] ^= 0xff;
+    assert_int_equal(blob_store_put(options.store, bytes, own.payload_bytes, NULL, &other), 0);
+    free(bytes);
+    own = train(STEP, &ours);
+    const struct hash both = apply_both(&own, &other);
+    assert_true(hash_equal(&both, &alone));
+}
+
 TESTS(cmocka_unit_test_setup_teardown(the_gradient_may_come_ahead, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_gradient_of_another_result_is_not_taken, set_up,
                                       tear_down),
       cmocka_unit_test_setup_teardown(nor_are_the_parameters_of_another_step, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(a_false_residual_is_withheld, set_up, tear_down))
+      cmocka_unit_test_setup_teardown(a_false_residual_is_withheld, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(a_result_that_is_not_valid_is_left_out, set_up, tear_down))

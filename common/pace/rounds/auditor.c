@@ -129,7 +129,9 @@ void auditor_advance(struct auditor *self, const struct round_view *view,
     // From the audited step on the learner can rebuild the base from what it pinned and applied
     const bool ready =
         replica->holding && !replica->applying && !replica->loading && replica->step >= audit->step;
-    if (!self->found && !self->computing && ready && (here || !self->begun))
+    // The learner keeps the parameters before the newest commit, and that commit is not to wait
+    const bool may_begin = !self->begun && replica->step > audit->step;
+    if (!self->found && !self->computing && ready && (here || may_begin))
         recompute(self, view, turn, !here);
     const bool waited = now_ms - self->since_ms > member->config.lease_ms ||
                         (ready && !self->revealed && is_gone(self, view, member));

@@ -415,6 +415,9 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
                 windows_newest(run)->number, end, end - began);
     count_fruitless(self, turn, end, closing.left_out);
     windows_close(self, turn, end, &closing);
+    // mutant: windows: an epoch ends and the shares of its state lie apart
+    self->apart = windows_config(turn->rules)->parts != PARTS_NONE && closing.left_out == 0 &&
+                  !self->mends; // Once: if it breaks again, nobody waits any longer
     voided_settle(turn, &closing.voided);
     self->level = self->level_ms = self->began_level_ms = self->lonely_ms = self->blames = 0;
     for (int i = 0; i < 2; i++) {

@@ -56,18 +56,20 @@ const char *opening_why_not(const struct windows *self, const struct turn *turn)
     const struct run *run = turn->run;
     const struct rules *rules = turn->rules;
     const uint64_t next = windows_are_open(run) ? window_end(windows_newest(run)) : run->step;
+    const bool may_end = !self->apart; // By what can wait for a window
     if (next >= rules->total_steps) return "all steps are done";
     if (next >= epoch_end(turn)) return "the epoch's steps are done";
-    if (rules->epoch_ms && turn->now_ms - turn->presence->epoch_began_ms >= rules->epoch_ms)
+    if (may_end && rules->epoch_ms &&
+        turn->now_ms - turn->presence->epoch_began_ms >= rules->epoch_ms)
         return "the epoch's time is up";
     if (run->pausing && voided_pauses(run)) return "a step was void twice";
-    if (run->pausing) return "a pause was asked for";
+    if (may_end && run->pausing) return "a pause was asked for";
     // mutant: windows: a checkpoint that the owner wants waits for the end of the epoch
-    if (turn->presence->wants_end) return "a checkpoint was asked for";
+    if (may_end && turn->presence->wants_end) return "a checkpoint was asked for";
     if (differ_ends_epoch(run)) return "the states of the members differ";
     if (group_left(self, run) < rules->min_clients || group_left(self, run) == 0)
         return "too few members";
-    return somebody_waits(self, turn) ? "a trainer waits to join" : NULL;
+    return may_end && somebody_waits(self, turn) ? "a trainer waits to join" : NULL;
 }
 
 // ---- the next window -----------------------------------------------------------------------------
@@ -158,6 +160,8 @@ void opening_open(struct windows *self, const struct turn *turn)
     };
     ensure(window.group_count > 0);
     self->open_ms = 0;
+    self->mends = self->apart;
+    self->apart = false;
     put_rates(turn, &window, lr_bits);
     const uint64_t count = window_count(&window, windows_config(turn->rules), turn->rules->seq_len,
                                         step, window_end(&window));

@@ -81,12 +81,21 @@ static bool has_lost(const struct windows *self, const struct wire_place *place)
     return stands->instance == place->instance && stands->lost;
 }
 
+// Whether a process that was left out of the newest window has come to the run's step all the same, and holds all of
+// its state (seed 24408).
+static bool has_followed(const struct windows *self, const struct turn *turn, uint32_t member)
+{
+    const struct stands *stands = &self->stands[member];
+    return stands->instance == turn->run->roster.members[member].instance && stands->window > 0 &&
+           stands->step == turn->run->step && !stands->lost && !stands->share;
+}
+
 bool standing_may_hold(const struct windows *self, const struct turn *turn, uint32_t member)
 {
     const struct wire_window *newest = windows_newest(turn->run);
     const uint64_t instance = turn->run->roster.members[member].instance;
     const uint32_t place = window_place(newest, member, instance);
-    if (place == NO_MEMBER) return false;
+    if (place == NO_MEMBER) return has_followed(self, turn, member);
     bool lost = has_lost(self, &newest->group[place]);
     // mutant: windows: who holds all of the state is not waited for
     for (uint32_t i = 0; self->stands[member].share && i < newest->group_count; i++)

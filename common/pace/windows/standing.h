@@ -21,7 +21,7 @@ bool standing_stays(const struct windows *self, const struct run *run,
 // Whether the links of this trainer's process are known.
 bool standing_has_links(const struct windows *self, const struct run *run, uint32_t member);
 
-// Whether this process took part in the newest window, and may hold the step that it ended with. A share is of no use
+// Whether this process may hold the run's step: it took part in the newest window, or has said so. A share is of no use
 // once another member of the window has lost its own.
 bool standing_may_hold(const struct windows *self, const struct turn *turn, uint32_t member);
 

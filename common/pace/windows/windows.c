@@ -186,6 +186,7 @@ static void begin(void *state, const struct turn *turn)
     self->missed[0] = 0;
     self->fruitless = 0;
     self->open_ms = 0;
+    self->apart = false;
     late_forget(&self->late);
     self->last_overdue = NO_MEMBER;
     self->linking.has_failed = false;
