@@ -397,7 +397,8 @@ static void check_let_go(struct sim *sim, const struct node *node, const struct 
                                 ? replica->step <= check_step(sim) + ghost->ahead
                                 : check_is_settled(sim, replica->step, &replica->digest);
     // A share that went a step too far (check_windows.c) is dropped once its digest is asked for
-    const bool is_share = node->learner.exchange.shares.only;
+    const bool is_share =
+        node->learner.exchange.shares.only && replica->step == member->now.step + 1;
     hold(busy || is_share || node->learner.differs || member->now.log_seq < ghost->restore_record ||
              replica->step <= member->now.step || is_settled,
          "what was given up is let go", "%s at %" PRIu64, node->name, replica->step);
