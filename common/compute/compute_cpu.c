@@ -2,7 +2,7 @@
 // gradient.h. Large vectors ask for large pages; a refusal costs speed only.
 #include "common/base/large_pages.h"
 #include "common/compute/compute_device.h"
-#include "common/crypto/merkle.h"
+#include "common/kernel/digest.h"
 #include "common/kernel/gradient.h"
 #include "common/model/batch.h"
 
@@ -81,24 +81,10 @@ static int get(compute_t *base, uint32_t vector, struct why *why, float *ret_flo
     return 0;
 }
 
-struct leaves_job {
-    const float *floats;
-    uint64_t count;
-    struct hash *leaves;
-};
-
-static void fill_pair(void *arg, uint32_t task, uint32_t worker)
-{
-    (void)worker;
-    const struct leaves_job *job = arg;
-    digest_fill_pair(job->floats, job->count, task, job->leaves);
-}
-
 static int leaves(compute_t *base, uint32_t vector, struct why *why, struct hash *ret_leaves)
 {
     (void)why; // Cannot fail here
-    struct leaves_job job = { base->at[vector], compute_floats(base, vector), ret_leaves };
-    pool_run(base->config.pool, (uint32_t)digest_pair_count(job.count), fill_pair, &job);
+    digest_leaves(base->at[vector], compute_floats(base, vector), base->config.pool, ret_leaves);
     return 0;
 }
 

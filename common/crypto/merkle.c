@@ -151,18 +151,6 @@ void digest_fill_leaves(const float *values, size_t count, size_t first_leaf, si
         ret_leaves[i] = digest_leaf(values, count, first_leaf + i);
 }
 
-size_t digest_pair_count(size_t count)
-{
-    const size_t leaves = digest_leaf_count(count);
-    return leaves / 2 + leaves % 2;
-}
-
-void digest_fill_pair(const float *values, size_t count, size_t pair, struct hash *leaves)
-{
-    const size_t first = 2 * pair, rest = digest_leaf_count(count) - first;
-    digest_fill_leaves(values, count, first, rest < 2 ? rest : 2, leaves + first);
-}
-
 struct hash digest_of(const float *values, size_t count)
 {
     struct merkle merkle = { 0 };

@@ -13,7 +13,7 @@
 // The digest of a vector of floats is the root over leaves of DIGEST_LEAF_FLOATS values (64 KiB;
 // the last leaf may be shorter), each leaf being the little-endian bits of its values: -0.0 differs
 // from 0.0, and two NaN of other bits differ. Leaves are independent, so threads may fill them in
-// parts:
+// parts (common/kernel/digest.h):
 //
 //     digest_fill_leaves(values, count, first, n, leaves + first);    // each thread its own range
 //     struct hash digest = merkle_root(leaves, digest_leaf_count(count));
@@ -57,8 +57,3 @@ size_t digest_leaf_count(size_t count); // Leaves of a vector of `count` floats
 void digest_fill_leaves(const float *values, size_t count, size_t first_leaf, size_t leaf_count,
                         struct hash *ret_leaves); // Leaves [first_leaf, first_leaf + leaf_count)
 struct hash digest_of(const float *values, size_t count); // All of it, in this thread
-
-// The least that a thread should take, as two leaves are hashed at once: pair i is leaves 2 i and 2 i + 1, the last
-// one may lack its second. `leaves` are all leaves of the vector.
-size_t digest_pair_count(size_t count);
-void digest_fill_pair(const float *values, size_t count, size_t pair, struct hash *leaves);

@@ -45,7 +45,7 @@ struct check_job {
     const payload_form_t *form;
     const struct hash *payloads, *own;
     const struct blob_ref *refs;
-    struct why *bad; // Of each; empty: it is valid
+    bool *valid; // Of each
 };
 
 // What this process made itself is valid.
@@ -54,27 +54,17 @@ static void check_task(void *arg, uint32_t task, uint32_t worker)
     const struct check_job *job = arg;
     const struct blob_ref *ref = &job->refs[task];
     (void)worker;
-    job->bad[task].text[0] = 0;
     // mutant: a result of another member is taken for our own
-    if (hash_equal(&job->payloads[task], job->own)) return;
-    if (payload_check(job->form, ref->bytes, ref->count, &job->bad[task]) < 0 &&
-        !job->bad[task].text[0])
-        why_set(&job->bad[task], FAULT_FORMAT, "no valid result");
+    job->valid[task] = hash_equal(&job->payloads[task], job->own) ||
+                       payload_check(job->form, ref->bytes, ref->count, NULL) == 0;
 }
 
-// In the order of the commit, without those that are not valid.
-static void keep_sound(struct past_results *self, const struct check_job *job, uint64_t step)
+static void say_skipped(const struct check_job *job, uint32_t result, uint64_t step)
 {
-    for (uint32_t i = 0; i < self->held; i++) {
-        if (job->bad[i].text[0])
-            log_line(LOG_WARNING, "apply.skipped step=%" PRIu64 " result=%u reason=\"%s\"", step, i,
-                     job->bad[i].text);
-        else
-            self->results[self->sound++] = (struct apply_result){ .begin = i,
-                                                                  .payload = job->refs[i].bytes,
-                                                                  .bytes = job->refs[i].count,
-                                                                  .is_checked = true };
-    }
+    struct why why = { 0 };
+    payload_check(job->form, job->refs[result].bytes, job->refs[result].count, &why);
+    log_line(LOG_WARNING, "apply.skipped step=%" PRIu64 " result=%u reason=\"%s\"", step, result,
+             why.text);
 }
 
 int past_results_take(const struct past_means *means, const struct past_step *past,
@@ -83,18 +73,22 @@ int past_results_take(const struct past_means *means, const struct past_step *pa
     const uint32_t count = past->count;
     *ret = (struct past_results){ .results = calloc(count + 1, sizeof *ret->results),
                                   .refs = calloc(count + 1, sizeof *ret->refs) };
-    struct check_job job = { .form = means->form,
-                             .payloads = past->payloads,
-                             .own = own,
-                             .refs = ret->refs,
-                             .bad = malloc((count + 1) * sizeof *job.bad) };
-    int rc =
-        ret->results && ret->refs && job.bad ? 0 : why_set(why, FAULT_MEMORY, "%u results", count);
+    struct check_job job = { means->form, past->payloads, own, ret->refs, calloc(count + 1, 1) };
+    int rc = 0;
+    if (!ret->results || !ret->refs || !job.valid)
+        rc = why_set(why, FAULT_MEMORY, "%u results", count);
     for (; rc == 0 && ret->held < count; ret->held += rc == 0)
         rc = blob_store_get(means->store, &past->payloads[ret->held], why, &ret->refs[ret->held]);
     if (rc == 0) pool_run(means->pool, count, check_task, &job);
-    if (rc == 0) keep_sound(ret, &job, past->step);
-    free(job.bad);
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        const struct apply_result result = { .begin = i,
+                                             .payload = ret->refs[i].bytes,
+                                             .bytes = ret->refs[i].count,
+                                             .is_checked = true };
+        if (job.valid[i]) ret->results[ret->sound++] = result;
+        else say_skipped(&job, i, past->step);
+    }
+    free(job.valid);
     return rc;
 }
 

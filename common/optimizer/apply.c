@@ -2,7 +2,7 @@
 // independent, so threads share them out. Per chunk: weigh the results, sum what they send in
 // commit order, divide by the number of senders, transform back, move the parameters by the signs.
 #include "common/optimizer/apply.h"
-#include "common/crypto/merkle.h"
+#include "common/kernel/digest.h"
 #include "common/optimizer/distro_kernels.h"
 
 #include <inttypes.h>
@@ -199,26 +199,13 @@ int apply_commit(const payload_form_t *form, const struct apply_result *results,
     return rc;
 }
 
-struct digest_job {
-    const float *values;
-    uint64_t count;
-    struct hash *leaves;
-};
-
-static void digest_task(void *arg, uint32_t pair, uint32_t worker)
-{
-    (void)worker;
-    const struct digest_job *job = arg;
-    digest_fill_pair(job->values, job->count, pair, job->leaves);
-}
-
 int apply_digest(const float *parameters, uint64_t count, pool_t *pool, struct hash *ret_digest)
 {
     const size_t leaf_count = digest_leaf_count(count);
-    struct digest_job job = { parameters, count, malloc((leaf_count + 1) * sizeof(struct hash)) };
-    if (!job.leaves) return FAULT_MEMORY;
-    pool_run(pool, (uint32_t)digest_pair_count(count), digest_task, &job);
-    *ret_digest = merkle_root(job.leaves, leaf_count);
-    free(job.leaves);
+    struct hash *leaves = malloc((leaf_count + 1) * sizeof *leaves);
+    if (!leaves) return FAULT_MEMORY;
+    digest_leaves(parameters, count, pool, leaves);
+    *ret_digest = merkle_root(leaves, leaf_count);
+    free(leaves);
     return 0;
 }

@@ -3,7 +3,7 @@
 // exchange of the two residuals and their hashes, which are computed when first asked for.
 #include "common/optimizer/distro.h"
 #include "common/base/ensure.h"
-#include "common/crypto/merkle.h"
+#include "common/kernel/digest.h"
 #include "common/optimizer/distro_kernels.h"
 
 #include <inttypes.h>
@@ -230,23 +230,10 @@ void distro_changed(distro_t *self)
 
 // ---- hashes
 
-struct hash_job {
-    struct distro *self;
-    const float *values;
-};
-
-static void hash_task(void *arg, uint32_t pair, uint32_t worker)
-{
-    (void)worker;
-    const struct hash_job *job = arg;
-    digest_fill_pair(job->values, job->self->total, pair, job->self->leaves);
-}
-
 static struct hash hash_residual(struct distro *self, uint32_t which)
 {
     if (hash_is_none(&self->hash[which])) {
-        struct hash_job job = { self, self->residual[which] };
-        pool_run(self->pool, (uint32_t)digest_pair_count(self->total), hash_task, &job);
+        digest_leaves(self->residual[which], self->total, self->pool, self->leaves);
         self->hash[which] = merkle_root(self->leaves, self->leaf_count);
     }
     return self->hash[which];

@@ -3,7 +3,7 @@
 // applied without the results that are not valid.
 
 #include "tests/unit/bulk_fixture.h"
-#include "tests/unit/learner_fixture.h"
+#include "tests/unit/rounds_learner_fixture.h"
 
 enum { STEP = 5 };
 

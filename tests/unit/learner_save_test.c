@@ -7,7 +7,7 @@
 #include "common/model/genesis.h"
 #include "common/model/model_tensors.h"
 #include "tests/unit/bulk_fixture.h"
-#include "tests/unit/learner_fixture.h"
+#include "tests/unit/rounds_learner_fixture.h"
 
 #include "common/base/failpoint.h"
 #include <semaphore.h>

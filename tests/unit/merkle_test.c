@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "common/crypto/leaf_pair.h"
-#include "common/crypto/merkle.h"
+#include "common/kernel/digest.h"
 #include "tests/test.h"
 
 // The leaves and roots that Certificate Transparency implementations share as test vectors.
@@ -164,19 +164,22 @@ static void leaves_hashed_together_are_the_same_as_alone(void **state)
     }
 }
 
-static void pairs_fill_the_leaves_of_a_digest(void **state)
+static void threads_fill_the_leaves_of_a_digest(void **state)
 {
     (void)state;
     float *values = vector_new();
-    struct hash leaves[3], by_pairs[3];
+    struct hash leaves[3], by_threads[3];
+    pool_t *pools[] = { NULL, pool_new(3) };
+    assert_non_null(pools[1]);
     for (size_t count = 0; count <= FLOATS; count += DIGEST_LEAF_FLOATS / 2) {
         const size_t leaf_count = digest_leaf_count(count);
-        assert_int_equal(digest_pair_count(count), (leaf_count + 1) / 2);
         for (size_t i = 0; i < leaf_count; i++) digest_fill_leaves(values, count, i, 1, leaves + i);
-        for (size_t i = 0; i < digest_pair_count(count); i++)
-            digest_fill_pair(values, count, i, by_pairs);
-        assert_memory_equal(leaves, by_pairs, leaf_count * sizeof *leaves);
+        for (int i = 0; i < 2; i++) {
+            digest_leaves(values, count, pools[i], by_threads);
+            assert_memory_equal(leaves, by_threads, leaf_count * sizeof *leaves);
+        }
     }
+    pool_destroy(&pools[1]);
     free(values);
 }
 
@@ -213,5 +216,5 @@ static void a_digest_sees_every_bit_and_the_length(void **state)
 TESTS(TEST(known_roots_are_met), TEST(no_leaves_have_no_hash),
       TEST(every_range_of_small_trees_proves_its_place_only), TEST(a_proof_from_outside_is_bounded),
       TEST(a_node_is_no_leaf), TEST(a_digest_is_the_root_of_its_leaves_however_they_are_cut),
-      TEST(leaves_hashed_together_are_the_same_as_alone), TEST(pairs_fill_the_leaves_of_a_digest),
+      TEST(leaves_hashed_together_are_the_same_as_alone), TEST(threads_fill_the_leaves_of_a_digest),
       TEST(a_digest_sees_every_bit_and_the_length))

@@ -1,5 +1,5 @@
 #pragma once
-// learner_fixture -- the learner's thread under rounds, on a tiny model, driven as its core drives it.
+// rounds_learner_fixture -- the learner's thread under rounds, on a tiny model, driven as its core drives it.
 
 #include "common/crypto/merkle.h"
 #include "common/data/manifest.h"

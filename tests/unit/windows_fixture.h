@@ -1,5 +1,5 @@
 #pragma once
-// learners_fixture -- learners in one process that take windows together over loopback, and a small
+// windows_fixture -- learners in one process that take windows together over loopback, and a small
 // coordinator, which follows the rules of the pace and keeps nothing, gives, freezes and closes them.
 // Members die and join by a seed.
 

@@ -1,7 +1,7 @@
-// windows_learner_test -- learners in one process take windows together (learners_fixture.h). Whatever happens, the
+// windows_learner_test -- learners in one process take windows together (windows_fixture.h). Whatever happens, the
 // state is that of one learner alone.
 
-#include "tests/unit/learners_fixture.h"
+#include "tests/unit/windows_fixture.h"
 
 static void every_world_ends_in_the_same_state(void **state)
 {

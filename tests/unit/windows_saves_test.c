@@ -1,7 +1,7 @@
 // windows_saves_test -- learners in one process save their state in pieces, and keep shares of it, while their group
-// changes (learners_fixture.h). What is saved, and what is put together again, is the state of one learner alone.
+// changes (windows_fixture.h). What is saved, and what is put together again, is the state of one learner alone.
 
-#include "tests/unit/learners_fixture.h"
+#include "tests/unit/windows_fixture.h"
 
 // ---- saves in pieces ----------------------------------------------------------------------------
 
