@@ -45,6 +45,7 @@ IPSEC_MB_LIB      = $(if $(X86_64),-lIPSec_MB)
 
 # Kernels are compiled once per instruction set and chosen at run time.
 OPT_KERNELS ?= -O3
+ISA_amx    = $(ISA_avx512bf16) -mamx-tile -mamx-bf16
 ISA_avx512bf16 = $(ISA_avx512) -mavx512bf16
 ISA_avx512 = $(OPT_KERNELS) -mavx512f -mavx512vl -mavx512bw -mavx512dq -mavx2 -mfma -mprefer-vector-width=512
 ISA_avx2   = $(OPT_KERNELS) -mavx2 -mfma
@@ -154,6 +155,8 @@ $(B)/bin/shoal: $(patsubst %.c,$(B)/%.o,$(wildcard actors/shoal/*.c actors/shoal
 	$(link) $(LIBS) -o $@
 $(B)/bin/zmq-monitor: $(patsubst %.c,$(B)/%.o,$(wildcard actors/zmq-monitor/*.c)) $(LIBRARIES)
 	$(link) $(LIBS) -o $@
+$(B)/%_amx.o: %_amx.c $(B)/flags
+	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) $(ISA_amx) -c $< -o $@
 $(B)/%_avx512bf16.o: %_avx512bf16.c $(B)/flags
 	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) $(ISA_avx512bf16) -c $< -o $@
 $(B)/%_avx512.o: %_avx512.c $(B)/flags
@@ -168,7 +171,7 @@ $(B)/%.o: %.cc $(B)/flags
 	@mkdir -p $(@D) && echo "  CXX $<" && $(CXX) $(CXXFLAGS) -c $< -o $@
 
 # The compilers and flags of all objects, which depend on this file: with another SAN=, OPT= or CC= they are built again.
-FLAGS := $(CC) $(CFLAGS) $(ISA_base) $(ISA_avx2) $(ISA_avx512bf16) $(CXX) $(CXXFLAGS) $(EMULATED) $(NVCC) $(NVCCFLAGS)
+FLAGS := $(CC) $(CFLAGS) $(ISA_base) $(ISA_avx2) $(ISA_amx) $(CXX) $(CXXFLAGS) $(EMULATED) $(NVCC) $(NVCCFLAGS)
 ifneq ($(file <$(B)/flags),$(FLAGS))
 $(B)/flags: always
 endif

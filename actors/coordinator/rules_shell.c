@@ -3,6 +3,7 @@
 
 #include "actors/coordinator/rules_shell.h"
 #include "actors/coordinator/strategies_shell.h"
+#include "common/learner/products.h"
 #include "common/model/recipe.h"
 #include <stdio.h>
 
@@ -54,7 +55,7 @@ void rules_of_config(const struct run_config *config, struct rules *ret_rules)
         .total_steps = rules.total_steps,
         .data_digest = config->manifest_digest,
         .micro_batch = (uint32_t)config->micro_batch,
-        .products = config->products == CONFIG_PRODUCTS_FLOAT32 ? PRODUCTS_FLOAT32 : PRODUCTS_BF16,
+        .products = products_of_config(config->products),
     };
     snprintf(rules.frame.run, sizeof rules.frame.run, "%s", rules.run_id);
     strategy_of(config)->set_rules(config, &rules);

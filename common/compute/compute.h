@@ -25,7 +25,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/interval.h"
-#include "common/kernel/pool.h"
+#include "common/kernel/gemm.h"
 #include "common/model/model_layout.h"
 #include "common/vector/lanes.h"
 
@@ -54,9 +54,10 @@ struct compute_config {
     uint32_t batch_max;        // The most of a gradient; 0: any number
     uint32_t lanes;            // Of compute_gradient_lanes; 0: it is not called
     bool trains;               // Else it only holds parameters
-    bool float32;              // Products in float32 rather than bf16 (gemm.h)
-    bool recompute;            // CPU: of model_options
-    pool_t *pool;              // Borrowed for the life of the compute_t; NULL: no threads
+    enum gemm_precision
+        precision;  // Of the products on a CPU (gemm.h); the GPU knows float32 and bf16
+    bool recompute; // CPU: of model_options
+    pool_t *pool;   // Borrowed for the life of the compute_t; NULL: no threads
     // What an optimizer asks for; optimizer_ask fills it in. Borrowed too; zero without an
     // optimizer.
     uint32_t vectors;        // Vectors of state, 0..COMPUTE_VECTORS_MAX

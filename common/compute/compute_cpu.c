@@ -20,8 +20,8 @@ static struct cpu *cpu_of(compute_t *self) { return (struct cpu *)(void *)self; 
 
 static struct model_options model_options_of(const struct compute_config *config)
 {
-    return (struct model_options){ config->micro_batch, config->seq,
-                                   config->float32 ? GEMM_FLOAT32 : GEMM_BF16, config->recompute };
+    return (struct model_options){ config->micro_batch, config->seq, config->precision,
+                                   config->recompute };
 }
 
 // For the gradient of one micro-batch, if a batch may have several; and for a tree of lanes. With

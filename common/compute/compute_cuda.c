@@ -80,7 +80,7 @@ static struct cuda_config config_of(const struct compute_config *config, const f
                                  .sine = sine,
                                  .plan = config->plan,
                                  .trains = config->trains,
-                                 .float32 = config->float32,
+                                 .float32 = config->precision == GEMM_FLOAT32,
                                  .graph = true,
                                  .vectors = config->vectors,
                                  .state_begin = config->state.begin,

@@ -13,13 +13,7 @@
 
 // A block of A and a panel of B fit into the second-level cache; COLUMNS_MAX columns of B (4 MiB)
 // fit into the third.
-enum {
-    DEPTH_WORDS_MAX = 512,
-    COLUMNS_MAX = 2048,
-    BLOCK_TILES = 5,
-    PACK_PANELS = 4,
-    DEPTH_GRAIN = 32
-};
+enum { COLUMNS_MAX = 2048, BLOCK_TILES = 5, PACK_PANELS = 4, DEPTH_GRAIN = 32 };
 
 struct product {
     const struct gemm *job;
@@ -37,7 +31,10 @@ static size_t round_up(size_t count, size_t unit) { return (count + unit - 1) / 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 // Words of the deepest part of k, for any precision and any instruction set.
-static size_t words_max(uint32_t k) { return smaller(round_up(k, 2), DEPTH_WORDS_MAX); }
+static size_t words_max(uint32_t k)
+{
+    return smaller(round_up(k, DEPTH_GRAIN), KERNELS_DEPTH_WORDS_MAX);
+}
 
 static size_t b_packed_count(uint32_t n, uint32_t k)
 {
@@ -56,14 +53,14 @@ size_t gemm_scratch_count(uint32_t threads, uint32_t n, uint32_t k)
 }
 
 // Packs `count` rows of a or b (columns of the matrix as stored, if `by_column`) into panels.
-static void pack(const struct product *product, const float *from, size_t stride, bool by_column,
-                 size_t count, uint32_t height, float *to)
+static void pack(const struct product *product, const struct kernels_packing *packing,
+                 const float *from, size_t stride, bool by_column, size_t count, uint32_t height,
+                 float *to)
 {
-    const struct kernels_product *kernels = product->kernels;
     for (size_t i = 0; i < count; i += height, to += height * product->words) {
         const uint32_t rows = (uint32_t)smaller(height, count - i);
-        if (by_column) kernels->pack_columns(from + i, stride, rows, height, product->depth, to);
-        else kernels->pack_rows(from + i * stride, stride, rows, height, product->depth, to);
+        if (by_column) packing->columns(from + i, stride, rows, height, product->depth, to);
+        else packing->rows(from + i * stride, stride, rows, height, product->depth, to);
     }
 }
 
@@ -76,7 +73,8 @@ static void pack_b_task(void *arg, uint32_t task, uint32_t worker)
     const size_t group = (size_t)PACK_PANELS * height, first = task * group;
     const size_t column = product->column_first + first, k = product->depth_first;
     const bool by_column = job->form != GEMM_NT;
-    pack(product, job->b + (by_column ? k * job->b_stride + column : column * job->b_stride + k),
+    pack(product, &product->kernels->b,
+         job->b + (by_column ? k * job->b_stride + column : column * job->b_stride + k),
          job->b_stride, by_column, smaller(group, product->columns - first), height,
          product->b_packed + first * product->words);
 }
@@ -86,7 +84,7 @@ static void pack_a(const struct product *product, struct pool_share rows, float 
     const struct gemm *job = product->job;
     const size_t k = product->depth_first;
     const bool by_column = job->form == GEMM_TN;
-    pack(product,
+    pack(product, &product->kernels->a,
          job->a + (by_column ? k * job->a_stride + rows.first : rows.first * job->a_stride + k),
          job->a_stride, by_column, rows.end - rows.first, product->kernels->tile_rows, to);
 }
@@ -111,13 +109,21 @@ static void clear(const struct gemm *job)
         memset(job->c + i * job->c_stride, 0, job->n * sizeof *job->c);
 }
 
-// Cuts k into parts of about equal size. None is deeper than DEPTH_WORDS_MAX words, and each but
+// Cuts k into parts of about equal size. None is deeper than the kernels want it, and each but
 // the last is a multiple of the blocks that packing transposes.
 static size_t depth_of_parts(const struct kernels_product *kernels, size_t k)
 {
-    const size_t most = DEPTH_WORDS_MAX / kernels->group_words * kernels->group;
+    const size_t most = kernels->depth_words / kernels->group_words * kernels->group;
     const size_t parts = (k + most - 1) / most;
     return round_up((k + parts - 1) / parts, DEPTH_GRAIN);
+}
+
+const char *gemm_precision_name(enum gemm_precision precision)
+{
+    static const char *const names[GEMM_PRECISIONS] = {
+        [GEMM_FLOAT32] = "float32", [GEMM_BF16] = "bf16", [GEMM_BF16_AMX] = "bf16-amx"
+    };
+    return names[precision];
 }
 
 const char *gemm_library(enum gemm_precision precision)

@@ -7,7 +7,7 @@
 //     TN     a[k][m] * b[k][n]                       gradient of the weights
 //
 // Each element of c is one chain of fused multiply-adds that begins with 0, or with c itself if
-// `add`. Blocks, tiles, vectors and threads only choose which elements are computed together. The
+// `add` (BF16_AMX: two chains, as below). Blocks, tiles, vectors and threads only choose which elements are computed together. The
 // method is BLIS's: panels packed for the register tile, so deep that they stay in the caches.
 //
 //     FLOAT32   k ascending; only the results of the multiply-adds are rounded
@@ -15,11 +15,17 @@
 //               float32; k ascends in pairs, the odd one of a pair first; every number below
 //               2^-126 counts as zero, in a, b, c and every sum. VDPBF16PS computes so (Intel's
 //               manual), and the other instruction sets do the same with multiply-adds
+//     BF16_AMX  inputs, sums and tiny numbers as in BF16. For each 32 of k, in ascending order, the even ones
+//               are one chain that begins with 0, the odd ones another, and c + (even + odd) is the
+//               new c; behind the end of k are zeros. TDPBF16PS computes so (Intel's manual); the
+//               other instruction sets do the same with multiply-adds, about as fast as FLOAT32
 //
 // In a build of `make BLAS=1` a library computes FLOAT32 (gemm_blas.h); then only the table of
 // forms holds for it.
 //
-// Yardstick: 87 % of one core's peak of FMA or VDPBF16PS for shapes of a few hundred.
+// Yardstick, one core, shapes of a few hundred: 87 % of the peak of FMA or VDPBF16PS on AMD EPYC (Zen 4),
+// 70 % of FMA and 20 to 35 % of TDPBF16PS on an Intel Xeon with AMX: 0.6 to 1.2 TFLOP/s, of which reading and
+// packing floats takes most.
 
 #include "common/kernel/pool.h"
 
@@ -27,7 +33,7 @@
 #include <stddef.h>
 
 enum gemm_form { GEMM_NT, GEMM_NN, GEMM_TN };
-enum gemm_precision { GEMM_FLOAT32, GEMM_BF16, GEMM_PRECISIONS };
+enum gemm_precision { GEMM_FLOAT32, GEMM_BF16, GEMM_BF16_AMX, GEMM_PRECISIONS };
 
 struct gemm {
     enum gemm_form form;
@@ -46,6 +52,9 @@ size_t gemm_scratch_count(uint32_t threads, uint32_t n, uint32_t k);
 // Computes on the pool. With NULL it computes inline, which is also allowed inside a task of a
 // pool, with scratch memory of its own. Cannot fail.
 void gemm_run(pool_t *pool, const struct gemm *job, float *scratch);
+
+// "float32", "bf16" or "bf16-amx".
+const char *gemm_precision_name(enum gemm_precision precision);
 
 // NULL if our own kernels compute products of that precision, with the promises above. Else the
 // name of the library that does; then they are not reproducible.

@@ -3,7 +3,7 @@
 // kernels_*.c include this, after setting TILE_ROWS and TILE_LANES to what their registers hold:
 // TILE_ROWS * TILE_LANES accumulators stay in registers for the whole depth.
 //
-// If the processor multiplies pairs of bfloat16, a pair is one word. Otherwise a pair is two words:
+// With GEMM_PAIRS (VDPBF16PS) a pair of bfloat16 is one word. Otherwise a pair is two words:
 // floats rounded to bfloat16, the odd k first, and the tile is that of float32 with tiny numbers
 // flushed to zero. Both are the same multiply-adds in the same order.
 
@@ -85,9 +85,21 @@ static void gemm_pack_columns(const float *from, size_t stride, uint32_t rows, u
     gemm_pack_panel(from, stride, rows, height, depth, to, false);
 }
 
+#if defined(__AVX512BF16__)
+// 16 columns of two rows become 16 words.
+LANES_INLINE lanes gemm_pair(lanes even, lanes odd)
+{
+    static const uint16_t order[32] = { 0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                        21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                        11, 27, 12, 28, 13, 29, 14, 30, 15, 31 };
+    const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(odd, even);
+    return (lanes)_mm512_permutexvar_epi16(_mm512_loadu_si512(order), halves);
+}
+#endif
+
 // ---- bfloat16 ---------------------------------------------------------------------------------
 
-#if defined(__AVX512BF16__)
+#if defined(GEMM_PAIRS)
 enum { GEMM_PAIR_WORDS = 1 };
 
 // 16 rows of 32 k become 16 rows of 16 words, a pair in each word: then a block as above.
@@ -112,16 +124,6 @@ static void gemm_pack_rows_bf16(const float *from, size_t stride, uint32_t rows,
                                  ((depth + 1) / 2 - k / 2 - i) * height - r);
         }
     }
-}
-
-// 16 columns of two rows become 16 words.
-LANES_INLINE lanes gemm_pair(lanes even, lanes odd)
-{
-    static const uint16_t order[32] = { 0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
-                                        21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
-                                        11, 27, 12, 28, 13, 29, 14, 30, 15, 31 };
-    const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(odd, even);
-    return (lanes)_mm512_permutexvar_epi16(_mm512_loadu_si512(order), halves);
 }
 
 LANES_INLINE void gemm_pack_pairs(const float *from, size_t stride, uint32_t rows, uint32_t height,
@@ -168,7 +170,7 @@ static void gemm_pack_columns_bf16(const float *from, size_t stride, uint32_t ro
 // c = c + a b for one word of a row and a vector of words of columns.
 LANES_INLINE lanes gemm_step(lanes a, lanes b, lanes c, bool bf16)
 {
-#if defined(__AVX512BF16__)
+#if defined(GEMM_PAIRS)
     if (bf16) return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
 #else
     if (bf16) return lanes_fma_flushed(a, b, c);
@@ -209,31 +211,58 @@ LANES_INLINE void gemm_tile(size_t words, const float *a, const float *b, float 
     }
 }
 
-// A tile at the edge of c is computed in a buffer; only the part inside c is copied.
-LANES_INLINE void gemm_tile_edge(size_t rows, size_t columns, size_t words, const float *a,
-                                 const float *b, float *c, size_t c_stride, bool add, bool bf16)
+LANES_INLINE void gemm_tile_float32(size_t words, const float *a, const float *b, float *c,
+                                    size_t c_stride, bool add)
 {
-    float aside[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64))) = { 0 };
-    for (size_t i = 0; add && i < rows; i++)
-        memcpy(aside + i * TILE_COLUMNS, c + i * c_stride, columns * sizeof *c);
-    gemm_tile(words, a, b, aside, TILE_COLUMNS, true, bf16); // Adding to 0 equals not adding
-    for (size_t i = 0; i < rows; i++)
-        memcpy(c + i * c_stride, aside + i * TILE_COLUMNS, columns * sizeof *c);
+    gemm_tile(words, a, b, c, c_stride, add, false);
 }
 
-LANES_INLINE void gemm_multiply_as(size_t rows, size_t columns, size_t words, const float *a,
-                                   const float *b, float *c, size_t c_stride, bool add, bool bf16)
+LANES_INLINE void gemm_tile_bf16(size_t words, const float *a, const float *b, float *c,
+                                 size_t c_stride, bool add)
 {
-    for (size_t j = 0; j < columns; j += TILE_COLUMNS) {
-        for (size_t i = 0; i < rows; i += TILE_ROWS) {
-            const size_t m = rows - i, n = columns - j;
+    gemm_tile(words, a, b, c, c_stride, add, true);
+}
+
+// ---- all tiles ----------------------------------------------------------------------------------
+
+// Computes one tile of c over `words` of a panel of A and one of B.
+typedef void gemm_tile_function(size_t words, const float *a, const float *b, float *c,
+                                size_t c_stride, bool add);
+
+struct gemm_size {
+    size_t rows, columns;
+};
+
+// A tile at the edge of c is computed in a buffer; only the part inside c is copied.
+LANES_INLINE void gemm_tile_edge(gemm_tile_function *tile, struct gemm_size whole,
+                                 struct gemm_size inside, size_t words, const float *a,
+                                 const float *b, float *c, size_t c_stride, bool add)
+{
+    float aside[KERNELS_TILE_ROWS_MAX * KERNELS_TILE_COLUMNS_MAX] __attribute__((aligned(64)));
+    memset(aside, 0, whole.rows * whole.columns * sizeof *aside);
+    for (size_t i = 0; add && i < inside.rows; i++)
+        memcpy(aside + i * whole.columns, c + i * c_stride, inside.columns * sizeof *c);
+    tile(words, a, b, aside, whole.columns, true); // Adding to 0 equals not adding
+    for (size_t i = 0; i < inside.rows; i++)
+        memcpy(c + i * c_stride, aside + i * whole.columns, inside.columns * sizeof *c);
+}
+
+// c, of size `all`, in tiles of size `whole`.
+LANES_INLINE void gemm_tiles(gemm_tile_function *tile, struct gemm_size whole, struct gemm_size all,
+                             size_t words, const float *a, const float *b, float *c,
+                             size_t c_stride, bool add)
+{
+    for (size_t j = 0; j < all.columns; j += whole.columns) {
+        for (size_t i = 0; i < all.rows; i += whole.rows) {
+            const size_t m = all.rows - i, n = all.columns - j;
+            const struct gemm_size inside = { m < whole.rows ? m : whole.rows,
+                                              n < whole.columns ? n : whole.columns };
             const float *a_panel = a + i * words, *b_panel = b + j * words;
             float *corner = c + i * c_stride + j;
-            if (m < TILE_ROWS || n < TILE_COLUMNS)
-                gemm_tile_edge(m < TILE_ROWS ? m : TILE_ROWS, n < TILE_COLUMNS ? n : TILE_COLUMNS,
-                               words, a_panel, b_panel, corner, c_stride, add, bf16);
-            else if (add) gemm_tile(words, a_panel, b_panel, corner, c_stride, true, bf16);
-            else gemm_tile(words, a_panel, b_panel, corner, c_stride, false, bf16);
+            if (m < whole.rows || n < whole.columns)
+                gemm_tile_edge(tile, whole, inside, words, a_panel, b_panel, corner, c_stride, add);
+            else if (add) tile(words, a_panel, b_panel, corner, c_stride, true);
+            else tile(words, a_panel, b_panel, corner, c_stride, false);
         }
     }
 }
@@ -241,14 +270,16 @@ LANES_INLINE void gemm_multiply_as(size_t rows, size_t columns, size_t words, co
 static void gemm_multiply(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
                           float *c, size_t c_stride, bool add)
 {
-    gemm_multiply_as(rows, columns, depth, a, b, c, c_stride, add, false);
+    gemm_tiles(gemm_tile_float32, (struct gemm_size){ TILE_ROWS, TILE_COLUMNS },
+               (struct gemm_size){ rows, columns }, depth, a, b, c, c_stride, add);
 }
 
 static void gemm_multiply_bf16(size_t rows, size_t columns, size_t depth, const float *a,
                                const float *b, float *c, size_t c_stride, bool add)
 {
     const unsigned before = lanes_flush_begin();
-    gemm_multiply_as(rows, columns, (depth + 1) / 2 * GEMM_PAIR_WORDS, a, b, c, c_stride, add,
-                     true);
+    gemm_tiles(gemm_tile_bf16, (struct gemm_size){ TILE_ROWS, TILE_COLUMNS },
+               (struct gemm_size){ rows, columns }, (depth + 1) / 2 * GEMM_PAIR_WORDS, a, b, c,
+               c_stride, add);
     lanes_flush_end(before);
 }

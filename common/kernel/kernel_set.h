@@ -2,6 +2,7 @@
 // kernels_avx2. Each kernels_*.c includes this last.
 
 #include "common/kernel/gemm_kernel.h"
+#include "common/kernel/gemm_amx_kernel.h"
 #include "common/kernel/row_kernel.h"
 #include "common/kernel/decode_kernel.h"
 #include "common/kernel/vector_kernel.h"
@@ -19,10 +20,12 @@ _Static_assert(TILE_ROWS <= LANES, "a panel of A is one transposed block high");
 const struct kernels KERNEL_SET_NAME(KERNEL_SET) = {
     .name = KERNEL_SET_TEXT(KERNEL_SET),
     .product = {
-        [GEMM_FLOAT32] = { TILE_ROWS, TILE_COLUMNS, 1, 1, gemm_pack_rows, gemm_pack_columns,
-                           gemm_multiply },
-        [GEMM_BF16] = { TILE_ROWS, TILE_COLUMNS, 2, GEMM_PAIR_WORDS, gemm_pack_rows_bf16,
-                        gemm_pack_columns_bf16, gemm_multiply_bf16 },
+        [GEMM_FLOAT32] = { TILE_ROWS, TILE_COLUMNS, 1, 1, 512, { gemm_pack_rows, gemm_pack_columns },
+                           { gemm_pack_rows, gemm_pack_columns }, gemm_multiply },
+        [GEMM_BF16] = { TILE_ROWS, TILE_COLUMNS, 2, GEMM_PAIR_WORDS, 512,
+                        { gemm_pack_rows_bf16, gemm_pack_columns_bf16 },
+                        { gemm_pack_rows_bf16, gemm_pack_columns_bf16 }, gemm_multiply_bf16 },
+        [GEMM_BF16_AMX] = GEMM_AMX_PRODUCT,
     },
     .norm = row_norm, .norm_back = row_norm_back, .rope = row_rope,
     .swiglu = row_swiglu, .swiglu_back = row_swiglu_back,

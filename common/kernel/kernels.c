@@ -6,22 +6,38 @@
 
 #include "common/kernel/kernels.h"
 
+#include <cpuid.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 static _Atomic(const struct kernels *) chosen;
 
 // The fastest first.
-static const struct kernels *const sets[] = { &kernels_avx512bf16, &kernels_avx512, &kernels_avx2,
-                                              &kernels_base };
+static const struct kernels *const sets[] = { &kernels_amx, &kernels_avx512bf16, &kernels_avx512,
+                                              &kernels_avx2, &kernels_base };
 enum { SETS = sizeof sets / sizeof sets[0] };
+
+// Linux gives a process the tiles' registers on demand (Documentation/arch/x86/xstate.rst). It refuses if it does
+// not know them, and if a thread has a signal stack too small for them.
+static bool can_use_tiles(void)
+{
+    enum { LEAF_FEATURES = 7, BIT_BF16 = 22, BIT_TILES = 24, REQUEST = 0x1023, TILE_DATA = 18 };
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (!__get_cpuid_count(LEAF_FEATURES, 0, &a, &b, &c, &d)) return false;
+    if (!(d >> BIT_BF16 & 1) || !(d >> BIT_TILES & 1)) return false;
+    return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+}
 
 static bool can_run(const struct kernels *set)
 {
     __builtin_cpu_init();
-    if (set == &kernels_avx512bf16 && !__builtin_cpu_supports("avx512bf16")) return false;
-    if (set == &kernels_avx512bf16 || set == &kernels_avx512) {
+    const bool pairs = set == &kernels_amx || set == &kernels_avx512bf16;
+    if (pairs && !__builtin_cpu_supports("avx512bf16")) return false;
+    if (set == &kernels_amx && !can_use_tiles()) return false;
+    if (pairs || set == &kernels_avx512) {
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
     }
@@ -40,12 +56,7 @@ static int64_t now_ns(void)
 // The shortest of some times of a product of bfloat16, all of it in the first cache.
 static int64_t product_ns(const struct kernels *set)
 {
-    enum {
-        ROWS = KERNELS_TILE_ROWS_MAX,
-        COLUMNS = KERNELS_TILE_COLUMNS_MAX,
-        DEPTH = 128,
-        TRIES = 24
-    };
+    enum { ROWS = 14, COLUMNS = 32, DEPTH = 128, TRIES = 24 };
     static const float zeros[COLUMNS * DEPTH]; // Two words for a pair, at most
     float sum[ROWS * COLUMNS];
     int64_t least = INT64_MAX;

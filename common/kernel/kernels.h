@@ -1,7 +1,8 @@
 #pragma once
 // kernels -- the inner loops of the model, once per instruction set, and the choice between them.
 //
-//     kernels_avx512bf16.c ┐
+//     kernels_amx.c        ┐
+//     kernels_avx512bf16.c │
 //     kernels_avx512.c     ├ each includes gemm_kernel.h, row_kernel.h ──▶ one struct kernels
 //     kernels_avx2.c       │
 //     kernels_base.c       ┘
@@ -13,20 +14,27 @@
 #include "common/kernel/adamw_factors.h"
 #include "common/kernel/gemm.h"
 
-enum { KERNELS_TILE_ROWS_MAX = 14, KERNELS_TILE_COLUMNS_MAX = 32 };
+enum { KERNELS_TILE_ROWS_MAX = 32, KERNELS_TILE_COLUMNS_MAX = 32, KERNELS_DEPTH_WORDS_MAX = 512 };
+
+// Packs one panel of `height` rows, missing rows as zeros: `rows` takes element (r, k) from
+// from[r*stride + k], `columns` from from[k*stride + r].
+struct kernels_packing {
+    void (*rows)(const float *from, size_t stride, uint32_t rows, uint32_t height, size_t depth,
+                 float *to);
+    void (*columns)(const float *from, size_t stride, uint32_t rows, uint32_t height, size_t depth,
+                    float *to);
+};
 
 // The product (gemm.h) in one precision.
 struct kernels_product {
     uint32_t tile_rows; // The register tile
     uint32_t tile_columns;
     uint32_t group, group_words; // Each `group` of k, or part of it, takes `group_words` words
+    uint32_t depth_words;        // The most of a panel, 1..KERNELS_DEPTH_WORDS_MAX
 
-    // A packed panel has `height` rows (missing rows are zero) as [words of the depth][height].
-    // pack_rows takes element (r, k) from from[r*stride + k], pack_columns from from[k*stride + r].
-    void (*pack_rows)(const float *from, size_t stride, uint32_t rows, uint32_t height,
-                      size_t depth, float *to);
-    void (*pack_columns)(const float *from, size_t stride, uint32_t rows, uint32_t height,
-                         size_t depth, float *to);
+    // A packed panel has height * words floats, in the order in which `multiply` reads them: of A its height is
+    // tile_rows, of B tile_columns.
+    struct kernels_packing a, b;
     // c[rows][columns] (+)= A B over one block of the depth, A and B as packed panels of tile_rows
     // and tile_columns.
     void (*multiply)(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
@@ -40,7 +48,7 @@ struct kernels_weights {
 };
 
 struct kernels {
-    const char *name; // "avx512bf16", "avx512", "avx2" or "base"
+    const char *name; // "amx", "avx512bf16", "avx512", "avx2" or "base"
     struct kernels_product product[GEMM_PRECISIONS];
 
     // y = x * w / rms(x) per row; ret_inverse[row] = 1 / sqrt(mean(x^2) + eps).
@@ -97,7 +105,8 @@ struct kernels {
                   float *m, float *v);
 };
 
-extern const struct kernels kernels_avx512bf16, kernels_avx512, kernels_avx2, kernels_base;
+extern const struct kernels kernels_amx, kernels_avx512bf16, kernels_avx512, kernels_avx2,
+    kernels_base;
 
 // The fastest set that this processor can run, or the one chosen last with learn_set_isa.
 const struct kernels *kernels_chosen(void);

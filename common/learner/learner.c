@@ -10,8 +10,9 @@
 #include "common/base/memory.h"
 #include "common/base/patience.h"
 #include "common/compute/compute.h"
-#include "common/kernel/gemm.h"
+#include "common/kernel/kernels.h"
 #include "common/learner/learner_inside.h"
+#include "common/learner/products.h"
 #include "common/model/model_tensors.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -81,7 +82,7 @@ static int plan_memory(struct learner *self, struct why *why)
                                        .micro_batch = micro_batch(self),
                                        .seq = self->config.seq_len,
                                        .trains = options->trains,
-                                       .float32 = self->config.products == PRODUCTS_FLOAT32,
+                                       .precision = products_precision(self->config.products),
                                        .pool = self->pool };
     if (self->strategy->plan) self->strategy->plan(self, config);
     optimizer_ask(self->optimizer, config);
@@ -105,9 +106,10 @@ static int plan_memory(struct learner *self, struct why *why)
              self->floats, host >> 20, later >> 20, free_mib, (uint64_t)memory.device >> 20,
              config->recompute ? "recomputed" : "kept", copies >> 20,
              free_bytes ? "" : "; the free memory cannot be read here and is not checked");
-    log_line(LOG_INFO, "learner.compute products=%s threads=%u",
-             wire_enum_name(&wire_enum_products, self->config.products), options->threads);
-    const char *library = gemm_library(config->float32 ? GEMM_FLOAT32 : GEMM_BF16);
+    log_line(LOG_INFO, "learner.compute products=%s threads=%u kernels=%s",
+             wire_enum_name(&wire_enum_products, self->config.products), options->threads,
+             kernels_chosen()->name);
+    const char *library = gemm_library(config->precision);
     if (library && options->trains && self->same_bits)
         return why_set(
             why, FAULT_CONFIG,

@@ -35,7 +35,7 @@ static struct compute_config config_of(const struct solo_place *place,
                                      .batch_max = options->batch_max,
                                      .lanes = options->lanes,
                                      .trains = true,
-                                     .float32 = options->precision == GEMM_FLOAT32,
+                                     .precision = options->precision,
                                      .recompute = options->recompute,
                                      .pool = place->pool };
     optimizer_ask(optimizer, &config);

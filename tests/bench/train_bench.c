@@ -3,7 +3,7 @@
 //     train_bench                                 both models, one thread and all; then trainers
 //                                                 of one thread each, twice as many as processors,
 //                                                 beside one trainer with a thread for each
-//     train_bench MODEL PRECISION THREADS [STEPS] one of them: 8m|32m, float32|bf16
+//     train_bench MODEL PRECISION THREADS [STEPS] one of them: 8m|32m, float32|bf16|bf16-amx
 //     train_bench --serve MODEL PRECISION THREADS says its tokens a step, kernels, operations a token
 //                                                 and peak; then reads numbers of steps, answers with
 //                                                 seconds
@@ -13,7 +13,7 @@
 // 6 * layers * (seq + 1) * heads' width a token for attention, which is causal: a token sees (seq + 1) / 2
 // others on average. The peak is
 // that of independent multiply-adds in registers, in the same run on the same threads: of float32,
-// or of bf16 pairs where the processor has them and is quicker with them. The share of it is taken
+// or of bf16 pairs or AMX tiles where the processor has them and is quicker with them. The share of it is taken
 // by processor time, so that neighbours on the machine do not count; tokens a second are by the
 // clock on the wall.
 
@@ -36,6 +36,7 @@
 enum {
     CHAINS = 24,
     PEAK_TURNS = 1 << 20,
+    TILE_TURNS = 1 << 18,
     PEAK_REPEATS = 5,
     STEPS = 8,
     TURNS = 5,
@@ -81,17 +82,39 @@ CHAINS_OF(chains_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps(sums
 CHAINS_OF(chains_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps(sums[i], a, b),
           _mm256_cvtss_f32)
 
+__attribute__((target("amx-tile,amx-bf16"))) static void tiles_amx(void)
+{
+    static const struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } whole = { 1, 0, { 0 }, { 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16 } };
+    _tile_loadconfig(&whole);
+    _tile_zero(4);
+    _tile_zero(5);
+    for (int turn = 0; turn < TILE_TURNS; turn++) {
+        _tile_dpbf16ps(0, 4, 5);
+        _tile_dpbf16ps(1, 4, 5);
+        _tile_dpbf16ps(2, 4, 5);
+        _tile_dpbf16ps(3, 4, 5);
+    }
+    _tile_release();
+}
+
 struct peak {
     void (*run)(void);
-    uint32_t operations;
-}; // Operations of one step of a chain
+    double operations;
+};
 
 static struct peak peak_of(enum gemm_precision precision)
 {
+    const double steps = (double)PEAK_TURNS * CHAINS;
+    if (precision == GEMM_BF16_AMX && learn_set_isa("amx"))
+        return (struct peak){ tiles_amx, TILE_TURNS * 4.0 * 16 * 16 * 32 * 2 };
     if (precision == GEMM_BF16 && __builtin_cpu_supports("avx512bf16"))
-        return (struct peak){ chains_bf16, 64 };
-    if (__builtin_cpu_supports("avx512f")) return (struct peak){ chains_avx512, 32 };
-    return (struct peak){ chains_avx2, 16 };
+        return (struct peak){ chains_bf16, steps * 64 };
+    if (__builtin_cpu_supports("avx512f")) return (struct peak){ chains_avx512, steps * 32 };
+    return (struct peak){ chains_avx2, steps * 16 };
 }
 
 static void peak_task(void *arg, uint32_t task, uint32_t worker)
@@ -111,7 +134,7 @@ static double peak_rate(pool_t *pool, enum gemm_precision precision)
         const double took = processor_seconds() - began;
         if (took < best) best = took;
     }
-    return (double)pool_threads(pool) * PEAK_TURNS * CHAINS * peak.operations / best;
+    return (double)pool_threads(pool) * peak.operations / best;
 }
 
 // ---- a trainer ----------------------------------------------------------------------------------
@@ -197,11 +220,6 @@ static double operations_per_token(const struct model_shape *shape)
     return 6 * matrices + 6.0 * shape->layers * (shape->seq_len_max + 1.0) * heads;
 }
 
-static const char *precision_name(enum gemm_precision precision)
-{
-    return precision == GEMM_BF16 ? "bf16" : "float32";
-}
-
 static int by_value(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -252,7 +270,7 @@ static void measure(const struct bench_model *bench, enum gemm_precision precisi
     const double operations = tokens * operations_per_token(&bench->shape);
     printf("%-4s %-8s %2u threads  %9.0f tokens/s  %9.0f per processor second and thread, "
            "%5.1f %% of %.0f GFLOP/s  (with AdamW %.0f tokens/s, %.1f %%)\n",
-           bench->name, precision_name(precision), threads, tokens / bare.wall,
+           bench->name, gemm_precision_name(precision), threads, tokens / bare.wall,
            tokens / bare.processor, 100 * operations / bare.processor / peak, peak * 1e-9,
            tokens / whole.wall, 100 * operations / whole.processor / peak);
     fflush(stdout);
@@ -345,7 +363,8 @@ static void serve(const struct bench_model *bench, enum gemm_precision precision
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: train_bench [[--serve] 8m|32m float32|bf16 THREADS [STEPS]]\n");
+    fprintf(stderr, "usage: train_bench [[--serve] 8m|32m float32|bf16|bf16-amx THREADS "
+                    "[STEPS]]\n");
     return 64;
 }
 
@@ -354,15 +373,17 @@ static int run_one(char **argv, int argc, bool serves)
     const struct bench_model *bench = NULL;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
         if (strcmp(argv[0], models[i].name) == 0) bench = &models[i];
-    const bool bf16 = strcmp(argv[1], "bf16") == 0;
+    int precision = 0;
+    while (precision < GEMM_PRECISIONS &&
+           strcmp(argv[1], gemm_precision_name((enum gemm_precision)precision)) != 0)
+        precision++;
     const long threads = strtol(argv[2], NULL, 10);
     const long steps = argc > 3 ? strtol(argv[3], NULL, 10) : STEPS;
-    if (!bench || (!bf16 && strcmp(argv[1], "float32") != 0) || threads < 1 ||
-        threads > POOL_THREADS_MAX || steps < 1 || steps > 10000)
+    if (!bench || precision == GEMM_PRECISIONS || threads < 1 || threads > POOL_THREADS_MAX ||
+        steps < 1 || steps > 10000)
         return usage();
-    const enum gemm_precision precision = bf16 ? GEMM_BF16 : GEMM_FLOAT32;
-    if (serves) serve(bench, precision, (uint32_t)threads);
-    else measure(bench, precision, (uint32_t)threads, (uint32_t)steps);
+    if (serves) serve(bench, (enum gemm_precision)precision, (uint32_t)threads);
+    else measure(bench, (enum gemm_precision)precision, (uint32_t)threads, (uint32_t)steps);
     return 0;
 }
 

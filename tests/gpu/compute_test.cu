@@ -393,7 +393,7 @@ static void test_form(bool one_bit)
     devices[1].kind = COMPUTE_CUDA, devices[1].plugin = &shoal_cuda_plugin;
     struct compute_config config = {};
     config.shape = shape, config.micro_batch = 2, config.seq = SEQ, config.lanes = 2;
-    config.trains = true, config.float32 = true;
+    config.trains = true, config.precision = GEMM_FLOAT32;
     const struct optimizer_place place = { &shape, &layout, { 0, floats }, NULL };
     struct optimizer_settings how = settings;
     how.one_bit = one_bit;

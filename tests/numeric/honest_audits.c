@@ -23,10 +23,10 @@
 #include <string.h>
 
 // A case is a shape, a precision and a kind of payload.
-enum { ISAS = 3, MEMBERS = 6, MICRO_BATCH = 4, BATCH_MAX = 9, RENEW = 40, CASES = 8 };
+enum { ISAS = 4, MEMBERS = 8, MICRO_BATCH = 4, BATCH_MAX = 9, RENEW = 40, CASES = 12 };
 
-static const char *const isas[ISAS] = { "avx2", "avx512", "avx512bf16" };
-static const uint32_t threads[MEMBERS] = { 1, 3, 2, 1, 7, 2 };
+static const char *const isas[ISAS] = { "avx2", "avx512", "avx512bf16", "amx" };
+static const uint32_t threads[MEMBERS] = { 1, 3, 2, 1, 7, 2, 1, 4 };
 
 // Not every vocabulary and side is a multiple of a vector.
 static const struct model_shape shapes[] = {
@@ -129,7 +129,7 @@ static void run_init(struct run *run, uint32_t number)
 {
     struct why why = { 0 };
     struct compute_device device;
-    *run = (struct run){ .shape = &shapes[number / 4], .seed = number };
+    *run = (struct run){ .shape = &shapes[number / (2 * GEMM_PRECISIONS)], .seed = number };
     run->floats = model_parameter_count(run->shape);
     run->leaf_count = digest_leaf_count(run->floats);
     run->room = calloc(model_tensor_count(run->shape), sizeof *run->room);
@@ -152,7 +152,7 @@ static void run_init(struct run *run, uint32_t number)
                                          .micro_batch = MICRO_BATCH,
                                          .seq = run->shape->seq_len_max,
                                          .trains = true,
-                                         .float32 = number / 2 % 2,
+                                         .precision = number / 2 % GEMM_PRECISIONS,
                                          .recompute = i >= ISAS,
                                          .pool = member->pool };
         optimizer_ask(member->distro, &config);

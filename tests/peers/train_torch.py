@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """train_torch -- our training step and PyTorch's, in turns, on one machine in one run.
 
-    train_torch.py BUILD [--threads N] [--turns N] [--model 8m|32m] [--precision float32|bf16]
+    train_torch.py BUILD [--threads N] [--turns N] [--model 8m|32m] [--precision float32|bf16|bf16-amx]
 
 The same model, batch, precision and threads: train_bench (tests/bench) against a plain Llama in
 PyTorch at its best: with its fused attention and fused AdamW, tcmalloc if it is installed and huge
@@ -25,6 +25,7 @@ MODELS = {
 }
 WAYS = {"float32": ("eager", "compiled"),
         "bf16": ("eager", "compiled", "eager-pure", "compiled-pure")}
+WAYS["bf16-amx"] = WAYS["bf16"]  # PyTorch takes AMX by itself
 TURN_SECONDS = 1.5
 TCMALLOC = sorted(glob.glob("/usr/lib/*/libtcmalloc_minimal.so.4") +
                   glob.glob("/usr/lib/*/libtcmalloc.so.4"))[:1]
@@ -103,7 +104,7 @@ def serve_torch(name, precision, threads, way):
 
     def step():
         model.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16" and not pure):
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision != "float32" and not pure):
             loss = forward(tokens)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -124,6 +125,11 @@ def processor():
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
         names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return f"{names[0] if names else 'a processor without a name'}, {len(names)} of them"
+
+
+def has_amx():
+    with open("/proc/cpuinfo", encoding="ascii", errors="replace") as lines:
+        return any(line.startswith("flags") and " amx_bf16 " in line + " " for line in lines)
 
 
 class Runner:
@@ -196,11 +202,14 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--model", choices=MODELS)
-    parser.add_argument("--precision", choices=("float32", "bf16"))
+    parser.add_argument("--precision", choices=tuple(WAYS))
     options = parser.parse_args()
     print(f"{processor()}; PyTorch with{'' if TCMALLOC else 'out'} tcmalloc (Debian: libgoogle-perftools4)")
     for name in [options.model] if options.model else MODELS:
-        for precision in [options.precision] if options.precision else ("float32", "bf16"):
+        for precision in [options.precision] if options.precision else WAYS:
+            if precision == "bf16-amx" and not has_amx():
+                print("bf16-amx: left out: this processor has no AMX")
+                continue
             compare(options.build, name, precision, options.threads, options.turns)
 
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
+static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16", "amx" };
 
 // A matrix and a vector, whose sizes are no multiples of anything.
 struct world {

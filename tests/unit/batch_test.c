@@ -169,13 +169,13 @@ static float *define(struct step *step, struct lane_node node)
 
 static void every_world_computes_the_same_bits(void **state)
 {
-    static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
+    static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16", "amx" };
     (void)state;
-    for (uint32_t turn = 0; turn < 24; turn++) {
+    for (uint32_t turn = 0; turn < 30; turn++) {
         struct step step;
         begin(&step, 1 + turn % 3);
         draw(&step);
-        if (!learn_set_isa(isas[turn / 3 % 4])) learn_set_isa("base");
+        if (!learn_set_isa(isas[turn / 3 % 5])) learn_set_isa("base");
         const struct lane_node root = { 0, step.lanes };
         float *defined = define(&step, root);
         const double loss = batch_lanes_loss(step.losses, step.lanes, step.batch);

@@ -13,7 +13,7 @@
 
 enum { SEQ = 150, VOCAB = 53 }; // More than two of the decoder's blocks
 
-static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
+static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16", "amx" };
 static const struct model_shape shapes[] = {
     { .vocab = VOCAB,
       .dim = 40,

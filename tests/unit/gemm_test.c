@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
+static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16", "amx" };
 static const char *const forms[] = { [GEMM_NT] = "NT", [GEMM_NN] = "NN", [GEMM_TN] = "TN" };
 
 enum { PAD = 3, GUARD = 12345 };
@@ -72,6 +72,25 @@ static float chain_bf16(const struct gemm *job, size_t i, size_t j, float sum)
     return sum;
 }
 
+// Of up to 32 k from `first` on, every other one.
+static float chain_of_step(const struct gemm *job, size_t i, size_t j, size_t first)
+{
+    float sum = 0.0f;
+    for (size_t k = first; k < first + 32; k += 2)
+        sum = flushed(
+            fmaf(rounded(element(job, true, i, k)), rounded(element(job, false, j, k)), sum));
+    return sum;
+}
+
+static float chain_bf16_amx(const struct gemm *job, size_t i, size_t j, float sum)
+{
+    for (size_t k = 0; k < job->k; k += 32) {
+        const float even = chain_of_step(job, i, j, k), odd = chain_of_step(job, i, j, k + 1);
+        sum = flushed(flushed(sum) + flushed(even + odd));
+    }
+    return sum;
+}
+
 static float chain_float32(const struct gemm *job, size_t i, size_t j, float sum)
 {
     for (size_t k = 0; k < job->k; k++)
@@ -85,8 +104,11 @@ static void chain(const struct gemm *job, float *c)
         for (size_t j = 0; j < job->n; j++) {
             float *to = &c[i * job->c_stride + j];
             const float sum = job->add ? *to : 0.0f;
-            *to = job->precision == GEMM_BF16 ? chain_bf16(job, i, j, sum)
-                                              : chain_float32(job, i, j, sum);
+            switch (job->precision) {
+            case GEMM_BF16: *to = chain_bf16(job, i, j, sum); break;
+            case GEMM_BF16_AMX: *to = chain_bf16_amx(job, i, j, sum); break;
+            default: *to = chain_float32(job, i, j, sum);
+            }
         }
     }
 }
@@ -158,8 +180,8 @@ static void check(struct fixture *self, const char *isa, pool_t *pool)
     assert_true(scratch[scratch_count] == GUARD);
     free(scratch);
     if (memcmp(self->c, self->wanted, self->c_count * sizeof(float)) != 0)
-        fail_msg("%s %s bf16=%d m=%u n=%u k=%u add=%d threads=%u differs from the chain", isa,
-                 forms[self->job.form], self->job.precision == GEMM_BF16, self->job.m, self->job.n,
+        fail_msg("%s %s precision=%d m=%u n=%u k=%u add=%d threads=%u differs from the chain", isa,
+                 forms[self->job.form], (int)self->job.precision, self->job.m, self->job.n,
                  self->job.k, self->job.add, pool_threads(pool));
 }
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
+static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16", "amx" };
 static const char *const goldens[] = { "gqa", "tied", "untied", "llama3", "yarn", "linear" };
 
 // SHA-256 of (SHA-256 of the gradient, loss) for each: the same on every machine and compiler.
@@ -36,7 +36,17 @@ static const char *const pinned_bf16[] = {
     "b2136171c4bb69d73ae4f797d2fa1e21332b3caf26693849919422c8f868596b",
 };
 
-enum { GOLDEN_BYTES_MAX = 100 * 1024, ISAS = 4, GOLDENS = 6 };
+// Of a processor with AMX, by its tiles.
+static const char *const pinned_bf16_amx[] = {
+    "ca98a8a19c938bcbcf0378ae59603897576ad1d16ebc57ad29679fd4b292c055",
+    "08ba6aa14c548d5ab756328d4cb589de686755fd32be58f0995ac2532c916755",
+    "b5f270adc4643e429f2f2a245cf8decad9d59aa36094535104d31b6893ea6102",
+    "1bfbb16036767d7cc73f15943b4fc140922757f1fe1784b142c89514572c30be",
+    "4e5f486350f75edbc7e7f8cf153a54bc7ef92127e435710cca18ebd1175e7180",
+    "58a489da674d17920d7bc57b081ff6349529f12204b4334ca85bd194d069fb24",
+};
+
+enum { GOLDEN_BYTES_MAX = 100 * 1024, ISAS = 5, GOLDENS = 6 };
 
 static uint64_t count_of(const struct model_shape *shape) { return model_parameter_count(shape); }
 
@@ -241,6 +251,7 @@ static void bf16_stays_near(void **state)
 {
     (void)state;
     expect_torchs(GEMM_BF16, 2e-3, 1e-5, 0.03);
+    expect_torchs(GEMM_BF16_AMX, 2e-3, 1e-5, 0.03);
 }
 
 static void genesis_is_pythons(void **state)
@@ -316,6 +327,9 @@ static void bits_depend_on_nothing_but_the_input(void **state)
         assert_string_equal(hash_to_hex(&bf16, text), pinned_bf16[g]);
         expect_one_hash(goldens[g], &golden, GEMM_FLOAT32);
         expect_one_hash(goldens[g], &golden, GEMM_BF16);
+        const struct hash amx = gradient_hash(&golden, GEMM_BF16_AMX, NULL, 1);
+        assert_string_equal(hash_to_hex(&amx, text), pinned_bf16_amx[g]);
+        expect_one_hash(goldens[g], &golden, GEMM_BF16_AMX);
         golden_free(&golden);
     }
 }
@@ -343,6 +357,7 @@ static void bits_depend_on_nothing_at_odd_sizes(void **state)
     fill_tokens(odd.tokens, 2 * 68, 97, 1);
     expect_one_hash("odd sizes", &odd, GEMM_FLOAT32);
     expect_one_hash("odd sizes, bf16", &odd, GEMM_BF16);
+    expect_one_hash("odd sizes, bf16-amx", &odd, GEMM_BF16_AMX);
     golden_free(&odd);
 }
 

@@ -93,7 +93,7 @@ static double run(struct world *self, uint32_t steps)
 
 static void test_same_bits(void **state)
 {
-    static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
+    static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16", "amx" };
     (void)state;
     for (size_t k = 0; k < 2; k++) {
         learn_set_isa("base");

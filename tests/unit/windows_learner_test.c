@@ -33,20 +33,20 @@ static void shares_of_any_world_end_in_the_same_state(void **state)
 }
 
 // Each instruction set that this processor has, 1 to 3 threads, two deaths and two joiners in each world. SAME_BITS=n:
-// all worlds on each, in both precisions, with n seeds; else half of the worlds, one seed.
+// all worlds on each, with each type of products, with n seeds; else half of the worlds, one seed.
 static void every_instruction_set_ends_in_the_same_state(void **state)
 {
-    const char *const isas[] = { "avx512bf16", "avx512", "avx2", "base" };
+    const char *const isas[] = { "amx", "avx512bf16", "avx512", "avx2", "base" };
     const uint32_t worlds[] = { 1, 2, 3, 4, 7, 8 };
     const char *const own = kernels_chosen()->name, *seeds = getenv("SAME_BITS");
     uint32_t runs = 0;
     (void)state;
     make_files();
-    for (int half = 0; half < (seeds ? 2 : 1); half++) {
-        products = half ? PRODUCTS_BF16 : PRODUCTS_FLOAT32;
+    for (int type = 0; type < (seeds ? PRODUCTS_COUNT : 1); type++) {
+        products = (enum products)(seeds ? type : PRODUCTS_FLOAT32);
         const struct hash alone = run(1, 0, 1);
-        for (uint32_t n = 0; n < 24u * (seeds ? (uint32_t)atoi(seeds) : 1); n++) {
-            const uint32_t i = n % 4, w = n / 4 % 6;
+        for (uint32_t n = 0; n < 30u * (seeds ? (uint32_t)atoi(seeds) : 1); n++) {
+            const uint32_t i = n % 5, w = n / 5 % 6;
             if ((!seeds && (i + w) % 2) || !learn_set_isa(isas[i])) continue;
             const struct hash digest = run(worlds[w], worlds[w] > 1 ? 2 : 0, n);
             assert_true(hash_equal(&digest, &alone));

@@ -28,7 +28,7 @@ struct doctor_demands { // Of a run to its members
     bool links;            // Trainers link with one another, at a port of their own
     uint32_t result_bytes; // Of one trainer in one round; 0: there are none
     uint32_t snapshot_rounds, trainers;
-    bool float32;
+    enum gemm_precision precision;
     uint64_t ledger_bytes; // Of its coordinator; 0: not known
 };
 

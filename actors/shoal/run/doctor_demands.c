@@ -5,6 +5,7 @@
 #include "common/bulk/blob_store.h"
 #include "common/group/group.h"
 #include "common/kernel/gradient.h"
+#include "common/learner/products.h"
 #include "common/model/model_config.h"
 
 // What the learner plans (common/learner): memory_of_results, and the pins of rounds.
@@ -80,7 +81,7 @@ bool doctor_demands_of(const struct wire_config *config, struct doctor_demands *
         .snapshot_rounds = config->snapshot_rounds,
         .trainers = ret_demands->trainers,         // CONFIG does not name their number,
         .ledger_bytes = ret_demands->ledger_bytes, // nor this
-        .float32 = config->products == PRODUCTS_FLOAT32,
+        .precision = products_precision(config->products),
     };
     if (model_shape_from_config_json((const char *)config->model.data, config->model.count, NULL,
                                      &demands.shape) < 0)

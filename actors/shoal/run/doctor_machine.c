@@ -198,7 +198,7 @@ static int ask_memory(const struct doctor *self, const struct compute_device *de
         .batch_max = run->batch,
         .lanes = run->lanes,
         .micro_batch = run->same_bits ? run->micro_batch : own,
-        .precision = run->float32 ? GEMM_FLOAT32 : GEMM_BF16,
+        .precision = run->precision,
         .recompute = recompute,
     };
     int rc = model_tensors_layout(&run->shape, room, why, &layout);

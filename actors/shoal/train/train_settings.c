@@ -9,6 +9,7 @@
 #include "common/config/override.h"
 #include "common/model/model.h"
 #include "common/data/token_files.h"
+#include "common/learner/products.h"
 #include "common/model/recipe.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -208,7 +209,7 @@ static struct solo_options solo_options_of(const struct run_config *config,
         .batch_max = batch_max,
         .micro_batch = micro_batch < batch_max ? (uint32_t)micro_batch : batch_max,
         .lanes = (uint32_t)(flags->lanes ? flags->lanes : lanes),
-        .precision = config->products == CONFIG_PRODUCTS_FLOAT32 ? GEMM_FLOAT32 : GEMM_BF16,
+        .precision = products_precision(products_of_config(config->products)),
     };
 }
 
