@@ -135,15 +135,13 @@ static const struct compute_ops ops = {
     .clip = clip,
 };
 
-static float *vector_new(uint64_t floats)
-{
-    return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
-}
+// In large pages where the system has them, since a step walks through all of it.
+static float *vector_new(uint64_t floats) { return large_pages_new(floats * sizeof(float)); }
 
-// Zeros, in large pages where the system has them, since a step walks through all of it.
+// Zeros.
 static float *state_new(uint64_t floats)
 {
-    float *vector = large_pages_new(floats * sizeof(float));
+    float *vector = vector_new(floats);
     return vector ? memset(vector, 0, floats * sizeof(float)) : NULL;
 }
 

@@ -3,6 +3,7 @@
 // backward. The loss is checked before the backward pass, so that a NaN costs no more work.
 #include "common/model/model.h"
 #include "common/base/ensure.h"
+#include "common/base/large_pages.h"
 #include "common/model/model_state.h"
 
 #include <inttypes.h>
@@ -135,7 +136,7 @@ int model_new(const struct model_shape *shape, const struct model_options *optio
     if (rc == 0) rc = check_limit("seq", options->seq_max, model_seq_len(shape), why);
     if (rc < 0) return rc;
     const uint64_t bytes = model_memory_bytes(shape, options, pool_threads(pool));
-    struct arena arena = { .base = aligned_alloc(ALIGNMENT, bytes) };
+    struct arena arena = { .base = large_pages_new(bytes) };
     if (!arena.base)
         return why_set(why, FAULT_MEMORY,
                        "model: %" PRIu64 " bytes for batches of %" PRIu32 " x %" PRIu32

@@ -2,6 +2,7 @@
 // train_models -- the two models that training is measured on: 8.3 and 31.6 million parameters.
 
 #include "common/base/ensure.h"
+#include "common/base/large_pages.h"
 #include "common/model/model_layout.h"
 
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static const struct bench_model models[] = {
 // Small numbers of either sign, as parameters are. The caller frees.
 static inline float *train_numbers(uint64_t count)
 {
-    float *x = aligned_alloc(64, (count * sizeof *x + 63) / 64 * 64);
+    float *x = large_pages_new(count * sizeof *x); // As a learner's vectors
     uint32_t state = 1;
     ensure(x);
     for (uint64_t i = 0; i < count; i++) {
