@@ -67,19 +67,21 @@ AMX_PACK(amx_pack_a_columns, true, true)
 AMX_PACK(amx_pack_b_rows, false, true)
 AMX_PACK(amx_pack_b_columns, true, false)
 
-// c is in tiles 0 to 3 for the whole depth. Its lines are asked of the memory a few at a time meanwhile.
-static void amx_tile(size_t words, const float *a, const float *b, float *c, size_t c_stride,
-                     bool add)
+// The quarters of a tile of 32 x 32 that are computed: `low` with rows 16 to 31, `right` with columns 16 to 31. c is in
+// tiles 0 to 3 for the whole depth. Its lines are asked of the memory a few at a time meanwhile.
+LANES_INLINE void amx_quarters(size_t words, const float *a, const float *b, float *c,
+                               size_t c_stride, bool add, bool low, bool right)
 {
     const size_t row = c_stride * sizeof *c, side = AMX_SIDE * sizeof(float);
+    float *lower = c + AMX_SIDE * c_stride;
     __asm__ volatile(
         "" ::
             : "memory"); // The compiler does not know that loads of tiles read what was stored before
     if (add) {
         _tile_loadd(0, c, row);
-        _tile_loadd(1, c + AMX_SIDE, row);
-        _tile_loadd(2, c + AMX_SIDE * c_stride, row);
-        _tile_loadd(3, c + AMX_SIDE * c_stride + AMX_SIDE, row);
+        if (right) _tile_loadd(1, c + AMX_SIDE, row);
+        if (low) _tile_loadd(2, lower, row);
+        if (low && right) _tile_loadd(3, lower + AMX_SIDE, row);
     } else {
         _tile_zero(0);
         _tile_zero(1);
@@ -89,22 +91,41 @@ static void amx_tile(size_t words, const float *a, const float *b, float *c, siz
     for (size_t k = 0; k < words; k += AMX_SIDE, a += 2 * AMX_WORDS, b += 2 * AMX_WORDS) {
         _tile_loadd(4, a, side);
         _tile_loadd(6, b, side);
-        _tile_loadd(5, a + AMX_WORDS, side);
-        _tile_loadd(7, b + AMX_WORDS, side);
+        if (low) _tile_loadd(5, a + AMX_WORDS, side);
+        if (right) _tile_loadd(7, b + AMX_WORDS, side);
         _tile_dpbf16ps(0, 4, 6);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(3, 5, 7);
-        const size_t first = k / AMX_SIDE * 4;
-        for (size_t i = first; i < first + 4 && i < AMX_TILE; i++) {
+        if (low) _tile_dpbf16ps(2, 5, 6);
+        if (right) _tile_dpbf16ps(1, 4, 7);
+        if (low && right) _tile_dpbf16ps(3, 5, 7);
+        const size_t first = k / AMX_SIDE * 4, rows = low ? AMX_TILE : AMX_SIDE;
+        for (size_t i = first; i < first + 4 && i < rows; i++) {
             __builtin_prefetch(c + i * c_stride, 1);
-            __builtin_prefetch(c + i * c_stride + AMX_SIDE, 1);
+            if (right) __builtin_prefetch(c + i * c_stride + AMX_SIDE, 1);
         }
     }
     _tile_stored(0, c, row);
-    _tile_stored(1, c + AMX_SIDE, row);
-    _tile_stored(2, c + AMX_SIDE * c_stride, row);
-    _tile_stored(3, c + AMX_SIDE * c_stride + AMX_SIDE, row);
+    if (right) _tile_stored(1, c + AMX_SIDE, row);
+    if (low) _tile_stored(2, lower, row);
+    if (low && right) _tile_stored(3, lower + AMX_SIDE, row);
+}
+
+LANES_INLINE void amx_tile(size_t words, const float *a, const float *b, float *c, size_t c_stride,
+                           bool add, struct gemm_size inside)
+{
+    float aside[AMX_TILE * AMX_TILE] __attribute__((aligned(64)));
+    const bool low = inside.rows > AMX_SIDE, right = inside.columns > AMX_SIDE;
+    const bool cut = inside.rows % AMX_SIDE || inside.columns % AMX_SIDE;
+    float *to = cut ? aside : c;
+    const size_t stride = cut ? AMX_TILE : c_stride;
+    // A quarter that is partly outside c is computed aside
+    if (cut && add) memset(aside, 0, sizeof aside);
+    for (size_t i = 0; cut && add && i < inside.rows; i++)
+        memcpy(aside + i * AMX_TILE, c + i * c_stride, inside.columns * sizeof *c);
+    if (low && right) amx_quarters(words, a, b, to, stride, add, true, true);
+    else if (low) amx_quarters(words, a, b, to, stride, add, true, false);
+    else amx_quarters(words, a, b, to, stride, add, false, right);
+    for (size_t i = 0; cut && i < inside.rows; i++)
+        memcpy(c + i * c_stride, aside + i * AMX_TILE, inside.columns * sizeof *c);
 }
 
 // Tiles need a configuration, and a thread that has one pays for it when it is switched: so it ends here.
@@ -141,34 +162,34 @@ LANES_INLINE void gemm_chain(size_t first, size_t words, const float *a, const f
                              lanes sum[TILE_ROWS][TILE_LANES])
 {
     LANES_UNROLL(16)
-    for (int i = 0; i < TILE_ROWS; i++) {
+    for (size_t i = 0; i < TILE_ROWS; i++) {
         LANES_UNROLL(2)
-        for (int j = 0; j < TILE_LANES; j++) sum[i][j] = lanes_all(0.0f);
+        for (size_t j = 0; j < TILE_LANES; j++) sum[i][j] = lanes_all(0.0f);
     }
     for (size_t k = first; k < words; k += 2) {
         lanes columns[TILE_LANES];
         LANES_UNROLL(2)
-        for (int j = 0; j < TILE_LANES; j++)
+        for (size_t j = 0; j < TILE_LANES; j++)
             columns[j] = lanes_load(b + k * TILE_COLUMNS + j * LANES);
         LANES_UNROLL(16)
-        for (int i = 0; i < TILE_ROWS; i++) {
-            const lanes row = lanes_all(a[k * TILE_ROWS + (size_t)i]);
+        for (size_t i = 0; i < TILE_ROWS; i++) {
+            const lanes row = lanes_all(a[k * TILE_ROWS + i]);
             LANES_UNROLL(2)
-            for (int j = 0; j < TILE_LANES; j++)
+            for (size_t j = 0; j < TILE_LANES; j++)
                 sum[i][j] = lanes_fma_flushed(row, columns[j], sum[i][j]);
         }
     }
     if (words == AMX_FLOATS) return;
     LANES_UNROLL(16)
-    for (int i = 0; i < TILE_ROWS; i++) {
+    for (size_t i = 0; i < TILE_ROWS; i++) {
         LANES_UNROLL(2)
-        for (int j = 0; j < TILE_LANES; j++) sum[i][j] = lanes_add(sum[i][j], lanes_all(0.0f));
+        for (size_t j = 0; j < TILE_LANES; j++) sum[i][j] = lanes_add(sum[i][j], lanes_all(0.0f));
     }
 }
 
 // The odd k lie first in the panels. `c` is whole in memory between the steps.
 LANES_INLINE void gemm_tile_as_amx(size_t words, const float *a, const float *b, float *c,
-                                   size_t c_stride, bool add)
+                                   size_t c_stride, bool add, struct gemm_size inside)
 {
     for (size_t k = 0; k < words;
          k += AMX_FLOATS, a += AMX_FLOATS * TILE_ROWS, b += AMX_FLOATS * TILE_COLUMNS) {
@@ -177,13 +198,13 @@ LANES_INLINE void gemm_tile_as_amx(size_t words, const float *a, const float *b,
         gemm_chain(0, count, a, b, odd);
         gemm_chain(1, count, a, b, even);
         LANES_UNROLL(16)
-        for (int i = 0; i < TILE_ROWS; i++) {
+        for (size_t i = 0; i < TILE_ROWS; i++) {
             LANES_UNROLL(2)
-            for (int j = 0; j < TILE_LANES; j++) {
-                float *at = c + (size_t)i * c_stride + j * LANES;
+            for (size_t j = 0; j < TILE_LANES; j++) {
                 const lanes sum = lanes_flush(lanes_add(even[i][j], odd[i][j]));
-                const lanes before = add || k > 0 ? lanes_flush(lanes_load(at)) : lanes_all(0.0f);
-                lanes_store(at, lanes_flush(lanes_add(before, sum)));
+                lanes before = lanes_all(0.0f);
+                if (add || k > 0) before = lanes_flush(gemm_load(c, c_stride, i, j, inside));
+                gemm_store(c, c_stride, i, j, inside, lanes_flush(lanes_add(before, sum)));
             }
         }
     }
@@ -205,8 +226,8 @@ static void gemm_multiply_as_amx(size_t rows, size_t columns, size_t depth, cons
                                  const float *b, float *c, size_t c_stride, bool add)
 {
     const unsigned before = lanes_flush_begin();
-    gemm_tiles(gemm_tile_as_amx, (struct gemm_size){ TILE_ROWS, TILE_COLUMNS },
-               (struct gemm_size){ rows, columns }, (depth + 1) / 2 * 2, a, b, c, c_stride, add);
+    gemm_tiles(gemm_tile_as_amx, gemm_whole, (struct gemm_size){ rows, columns },
+               (depth + 1) / 2 * 2, a, b, c, c_stride, add);
     lanes_flush_end(before);
 }
 

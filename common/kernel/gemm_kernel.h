@@ -12,7 +12,8 @@
 
 enum {
     TILE_COLUMNS = TILE_LANES * LANES,
-    PACK_AHEAD = 8, // Rows that are asked of the memory before they are packed
+    PACK_AHEAD = 8,  // Rows that are asked of the memory before they are packed
+    STRIP_TILES = 8, // Side by side, before the next row of tiles
 };
 
 // Packs panels from transposed blocks of 16 x 16. With `bf16` the two k of a pair are swapped.
@@ -178,91 +179,107 @@ LANES_INLINE lanes gemm_step(lanes a, lanes b, lanes c, bool bf16)
     return lanes_fma(a, b, c);
 }
 
-// One chain of multiply-adds per element of c; it begins with c itself or with 0.
+// What of a tile is inside c.
+struct gemm_size {
+    size_t rows, columns;
+};
+
+static const struct gemm_size gemm_whole = { TILE_ROWS, TILE_COLUMNS };
+
+// Element (i, 16 j) of a tile and the 15 beside it, as far as they are inside c; else 0, and nothing is stored.
+LANES_INLINE lanes gemm_load(const float *c, size_t c_stride, size_t i, size_t j,
+                             struct gemm_size inside)
+{
+    if (i >= inside.rows || j * LANES >= inside.columns) return lanes_all(0.0f);
+    return lanes_load_upto(c + i * c_stride + j * LANES, inside.columns - j * LANES);
+}
+
+LANES_INLINE void gemm_store(float *c, size_t c_stride, size_t i, size_t j, struct gemm_size inside,
+                             lanes sum)
+{
+    if (i < inside.rows && j * LANES < inside.columns)
+        lanes_store_upto(c + i * c_stride + j * LANES, sum, inside.columns - j * LANES);
+}
+
+// One chain of multiply-adds per element of c; it begins with c itself or with 0. Of the columns `width` vectors are
+// computed, and only what is inside c is read and written.
 LANES_INLINE void gemm_tile(size_t words, const float *a, const float *b, float *c, size_t c_stride,
-                            bool add, bool bf16)
+                            bool add, struct gemm_size inside, size_t width, bool bf16)
 {
     lanes sum[TILE_ROWS][TILE_LANES];
     LANES_UNROLL(16)
-    for (int i = 0; i < TILE_ROWS; i++) {
+    for (size_t i = 0; i < TILE_ROWS; i++) {
         LANES_UNROLL(2)
-        for (int j = 0; j < TILE_LANES; j++) {
-            sum[i][j] = add ? lanes_load(c + (size_t)i * c_stride + j * LANES) : lanes_all(0.0f);
+        for (size_t j = 0; j < width; j++) {
+            sum[i][j] = add ? gemm_load(c, c_stride, i, j, inside) : lanes_all(0.0f);
             if (add && bf16) sum[i][j] = lanes_flush(sum[i][j]);
         }
     }
     for (size_t k = 0; k < words; k++, a += TILE_ROWS, b += TILE_COLUMNS) {
         lanes columns[TILE_LANES];
         LANES_UNROLL(2)
-        for (int j = 0; j < TILE_LANES; j++) columns[j] = lanes_load(b + j * LANES);
+        for (size_t j = 0; j < width; j++) columns[j] = lanes_load(b + j * LANES);
         LANES_UNROLL(16)
-        for (int i = 0; i < TILE_ROWS; i++) {
+        for (size_t i = 0; i < TILE_ROWS; i++) {
             const lanes row = lanes_all(a[i]);
             LANES_UNROLL(2)
-            for (int j = 0; j < TILE_LANES; j++)
+            for (size_t j = 0; j < width; j++)
                 sum[i][j] = gemm_step(row, columns[j], sum[i][j], bf16);
         }
     }
     LANES_UNROLL(16)
-    for (int i = 0; i < TILE_ROWS; i++) {
+    for (size_t i = 0; i < TILE_ROWS; i++) {
         LANES_UNROLL(2)
-        for (int j = 0; j < TILE_LANES; j++)
-            lanes_store(c + (size_t)i * c_stride + j * LANES, sum[i][j]);
+        for (size_t j = 0; j < width; j++) gemm_store(c, c_stride, i, j, inside, sum[i][j]);
     }
 }
 
-LANES_INLINE void gemm_tile_float32(size_t words, const float *a, const float *b, float *c,
-                                    size_t c_stride, bool add)
+// Each case with constants, so that the compiler unrolls it.
+LANES_INLINE void gemm_tile_of(size_t words, const float *a, const float *b, float *c,
+                               size_t c_stride, bool add, struct gemm_size inside, bool bf16)
 {
-    gemm_tile(words, a, b, c, c_stride, add, false);
+    const bool whole = inside.rows == TILE_ROWS && inside.columns == TILE_COLUMNS;
+    if (whole && add) gemm_tile(words, a, b, c, c_stride, true, gemm_whole, TILE_LANES, bf16);
+    else if (whole) gemm_tile(words, a, b, c, c_stride, false, gemm_whole, TILE_LANES, bf16);
+    else if (inside.columns <= LANES) gemm_tile(words, a, b, c, c_stride, add, inside, 1, bf16);
+    else gemm_tile(words, a, b, c, c_stride, add, inside, TILE_LANES, bf16);
+}
+
+LANES_INLINE void gemm_tile_float32(size_t words, const float *a, const float *b, float *c,
+                                    size_t c_stride, bool add, struct gemm_size inside)
+{
+    gemm_tile_of(words, a, b, c, c_stride, add, inside, false);
 }
 
 LANES_INLINE void gemm_tile_bf16(size_t words, const float *a, const float *b, float *c,
-                                 size_t c_stride, bool add)
+                                 size_t c_stride, bool add, struct gemm_size inside)
 {
-    gemm_tile(words, a, b, c, c_stride, add, true);
+    gemm_tile_of(words, a, b, c, c_stride, add, inside, true);
 }
 
 // ---- all tiles ----------------------------------------------------------------------------------
 
 // Computes one tile of c over `words` of a panel of A and one of B.
 typedef void gemm_tile_function(size_t words, const float *a, const float *b, float *c,
-                                size_t c_stride, bool add);
+                                size_t c_stride, bool add, struct gemm_size inside);
 
-struct gemm_size {
-    size_t rows, columns;
-};
-
-// A tile at the edge of c is computed in a buffer; only the part inside c is copied.
-LANES_INLINE void gemm_tile_edge(gemm_tile_function *tile, struct gemm_size whole,
-                                 struct gemm_size inside, size_t words, const float *a,
-                                 const float *b, float *c, size_t c_stride, bool add)
-{
-    float aside[KERNELS_TILE_ROWS_MAX * KERNELS_TILE_COLUMNS_MAX] __attribute__((aligned(64)));
-    memset(aside, 0, whole.rows * whole.columns * sizeof *aside);
-    for (size_t i = 0; add && i < inside.rows; i++)
-        memcpy(aside + i * whole.columns, c + i * c_stride, inside.columns * sizeof *c);
-    tile(words, a, b, aside, whole.columns, true); // Adding to 0 equals not adding
-    for (size_t i = 0; i < inside.rows; i++)
-        memcpy(c + i * c_stride, aside + i * whole.columns, inside.columns * sizeof *c);
-}
-
-// c, of size `all`, in tiles of size `whole`.
+// c, of size `all`, in tiles of size `whole`: a strip after the other, in a strip row by row. So c is written in runs
+// of a KiB, and the panels of B of a strip stay in the second-level cache.
 LANES_INLINE void gemm_tiles(gemm_tile_function *tile, struct gemm_size whole, struct gemm_size all,
                              size_t words, const float *a, const float *b, float *c,
                              size_t c_stride, bool add)
 {
-    for (size_t j = 0; j < all.columns; j += whole.columns) {
+    const size_t strip = STRIP_TILES * whole.columns;
+    for (size_t first = 0; first < all.columns; first += strip) {
+        const size_t end = all.columns - first < strip ? all.columns : first + strip;
         for (size_t i = 0; i < all.rows; i += whole.rows) {
-            const size_t m = all.rows - i, n = all.columns - j;
-            const struct gemm_size inside = { m < whole.rows ? m : whole.rows,
-                                              n < whole.columns ? n : whole.columns };
-            const float *a_panel = a + i * words, *b_panel = b + j * words;
-            float *corner = c + i * c_stride + j;
-            if (m < whole.rows || n < whole.columns)
-                gemm_tile_edge(tile, whole, inside, words, a_panel, b_panel, corner, c_stride, add);
-            else if (add) tile(words, a_panel, b_panel, corner, c_stride, true);
-            else tile(words, a_panel, b_panel, corner, c_stride, false);
+            for (size_t j = first; j < end; j += whole.columns) {
+                const size_t m = all.rows - i, n = all.columns - j;
+                const struct gemm_size inside = { m < whole.rows ? m : whole.rows,
+                                                  n < whole.columns ? n : whole.columns };
+                tile(words, a + i * words, b + j * words, c + i * c_stride + j, c_stride, add,
+                     inside);
+            }
         }
     }
 }
@@ -270,16 +287,15 @@ LANES_INLINE void gemm_tiles(gemm_tile_function *tile, struct gemm_size whole, s
 static void gemm_multiply(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
                           float *c, size_t c_stride, bool add)
 {
-    gemm_tiles(gemm_tile_float32, (struct gemm_size){ TILE_ROWS, TILE_COLUMNS },
-               (struct gemm_size){ rows, columns }, depth, a, b, c, c_stride, add);
+    gemm_tiles(gemm_tile_float32, gemm_whole, (struct gemm_size){ rows, columns }, depth, a, b, c,
+               c_stride, add);
 }
 
 static void gemm_multiply_bf16(size_t rows, size_t columns, size_t depth, const float *a,
                                const float *b, float *c, size_t c_stride, bool add)
 {
     const unsigned before = lanes_flush_begin();
-    gemm_tiles(gemm_tile_bf16, (struct gemm_size){ TILE_ROWS, TILE_COLUMNS },
-               (struct gemm_size){ rows, columns }, (depth + 1) / 2 * GEMM_PAIR_WORDS, a, b, c,
-               c_stride, add);
+    gemm_tiles(gemm_tile_bf16, gemm_whole, (struct gemm_size){ rows, columns },
+               (depth + 1) / 2 * GEMM_PAIR_WORDS, a, b, c, c_stride, add);
     lanes_flush_end(before);
 }
