@@ -7,6 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/memory.h"
+#include "common/kernel/kernels.h"
 #include "common/member/blobs.h"
 #include "common/model/model_tensors.h"
 #include <inttypes.h>
@@ -179,6 +180,26 @@ static bool check_device(struct doctor *self, struct compute_device *ret_device)
     return true;
 }
 
+// Which way products are computed here. The type is the run's choice; how fast it is depends on the processor.
+static void check_products(struct doctor *self, const struct compute_device *device)
+{
+    const enum gemm_precision precision = self->demands.precision;
+    const char *kernels = kernels_chosen()->name;
+    const bool tiles = strcmp(kernels, "amx") == 0;
+    if (!self->demands.known || device->kind != COMPUTE_CPU) return;
+    if (precision == GEMM_BF16_AMX && !tiles)
+        checkup_add(&self->checkup, CHECKUP_WARNING, "products",
+                    "%s, but this processor has no AMX (kernels %s): a step takes longer than in "
+                    "float32, with the same bits",
+                    gemm_precision_name(precision), kernels);
+    else
+        checkup_add(&self->checkup, CHECKUP_OK, "products", "%s, kernels %s%s",
+                    gemm_precision_name(precision), kernels,
+                    precision != GEMM_BF16_AMX && tiles
+                        ? "; a run with compute.products = \"bf16-amx\" would be faster here"
+                        : "");
+}
+
 // As plan_memory of the learner: parameters, gradient, state and activations, copies of what members
 // hold alike, and what the jobs of the strategy take.
 static int ask_memory(const struct doctor *self, const struct compute_device *device,
@@ -246,6 +267,7 @@ void doctor_machine(struct doctor *self)
     check_clock(self);
     check_disk(self);
     const bool has_device = check_device(self, &device);
+    if (has_device) check_products(self, &device);
     if (!self->demands.known)
         checkup_add(&self->checkup, CHECKUP_NOT_CHECKED, "memory",
                     "%" PRIu64
