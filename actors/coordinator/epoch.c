@@ -99,8 +99,8 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
     else if (is_over)
         snprintf(text, EPOCH_LACKS_MAX,
                  "nobody here holds the run's state of step %" PRIu64
-                 ": waiting for a process that does. If all are lost, begin another run: this one "
-                 "has no checkpoint",
+                 ": waiting for a process that does. There is no checkpoint: if all have lost it, "
+                 "the run begins again",
                  turn->run->step);
     else if (phase == PHASE_WARMUP && !lacks)
         warmup_print_awaited(&self->warmup, &self->holdings, turn, text, EPOCH_LACKS_MAX);
@@ -212,10 +212,10 @@ static bool look_lost(struct epoch *self, const struct turn *turn)
     if (!is_given_up(self, turn) || !restore(self, turn)) return false;
     self->lost_ms = 0;
     outbox_note(turn->out,
-                "run.lost_steps count=%" PRIu64
-                ": no process that held them is left; going on from "
-                "the newest checkpoint",
-                from - run->step);
+                "run.lost_steps count=%" PRIu64 ": no process that held them is left; %s",
+                from - run->step,
+                run_has_checkpoint(run) ? "going on from the newest checkpoint"
+                                        : "there is no checkpoint, and the run begins again");
     return true;
 }
 
@@ -329,12 +329,21 @@ static void set_pausing(const struct turn *turn, bool pausing)
     turn_put(turn, FRAME_RECORD_PAUSE, &(struct wire_record_pause){ pausing });
 }
 
-// All copies of the newest steps are lost: the owner says so, or look_lost finds it. The run goes back to
-// the newest checkpoint, and the samples of the later steps are todo again. Earlier reports of members
-// are stale.
+// Where the run can go back to: its newest checkpoint. Without one it can begin again, once no process may come back
+// that holds a later step.
+static struct wire_record_restore way_back(const struct turn *turn)
+{
+    // mutant: restore: a run begins again although somebody may hold its state
+    if (run_has_checkpoint(turn->run) || !turn->pace->trusted || holdings_somebody_may(turn))
+        return run_restore_point(turn->run);
+    return turn->run->first_point;
+}
+
+// All copies of the newest steps are lost: the owner says so, or look_lost finds it. The run goes back, and the
+// samples of the later steps are todo again. Earlier reports of members are stale.
 static bool restore(struct epoch *self, const struct turn *turn)
 {
-    struct wire_record_restore back = run_restore_point(turn->run);
+    struct wire_record_restore back = way_back(turn);
     if (hash_is_none(&back.digest) || back.step > turn->run->step) return false;
     // The present step may be saved, and lie in no memory, before a quorum has given it a digest
     // mutant: saves: a save of the present step is no way out

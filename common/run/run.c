@@ -74,10 +74,18 @@ static void apply_phase(struct run *self, const struct wire_record_phase *record
 
 // ---- steps --------------------------------------------------------------------------------------
 
+// The first digest of the run's first step is that of its beginning.
+static void know_first(struct run *self, uint64_t step, const struct hash *digest)
+{
+    if (step == self->first_point.step && hash_is_none(&self->first_point.digest))
+        self->first_point.digest = *digest;
+}
+
 void run_know_digest(struct run *self, uint64_t step, const struct hash *digest)
 {
     self->digest_step = step;
     self->digest = *digest;
+    know_first(self, step, digest);
     if (step % self->snapshot_rounds != 0) return;
     self->pin_step = step;
     self->pin_digest = *digest;
@@ -105,6 +113,7 @@ static void apply_epoch_end(struct run *self, const struct wire_epoch_end *end)
     ensure(end->step == self->step);
     self->digest_step = self->pin_step = end->step;
     self->digest = self->pin_digest = end->digest;
+    know_first(self, end->step, &end->digest);
     set_point(self, &end->digest, &self->end_point, &self->end_point_lists);
 }
 
@@ -139,6 +148,10 @@ static void apply_genesis(struct run *self, const struct wire_record_genesis *ge
     self->source = SOURCE_HUB;
     self->cold_start = true;
     set_table(self, &(struct wire_data_position){ .cursor = genesis->cursor });
+    self->first_point = (struct wire_record_restore){ .epoch = genesis->epoch,
+                                                      .step = genesis->step,
+                                                      .digest = genesis->digest,
+                                                      .data_position.cursor = genesis->cursor };
 }
 
 static void apply_data(struct run *self, const struct wire_record_data *data)
@@ -322,6 +335,7 @@ struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
         .restore_point = run_restore_point(self),
         .end_point = with_lists(&self->end_point, &self->end_point_lists),
         .save_point = with_lists(&self->save_point, &self->save_point_lists),
+        .first_point = self->first_point,
         .cursor = self->table.cursor,
         .table = self->table.entries,
         .table_count = self->table.count,
@@ -353,6 +367,8 @@ bool run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     load_point(&from->end_point, &self->end_point, &self->end_point_lists);
     // mutant: saves: a snapshot forgets the save that is being written
     load_point(&from->save_point, &self->save_point, &self->save_point_lists);
+    // mutant: restore: a snapshot forgets the beginning
+    self->first_point = from->first_point;
     set_table(self, &(struct wire_data_position){ .cursor = from->cursor });
     // mutant: a snapshot forgets what is pending
     // mutant: a snapshot forgets what failed

@@ -77,6 +77,10 @@ struct run {
     struct wire_record_restore save_point;
     struct run_lists save_point_lists;
 
+    // The state that the run began with: no sample is done, and it has no lists. Its digest is none until it is on
+    // record.
+    struct wire_record_restore first_point;
+
     const struct run_pace *pace;
     _Alignas(16) uint8_t pace_state[RUN_PACE_BYTES];
 };

@@ -137,9 +137,13 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
          "only the owner takes a run back", "step %" PRIu64, record->step);
     hold(!ghost->round_open && (point->phase == PHASE_WAITING || point->phase == PHASE_PAUSED),
          "a run goes back between rounds", "%s", run_phase_name(point->phase));
+    struct pin back = ghost->restore_point;
+    if (lost && hash_is_none(&back.digest)) // It begins again
+        back = (struct pin){ .step = sim->plan.rules.first_step,
+                             .digest = ghost->digest[sim->plan.rules.first_step] };
     // To the present step only if nobody holds it: then no step is given up
-    hold(record->step == ghost->restore_point.step && record->step < point->step + lost &&
-             hash_equal(&record->digest, &ghost->restore_point.digest),
+    hold(record->step == back.step && record->step < point->step + lost &&
+             hash_equal(&record->digest, &back.digest),
          "a run goes back to its newest checkpoint", "step %" PRIu64 " of %" PRIu64, record->step,
          point->step);
     hold(record->epoch == point->epoch + 1, "epochs count up", "%" PRIu64 " after %" PRIu64,

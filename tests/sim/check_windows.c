@@ -167,16 +167,12 @@ static bool shares_are_here(const struct sim *sim, uint8_t but)
     return false;
 }
 
-// The newest save on record is there.
+// The newest save on record is there; or there is none yet, and the run can begin again.
 static bool can_go_back(const struct sim *sim)
 {
     const struct pin *back = &sim->ghost.restore_point;
-    return !hash_is_none(&back->digest) && saves_have(sim, back->step, &back->digest);
+    return hash_is_none(&back->digest) || saves_have(sim, back->step, &back->digest);
 }
-
-// Before its first save is on record, a run in which each keeps a share is lost with any of them: "begin another run"
-// is all that it can say.
-static bool is_calm(const struct sim *sim) { return windows_have_shares(sim) && !can_go_back(sim); }
 
 // Somebody else keeps what is committed, in its memory or pinned; or what may be, by the words on their way: the
 // step that this one holds, or can apply from memory and may have said so (seed 91461).
@@ -563,7 +559,6 @@ const struct sim_pace sim_pace_windows = { .one_in = 4,
                                            .may_enter = may_enter,
                                            .may_restore = is_lost,
                                            .may_lose = leaves_a_holder,
-                                           .is_calm = is_calm,
                                            .awaits = awaits,
                                            .hear_record = hear_record,
                                            .may_pause = may_pause,

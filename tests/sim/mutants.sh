@@ -386,6 +386,9 @@ by_unit 'restore: residuals are forgotten' restore_test \
     instead 'memset(self->residuals, 0, sizeof self->residuals);'
 by_unit 'restore: residuals stay' restore_test drop
 mutant 'restore: a snapshot forgets the restore point' drop
+by_unit 'restore: a snapshot forgets the beginning' restore_test drop
+by_unit 'restore: a run begins again although somebody may hold its state' coordinator_test \
+    ' || holdings_somebody_may(turn)' ''
 mutant 'restore: the restore point is that of any checkpoint' 'checkpoint->step == self->step' 'true'
 by_unit 'restore: a checkpoint that was written beside the next epoch is none' restore_test instead 'return;'
 by_unit 'restore: an end of an epoch that was given up is gone back to' restore_test drop

@@ -30,11 +30,7 @@ uint64_t between(struct sim *self, uint64_t low, uint64_t high)
     return low + roll(self, high - low + 1);
 }
 
-bool faulty(const struct sim *self)
-{
-    const bool calm = self->pace && self->pace->is_calm && self->pace->is_calm(self);
-    return self->now_ms < self->plan.heal_ms && !calm;
-}
+bool faulty(const struct sim *self) { return self->now_ms < self->plan.heal_ms; }
 
 bool chance(struct sim *self, uint32_t of_1000)
 {

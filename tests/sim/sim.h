@@ -240,8 +240,6 @@ struct sim_pace {
     bool (*may_restore)(const struct sim *sim);
     // This crash leaves somebody who holds what is committed. (optional: the commits lead to it)
     bool (*may_lose)(const struct sim *sim, uint8_t id);
-    // Nothing goes wrong yet: the run could not survive it. (optional: it can)
-    bool (*is_calm)(const struct sim *sim);
     // Something is still to come before the run may end, though it gets on. (optional: nothing)
     bool (*awaits)(const struct sim *sim);
     // A record that is of this pace, as it becomes durable. It moves the ghost on: the phase, the round, the

@@ -39,8 +39,9 @@ static void assert_residual(const struct run *run, uint32_t member, uint8_t firs
 static struct run *far_run(void)
 {
     struct run *run = new_run();
-    run_apply(run, FRAME_RECORD_GENESIS,
-              &(struct wire_record_genesis){ .run = "r", .step = RESTORE_POINT });
+    run_apply(
+        run, FRAME_RECORD_GENESIS,
+        &(struct wire_record_genesis){ .run = "r", .step = RESTORE_POINT, .digest = hash(20) });
     run_apply(run, FRAME_RECORD_DATA, &(struct wire_record_data){ .samples = 1000 });
     admit(run, 0), admit(run, 1);
     struct wire_residual *residuals = ((struct rounds_run *)(void *)run->pace_state)->residuals;
@@ -89,6 +90,8 @@ static void a_snapshot_knows_the_restore_and_its_point(void **state)
     assert_int_equal(after->step, RESTORE_POINT);
     assert_int_equal(after->restored_step, RESTORE_POINT);
     assert_int_equal(after->restored_epoch, EPOCH);
+    assert_memory_equal(&after->first_point, &run->first_point, sizeof run->first_point);
+    assert_false(hash_is_none(&run->first_point.digest));
     free(run), free(again), free(after);
 }
 
@@ -172,8 +175,9 @@ static struct run *run_with_failed(void)
 {
     struct run *run = new_run();
     const struct interval done[] = { { 0, 2 }, { 4, 5 } }, later[] = { { 2, 3 }, { 5, 6 } };
-    run_apply(run, FRAME_RECORD_GENESIS,
-              &(struct wire_record_genesis){ .run = "r", .step = RESTORE_POINT });
+    run_apply(
+        run, FRAME_RECORD_GENESIS,
+        &(struct wire_record_genesis){ .run = "r", .step = RESTORE_POINT, .digest = hash(20) });
     run_apply(run, FRAME_RECORD_DATA, &(struct wire_record_data){ .samples = 1000 });
     deal_to(run, 1, 6);
     deal_to(run, 2, 6);
