@@ -245,6 +245,7 @@ static void look_cooldown(struct epoch *self, const struct turn *turn)
                     "agree on them; waiting for more. If all copies are lost, %s",
                     run->step,
                     run_has_checkpoint(run) ? "shoal restore goes back to the newest checkpoint"
+                    : turn->pace->trusted   ? "this run begins again: it has no checkpoint"
                                             : "begin another run: this one has no checkpoint");
         turn_arm(turn);
         return;

@@ -54,8 +54,8 @@ struct compute_config {
     uint32_t batch_max;        // The most of a gradient; 0: any number
     uint32_t lanes;            // Of compute_gradient_lanes; 0: it is not called
     bool trains;               // Else it only holds parameters
-    enum gemm_precision
-        precision;  // Of the products on a CPU (gemm.h); the GPU knows float32 and bf16
+    // Of the products on a CPU (gemm.h). A GPU computes GEMM_FLOAT32 so, and all else in bf16 of its own.
+    enum gemm_precision precision;
     bool recompute; // CPU: of model_options
     pool_t *pool;   // Borrowed for the life of the compute_t; NULL: no threads
     // What an optimizer asks for; optimizer_ask fills it in. Borrowed too; zero without an

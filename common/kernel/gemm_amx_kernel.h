@@ -10,7 +10,13 @@
 
 #if defined(__AMX_BF16__)
 
-enum { AMX_SIDE = 16, AMX_K = 32, AMX_WORDS = AMX_SIDE * AMX_SIDE, AMX_TILE = 2 * AMX_SIDE };
+enum {
+    AMX_SIDE = 16,
+    AMX_K = 32,
+    AMX_WORDS = AMX_SIDE * AMX_SIDE,
+    AMX_TILE = 2 * AMX_SIDE,
+    AMX_DEPTH_WORDS = 256 // A panel of B is 32 KiB then, and stays in the first-level cache
+};
 
 // 32 k of a row as 16 pairs.
 LANES_INLINE lanes amx_pairs_of_row(const float *from, size_t left)
@@ -148,8 +154,9 @@ static void gemm_multiply_amx(size_t rows, size_t columns, size_t depth, const f
 
 #define GEMM_AMX_PRODUCT                                                                           \
     {                                                                                              \
-        AMX_TILE, AMX_TILE, AMX_K, AMX_SIDE, 256, { amx_pack_a_rows, amx_pack_a_columns },         \
-            { amx_pack_b_rows, amx_pack_b_columns }, gemm_multiply_amx                             \
+        AMX_TILE, AMX_TILE, AMX_K, AMX_SIDE, AMX_DEPTH_WORDS,                                      \
+            { amx_pack_a_rows, amx_pack_a_columns }, { amx_pack_b_rows, amx_pack_b_columns },      \
+            gemm_multiply_amx                                                                      \
     }
 
 #else
@@ -233,7 +240,8 @@ static void gemm_multiply_as_amx(size_t rows, size_t columns, size_t depth, cons
 
 #define GEMM_AMX_PRODUCT                                                                           \
     {                                                                                              \
-        TILE_ROWS, TILE_COLUMNS, 2, 2, 512, { gemm_pack_rows_apart, gemm_pack_columns_apart },     \
+        TILE_ROWS, TILE_COLUMNS, 2, 2, KERNELS_DEPTH_WORDS_MAX,                                    \
+            { gemm_pack_rows_apart, gemm_pack_columns_apart },                                     \
             { gemm_pack_rows_apart, gemm_pack_columns_apart }, gemm_multiply_as_amx                \
     }
 #endif

@@ -56,8 +56,8 @@ static int64_t now_ns(void)
 // The shortest of some times of a product of bfloat16, all of it in the first cache.
 static int64_t product_ns(const struct kernels *set)
 {
-    enum { ROWS = 14, COLUMNS = 32, DEPTH = 128, TRIES = 24 };
-    static const float zeros[COLUMNS * DEPTH]; // Two words for a pair, at most
+    enum { ROWS = 14, COLUMNS = 32, DEPTH = 128, TRIES = 24 }; // A tile of either set
+    static const float zeros[COLUMNS * DEPTH];                 // Two words for a pair, at most
     float sum[ROWS * COLUMNS];
     int64_t least = INT64_MAX;
     for (int i = 0; i < TRIES; i++) {

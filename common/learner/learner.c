@@ -108,7 +108,7 @@ static int plan_memory(struct learner *self, struct why *why)
              free_bytes ? "" : "; the free memory cannot be read here and is not checked");
     log_line(LOG_INFO, "learner.compute products=%s threads=%u kernels=%s",
              wire_enum_name(&wire_enum_products, self->config.products), options->threads,
-             kernels_chosen()->name);
+             options->device.kind == COMPUTE_CPU ? kernels_chosen()->name : "cuda");
     const char *library = gemm_library(config->precision);
     if (library && options->trains && self->same_bits)
         return why_set(
