@@ -164,7 +164,7 @@ tsan-build:
 # For make test: without the parts of the product that its three tests do not link.
 tsan-short-build:
 	+$(call sanitized,tsan,$(TSAN)) LIBRARIES=$(B)/tsan/libparts.a $(call asked,tsan/unit,)
-TSAN_PARTS = $(wildcard $(patsubst %,common/%/*.c,base bulk crypto net wire)) common/actor/worker.c common/vector/state_cut.c common/kernel/pool.c
+TSAN_PARTS = $(wildcard $(patsubst %,common/%/*.c,base bulk crypto net wire)) common/actor/worker.c common/vector/state_cut.c common/vector/share_list.c common/kernel/pool.c
 $(B)/libparts.a: $(TSAN_PARTS:%.c=$(B)/%.o)
 
 example: $(B)/example/allreduce $(B)/example/world ## Build the examples: an all-reduce of your own buffer, state for any number of workers

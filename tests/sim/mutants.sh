@@ -191,6 +191,7 @@ by_unit 'fetch: a slow peer keeps its connection' bulk_slow_test 'true' 'false'
 by_unit 'fetch: what is urgent has as much patience as all' bulk_slow_test 'urgent_ms &&' 'urgent_ms && !want &&'
 by_unit 'fetch: an urgent blob comes from one holder' bulk_slow_test drop
 by_unit 'fetch: nobody looks whether what is urgent is late' bulk_slow_test drop
+by_unit 'shares: what each member has is not compared' share_list_test 'place > 0 &&' '!place &&'
 by_unit 'data: some providers are never asked' member_test '(self->index + number)' '(self->index + 0 * number)'
 
 # ---- replicas -----------------------------------------------------------------------------------------
