@@ -2,7 +2,7 @@
 // afterwards, under `disk`, blob by blob (settle). So no thread waits for the disk while it holds
 // the table, and put and forget of one blob may race: the last word is the table's. References
 // count under `lock`; the thread that releases the last one frees the bytes outside it. A blob in the
-// table holds its place in the spool (blob_spool.h). Pins: blob_store_pins.c.
+// table holds its place in the spool (blob_spool.h). Pins: blob_store_pins.c. Shares: blob_store_shares.c.
 
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -250,6 +250,7 @@ void blob_store_destroy(blob_store_t **self_p)
         for (struct blob *blob; (blob = self->buckets[i]);)
             if (take_out(self, blob)) free_blob(&blob->held);
     blob_store_drop_pins(self);
+    blob_store_free_shares(self);
     blob_spool_close(&self->spool);
     pthread_mutex_destroy(&self->lock);
     pthread_mutex_destroy(&self->disk);
@@ -418,8 +419,13 @@ bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_by
 struct blob_amounts blob_store_amounts(blob_store_t *self)
 {
     blob_store_lock(self);
-    const struct blob_amounts amounts = { self->count, self->bytes, self->count_ever,
-                                          self->bytes_ever, blob_store_pin_bytes(self) };
+    const uint64_t pin = blob_store_pin_bytes(self), share = blob_store_share_bytes(self);
+    const struct blob_amounts amounts = { .blobs = self->count,
+                                          .bytes = self->bytes,
+                                          .blobs_ever = self->count_ever,
+                                          .bytes_ever = self->bytes_ever,
+                                          .state = pin > share ? pin : share,
+                                          .state_ever = self->share_bytes_ever };
     blob_store_unlock(self);
     return amounts;
 }

@@ -4,9 +4,10 @@
 //     learner ──put──▶ ┌─ blobs ── hash ▶ bytes ─────────┐ ──get──▶ bulk server ─▶ peers
 //     fetcher ──take─▶ │  (also on disk, if with a dir)   │ ──get──▶ learner
 //     learner ──pin──▶ ├─ pins ─── leaf ▶ part of a copy ─┤
+//     both ────share─▶ ├─ shares ─ leaf, if it is here ───┤
 //     fetcher ─stage─▶ └─ stage ── one state ─────────────┘ ─unstage─▶ learner
 //
-// A blob is named by the SHA-256 of its bytes, a leaf of a pinned state by its merkle_leaf; the two
+// A blob is named by the SHA-256 of its bytes, a leaf of a state by its merkle_leaf; the two
 // cannot be equal. Readers get references: a blob that is forgotten while it is sent stays in
 // memory until its last reference is released.
 //
@@ -26,10 +27,11 @@
 #include "common/base/fault.h"
 #include "common/base/hash.h"
 #include "common/bulk/state_copy.h"
+#include "common/vector/share_list.h"
 #include "common/vector/state_cut.h"
 #include "common/wire/wire.h"
 
-enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 3 };
+enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 3, BLOB_SHARES_MAX = 2 };
 
 struct blob_store_options {
     const char *dir; // NULL: in memory only. Must exist; no other store may use it
@@ -78,8 +80,9 @@ struct blob_ref {
     struct blob_held *held; // NULL: no reference
 };
 
-// A blob, or a leaf of a pin. May read a file. FAULT_NOT_FOUND; FAULT_CORRUPT if the bytes on disk do not have
-// the hash (a blob then, and if it cannot be read, is removed from the store); of a leaf also the faults of the disk.
+// A blob, or a leaf of a pin or of a share. May read a file. FAULT_NOT_FOUND; FAULT_CORRUPT if the bytes on disk do
+// not have the hash (a blob then, and if it cannot be read, is removed from the store); of a leaf also the faults of
+// the disk.
 int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
                    struct blob_ref *ret_ref);
 void blob_store_release(struct blob_ref *ref); // Leaves it empty; an empty one is allowed
@@ -88,9 +91,10 @@ void blob_store_release(struct blob_ref *ref); // Leaves it empty; an empty one 
 bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_bytes);
 
 // How much is here: the blobs and their bytes, now and all that have ever come (those that were
-// found on disk too), and the bytes of the largest pinned state with its list of leaves.
+// found on disk too). `state`: the bytes of the largest pinned state with its list of leaves, or of the
+// leaves of a share that are here, with its list; `state_ever`: of all leaves of shares that have ever come.
 struct blob_amounts {
-    uint64_t blobs, bytes, blobs_ever, bytes_ever, state;
+    uint64_t blobs, bytes, blobs_ever, bytes_ever, state, state_ever;
 };
 struct blob_amounts blob_store_amounts(blob_store_t *self);
 
@@ -130,7 +134,7 @@ int blob_store_new_copy(blob_store_t *self, uint64_t bytes, struct why *why,
 int blob_store_pin(blob_store_t *self, const struct blob_snapshot *state, const void *const *items,
                    const struct hash *leaves, struct why *why);
 
-// The leaf hashes under a pinned digest, 32 bytes each. FAULT_NOT_FOUND.
+// The leaf hashes under a pinned digest, or under that of a whole share, 32 bytes each. FAULT_NOT_FOUND.
 int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why *why,
                       struct blob_ref *ret_ref, struct state_cut *ret_cut);
 
@@ -143,6 +147,58 @@ int blob_store_pinned(blob_store_t *self, const struct hash *digest, struct why 
 // FAULT_NOT_FOUND, FAULT_CORRUPT for another size, the faults of the disk.
 int blob_store_pinned_params(blob_store_t *self, const struct hash *digest, uint64_t bytes,
                              struct why *why, void *to);
+
+// ---- shares: states of which some leaves are here (common/vector/share_list.h) ----------------
+//
+// Each member of a group keeps its own leaves of the state of a step in memory, and those of its buddies, so that
+// the others can fetch the state if one of them dies.
+//
+//     new ──▶ filled by its maker ──put──▶ served leaf by leaf ──fill──▶ .. ──complete──▶ its list is served too
+//
+// A share has room for the whole state, as a pin has; but room that was never written to takes no memory. Its leaves
+// are served by their hash as soon as they are here. Memory alone, never a file. BLOB_SHARES_MAX of them may be put.
+//
+// When a share is dropped while others are kept, and its last reference is released, its memory becomes the spare,
+// which the next share of the same cut gets. So from the third share on the maker writes to memory that is there.
+
+typedef struct blob_share blob_share_t; // A reference; release it
+
+// A share that nobody else knows. FAULT_MEMORY, FAULT_LIMIT (more leaves than have a number).
+int blob_store_new_share(blob_store_t *self, uint64_t step, const struct state_cut *cut,
+                         struct why *why, blob_share_t **ret_share);
+void blob_share_release(blob_share_t **share_p); // NULL allowed
+
+// Where its leaves lie (state_cut_place). Write only to a share that is not put yet.
+uint8_t *blob_share_bytes(blob_share_t *share);
+const struct state_cut *blob_share_cut(const blob_share_t *share);
+
+// Takes memory for these leaves, so that writing to them later has no page faults. Cheap where there is some.
+void blob_share_touch(blob_share_t *share, struct interval leaves);
+
+// Takes the share: from now on these leaves of it are served. Their bytes are in their places, and `hashes` are
+// theirs in the order of the list. A share of the same step is dropped; there is place for it (ensured).
+void blob_store_put_share(blob_store_t *self, blob_share_t **share_p, const struct share_list *list,
+                          const struct hash *hashes);
+
+// The share of this step that was put; NULL: there is none.
+blob_share_t *blob_store_share(blob_store_t *self, uint64_t step);
+
+// For one thread: adds a leaf that is not here yet (ensured) to a share that was put. The bytes are those of the
+// hash.
+bool blob_share_has(const blob_share_t *share, uint64_t leaf);
+void blob_share_fill(blob_share_t *share, uint64_t leaf, const struct hash *hash, const void *bytes,
+                     size_t count);
+
+// Keeps the hashes of all leaves, whose digest this is (ensured): blob_store_leaves has them now. Memory that an
+// earlier share wrote to and this one did not is given back. Once (ensured). After a fault nothing has changed:
+// FAULT_NOT_FOUND, it was dropped meanwhile; FAULT_CORRUPT, a leaf that is here has another hash; FAULT_MEMORY.
+int blob_share_complete(blob_share_t *share, const struct hash *digest, const struct hash *leaves,
+                        struct why *why);
+
+bool blob_share_is_whole(const blob_share_t *share, struct hash *ret_digest); // It was completed
+
+// Drops all shares but those of these steps; UINT64_MAX: no step. If none is left, the spare goes too.
+void blob_store_drop_shares(blob_store_t *self, uint64_t keep_a, uint64_t keep_b);
 
 // ---- the stage: where the fetcher leaves a state for the learner ----------------------------
 

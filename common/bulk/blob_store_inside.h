@@ -1,6 +1,7 @@
 #pragma once
-// blob_store_inside -- the blob store is one object in two files, and this is its inside: blob_store.c
-// has the table of blobs and the references, blob_store_pins.c pins and stage. No other file includes it.
+// blob_store_inside -- the blob store is one object in three files, and this is its inside: blob_store.c
+// has the table of blobs and the references, blob_store_pins.c pins and stage, blob_store_shares.c shares. No other
+// file includes it.
 
 #include "common/base/ensure.h"
 #include "common/bulk/blob_spool.h"
@@ -34,6 +35,20 @@ struct pin {
     size_t slot_count; // Power of two
 };
 
+// What is known of one leaf of a share.
+enum {
+    LEAF_HERE = 1,   // Its bytes are here, and it is in the slots
+    LEAF_TOUCHED = 2 // Its memory was written to, in this generation or in an earlier one
+};
+
+struct blob_share {
+    struct pin
+        pin; // First: a share is a pin. Its copy is a mapping, its slots have the leaves that are here
+    uint8_t *marks;        // One a leaf
+    uint64_t here, bytes;  // Leaves that are here; their bytes
+    bool is_put, is_whole; // The store has it; it has its digest and the hashes of all leaves
+};
+
 struct blob_store {
     pthread_mutex_t lock;     // Guards all members below, except those that never change
     pthread_mutex_t disk;     // One writer of the directory; taken before `lock`
@@ -50,6 +65,11 @@ struct blob_store {
     struct pin *pins[BLOB_PINS_MAX]; // Newest first
     uint32_t pin_count, pins_max;
     bool pins_in_files;
+
+    struct blob_share *shares[BLOB_SHARES_MAX];
+    uint32_t share_count;
+    struct blob_share *spare;  // Memory of a share that is gone, for the next one; NULL: none
+    uint64_t share_bytes_ever; // Of all leaves of shares that have ever come
 
     struct {
         struct blob_snapshot state;
@@ -85,6 +105,14 @@ bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,
 int blob_store_read_leaf(struct blob_store *self, const struct hash *hash, uint64_t place,
                          struct why *why, struct blob_ref *ref);
 
-uint64_t blob_store_pin_bytes(const struct blob_store *self); // Of the largest; under the lock
+// Under the lock. The slot of a leaf: it holds the leaf's index + 1, or 0 if the pin does not have the leaf. And a
+// new reference for a caller.
+uint32_t *blob_store_slot(const struct pin *pin, const struct hash *leaf);
+struct blob_ref blob_store_refer(struct pin *pin, const void *bytes, size_t count);
 
-void blob_store_drop_pins(struct blob_store *self); // Pins and stage, when the store ends
+uint64_t blob_store_pin_bytes(const struct blob_store *self);   // Of the largest; under the lock
+uint64_t blob_store_share_bytes(const struct blob_store *self); // What is here of the largest
+
+// When the store ends: pins and stage; shares and what is kept of them.
+void blob_store_drop_pins(struct blob_store *self);
+void blob_store_free_shares(struct blob_store *self);

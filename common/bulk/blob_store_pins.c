@@ -25,8 +25,7 @@ static void free_pin(struct blob_held *held)
 
 // ---- leaves by hash -------------------------------------------------------------------------
 
-// The slot of a leaf. It holds the leaf's index + 1, or 0 if the pin does not have the leaf.
-static uint32_t *slot(const struct pin *pin, const struct hash *leaf)
+uint32_t *blob_store_slot(const struct pin *pin, const struct hash *leaf)
 {
     for (uint64_t at = hash_to_number(leaf);; at++) {
         uint32_t *place = &pin->slots[at & (pin->slot_count - 1)];
@@ -36,28 +35,35 @@ static uint32_t *slot(const struct pin *pin, const struct hash *leaf)
 
 static void index_leaves(struct pin *pin)
 {
-    for (size_t i = 0; i < pin->leaf_count; i++) *slot(pin, &pin->leaves[i]) = (uint32_t)i + 1;
+    for (size_t i = 0; i < pin->leaf_count; i++)
+        *blob_store_slot(pin, &pin->leaves[i]) = (uint32_t)i + 1;
 }
 
-static struct blob_ref refer(struct pin *pin, const void *bytes, size_t count)
+struct blob_ref blob_store_refer(struct pin *pin, const void *bytes, size_t count)
 {
     blob_held_add(&pin->held);
     pin->held.store->refs++;
     return (struct blob_ref){ bytes, count, &pin->held };
 }
 
+static bool find_leaf_in(struct pin *pin, const struct hash *hash, struct blob_ref *ret_ref,
+                         uint64_t *ret_place)
+{
+    const uint32_t found = *blob_store_slot(pin, hash);
+    if (!found) return false;
+    *ret_place = (uint64_t)(found - 1) * STATE_LEAF_BYTES;
+    *ret_ref = blob_store_refer(pin, pin->copy.bytes ? pin->copy.bytes + *ret_place : NULL,
+                                state_cut_leaf(&pin->state.cut, found - 1).bytes);
+    return true;
+}
+
 bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,
                           struct blob_ref *ret_ref, uint64_t *ret_place)
 {
-    for (uint32_t i = 0; i < self->pin_count; i++) {
-        struct pin *pin = self->pins[i];
-        const uint32_t found = *slot(pin, hash);
-        if (!found) continue;
-        *ret_place = (uint64_t)(found - 1) * STATE_LEAF_BYTES;
-        *ret_ref = refer(pin, pin->copy.bytes ? pin->copy.bytes + *ret_place : NULL,
-                         state_cut_leaf(&pin->state.cut, found - 1).bytes);
-        return true;
-    }
+    for (uint32_t i = 0; i < self->pin_count; i++)
+        if (find_leaf_in(self->pins[i], hash, ret_ref, ret_place)) return true;
+    for (uint32_t i = 0; i < self->share_count; i++)
+        if (find_leaf_in(&self->shares[i]->pin, hash, ret_ref, ret_place)) return true;
     return false;
 }
 
@@ -272,24 +278,35 @@ int blob_store_pin(blob_store_t *self, const struct blob_snapshot *state, const 
     return 0;
 }
 
-// The pin of the digest, with one reference for the caller.
+// Under the lock. The pin of the digest; with `shares` a share that is whole, too. NULL: there is none.
+static struct pin *pin_of(const struct blob_store *self, const struct hash *digest, bool shares)
+{
+    for (uint32_t i = 0; i < self->pin_count; i++)
+        if (hash_equal(&self->pins[i]->state.digest, digest)) return self->pins[i];
+    for (uint32_t i = 0; i < self->share_count && shares; i++) {
+        struct blob_share *share = self->shares[i];
+        // mutant: shares: a list is served before it is whole
+        if (share->is_whole && hash_equal(&share->pin.state.digest, digest)) return &share->pin;
+    }
+    return NULL;
+}
+
+// The pin of the digest, with one reference for the caller: to its leaf hashes, also those of a share, or to its copy.
 static int find_pin(struct blob_store *self, const struct hash *digest, bool leaves,
                     struct why *why, struct blob_ref *ret_ref, struct state_cut *ret_cut)
 {
     char name[HASH_HEX];
-    bool found = false;
     blob_store_lock(self);
-    for (uint32_t i = 0; i < self->pin_count && !found; i++) {
-        struct pin *pin = self->pins[i];
-        if (!(found = hash_equal(&pin->state.digest, digest))) continue;
-        *ret_ref = leaves ? refer(pin, pin->leaves, pin->leaf_count * sizeof *pin->leaves)
-                          : refer(pin, pin->copy.bytes, state_cut_room(&pin->state.cut));
+    struct pin *pin = pin_of(self, digest, leaves);
+    if (pin) {
+        *ret_ref = leaves ? blob_store_refer(pin, pin->leaves, pin->leaf_count * HASH_BYTES)
+                          : blob_store_refer(pin, pin->copy.bytes, state_cut_room(&pin->state.cut));
         *ret_cut = pin->state.cut;
     }
     blob_store_unlock(self);
-    return found ? 0
-                 : why_set(why, FAULT_NOT_FOUND, "no parameters of digest %.16s are pinned",
-                           hash_to_hex(digest, name));
+    return pin ? 0
+               : why_set(why, FAULT_NOT_FOUND, "no parameters of digest %.16s are pinned",
+                         hash_to_hex(digest, name));
 }
 
 int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why *why,

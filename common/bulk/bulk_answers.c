@@ -158,7 +158,7 @@ bool bulk_may_have(const struct bulk_server *self, struct seat *seat, uint64_t n
         [BULK_PURSE_BLOBS] = { amounts.bytes + AROUND * amounts.blobs +
                                    self->options.description_bytes,
                                BULK_BLOBS_LEAST, amounts.bytes_ever + AROUND * amounts.blobs_ever },
-        [BULK_PURSE_STATE] = { amounts.state, BULK_STATE_LEAST, 0 }
+        [BULK_PURSE_STATE] = { amounts.state, BULK_STATE_LEAST, amounts.state_ever }
     };
     return purse_is_open(purse, &sources[seat->purse], now_ms);
 }

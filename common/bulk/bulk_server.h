@@ -31,10 +31,11 @@
 //                     connection is cut off. A member's fetcher has one, its learner one more to a
 //                     data provider; the rest is for connections whose end is not known here yet
 //                     all blobs that are here twice, and each new one once more as it comes; and
-//                     the state that is here twice (purse.h). For more it waits. BULK_WORDS answers
-//                     without bytes (LACKING ..), then one each BULK_WORD_MS. Samples are not
-//                     counted, as there is no saying how often they are wanted: they go by turns,
-//                     and a trainer leaves a slow provider
+//                     the state that is here twice, and each new leaf of a share once more as it
+//                     comes (purse.h). For more it waits. BULK_WORDS answers without bytes (LACKING
+//                     ..), then one each BULK_WORD_MS. Samples are not counted, as there is no
+//                     saying how often they are wanted: they go by turns, and a trainer leaves a
+//                     slow provider
 //     all             BULK_WAITING_MAX bytes of answers, and one more. Half of the descriptors, after
 //                     the soft limit was raised to the hard one: beyond that, connections that have
 //                     not proved a guest's key are cut off, the oldest first, those that have named

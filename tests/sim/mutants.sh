@@ -192,6 +192,8 @@ by_unit 'fetch: what is urgent has as much patience as all' bulk_slow_test 'urge
 by_unit 'fetch: an urgent blob comes from one holder' bulk_slow_test drop
 by_unit 'fetch: nobody looks whether what is urgent is late' bulk_slow_test drop
 by_unit 'shares: what each member has is not compared' share_list_test 'place > 0 &&' '!place &&'
+by_unit 'shares: a list is served before it is whole' store_test 'share->is_whole &&' ''
+by_unit 'shares: memory that belongs to nobody any more is kept' store_test 'give_back(share)' '(void)give_back'
 by_unit 'data: some providers are never asked' member_test '(self->index + number)' '(self->index + 0 * number)'
 
 # ---- replicas -----------------------------------------------------------------------------------------

@@ -505,9 +505,43 @@ static void test_slow_readers_keep_no_snapshots(void **state)
     fixture_holder_destroy(&holder);
 }
 
+// A buddy has each new share once, however soon one follows another.
+static void test_each_new_share_is_had(void **state)
+{
+    (void)state;
+    enum { FLOATS = 6 * MIB, BYTES = 4 * FLOATS, LEAVES = FLOATS / DIGEST_LEAF_FLOATS, SHARES = 5 };
+    const struct state_cut cut = state_cut_of_floats(FLOATS);
+    const struct share_list list = share_list_of(&cut, 0, 1);
+    struct fixture_holder holder = fixture_holder_new();
+    struct hash *leaves = calloc(LEAVES, sizeof *leaves);
+    for (uint64_t step = 1; step <= SHARES; step++) {
+        uint8_t *bytes = fixture_bytes(BYTES, 50 + step);
+        blob_share_t *share;
+        assert_int_equal(blob_store_new_share(holder.store, step, &cut, NULL, &share), 0);
+        memcpy(blob_share_bytes(share), bytes, BYTES);
+        state_item_fill(bytes, BYTES, leaves);
+        const struct hash digest = state_cut_root(&cut, leaves);
+        blob_store_put_share(holder.store, &share, &list, leaves);
+        share = blob_store_share(holder.store, step);
+        assert_int_equal(blob_share_complete(share, &digest, leaves, NULL), 0);
+        blob_share_release(&share);
+        blob_store_drop_shares(holder.store, step, UINT64_MAX);
+
+        struct fixture_fetcher *fetcher = fixture_fetcher_new(BUSY_MS);
+        fixture_fetch_model(fetcher, step, &digest, FLOATS, &holder.holder, 1);
+        const struct wire_fetched_model *fetched =
+            fixture_answer(fetcher, FRAME_FETCHED_MODEL, BUSY_MS);
+        assert_true(fetched && fetched->ok);
+        fixture_fetcher_destroy(fetcher);
+        free(bytes);
+    }
+    free(leaves);
+    fixture_holder_destroy(&holder);
+}
+
 TESTS(TEST(test_strangers_leave_descriptors), // It forks: before any thread
       TEST(test_questions_without_end_wait), TEST(test_whole_questions_are_heard),
       TEST(test_a_crowd_of_one_key_is_cut), TEST(test_one_key_gets_all_of_it_twice),
-      TEST(test_a_whole_state_is_had_twice), TEST(test_refusals_have_a_rate),
-      TEST(test_one_member_starves_no_other), TEST(test_keys_take_turns),
-      TEST(test_slow_readers_keep_no_snapshots))
+      TEST(test_a_whole_state_is_had_twice), TEST(test_each_new_share_is_had),
+      TEST(test_refusals_have_a_rate), TEST(test_one_member_starves_no_other),
+      TEST(test_keys_take_turns), TEST(test_slow_readers_keep_no_snapshots))
