@@ -122,7 +122,7 @@ void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms)
     // mutant: fetch: an urgent blob comes from one holder
     if (self->urgent_ms) width += URGENT_HOLDERS;
     const uint32_t serving = self->is_single ? serve_alone(self) : fetch_widen(fetch, width);
-    if (serving == 0 && self->coming == 0) fetch_fail_for_holders(fetch);
+    if (serving == 0 && self->coming == 0) fetch_fail_for_holders(fetch, "it");
     for (bool asked = true; asked;) { // In turns
         asked = false;
         for (uint32_t i = 0; i < fetch->holders_count; i++)

@@ -119,7 +119,7 @@ static void name_silent(const struct fetch *self, char text[FETCH_REASON_MAX])
              address ? address + 2 : holder->endpoint, more);
 }
 
-void fetch_fail_for_holders(struct fetch *self)
+void fetch_fail_for_holders(struct fetch *self, const char *what)
 {
     static const struct {
         enum holder_state state;
@@ -131,10 +131,11 @@ void fetch_fail_for_holders(struct fetch *self)
     char text[FETCH_REASON_MAX] = "", silent[FETCH_REASON_MAX];
     size_t used = 0;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const uint32_t count = fetch_count(self, parts[i].state);
+        uint32_t count = fetch_count(self, parts[i].state);
+        if (parts[i].state == HOLDER_LACKS) count += fetch_count(self, HOLDER_SERVING);
         if (count == 0 || used >= sizeof text) continue;
         used += (size_t)snprintf(text + used, sizeof text - used, ", %u %s", count, parts[i].words);
     }
     name_silent(self, silent);
-    fetch_fail(self, "no holder has it: %u asked%s%s", self->holders_count, text, silent);
+    fetch_fail(self, "no holder has %s: %u asked%s%s", what, self->holders_count, text, silent);
 }

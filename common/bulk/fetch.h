@@ -41,6 +41,8 @@ struct fetch {
 
     // Takes the answer to one of its requests.
     void (*hear)(struct fetch *self, const struct answer *answer);
+    // Whether a holder may have a piece that was asked of another one. NULL: each has all.
+    bool (*may_have)(struct fetch *self, const struct peer *peer, uint32_t piece);
 };
 
 void fetch_init(struct fetch *self, struct peers *peers,
@@ -60,6 +62,7 @@ uint32_t fetch_widen(struct fetch *self, uint32_t width);
 uint32_t fetch_count(const struct fetch *self, enum holder_state state);
 
 // Ends it as failed; fetch_fail_for_holders with "no holder has it: 3 asked, 1 lack it, 2 silent:
-// trainer.anna.3fa2b4c6d8e0f112 at 203.0.113.7:7000 and 1 more".
+// trainer.anna.3fa2b4c6d8e0f112 at 203.0.113.7:7000 and 1 more", where `what` is "it". Holders that serve lack it,
+// too.
 void fetch_fail(struct fetch *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void fetch_fail_for_holders(struct fetch *self);
+void fetch_fail_for_holders(struct fetch *self, const char *what);

@@ -145,7 +145,7 @@ static void end_model(struct fetcher *self)
     } else {
         char reason[FETCH_REASON_MAX + 64];
         snprintf(reason, sizeof reason, "%s; %" PRIu32 " of %" PRIu32 " leaves are here",
-                 model->fetch.reason, model->here, model->leaf_count);
+                 model->fetch.reason, model_fetch_here(model), model->wanted);
         tell_model(self, false, reason);
     }
 }

@@ -5,6 +5,7 @@
 // Idle connections are closed last.
 
 #include "common/base/ensure.h"
+#include "common/bulk/fetch.h"
 #include "common/bulk/peers.h"
 #include <poll.h>
 #include <stdio.h>
@@ -280,7 +281,8 @@ bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch,
         if (want->peer && want->fetch == fetch && may_repeat(want, urgent_ms, now_ms) &&
             (!oldest || want->sent_ms < oldest->sent_ms) &&
             count_asked(self, NULL, fetch, want->piece) < AT_ONCE_MAX &&
-            !count_asked(self, peer, fetch, want->piece))
+            !count_asked(self, peer, fetch, want->piece) &&
+            (!fetch->may_have || fetch->may_have(fetch, peer, want->piece)))
             oldest = want;
     }
     if (!oldest) return false;

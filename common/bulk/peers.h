@@ -93,7 +93,8 @@ bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch
                       const struct hash *digest, uint64_t now_ms);
 
 // Repeats to this peer the oldest late request of this fetch that another peer has. At most three
-// peers are asked for one piece at once; one that lacks it makes room for another. With `urgent_ms`
+// peers are asked for one piece at once; one that lacks it makes room for another. The fetch may say that the peer
+// lacks it (fetch.h). With `urgent_ms`
 // the fetch is urgent since then, and a request is late PEERS_URGENT_MS after that and after it was
 // sent; one to a doubtful peer is late at once. False: nothing is late, this peer is slow itself, or
 // it has no credit now.

@@ -191,6 +191,10 @@ by_unit 'fetch: a slow peer keeps its connection' bulk_slow_test 'true' 'false'
 by_unit 'fetch: what is urgent has as much patience as all' bulk_slow_test 'urgent_ms &&' 'urgent_ms && !want &&'
 by_unit 'fetch: an urgent blob comes from one holder' bulk_slow_test drop
 by_unit 'fetch: nobody looks whether what is urgent is late' bulk_slow_test drop
+by_unit 'fetch: what a holder lacks is asked of it again' leaf_plan_test '(at->lacks && has(at->lacks, leaf))' '!self'
+by_unit 'fetch: what nobody has is waited for' leaf_plan_test 'doubtful &&' 'doubtful > UINT32_MAX - 1 &&'
+by_unit 'fetch: a holder that lacks a leaf lacks all' share_fetch_test \
+    '!holder->has_served && !leaf_plan_is_of_use(self->plan, index_of(self, holder))' 'holder'
 by_unit 'shares: what each member has is not compared' share_list_test 'place > 0 &&' '!place &&'
 by_unit 'shares: a list is served before it is whole' store_test 'share->is_whole &&' ''
 by_unit 'shares: memory that belongs to nobody any more is kept' store_test 'give_back(share)' '(void)give_back'
