@@ -1,6 +1,6 @@
 // fetcher -- a loop: hear jobs, hear answers, work, wait. Blobs wait in line; as many are active as
 // fit into memory. Work asks holders for pieces, keeps each whole blob in the store and tells the
-// core; then the same for the one model. All limits on peers are in peers.c.
+// core; then the same for the one model, and for the one share. All limits on peers are in peers.c.
 
 #include "common/base/clock.h"
 #include "common/bulk/fetcher.h"
@@ -8,6 +8,7 @@
 #include "common/base/failpoint.h"
 #include "common/bulk/blob_fetch.h"
 #include "common/bulk/model_fetch.h"
+#include "common/bulk/share_fetch.h"
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -46,6 +47,7 @@ struct fetcher {
     struct bucket buckets[BUCKETS]; // All entries, by hash
     struct model_fetch *model;      // Being fetched, or failed and kept to be continued
     bool is_model_awaited;          // The core waits for an answer
+    struct share_fetch *share;      // NULL: none is being fetched
     bool is_urgent;                 // So is an active blob: its requests may be late soon
 };
 
@@ -150,6 +152,19 @@ static void end_model(struct fetcher *self)
     }
 }
 
+static void end_share(struct fetcher *self, bool ok, const char *reason)
+{
+    const struct share_fetch *share = self->share;
+    struct wire_fetched_share fetched = { .turn = share->turn,
+                                          .step = share->step,
+                                          .ok = ok,
+                                          .digest = share->digest,
+                                          .bytes = share_fetch_bytes(share) };
+    snprintf(fetched.reason, sizeof fetched.reason, "%.*s", (int)sizeof fetched.reason - 1, reason);
+    share_fetch_destroy(&self->share); // Before the core may drop it: its memory is used again
+    worker_answer(self->worker, FRAME_FETCHED_SHARE, &fetched);
+}
+
 // ---- jobs -----------------------------------------------------------------------------------
 
 static void hear_blob(struct fetcher *self, const struct wire_blob *blob,
@@ -186,17 +201,17 @@ static void hear_blob(struct fetcher *self, const struct wire_blob *blob,
     }
 }
 
-static struct state_cut cut_of(const struct wire_fetch_model *job)
+static struct state_cut cut_of(uint64_t floats, const struct wire_state_item *items, uint32_t count)
 {
     struct state_cut cut = { .count = 1 };
-    if (job->floats <= UINT64_MAX / sizeof(float)) cut = state_cut_of_floats(job->floats);
-    for (uint32_t i = 0; i < job->items_count; i++) state_cut_add(&cut, job->items[i].bytes);
+    if (floats <= UINT64_MAX / sizeof(float)) cut = state_cut_of_floats(floats);
+    for (uint32_t i = 0; i < count; i++) state_cut_add(&cut, items[i].bytes);
     return cut;
 }
 
 static void hear_model(struct fetcher *self, const struct wire_fetch_model *job)
 {
-    const struct state_cut cut = cut_of(job);
+    const struct state_cut cut = cut_of(job->floats, job->items, job->items_count);
     struct model_fetch *model = self->model;
     char text[FETCH_REASON_MAX];
     if (model &&
@@ -210,6 +225,16 @@ static void hear_model(struct fetcher *self, const struct wire_fetch_model *job)
     failpoint("fetch_model");
     model_fetch_begin(self->model, job->step, job->holders, job->holders_count);
     self->is_model_awaited = true;
+}
+
+static void hear_share(struct fetcher *self, const struct wire_fetch_share *job)
+{
+    const struct state_cut cut = cut_of(job->floats, job->items, job->items_count);
+    char text[FETCH_REASON_MAX];
+    snprintf(text, sizeof text, "given up for the share of step %" PRIu64, job->step);
+    if (self->share) end_share(self, false, text);
+    self->share =
+        share_fetch_new(self->peers, self->options->store, self->options->namer, &cut, job);
 }
 
 static void hear_forget(struct fetcher *self, const struct wire_forget *job)
@@ -231,6 +256,8 @@ static void hear_job(struct fetcher *self, const struct job *job)
         for (uint32_t i = 0; i < fetch->blobs_count; i++) hear_blob(self, &fetch->blobs[i], fetch);
     } else if (job->kind == FRAME_FETCH_MODEL) {
         hear_model(self, job->body);
+    } else if (job->kind == FRAME_FETCH_SHARE) {
+        hear_share(self, job->body);
     } else {
         ensure(job->kind == FRAME_FORGET);
         hear_forget(self, job->body);
@@ -277,6 +304,12 @@ static bool work(struct fetcher *self)
         more = model_fetch_work(self->model, self->options->store, clock_ms());
         if (self->model->fetch.state != FETCH_GOING) end_model(self);
     }
+    if (self->share) {
+        struct share_fetch *share = self->share;
+        more |= share_fetch_work(share, self->options->store, clock_ms());
+        if (share->state != FETCH_GOING)
+            end_share(self, share->state == FETCH_DONE, share->why.text);
+    }
     const struct entry *first = TAILQ_FIRST(&self->waiting);
     return more || (first && self->active_count == 0);
 }
@@ -320,6 +353,7 @@ static void end(struct fetcher *self)
     while ((entry = TAILQ_FIRST(&self->active))) take_out(self, entry);
     while ((entry = TAILQ_FIRST(&self->waiting))) take_out(self, entry);
     model_fetch_destroy(&self->model);
+    share_fetch_destroy(&self->share);
     hash_beside_destroy(&self->beside);
     peers_destroy(&self->peers);
     free(self);

@@ -197,6 +197,7 @@ by_unit 'fetch: a holder that lacks a leaf lacks all' share_fetch_test \
     '!holder->has_served && !leaf_plan_is_of_use(self->plan, index_of(self, holder))' 'holder'
 by_unit 'shares: what each member has is not compared' share_list_test 'place > 0 &&' '!place &&'
 by_unit 'shares: a list is served before it is whole' store_test 'share->is_whole &&' ''
+by_unit 'shares: a buddy is the place behind ours' share_fetch_test '+ places - back' '+ back'
 by_unit 'shares: memory that belongs to nobody any more is kept' store_test 'give_back(share)' '(void)give_back'
 by_unit 'data: some providers are never asked' member_test '(self->index + number)' '(self->index + 0 * number)'
 
