@@ -281,9 +281,10 @@ bool holdings_somebody_may(const struct turn *turn)
         const bool knew = trains && pace_took_part(turn, i);
         if (has_left || is_doubted(turn, i) || (!trains && member->role != ACTOR_CHECKPOINTER))
             continue;
+        const bool has_part = turn->pace->has_part && turn->pace->has_part(turn, i);
+        const bool had_it = turn->presence->step_held[i] >= run->step && !has_part;
         // mutant: windows: a process that may come back is not waited for
-        if (knew || !turn->presence->pinged[i] || turn->presence->step_held[i] >= run->step)
-            return true;
+        if (knew || !turn->presence->pinged[i] || had_it) return true;
     }
     return false;
 }

@@ -73,14 +73,14 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
         .pin_step = run->pin_step,
         .pin_digest = run->pin_digest,
         .source = run->source,
-        .restore_point_step = run->restore_point.step,
+        .restore_point_step = run->restore_point.at.step,
         .restored_step = run->restored_step,
         .restored_epoch = run->restored_epoch,
         .checkpoint_step = run->checkpoint.step,
         .checkpoint_digest = run->checkpoint.digest,
-        .checkpoint_pieces = run->restore_point.pieces &&
-                             run->restore_point.step == run->checkpoint.step &&
-                             hash_equal(&run->restore_point.digest, &run->checkpoint.digest),
+        .checkpoint_pieces = run->restore_point.at.pieces &&
+                             run->restore_point.at.step == run->checkpoint.step &&
+                             hash_equal(&run->restore_point.at.digest, &run->checkpoint.digest),
         .data = run->data,
         .order = run->order,
         .pausing = run->pausing,

@@ -56,6 +56,8 @@ static void windows_rules(const struct run_config *config, struct rules *rules)
         .save_steps = (uint32_t)config->checkpoint_steps,
         .save_passes = (uint32_t)config->checkpoint_passes,
         .keep = (uint32_t)config->checkpoint_keep,
+        .memory_every = (uint32_t)config->memory_every,
+        .buddies = (uint32_t)config->buddies,
     };
     snprintf(part.shared_dir, sizeof part.shared_dir, "%s", config->checkpoint_shared_dir);
     rules->genesis_digest = (struct hash){ { 0 } };

@@ -164,8 +164,8 @@ int blob_store_pinned_params(blob_store_t *self, const struct hash *digest, uint
 typedef struct blob_share blob_share_t; // A reference; release it
 
 // A share that nobody else knows. FAULT_MEMORY, FAULT_LIMIT (more leaves than have a number).
-int blob_store_new_share(blob_store_t *self, uint64_t step, const struct state_cut *cut,
-                         struct why *why, blob_share_t **ret_share);
+int blob_store_new_share(blob_store_t *self, const struct state_cut *cut, struct why *why,
+                         blob_share_t **ret_share);
 void blob_share_release(blob_share_t **share_p); // NULL allowed
 
 // Where its leaves lie (state_cut_place). Write only to a share that is not put yet.
@@ -175,10 +175,10 @@ const struct state_cut *blob_share_cut(const blob_share_t *share);
 // Takes memory for these leaves, so that writing to them later has no page faults. Cheap where there is some.
 void blob_share_touch(blob_share_t *share, struct interval leaves);
 
-// Takes the share: from now on these leaves of it are served. Their bytes are in their places, and `hashes` are
+// Takes the share as that of `step`: from now on these leaves of it are served. Their bytes are in their places, and `hashes` are
 // theirs in the order of the list. A share of the same step is dropped; there is place for it (ensured).
-void blob_store_put_share(blob_store_t *self, blob_share_t **share_p, const struct share_list *list,
-                          const struct hash *hashes);
+void blob_store_put_share(blob_store_t *self, blob_share_t **share_p, uint64_t step,
+                          const struct share_list *list, const struct hash *hashes);
 
 // The share of this step that was put; NULL: there is none.
 blob_share_t *blob_store_share(blob_store_t *self, uint64_t step);

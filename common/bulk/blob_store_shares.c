@@ -77,8 +77,8 @@ static struct blob_share *take_spare(struct blob_store *self, const struct state
     return NULL;
 }
 
-int blob_store_new_share(blob_store_t *self, uint64_t step, const struct state_cut *cut,
-                         struct why *why, blob_share_t **ret_share)
+int blob_store_new_share(blob_store_t *self, const struct state_cut *cut, struct why *why,
+                         blob_share_t **ret_share)
 {
     const uint64_t leaves = state_cut_leaves(cut);
     if (leaves == 0 || leaves >= UINT32_MAX)
@@ -86,7 +86,7 @@ int blob_store_new_share(blob_store_t *self, uint64_t step, const struct state_c
     struct blob_share *share = take_spare(self, cut);
     if (!share && !(share = make_share(cut, why))) return FAULT_MEMORY;
     share->pin.held = (struct blob_held){ self, 1, free_share };
-    share->pin.state = (struct blob_snapshot){ .step = step, .cut = *cut };
+    share->pin.state = (struct blob_snapshot){ .cut = *cut };
     share->here = share->bytes = 0;
     share->is_put = share->is_whole = false;
     for (uint64_t i = 0; i < leaves; i++) share->marks[i] &= (uint8_t)~LEAF_HERE;
@@ -178,11 +178,12 @@ static uint32_t index_of(const struct blob_store *self, uint64_t step)
     return i;
 }
 
-void blob_store_put_share(blob_store_t *self, blob_share_t **share_p, const struct share_list *list,
-                          const struct hash *hashes)
+void blob_store_put_share(blob_store_t *self, blob_share_t **share_p, uint64_t step,
+                          const struct share_list *list, const struct hash *hashes)
 {
     struct blob_share *share = *share_p, *gone = NULL;
     ensure(!share->is_put && !share->is_whole && share->here == 0);
+    share->pin.state.step = step;
     for (uint32_t i = 0; i < list->count; i++)
         for (uint64_t leaf = list->runs[i].begin; leaf < list->runs[i].end; leaf++)
             add_leaf(share, leaf, hashes++);

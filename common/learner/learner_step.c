@@ -209,7 +209,7 @@ static int tell_have(struct learner *self, struct why *why, struct group_blame *
         const uint64_t count = left < SQUARES_WORD_MAX ? left : SQUARES_WORD_MAX;
         learner_squares_move(self, place, (struct interval){ first, first + count }, SQUARES_TELL,
                              work->told);
-        const struct wire_have have = {
+        struct wire_have have = {
             .window = window_of(self)->number,
             .step = self->step,
             .stop = work->holder.stop,
@@ -221,6 +221,7 @@ static int tell_have(struct learner *self, struct why *why, struct group_blame *
             .first_piece = first,
             .squares = { work->told, (uint32_t)(count * sizeof(double)) },
         };
+        learner_copies_tell(self, &have);
         const size_t bytes = wire_pack_body(FRAME_HAVE, &have, work->word, GROUP_WORD_MAX);
         ensure(bytes > 0);
         rc = group_tell(work->group, work->word, bytes, why, ret_blame);
@@ -281,6 +282,7 @@ static int take_have(struct learner *self, uint32_t from, const void *bytes, siz
         return refuse(self, from, why, ret_blame);
     // mutant: saves: a member that is still writing is not waited for
     work->pieces.somebody_writes |= have->saving;
+    learner_copies_hear(self, from, have);
     work->ends |= have->ends;
     memcpy(work->losses + lanes.first, have->losses.data, have->losses.count);
     learner_squares_move(self, from, (struct interval){ first, first + told }, SQUARES_TAKE,
@@ -386,6 +388,7 @@ static void begin_step(struct learner *self)
                                     .arg = self };
     work->pieces.somebody_writes =
         window_of(self)->group_count == 1 && learner_pieces_is_busy(self);
+    learner_copies_step(self);
     learner_squares_begin(self);
 }
 
@@ -433,6 +436,7 @@ int learner_step(struct learner *self, struct why *why, struct group_blame *ret_
     work->applied_us = clock_us() - applies_us;
     failpoint("learner_applied");
     if (rc == 0) learner_pieces_stepped(self);
+    if (rc == 0) learner_copies_stepped(self);
     if (rc == 0) rc = learner_shares_close(self, why, ret_blame);
     return rc;
 }

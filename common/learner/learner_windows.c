@@ -105,7 +105,8 @@ static uint64_t memory(const struct learner *self, uint64_t *ret_later)
 {
     if (!self->options->trains) return 0;
     const uint64_t more = lane_nodes_most(work_of(self)->config.lanes) - 1;
-    *ret_later = more * self->floats * sizeof(float) + GROUP_MEMORY + learner_pieces_memory(self);
+    *ret_later = more * self->floats * sizeof(float) + GROUP_MEMORY + learner_pieces_memory(self) +
+                 learner_copies_memory(self);
     return gradient_piece_count(self->floats) * sizeof(double);
 }
 
@@ -120,6 +121,7 @@ static void close_windows(struct learner *self)
     struct learner_window_work *work = work_of(self);
     if (!work) return;
     learner_pieces_close(self);
+    learner_copies_close(self);
     group_destroy(&work->group);
     drop_window(&work->now);
     drop_window(&work->next);
@@ -248,6 +250,7 @@ static void begin_window(struct learner *self, struct learner_window *window)
     drop_window(&work->now);
     work->now = window;
     work->formed = work->waits = false;
+    learner_copies_begin(self, said);
     work->samples_done = said->samples_done;
     work->told_us = 0;
     memset(work->early_count, 0, sizeof work->early_count);
@@ -292,6 +295,7 @@ static bool is_called(void *arg)
         if (self->job.kind == FRAME_TAKE_WINDOW) hear_take(self, self->job.body);
         else if (self->job.kind == FRAME_STOP_WINDOW) hear_stop(self, self->job.body);
         else if (self->job.kind == FRAME_EXPECT) hear_expect(self, self->job.body);
+        else if (self->job.kind == FRAME_KEPT) learner_copies_kept(self, self->job.body);
         else return true;
         self->has_job = false;
     }
@@ -306,7 +310,10 @@ static void hear_freeze(struct learner *self, const struct wire_level *said)
                                   .level = said->level,
                                   .step = self->step,
                                   .taken = work->pieces.taken,
-                                  .taken_window = work->pieces.taken_window };
+                                  .taken_window = work->pieces.taken_window,
+                                  .copied = work->copies.copied,
+                                  .copied_window = work->copies.copied_window,
+                                  .share = self->share_only };
     if (work->now && work->now->said.number <= said->window) {
         if (work->formed || work->waits) frozen.dead = group_dead(work->group);
         work->waits = true;
@@ -369,6 +376,7 @@ static bool hear(struct learner *self, const struct job *job)
     case FRAME_TAKE_WINDOW: hear_take(self, job->body); return true;
     case FRAME_STOP_WINDOW: hear_stop(self, job->body); return true;
     case FRAME_EXPECT: hear_expect(self, job->body); return true;
+    case FRAME_KEPT: learner_copies_kept(self, job->body); return true;
     case FRAME_FREEZE: hear_freeze(self, job->body); return true;
     case FRAME_CLOSE_WINDOW: hear_close(self, job->body); return true;
     default: return false;
@@ -405,6 +413,9 @@ static void tell_broke(struct learner *self, int fault, const struct why *why,
         .differ = holder_outsiders(&work->holder),
         .taken = work->pieces.taken,
         .taken_window = work->pieces.taken_window,
+        .copied = work->copies.copied,
+        .copied_window = work->copies.copied_window,
+        .share = self->share_only,
     };
     work->waits = true;
     tell_links(self, work->links.linking); // Whom it waited for in vain is not taken for linked
@@ -444,6 +455,9 @@ static void tell_stepped(struct learner *self, uint32_t batch)
         .usual_ms = work->late ? work->usual_ms : 0,
         .taken = work->pieces.taken,
         .taken_window = work->pieces.taken_window,
+        .copied = work->copies.copied,
+        .copied_window = work->copies.copied_window,
+        .share = self->share_only,
     };
     memcpy(&stepped.lr_bits, window->lr_bits.data + (done - 1) * sizeof(float), sizeof(float));
     work->told_us = now_us;
@@ -484,6 +498,7 @@ static void work(struct learner *self)
     struct group_blame blame;
     work->idle = !has_step(self);
     learner_pieces_look(self);
+    learner_copies_look(self);
     if (!serve_links(self) || work->idle) return;
     work->unsound = UNSOUND_NONE;
     int rc = form(self, &why, &blame);

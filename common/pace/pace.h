@@ -115,9 +115,19 @@ struct pace {
     // trusted pace no other is waited for. (optional: all that are healthy)
     bool (*took_part)(const struct turn *turn, uint32_t member);
 
+    // Whether this process has a part of its state only, by its own words. Nobody waits for it because of what it held
+    // when it was heard last, unless it took part. (optional: no)
+    bool (*has_part)(const struct turn *turn, uint32_t member);
+
     // Whether the state that this process holds of the newest step is known to differ from that of the
     // others: it has no say in what the run's digest is, and keeps no copy. (optional: no)
     bool (*is_doubted)(const struct run *run, uint32_t member);
+
+    // The newest state that lies in the memory of members that are here, in parts, beside what each holds: the run can go
+    // back to it. False: there is none, or *ret_lost is a member whose part of it is with nobody; else NO_MEMBER.
+    // (optional: none)
+    bool (*way_back)(const struct turn *turn, struct wire_record_restore *ret_point,
+                     uint32_t *ret_lost);
 
     // How many steps a member may be ahead of the newest commit. (optional: 0)
     uint64_t (*ahead)(const struct run *run);

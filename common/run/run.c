@@ -97,16 +97,48 @@ void run_advance(struct run *self, uint64_t steps, uint64_t samples)
     self->samples_done += samples;
 }
 
-// Writes the present step down as a state that a restore can go back to.
-static void set_point(const struct run *self, const struct hash *digest,
-                      struct wire_record_restore *ret_point, struct run_lists *lists)
+// ---- points -------------------------------------------------------------------------------------
+
+// The address of an empty list may be NULL, which memcpy does not allow.
+static void copy_list(struct interval *to, const struct interval *from, uint32_t count)
 {
-    *ret_point = (struct wire_record_restore){ .epoch = self->epoch,
-                                               .step = self->step,
-                                               .digest = *digest,
-                                               .samples_done = self->samples_done };
-    ret_point->data_position = run_data_position(self, lists);
+    if (count) memcpy(to, from, count * sizeof *to);
 }
+
+void run_point_take(const struct run *run, const struct hash *digest, struct run_point *ret)
+{
+    ret->at = (struct wire_record_restore){
+        .epoch = run->epoch, .step = run->step, .digest = *digest, .samples_done = run->samples_done
+    };
+    ret->at.data_position = run_data_position(run, &ret->lists);
+    ret->at.data_position.returned = ret->at.data_position.failed = NULL;
+}
+
+struct wire_record_restore run_point_whole(const struct run_point *self)
+{
+    struct wire_record_restore whole = self->at;
+    // Whoever gets it only reads them
+    whole.data_position.returned = (struct interval *)self->lists.returned;
+    whole.data_position.failed = (struct interval *)self->lists.failed;
+    return whole;
+}
+
+void run_point_load(struct run_point *self, const struct wire_record_restore *from)
+{
+    const struct wire_data_position *position = &from->data_position;
+    self->at = *from;
+    self->at.data_position.returned = self->at.data_position.failed = NULL;
+    copy_list(self->lists.returned, position->returned, position->returned_count);
+    copy_list(self->lists.failed, position->failed, position->failed_count);
+}
+
+static void copy_point(struct run_point *to, const struct run_point *from)
+{
+    const struct wire_record_restore whole = run_point_whole(from);
+    run_point_load(to, &whole);
+}
+
+// ---- epochs -------------------------------------------------------------------------------------
 
 static void apply_epoch_end(struct run *self, const struct wire_epoch_end *end)
 {
@@ -114,13 +146,13 @@ static void apply_epoch_end(struct run *self, const struct wire_epoch_end *end)
     self->digest_step = self->pin_step = end->step;
     self->digest = self->pin_digest = end->digest;
     know_first(self, end->step, &end->digest);
-    set_point(self, &end->digest, &self->end_point, &self->end_point_lists);
+    run_point_take(self, &end->digest, &self->end_point);
 }
 
 bool run_is_end(const struct run *self, uint64_t step, const struct hash *digest)
 {
-    return step == self->end_point.step && !hash_is_none(digest) &&
-           hash_equal(digest, &self->end_point.digest);
+    return step == self->end_point.at.step && !hash_is_none(digest) &&
+           hash_equal(digest, &self->end_point.at.digest);
 }
 
 // ---- the beginning, checkpoints, restore --------------------------------------------------------
@@ -161,41 +193,18 @@ static void apply_data(struct run *self, const struct wire_record_data *data)
     self->order = data->order;
 }
 
-// The address of an empty list may be NULL, which memcpy does not allow.
-static void copy_list(struct interval *to, const struct interval *from, uint32_t count)
-{
-    if (count) memcpy(to, from, count * sizeof *to);
-}
-
-static void copy_lists(struct run_lists *to, const struct wire_data_position *from)
-{
-    copy_list(to->returned, from->returned, from->returned_count);
-    copy_list(to->failed, from->failed, from->failed_count);
-}
-
-static struct wire_record_restore with_lists(const struct wire_record_restore *point,
-                                             const struct run_lists *lists)
-{
-    struct wire_record_restore whole = *point;
-    whole.data_position.returned = lists->returned;
-    whole.data_position.failed = lists->failed;
-    return whole;
-}
-
 void run_note_save(struct run *self)
 {
-    set_point(self, &(struct hash){ { 0 } }, &self->save_point, &self->save_point_lists);
+    run_point_take(self, &(struct hash){ { 0 } }, &self->save_point);
 }
 
 // The save of the newest step that is saved is whole. Of an older one the data position is not known any more.
 static void apply_pieces(struct run *self, const struct wire_checkpoint *checkpoint)
 {
-    ensure(checkpoint->step == self->save_point.step);
-    self->restore_point = self->save_point;
-    self->restore_point.digest = checkpoint->digest;
-    self->restore_point.pieces = true;
-    const struct wire_record_restore save = with_lists(&self->save_point, &self->save_point_lists);
-    copy_lists(&self->restore_point_lists, &save.data_position);
+    ensure(checkpoint->step == self->save_point.at.step);
+    copy_point(&self->restore_point, &self->save_point);
+    self->restore_point.at.digest = checkpoint->digest;
+    self->restore_point.at.pieces = true;
 }
 
 // A restore can go back to a checkpoint only if its data position is known, and that is known only
@@ -208,23 +217,22 @@ static void apply_checkpoint(struct run *self, const struct wire_checkpoint *che
         return;
     }
     // The same state is saved in pieces already, and its data position is known
-    if (self->restore_point.pieces && checkpoint->step == self->restore_point.step &&
-        hash_equal(&checkpoint->digest, &self->restore_point.digest))
+    if (self->restore_point.at.pieces && checkpoint->step == self->restore_point.at.step &&
+        hash_equal(&checkpoint->digest, &self->restore_point.at.digest))
         return;
     // mutant: restore: the restore point is that of any checkpoint
     if (checkpoint->step == self->step) {
-        set_point(self, &checkpoint->digest, &self->restore_point, &self->restore_point_lists);
+        run_point_take(self, &checkpoint->digest, &self->restore_point);
         return;
     }
     // mutant: restore: a checkpoint that was written beside the next epoch is none
     if (!run_is_end(self, checkpoint->step, &checkpoint->digest)) return;
-    self->restore_point = self->end_point;
-    const struct wire_record_restore end = with_lists(&self->end_point, &self->end_point_lists);
-    copy_lists(&self->restore_point_lists, &end.data_position);
+    copy_point(&self->restore_point, &self->end_point);
 }
 
 static void apply_restore(struct run *self, const struct wire_record_restore *restore)
 {
+    static const struct wire_record_restore no_point;
     ensure(restore->step <= self->step);
     self->epoch = self->restored_epoch = restore->epoch;
     self->restored_step = restore->step;
@@ -241,9 +249,9 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
                                                      .pieces = restore->pieces };
     self->cold_start = true;
     // mutant: restore: an end of an epoch that was given up is gone back to
-    if (self->end_point.step > restore->step) self->end_point = (struct wire_record_restore){ 0 };
+    if (self->end_point.at.step > restore->step) self->end_point.at = no_point;
     // mutant: saves: a save that was given up is gone back to
-    if (self->save_point.step > restore->step) self->save_point = (struct wire_record_restore){ 0 };
+    if (self->save_point.at.step > restore->step) self->save_point.at = no_point;
     // mutant: restore: what was trained since stays done
     set_table(self, &restore->data_position);
 }
@@ -290,7 +298,7 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
 
 bool run_has_checkpoint(const struct run *self)
 {
-    return !hash_is_none(&self->restore_point.digest);
+    return !hash_is_none(&self->restore_point.at.digest);
 }
 
 bool run_has_digest(const struct run *self)
@@ -319,7 +327,7 @@ struct wire_data_position run_data_position(const struct run *self, struct run_l
 
 struct wire_record_restore run_restore_point(const struct run *self)
 {
-    return with_lists(&self->restore_point, &self->restore_point_lists);
+    return run_point_whole(&self->restore_point);
 }
 
 // The scalars are the first members of struct run, in the same order and places.
@@ -333,8 +341,8 @@ struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
 {
     struct wire_snapshot snapshot = {
         .restore_point = run_restore_point(self),
-        .end_point = with_lists(&self->end_point, &self->end_point_lists),
-        .save_point = with_lists(&self->save_point, &self->save_point_lists),
+        .end_point = run_point_whole(&self->end_point),
+        .save_point = run_point_whole(&self->save_point),
         .first_point = self->first_point,
         .cursor = self->table.cursor,
         .table = self->table.entries,
@@ -348,25 +356,16 @@ struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
     return snapshot;
 }
 
-// Copies a point and its lists. The addresses in *ret_point stay NULL; with_lists sets them.
-static void load_point(const struct wire_record_restore *from,
-                       struct wire_record_restore *ret_point, struct run_lists *lists)
-{
-    *ret_point = *from;
-    ret_point->data_position.returned = ret_point->data_position.failed = NULL;
-    copy_lists(lists, &from->data_position);
-}
-
 bool run_from_snapshot(struct run *self, const struct wire_snapshot *from)
 {
     memcpy(self, &from->durable, DURABLE_BYTES);
     ensure(roster_load(&self->roster, from->roster_version, from->members, from->members_count));
     // mutant: restore: a snapshot forgets the restore point
-    load_point(&from->restore_point, &self->restore_point, &self->restore_point_lists);
+    run_point_load(&self->restore_point, &from->restore_point);
     // mutant: restore: a snapshot forgets the end of the epoch
-    load_point(&from->end_point, &self->end_point, &self->end_point_lists);
+    run_point_load(&self->end_point, &from->end_point);
     // mutant: saves: a snapshot forgets the save that is being written
-    load_point(&from->save_point, &self->save_point, &self->save_point_lists);
+    run_point_load(&self->save_point, &from->save_point);
     // mutant: restore: a snapshot forgets the beginning
     self->first_point = from->first_point;
     set_table(self, &(struct wire_data_position){ .cursor = from->cursor });

@@ -50,6 +50,13 @@ struct run_lists {
     struct interval returned[TABLE_INTERVALS_MAX], failed[TABLE_INTERVALS_MAX];
 };
 
+// A state that the run can go back to: its step, digest and data position. `at` has no lists; run_point_whole puts
+// them there. All zero: there is no such state.
+struct run_point {
+    struct wire_record_restore at;
+    struct run_lists lists;
+};
+
 enum { RUN_PACE_BYTES = 8 << 20, RUN_PART_BYTES = 1024 };
 
 struct run {
@@ -63,19 +70,15 @@ struct run {
     struct wire_table_entry table_memory[2 * TABLE_INTERVALS_MAX];
     struct interval scratch[TABLE_INTERVALS_MAX];
 
-    // The state that a restore goes back to: the newest step with a recorded checkpoint and data
-    // position. If its digest is none, there is no such step yet. Its lists are in restore_point_lists.
-    struct wire_record_restore restore_point;
-    struct run_lists restore_point_lists;
+    // The state that a restore goes back to: the newest step with a recorded checkpoint and data position. If its digest
+    // is none, there is no such step yet.
+    struct run_point restore_point;
     // The same for the newest end of an epoch: its checkpoint may be recorded when the run has already gone on. If the
     // digest is none, no epoch has ended yet, or a restore has given that end up.
-    struct wire_record_restore end_point;
-    struct run_lists end_point_lists;
-
+    struct run_point end_point;
     // The same for the newest step that the members save; step 0: none. Its digest is not known before the save is
     // whole, and is none here.
-    struct wire_record_restore save_point;
-    struct run_lists save_point_lists;
+    struct run_point save_point;
 
     // The state that the run began with: no sample is done, and it has no lists. Its digest is none until it is on
     // record.
@@ -118,6 +121,12 @@ uint32_t run_free_place(const struct run *self);
 
 // For a pace: the members save the present step.
 void run_note_save(struct run *self);
+
+// For a pace that keeps points of its own. _take: the present step, with this digest or none. _whole: with its lists,
+// which point into *self. _load: copies one from a snapshot.
+void run_point_take(const struct run *run, const struct hash *digest, struct run_point *ret);
+struct wire_record_restore run_point_whole(const struct run_point *self);
+void run_point_load(struct run_point *self, const struct wire_record_restore *from);
 
 // True if the newest end of an epoch has this step and this digest.
 bool run_is_end(const struct run *self, uint64_t step, const struct hash *digest);

@@ -141,6 +141,8 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     if (lost && hash_is_none(&back.digest)) // It begins again
         back = (struct pin){ .step = sim->plan.rules.first_step,
                              .digest = ghost->digest[sim->plan.rules.first_step] };
+    // It forgets what the restore gives up
+    if (sim->pace->way_back) sim->pace->way_back(sim, record, &back);
     // To the present step only if nobody holds it: then no step is given up
     hold(record->step == back.step && record->step < point->step + lost &&
              hash_equal(&record->digest, &back.digest),

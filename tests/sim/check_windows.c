@@ -38,6 +38,7 @@ struct ghost_windows {
     uint64_t ended[ROUNDS_MAX]; // By number: 1 + the step at which it is over; 0: it is open
     bool lost[ROUNDS_MAX];      // By number: it was closed though nobody lived that could say where
     uint64_t steps_record;      // The newest STEPS
+    struct pin kept;            // The newest memory save on record; step 0: none
     uint64_t closing_record;    // The newest that closed a window
     struct wire_voided voided;  // The newest step that was void
     bool adopted[ROUNDS_MAX];   // By step: the run has the state of one that differed
@@ -67,6 +68,13 @@ uint32_t windows_save_steps(const struct sim *self)
     return aside(self, "saves", 3) || aside(self, "spoilt", 2) == 0 ? 0 : every;
 }
 
+// In two of three seeds of shares they copy them in memory, too.
+static uint32_t memory_every(const struct sim *self)
+{
+    const bool copies = draws_shares(self) && aside(self, "copies", 3) > 0;
+    return copies ? 1 + (uint32_t)aside(self, "copy steps", 8) : 0;
+}
+
 static void draw(struct sim *self)
 {
     struct plan *plan = &self->plan;
@@ -81,6 +89,8 @@ static void draw(struct sim *self)
         .batch_warmup_tokens = rules->batch_warmup_tokens,
         .save_steps = windows_save_steps(self),
         .parts = draws_shares(self) ? PARTS_MOMENTS : PARTS_NONE,
+        .memory_every = memory_every(self),
+        .buddies = 1 + (uint32_t)aside(self, "buddies", 2),
         .shared_dir = "/shared",
         .keep = 1,
     };
@@ -224,8 +234,7 @@ static bool is_lost(const struct sim *sim)
         const struct learner *learner = &sim->nodes[check_node(sim, i)].learner;
         const struct sim_shares *shares = &learner->exchange.shares;
         if (learner->holding && learner->step == step && !shares->only && !shares->dropped &&
-            !has_dropped(sim, check_node(sim, i)) &&
-            check_is_settled(sim, step, &learner->digest))
+            !has_dropped(sim, check_node(sim, i)) && check_is_settled(sim, step, &learner->digest))
             return false;
     }
     return !shares_are_here(sim, NOBODY);
@@ -449,8 +458,48 @@ static void hear_steps(struct sim *sim, const struct wire_steps *said)
     } else if (--self->open > 0) self->windows[0] = self->windows[1];
 }
 
+// Whoever of the group is up has its share, and those of its predecessors.
+static void hear_kept(struct sim *sim, const struct wire_record_kept *said)
+{
+    const struct ghost_window *window = &own(sim)->windows[0];
+    const uint32_t buddies =
+        ((const struct wire_windows_config *)rules_strategy(&sim->plan.rules))->buddies;
+    hold(own(sim)->open > 0 && said->step <= check_step(sim) &&
+             hash_equal(&said->digest, &sim->ghost.digest[said->step]),
+         "a memory save is of committed parameters", "step %" PRIu64 " on record", said->step);
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        if (!is_process(sim, &window->group[i])) continue;
+        const struct node *node = &sim->nodes[check_node(sim, window->group[i].member)];
+        const struct sim_copies *copies = &node->learner.exchange.copies;
+        const struct sim_copy *copy =
+            copies->newest.step == said->step ? &copies->newest : &copies->kept;
+        bool has = copy->step == said->step && copy->window == said->window;
+        for (uint32_t j = 0; j <= buddies && j < window->group_count; j++)
+            has = has && copy->has >> ((i + window->group_count - j) % window->group_count) & 1;
+        hold(has, "each keeps its share of a memory save, and its buddies'", "%s at %" PRIu64,
+             node->name, said->step);
+    }
+    own(sim)->kept = (struct pin){ .step = said->step, .digest = said->digest };
+    sim->faults[COPIED]++;
+}
+
+// To a memory save, if that is newer, as far as the coordinator can know that it lies whole in the members' memory: a
+// process that has died in silence is found when its share cannot be fetched. If it lies in theirs that are up, and
+// of the roster, the run goes back no further.
+static void way_back(struct sim *sim, const struct wire_record_restore *record, struct pin *back)
+{
+    struct ghost_windows *self = own(sim);
+    if (self->kept.step == 0 || self->kept.step < back->step || sim->disk.behind) return;
+    hold(record->step == self->kept.step || !copies_lie(sim, self->kept.step, &self->kept.digest),
+         "a run goes back to what its members have in memory", "step %" PRIu64 " and not %" PRIu64,
+         record->step, self->kept.step);
+    if (record->step == self->kept.step) *back = self->kept;
+    else if (record->step < self->kept.step) self->kept = (struct pin){ 0 };
+}
+
 static void hear_record(struct sim *sim, uint16_t kind, const void *record)
 {
+    if (kind == FRAME_RECORD_KEPT) hear_kept(sim, record);
     if (kind == FRAME_RECORD_WINDOW) hear_window(sim, record);
     if (kind == FRAME_RECORD_STEPS) hear_steps(sim, record);
 }
@@ -567,6 +616,7 @@ const struct sim_pace sim_pace_windows = { .one_in = 4,
                                            .built = built,
                                            .may_enter = may_enter,
                                            .may_restore = is_lost,
+                                           .way_back = way_back,
                                            .may_lose = leaves_a_holder,
                                            .awaits = awaits,
                                            .hear_record = hear_record,

@@ -116,6 +116,11 @@ void learner_says(struct sim *self, uint8_t id, uint16_t kind, const void *body)
     worker_says(self, id, LEARNER, kind, body);
 }
 
+void fetcher_says(struct sim *self, uint8_t id, uint16_t kind, const void *body)
+{
+    worker_says(self, id, FETCHER, kind, body);
+}
+
 void learner_forget(struct sim *self, uint8_t id, const struct effect *effect)
 {
     const struct wire_forget *job =
@@ -291,7 +296,7 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
     worker_says(self, id, LEARNER, FRAME_LOADED, &loaded);
 }
 
-static uint8_t node_at(const struct wire_holder *holder)
+uint8_t node_at(const struct wire_holder *holder)
 {
     const unsigned long port = strtoul(strrchr(holder->endpoint, ':') + 1, NULL, 10);
     ensure(port >= SIM_PORT && port < SIM_PORT + NODES_MAX);
@@ -570,7 +575,8 @@ static void fetch_model(struct sim *self, uint8_t id, const struct wire_fetch_mo
     struct learner *learner = &self->nodes[id].learner;
     struct wire_fetched_model fetched = { .step = job->step, .bytes = 400, .holders = 1 };
     ensure(job->floats == FLOATS);
-    fetched.ok = holder_of(self, id, job->holders, job->holders_count, NULL, job) != NOBODY;
+    fetched.ok = holder_of(self, id, job->holders, job->holders_count, NULL, job) != NOBODY ||
+                 copies_serve(self, id, job);
     if (fetched.ok) {
         learner->staged = true;
         learner->stage = (struct pin){ .step = job->step, .digest = job->digest };
@@ -584,6 +590,7 @@ void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job)
     switch (job->kind) {
     case FRAME_FETCH: fetch(self, id, body); break;
     case FRAME_FETCH_MODEL: fetch_model(self, id, body); break;
+    case FRAME_FETCH_SHARE: copies_fetch(self, id, body); break;
     default: ensure_failed("a job that a fetcher does not know", __FILE__, __LINE__);
     }
 }

@@ -360,8 +360,9 @@ mutant 'saves: a save is never read back' 'self->shared_dir[0]' '!self->shared_d
 mutant 'saves: a checkpoint of a step that is saved in pieces is not registered' '&& run->checkpoint.pieces)' '&& false)'
 mutant 'saves: a run is finished without a checkpoint that other tools read' '&& !run->checkpoint.pieces' ''
 by_unit 'saves: what was taken before a restore is taken again' coordinator_test \
-    'stands->taken_window == window->number &&' ''
-by_unit 'saves: the data position of a save is that of a later step' coordinator_test '&& taken < end' '&& taken > end'
+    'in != window' 'in != window && !stands'
+by_unit 'saves: the data position of a save is that of a later step' coordinator_test \
+    'first_marked(self, turn->run, TAKEN, from, end)' '0'
 by_unit "saves: a save of another window is the run's" coordinator_test \
     'said->saved_window == windows_run_of(run)->save_window &&' ''
 by_unit 'saves: a save of the present step is no way out' coordinator_test \
@@ -659,6 +660,29 @@ by_unit 'windows: a member that leaves is in the next window' coordinator_test '
 by_unit 'windows: a search of an earlier epoch goes on' coordinator_test drop
 mutant 'windows: members that have said nothing are enough to give a step up' 'turn->presence->pinged[i]' 'true'
 by_unit 'windows: a process that may come back is not waited for' coordinator_test '!turn->presence->pinged[i] ||' ''
+by_unit 'keeping: copies of before a restore are kept' coordinator_test \
+    'said->kept_window == of->copied_window &&' ''
+by_unit 'keeping: a memory save is whole before all keep their part' coordinator_test \
+    'i < first->group_count' 'i < 1'
+mutant 'keeping: a process that has restarted keeps what it kept' 'member->instance == place->instance &&' ''
+by_unit 'keeping: a share is looked for with one buddy more than have it' coordinator_test 'i <= buddies' 'i <= buddies + 1'
+by_unit 'keeping: a memory save lacks a share and is gone back to' coordinator_test '!found' '!found && !turn'
+by_unit 'keeping: an answer about earlier copies will do' windows_member_test '|| said->turn != keeping->turn' ''
+mutant 'keeping: a list goes before all have it' 'keeping->whole = true;' 'windows_member_keep_drop(self, turn);'
+mutant 'keeping: the data position of a memory save is that of a later step' \
+    'first_marked(self, turn->run, COPIED, from, end)' '0'
+by_unit 'keeping: copies of before a break are put on record' coordinator_test drop
+mutant 'keeping: a memory save that was given up is gone back to' \
+    'self->kept.at.step <= restore->step' 'self->kept.at.step <= restore->step || restore'
+mutant 'keeping: a snapshot forgets the copies that are not kept yet' drop
+mutant 'keeping: a snapshot forgets the memory save' drop
+mutant 'keeping: a run goes back to an older step than it must' 'kept.step >= run->restore_point' 'kept.step < run->restore_point'
+by_unit 'keeping: what is not on record outlives a break' windows_copies_test drop
+by_unit 'keeping: a member whose copy is not on record is not waited for' windows_copies_test drop
+by_unit 'keeping: the list of another step is taken' windows_copies_test '|| have->copy != copies->step' ''
+mutant 'windows: who has put the shares together is taken for one with its own alone' 'kept->share &=' 'kept->share |='
+by_unit 'windows: a member that dies with its share may bring all of the state back' windows_member_test \
+    'self->stands.share = share' 'self->stands.share = share && !self'
 by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''
 by_unit 'windows: what is in memory of an earlier window counts' coordinator_test \
     '&& is_of_open(run, stands->window)' '&& run'

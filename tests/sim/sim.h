@@ -153,6 +153,7 @@ enum fault_kind {
     SPOILT,    // States of trainers that changed by themselves
     IMPOSTURE, // What only the coordinator says, by another key
     BELATED,   // Results of an honest trainer that is late on purpose
+    COPIED,    // Memory saves on record
     GREED,     // Seconds in which a trainer says as much as it may
     FAULT_KINDS
 };
@@ -216,6 +217,7 @@ struct plan {
 
 // ---- what only one pace knows (paces.c) ----------------------------------------------------------
 
+struct pin;
 struct sim;
 
 struct sim_pace {
@@ -238,6 +240,8 @@ struct sim_pace {
     bool (*admits)(const struct sim *sim); // A trainer may enter in mid-phase (optional: never)
     // The coordinator takes the run back by itself. (optional: never)
     bool (*may_restore)(const struct sim *sim);
+    // Where a restore may go back to: its newest checkpoint, unless this changes it. (optional)
+    void (*way_back)(struct sim *sim, const struct wire_record_restore *record, struct pin *back);
     // This crash leaves somebody who holds what is committed. (optional: the commits lead to it)
     bool (*may_lose)(const struct sim *sim, uint8_t id);
     // Something is still to come before the run may end, though it gets on. (optional: nothing)
@@ -325,6 +329,8 @@ struct sim_window {
     uint32_t samples_count;
     struct interval samples[WINDOW_SAMPLES_MAX];
     uint64_t born_unix_ms, spare; // Of its saves
+    uint64_t kept_step, kept_window;
+    bool drops;
 };
 
 // Whom a learner links with, and what it has told of that (windows_learner.c).
@@ -346,6 +352,23 @@ struct sim_shares {
     uint64_t met; // By place: has gathered all, too
 };
 
+// The copy of a share in a learner's memory, and of those of its predecessors, as places (copies.c). step 0: none.
+struct sim_copy {
+    uint64_t step, window;
+    struct hash digest;
+    uint32_t place, count;
+    uint64_t has;
+    bool hashed;
+};
+struct sim_copies {
+    struct sim_copy kept, newest; // On record, as far as it has heard; not yet
+    uint64_t listed;              // Places whose HAVE has told that their copies are hashed
+    bool told;                    // LISTED
+    uint64_t since_ms;            // When `newest` was made
+    bool somebody, early; // Copies, by the HAVE of the step in hand; and by those of the next one
+    uint64_t copied, copied_window;
+};
+
 // What a learner is at with the other members of its window (windows_learner.c).
 struct exchange {
     struct sim_links links;
@@ -356,6 +379,7 @@ struct exchange {
     uint64_t since_ms;    // When it arrived, or began
     uint64_t turn;        // Of the words to itself that count
     struct sim_shares shares;
+    struct sim_copies copies;
     uint64_t taken, taken_window; // The newest step of which its part of a save was taken
     bool writes,
         somebody_writes; // An earlier save: here; somewhere, by the HAVE of the step in hand
@@ -700,6 +724,7 @@ void learner_take(struct sim *self, uint8_t id, const struct effect *effect);
 void learner_finish(struct sim *self, uint8_t id, const struct parcel *job);
 void saver_finish(struct sim *self, uint8_t id, const struct parcel *written);
 void learner_says(struct sim *self, uint8_t id, uint16_t kind, const void *body);
+void fetcher_says(struct sim *self, uint8_t id, uint16_t kind, const void *body);
 bool learner_of_rounds(struct sim *self, uint8_t id, uint16_t kind, const void *job);
 void learner_forget(struct sim *self, uint8_t id, const struct effect *effect); // Judged, then done
 void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect);
@@ -707,6 +732,13 @@ void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job);
 bool store_has(const struct store *self, const struct hash *hash);
 bool store_holds(const struct store *self, const struct hash *hash, uint32_t bytes); // Of this size
 void store_add(struct sim *sim, struct store *self, const struct hash *hash, uint32_t bytes);
+// copies.c. _fetch: FETCH_SHARE. _serve: this state lies whole in the copies of the node and of these holders, as far as it
+// reaches them. _lie: it does in those of all processes that are up and of the run.
+void copies_fetch(struct sim *self, uint8_t id, const struct wire_fetch_share *job);
+bool copies_serve(const struct sim *self, uint8_t id, const struct wire_fetch_model *job);
+bool copies_lie(const struct sim *self, uint64_t step, const struct hash *digest);
+uint8_t node_at(const struct wire_holder *holder); // learner.c
+
 // saves.c. _find: one that is whole; NULL: there is none. _begin: a member takes its part. _written: it is written; the
 // save, if that makes it whole.
 const struct sim_save *saves_find(const struct sim *self, uint64_t born_unix_ms, uint64_t step);

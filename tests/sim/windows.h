@@ -2,6 +2,8 @@
 // windows -- what the two files of the simulator that know of windows share: the learners' exchange
 // (windows_learner.c), and what must hold (check_windows.c).
 
+#define WIRE_MORE "tests/sim/words.def"
+#include "common/wire/wire_more.h"
 #include "tests/sim/sim.h"
 
 // The state after a step: a hash of that before it and of the step's samples. `done`: samples before it.
@@ -24,6 +26,16 @@ bool windows_has(const struct sim *sim, uint8_t id);
 // the seed has none.
 bool windows_unlinkable(const struct sim *sim, uint8_t ret_pair[2]);
 bool windows_may_link(const struct sim *sim, uint8_t a, uint8_t b); // Now
+
+// Memory saves (copies.c). _begin: the first window in hand begins. _step: a step begins. _take: a step is applied.
+// _hashed: the copy of that step is. _tell, _hear: HAVE. _kept: a memory save is on record.
+void copies_begin(struct sim *self, uint8_t id);
+void copies_step(struct sim *self, uint8_t id);
+bool copies_take(struct sim *self, uint8_t id);
+void copies_hashed(struct sim *self, uint8_t id, const struct wire_sim_word *word);
+void copies_tell(struct sim *self, uint8_t id, struct wire_sim_word *word);
+void copies_hear(struct sim *self, uint8_t id, const struct wire_sim_word *word);
+void copies_kept(struct sim *self, uint8_t id, const struct wire_kept *job);
 
 bool windows_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job);
 

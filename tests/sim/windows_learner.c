@@ -6,14 +6,12 @@
 // Where each keeps a share, a step leaves it with that share only. When the group ends, all gather the shares: each gets
 // them at a time of its own, and goes on when all have said that they have them.
 
-#define WIRE_MORE "tests/sim/words.def"
-#include "common/wire/wire_more.h"
 #include "common/base/ensure.h"
 #include "tests/sim/windows.h"
 #include <stdio.h>
 #include <string.h>
 
-enum what { COMPUTED, SUM, HAVE, WATCH, LINK, WRITTEN, GATHERED, MET };
+enum what { COMPUTED, SUM, HAVE, WATCH, LINK, WRITTEN, GATHERED, MET, HASHED };
 enum {
     CUT_MS = 8000,
     CUT_ONE_IN = 40,
@@ -182,6 +180,7 @@ static void begin_step(struct sim *self, uint8_t id)
     at->arrived = false;
     at->since_ms = self->now_ms;
     at->somebody_writes = at->shares.ends = false;
+    copies_step(self, id);
     to_self(self, id, COMPUTED, between(self, 60, self->plan.train_ms / 4 + 60) * (slow ? 4 : 1));
 }
 
@@ -219,6 +218,9 @@ static void say_stepped(struct sim *self, uint8_t id)
                                          .tokens_per_s = 10,
                                          .taken = learner->exchange.taken,
                                          .taken_window = learner->exchange.taken_window,
+                                         .copied = learner->exchange.copies.copied,
+                                         .copied_window = learner->exchange.copies.copied_window,
+                                         .share = learner->exchange.shares.only,
                                          .stopped = learner->exchange.holder.stopped });
 }
 
@@ -290,6 +292,17 @@ static void save(struct sim *self, uint8_t id)
                                        .spare = window->spare });
 }
 
+// What learner_copies.c does behind a step.
+static void copy(struct sim *self, uint8_t id)
+{
+    const struct learner *learner = learner_of(self, id);
+    if (!copies_take(self, id)) return;
+    send_word(self, id, between(self, 5, chance(self, 50) ? 3000 : 300),
+              &(struct wire_sim_word){ .what = HASHED,
+                                       .window = learner->exchange.windows[0].number,
+                                       .step = learner->step });
+}
+
 static void hear_written(struct sim *self, uint8_t id, const struct wire_sim_word *word)
 {
     learner_of(self, id)->exchange.writes = false;
@@ -307,6 +320,7 @@ static void go_on(struct sim *self, uint8_t id)
         at->windows[0] = at->windows[1];
         at->count = 1;
         holder_follow(&at->holder, at->windows[0].number);
+        copies_begin(self, id);
     }
     at->arrived = false;
     at->since_ms = self->now_ms;
@@ -332,6 +346,9 @@ static void say_broke(struct sim *self, uint8_t id, struct wire_broke broke)
     at->shares.gathering = false;
     broke.taken = at->taken;
     broke.taken_window = at->taken_window;
+    broke.copied = at->copies.copied;
+    broke.copied_window = at->copies.copied_window;
+    broke.share = at->shares.only;
     broke.window = at->holder.window;
     broke.step = at->holder.step;
     broke.has = windows_has(self, id);
@@ -427,6 +444,7 @@ static void try_to_apply(struct sim *self, uint8_t id)
     check_window_agrees(self, id);
     apply(self, id);
     save(self, id);
+    copy(self, id);
     if (at->shares.only && (at->shares.ends || at->holder.stopped)) gather_shares(self, id);
     else end_step(self, id);
 }
@@ -474,18 +492,20 @@ static void hear_sum(struct sim *self, uint8_t id, const struct wire_sim_word *w
     const bool saving = at->writes;
     const bool ends = at->holder.step + 1 == window->end && at->count < 2;
     at->shares.ends |= ends;
+    struct wire_sim_word have = { .what = HAVE,
+                                  .window = window->number,
+                                  .step = at->holder.step,
+                                  .from = window->place,
+                                  .stop = at->holder.asks_stop,
+                                  .saving = saving,
+                                  .ends = ends,
+                                  .check = check };
+    copies_tell(self, id, &have);
     if (holder_complete(&at->holder, &check))
         for (uint32_t i = 0; i < window->count; i++)
             if (i != window->place)
                 send_word(self, window->nodes[i], between(self, 1, chance(self, 30) ? 2000 : 30),
-                          &(struct wire_sim_word){ .what = HAVE,
-                                                   .window = window->number,
-                                                   .step = at->holder.step,
-                                                   .from = window->place,
-                                                   .stop = at->holder.asks_stop,
-                                                   .saving = saving,
-                                                   .ends = ends,
-                                                   .check = check });
+                          &have);
     try_to_apply(self, id);
 }
 
@@ -497,6 +517,7 @@ static void hear_have(struct sim *self, uint8_t id, const struct wire_sim_word *
     if (word->from < window->count && is_cut(self, id, window->nodes[word->from]) && roll(self, 2))
         return;
     at->somebody_writes |= word->saving;
+    copies_hear(self, id, word);
     at->shares.ends |=
         word->ends && word->window == at->holder.window && word->step == at->holder.step;
     holder_hear_have(&at->holder, word->from, word->window, word->step, word->stop, &word->check);
@@ -543,6 +564,10 @@ static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *
         hear_written(self, id, word);
         return;
     }
+    if (word->what == HASHED) {
+        copies_hashed(self, id, word);
+        return;
+    }
     if (at->count == 0 || (own && word->turn != at->turn)) return;
     if (word->what == COMPUTED && word->step != at->holder.step) return;
     if ((word->what == GATHERED || word->what == MET) &&
@@ -578,7 +603,10 @@ static void take_window(struct sim *self, uint8_t id, const struct wire_take_win
                                    .count = job->group_count,
                                    .samples_count = job->samples_count,
                                    .born_unix_ms = job->born_unix_ms,
-                                   .spare = job->spare };
+                                   .spare = job->spare,
+                                   .kept_step = job->kept_step,
+                                   .kept_window = job->kept_window,
+                                   .drops = job->drops };
     for (uint32_t i = 0; i < job->group_count; i++) {
         window->nodes[i] = node_of(self, &job->group[i].key);
         window->instances[i] = job->group[i].instance;
@@ -586,6 +614,7 @@ static void take_window(struct sim *self, uint8_t id, const struct wire_take_win
     }
     memcpy(window->samples, job->samples, job->samples_count * sizeof *job->samples);
     if (first) {
+        copies_begin(self, id);
         at->turn++;
         at->broken = false;
         holder_begin(&at->holder, job->number, job->step, job->place, job->group_count);
@@ -609,6 +638,9 @@ static void freeze(struct sim *self, uint8_t id, const struct wire_level *job)
                                         .has = windows_has(self, id),
                                         .taken = at->taken,
                                         .taken_window = at->taken_window,
+                                        .copied = at->copies.copied,
+                                        .copied_window = at->copies.copied_window,
+                                        .share = at->shares.only,
                                         .dead = dead_places(self, id) });
 }
 
@@ -646,6 +678,7 @@ bool windows_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job)
     case FRAME_FREEZE: freeze(self, id, job); return true;
     case FRAME_CLOSE_WINDOW: close_window(self, id, job); return true;
     case FRAME_EXPECT: expect(self, id, job); return true;
+    case FRAME_KEPT: copies_kept(self, id, job); return true;
     case FRAME_STOP_WINDOW:
         if (learner_of(self, id)->exchange.count)
             holder_stop(&learner_of(self, id)->exchange.holder);

@@ -517,11 +517,11 @@ static void test_each_new_share_is_had(void **state)
     for (uint64_t step = 1; step <= SHARES; step++) {
         uint8_t *bytes = fixture_bytes(BYTES, 50 + step);
         blob_share_t *share;
-        assert_int_equal(blob_store_new_share(holder.store, step, &cut, NULL, &share), 0);
+        assert_int_equal(blob_store_new_share(holder.store, &cut, NULL, &share), 0);
         memcpy(blob_share_bytes(share), bytes, BYTES);
         state_item_fill(bytes, BYTES, leaves);
         const struct hash digest = state_cut_root(&cut, leaves);
-        blob_store_put_share(holder.store, &share, &list, leaves);
+        blob_store_put_share(holder.store, &share, step, &list, leaves);
         share = blob_store_share(holder.store, step);
         assert_int_equal(blob_share_complete(share, &digest, leaves, NULL), 0);
         blob_share_release(&share);

@@ -413,6 +413,9 @@ static void hear(struct talk *self, char *line)
     assert_int_equal(sscanf(line, "@ %" PRIu64 " %15s > %31s %n", &at_ms, from, kind_name, &used),
                      3);
     uint16_t kind = wire_kind_from_name(kind_name);
+    char *seq =
+        strstr(line + used, " seq="); // The sender's number of this letter, last in the line
+    if (seq) *seq = 0;
     assert_true(kind && wire_table_frame(kind)->record->size <= sizeof body);
     memset(&body, 0, sizeof body);
     fill(self, kind, from, line + used, &body, &parts);
@@ -420,6 +423,7 @@ static void hear(struct talk *self, char *line)
     struct msg in = {
         .now_ms = at_ms, .kind = kind, .run = local ? "" : "talk", .from = name, .body = &body
     };
+    if (seq) in.seq = strtoull(seq + 5, NULL, 10);
     if (!local) {
         in.sender = key_named(self, from);
         actor_name(role_named(from), &in.sender, name);
@@ -449,6 +453,7 @@ static void set_windows(struct talk *self, const char *window_ms, uint8_t parts)
                                                   .step_timeout_ms = 5000,
                                                   .connections = 1,
                                                   .parts = parts,
+                                                  .buddies = 1,
                                                   .batch_start = self->rules.batch_start,
                                                   .batch_end = self->rules.batch_end };
     rules_set_strategy(&self->rules, FRAME_WINDOWS_CONFIG, &strategy, sizeof strategy);

@@ -51,7 +51,7 @@ static void put_share(blob_store_t *store, uint32_t place)
     const struct share_list list = share_list_of(&world.cut, place, world.count);
     struct hash *hashes = malloc(share_list_leaves(&list) * sizeof *hashes), *at = hashes;
     blob_share_t *share;
-    assert_int_equal(blob_store_new_share(store, world.step, &world.cut, NULL, &share), 0);
+    assert_int_equal(blob_store_new_share(store, &world.cut, NULL, &share), 0);
     for (uint32_t i = 0; i < list.count; i++) {
         blob_share_touch(share, list.runs[i]);
         for (uint64_t leaf = list.runs[i].begin; leaf < list.runs[i].end; leaf++) {
@@ -60,7 +60,7 @@ static void put_share(blob_store_t *store, uint32_t place)
             *at++ = world.leaves[leaf];
         }
     }
-    blob_store_put_share(store, &share, &list, hashes);
+    blob_store_put_share(store, &share, world.step, &list, hashes);
     free(world.list_bytes[place]);
     world.list_bytes[place] = (uint8_t *)hashes;
     world.lists[place].bytes = (uint32_t)(share_list_leaves(&list) * HASH_BYTES);

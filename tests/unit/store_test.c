@@ -867,7 +867,7 @@ static blob_share_t *make_share(blob_store_t *store, uint64_t step, uint32_t pla
     struct hash hashes[ALL_LEAVES];
     uint32_t count = 0;
     blob_share_t *share;
-    assert_int_equal(blob_store_new_share(store, step, &share_cut, &why, &share), 0);
+    assert_int_equal(blob_store_new_share(store, &share_cut, &why, &share), 0);
     assert_true(state_cut_equal(blob_share_cut(share), &share_cut));
     for (uint32_t i = 0; i < list.count; i++) {
         blob_share_touch(share, list.runs[i]);
@@ -877,7 +877,7 @@ static blob_share_t *make_share(blob_store_t *store, uint64_t step, uint32_t pla
             hashes[count++] = leaf_hash(step, leaf);
         }
     }
-    blob_store_put_share(store, &share, &list, hashes);
+    blob_store_put_share(store, &share, step, &list, hashes);
     assert_null(share);
     share = blob_store_share(store, step);
     assert_non_null(share);
@@ -981,9 +981,9 @@ static void test_a_share_that_cannot_be_completed(void **state)
     assert_int_equal(blob_store_leaves(store, &digest, &why, &ref, &cut), FAULT_NOT_FOUND);
     blob_share_release(&share);
     const struct state_cut empty = { 1, { 0 } }, most = { 1, { UINT64_MAX } };
-    assert_int_equal(blob_store_new_share(store, 1, &empty, &why, &share), FAULT_LIMIT);
-    assert_int_equal(blob_store_new_share(store, 1, &most, &why, &share), FAULT_LIMIT);
-    assert_int_equal(blob_store_new_share(store, 1, &share_cut, &why, &share), 0);
+    assert_int_equal(blob_store_new_share(store, &empty, &why, &share), FAULT_LIMIT);
+    assert_int_equal(blob_store_new_share(store, &most, &why, &share), FAULT_LIMIT);
+    assert_int_equal(blob_store_new_share(store, &share_cut, &why, &share), 0);
     blob_share_release(&share); // Never put
     blob_store_destroy(&store);
 }
@@ -1049,7 +1049,7 @@ static void test_memory_of_shares_is_used_again(void **state)
     blob_share_release(&share);
     put_share(store, 20, 0);
     blob_store_drop_shares(store, 20, UINT64_MAX);
-    assert_int_equal(blob_store_new_share(store, 30, &share_cut, &why, &share), 0);
+    assert_int_equal(blob_store_new_share(store, &share_cut, &why, &share), 0);
     assert_ptr_equal(blob_share_bytes(share), bytes);
     assert_true(pages_of(bytes, 0) == 16 && pages_of(bytes, 4) == 0); // Its pages are there
     blob_share_release(&share);                                       // And goes back
@@ -1067,7 +1067,7 @@ static void test_memory_of_shares_is_used_again(void **state)
     // A state of another size is not put into it
     blob_store_drop_shares(store, 20, UINT64_MAX);
     const struct state_cut small = { 1, { STATE_LEAF_BYTES } };
-    assert_int_equal(blob_store_new_share(store, 40, &small, &why, &share), 0);
+    assert_int_equal(blob_store_new_share(store, &small, &why, &share), 0);
     assert_true(blob_share_bytes(share) != bytes);
     blob_share_release(&share);
     blob_store_destroy(&store);
@@ -1086,8 +1086,9 @@ static void test_equal_leaves_of_a_share(void **state)
     const struct hash digest = state_cut_root(&cut, hashes);
     struct blob_ref ref;
     blob_share_t *share;
-    assert_int_equal(blob_store_new_share(store, 1, &cut, &why, &share), 0);
-    blob_store_put_share(store, &share, &list, hashes); // Memory that was never written to is zeros
+    assert_int_equal(blob_store_new_share(store, &cut, &why, &share), 0);
+    blob_store_put_share(store, &share, 1, &list,
+                         hashes); // Memory that was never written to is zeros
     share = blob_store_share(store, 1);
     for (uint64_t leaf = 2; leaf < 4; leaf++)
         blob_share_fill(share, leaf, &hash, zeros, sizeof zeros);

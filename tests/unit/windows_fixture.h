@@ -60,9 +60,16 @@ struct member {
     const void *body;
     struct wire_arena arena;
     uint64_t instance;
+    // The newest LISTED
+    uint64_t listed, listed_window;
+    uint32_t lists_count;
+    struct wire_blob lists[MEMBERS_MAX_HERE];
 };
 
 static struct member members[MEMBERS_MAX_HERE];
+static struct state_cut built_cut; // Of the newest model
+static bool next_drops;            // The next windows begin behind a break
+static struct wire_kept next_kept; // The memory save that is on record, as they say
 static float rate = 0.01f;
 static int products = PRODUCTS_FLOAT32;
 static uint64_t newest_whole; // The step of the newest save that a learner has said is whole
@@ -146,6 +153,12 @@ static inline bool hear(struct member *self, int timeout_ms)
     if (zmq_poll(&item, 1, timeout_ms) <= 0) return false;
     self->arena.used = 0;
     if (!worker_take(self->worker, &self->arena, &self->kind, &self->body)) return false;
+    if (self->kind == FRAME_LISTED) {
+        const struct wire_listed *said = self->body;
+        self->listed = said->step, self->listed_window = said->window;
+        self->lists_count = said->lists_count;
+        memcpy(self->lists, said->lists, said->lists_count * sizeof *said->lists);
+    }
     if (self->kind == FRAME_WHOLE) newest_whole = ((const struct wire_whole *)self->body)->step;
     return true;
 }
@@ -176,6 +189,9 @@ static inline void build(struct member *self)
     send_job(self, FRAME_BUILD, &config);
     const struct wire_built *built = hear_kind(self, FRAME_BUILT);
     if (!built->ok) fail_msg("%s", built->reason);
+    built_cut = state_cut_of_floats(built->floats);
+    for (uint32_t i = 0; i < built->items_count; i++)
+        state_cut_add(&built_cut, built->items[i].bytes);
     const struct wire_links *links = hear_kind(self, FRAME_LINKS);
     memcpy(self->endpoint, links->endpoint, sizeof self->endpoint);
     free(json);
@@ -276,6 +292,7 @@ static inline void plan_window(struct plan *plan, const struct course *at, uint3
                                struct member *const *group, uint32_t count)
 {
     uint64_t samples = at->samples_done;
+    assert_true(steps <= WINDOW);
     for (uint32_t k = 0; k < steps; k++) {
         plan->rates[k] = rate / (float)(1 + at->step + k);
         samples += batch_at(samples);
@@ -292,7 +309,10 @@ static inline void plan_window(struct plan *plan, const struct course *at, uint3
                                            .group = plan->linked,
                                            .group_count = count,
                                            .born_unix_ms = BORN,
-                                           .pass_samples = PASS };
+                                           .pass_samples = PASS,
+                                           .kept_step = next_kept.step,
+                                           .kept_window = next_kept.window,
+                                           .drops = next_drops };
 }
 
 static inline void give_one(struct plan *plan, struct member *const *group, uint32_t place)
@@ -463,6 +483,18 @@ static inline void go_on_to_the_end(struct course *at, struct member *const *gro
         assert_true(close_window(group, count, at->step) == end);
         for (; at->step < end; at->step++) at->samples_done += batch_at(at->samples_done);
     }
+}
+
+// One window, and the digest behind it.
+static inline struct hash take_steps(struct course *at, uint32_t steps, struct member *const *group,
+                                     uint32_t count)
+{
+    give_window(at, steps, group, count);
+    await_end(group, count, at->step + steps);
+    assert_int_equal(close_window(group, count, at->step), at->step + steps);
+    for (uint32_t k = 0; k < steps; k++, at->step++) at->samples_done += batch_at(at->samples_done);
+    send_job(group[0], FRAME_CLOSE_WINDOW, &(struct wire_close_window){ 0, at->step, true });
+    return ((const struct wire_closed_window *)hear_kind(group[0], FRAME_CLOSED_WINDOW))->digest;
 }
 
 // ---- a learner that is slow, or waits -----------------------------------------------------------

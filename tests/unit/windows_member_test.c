@@ -13,6 +13,7 @@ extern const struct member_pace member_pace_windows;
 
 static struct member *member;
 static struct replica replica;
+static struct blobs *blobs;
 static uint8_t *state;
 static struct effect effects[32];
 static uint8_t out_bytes[1 << 16], arena_bytes[1 << 16];
@@ -24,14 +25,19 @@ static int set_up(void **unused)
     (void)unused;
     free(member);
     free(state);
+    free(blobs);
     member = calloc(1, sizeof *member);
     state = calloc(1, sizeof(struct pace_part));
-    assert_true(member && state);
+    blobs = calloc(1, sizeof *blobs);
+    assert_true(member && state && blobs);
     member->role = ACTOR_TRAINER;
     member->index = ME;
     member->instance = INSTANCE;
     member->admitted = member->has_config = member->has_run = true;
     static const struct wire_windows_config windows = { .lanes = 8,
+                                                        .parts = PARTS_MOMENTS,
+                                                        .memory_every = 1,
+                                                        .buddies = 1,
                                                         .batch_start = 4,
                                                         .batch_end = 4 };
     member->config.heartbeat_ms = 1000;
@@ -54,8 +60,10 @@ static int tear_down(void **unused)
     (void)unused;
     free(member);
     free(state);
+    free(blobs);
     member = NULL;
     state = NULL;
+    blobs = NULL;
     return 0;
 }
 
@@ -66,9 +74,12 @@ static void hear(uint16_t kind, const void *body, unsigned heard)
         .now_ms = now_ms += 10, .kind = kind, .run = "", .from = "", .body = body
     };
     out = (struct outbox){ effects, 0, 32, out_bytes, 0, sizeof out_bytes };
-    const struct member_turn turn = {
-        .member = member, .replica = &replica, .in = &in, .out = &out, .heard = heard
-    };
+    const struct member_turn turn = { .member = member,
+                                      .blobs = blobs,
+                                      .replica = &replica,
+                                      .in = &in,
+                                      .out = &out,
+                                      .heard = heard };
     member_pace_windows.hear(state, &turn);
     replica.ready = replica.holding && !replica.applying;
     member_pace_windows.look(state, &turn);
@@ -276,7 +287,7 @@ static void a_window_in_hand_is_frozen_and_closed(void **unused)
     assert_non_null(said(FRAME_FREEZE));
     const struct wire_stands *stands = said(FRAME_STANDS); // It lives, and its learner is asked
     assert_true(stands && stands->heard == 9 && stands->level == 0 && stands->step == STEP);
-    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 9, STEP + 1, true, 4, 0, 0 }, 0);
+    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 9, STEP + 1, true, 4, 0, 0, 0, 0, false }, 0);
     stands = said(FRAME_STANDS);
     assert_true(stands && stands->level == 9 && stands->step == STEP + 1 && stands->has);
     assert_true(stands->heard == 0 && stands->dead == 4);
@@ -344,6 +355,79 @@ static void who_holds_a_share_says_so_until_the_next_window(void **unused)
     assert_true(stands && !stands->share && stands->window == 2);
 }
 
+// So nobody waits for it if it dies then: without the others' shares its own is of no use.
+static void who_has_taken_a_step_holds_a_share(void **unused)
+{
+    (void)unused;
+    hear_links();
+    hear_window(1, STEP, 0, 0, 0);
+    now_ms += 5000;
+    hear(FRAME_STEPPED, &(struct wire_stepped){ .window = 1, .step = STEP + 1, .share = true }, 0);
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_true(stands && stands->share && stands->step == STEP + 1);
+}
+
+// ---- memory saves -------------------------------------------------------------------------------
+
+static const struct wire_blob lists[2] = { { { { 1 } }, 32 }, { { { 2 } }, 64 } };
+
+static void hear_listed(void)
+{
+    hear(FRAME_LISTED,
+         &(struct wire_listed){
+             .window = 1, .step = STEP + 1, .place = 1, .lists = lists, .lists_count = 2 },
+         0);
+}
+
+static void hear_fetched(uint64_t turn, bool ok)
+{
+    hear(FRAME_FETCHED_SHARE,
+         &(struct wire_fetched_share){
+             .turn = turn, .step = STEP + 1, .ok = ok, .digest = { { ok ? 9 : 0 } } },
+         0);
+}
+
+// Once the list of the other is here, the share is asked for, again if that fails. Its digest is said. The lists stay until
+// all have what they need: until the save is on record.
+static void a_share_is_kept_with_that_of_the_other(void **unused)
+{
+    (void)unused;
+    hear_links();
+    hear_window(1, STEP, 0, 0, 0);
+    hear_listed();
+    assert_null(said(FRAME_FETCH_SHARE));
+    assert_true(blobs_state(blobs, &lists[0]) == BLOB_WANTED &&
+                blobs_state(blobs, &lists[1]) == BLOB_HERE);
+    blobs_have(blobs, &lists[0], STEP + 1);
+    hear(FRAME_WAKE, NULL, 0);
+    const struct wire_fetch_share *job = said(FRAME_FETCH_SHARE);
+    assert_true(job && job->step == STEP + 1 && job->place == 1 && job->buddies == 1 &&
+                job->lists_count == 2);
+    const uint64_t first = job->turn;
+    hear_fetched(first, false);
+    assert_null(said(FRAME_FETCH_SHARE));
+    now_ms += 1000;
+    hear(FRAME_WAKE, NULL, 0);
+    job = said(FRAME_FETCH_SHARE);
+    assert_true(job && job->turn > first);
+    const uint64_t second = job->turn;
+    hear_fetched(first, true); // Of before
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_true(!stands || stands->kept_step == 0);
+    hear_fetched(second, true);
+    stands = said(FRAME_STANDS);
+    assert_true(stands && stands->kept_step == STEP + 1 && stands->kept_window == 1 &&
+                stands->kept.bytes[0] == 9);
+    assert_int_equal(blobs_state(blobs, &lists[1]), BLOB_HERE);
+    hear(FRAME_STEPS,
+         &(struct wire_steps){
+             .number = 1, .step = STEP, .end = STEP + 1, .kept_step = STEP + 1, .kept_window = 1 },
+         HEARD_PACE);
+    const struct wire_kept *kept = said(FRAME_KEPT);
+    assert_true(kept && kept->step == STEP + 1 && kept->window == 1);
+    assert_int_equal(blobs_state(blobs, &lists[1]), BLOB_UNKNOWN);
+}
+
 // Where window 1 ended, nobody has said. What is applied stays; the commits say of which window the step is that is in
 // memory alone.
 static void close_by_commit(uint64_t number, uint64_t expected)
@@ -353,7 +437,7 @@ static void close_by_commit(uint64_t number, uint64_t expected)
     hear_closing(5, 6, STEP + 9);
     assert_null(said(FRAME_CLOSE_WINDOW));
     assert_non_null(said(FRAME_FREEZE));
-    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 1, STEP + 1, true, 0, 0, 0 }, 0);
+    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 1, STEP + 1, true, 0, 0, 0, 0, 0, false }, 0);
     const struct wire_ask *ask = said(FRAME_ASK);
     assert_true(ask && ask->topic == TOPIC_COMMITS && ask->from == STEP + 1);
     assert_null(said(FRAME_CLOSE_WINDOW));
@@ -480,6 +564,8 @@ TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(who_cannot_reach_the_end_drops_its_state, set_up, NULL),
       TEST_WITH(who_has_lost_its_state_is_not_waited_for, set_up, NULL),
       TEST_WITH(who_holds_a_share_says_so_until_the_next_window, set_up, NULL),
+      TEST_WITH(who_has_taken_a_step_holds_a_share, set_up, NULL),
+      TEST_WITH(a_share_is_kept_with_that_of_the_other, set_up, NULL),
       TEST_WITH(a_later_closing_says_nothing_of_this_window, set_up, NULL),
       TEST_WITH(a_step_in_memory_is_the_runs, set_up, NULL),
       TEST_WITH(an_epoch_that_ends_wants_the_digest, set_up, NULL),

@@ -25,18 +25,6 @@ static void save_no_more(void)
     shape.vocab = 40;
 }
 
-// One window, and the digest behind it.
-static struct hash take_steps(struct course *at, uint32_t steps, struct member *const *group,
-                              uint32_t count)
-{
-    give_window(at, steps, group, count);
-    await_end(group, count, at->step + steps);
-    assert_int_equal(close_window(group, count, at->step), at->step + steps);
-    for (uint32_t k = 0; k < steps; k++, at->step++) at->samples_done += batch_at(at->samples_done);
-    send_job(group[0], FRAME_CLOSE_WINDOW, &(struct wire_close_window){ 0, at->step, true });
-    return ((const struct wire_closed_window *)hear_kind(group[0], FRAME_CLOSED_WINDOW))->digest;
-}
-
 // The saves that are whole, newest first.
 static size_t list_saves(uint64_t ret_steps[CHECKPOINT_LIST_MAX])
 {

@@ -113,8 +113,9 @@ static const struct strategy {
     { "sharded", "AdamW", UINT32_MAX, "1", of_new_allreduce,
       sizeof of_new_allreduce / sizeof *of_new_allreduce,
       "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
-      "           joins later, and when one dies the run goes back to the newest save. All trust\n"
-      "           one another and see the folder saves; links are encrypted (strategy.link)\n",
+      "           joins later, and when one dies the run goes back up to 10 steps, to what its\n"
+      "           neighbour has in memory. All trust one another and see the folder saves; links\n"
+      "           are encrypted (strategy.link)\n",
       true },
 };
 
@@ -412,7 +413,7 @@ static int write_state(struct init *self, struct why *why)
     };
     size_t count = COMMON;
     const size_t more = self->model ? 0 : self->strategy->of_new_count;
-    ensure(COMMON + more + 2 <= SETTINGS_MAX);
+    ensure(COMMON + more + 3 <= SETTINGS_MAX);
     memcpy(settings + count, self->strategy->of_new, more * sizeof *settings);
     count += more;
     if (self->strategy->saves) {
@@ -423,6 +424,7 @@ static int write_state(struct init *self, struct why *why)
         settings[count] = (struct setting){ "checkpoint", "shared_dir", "" };
         put_text(&settings[count++], saves);
         settings[count++] = (struct setting){ "checkpoint", "steps", "100" };
+        settings[count++] = (struct setting){ "strategy", "memory_every", "10" };
     }
     char hex[HASH_HEX];
     put_text(&settings[RUN_ID], self->name);

@@ -2,7 +2,7 @@
 // step of its own:
 //
 //     three tenths  trainer-2 is killed. The others go on; it comes back with the next barrier.
-//                   sharded: its moments are lost, and all go back to the newest save
+//                   sharded: its moments are lost, and all go back to what its neighbour has in memory
 //     two fifths    trainer-5 joins
 //     three fifths  the coordinator is killed. The group goes on with the window that it has
 //

@@ -14,13 +14,15 @@ static uint64_t beside_results(const struct wire_rounds_config *rounds, uint64_t
     return rounds->payload_bytes + (rounds->verification_percent ? floats * sizeof(float) : 0);
 }
 
-// And those of windows: vectors for more nodes than one, the group's own, pieces of the norm, a copy for saves.
+// And those of windows: vectors for more nodes than one, the group's own, pieces of the norm, a copy for saves, two
+// generations of copies in memory.
 static uint64_t beside_windows(const struct wire_windows_config *windows, uint64_t floats)
 {
     const uint64_t copy =
         windows->save_steps || windows->save_passes ? 3 * floats * sizeof(float) : 0;
-    return copy + (lane_nodes_most(windows->lanes) - 1) * floats * sizeof(float) + GROUP_MEMORY +
-           gradient_piece_count(floats) * sizeof(double);
+    const uint64_t kept = windows->memory_every ? 6 * floats * sizeof(float) : 0;
+    return copy + kept + (lane_nodes_most(windows->lanes) - 1) * floats * sizeof(float) +
+           GROUP_MEMORY + gradient_piece_count(floats) * sizeof(double);
 }
 
 // A replica has parameters alone: the residual of a trainer is its own.

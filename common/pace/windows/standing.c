@@ -1,6 +1,7 @@
 // standing -- takes what members say (STANDS), and answers where the group stands by it.
 
 #include "common/pace/windows/standing.h"
+#include "common/pace/windows/keeping.h"
 #include "common/pace/windows/level.h"
 #include "common/pace/windows/linking.h"
 #include <inttypes.h>
@@ -91,6 +92,12 @@ static bool has_followed(const struct windows *self, const struct turn *turn, ui
            stands->step == turn->run->step && !stands->lost && !stands->share;
 }
 
+bool standing_has_part(const struct windows *self, const struct turn *turn, uint32_t member)
+{
+    const struct stands *stands = &self->stands[member];
+    return stands->instance == turn->run->roster.members[member].instance && stands->share;
+}
+
 bool standing_may_hold(const struct windows *self, const struct turn *turn, uint32_t member)
 {
     const struct wire_window *newest = windows_newest(turn->run);
@@ -152,6 +159,17 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
         kept->taken = said->taken;
         kept->taken_window = said->taken_window;
     }
+    if (said->copied_window > kept->copied_window ||
+        (said->copied_window == kept->copied_window && said->copied > kept->copied)) {
+        kept->copied = said->copied;
+        kept->copied_window = said->copied_window;
+    }
+    if (said->kept_window > kept->kept_window ||
+        (said->kept_window == kept->kept_window && said->kept_step > kept->kept_step)) {
+        kept->kept = said->kept;
+        kept->kept_step = said->kept_step;
+        kept->kept_window = said->kept_window;
+    }
     if (said->saved_window >= kept->saved_window) {
         kept->saved_window = said->saved_window;
         kept->saved_step = said->saved_step;
@@ -178,7 +196,10 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
     }
     // mutant: windows: who has lost its state is waited for
     kept->lost |= said->lost;
-    kept->share |= said->share;
+    // From its first step on each has its share alone, until the group puts them together
+    if (said->step > kept->step) kept->share = said->share;
+    // mutant: windows: who has put the shares together is taken for one with its own alone
+    if (said->step == kept->step) kept->share &= said->share;
     if (said->step > kept->step) kept->has = false;
     if (said->step >= kept->step) {
         kept->step = said->step;
@@ -197,17 +218,18 @@ static bool is_wanted(const struct stands *said, const struct run *run)
 {
     // mutant: saves: a save of another window is the run's
     return !hash_is_none(&said->saved) && said->saved_window == windows_run_of(run)->save_window &&
-           said->saved_step == run->save_point.step;
+           said->saved_step == run->save_point.at.step;
 }
 
 void standing_register(const struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
-    if (run->save_point.step <= run->checkpoint.step) return; // Nothing that is new is being saved
+    if (run->save_point.at.step <= run->checkpoint.step)
+        return; // Nothing that is new is being saved
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const struct stands *said = &self->stands[i];
         if (said->instance != run->roster.members[i].instance || !is_wanted(said, run)) continue;
-        struct wire_checkpoint record = { .epoch = run->save_point.epoch,
+        struct wire_checkpoint record = { .epoch = run->save_point.at.epoch,
                                           .step = said->saved_step,
                                           .digest = said->saved,
                                           .pieces = true };
@@ -238,4 +260,5 @@ void standing_hear(struct windows *self, const struct turn *turn, const struct m
     linking_hear(self, turn, in, member);
     level_hear(self, turn, member, said);
     standing_register(self, turn);
+    keeping_register(self, turn);
 }

@@ -25,6 +25,9 @@ bool standing_has_links(const struct windows *self, const struct run *run, uint3
 // once another member of the window has lost its own.
 bool standing_may_hold(const struct windows *self, const struct turn *turn, uint32_t member);
 
+// Whether this process has said that it has only its share of the state.
+bool standing_has_part(const struct windows *self, const struct turn *turn, uint32_t member);
+
 // Where the group's member at this place stands, as far as it counts: within the open windows. False: it has said
 // nothing that counts.
 bool standing_step(const struct windows *self, const struct run *run, uint32_t place,

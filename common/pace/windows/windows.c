@@ -5,6 +5,7 @@
 #include "common/base/ensure.h"
 #include "common/pace/evidence.h"
 #include "common/pace/windows/differ.h"
+#include "common/pace/windows/keeping.h"
 #include "common/pace/windows/level.h"
 #include "common/pace/windows/linking.h"
 #include "common/pace/windows/opening.h"
@@ -29,19 +30,29 @@ static void measure(struct windows *self, const struct turn *turn, uint32_t step
     self->steps_max = steps * WINDOW_GROWTH;
 }
 
-// The oldest step in (from, end] of which a member of the group has taken its part of a save: then all have. 0: none.
-static uint64_t first_taken(const struct windows *self, const struct run *run, uint64_t from,
-                            uint64_t end)
+// The two steps that a record must end at: of which the members have taken their parts of a save, or copies in memory.
+enum mark { TAKEN, COPIED };
+
+static uint64_t marked(const struct stands *stands, enum mark mark, uint64_t window)
+{
+    const uint64_t in = mark == TAKEN ? stands->taken_window : stands->copied_window;
+    // mutant: saves: what was taken before a restore is taken again
+    if (in != window) return 0;
+    return mark == TAKEN ? stands->taken : stands->copied;
+}
+
+// The oldest step in (from, end] that a member of the group has marked: then all have. 0: none.
+static uint64_t first_marked(const struct windows *self, const struct run *run, enum mark mark,
+                             uint64_t from, uint64_t end)
 {
     const struct wire_window *window = windows_first(run);
     uint64_t first = 0;
     for (uint32_t i = 0; i < window->group_count; i++) {
         const struct stands *stands = &self->stands[window->group[i].member];
-        // mutant: saves: what was taken before a restore is taken again
-        if (stands->instance == window->group[i].instance &&
-            stands->taken_window == window->number && stands->taken > from &&
-            stands->taken <= end && (first == 0 || stands->taken < first))
-            first = stands->taken;
+        const uint64_t step = marked(stands, mark, window->number);
+        if (stands->instance == window->group[i].instance && step > from && step <= end &&
+            (first == 0 || step < first))
+            first = step;
     }
     return first;
 }
@@ -68,7 +79,10 @@ static void put_record(struct windows *self, const struct turn *turn, uint64_t e
         .previous = windows_run_of(run)->last_steps,
         .voided = closing ? closing->voided : (struct wire_voided){ 0 },
         .differ = closing ? closing->differ : 0,
-        .saved = first_taken(self, run, run->step, end) == end && end > 0,
+        .saved = first_marked(self, run, TAKEN, run->step, end) == end && end > 0,
+        .copied = first_marked(self, run, COPIED, run->step, end) == end && end > 0,
+        .kept_step = windows_run_of(run)->kept.at.step,
+        .kept_window = windows_run_of(run)->kept_window,
     };
     if (end == window_end(first)) measure(self, turn, first->steps);
     if (end > run->step) self->fruitless = 0;
@@ -78,15 +92,22 @@ static void put_record(struct windows *self, const struct turn *turn, uint64_t e
     outbox_news(turn->out, FRAME_STEPS, &steps);
 }
 
-// A record ends at the step that the members save, so that the data position of that step is known.
+// A record ends at a step that is marked, so that the data position of that step is known.
 static void put_steps(struct windows *self, const struct turn *turn, uint64_t end,
                       const struct windows_closing *closing)
 {
-    uint64_t taken;
-    // mutant: saves: the data position of a save is that of a later step
-    while ((taken = first_taken(self, turn->run, turn->run->step, end)) && taken < end)
-        put_record(self, turn, taken, NULL);
+    for (;;) {
+        const uint64_t from = turn->run->step;
+        // mutant: saves: the data position of a save is that of a later step
+        const uint64_t taken = first_marked(self, turn->run, TAKEN, from, end);
+        // mutant: keeping: the data position of a memory save is that of a later step
+        const uint64_t copied = first_marked(self, turn->run, COPIED, from, end);
+        const uint64_t first = !taken || (copied && copied < taken) ? copied : taken;
+        if (first == 0 || first >= end) break;
+        put_record(self, turn, first, NULL);
+    }
     put_record(self, turn, end, closing);
+    keeping_register(self, turn);
 }
 
 // The places of those that leave, as bits.
@@ -323,6 +344,11 @@ static uint64_t ahead(const struct run *run)
     return windows_are_open(run) ? window_end(windows_newest(run)) - run->step : 0;
 }
 
+static bool has_part(const struct turn *turn, uint32_t member)
+{
+    return standing_has_part(turn->live, turn, member);
+}
+
 static bool took_part(const struct turn *turn, uint32_t member)
 {
     return standing_may_hold(turn->live, turn, member);
@@ -355,6 +381,8 @@ const struct pace pace_windows = {
     .facts = facts,
     .commit_frame = FRAME_STEPS,
     .took_part = took_part,
+    .has_part = has_part,
+    .way_back = keeping_point,
     .is_doubted = windows_run_names,
     .peer_waits = peer_waits,
     .needs = pace_alone_is_as_far,

@@ -37,6 +37,9 @@
 //     out, the last step is pinned. A joiner may end an epoch once its links with all of the group stand
 //     (linking.h), but not before 20 times as long as the last barrier took: of it, the time that those of the
 //     new window needed, not what Warmup waited besides for links that did not come to stand.
+//  8. Memory saves (with shares). After every so many steps each member copies its share in memory, and fetches those of
+//     its predecessors. Once all have done so, that is recorded (keeping.h), and the run can go back to that step as
+//     long as each share is with somebody: nothing is read from a disk then.
 //
 // A group is the process of a member, not its key: one that restarts has lost its state.
 //
@@ -49,6 +52,7 @@
 //   linking.[hc]         ... who has links with whom, before a window names them
 //   level.[hc]           ... closes a window that broke
 //   voided.[hc]          ... because a step is void, and pauses the run when it is twice
+//   keeping.[hc]         ... knows which memory saves are whole, and whether the run can go back to one
 //   late.[hc]            says who is late, before it is left out
 //   differ.[hc]          ... because the states of its members differ: bad memory, a buggy kernel
 //   windows_member.[hc]  the member's half: gives windows to the learner, ends them, says where it stands
@@ -83,6 +87,11 @@ struct stands {
     // The newest save that it has seen whole: its digest (none: none is), step, and the window of that.
     struct hash saved;
     uint64_t saved_step, saved_window;
+    uint64_t copied,
+        copied_window; // The newest step of which its share is copied in memory, and where
+    // The newest step of which it keeps its own share and those of its predecessors; as `saved`.
+    struct hash kept;
+    uint64_t kept_step, kept_window;
 };
 
 // The trainers that link with one another before a window names them (linking.c).

@@ -128,11 +128,23 @@ static bool hear_steps(struct evidence *evidence, const struct wire_steps *steps
     return true;
 }
 
+static bool hear_kept(struct evidence *evidence, const struct wire_record_kept *kept)
+{
+    const struct windows_run *self = own(evidence);
+    return (self->open > 0 && kept->step > 0 && kept->step <= evidence->step &&
+            kept->window <= self->window[0].frame.number && !hash_is_none(&kept->digest)) ||
+           evidence_refuse(evidence,
+                           "a memory save of step %" PRIu64 " and window %" PRIu64
+                           " at step %" PRIu64 ", which does not follow",
+                           kept->step, kept->window, evidence->step);
+}
+
 bool windows_verifies(struct evidence *evidence, uint16_t kind, const void *record)
 {
     switch (kind) {
     case FRAME_RECORD_WINDOW: return hear_window(evidence, record);
     case FRAME_RECORD_STEPS: return hear_steps(evidence, record);
+    case FRAME_RECORD_KEPT: return hear_kept(evidence, record);
     case FRAME_RECORD_PHASE: voided_hear_phase(&own(evidence)->voided, record); return true;
     case FRAME_RECORD_RESTORE: own(evidence)->voided = (struct wire_voided){ 0 }; return true;
     default: return true;

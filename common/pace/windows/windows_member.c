@@ -158,6 +158,9 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         .pass_samples = member->now.pass_samples,
         // mutant: saves: the save that a restore needs is removed
         .spare = member->now.restore_point_step,
+        .kept_step = window->kept_step,
+        .kept_window = window->kept_window,
+        .drops = window->drops,
     };
     if (job.group_count == 0) return;
     if (!windows_member_in_hand(self)) {
@@ -179,6 +182,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         turn->replica->applying = true;
         turn->replica->epoch = window->epoch;
     }
+    if (window->drops) windows_member_keep_drop(self, turn);
     self->newest = window->number;
     self->newest_end = window_end(window);
     self->epoch = window->epoch;
@@ -359,8 +363,10 @@ static void look(void *state, const struct member_turn *turn)
     }
     forget_answer(self, turn);
     expect(self, turn);
-    if (windows_member_in_hand(self)) look_in_hand(self, turn);
-    else if (replica->ready) {
+    if (windows_member_in_hand(self)) {
+        windows_member_keep_look(self, turn);
+        look_in_hand(self, turn);
+    } else if (replica->ready) {
         replica_tell(replica, turn->member, turn->in->now_ms, turn->out);
         if (is_digest_due(turn)) close_window(self, turn, replica->step, true);
         else begin(self, turn);

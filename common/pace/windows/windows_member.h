@@ -1,12 +1,25 @@
 #pragma once
 // windows_member -- what the files of the member's half share: windows_member.c, which takes, follows and ends
-// windows, and windows_member_hear.c, which notes what the coordinator and the learner say.
+// windows, windows_member_hear.c, which notes what the coordinator and the learner say, and windows_member_keep.c, its
+// part of memory saves.
 //
 // Pure; one thread.
 
 #include "common/member/pace_part.h"
 #include "common/member/replica.h"
 #include "common/pace/windows/window.h"
+
+// A memory save that is being made: copies of `step` are with all members, taken in `window`. step 0: none is.
+struct windows_keeping {
+    uint64_t window, step;
+    uint32_t place, count;
+    struct wire_blob lists[WINDOW_MEMBERS_MAX]; // Of each place, with the hashes of its leaves
+    uint32_t members[WINDOW_MEMBERS_MAX];       // By index in the roster
+    uint64_t turn;                              // Of the newest FETCH_SHARE
+    bool fetching;                              // It has not been answered yet
+    bool whole;                                 // All is here. Others may still want our list
+    uint64_t retry_ms;
+};
 
 struct windows_member {
     struct window kept[2]; // The newest that were told, by number modulo
@@ -33,6 +46,9 @@ struct windows_member {
     bool freezing;             // FREEZE is under way
     bool is_stopping;          // The learner was told that the group is to end
     uint64_t say_ms, ask_ms;
+
+    struct windows_keeping keeping;
+    uint64_t kept_step, kept_window; // The newest memory save on record, as far as it has heard
 };
 
 enum memory { IS_OPEN, IS_THE_RUNS, IS_NOT_THE_RUNS };
@@ -69,6 +85,14 @@ void windows_member_freeze(struct windows_member *self, const struct member_turn
 
 // Takes the message of this turn, if windows concern it. Of a trainer with a replica.
 void windows_member_hear(struct windows_member *self, const struct member_turn *turn);
+
+// Memory saves. _hear: takes what the learner and the fetcher say of them. _recorded: the coordinator says which one is
+// on record. _look: asks for what is missing. _drop: nobody waits for the one that is being made any more.
+void windows_member_keep_hear(struct windows_member *self, const struct member_turn *turn);
+void windows_member_keep_recorded(struct windows_member *self, const struct member_turn *turn,
+                                  uint64_t window, uint64_t step);
+void windows_member_keep_look(struct windows_member *self, const struct member_turn *turn);
+void windows_member_keep_drop(struct windows_member *self, const struct member_turn *turn);
 
 // Takes a WINDOW: of any role.
 void windows_member_hear_window(struct windows_member *self, const struct member_turn *turn);

@@ -28,6 +28,7 @@ void windows_member_hear_window(struct windows_member *self, const struct member
     }
     if (!member->has_round && said->number <= windows_member_newest(self)->number) {
         self->kept[0].frame.number = self->kept[1].frame.number = 0; // An older ledger was put back
+        self->kept_step = self->kept_window = 0;
         if (!windows_member_in_hand(self)) self->closed = self->frozen = self->done = 0;
     }
     if (!member->has_round || said->number > member->round) {
@@ -35,6 +36,7 @@ void windows_member_hear_window(struct windows_member *self, const struct member
         member->round = said->number;
     }
     if (member->role != ACTOR_TRAINER || !turn->replica || said->number == 0) return;
+    windows_member_keep_recorded(self, turn, said->kept_window, said->kept_step);
     hear_closing(self, said->closed_from, said->closed, said->closed_at);
     if (said->number > self->kept[said->number % 2].frame.number)
         window_keep(&self->kept[said->number % 2], said);
@@ -57,9 +59,11 @@ static void hear_linking(struct windows_member *self, const struct wire_linking 
 }
 
 // Steps that are committed: is the one that we have in memory among them, as the step of our window?
-static void hear_steps(struct windows_member *self, const struct wire_steps *steps)
+static void hear_steps(struct windows_member *self, const struct member_turn *turn,
+                       const struct wire_steps *steps)
 {
     const uint64_t step = self->stands.step;
+    windows_member_keep_recorded(self, turn, steps->kept_window, steps->kept_step);
     if (steps->closed) hear_closing(self, steps->number, steps->closed, steps->end);
     if (self->is_frozen && steps->step <= step && step < steps->end)
         // mutant: windows: a step of another window is applied from memory
@@ -102,16 +106,28 @@ static void hear_level(struct windows_member *self, const struct member_turn *tu
 // ---- what the learner says ----------------------------------------------------------------------
 
 static void stand(struct windows_member *self, const struct member_turn *turn, uint64_t window,
-                  uint64_t step)
+                  uint64_t step, bool share)
 {
     struct replica *replica = turn->replica;
     const struct wire_window *of = windows_member_kept(self, window);
     if (step > replica->step)
         replica_move(replica, turn->member, step, &(struct hash){ { 0 } },
                      of ? of->epoch : self->epoch);
+    // mutant: windows: a member that dies with its share may bring all of the state back
+    self->stands.share = share;
     if (step > self->stands.step || window > self->stands.window) self->stands.has = false;
     self->stands.window = window;
     self->stands.step = step;
+}
+
+// The newest steps of which the learner has taken its part of a save, and a copy of its share.
+static void take_marks(struct windows_member *self, uint64_t taken, uint64_t taken_window,
+                       uint64_t copied, uint64_t copied_window)
+{
+    self->stands.taken = taken;
+    self->stands.taken_window = taken_window;
+    self->stands.copied = copied;
+    self->stands.copied_window = copied_window;
 }
 
 static void hear_stepped(struct windows_member *self, const struct member_turn *turn)
@@ -123,9 +139,8 @@ static void hear_stepped(struct windows_member *self, const struct member_turn *
         said->step < turn->replica->step)
         return;
     const uint64_t before = self->stands.step;
-    stand(self, turn, said->window, said->step);
-    self->stands.taken = said->taken;
-    self->stands.taken_window = said->taken_window;
+    stand(self, turn, said->window, said->step, said->share);
+    take_marks(self, said->taken, said->taken_window, said->copied, said->copied_window);
     self->stands.stopped |= said->stopped;
     if (said->late != self->stands.late) self->say_ms = 0;
     self->stands.late = said->late;
@@ -152,9 +167,8 @@ static void hear_broke(struct windows_member *self, const struct member_turn *tu
 {
     const struct wire_broke *said = turn->in->body;
     if (!windows_member_in_hand(self) || said->window < self->first) return;
-    stand(self, turn, said->window, said->step);
-    self->stands.taken = said->taken;
-    self->stands.taken_window = said->taken_window;
+    stand(self, turn, said->window, said->step, said->share);
+    take_marks(self, said->taken, said->taken_window, said->copied, said->copied_window);
     self->stands.has = said->has;
     self->stands.broken = true;
     self->stands.missing = said->missing;
@@ -174,9 +188,8 @@ static void hear_frozen(struct windows_member *self, const struct member_turn *t
     const struct wire_frozen *said = turn->in->body;
     self->freezing = false;
     if (!windows_member_in_hand(self) || said->window < self->first) return;
-    stand(self, turn, said->window, said->step);
-    self->stands.taken = said->taken;
-    self->stands.taken_window = said->taken_window;
+    stand(self, turn, said->window, said->step, said->share);
+    take_marks(self, said->taken, said->taken_window, said->copied, said->copied_window);
     self->is_frozen = true;
     self->stands.has = said->has;
     self->stands.dead |= said->dead;
@@ -205,6 +218,11 @@ static void hear_closed(struct windows_member *self, const struct member_turn *t
     stands.saved_window = self->stands.saved_window;
     stands.saved_step = self->stands.saved_step;
     stands.saved = self->stands.saved;
+    stands.copied = self->stands.copied;
+    stands.copied_window = self->stands.copied_window;
+    stands.kept = self->stands.kept;
+    stands.kept_step = self->stands.kept_step;
+    stands.kept_window = self->stands.kept_window;
     self->stands = stands;
     self->stands.window = window;
     self->stands.share = said->share;
@@ -255,11 +273,12 @@ void windows_member_hear(struct windows_member *self, const struct member_turn *
     const void *said = turn->in->body;
     if (turn->heard & HEARD_PACE) {
         switch (turn->in->kind) {
-        case FRAME_STEPS: hear_steps(self, said); break;
+        case FRAME_STEPS: hear_steps(self, turn, said); break;
         case FRAME_LEVEL: hear_level(self, turn); break;
         case FRAME_LINKING: hear_linking(self, said); break;
         }
     }
     if (turn->heard & (HEARD_REBORN | HEARD_ADMITTED)) self->say_ms = 0;
     hear_learner(self, turn);
+    windows_member_keep_hear(self, turn);
 }

@@ -63,6 +63,13 @@ bool windows_run_names(const struct run *run, uint32_t member)
 
 // ---- records ------------------------------------------------------------------------------------
 
+// Members drop them, too (`drops` in WINDOW).
+static void forget_copies(struct windows_run *self)
+{
+    self->copied.at = (struct wire_record_restore){ 0 };
+    self->copied_window = 0;
+}
+
 static void apply_window(struct run *run, const struct wire_window *window)
 {
     struct windows_run *self = own(run);
@@ -74,6 +81,8 @@ static void apply_window(struct run *run, const struct wire_window *window)
            TABLE_OK);
     window_keep(&self->window[self->open++], window);
     if (!follows) self->taken = 0;
+    // mutant: keeping: copies of before a break are put on record
+    if (!follows) forget_copies(self);
     clear_those_in(self, window);
     run->number = window->number;
     run->epoch_elapsed_ms = window->epoch_elapsed_ms;
@@ -110,6 +119,10 @@ static void apply_steps(struct run *run, const struct wire_steps *steps)
         run_note_save(run);
         self->save_window = steps->number;
     }
+    if (steps->copied) {
+        run_point_take(run, &(struct hash){ { 0 } }, &self->copied);
+        self->copied_window = steps->number;
+    }
     self->last_steps = steps_hash(steps);
     voided_hear_steps(&self->voided, steps);
     // mutant: windows: who was named is forgotten when a window closes without a step
@@ -124,18 +137,46 @@ static void apply_steps(struct run *run, const struct wire_steps *steps)
     } else if (steps->end == window_end(window)) shift(self);
 }
 
+// The group is that of the copies: a window that follows without a break has the same one.
+static void apply_kept(struct run *run, const struct wire_record_kept *kept)
+{
+    struct windows_run *self = own(run);
+    const struct wire_window *window = windows_first(run);
+    ensure(kept->step == self->copied.at.step && kept->window == self->copied_window);
+    const struct wire_record_restore copied = run_point_whole(&self->copied);
+    run_point_load(&self->kept, &copied);
+    self->kept.at.digest = kept->digest;
+    self->kept_window = kept->window;
+    self->keepers_count = window->group_count;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        self->keepers[i] = (struct wire_place){ .member = window->group[i].member,
+                                                .instance = window->group[i].instance,
+                                                .links = "" };
+}
+
+// What a restore gives up is no way back any more.
+static void apply_restore(struct windows_run *self, const struct wire_record_restore *restore)
+{
+    static const struct wire_record_restore nothing;
+    ensure(self->open == 0);
+    self->window[0].frame = (struct wire_window){ 0 };
+    self->voided = (struct wire_voided){ 0 };
+    self->named_count = 0;
+    forget_copies(self);
+    // mutant: keeping: a memory save that was given up is gone back to
+    if (self->kept.at.step <= restore->step) return;
+    self->kept.at = nothing;
+    self->kept_window = self->keepers_count = 0;
+}
+
 bool windows_run_apply(struct run *run, uint16_t kind, const void *record)
 {
     struct windows_run *self = own(run);
     switch (kind) {
     case FRAME_RECORD_WINDOW: apply_window(run, record); return true;
     case FRAME_RECORD_STEPS: apply_steps(run, record); return true;
-    case FRAME_RECORD_RESTORE:
-        ensure(self->open == 0);
-        self->window[0].frame = (struct wire_window){ 0 };
-        self->voided = (struct wire_voided){ 0 };
-        self->named_count = 0;
-        return false;
+    case FRAME_RECORD_KEPT: apply_kept(run, record); return true;
+    case FRAME_RECORD_RESTORE: apply_restore(self, record); return false;
     case FRAME_RECORD_PHASE: voided_hear_phase(&self->voided, record); return false;
     default: return false;
     }
@@ -157,6 +198,12 @@ struct wire_part windows_run_store(const struct run *run, void *memory)
         .named = self->named,
         .named_count = self->named_count,
         .save_window = self->save_window,
+        .copied = run_point_whole(&self->copied),
+        .copied_window = self->copied_window,
+        .kept = run_point_whole(&self->kept),
+        .kept_window = self->kept_window,
+        .keepers = self->keepers,
+        .keepers_count = self->keepers_count,
     };
     if (self->open > 1) snapshot->second = self->window[1].frame;
     return (struct wire_part){ FRAME_WINDOWS_SNAPSHOT, snapshot };
@@ -175,6 +222,14 @@ bool windows_run_load(struct run *run, const struct wire_part *part)
     self->last_steps = from->last_steps;
     self->voided = from->voided;
     self->save_window = from->save_window;
+    // mutant: keeping: a snapshot forgets the copies that are not kept yet
+    run_point_load(&self->copied, &from->copied);
+    self->copied_window = from->copied_window;
+    // mutant: keeping: a snapshot forgets the memory save
+    run_point_load(&self->kept, &from->kept);
+    self->kept_window = from->kept_window;
+    self->keepers_count = from->keepers_count;
+    memcpy(self->keepers, from->keepers, from->keepers_count * sizeof *from->keepers);
     keep_closing(self, &from->closing);
     self->named_count = 0;
     // mutant: windows: a snapshot forgets who was named
@@ -184,8 +239,11 @@ bool windows_run_load(struct run *run, const struct wire_part *part)
 
 bool windows_run_refers_to(const struct run *run, uint32_t member)
 {
+    const struct windows_run *self = windows_run_of(run);
     const struct wire_window *window = windows_first(run);
     for (uint32_t i = 0; i < window->group_count; i++)
         if (window->group[i].member == member) return true;
+    for (uint32_t i = 0; i < self->keepers_count; i++)
+        if (self->keepers[i].member == member) return true;
     return false;
 }

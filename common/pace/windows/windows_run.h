@@ -25,6 +25,13 @@ struct windows_run {
     uint32_t named_count;
     uint64_t
         save_window; // In which the members took the newest step that they save (run.h, save_point); 0: none
+    // Memory saves. `copied`: the newest step of which the members have copies of their shares, taken in copied_window;
+    // its digest is none. `kept`: the newest of which each has those of its predecessors, too; the processes that
+    // have them, by place. 0 and none: there is none.
+    struct run_point copied, kept;
+    uint64_t copied_window, kept_window;
+    struct wire_place keepers[WINDOW_MEMBERS_MAX];
+    uint32_t keepers_count;
 };
 
 // The functions of struct run_pace (run.h).
