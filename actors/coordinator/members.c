@@ -242,7 +242,7 @@ static bool binds_run(const struct turn *turn, uint8_t role, const struct wire_r
 // Records the member. A PING of its earlier process says nothing of this one.
 static void record_member(const struct turn *turn, const struct wire_member *member)
 {
-    turn->presence->step_held[member->index] = 0;
+    turn->presence->step_held[member->index] = turn->presence->ping_seq[member->index] = 0;
     turn->presence->pinged[member->index] = false;
     turn_put(turn, FRAME_RECORD_MEMBER, member);
     turn_tell_roster_later(turn, ROSTER_DELAY_MS);
@@ -297,6 +297,10 @@ void members_hear_ping(const struct turn *turn, const struct msg *in)
         turn_refuse_older(turn, in, ping->instance);
         return;
     }
+    // An earlier one may come later: what it says that its process holds, it held before (seed 74552)
+    // mutant: members: an earlier word of what a member holds takes the place of a later one
+    if (in->seq < turn->presence->ping_seq[index]) return;
+    turn->presence->ping_seq[index] = in->seq;
     turn->presence->loss[index] = ping->loss;
     turn->presence->pinged[index] = true;
     // A step beyond the run's was made before a restore, and counts as none

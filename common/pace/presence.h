@@ -4,7 +4,7 @@
 // record.
 //
 // A restart gives every member a full lease and sets the deadline again. A struct presence is a
-// value of about 1.2 MiB. Times are ms of the coordinator's monotonic clock (turn->now_ms).
+// value of about 1.4 MiB. Times are ms of the coordinator's monotonic clock (turn->now_ms).
 
 #include "common/run/limits.h"
 #include "common/wire/wire.h"
@@ -23,7 +23,9 @@ struct presence {
     uint64_t roster_ms;  // Then it is due at this time
 
     // By index in the roster.
-    uint64_t heard_ms[MEMBERS_MAX];   // When its last message came
+    uint64_t heard_ms[MEMBERS_MAX]; // When its last message came
+    uint64_t
+        ping_seq[MEMBERS_MAX]; // The number of its newest PING: one that comes late says nothing
     uint64_t step_held[MEMBERS_MAX];  // The step in its newest PING
     bool pinged[MEMBERS_MAX];         // This process, since this boot
     float loss[MEMBERS_MAX];          // In its newest PING; 0: none

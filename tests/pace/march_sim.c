@@ -12,7 +12,7 @@ struct ghost_march {
     struct wire_march march; // The newest; its list lies below
     struct interval samples[512];
     // By member, as this life of the coordinator has heard.
-    uint64_t held[NODES_MAX];
+    uint64_t held[NODES_MAX], ping_seq[NODES_MAX]; // By their newest PING, and its number
     bool in_step[NODES_MAX];
 };
 _Static_assert(sizeof(struct ghost_march) <= GHOST_PACE_BYTES, "it has room in the ghost");
@@ -202,9 +202,10 @@ static void heard(struct sim *sim, uint8_t id, const struct msg *in)
     const struct wire_join *join = in->body;
     if (in->kind == FRAME_JOIN) { // Another process, or one that comes back, begins anew
         if (member->state == MEMBER_HEALTHY && join->instance <= member->instance) return;
-        self->held[i] = 0;
+        self->held[i] = self->ping_seq[i] = 0;
         self->in_step[i] = false;
-    } else if (here && ping->instance >= member->instance) {
+    } else if (here && ping->instance >= member->instance && in->seq >= self->ping_seq[i]) {
+        self->ping_seq[i] = in->seq;
         self->held[i] = ping->step <= check_step(sim) + sim->ghost.ahead ? ping->step : 0;
         self->in_step[i] |= member->state == MEMBER_HEALTHY && self->held[i] > 0 &&
                             self->held[i] >= check_step(sim);

@@ -683,6 +683,7 @@ by_unit 'keeping: the list of another step is taken' windows_copies_test '|| hav
 mutant 'windows: who has put the shares together is taken for one with its own alone' 'kept->share &=' 'kept->share |='
 by_unit 'windows: a member that dies with its share may bring all of the state back' windows_member_test \
     'self->stands.share = share' 'self->stands.share = share && !self'
+by_unit 'members: an earlier word of what a member holds takes the place of a later one' coordinator_test drop
 by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''
 by_unit 'windows: what is in memory of an earlier window counts' coordinator_test \
     '&& is_of_open(run, stands->window)' '&& run'
