@@ -5,6 +5,7 @@
 #include "common/checkpoint/pieces.h"
 #include "tests/test.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -41,4 +42,17 @@ static inline struct pieces_save save_of(uint64_t step, uint32_t attempt, uint32
                                  .spare = UINT64_MAX,
                                  .worker = worker,
                                  .workers = workers };
+}
+
+// What this process has read so far, by the kernel's count. Reading the count reads some, too.
+enum { COUNT_BYTES = 256 };
+static inline uint64_t bytes_read(void)
+{
+    char line[128];
+    uint64_t count = 0;
+    FILE *file = fopen("/proc/self/io", "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) (void)!sscanf(line, "rchar: %" SCNu64, &count);
+    fclose(file);
+    return count;
 }

@@ -2,6 +2,7 @@
 // tags, uneven and empty parts, long chains of worlds, and what is refused.
 
 #include "common/base/dirfile.h"
+#include "common/checkpoint/piece_file.h"
 #include "common/checkpoint/world.h"
 #include "tests/unit/pieces_fixture.h"
 
@@ -255,6 +256,116 @@ static void a_chain_of_worlds_keeps_every_row(void **state)
     free_world(world, 4);
 }
 
+// The texts of a save and the hashes of the pieces that have some of [at.begin, at.end).
+static uint64_t bytes_beside(uint64_t step, struct interval at)
+{
+    char path[400];
+    struct stat text;
+    uint64_t bytes = 0;
+    pieces_t *pieces = NULL;
+    snprintf(path, sizeof path, "%s/step-%08" PRIu64 "/shoal.json", root, step);
+    assert_int_equal(stat(path, &text), 0);
+    bytes += (uint64_t)text.st_size;
+    DIR *list = opendir(root);
+    assert_non_null(list);
+    for (const struct dirent *entry; (entry = readdir(list));) {
+        if (strncmp(entry->d_name, "meta-", 5) != 0) continue;
+        snprintf(path, sizeof path, "%s/%.60s", root, entry->d_name);
+        assert_int_equal(stat(path, &text), 0);
+        bytes += (uint64_t)text.st_size;
+    }
+    closedir(list);
+    assert_int_equal(pieces_open(root, step, "a", &why, &pieces), 0);
+    const struct pieces_item *item = pieces_find(pieces, "rows");
+    for (uint32_t w = 0; w < pieces_meta(pieces)->workers; w++) {
+        const struct interval has = { item->begins[w], item->begins[w + 1] };
+        if (!interval_empty(interval_meet(has, at))) bytes += interval_length(has) * HASH_BYTES;
+    }
+    pieces_close(&pieces);
+    return bytes;
+}
+
+enum { ROW = PIECE_LEAF_BYTES };
+
+static void save_rows(uint64_t step, uint32_t worker, uint32_t workers, struct interval at,
+                      uint8_t *rows)
+{
+    uint32_t missing;
+    const struct pieces_save save = save_of(step, 1, worker, workers);
+    const struct world_item item =
+        world_item("rows", TAG_RESHARD, ROW, interval_length(at), rows + at.begin * ROW);
+    assert_int_equal(world_save(&save, &item, 1, &why, &missing), 0);
+}
+
+// The same chain with rows of 64 KiB, a leaf each: a worker reads its rows, the texts and the hashes, and not a byte
+// more.
+static void a_chain_of_worlds_reads_what_it_owns(void **state)
+{
+    (void)state;
+    static const uint32_t worlds[] = { 3, 7, 2, 11, 5, 1, 4 };
+    enum { WORLDS = sizeof worlds / sizeof *worlds };
+    uint8_t *rows = calloc(ROWS, ROW);
+    assert_non_null(rows);
+    for (uint64_t r = 0; r < ROWS; r++)
+        rows[r * ROW] = (uint8_t)r, rows[(r + 1) * ROW - 1] = (uint8_t)(r >> 8);
+    for (uint32_t w = 0; w < worlds[0]; w++) {
+        const struct interval uneven[] = { { 0, 400 }, { 400, 409 }, { 409, ROWS } };
+        save_rows(1, w, worlds[0], uneven[w], rows);
+    }
+    for (uint32_t i = 1; i < WORLDS; i++) {
+        for (uint32_t w = 0; w < worlds[i]; w++) {
+            const struct pieces_save now = save_of(i, 1, w, worlds[i]);
+            const struct interval at = interval_share(ROWS, w, worlds[i]);
+            struct world_item item = world_item("rows", TAG_RESHARD, ROW, 0, NULL);
+            const uint64_t before = bytes_read();
+            assert_int_equal(world_load(&now, &item, 1, &why), 0);
+            const uint64_t did = bytes_read() - before;
+            const uint64_t wants = interval_length(at) * ROW + bytes_beside(i, at);
+            assert_in_range(did, wants, wants + COUNT_BYTES);
+            assert_int_equal(item.elements, interval_length(at));
+            assert_memory_equal(item.bytes, rows + at.begin * ROW, interval_length(at) * ROW);
+            save_rows(i + 1, w, worlds[i], at, rows);
+            free(item.bytes);
+        }
+        assert_int_equal(pieces_clean(root, i + 1, 1, 1, UINT64_MAX, &why), 0); // They take room
+    }
+    free(rows);
+}
+
+// Elements of 1 to 16 bytes, whatever their bytes are.
+static void any_element_is_kept(void **state)
+{
+    (void)state;
+    enum { OLD = 2, NEW = 3, ELEMENTS = 5, SIZE_MAX_HERE = 16 };
+    static const uint64_t begins[] = { 0, 1, 1, OLD * ELEMENTS };
+    uint8_t bytes[OLD * ELEMENTS * SIZE_MAX_HERE];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 37); // 0 and 255 are among them
+    for (uint32_t size = 1; size <= SIZE_MAX_HERE; size++) {
+        uint32_t missing;
+        for (uint32_t w = 0; w < OLD; w++) {
+            const struct pieces_save save = save_of(size, 1, w, OLD);
+            const struct world_item items[] = {
+                world_item("own", TAG_RESHARD, size, ELEMENTS, bytes + w * ELEMENTS * size),
+                world_item("all", TAG_REPLICATE, size, ELEMENTS, bytes)
+            };
+            assert_int_equal(world_save(&save, items, 2, &why, &missing), 0);
+        }
+        for (uint32_t w = 0; w < NEW; w++) {
+            const struct pieces_save now = save_of(size, 1, w, NEW);
+            struct world_item items[] = { world_item("own", TAG_RESHARD, size, 0, NULL),
+                                          world_item("all", TAG_REPLICATE, size, 0, NULL) };
+            items[0].begins = begins;
+            assert_int_equal(world_load(&now, items, 2, &why), 0);
+            assert_int_equal(items[0].elements, begins[w + 1] - begins[w]);
+            assert_memory_equal(items[0].bytes, bytes + begins[w] * size, items[0].elements * size);
+            assert_int_equal(items[1].elements, ELEMENTS);
+            assert_memory_equal(items[1].bytes, bytes, ELEMENTS * size);
+            for (int i = 0; i < 2; i++) free(items[i].bytes);
+        }
+    }
+}
+
 static void an_empty_buffer_is_saved_and_loaded(void **state)
 {
     (void)state;
@@ -369,6 +480,8 @@ TESTS(TEST_WITH(the_same_world_gets_its_own_back, set_up, tear_down),
       TEST_WITH(another_world_follows_the_tags, set_up, tear_down),
       TEST_WITH(a_cut_is_its_intervals, set_up, tear_down),
       TEST_WITH(a_chain_of_worlds_keeps_every_row, set_up, tear_down),
+      TEST_WITH(a_chain_of_worlds_reads_what_it_owns, set_up, tear_down),
+      TEST_WITH(any_element_is_kept, set_up, tear_down),
       TEST_WITH(an_empty_buffer_is_saved_and_loaded, set_up, tear_down),
       TEST_WITH(a_bad_item_is_refused_by_name, set_up, tear_down),
       TEST_WITH(workers_that_do_not_fit_are_refused, set_up, tear_down),
