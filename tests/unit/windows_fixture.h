@@ -73,6 +73,7 @@ static struct wire_kept next_kept; // The memory save that is on record, as they
 static float rate = 0.01f;
 static int products = PRODUCTS_FLOAT32;
 static uint64_t newest_whole; // The step of the newest save that a learner has said is whole
+static float newest_loss;     // That a learner has said of a step
 static uint64_t chance, next_instance = 1, next_window = 1, next_level = 1;
 static struct wire_windows_config strategy = { .lanes = 8,
                                                .window_ms = 1000,
@@ -160,6 +161,7 @@ static inline bool hear(struct member *self, int timeout_ms)
         memcpy(self->lists, said->lists, said->lists_count * sizeof *said->lists);
     }
     if (self->kind == FRAME_WHOLE) newest_whole = ((const struct wire_whole *)self->body)->step;
+    if (self->kind == FRAME_STEPPED) newest_loss = ((const struct wire_stepped *)self->body)->loss;
     return true;
 }
 

@@ -74,6 +74,20 @@ static void expect_saved(uint64_t step, uint32_t workers, const struct hash *dig
     pieces_close(&pieces);
 }
 
+// A process is born, and loads the save of a step.
+static void begin_with_save(uint32_t number, uint64_t step, const struct hash *digest)
+{
+    struct member *self = &members[number];
+    struct wire_load load = { .step = step, .pieces = true, .born_unix_ms = BORN };
+    be_born(self, number, 0, NULL);
+    snprintf(load.path, sizeof load.path, "%s", strategy.shared_dir);
+    send_job(self, FRAME_LOAD, &load);
+    const struct wire_loaded *loaded = hear_kind(self, FRAME_LOADED);
+    if (!loaded->ok) fail_msg("%s", loaded->reason);
+    assert_true(loaded->step == step);
+    assert_true(hash_equal(&loaded->digest, digest));
+}
+
 static void a_group_saves_its_state_in_pieces(void **state)
 {
     enum { EVERY = 4, SAVES = 16 };
@@ -96,14 +110,7 @@ static void a_group_saves_its_state_in_pieces(void **state)
     expect_saved(by_three, 3, &digests[by_three / EVERY - 1]);
     expect_saved(by_two, 2, &digests[by_two / EVERY - 1]);
     // A process that begins with a save holds its state
-    be_born(&members[1], 1, 0, NULL);
-    struct wire_load load = { .step = by_two, .pieces = true, .born_unix_ms = BORN };
-    snprintf(load.path, sizeof load.path, "%s", strategy.shared_dir);
-    send_job(&members[1], FRAME_LOAD, &load);
-    const struct wire_loaded *loaded = hear_kind(&members[1], FRAME_LOADED);
-    if (!loaded->ok) fail_msg("%s", loaded->reason);
-    assert_true(loaded->step == by_two);
-    assert_true(hash_equal(&loaded->digest, &digests[by_two / EVERY - 1]));
+    begin_with_save(1, by_two, &digests[by_two / EVERY - 1]);
     save_no_more();
     end_group();
 }
@@ -188,6 +195,48 @@ static void moments_that_died_are_missed(void **state)
     end_group();
 }
 
+// Four with shares save step SAVED and end. One, three and six go on from it with shares, and two without: each step
+// has the loss and the digest that one member alone had, which never stopped.
+static void a_save_by_four_goes_on_in_any_world(void **state)
+{
+    enum { SAVED = 4, END = 8, WORLDS = 4 };
+    static const uint32_t worlds[WORLDS] = { 1, 3, 6, 2 };
+    struct member *group[MEMBERS_MAX_HERE];
+    struct hash digests[END + 1];
+    float losses[END + 1];
+    (void)state;
+    shares_moments = true;
+    save_every(0);
+    shares_moments = false;
+    strategy.parts = PARTS_NONE;
+    begin_group(group, 1);
+    for (struct course at = { 0, 0 }; at.step < END;) {
+        const struct hash digest = take_steps(&at, 1, group, 1);
+        digests[at.step] = digest, losses[at.step] = newest_loss;
+    }
+    end_group();
+    strategy.parts = PARTS_MOMENTS, strategy.save_steps = SAVED;
+    struct course saved = { 0, 0 };
+    begin_group(group, 4);
+    take_steps(&saved, SAVED, group, 4);
+    assert_true(await_whole(group, 4, 0, WAIT_MS));
+    end_group();
+    expect_saved(SAVED, 4, &digests[SAVED]);
+    strategy.save_steps = 0;
+    for (int i = 0; i < WORLDS; i++) {
+        if (i + 1 == WORLDS) strategy.parts = PARTS_NONE;
+        for (uint32_t w = 0; w < worlds[i]; w++) begin_with_save(w, SAVED, &digests[SAVED]);
+        living(group);
+        for (struct course at = saved; at.step < END;) {
+            const struct hash digest = take_steps(&at, 1, group, worlds[i]);
+            assert_true(hash_equal(&digest, &digests[at.step]));
+            assert_true(newest_loss == losses[at.step]);
+        }
+        end_group();
+    }
+    save_no_more();
+}
+
 // ---- saves, again -------------------------------------------------------------------------------
 
 // The first steps have 3 samples and more. A pass has 10: its last sample is in one of the steps 1 to 4.
@@ -209,6 +258,30 @@ static void a_pass_ends_with_a_save(void **state)
     strategy.save_passes = 0;
     save_no_more();
     end_group();
+}
+
+// 35 steps in windows of any length, with a save every ten: just these. Micro-batches of a step save nothing.
+static void a_save_is_written_every_so_many_steps(void **state)
+{
+    enum { EVERY = 10, END = 35 };
+    (void)state;
+    static uint64_t steps[CHECKPOINT_LIST_MAX];
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    save_every(EVERY);
+    begin_group(group, 2);
+    while (at.step < END) {
+        const uint32_t to_save = EVERY - (uint32_t)(at.step % EVERY),
+                       left = (uint32_t)(END - at.step);
+        const uint32_t most = to_save < left ? to_save : left;
+        take_steps(&at, most < WINDOW ? most : WINDOW, group, 2);
+        if (at.step % EVERY == 0) assert_true(await_whole(group, 2, at.step - 1, WAIT_MS));
+        assert_int_equal(list_saves(steps), at.step / EVERY);
+    }
+    assert_true(steps[0] == 30 && steps[1] == 20 && steps[2] == 10);
+    end_group(); // Ends what is written
+    assert_int_equal(list_saves(steps), 3);
+    save_no_more();
 }
 
 // One member's disk stands still at step 2. The two others have written, and could save again at step 4.
@@ -255,5 +328,6 @@ static void a_save_that_fails_stops_nothing(void **state)
 
 TESTS(FOLDER_TEST(a_group_saves_its_state_in_pieces), FOLDER_TEST(while_one_writes_nobody_saves),
       FOLDER_TEST(a_pass_ends_with_a_save), FOLDER_TEST(a_save_that_fails_stops_nothing),
+      FOLDER_TEST(a_save_is_written_every_so_many_steps),
       FOLDER_TEST(shares_are_dealt_again_when_a_group_ends),
-      FOLDER_TEST(moments_that_died_are_missed))
+      FOLDER_TEST(a_save_by_four_goes_on_in_any_world), FOLDER_TEST(moments_that_died_are_missed))
