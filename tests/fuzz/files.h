@@ -31,6 +31,13 @@ void checkpoint_fuzz_write_seeds(const char *folder);
 bool pieces_fuzz_check(const uint8_t *bytes, size_t count);
 void pieces_fuzz_write_seeds(const char *folder);
 
+// A whole save of pieces: a template with edits.
+bool saves_fuzz_check(const uint8_t *bytes, size_t count);
+void saves_fuzz_write_seeds(const char *folder);
+
+// The text with the sha256 that it should have, which the caller frees; NULL if it is no JSON object.
+char *files_seal_json(const char *text, size_t count);
+
 // 'r' a ledger's record, 's' a snapshot; 'R', 'S': with its chain put right. Then as stored_unpack
 // reads it.
 bool ledger_fuzz_check(const uint8_t *bytes, size_t count);

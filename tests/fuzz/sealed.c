@@ -16,8 +16,7 @@
 
 // ---- shoal.json ---------------------------------------------------------------------------------
 
-// The text with the sha256 that it should have; NULL if it is no JSON object.
-static char *seal_json(const char *text, size_t count)
+char *files_seal_json(const char *text, size_t count)
 {
     char hex[HASH_HEX];
     json_t *root = json_loadb(text, count, JSON_REJECT_DUPLICATES, NULL);
@@ -68,7 +67,7 @@ bool checkpoint_fuzz_check(const uint8_t *bytes, size_t count)
 {
     if (count == 0) return false;
     const char *text = (const char *)bytes + 1;
-    char *sealed = bytes[0] == 's' ? seal_json(text, count - 1) : NULL;
+    char *sealed = bytes[0] == 's' ? files_seal_json(text, count - 1) : NULL;
     const bool accepted =
         sealed ? check_manifest(sealed, strlen(sealed)) : check_manifest(text, count - 1);
     free(sealed);
@@ -185,7 +184,7 @@ bool pieces_fuzz_check(const uint8_t *bytes, size_t count)
     const char *text = (const char *)bytes + 1,
                *which = letter ? strchr(pieces_letters, letter) : 0;
     if (!which) return false;
-    char *sealed = bytes[0] & 0x20 ? NULL : seal_json(text, count - 1);
+    char *sealed = bytes[0] & 0x20 ? NULL : files_seal_json(text, count - 1);
     const bool accepted = pieces_checks[which - pieces_letters](
         sealed ? sealed : text, sealed ? strlen(sealed) : count - 1);
     free(sealed);

@@ -39,6 +39,7 @@ const struct fuzz_target fuzz_targets[] = {
     { "tokens", 512, tokens_fuzz_check, NULL, npy_fuzz_print_dictionary, tokens_fuzz_write_seeds },
     { "checkpoint", 4096, checkpoint_fuzz_check, NULL, JSON, checkpoint_fuzz_write_seeds },
     { "pieces", 4096, pieces_fuzz_check, NULL, JSON, pieces_fuzz_write_seeds },
+    { "saves", 512, saves_fuzz_check, NULL, JSON, saves_fuzz_write_seeds },
     { "ledger", 4096, ledger_fuzz_check, NULL, NULL, ledger_fuzz_write_seeds },
     { "pages", 256, pages_fuzz_check, NULL, NULL, pages_fuzz_write_seeds },
     { "journal", 8193, journal_fuzz_check, NULL, NULL, journal_fuzz_write_seeds },
