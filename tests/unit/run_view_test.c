@@ -323,6 +323,40 @@ static void test_a_ledger_of_windows_adds_up(void **state)
     free(ledger.trained);
 }
 
+static uint64_t missing_at(uint64_t cursor, struct interval returned)
+{
+    const struct wire_epoch_end end = {
+        .data_position = { .cursor = cursor, .returned = &returned, .returned_count = 1 }
+    };
+    assert_int_equal(see(&ledger, FRAME_RECORD_EPOCH_END, &end, 1), 0);
+    return ledger.report->samples_missing;
+}
+
+// At the end of an epoch: what is neither committed nor returned is missing. After a restore it is counted again.
+static void test_a_sample_that_is_lost_is_said(void **state)
+{
+    (void)state;
+    static struct ledger_report report;
+    struct why why = { 0 };
+    const struct wire_record_genesis genesis = { .cursor = 40 };
+    ledger = (struct reader){ .report = &report, .why = &why };
+    assert_int_equal(see(&ledger, FRAME_RECORD_GENESIS, &genesis, 1), 0);
+    assert_int_equal(missing_at(40, (struct interval){ 0, 0 }), 0);
+    assert_int_equal(read_window(1, 40, 120), 0);
+    assert_int_equal(read_steps(1, 0, 9, true), 0); // To 112
+    assert_int_equal(missing_at(112, (struct interval){ 0, 0 }), 0);
+    assert_int_equal(missing_at(120, (struct interval){ 112, 120 }), 0);
+    assert_int_equal(missing_at(120, (struct interval){ 115, 120 }), 3);
+    assert_int_equal(missing_at(120, (struct interval){ 0, 0 }), 8);
+    assert_int_equal(missing_at(130, (struct interval){ 112, 130 }), 0); // It has come back
+    const struct wire_record_restore restore = { .step = 5, .data_position = { .cursor = 80 } };
+    assert_int_equal(see(&ledger, FRAME_RECORD_RESTORE, &restore, 1), 0);
+    assert_int_equal(missing_at(80, (struct interval){ 0, 0 }), 0);
+    assert_int_equal(missing_at(88, (struct interval){ 0, 0 }), 8);
+    for (int i = 0; i < WINDOWS_OPEN; i++) free(ledger.windows[i].samples);
+    free(ledger.trained);
+}
+
 // ---- a ledger and its configuration -------------------------------------------------------------
 
 static void append(struct ledger *to, uint16_t kind, const void *body)
@@ -399,7 +433,7 @@ static void test_a_ledger_without_its_configuration_is_not_false(void **state)
 
 TESTS(TEST(test_follows_rounds), TEST(test_a_ledger_without_its_configuration_is_not_false),
       TEST(test_an_older_word_comes_later), TEST(test_a_ledger_of_windows_adds_up),
-      TEST(test_a_round_is_heard_after_its_commit), TEST(test_what_cannot_be_is_not_kept),
-      TEST(test_follows_windows), TEST(test_old_lives_are_passed_over),
-      TEST(test_progress_needs_a_known_sender), TEST(test_a_killed_trainer_is_back),
-      TEST(test_a_killed_coordinator_is_back))
+      TEST(test_a_sample_that_is_lost_is_said), TEST(test_a_round_is_heard_after_its_commit),
+      TEST(test_what_cannot_be_is_not_kept), TEST(test_follows_windows),
+      TEST(test_old_lives_are_passed_over), TEST(test_progress_needs_a_known_sender),
+      TEST(test_a_killed_trainer_is_back), TEST(test_a_killed_coordinator_is_back))

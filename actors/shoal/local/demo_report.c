@@ -47,8 +47,9 @@ static void judge_ledger(struct demo_report *self)
     if (ledger->steps_twice || ledger->steps_skipped)
         demo_report_fail(self, "%" PRIu64 " steps committed twice, %" PRIu64 " skipped",
                          ledger->steps_twice, ledger->steps_skipped);
-    if (ledger->samples_twice)
-        demo_report_fail(self, "%" PRIu64 " samples committed twice", ledger->samples_twice);
+    if (ledger->samples_twice || ledger->samples_missing)
+        demo_report_fail(self, "%" PRIu64 " samples committed twice, %" PRIu64 " missing",
+                         ledger->samples_twice, ledger->samples_missing);
     if (ledger->unverified_fault < 0) demo_report_fail(self, "%s", ledger->unverified.text);
     if (ledger->disproof[0])
         demo_report_fail(self, "the ledger does not prove itself: %s", ledger->disproof);

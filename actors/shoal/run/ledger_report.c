@@ -36,6 +36,7 @@ struct reader {
     uint64_t round, next_step, counted_epoch;
     uint8_t *trained; // One bit for each sample position
     uint64_t trained_bytes;
+    uint64_t whole; // From where the data begins to here no position is missing
     struct why *why;
 };
 
@@ -58,8 +59,15 @@ static bool mark(struct reader *self, uint64_t position)
     return was;
 }
 
+static bool is_marked(const struct reader *self, uint64_t position)
+{
+    return position / 8 < self->trained_bytes &&
+           self->trained[position / 8] & (uint8_t)(1u << position % 8);
+}
+
 static void unmark(struct reader *self, uint64_t begin, uint64_t end)
 {
+    if (begin < self->whole && begin < end) self->whole = begin;
     for (uint64_t i = begin; i < end && i / 8 < self->trained_bytes; i++)
         self->trained[i / 8] &= (uint8_t) ~(1u << i % 8);
 }
@@ -77,6 +85,31 @@ static void count_samples(struct reader *self, const struct interval *list, uint
             if (mark(self, dealt->begin + at)) self->report->samples_twice++;
         place += length;
     }
+}
+
+// How many positions of a list lie in [0, end) and are not marked.
+static uint64_t count_unmarked(const struct reader *self, const struct interval *list,
+                               uint32_t count, uint64_t end)
+{
+    uint64_t unmarked = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (uint64_t at = list[i].begin; at < list[i].end && at < end; at++)
+            unmarked += !is_marked(self, at);
+    return unmarked;
+}
+
+// At the end of an epoch nothing is pending: below the cursor a sample was committed, or is to be dealt again, or was
+// given up. Else it is missing.
+static void count_missing(struct reader *self, const struct wire_data_position *position)
+{
+    const uint64_t bound = REPORT_POSITIONS_MAX;
+    const uint64_t end = position->cursor < bound ? position->cursor : bound;
+    while (self->whole < end && is_marked(self, self->whole)) self->whole++;
+    const struct interval rest = { self->whole, end };
+    const uint64_t unmarked = count_unmarked(self, &rest, 1, end);
+    const uint64_t known = count_unmarked(self, position->returned, position->returned_count, end) +
+                           count_unmarked(self, position->failed, position->failed_count, end);
+    self->report->samples_missing = unmarked > known ? unmarked - known : 0;
 }
 
 // ---- records ------------------------------------------------------------------------------------
@@ -222,6 +255,7 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
         const struct wire_record_genesis *genesis = body;
         report->last_step = self->next_step = genesis->step;
         report->epoch = genesis->epoch;
+        self->whole = genesis->cursor;
         return 0;
     }
     case FRAME_RECORD_START:
@@ -242,6 +276,7 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
     case FRAME_RECORD_EPOCH_END:
         report->epoch_ends++;
         report->end = *(const struct wire_epoch_end *)body;
+        count_missing(self, &report->end.data_position);
         report->end.data_position = (struct wire_data_position){ 0 };
         return 0;
     case FRAME_RECORD_CHECKPOINT:

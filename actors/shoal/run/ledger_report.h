@@ -27,8 +27,10 @@ struct ledger_report {
     uint64_t rounds, windows, commits, voids, starts, epoch_ends, checkpoints, restores;
     uint64_t steps; // Distinct steps committed
     uint64_t steps_twice, steps_skipped;
-    uint64_t steps_undone;             // By restores, and so not in `steps`
-    uint64_t samples, samples_twice;   // Committed; samples_twice: had been committed before
+    uint64_t steps_undone;           // By restores, and so not in `steps`
+    uint64_t samples, samples_twice; // Committed; samples_twice: had been committed before
+    uint64_t
+        samples_missing; // At the newest end of an epoch: neither committed nor to be dealt again
     uint64_t last_step, epoch, epochs; // last_step: commits applied at the head
     uint8_t phase;
     struct wire_epoch_end end;         // The newest: step and digest; its list is empty

@@ -522,16 +522,16 @@ static json_t *report_to_json(const struct ledger_report *report)
                                report->run, "incarnation", (json_int_t)report->incarnation,
                                "records", (json_int_t)report->records, "phase",
                                report_phase(report), "records_by_kind", kinds_to_json(report));
-    json_t *counts =
-        json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
-                  (json_int_t)report->starts, report->has_windows ? "windows" : "rounds",
-                  (json_int_t)(report->has_windows ? report->windows : report->rounds), "commits",
-                  (json_int_t)report->commits, "voids", (json_int_t)report->voids, "distinct_steps",
-                  (json_int_t)report->steps, "steps_undone", (json_int_t)report->steps_undone,
-                  "steps_twice", (json_int_t)report->steps_twice, "steps_skipped",
-                  (json_int_t)report->steps_skipped, "last_step", (json_int_t)report->last_step,
-                  "samples", (json_int_t)report->samples, "samples_twice",
-                  (json_int_t)report->samples_twice, "restores", (json_int_t)report->restores);
+    json_t *counts = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
+        (json_int_t)report->starts, report->has_windows ? "windows" : "rounds",
+        (json_int_t)(report->has_windows ? report->windows : report->rounds), "commits",
+        (json_int_t)report->commits, "voids", (json_int_t)report->voids, "distinct_steps",
+        (json_int_t)report->steps, "steps_undone", (json_int_t)report->steps_undone, "steps_twice",
+        (json_int_t)report->steps_twice, "steps_skipped", (json_int_t)report->steps_skipped,
+        "last_step", (json_int_t)report->last_step, "samples", (json_int_t)report->samples,
+        "samples_twice", (json_int_t)report->samples_twice, "samples_missing",
+        (json_int_t)report->samples_missing, "restores", (json_int_t)report->restores);
     json_t *ends = json_pack(
         "{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:s, s:o, s:o, s:o}", "epoch",
         (json_int_t)report->epoch, "epochs_trained", (json_int_t)report->epochs, "epoch_ends",
@@ -587,7 +587,8 @@ static void print_report(const struct ledger_report *report)
            report->commits, report->has_windows ? "windows" : "void rounds",
            report->has_windows ? report->windows : report->voids, report->steps,
            report->steps_twice, report->steps_skipped, report->steps_undone, report->last_step);
-    printf("  samples  %" PRIu64 ", %" PRIu64 " twice\n", report->samples, report->samples_twice);
+    printf("  samples  %" PRIu64 ", %" PRIu64 " twice, %" PRIu64 " missing\n", report->samples,
+           report->samples_twice, report->samples_missing);
     print_evidence(report);
     if (report->epoch_ends)
         printf("  %s %s of step %" PRIu64 "\n", report->has_windows ? "state digest" : "digest  ",
