@@ -4,7 +4,7 @@
 # state of `shoal train` alone. Each world has its own lanes, batch and links. Beside the steps the members save the
 # state in pieces, and so does `shoal train`: saves of one step have one digest. A run whose processes are all killed
 # goes on from the newest save, and ends in that state, too. So does a demo of sharded, where each death takes the run
-# back to a save.
+# back to a save, and each member writes no more than its share. Without a folder for saves no such run begins.
 #
 #     tests/live/windows_test.sh BUILD_DIR
 #
@@ -56,6 +56,39 @@ ends_alike()
     number=$((number + 1))
     if saves_alike >said 2>&1; then echo "ok $number - its saves in pieces are those of shoal train"; sed 's/^/# /' said
     else echo "not ok $number - its saves in pieces are those of shoal train"; sed 's/^/# /' said; failed=1; fi
+}
+
+# No member writes more than its share, which is whole leaves of 16,384 numbers, and a save names tensors and pieces.
+shares_alone()
+{
+    local root last floats
+    root=$(ls -d demo/saves/* | grep -v train) last=$(ls -d "$root"/step-* | tail -n 1)
+    floats=$(sed -n 's/.* learner.memory parameters=\([0-9]*\) .*/\1/p' demo/run/logs/trainer-1.log | head -n 1)
+    # "save.written step=200 bytes=393224 .. of the 3 members ..", "save.whole step=200 bytes=393224 .. parts=3 .."
+    sed -n '/ save\.\(written\|whole\) /s/.* bytes=\([0-9]*\) .*\(of the \|parts=\)\([0-9]*\).*/\1 \3/p' demo/run/logs/trainer-*.log |
+        awk -v n="$floats" '{ leaves = int((n + 16383) / 16384); share = int((leaves + $2 - 1) / $2)
+                if ($1 > share * 12 * 16384 + 8) { print $1 " bytes by one of " $2 " members"; bad = 1 }
+                if ($2 > most) most = $2 }
+            END { print NR " parts of saves, by up to " most " members"; exit bad || most < 4 }' || return 1
+    "$bin/shoal" checkpoint show "$last" >shown || return 1
+    grep -q "^  model.norm.weight  *\[64\]  *[0-9]*-[0-9]*$" shown &&
+        [ "$(grep -c "^\(parameters\|adamw-[mv]\)  *reshard  *$floats x 4 B  0-[0-9]* " shown)" = 3 ] || { cat shown; return 1; }
+}
+
+# A run whose folder for saves is not there, or cannot be written, ends before its first step and names it.
+refuses_folders()
+{
+    local folder
+    cat "$top"/common/base/*.h >text.txt
+    for folder in "$work/absent" /proc; do
+        rm -rf bad
+        "$bin/shoal" init bad --strategy sharded --trainers 1 --dim 32 --layers 1 --batch 8 --seq-len 32 --steps 50 \
+            --heldout-every 0 --data text.txt || return 1
+        sed -i "s|^shared_dir = .*|shared_dir = \"$folder\"|" bad/state.toml
+        timeout 60 "$bin/shoal" up bad --port $port >up.log 2>&1
+        [ $? = 78 ] && grep -q "cannot be used for saves: " up.log && grep -q " $folder[: ]" up.log || { cat up.log; return 1; }
+        ! grep -h " step=[1-9]" bad/run/logs/*.log || return 1
+    done
 }
 
 state_digest() { "$bin/shoal" checkpoint verify "$1" | sed -n 's/^state digest //p'; }
@@ -113,5 +146,11 @@ port=$((port + 4))
 ends_alike allreduce 400 "eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
 [ -z "${LIVE_LONG:-}" ] || ends_alike allreduce 400 "three lanes for four trainers and a fifth, sealed links" 3 4 4 aes-gcm
 ends_alike sharded 100 "moments by shares: eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
+number=$((number + 1))
+if shares_alone >said 2>&1; then echo "ok $number - each member writes its share, and the save says where each tensor lies"; sed 's/^/# /' said
+else echo "not ok $number - each member writes its share, and the save says where each tensor lies"; sed 's/^/# /' said; failed=1; fi
+port=$((port + 4)) number=$((number + 1))
+if refuses_folders >said 2>&1; then echo "ok $number - a folder for saves that cannot be used is refused before the first step"
+else echo "not ok $number - a folder for saves that cannot be used is refused before the first step"; sed 's/^/# /' said; failed=1; fi
 echo "1..$number"
 exit $failed

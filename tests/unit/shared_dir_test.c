@@ -49,7 +49,10 @@ static void what_is_wrong_is_named(void **unused)
     snprintf(path, sizeof path, "%s/file", root);
     assert_true(shared_dir_check(path, &why) < 0);
     assert_non_null(strstr(why.text, path));
-    if (geteuid() == 0) return; // Root may write anywhere
+    assert_true(shared_dir_check("/proc", &why) < 0); // Nobody may write there, not even root
+    assert_non_null(strstr(why.text, "/proc"));
+    assert_non_null(strstr(why.text, "mkdir"));
+    if (geteuid() == 0) return; // Root may write anywhere else
     assert_int_equal(chmod(root, 0555), 0);
     assert_int_equal(shared_dir_check(root, &why), FAULT_DENIED);
     assert_non_null(strstr(why.text, "mkdir"));
