@@ -159,7 +159,20 @@ static int make_cut(struct sealing *self, struct why *why)
     return 0;
 }
 
-// A cut that another save had has its file already: it is not written again.
+// Whether the file of a cut is there, and is not damaged.
+static bool has_cut(const struct sealing *self, const char *name)
+{
+    char *text;
+    size_t count;
+    if (dirfile_slurp(self->root, name, false, PIECES_TEXT_MAX, NULL, &text, &count) < 0)
+        return false;
+    const struct hash is = hash_of(text, count);
+    free(text);
+    return hash_equal(&is, &self->manifest.cut);
+}
+
+// A cut that another save had has its file already: it is not written again. One that was damaged since is: else this
+// save and all that follow could not be read.
 static int put_cut(struct sealing *self, struct why *why)
 {
     char name[PIECES_NAME], *text;
@@ -167,8 +180,7 @@ static int put_cut(struct sealing *self, struct why *why)
     if (rc < 0) return rc;
     self->manifest.cut = hash_of(text, strlen(text));
     pieces_cut_name(&self->manifest.cut, name);
-    if (faccessat(self->root, name, R_OK, AT_SYMLINK_NOFOLLOW) < 0)
-        rc = pieces_put_text(self->root, self->save->worker, name, text, why);
+    if (!has_cut(self, name)) rc = pieces_put_text(self->root, self->save->worker, name, text, why);
     free(text);
     return rc;
 }

@@ -196,6 +196,17 @@ static ino_t cut_file(char name[64])
     return inode;
 }
 
+static void flip(const char *name, off_t at)
+{
+    uint8_t byte;
+    const int fd = open(path_of(name), O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, &byte, 1, at), 1);
+    byte ^= 1;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+}
+
 // It is written once for all saves that have it, again when an item is added, and removed with the
 // last of them.
 static void an_unchanged_cut_is_not_written_again(void **state)
@@ -223,6 +234,24 @@ static void an_unchanged_cut_is_not_written_again(void **state)
     pieces_t *pieces = open_save(3);
     assert_int_equal(pieces_verify(pieces, &why), 0);
     pieces_close(&pieces);
+}
+
+// The next save that has it writes it anew, and the earlier one is whole again.
+static void a_damaged_cut_is_written_again(void **state)
+{
+    (void)state;
+    char name[64];
+    pieces_t *pieces = NULL;
+    save_all(1);
+    cut_file(name);
+    flip(name, 30);
+    assert_int_equal(pieces_open(root, 1, "a", &why, &pieces), FAULT_DIGEST);
+    save_all(2);
+    for (uint64_t step = 1; step <= 2; step++) {
+        pieces = open_save(step);
+        assert_int_equal(pieces_verify(pieces, &why), 0);
+        pieces_close(&pieces);
+    }
 }
 
 static void a_cut_says_where_each_tensor_lies(void **state)
@@ -255,17 +284,6 @@ static void a_cut_says_where_each_tensor_lies(void **state)
 }
 
 // ---- damage -------------------------------------------------------------------------------------
-
-static void flip(const char *name, off_t at)
-{
-    uint8_t byte;
-    const int fd = open(path_of(name), O_RDWR | O_CLOEXEC);
-    assert_true(fd >= 0);
-    assert_int_equal(pread(fd, &byte, 1, at), 1);
-    byte ^= 1;
-    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
-    close(fd);
-}
 
 static void refuse_open(int fault, const char *words)
 {
@@ -449,6 +467,7 @@ TESTS(TEST_WITH(a_save_is_whole_or_not_there, set_up_big, tear_down),
       TEST_WITH(many_may_seal_at_once, set_up_big, tear_down),
       TEST_WITH(a_later_attempt_replaces_an_earlier_one, set_up_big, tear_down),
       TEST_WITH(an_unchanged_cut_is_not_written_again, set_up_big, tear_down),
+      TEST_WITH(a_damaged_cut_is_written_again, set_up_big, tear_down),
       TEST_WITH(a_cut_says_where_each_tensor_lies, set_up_big, tear_down),
       TEST_WITH(a_damaged_leaf_is_named_and_the_others_are_read, set_up_big, tear_down),
       TEST_WITH(damage_is_named, set_up_big, tear_down),
