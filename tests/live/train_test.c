@@ -260,6 +260,11 @@ static void saves_by_passes_and_where_none_can_be(void **state)
     assert_int_equal(system(line), 0);
     expect(SAVING "--batch-size 64", 0, "saved "); // 3840 samples, and a pass has some 3000
     assert_null(strstr(strstr(output, "saved ") + 1, "saved "));
+    make_saving("epochs = 1"); // DLRover's word for it
+    snprintf(line, sizeof line, "rm -rf '%s'/shared/* '%s/b'", folder, folder);
+    assert_int_equal(system(line), 0);
+    expect(SAVING "--batch-size 64", 0, "saved ");
+    assert_null(strstr(strstr(output, "saved ") + 1, "saved "));
     snprintf(line, sizeof line, "rm -rf '%s/shared' '%s/b'", folder, folder);
     assert_int_equal(system(line), 0);
     expect(SAVING, EX_NOINPUT, "this folder cannot be used for saves");
