@@ -55,7 +55,7 @@ void rules_of_config(const struct run_config *config, struct rules *ret_rules)
         .total_steps = rules.total_steps,
         .data_digest = config->manifest_digest,
         .micro_batch = (uint32_t)config->micro_batch,
-        .products = products_of_config(config->products),
+        .products = (uint8_t)products_of_config(config->products),
     };
     snprintf(rules.frame.run, sizeof rules.frame.run, "%s", rules.run_id);
     strategy_of(config)->set_rules(config, &rules);

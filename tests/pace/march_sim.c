@@ -13,6 +13,7 @@ struct ghost_march {
     struct interval samples[512];
     // By member, as this life of the coordinator has heard.
     uint64_t held[NODES_MAX], ping_seq[NODES_MAX]; // By their newest PING, and its number
+    uint64_t life;                                 // Of the coordinator that has heard those
     bool in_step[NODES_MAX];
 };
 _Static_assert(sizeof(struct ghost_march) <= GHOST_PACE_BYTES, "it has room in the ghost");
@@ -200,6 +201,10 @@ static void heard(struct sim *sim, uint8_t id, const struct msg *in)
     const bool here = member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
     const struct wire_ping *ping = in->body;
     const struct wire_join *join = in->body;
+    // One that has restarted takes the first that comes for the newest
+    if (self->life != sim->nodes[COORDINATOR].life)
+        memset(self->ping_seq, 0, sizeof self->ping_seq);
+    self->life = sim->nodes[COORDINATOR].life;
     if (in->kind == FRAME_JOIN) { // Another process, or one that comes back, begins anew
         if (member->state == MEMBER_HEALTHY && join->instance <= member->instance) return;
         self->held[i] = self->ping_seq[i] = 0;

@@ -672,7 +672,7 @@ mutant 'keeping: a list goes before all have it' 'keeping->whole = true;' 'windo
 mutant 'keeping: the data position of a memory save is that of a later step' \
     'first_marked(self, turn->run, COPIED, from, end)' '0'
 by_unit 'keeping: copies of before a break are put on record' coordinator_test drop
-mutant 'keeping: a memory save that was given up is gone back to' \
+by_unit 'keeping: a memory save that was given up is gone back to' coordinator_test \
     'self->kept.at.step <= restore->step' 'self->kept.at.step <= restore->step || restore'
 mutant 'keeping: a snapshot forgets the copies that are not kept yet' drop
 mutant 'keeping: a snapshot forgets the memory save' drop
