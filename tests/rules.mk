@@ -110,6 +110,9 @@ bench-audits: all                               ## What recomputing results cost
 bench-runs: all                                 ## A run's tokens/s by those of one trainer alone: TURNS=3 T="demo 8m 134m"
 	@tests/bench/run_ratio.sh $(B) $(or $(TURNS),3) $(T)
 
+bench-memory: all                               ## What copies of shares in memory cost, and save when trainers die: T=cost or T=goodput
+	@for mode in $(or $(T),cost goodput); do tests/bench/memory_saves.sh $(B) $$mode || exit; done
+
 bench-deaths: all $(B)/bench/deaths_bench $(B)/live/step_times.so  ## Time what a death costs a window: sums, cut links, SIGSTOP, the coordinator, all. T="sums cuts"
 	@$(B)/bench/deaths_bench $(T)
 
@@ -298,4 +301,4 @@ $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
 .PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries attacks greedy chaos soak test-peers \
-        example fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-rounds bench-audits bench-runs bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
+        example fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-rounds bench-audits bench-runs bench-memory bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench

@@ -49,6 +49,13 @@ static float median_loss(const struct turn *turn)
     return count ? lower_median(losses, count) : 0;
 }
 
+static uint64_t memory_step(const struct turn *turn)
+{
+    struct wire_record_restore point;
+    uint32_t lost;
+    return turn->pace->way_back && turn->pace->way_back(turn, &point, &lost) ? point.step : 0;
+}
+
 static struct wire_run run_state(const struct turn *turn, const char *lacks)
 {
     const struct run *run = turn->run;
@@ -81,6 +88,7 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
         .checkpoint_pieces = run->restore_point.at.pieces &&
                              run->restore_point.at.step == run->checkpoint.step &&
                              hash_equal(&run->restore_point.at.digest, &run->checkpoint.digest),
+        .memory_step = memory_step(turn),
         .data = run->data,
         .order = run->order,
         .pausing = run->pausing,

@@ -258,6 +258,7 @@ void learner_copies_tell(struct learner *self, struct wire_have *have)
 {
     struct learner_copies *copies = &self->window->copies;
     if (!are_on(self)) return;
+    learner_copies_look(self); // The hashes are there after a few ms, the step takes longer
     have->copying = copies->step > 0 || !copies->next;
     have->copy = copies->is_hashed ? copies->step : 0;
     if (copies->is_hashed) have->list = copies->lists[copies->place];

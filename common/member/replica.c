@@ -375,6 +375,7 @@ void replica_look(void *state, const struct member_turn *turn)
         // mutant: a replica that is stuck on its own folder tries it again (2)
         start_over(self, true);
     }
+    if (!self->holding && member->step_held > 0) member->ping_ms = now_ms; // Said at once
     // mutant: a dropped state is told in each PING
     if (!self->holding) member->step_held = 0;
     if (self->fetching) return;

@@ -36,11 +36,12 @@ run_step() {
         sed -n 's/.*"step": *\([0-9]*\).*/\1/p' | head -1
 }
 
+# Each look is a process with a handshake, 23 ms of a processor: `look_every` says how many seconds lie between two.
 wait_for_step() {                                   # STEP, SECONDS. The run's own words end it if it fails
     local from=$SECONDS now
     until now=$(run_step) && [ "${now:-0}" -ge "$1" ]; do
         kill -0 "$up" 2>/dev/null && [ $((SECONDS - from)) -lt "$2" ] || { tail -5 "$work/log" >&2; exit 1; }
-        sleep 0.5
+        sleep "${look_every:-0.5}"
     done
 }
 

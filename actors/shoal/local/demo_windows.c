@@ -17,9 +17,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 enum { KILLED = 1, JOINING = 4 }; // Indices of trainers
+
+struct pauses {
+    uint64_t count, longest_us, sum_us;
+};
 
 static struct {
     uint64_t began_ms, began_step; // When the first window opened
@@ -32,7 +37,9 @@ static struct {
     uint64_t lost_ms, lost_step;       // The coordinator was killed
     uint64_t reborn_ms, reborn_step;   // Its next life was heard, and the steps by then
     struct hash alone;                 // The state of one trainer alone; none: not known
-    uint64_t alone_s;
+    uint64_t alone_s, alone_peak;      // How long it took, and the most memory that it had, bytes
+    // Of sharded: what the steps waited for saves to the folder and for copies in memory, by the trainers' logs.
+    struct pauses saved, copied;
 } on; // There is one demo in a process
 
 // ---- on the way ---------------------------------------------------------------------------------
@@ -158,9 +165,12 @@ static void hear(struct demo *self, unsigned heard, uint64_t now_ms)
 
 static int wait_for(pid_t pid, const char *log, struct why *why)
 {
+    struct rusage used;
     int status;
     char text[64];
-    if (waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
+    const bool ended = wait4(pid, &status, 0, &used) == pid;
+    if (ended) on.alone_peak = (uint64_t)used.ru_maxrss * 1024;
+    if (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
     process_print_end(status, text, sizeof text);
     return why_set(why, FAULT_UNAVAILABLE, "shoal train %s; see %s", text, log);
 }
@@ -214,6 +224,41 @@ static void judge(struct demo *self)
     if (!on.reborn_ms) demo_report_fail(report, "the coordinator did not come back");
 }
 
+// Adds the pauses that the lines of one kind in a log tell.
+static void add_pauses(const char *path, const char *kind, struct pauses *pauses)
+{
+    FILE *log = fopen(path, "re");
+    char line[1024];
+    while (log && fgets(line, sizeof line, log)) {
+        const char *at = strstr(line, kind), *us = at ? strstr(at, " waited_us=") : NULL;
+        if (!us) continue;
+        const uint64_t waited = strtoull(us + strlen(" waited_us="), NULL, 10);
+        pauses->count++;
+        pauses->sum_us += waited;
+        if (waited > pauses->longest_us) pauses->longest_us = waited;
+    }
+    if (log) fclose(log);
+}
+
+static int after_shares(struct demo *self, struct why *why)
+{
+    char path[PATH_MAX + 32];
+    for (uint32_t i = 0; i < self->report.trainers_count; i++) {
+        snprintf(path, sizeof path, "%s/run/logs/trainer-%u.log", self->setup.dir, i + 1);
+        add_pauses(path, " save.copied ", &on.saved);
+        add_pauses(path, " memory.copied ", &on.copied);
+    }
+    return train_alone(self, why);
+}
+
+static void judge_shares(struct demo *self)
+{
+    judge(self);
+    if (!on.saved.count) demo_report_fail(&self->report, "no trainer has saved its share");
+    if (!on.copied.count)
+        demo_report_fail(&self->report, "no trainer has copied its share in memory");
+}
+
 static double steps_per_s(void)
 {
     const uint64_t ms = on.step_ms - on.began_ms;
@@ -247,6 +292,24 @@ static const char *after_s(int64_t ms, char text[32])
     return text;
 }
 
+static void print_pauses(const char *what, const struct pauses *pauses, FILE *out)
+{
+    fprintf(out, "  %-17s %" PRIu64 " shares; a trainer waited %.2f ms for one, at most %.2f ms\n",
+            what, pauses->count,
+            pauses->count ? (double)pauses->sum_us / 1000 / (double)pauses->count : 0,
+            (double)pauses->longest_us / 1000);
+}
+
+// Copies in memory take more than shares of such a small model save: the guide has the sums.
+static void print_memory(const struct demo *self, FILE *out)
+{
+    fprintf(out, "  memory at most   ");
+    for (uint32_t i = 0; i < self->report.trainers_count; i++)
+        fprintf(out, " %.0f", (double)self->net.trainers[i].peak_bytes / (1 << 20));
+    fprintf(out, " MiB: trainers 1 to %u; one trainer alone %.0f MiB\n",
+            self->report.trainers_count, (double)on.alone_peak / (1 << 20));
+}
+
 static void print(const struct demo *self, FILE *out)
 {
     const struct demo_report *report = &self->report;
@@ -268,6 +331,11 @@ static void print(const struct demo *self, FILE *out)
             on.reborn_ms ? on.reborn_step - on.lost_step : 0);
     fprintf(out, "  joined            trainer-%d is in the group: %s\n", JOINING + 1,
             after_s(took_ms(on.join_ms, on.joined_ms), back));
+    if (on.saved.count || on.copied.count) {
+        print_memory(self, out);
+        print_pauses("saves to the disk", &on.saved, out);
+        print_pauses("copies in memory", &on.copied, out);
+    }
     demo_report_print_replicas(report, out, note);
     fprintf(out, "    %-55s  %.32s\n", "one trainer alone", hash_to_hex(&on.alone, hex));
     demo_report_print_end(report, out, "digest equal to one undisturbed trainer alone");
@@ -291,13 +359,16 @@ static json_t *to_json(const struct demo *self)
                      hash_to_hex(&on.alone, hex), "replicas", digests);
 }
 
-#define THE_SAME                                                                                   \
-    .late = 1, .plan = plan, .hear = hear, .after = train_alone, .judge = judge, .print = print,   \
-    .to_json = to_json
+#define THE_SAME .late = 1, .plan = plan, .hear = hear, .print = print, .to_json = to_json
 
 const struct demo_play demo_windows = { .strategy = "allreduce",
                                         .settings = "allreduce.toml",
+                                        .after = train_alone,
+                                        .judge = judge,
                                         THE_SAME };
-const struct demo_play demo_shares = {
-    .strategy = "sharded", .settings = "sharded.toml", .saves = true, THE_SAME
-};
+const struct demo_play demo_shares = { .strategy = "sharded",
+                                       .settings = "sharded.toml",
+                                       .saves = true,
+                                       .after = after_shares,
+                                       .judge = judge_shares,
+                                       THE_SAME };

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <sysexits.h>
@@ -161,8 +162,11 @@ int fleet_reap(struct fleet *self, struct why *why)
 {
     for (uint32_t i = 0; i < self->count; i++) {
         struct child *child = &self->children[i];
+        struct rusage used;
         int status;
-        if (!child->pid || waitpid(child->pid, &status, WNOHANG) != child->pid) continue;
+        if (!child->pid || wait4(child->pid, &status, WNOHANG, &used) != child->pid) continue;
+        const uint64_t peak = (uint64_t)used.ru_maxrss * 1024;
+        if (peak > child->peak_bytes) child->peak_bytes = peak;
         int rc = bury(self, child, status, why);
         if (rc < 0) return rc;
     }

@@ -24,8 +24,9 @@ struct child {
     pid_t pid;                   // 0: not running
     uint64_t started_ms, due_ms; // due_ms 0: nothing is planned
     uint32_t quick_deaths;
-    int ended_with; // The newest code; -1: it died by a signal; 0: none yet
-    bool killed;    // By us: does not count as a quick death
+    int ended_with;      // The newest code; -1: it died by a signal; 0: none yet
+    bool killed;         // By us: does not count as a quick death
+    uint64_t peak_bytes; // The most memory that one of its processes has had; 0: none has ended yet
 };
 
 // Gets one line for each end and each restart of a child.

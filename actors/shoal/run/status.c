@@ -139,16 +139,16 @@ static json_t *view_to_json(const struct status *self, const struct run_view *vi
         (json_int_t)now->epoch, view->unit ? view->unit->name : "round", (json_int_t)now->round,
         "step", (json_int_t)now->step, "total_steps", (json_int_t)now->total_steps, "phase_left_ms",
         (int)now->phase_left_ms, "pausing", now->pausing);
-    json_t *rest =
-        json_pack("{s:o, s:b, s:s, s:i, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}",
-                  "heard_ms_ago", heard_to_json(&self->coordinator, self->was_told_of_coordinator),
-                  "stale", is_dead(self), "lacks", now->lacks, "healthy", (int)now->healthy,
-                  "pending", (int)now->pending, "loss", loss_to_json((double)now->loss),
-                  "tokens_per_s", (double)now->tokens_per_s, "samples_done",
-                  (json_int_t)now->samples_done, "tokens_done", (json_int_t)now->tokens_done,
-                  "passes", (json_int_t)now->passes, "digest_step", (json_int_t)now->digest_step,
-                  "digest", hash_to_json(&now->digest), "checkpoint", checkpoint_to_json(now),
-                  "last_commit", commit_to_json(view), "members", members_to_json(self, view));
+    json_t *rest = json_pack(
+        "{s:o, s:b, s:s, s:i, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o}",
+        "heard_ms_ago", heard_to_json(&self->coordinator, self->was_told_of_coordinator), "stale",
+        is_dead(self), "lacks", now->lacks, "healthy", (int)now->healthy, "pending",
+        (int)now->pending, "loss", loss_to_json((double)now->loss), "tokens_per_s",
+        (double)now->tokens_per_s, "samples_done", (json_int_t)now->samples_done, "tokens_done",
+        (json_int_t)now->tokens_done, "passes", (json_int_t)now->passes, "digest_step",
+        (json_int_t)now->digest_step, "digest", hash_to_json(&now->digest), "checkpoint",
+        checkpoint_to_json(now), "memory_step", (json_int_t)now->memory_step, "last_commit",
+        commit_to_json(view), "members", members_to_json(self, view));
     const double left = left_s(self, view);
     if (!object || !rest || json_object_update(object, rest) != 0 ||
         json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left)) !=
@@ -258,6 +258,9 @@ static void print_view(const struct status *self, const struct run_view *view)
         printf("  checkpoint %s, digest %.16s\n", now->checkpoint_name,
                hash_to_hex(&now->checkpoint_digest, hex));
     else printf("  no checkpoint yet\n");
+    if (now->memory_step)
+        printf("  step %" PRIu64 " is in the memory of the trainers, a share and its copies each\n",
+               now->memory_step);
     printf("  %u trainer%s healthy, %u pending\n\n", now->healthy, show_s(now->healthy),
            now->pending);
     print_members(self, view);

@@ -198,9 +198,26 @@ static uint64_t barrier_took(const struct windows *self, const struct turn *turn
     return least(all_ms, most_ms) - in_vain_ms;
 }
 
+// Once in a run, before its first step.
+static void say_what_a_death_costs(const struct turn *turn)
+{
+    const struct wire_windows_config *config = windows_config(turn->rules);
+    if (config->parts == PARTS_NONE)
+        outbox_note(turn->out, "run.death_costs no step: each trainer holds all of the state");
+    else if (config->memory_every == 0)
+        outbox_note(turn->out, "run.death_costs \"the steps since the newest save: each trainer "
+                               "alone has its share of the state (see strategy.memory_every)\"");
+    else
+        outbox_note(turn->out,
+                    "run.death_costs \"about %u steps; if a trainer dies together with its %u "
+                    "buddies, the steps since the newest save\"",
+                    config->memory_every, config->buddies);
+}
+
 static void begin(void *state, const struct turn *turn)
 {
     struct windows *self = state;
+    if (turn->run->number == 0) say_what_a_death_costs(turn);
     self->barrier_ms = barrier_took(self, turn);
     self->barrier_ended_ms = turn->now_ms;
     memset(self->is_left_out, 0, sizeof self->is_left_out);

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# memory_saves -- what the copies of shares in memory cost a run of `sharded`, and what they save when trainers die: real
+# processes on this machine, four trainers of one thread.
+#
+#     make bench-memory                                  both
+#     tests/bench/memory_saves.sh BUILD cost [TURNS] [EVERY]     tokens a second with memory_every = EVERY by those without,
+#                                                        32 million parameters, in turns
+#     tests/bench/memory_saves.sh BUILD goodput [SECONDS] [EVERY_S]   a random trainer is killed (-9) every EVERY_S
+#                                                        seconds: tokens a second by those of the same run before
+#
+# The speed is that of committed steps: what is trained again counts once.
+
+set -eu -o pipefail
+build=$(realpath "$1") mode=$2
+shift 2
+. "$(dirname "$0")/runs.sh"
+
+begin() {
+    start_run "${PORT:-22740}" --threads 1
+    wait_for_step 4 900
+}
+
+speed_for() {                                       # SECONDS, TOKENS A STEP: committed tokens a second
+    local first=$(run_step) began=$EPOCHREALTIME last
+    sleep "$1"
+    last=$(run_step)
+    awk -v a="$began" -v b="$EPOCHREALTIME" -v steps=$((last - first)) -v tokens="$2" \
+        'BEGIN { if (steps < 1) exit 1; printf "%.1f\n", steps * tokens / (b - a) }'
+}
+
+set_memory() {                                      # EVERY; 0: none
+    sed -i '/^memory_every = /d' "$work/run/state.toml"
+    [ "$1" = 0 ] || sed -i "s/^\[strategy\]$/[strategy]\nmemory_every = $1/" "$work/run/state.toml"
+}
+
+# The longest and the mean wait of all copies, in ms, and their number, by the trainers' logs.
+waits() {
+    sed -n 's/.* memory\.copied .*waited_us=\([0-9]*\).*/\1/p' "$work"/run/run/logs/trainer-*.log |
+        awk '{ sum += $1; if ($1 > most) most = $1 } END { if (!NR) exit 1; printf "%d copies waited for %.1f ms each, at most %.1f ms\n", NR, sum / NR / 1000, most / 1000 }'
+}
+
+cost() {                                            # TURNS, EVERY
+    local turns=$1 every=$2 with without
+    for ((turn = 1; turn <= turns; turn++)); do
+        for kind in 0 "$every"; do
+            init_run --strategy sharded --trainers 4 --dim 640 --layers 6 --ffn 1728 --seq-len 256 --batch 16
+            set_memory "$kind"
+            begin
+            speed_for 120 4096 >>"$work/speed-$kind"
+            [ "$kind" = 0 ] || waits
+            stop_run
+        done
+        without=$(tail -n 1 "$work/speed-0") with=$(tail -n 1 "$work/speed-$every")
+        awk -v a="$with" -v b="$without" 'BEGIN { print a / b }' >>"$work/ratio"
+        echo "turn $turn: $with tokens/s with, $without without" >&2
+    done
+    echo "memory_every = $every: $(median <"$work/ratio") of the tokens/s without"
+}
+
+goodput() {                                         # SECONDS, EVERY_S
+    local seconds=$1 every_s=$2 before after began killed=0 first
+    init_run --strategy sharded --trainers 4 --seq-len 128 --batch 16
+    set_memory "${MEMORY_EVERY:-10}"
+    begin
+    before=$(speed_for 60 2048)
+    first=$(run_step) began=$EPOCHREALTIME
+    for ((at = 0; at < seconds; at += every_s)); do
+        sleep "$every_s"
+        kill -9 "$(pgrep -P "$up" -f shoal-trainer | shuf -n 1)" && killed=$((killed + 1))
+    done
+    sleep "$every_s"
+    after=$(awk -v a="$began" -v b="$EPOCHREALTIME" -v steps=$(($(run_step) - first)) \
+        'BEGIN { printf "%.1f\n", steps * 2048 / (b - a) }')
+    sed -n 's/.* run\.lost_steps count=\([0-9]*\).*; \(.*\)/\2 \1/p' "$work"/run/run/logs/coordinator.log |
+        awk '{ n = $NF; $NF = ""; times[$0]++; steps[$0] += n } END { for (i in times) print times[i] " times, " steps[i] " steps lost: " i }'
+    stop_run
+    awk -v a="$after" -v b="$before" -v n="$killed" \
+        'BEGIN { printf "%d killed: %.0f of %.0f tokens/s, %.3f\n", n, a, b, a / b }'
+}
+
+say_processors
+make_text
+case $mode in
+cost) cost "${1:-3}" "${2:-10}" ;;
+goodput) goodput "${1:-600}" "${2:-30}" ;;
+*) echo "$mode: cost or goodput" >&2; exit 64 ;;
+esac
