@@ -15,6 +15,26 @@ static bool keeps(const struct windows *self, const struct run *run, const struc
            said->kept_step == of->copied.at.step && !hash_is_none(&said->kept);
 }
 
+// All of the group keep the same step, which is not committed yet.
+static bool all_keep_a_later_one(const struct windows *self, const struct run *run)
+{
+    const struct wire_window *first = windows_first(run);
+    const struct stands *one = &self->stands[first->group[0].member];
+    for (uint32_t i = 0; i < first->group_count; i++) {
+        const struct stands *said = &self->stands[first->group[i].member];
+        if (said->instance != first->group[i].instance || said->kept_step != one->kept_step ||
+            said->kept_window != one->kept_window)
+            return false;
+    }
+    return one->kept_step > run->step;
+}
+
+void keeping_hear(struct windows *self, const struct turn *turn)
+{
+    if (windows_are_open(turn->run) && all_keep_a_later_one(self, turn->run)) self->commit_ms = 0;
+    keeping_register(self, turn);
+}
+
 void keeping_register(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -31,6 +51,7 @@ void keeping_register(struct windows *self, const struct turn *turn)
             return;
     const struct wire_record_kept record = { of->copied_window, of->copied.at.step, *digest };
     turn_put(turn, FRAME_RECORD_KEPT, &record);
+    self->commit_ms = 0; // The next STEPS tells it
     outbox_note(turn->out, "memory.kept step=%" PRIu64 " members=%u", record.step,
                 first->group_count);
 }

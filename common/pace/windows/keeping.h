@@ -14,6 +14,9 @@
 
 #include "common/pace/windows/windows.h"
 
+// A member has said something (STANDS). If all keep a step that is not on record, the steps up to it are committed now.
+void keeping_hear(struct windows *self, const struct turn *turn);
+
 // Records the newest copies as a memory save, if each member of the group that made them has said that it keeps them.
 void keeping_register(struct windows *self, const struct turn *turn);
 

@@ -260,5 +260,5 @@ void standing_hear(struct windows *self, const struct turn *turn, const struct m
     linking_hear(self, turn, in, member);
     level_hear(self, turn, member, said);
     standing_register(self, turn);
-    keeping_register(self, turn);
+    keeping_hear(self, turn);
 }
