@@ -229,7 +229,7 @@ bool windows_run_load(struct run *run, const struct wire_part *part)
     run_point_load(&self->kept, &from->kept);
     self->kept_window = from->kept_window;
     self->keepers_count = from->keepers_count;
-    memcpy(self->keepers, from->keepers, from->keepers_count * sizeof *from->keepers);
+    for (uint32_t i = 0; i < from->keepers_count; i++) self->keepers[i] = from->keepers[i];
     keep_closing(self, &from->closing);
     self->named_count = 0;
     // mutant: windows: a snapshot forgets who was named
