@@ -179,7 +179,9 @@ static bool is_stuck(const struct epoch *self, const struct turn *turn)
             (all_done(turn) && !holdings_are_kept(&self->holdings, turn)));
 }
 
-static bool restore(struct epoch *self, const struct turn *turn, char ret_from[160]);
+enum { WAY_WORDS_MAX = 160 };
+static struct wire_record_restore way_back(const struct turn *turn, char ret_words[WAY_WORDS_MAX]);
+static bool restore(struct epoch *self, const struct turn *turn, struct wire_record_restore back);
 
 // Those that have said what they hold. One that JOINs again and again, as it hears no answer, may hold anything.
 static uint32_t trainers_heard(const struct turn *turn)
@@ -209,8 +211,8 @@ static bool look_lost(struct epoch *self, const struct turn *turn)
     }
     if (!self->lost_ms) self->lost_ms = turn->now_ms;
     const uint64_t from = run->step;
-    char words[160];
-    if (!is_given_up(self, turn) || !restore(self, turn, words)) return false;
+    char words[WAY_WORDS_MAX];
+    if (!is_given_up(self, turn) || !restore(self, turn, way_back(turn, words))) return false;
     self->lost_ms = 0;
     outbox_note(turn->out,
                 "run.lost_steps count=%" PRIu64 ": no process that held them is left; %s",
@@ -329,9 +331,22 @@ static void set_pausing(const struct turn *turn, bool pausing)
     turn_put(turn, FRAME_RECORD_PAUSE, &(struct wire_record_pause){ pausing });
 }
 
-// Where the run can go back to: the newest of its memory saves, saves and checkpoints. Without one it can begin again,
-// once no process may come back that holds a later step. *ret_from: where that state is, in words.
-static struct wire_record_restore way_back(const struct turn *turn, char ret_from[160])
+// The newest save or checkpoint. Without one the run can begin again, once no process may come back that holds a later
+// step.
+static bool begins_again(const struct turn *turn)
+{
+    // mutant: restore: a run begins again although somebody may hold its state
+    return !run_has_checkpoint(turn->run) && turn->pace->trusted && !holdings_somebody_may(turn);
+}
+
+static struct wire_record_restore saved_point(const struct turn *turn)
+{
+    return begins_again(turn) ? turn->run->first_point : run_restore_point(turn->run);
+}
+
+// Where a run goes on whose state is lost: at a memory save, unless what is saved is newer or a share of it is gone.
+// *ret_words: where that state is.
+static struct wire_record_restore way_back(const struct turn *turn, char ret_words[WAY_WORDS_MAX])
 {
     const struct run *run = turn->run;
     struct wire_record_restore kept;
@@ -339,27 +354,24 @@ static struct wire_record_restore way_back(const struct turn *turn, char ret_fro
     const bool in_memory = turn->pace->way_back && turn->pace->way_back(turn, &kept, &lost);
     // mutant: keeping: a run goes back to an older step than it must
     if (in_memory && (!run_has_checkpoint(run) || kept.step >= run->restore_point.at.step)) {
-        snprintf(ret_from, 160, "going on from the memory of the others");
+        snprintf(ret_words, WAY_WORDS_MAX, "going on from the memory of the others");
         return kept;
     }
-    // mutant: restore: a run begins again although somebody may hold its state
-    const bool is_saved =
-        run_has_checkpoint(run) || !turn->pace->trusted || holdings_somebody_may(turn);
-    const char *where = is_saved ? "going on from the newest checkpoint"
-                                 : "there is no checkpoint, and the run begins again";
-    if (lost == NO_MEMBER) snprintf(ret_from, 160, "%s", where);
+    const char *where = begins_again(turn)  ? "there is no checkpoint, and the run begins again"
+                        : lost == NO_MEMBER ? "going on from the newest checkpoint"
+                                            : "going on from disk: the newest save";
+    if (lost == NO_MEMBER) snprintf(ret_words, WAY_WORDS_MAX, "%s", where);
     else
-        snprintf(ret_from, 160, "%s and its buddies are gone, so their memory does not do; %s",
-                 run->roster.members[lost].name,
-                 is_saved ? "going on from disk: the newest save" : where);
-    return is_saved ? run_restore_point(run) : run->first_point;
+        snprintf(ret_words, WAY_WORDS_MAX,
+                 "%s and its buddies are gone, so their memory does not do; %s",
+                 run->roster.members[lost].name, where);
+    return saved_point(turn);
 }
 
 // All copies of the newest steps are lost: the owner says so, or look_lost finds it. The run goes back, and the
 // samples of the later steps are todo again. Earlier reports of members are stale.
-static bool restore(struct epoch *self, const struct turn *turn, char ret_from[160])
+static bool restore(struct epoch *self, const struct turn *turn, struct wire_record_restore back)
 {
-    struct wire_record_restore back = way_back(turn, ret_from);
     if (hash_is_none(&back.digest) || back.step > turn->run->step) return false;
     // The present step may be saved, and lie in no memory, before a quorum has given it a digest
     // mutant: saves: a save of the present step is no way out
@@ -391,7 +403,6 @@ static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
 {
     const struct run *run = turn->run;
     uint8_t phase = run->phase;
-    char words[160];
     switch (action) {
     case ACTION_PAUSE:
         if (phase == PHASE_PAUSED || phase == PHASE_FINISHED) return false;
@@ -404,7 +415,7 @@ static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
         else if (run->pausing) set_pausing(turn, false);
         else return false;
         return true;
-    case ACTION_RESTORE: return restore(self, turn, words);
+    case ACTION_RESTORE: return restore(self, turn, saved_point(turn)); // As it is told
     case ACTION_CHECKPOINT:
         turn->presence->wants_end = phase_makes_steps(phase);
         for (uint32_t i = 0; i < run->roster.count; i++)

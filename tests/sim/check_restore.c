@@ -132,6 +132,7 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     struct ghost *ghost = &sim->ghost;
     struct ghost_point *point = &ghost->points[ghost->records];
     const bool lost = sim->pace->may_restore && sim->pace->may_restore(sim);
+    const bool asked = ghost->restores - ghost->restores_unasked < ghost->restores_asked;
     ghost->restores_unasked += lost; // Then it needs no order
     hold(lost || ghost->restores - ghost->restores_unasked < ghost->restores_asked,
          "only the owner takes a run back", "step %" PRIu64, record->step);
@@ -141,8 +142,7 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     if (lost && hash_is_none(&back.digest)) // It begins again
         back = (struct pin){ .step = sim->plan.rules.first_step,
                              .digest = ghost->digest[sim->plan.rules.first_step] };
-    // It forgets what the restore gives up
-    if (sim->pace->way_back) sim->pace->way_back(sim, record, &back);
+    if (sim->pace->way_back) sim->pace->way_back(sim, record, lost, lost && !asked, &back);
     // To the present step only if nobody holds it: then no step is given up
     hold(record->step == back.step && record->step < point->step + lost &&
              hash_equal(&record->digest, &back.digest),

@@ -486,15 +486,18 @@ static void hear_kept(struct sim *sim, const struct wire_record_kept *said)
 // To a memory save, if that is newer, as far as the coordinator can know that it lies whole in the members' memory: a
 // process that has died in silence is found when its share cannot be fetched. If it lies in theirs that are up, and
 // of the roster, the run goes back no further.
-static void way_back(struct sim *sim, const struct wire_record_restore *record, struct pin *back)
+static void way_back(struct sim *sim, const struct wire_record_restore *record, bool lost,
+                     bool is_own, struct pin *back)
 {
-    struct ghost_windows *self = own(sim);
-    if (self->kept.step == 0 || self->kept.step < back->step || sim->disk.behind) return;
-    hold(record->step == self->kept.step || !copies_lie(sim, self->kept.step, &self->kept.digest),
+    struct pin *kept = &own(sim)->kept;
+    if (kept->step == 0 || sim->disk.behind) return;
+    const bool is_newer = kept->step >= back->step;
+    hold(!is_own || !is_newer || record->step == kept->step ||
+             !copies_lie(sim, kept->step, &kept->digest),
          "a run goes back to what its members have in memory", "step %" PRIu64 " and not %" PRIu64,
-         record->step, self->kept.step);
-    if (record->step == self->kept.step) *back = self->kept;
-    else if (record->step < self->kept.step) self->kept = (struct pin){ 0 };
+         record->step, kept->step);
+    if (lost && is_newer && record->step == kept->step) *back = *kept;
+    if (record->step < kept->step) *kept = (struct pin){ 0 };
 }
 
 static void hear_record(struct sim *sim, uint16_t kind, const void *record)

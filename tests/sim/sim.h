@@ -240,8 +240,11 @@ struct sim_pace {
     bool (*admits)(const struct sim *sim); // A trainer may enter in mid-phase (optional: never)
     // The coordinator takes the run back by itself. (optional: never)
     bool (*may_restore)(const struct sim *sim);
-    // Where a restore may go back to: its newest checkpoint, unless this changes it. (optional)
-    void (*way_back)(struct sim *sim, const struct wire_record_restore *record, struct pin *back);
+    // Where a restore may go back to: its newest checkpoint, unless this changes it. `lost`: the state is, so it
+    // may be the run's own doing; `own`: it is, as no order of the owner is open. What the restore gives up is
+    // forgotten. (optional)
+    void (*way_back)(struct sim *sim, const struct wire_record_restore *record, bool lost, bool own,
+                     struct pin *back);
     // This crash leaves somebody who holds what is committed. (optional: the commits lead to it)
     bool (*may_lose)(const struct sim *sim, uint8_t id);
     // Something is still to come before the run may end, though it gets on. (optional: nothing)
