@@ -85,6 +85,15 @@ static void expect_lists(struct member *const *group, uint32_t count, uint64_t s
     free(leaves);
 }
 
+// The run alone, then a group of three whose first copies are with all.
+static uint64_t begin_with_copies(struct member *ret_group[MEMBERS_MAX_HERE], struct course *at)
+{
+    *at = (struct course){ 0, 0 };
+    take_steps_alone();
+    begin_group(ret_group, 3);
+    return await_listed(at, ret_group, 3, 0);
+}
+
 static void put_on_record(struct member *const *group, uint32_t count, uint64_t step)
 {
     next_kept = (struct wire_kept){ group[0]->listed_window, step };
@@ -95,11 +104,9 @@ static void put_on_record(struct member *const *group, uint32_t count, uint64_t 
 static void a_group_copies_its_shares(void **state)
 {
     struct member *group[MEMBERS_MAX_HERE];
-    struct course at = { 0, 0 };
+    struct course at;
     (void)state;
-    take_steps_alone();
-    begin_group(group, 3);
-    const uint64_t first = await_listed(&at, group, 3, 0);
+    const uint64_t first = begin_with_copies(group, &at);
     expect_lists(group, 3, first);
     for (int i = 0; i < 2; i++) go_on(&at, 4, group, 3);
     for (int i = 0; i < 3; i++) assert_int_equal(group[i]->listed, first);
@@ -117,11 +124,9 @@ static void a_group_copies_its_shares(void **state)
 static void who_hears_of_a_record_first_waits_for_the_others(void **state)
 {
     struct member *group[MEMBERS_MAX_HERE];
-    struct course at = { 0, 0 };
+    struct course at;
     (void)state;
-    take_steps_alone();
-    begin_group(group, 3);
-    const uint64_t first = await_listed(&at, group, 3, 0);
+    const uint64_t first = begin_with_copies(group, &at);
     put_on_record(group, 1, first);
     next_kept = (struct wire_kept){ 0, 0 }; // The next window does not say so yet
     for (int i = 0; i < 2; i++) go_on(&at, 4, group, 3);
@@ -133,15 +138,13 @@ static void who_hears_of_a_record_first_waits_for_the_others(void **state)
     end();
 }
 
-// One dies before the copies are on record. Those that are left go on with all of the state, and copy anew.
+// One dies before the copies are on record. Those that are left go on with all of the state, and make copies of a later step.
 static void what_is_not_on_record_is_dropped_behind_a_break(void **state)
 {
     struct member *group[MEMBERS_MAX_HERE];
-    struct course at = { 0, 0 };
+    struct course at;
     (void)state;
-    take_steps_alone();
-    begin_group(group, 3);
-    const uint64_t first = await_listed(&at, group, 3, 0);
+    const uint64_t first = begin_with_copies(group, &at);
     die(group[1]);
     struct member *rest[] = { group[0], group[2] };
     next_drops = true;
