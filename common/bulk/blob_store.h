@@ -175,8 +175,8 @@ const struct state_cut *blob_share_cut(const blob_share_t *share);
 // Takes memory for these leaves, so that writing to them later has no page faults. Cheap where there is some.
 void blob_share_touch(blob_share_t *share, struct interval leaves);
 
-// Takes the share as that of `step`: from now on these leaves of it are served. Their bytes are in their places, and `hashes` are
-// theirs in the order of the list. A share of the same step is dropped; there is place for it (ensured).
+// Takes the share as that of `step`: from now on these leaves of it are served. Their bytes are in their places, and
+// `hashes` are theirs in the order of the list. A share of the same step is dropped; there is place for it (ensured).
 void blob_store_put_share(blob_store_t *self, blob_share_t **share_p, uint64_t step,
                           const struct share_list *list, const struct hash *hashes);
 

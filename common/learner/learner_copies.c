@@ -1,17 +1,17 @@
-// learner_copies -- a member's part of memory saves (common/pace/windows/keeping.h): after every so many steps each member of
-// the group copies its share of the state in memory. If one dies, the others fetch its share from its buddies.
+// learner_copies -- a member's part of memory saves (common/pace/windows/keeping.h): after every so many steps each
+// member of the group copies its share of the state in memory. If one dies, the others fetch its share from its buddies.
 //
-// 1. A step is told by HAVE, which says whether the member's newest copy is not on record yet. All know the same of each
-//    other when they apply the step, so all copy their shares behind it, or nobody does.
+// 1. A step is told by HAVE, which says whether the member's newest copy is not on record yet. All know the same of
+//    each other when they apply the step, so all copy their shares behind it, or nobody does.
 // 2. The share is copied: this is all that the steps wait for. A thread hashes the leaves of the copy, gives it to the
 //    blob store, which serves them from then on, and puts the list of their hashes there as a blob.
-// 3. HAVE names that list from then on. When those of all are known here, the core is told (LISTED). It has the lists and
-//    the shares of our predecessors fetched, and the coordinator record that all is there.
+// 3. HAVE names that list from then on. When those of all are known here, the core is told (LISTED). It has the lists
+//    and the shares of our predecessors fetched, and the coordinator record that all is there.
 // 4. When that is heard (KEPT, or the next window), the copies of the step before are dropped: their memory is for
 //    those of the next one. So there are two generations at most, and the older is complete until the newer is.
 //
-// A window that begins behind a break drops what is not on record (`drops`). Copies are of whole leaves of the digest, as
-// the shares are; what all members hold alike, each has in its copy.
+// A window that begins behind a break drops what is not on record (`drops`). Copies are of whole leaves of the digest,
+// as the shares are; what all members hold alike, each has in its copy.
 
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -166,7 +166,7 @@ static void *hash_copy(void *arg)
                      &copies->lists[copies->place]) < 0)
         log_line(LOG_ERR,
                  "memory.failed step=%" PRIu64 " reason=\"%s\"; training goes on, and no member "
-                 "copies before the group begins anew",
+                 "makes copies until the group breaks or ends",
                  copies->step, why.text);
     else copies->is_ready = true;
     atomic_store(&copies->has_ended, true);

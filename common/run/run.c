@@ -117,9 +117,8 @@ void run_point_take(const struct run *run, const struct hash *digest, struct run
 struct wire_record_restore run_point_whole(const struct run_point *self)
 {
     struct wire_record_restore whole = self->at;
-    // Whoever gets it only reads them
-    whole.data_position.returned = (struct interval *)self->lists.returned;
-    whole.data_position.failed = (struct interval *)self->lists.failed;
+    whole.data_position.returned = self->lists.returned;
+    whole.data_position.failed = self->lists.failed;
     return whole;
 }
 

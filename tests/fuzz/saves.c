@@ -1,5 +1,5 @@
 // A whole save of pieces on a disk, changed anywhere: it is refused by name, or each byte that is read of it is the
-// one that was written. With the first byte 'S' the change is a forgery: the cut is sealed anew, pieces are made that
+// one that was written. With the first byte 'S' the change is a forgery: the cut gets a seal that fits, pieces are made that
 // fit it, and the manifest names them. Then what is read lies within what the texts say.
 //
 //     's' or 'S', the worker that loads, how many there are, then edits of the files of a template:
@@ -364,7 +364,7 @@ bool saves_fuzz_check(const uint8_t *bytes, size_t count)
     return check_save(honest, worker, workers);
 }
 
-// A word of a file of the template is replaced by another one of its length, and the texts are sealed anew.
+// A word of a file of the template is replaced by another one of its length, and the texts get seals that fit.
 static void write_word(const char *folder, const char *name, uint8_t file, const char *word,
                        const char *by)
 {

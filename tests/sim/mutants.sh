@@ -196,9 +196,9 @@ by_unit 'fetch: what nobody has is waited for' leaf_plan_test 'doubtful &&' 'dou
 by_unit 'fetch: a holder that lacks a leaf lacks all' share_fetch_test \
     '!holder->has_served && !leaf_plan_is_of_use(self->plan, index_of(self, holder))' 'holder'
 by_unit 'shares: what each member has is not compared' share_list_test 'place > 0 &&' '!place &&'
-by_unit 'shares: a list is served before it is whole' store_test 'share->is_whole &&' ''
+by_unit 'shares: a list is served before it is whole' store_shares_test 'share->is_whole &&' ''
 by_unit 'shares: a buddy is the place behind ours' share_fetch_test '+ places - back' '+ back'
-by_unit 'shares: memory that belongs to nobody any more is kept' store_test 'give_back(share)' '(void)give_back'
+by_unit 'shares: memory that belongs to nobody any more is kept' store_shares_test 'give_back(share)' '(void)give_back'
 by_unit 'data: some providers are never asked' member_test '(self->index + number)' '(self->index + 0 * number)'
 
 # ---- replicas -----------------------------------------------------------------------------------------
@@ -397,7 +397,7 @@ by_unit 'restore: residuals stay' restore_test drop
 mutant 'restore: a snapshot forgets the restore point' drop
 by_unit 'restore: a snapshot forgets the beginning' restore_test drop
 by_unit 'restore: a run begins again although somebody may hold its state' coordinator_test \
-    ' || holdings_somebody_may(turn)' ''
+    '&& !holdings_somebody_may(turn)' ''
 mutant 'restore: the restore point is that of any checkpoint' 'checkpoint->step == self->step' 'true'
 by_unit 'restore: a checkpoint that was written beside the next epoch is none' restore_test instead 'return;'
 by_unit 'restore: an end of an epoch that was given up is gone back to' restore_test drop
@@ -660,7 +660,7 @@ by_unit 'windows: a member that leaves is in the next window' coordinator_test '
 by_unit 'windows: a search of an earlier epoch goes on' coordinator_test drop
 mutant 'windows: members that have said nothing are enough to give a step up' 'turn->presence->pinged[i]' 'true'
 by_unit 'windows: a process that may come back is not waited for' coordinator_test '!turn->presence->pinged[i] ||' ''
-by_unit 'keeping: copies of before a restore are kept' coordinator_test \
+by_unit 'keeping: copies from before a restore are kept' coordinator_test \
     'said->kept_window == of->copied_window &&' ''
 by_unit 'keeping: a memory save is whole before all keep their part' coordinator_test \
     'i < first->group_count' 'i < 1'
@@ -671,7 +671,7 @@ by_unit 'keeping: an answer about earlier copies will do' windows_member_test '|
 mutant 'keeping: a list goes before all have it' 'keeping->whole = true;' 'windows_member_keep_drop(self, turn);'
 mutant 'keeping: the data position of a memory save is that of a later step' \
     'first_marked(self, turn->run, COPIED, from, end)' '0'
-by_unit 'keeping: copies of before a break are put on record' coordinator_test drop
+by_unit 'keeping: copies from before a break are put on record' coordinator_test drop
 by_unit 'keeping: a memory save that was given up is gone back to' coordinator_test \
     'self->kept.at.step <= restore->step' 'self->kept.at.step <= restore->step || restore'
 mutant 'keeping: a snapshot forgets the copies that are not kept yet' drop

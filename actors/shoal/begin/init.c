@@ -113,7 +113,7 @@ static const struct strategy {
     { "sharded", "AdamW", UINT32_MAX, "1", of_new_allreduce,
       sizeof of_new_allreduce / sizeof *of_new_allreduce,
       "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
-      "           joins later, and when one dies the run goes back up to 10 steps, to what its\n"
+      "           joins later, and when one dies the run goes back about 10 steps, to what its\n"
       "           neighbour has in memory. All trust one another and see the folder saves; links\n"
       "           are encrypted (strategy.link)\n",
       true },

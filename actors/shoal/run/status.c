@@ -259,7 +259,8 @@ static void print_view(const struct status *self, const struct run_view *view)
                hash_to_hex(&now->checkpoint_digest, hex));
     else printf("  no checkpoint yet\n");
     if (now->memory_step)
-        printf("  step %" PRIu64 " is in the memory of the trainers, a share and its copies each\n",
+        printf("  step %" PRIu64
+               " is kept in the trainers' memory: if one dies, the run goes on there\n",
                now->memory_step);
     printf("  %u trainer%s healthy, %u pending\n\n", now->healthy, show_s(now->healthy),
            now->pending);

@@ -10,7 +10,7 @@ static bool keeps(const struct windows *self, const struct run *run, const struc
 {
     const struct windows_run *of = windows_run_of(run);
     const struct stands *said = &self->stands[place->member];
-    // mutant: keeping: copies of before a restore are kept
+    // mutant: keeping: copies from before a restore are kept
     return said->instance == place->instance && said->kept_window == of->copied_window &&
            said->kept_step == of->copied.at.step && !hash_is_none(&said->kept);
 }

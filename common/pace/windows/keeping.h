@@ -21,6 +21,6 @@ void keeping_hear(struct windows *self, const struct turn *turn);
 void keeping_register(struct windows *self, const struct turn *turn);
 
 // The newest memory save, if all shares of it are with processes that are here. False: the run cannot go back to it.
-// Then, if there is one, *ret_lost is a place whose share is gone; else NO_MEMBER.
+// Then, if there is one, *ret_lost is a member whose share is with nobody; else NO_MEMBER.
 bool keeping_point(const struct turn *turn, struct wire_record_restore *ret_point,
                    uint32_t *ret_lost);

@@ -83,7 +83,7 @@ static bool has_lost(const struct windows *self, const struct wire_place *place)
 }
 
 // Whether a process that was left out of the newest window has come to the run's step all the same, and holds all of
-// its state (seed 24408). What it said may be of before a restore. Then nobody holds that step: the run searches for
+// its state (seed 24408). It may have said so before a restore. Then nobody holds that step: the run searches for
 // PACE_SEARCH_LEASES leases, and goes back.
 static bool has_followed(const struct windows *self, const struct turn *turn, uint32_t member)
 {

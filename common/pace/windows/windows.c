@@ -209,8 +209,9 @@ static void say_what_a_death_costs(const struct turn *turn)
                                "alone has its share of the state (see strategy.memory_every)\"");
     else
         outbox_note(turn->out,
-                    "run.death_costs \"about %u steps; if a trainer dies together with its %u "
-                    "buddies, the steps since the newest save\"",
+                    "run.death_costs \"about %u steps, or those of two to three seconds if these "
+                    "are more; if a trainer dies together with its %u buddies, the steps since the "
+                    "newest save\"",
                     config->memory_every, config->buddies);
 }
 

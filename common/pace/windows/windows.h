@@ -57,6 +57,7 @@
 //   differ.[hc]          ... because the states of its members differ: bad memory, a buggy kernel
 //   windows_member.[hc]  the member's half: gives windows to the learner, ends them, says where it stands
 //   windows_member_hear.c  ... takes what the coordinator and the learner say
+//   windows_member_keep.c  ... its part of memory saves
 //   windows_evidence.c   what the records prove
 //
 // Pure; one thread.

@@ -81,7 +81,7 @@ static void apply_window(struct run *run, const struct wire_window *window)
            TABLE_OK);
     window_keep(&self->window[self->open++], window);
     if (!follows) self->taken = 0;
-    // mutant: keeping: copies of before a break are put on record
+    // mutant: keeping: copies from before a break are put on record
     if (!follows) forget_copies(self);
     clear_those_in(self, window);
     run->number = window->number;
