@@ -349,22 +349,21 @@ static struct wire_record_restore saved_point(const struct turn *turn)
 static struct wire_record_restore way_back(const struct turn *turn, char ret_words[WAY_WORDS_MAX])
 {
     const struct run *run = turn->run;
-    struct wire_record_restore kept;
-    uint32_t lost = NO_MEMBER;
-    const bool in_memory = turn->pace->way_back && turn->pace->way_back(turn, &kept, &lost);
+    struct way_back way = { .lost = NO_MEMBER };
+    const bool in_memory = turn->pace->way_back && turn->pace->way_back(turn, &way);
     // mutant: keeping: a run goes back to an older step than it must
-    if (in_memory && (!run_has_checkpoint(run) || kept.step >= run->restore_point.at.step)) {
+    if (in_memory && (!run_has_checkpoint(run) || way.point.step >= run->restore_point.at.step)) {
         snprintf(ret_words, WAY_WORDS_MAX, "going on from the memory of the others");
-        return kept;
+        return way.point;
     }
-    const char *where = begins_again(turn)  ? "there is no checkpoint, and the run begins again"
-                        : lost == NO_MEMBER ? "going on from the newest checkpoint"
-                                            : "going on from disk: the newest save";
-    if (lost == NO_MEMBER) snprintf(ret_words, WAY_WORDS_MAX, "%s", where);
+    const char *where = begins_again(turn)      ? "there is no checkpoint, and the run begins again"
+                        : way.lost == NO_MEMBER ? "going on from the newest checkpoint"
+                                                : "going on from disk: the newest save";
+    if (way.lost == NO_MEMBER) snprintf(ret_words, WAY_WORDS_MAX, "%s", where);
     else
         snprintf(ret_words, WAY_WORDS_MAX,
                  "%s and its buddies are gone, so their memory does not do; %s",
-                 run->roster.members[lost].name, where);
+                 run->roster.members[way.lost].name, where);
     return saved_point(turn);
 }
 

@@ -49,11 +49,12 @@ static float median_loss(const struct turn *turn)
     return count ? lower_median(losses, count) : 0;
 }
 
-static uint64_t memory_step(const struct turn *turn)
+static void tell_way_back(const struct turn *turn, struct wire_run *state)
 {
-    struct wire_record_restore point;
-    uint32_t lost;
-    return turn->pace->way_back && turn->pace->way_back(turn, &point, &lost) ? point.step : 0;
+    struct way_back way;
+    if (!turn->pace->way_back || !turn->pace->way_back(turn, &way)) return;
+    state->memory_step = way.point.step;
+    state->memory_window = way.window;
 }
 
 static struct wire_run run_state(const struct turn *turn, const char *lacks)
@@ -88,7 +89,6 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
         .checkpoint_pieces = run->restore_point.at.pieces &&
                              run->restore_point.at.step == run->checkpoint.step &&
                              hash_equal(&run->restore_point.at.digest, &run->checkpoint.digest),
-        .memory_step = memory_step(turn),
         .data = run->data,
         .order = run->order,
         .pausing = run->pausing,
@@ -98,6 +98,7 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
     };
     memcpy(state.checkpoint_name, run->checkpoint.name, sizeof state.checkpoint_name);
     snprintf(state.lacks, sizeof state.lacks, "%s", lacks);
+    tell_way_back(turn, &state);
     return state;
 }
 

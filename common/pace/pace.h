@@ -33,6 +33,13 @@ struct commit_facts {
     uint32_t results; // That its last step applies
 };
 
+// A state that lies in members' memory (way_back).
+struct way_back {
+    struct wire_record_restore point;
+    uint64_t window; // That made it
+    uint32_t lost; // Where there is no way back: a member whose part is with nobody; else NO_MEMBER
+};
+
 struct pace {
     const char *name;    // In plain words, for logs
     uint16_t config;     // The kind of its part of CONFIG; a run has the pace whose part it has
@@ -124,10 +131,8 @@ struct pace {
     bool (*is_doubted)(const struct run *run, uint32_t member);
 
     // The newest state that lies in the memory of members that are here, in parts, beside what each holds: the run can go
-    // back to it. False: there is none, or *ret_lost is a member whose part of it is with nobody; else NO_MEMBER.
-    // (optional: none)
-    bool (*way_back)(const struct turn *turn, struct wire_record_restore *ret_point,
-                     uint32_t *ret_lost);
+    // back to it. False: there is none, or `lost` is a member whose part of it is with nobody. (optional: none)
+    bool (*way_back)(const struct turn *turn, struct way_back *ret_way);
 
     // How many steps a member may be ahead of the newest commit. (optional: 0)
     uint64_t (*ahead)(const struct run *run);

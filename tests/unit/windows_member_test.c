@@ -389,9 +389,8 @@ static void hear_fetched(uint64_t turn, bool ok)
 
 // Once the list of the other is here, the share is asked for, again if that fails. Its digest is said. The lists stay until
 // all have what they need: until the save is on record.
-static void a_share_is_kept_with_that_of_the_other(void **unused)
+static void a_share_is_kept_with_that_of_the_other(bool told_by_run)
 {
-    (void)unused;
     hear_links();
     hear_window(1, STEP, 0, 0, 0);
     hear_listed();
@@ -419,13 +418,27 @@ static void a_share_is_kept_with_that_of_the_other(void **unused)
     assert_true(stands && stands->kept_step == STEP + 1 && stands->kept_window == 1 &&
                 stands->kept.bytes[0] == 9);
     assert_int_equal(blobs_state(blobs, &lists[1]), BLOB_HERE);
-    hear(FRAME_STEPS,
-         &(struct wire_steps){
-             .number = 1, .step = STEP, .end = STEP + 1, .kept_step = STEP + 1, .kept_window = 1 },
-         HEARD_PACE);
+    member->now.memory_step = STEP + 1, member->now.memory_window = 1;
+    const struct wire_steps steps = {
+        .number = 1, .step = STEP, .end = STEP + 1, .kept_step = STEP + 1, .kept_window = 1
+    };
+    if (told_by_run) hear(FRAME_RUN, &member->now, HEARD_RUN);
+    else hear(FRAME_STEPS, &steps, HEARD_PACE);
     const struct wire_kept *kept = said(FRAME_KEPT);
     assert_true(kept && kept->step == STEP + 1 && kept->window == 1);
     assert_int_equal(blobs_state(blobs, &lists[1]), BLOB_UNKNOWN);
+}
+
+static void the_steps_say_that_a_share_is_kept(void **unused)
+{
+    (void)unused;
+    a_share_is_kept_with_that_of_the_other(false);
+}
+
+static void the_run_says_that_a_share_is_kept(void **unused)
+{
+    (void)unused;
+    a_share_is_kept_with_that_of_the_other(true);
 }
 
 // Where window 1 ended, nobody has said. What is applied stays; the commits say of which window the step is that is in
@@ -565,7 +578,8 @@ TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(who_has_lost_its_state_is_not_waited_for, set_up, NULL),
       TEST_WITH(who_holds_a_share_says_so_until_the_next_window, set_up, NULL),
       TEST_WITH(who_has_taken_a_step_holds_a_share, set_up, NULL),
-      TEST_WITH(a_share_is_kept_with_that_of_the_other, set_up, NULL),
+      TEST_WITH(the_steps_say_that_a_share_is_kept, set_up, NULL),
+      TEST_WITH(the_run_says_that_a_share_is_kept, set_up, NULL),
       TEST_WITH(a_later_closing_says_nothing_of_this_window, set_up, NULL),
       TEST_WITH(a_step_in_memory_is_the_runs, set_up, NULL),
       TEST_WITH(an_epoch_that_ends_wants_the_digest, set_up, NULL),

@@ -51,7 +51,6 @@ void keeping_register(struct windows *self, const struct turn *turn)
             return;
     const struct wire_record_kept record = { of->copied_window, of->copied.at.step, *digest };
     turn_put(turn, FRAME_RECORD_KEPT, &record);
-    self->commit_ms = 0; // The next STEPS tells it
     outbox_note(turn->out, "memory.kept step=%" PRIu64 " members=%u", record.step,
                 first->group_count);
 }
@@ -65,12 +64,11 @@ static bool is_here(const struct run *run, const struct wire_place *place)
            (member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING);
 }
 
-bool keeping_point(const struct turn *turn, struct wire_record_restore *ret_point,
-                   uint32_t *ret_lost)
+bool keeping_point(const struct turn *turn, struct way_back *ret_way)
 {
     const struct windows_run *of = windows_run_of(turn->run);
     const uint32_t count = of->keepers_count, buddies = windows_config(turn->rules)->buddies;
-    *ret_lost = NO_MEMBER;
+    ret_way->lost = NO_MEMBER;
     if (hash_is_none(&of->kept.at.digest)) return false;
     for (uint32_t place = 0; place < count; place++) {
         bool found = false;
@@ -79,10 +77,11 @@ bool keeping_point(const struct turn *turn, struct wire_record_restore *ret_poin
             found |= is_here(turn->run, &of->keepers[(place + i) % count]);
         // mutant: keeping: a memory save lacks a share and is gone back to
         if (!found) {
-            *ret_lost = of->keepers[place].member;
+            ret_way->lost = of->keepers[place].member;
             return false;
         }
     }
-    *ret_point = run_point_whole(&of->kept);
+    ret_way->point = run_point_whole(&of->kept);
+    ret_way->window = of->kept_window;
     return true;
 }

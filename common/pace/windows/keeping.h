@@ -7,7 +7,7 @@
 //     a death        the share of place p is with the process of place p, or with one of the `buddies` places behind it
 //                    ─▶ RESTORE to k; else to the newest save on a disk
 //
-// Two generations are in memory: a member drops the copies of an earlier step once it has heard (STEPS, WINDOW) that a
+// Two generations are in memory: a member drops the copies of an earlier step once it has heard (RUN, STEPS, WINDOW) that a
 // later one is on record, and makes no new ones before that. A window that breaks ends what is not recorded by then.
 //
 // Pure; one thread.
@@ -21,6 +21,5 @@ void keeping_hear(struct windows *self, const struct turn *turn);
 void keeping_register(struct windows *self, const struct turn *turn);
 
 // The newest memory save, if all shares of it are with processes that are here. False: the run cannot go back to it.
-// Then, if there is one, *ret_lost is a member whose share is with nobody; else NO_MEMBER.
-bool keeping_point(const struct turn *turn, struct wire_record_restore *ret_point,
-                   uint32_t *ret_lost);
+// Then, if there is one, `lost` is a member whose share is with nobody; else NO_MEMBER.
+bool keeping_point(const struct turn *turn, struct way_back *ret_way);

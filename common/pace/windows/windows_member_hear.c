@@ -1,4 +1,4 @@
-// windows_member_hear -- notes what the coordinator says of windows (WINDOW, STEPS, LEVEL, LINKING), and what the
+// windows_member_hear -- notes what the coordinator says of windows (WINDOW, STEPS, LEVEL, LINKING, RUN), and what the
 // learner says of its steps. What follows from it, windows_member.c decides when it looks.
 
 #include "common/base/ensure.h"
@@ -278,6 +278,9 @@ void windows_member_hear(struct windows_member *self, const struct member_turn *
         case FRAME_LINKING: hear_linking(self, said); break;
         }
     }
+    if ((turn->heard & HEARD_RUN) && turn->member->now.memory_window)
+        windows_member_keep_recorded(self, turn, turn->member->now.memory_window,
+                                     turn->member->now.memory_step);
     if (turn->heard & (HEARD_REBORN | HEARD_ADMITTED)) self->say_ms = 0;
     hear_learner(self, turn);
     windows_member_keep_hear(self, turn);

@@ -4,7 +4,7 @@
 //    leaves (LISTED). Ours is here; the others are fetched from their members.
 // 2. Once all are here, the fetcher is told to fetch the shares of our predecessors (FETCH_SHARE), as often as it takes.
 // 3. Its answer is the digest of that step. It is said in each STANDS from then on.
-// 4. When STEPS or WINDOW says that a memory save is on record, all have all of it: the lists go, and the learner hears
+// 4. When RUN, STEPS or WINDOW says that a memory save is on record, all have all of it: the lists go, and the learner hears
 //    of it and drops older copies.
 //
 // A window that says so (`drops`) ends what is not on record by then: copies of a later step take its place.
