@@ -676,7 +676,7 @@ by_unit 'keeping: a memory save that was given up is gone back to' coordinator_t
     'self->kept.at.step <= restore->step' 'self->kept.at.step <= restore->step || restore'
 mutant 'keeping: a snapshot forgets the copies that are not kept yet' drop
 mutant 'keeping: a snapshot forgets the memory save' drop
-mutant 'keeping: a run goes back to an older step than it must' 'way.point.step >= run->restore_point' 'kept.step < run->restore_point'
+mutant 'keeping: a run goes back to an older step than it must' 'way.point.step >= run->restore_point' 'way.point.step < run->restore_point'
 by_unit 'keeping: what is not on record outlives a break' windows_copies_test drop
 by_unit 'keeping: a member whose copy is not on record is not waited for' windows_copies_test drop
 by_unit 'keeping: the list of another step is taken' windows_copies_test '|| have->copy != copies->step' ''
