@@ -55,6 +55,13 @@ static int load_checkpoint(struct learner *self, const struct wire_load *load, s
     return rc;
 }
 
+static uint64_t state_bytes(const struct state_cut *cut)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < cut->count; i++) bytes += cut->bytes[i];
+    return bytes;
+}
+
 // All of it, from the pieces of the members that saved it.
 static int load_saved(struct learner *self, const struct wire_load *load, struct why *why,
                       struct hash *ret_digest)
@@ -71,8 +78,11 @@ static int load_saved(struct learner *self, const struct wire_load *load, struct
                                self->params, why);
     if (rc == 0) rc = state_read_pieces(self->optimizer, OPTIMIZER_SHARED, pieces, why, &is_fresh);
     if (rc == 0)
-        log_line(LOG_INFO, "state.recut step=%" PRIu64 " from=%u to=1 folder=%s/step-%08" PRIu64,
-                 load->step, pieces_meta(pieces)->workers, root, load->step);
+        log_line(LOG_INFO,
+                 "state.recut step=%" PRIu64 " from=%u to=1 bytes=%" PRIu64
+                 " folder=%s/step-%08" PRIu64,
+                 load->step, pieces_meta(pieces)->workers, state_bytes(&self->cut), root,
+                 load->step);
     pieces_close(&pieces);
     return rc;
 }
