@@ -71,7 +71,11 @@ static void prepare(struct learner *self)
     blob_store_drop_shares(self->options->store,
                            copies->kept_window ? copies->kept_step : UINT64_MAX,
                            copies->step ? copies->step : UINT64_MAX);
-    if (copies->step || self->window->now->said.group_count < 2) return;
+    if (copies->step) return;
+    if (self->window->now->said.group_count < 2) { // Nobody else would keep it
+        blob_share_release(&copies->next);
+        return;
+    }
     if (!copies->next &&
         blob_store_new_share(self->options->store, &self->cut, &why, &copies->next) < 0) {
         log_line(LOG_ERR, "memory.impossible reason=\"%s\"; training goes on, and no member copies",

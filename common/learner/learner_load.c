@@ -78,11 +78,10 @@ static int load_saved(struct learner *self, const struct wire_load *load, struct
                                self->params, why);
     if (rc == 0) rc = state_read_pieces(self->optimizer, OPTIMIZER_SHARED, pieces, why, &is_fresh);
     if (rc == 0)
-        log_line(LOG_INFO,
-                 "state.recut step=%" PRIu64 " from=%u to=1 bytes=%" PRIu64
-                 " folder=%s/step-%08" PRIu64,
-                 load->step, pieces_meta(pieces)->workers, state_bytes(&self->cut), root,
-                 load->step);
+        log_line(
+            LOG_INFO,
+            "state.recut step=%" PRIu64 " from=%u to=1 bytes=%" PRIu64 " folder=%s/step-%08" PRIu64,
+            load->step, pieces_meta(pieces)->workers, state_bytes(&self->cut), root, load->step);
     pieces_close(&pieces);
     return rc;
 }

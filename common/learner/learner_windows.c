@@ -376,7 +376,9 @@ static bool hear(struct learner *self, const struct job *job)
     case FRAME_TAKE_WINDOW: hear_take(self, job->body); return true;
     case FRAME_STOP_WINDOW: hear_stop(self, job->body); return true;
     case FRAME_EXPECT: hear_expect(self, job->body); return true;
-    case FRAME_KEPT: learner_copies_kept(self, job->body); return true;
+    case FRAME_KEPT: // It may lie behind a BUILD that failed
+        if (self->built) learner_copies_kept(self, job->body);
+        return true;
     case FRAME_FREEZE: hear_freeze(self, job->body); return true;
     case FRAME_CLOSE_WINDOW: hear_close(self, job->body); return true;
     default: return false;

@@ -156,6 +156,23 @@ static void what_is_not_on_record_is_dropped_behind_a_break(void **state)
     end();
 }
 
-TESTS(FOLDER_TEST(a_group_copies_its_shares),
+// A run that has a memory save says so to a process whose BUILD has failed, too.
+static void a_learner_without_a_model_hears_of_a_record(void **state)
+{
+    struct member *group[MEMBERS_MAX_HERE];
+    (void)state;
+    take_steps_alone();
+    begin_group(group, 1);
+    tell_build(group[0], 0);
+    send_job(group[0], FRAME_KEPT, &(struct wire_kept){ 1, EVERY });
+    const struct wire_built *built = hear_kind(group[0], FRAME_BUILT);
+    assert_false(built->ok);
+    assert_non_null(strstr(built->reason, "micro_batch_size"));
+    build(group[0]);
+    end();
+}
+
+TESTS(FOLDER_TEST(a_learner_without_a_model_hears_of_a_record),
+      FOLDER_TEST(a_group_copies_its_shares),
       FOLDER_TEST(who_hears_of_a_record_first_waits_for_the_others),
       FOLDER_TEST(what_is_not_on_record_is_dropped_behind_a_break))

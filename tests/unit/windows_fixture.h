@@ -172,7 +172,7 @@ static inline const void *hear_kind(struct member *self, uint16_t kind)
     return self->body;
 }
 
-static inline void build(struct member *self)
+static inline void tell_build(struct member *self, uint32_t micro_batch)
 {
     char *json = model_shape_to_config_json(&shape);
     struct wire_config config = { .seq_len = SEQ,
@@ -181,7 +181,7 @@ static inline void build(struct member *self)
                                   .snapshot_rounds = 1,
                                   .total_steps = STEPS,
                                   .products = (uint8_t)products,
-                                  .micro_batch = 2,
+                                  .micro_batch = micro_batch,
                                   .model = { (const uint8_t *)json, (uint32_t)strlen(json) },
                                   .data = { .kind = DATA_LOCAL, .token_bytes = 2 },
                                   .strategy = { FRAME_WINDOWS_CONFIG, &strategy } };
@@ -189,6 +189,12 @@ static inline void build(struct member *self)
     snprintf(config.genesis, sizeof config.genesis, "%.200s/model", folder);
     snprintf(config.data.where, sizeof config.data.where, "%.200s/data", folder);
     send_job(self, FRAME_BUILD, &config);
+    free(json);
+}
+
+static inline void build(struct member *self)
+{
+    tell_build(self, 2);
     const struct wire_built *built = hear_kind(self, FRAME_BUILT);
     if (!built->ok) fail_msg("%s", built->reason);
     built_cut = state_cut_of_floats(built->floats);
@@ -196,7 +202,6 @@ static inline void build(struct member *self)
         state_cut_add(&built_cut, built->items[i].bytes);
     const struct wire_links *links = hear_kind(self, FRAME_LINKS);
     memcpy(self->endpoint, links->endpoint, sizeof self->endpoint);
-    free(json);
 }
 
 // A process begins: with the run's first parameters, or with the newest checkpoint of `from`.
