@@ -166,6 +166,13 @@ int dirfile_sync_dir(int dir, const char *place, struct why *why)
                : 0;
 }
 
+int dirfile_next(DIR *list, const char *place, struct why *why, struct dirent **ret_entry)
+{
+    errno = 0;
+    *ret_entry = readdir(list);
+    return !*ret_entry && errno != 0 ? failed(place, "listing", why) : 0;
+}
+
 // Takes `fd`.
 static int empty(int fd, const char *name, struct why *why)
 {
@@ -176,7 +183,8 @@ static int empty(int fd, const char *name, struct why *why)
         return rc;
     }
     int rc = 0;
-    for (struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
+    for (struct dirent *entry;
+         rc == 0 && (rc = dirfile_next(dir, name, why, &entry)) == 0 && entry;) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         if (unlinkat(fd, entry->d_name, 0) < 0 && errno != ENOENT)
             rc = failed(name, "removing a file in it", why);

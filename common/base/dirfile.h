@@ -12,6 +12,7 @@
 
 #include "common/base/fault.h"
 #include "common/base/hash.h"
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,6 +65,10 @@ int dirfile_end(struct dirfile *self, struct why *why, struct hash *ret_hash, ui
 void dirfile_abandon(struct dirfile *self); // Closes; what was written stays
 
 int dirfile_sync_dir(int dir, const char *place, struct why *why);
+
+// The next entry of an open listing of `place`; NULL at its end. A fault of the disk or the server is FAULT_IO, and not
+// taken for the end: who removes what is not listed as needed must know.
+int dirfile_next(DIR *list, const char *place, struct why *why, struct dirent **ret_entry);
 
 // Removes a directory of files in `dir`, or a single file or link of that name. It must hold no
 // directories (FAULT_IO then, and some of its files are gone). FAULT_NONE if there is nothing.

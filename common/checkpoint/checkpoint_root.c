@@ -94,7 +94,8 @@ int checkpoint_root_steps(int fd, const char *root, struct why *why,
     int rc = open_listing(fd, root, why, &dir);
     if (rc < 0) return rc;
     size_t count = 0;
-    for (struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
+    for (struct dirent *entry;
+         rc == 0 && (rc = dirfile_next(dir, root, why, &entry)) == 0 && entry;) {
         if (!is_step(entry->d_name)) continue;
         if (count == CHECKPOINT_LIST_MAX)
             rc = why_set(why, FAULT_LIMIT, "checkpoints in %s: more than %d; not listed", root,
@@ -114,7 +115,8 @@ int checkpoint_root_clean(int fd, const char *root, struct why *why)
     int rc = dirfile_sync_dir(fd, root, why);
     if (rc == 0) rc = open_listing(fd, root, why, &dir);
     if (rc < 0) return rc;
-    for (struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
+    for (struct dirent *entry;
+         rc == 0 && (rc = dirfile_next(dir, root, why, &entry)) == 0 && entry;) {
         if (is_tmp(entry->d_name)) rc = dirfile_remove(fd, entry->d_name, why);
     }
     closedir(dir);

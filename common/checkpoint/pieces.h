@@ -93,8 +93,8 @@ int pieces_seal(const struct pieces_save *save, struct why *why, uint32_t *ret_m
 int pieces_clean_attempts(const char *root, uint64_t step, uint32_t attempt, struct why *why);
 
 // Removes the attempts of this run below `step` and, of `step`, those below `attempt`; then all
-// saves but the `keep` newest and those from the step `spare` on, and the cuts that none of these has. A save that is not whole is
-// never counted. Not while a save is being sealed: its cut may be written and its manifest not.
+// saves but the `keep` newest and those from the step `spare` on, the cuts that none of these has, and texts whose
+// writer died. A save that is not whole is never counted. Not while a save is being sealed: its cut may be written and its manifest not.
 int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned keep, uint64_t spare,
                  struct why *why);
 

@@ -171,6 +171,16 @@ static bool has_cut(const struct sealing *self, const char *name)
     return hash_equal(&is, &self->manifest.cut);
 }
 
+// A reader takes no more than so many tensors and values: older saves shall not go for one that nobody can read.
+static int check_cut(const char *name, const char *text, struct why *why)
+{
+    struct pieces_meta meta = { 0 };
+    const int rc = pieces_cut_unpack(name, text, strlen(text), why, &meta);
+    if (rc < 0) return why_wrap(why, rc, "this state could not be read back; nothing is saved");
+    pieces_meta_clear(&meta);
+    return 0;
+}
+
 // A cut that another save had has its file already: it is not written again. One that was damaged since is: else this
 // save and all that follow could not be read.
 static int put_cut(struct sealing *self, struct why *why)
@@ -180,7 +190,10 @@ static int put_cut(struct sealing *self, struct why *why)
     if (rc < 0) return rc;
     self->manifest.cut = hash_of(text, strlen(text));
     pieces_cut_name(&self->manifest.cut, name);
-    if (!has_cut(self, name)) rc = pieces_put_text(self->root, self->save->worker, name, text, why);
+    if (!has_cut(self, name)) {
+        rc = check_cut(name, text, why);
+        if (rc == 0) rc = pieces_put_text(self->root, self->save->worker, name, text, why);
+    }
     free(text);
     return rc;
 }
@@ -347,7 +360,8 @@ static int remove_each(int root, const char *place, judge_fn *judge, const void 
                        strerror(error));
     }
     int rc = 0;
-    for (const struct dirent *entry; rc == 0 && (entry = readdir(list));)
+    for (struct dirent *entry;
+         rc == 0 && (rc = dirfile_next(list, place, why, &entry)) == 0 && entry;)
         if (judge(entry->d_name, arg)) rc = dirfile_remove(root, entry->d_name, why);
     closedir(list);
     return rc;
@@ -380,6 +394,13 @@ static bool is_unused(const char *name, const void *arg)
     for (size_t i = 0; i < used->count; i++)
         if (strcmp(pieces_cut_name(&used->of[i], is), name) == 0) return false;
     return true;
+}
+
+// A text whose writer died before it had its name (pieces_put_text).
+static bool is_left_over(const char *name, const void *arg)
+{
+    (void)arg;
+    return strncmp(name, "new.", 4) == 0;
 }
 
 // A save that goes is renamed first, so that none is seen with half of its pieces.
@@ -442,6 +463,7 @@ int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned kee
     if (!cuts) rc = why_set(why, FAULT_MEMORY, "cleaning %s", root);
     if (rc == 0) rc = remove_each(fd, root, is_before, &(struct before){ step, attempt }, why);
     if (rc == 0) rc = retire_older(fd, root, keep, spare, cuts, why);
+    if (rc == 0) rc = remove_each(fd, root, is_left_over, NULL, why);
     free(cuts);
     close(fd);
     return rc < 0 ? why_wrap(why, rc, "cleaning %s", root) : 0;

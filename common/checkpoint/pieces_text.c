@@ -1,6 +1,7 @@
 // Each text is parsed and its seal checked (sealed_json.h), then each field is read against its range.
 // What the three texts have in common comes first, then note, cut and manifest, each written and read.
 #include "common/checkpoint/pieces_text.h"
+#include "common/base/dirfile.h"
 #include "common/base/sealed_json.h"
 #include "common/base/strict_json.h"
 #include <inttypes.h>
@@ -358,6 +359,8 @@ static int get_manifest(const json_t *root, const char *place, struct why *why,
 {
     const char *run;
     int rc = strict_json_text(root, place, "run", CHECKPOINT_RUN_MAX, why, &run);
+    if (rc == 0 && !dirfile_name_valid(run))
+        rc = why_set(why, FAULT_FORMAT, "%s: run: its letters must be of A-Z a-z 0-9 . _ -", place);
     if (rc == 0)
         rc = strict_json_number(root, place, "born_unix_ms", CHECKPOINT_NUMBER_MAX, why,
                                 &self->about.born_unix_ms);

@@ -1,7 +1,6 @@
 // shared_dir -- a rehearsal of a save in a folder of its own, and the names of the runs' folders.
 
 #include "common/checkpoint/shared_dir.h"
-#include "common/base/clock.h"
 #include "common/base/dirfile.h"
 #include "common/checkpoint/pieces.h"
 #include <dirent.h>
@@ -11,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,8 +56,13 @@ int shared_dir_check(const char *shared_dir, struct why *why)
     const int root = open(shared_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
         return why_wrap(why, fail("open", shared_dir, why), "this folder cannot be used for saves");
-    // Machines that share the folder have other times or other processes
-    snprintf(folder, sizeof folder, "rehearsal-%" PRIu64 "-%ld", clock_unix_ms(), (long)getpid());
+    // Processes of two machines may have one number and begin in the same instant
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random) {
+        close(root);
+        return why_set(why, FAULT_IO, "the kernel gives no random number");
+    }
+    snprintf(folder, sizeof folder, "rehearsal-%016" PRIx64, random);
     snprintf(renamed, sizeof renamed, "%s-done", folder);
     int rc = rehearse(root, folder, renamed, why);
     if (rc < 0) why_wrap(why, rc, "%s cannot be used for saves", shared_dir);
@@ -98,19 +103,23 @@ static uint64_t born_of(const char *name, const char *run)
     if (strncmp(name, run, count) != 0 || name[count] != '-') return 0;
     const char *digits = name + count + 1;
     if (!*digits || strspn(digits, "0123456789") != strlen(digits) || strlen(digits) > 16) return 0;
+    if (*digits == '0') return 0; // Not a name that shared_dir_root makes
     return strtoull(digits, NULL, 10);
 }
 
 // The newest beginning of the run before `bound` that has a folder; 0: there is none.
-static uint64_t newest_before(DIR *dir, const char *run, uint64_t bound)
+static int newest_before(DIR *dir, const char *place, const char *run, uint64_t bound,
+                         struct why *why, uint64_t *ret_newest)
 {
-    uint64_t newest = 0;
+    int rc = 0;
+    *ret_newest = 0;
     rewinddir(dir);
-    for (struct dirent *entry; (entry = readdir(dir));) {
+    for (struct dirent *entry;
+         rc == 0 && (rc = dirfile_next(dir, place, why, &entry)) == 0 && entry;) {
         const uint64_t born = born_of(entry->d_name, run);
-        if (born < bound && born > newest) newest = born;
+        if (born < bound && born > *ret_newest) *ret_newest = born;
     }
-    return newest;
+    return rc;
 }
 
 // A folder that cannot be read is a fault: to take an older run in its place would be a silent loss.
@@ -120,9 +129,12 @@ static int find_newest(DIR *dir, const char *shared_dir, const char *run, uint64
     char root[PATH_MAX];
     uint64_t born = UINT64_MAX;
     size_t count = 0;
-    while (count == 0 && (born = newest_before(dir, run, born)) > 0) {
-        int rc = shared_dir_root(shared_dir, run, born, why, root);
+    while (count == 0) {
+        int rc = newest_before(dir, shared_dir, run, born, why, &born);
+        if (rc == 0 && born == 0) break;
+        if (rc == 0) rc = shared_dir_root(shared_dir, run, born, why, root);
         if (rc == 0) rc = pieces_list(root, why, steps, &count);
+        if (rc == FAULT_NOT_FOUND) return why_wrap(why, FAULT_IO, "%s cannot be read", root);
         if (rc < 0) return rc;
     }
     if (count == 0)

@@ -23,6 +23,7 @@ int shared_dir_begin(const char *shared_dir, const char *run, uint64_t born_unix
                      struct why *why, char ret_root[PATH_MAX]);
 
 // When the newest run of this name began that has a whole save, and the step of its newest save.
-// FAULT_NOT_FOUND: there is none. The fault of pieces_list for a newer root that cannot be read.
+// FAULT_NOT_FOUND: there is none. For a newer root that cannot be read, the fault of pieces_list; FAULT_IO if it leads
+// nowhere.
 int shared_dir_newest(const char *shared_dir, const char *run, struct why *why,
                       uint64_t *ret_born_unix_ms, uint64_t *ret_step);

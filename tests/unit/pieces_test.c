@@ -451,7 +451,9 @@ static void the_newest_saves_stay(void **state)
     assert_int_equal(mkdir(path_of("step-00000002.save-7"), 0755), 0);
     assert_int_equal(mkdir(path_of("step-00000006.save-1"), 0755), 0); // Of the save under way
     assert_int_equal(mkdir(path_of("step-00000002.savings"), 0755), 0);
+    assert_int_equal(mkdir(path_of("new.7.0.meta-5.json"), 0755), 0); // Its writer died
     assert_int_equal(pieces_clean(root, 5, 1, 2, 3, &why), 0);
+    assert_false(is_there("new.7.0.meta-5.json"));
     assert_true(is_there("step-00000003"));
     assert_false(is_there("step-00000002") || is_there("step-00000001"));
     assert_int_equal(pieces_clean(root, 5, 1, 2, UINT64_MAX, &why), 0);

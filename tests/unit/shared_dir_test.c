@@ -85,12 +85,13 @@ static void the_newest_with_a_whole_save_is_found(void **unused)
     assert_int_equal(shared_dir_begin(root, "a-b", 4000, &why, found), 0); // Another run
     save_step(found, 20, true);
     run_command("mkdir %s/a-5000x", root);
+    run_command("mkdir %s/a-05000", root);
     assert_int_equal(shared_dir_newest(root, "a", &why, &born, &step), 0);
     assert_int_equal(born, 2000);
     assert_int_equal(step, 2010);
     // One that is newer and cannot be read is not passed over
     run_command("ln -s nowhere %s/a-6000", root);
-    assert_true(shared_dir_newest(root, "a", &why, &born, &step) < 0);
+    assert_int_equal(shared_dir_newest(root, "a", &why, &born, &step), FAULT_IO);
     assert_non_null(strstr(why.text, "a-6000"));
 }
 
