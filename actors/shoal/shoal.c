@@ -17,6 +17,13 @@ int shoal_print_json(json_t *object, struct why *why)
     return 0;
 }
 
+const char *shoal_shown(const char *text)
+{
+    json_t *valid = json_string(text);
+    json_decref(valid);
+    return valid ? text : "(its name is not UTF-8)";
+}
+
 uint32_t shoal_threads(void)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);

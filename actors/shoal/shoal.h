@@ -44,4 +44,7 @@ int shoal_validate_config(int argc, char **argv);
 // FAULT_IO.
 int shoal_print_json(json_t *object, struct why *why);
 
+// A path or a name for JSON and pictures, which are UTF-8: `text`, or words that say that it is not.
+const char *shoal_shown(const char *text);
+
 uint32_t shoal_threads(void); // As many as there are processors, at most POOL_THREADS_MAX

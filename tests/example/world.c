@@ -10,9 +10,9 @@ static int add_up(void *arg, const struct world_value *all, uint32_t count, uint
     uint64_t *sum = calloc(1, sizeof *sum);
     (void)arg, (void)workers;
     if (!sum) return why_set(why, FAULT_MEMORY, "the sum");
-    for (uint32_t w = 0; w < count && worker == 0; w++) *sum += *(const uint64_t *)all[w].bytes;
-    *ret_value = (struct world_value){ 1, sum };
-    return 0;
+    for (uint32_t w = 0; w < count && worker == 0; w++)
+        if (all[w].elements) *sum += *(const uint64_t *)all[w].bytes;
+    return *ret_value = (struct world_value){ 1, sum }, 0;
 }
 
 int main(int argc, char **argv)

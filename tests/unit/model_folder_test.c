@@ -252,6 +252,9 @@ static void what_is_missing_or_cut_is_named(void **state)
                    "model.safetensors.index.json is there (pytorch_model.bin");
     put("model/config.json", "{}", 2);
     expect_refusal(path_of("model"), FAULT_FORMAT, "model_type");
+    char zeros[5000] = "{"; // Behind a zero byte there may be more
+    put("model/config.json", zeros, sizeof zeros);
+    expect_refusal(path_of("model"), FAULT_FORMAT, "config.json");
 }
 
 static void a_checkpoint_that_is_damaged_is_refused(void **state)

@@ -5,8 +5,10 @@
 // and decide nothing.
 
 #include "actors/shoal/local/demo_report.h"
+#include "actors/shoal/shoal.h"
 #include "actors/shoal/show.h"
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -140,6 +142,9 @@ void demo_report_print_end(const struct demo_report *self, FILE *out, const char
 
 // ---- for programs -------------------------------------------------------------------------------
 
+// JSON has no number for one that is not finite.
+static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
 json_t *demo_report_to_json(const struct demo_report *self)
 {
     char end[HASH_HEX], checkpoint[HASH_HEX];
@@ -149,18 +154,19 @@ json_t *demo_report_to_json(const struct demo_report *self)
     for (uint32_t i = 0; i < self->failures_count; i++)
         json_array_append_new(failures, json_string(self->failures[i]));
     json_t *object =
-        json_pack("{s:s, s:b, s:o, s:f, s:[f, f, f], s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "schema",
+        json_pack("{s:s, s:b, s:o, s:o, s:[o, o, o], s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "schema",
                   "shoal.demo.1", "ok", self->failures_count == 0, "failures", failures,
-                  "heldout_nats", self->heldout.nats, "baselines", nats[0], nats[1], nats[2],
-                  "steps", (json_int_t)ledger->last_step, "epochs", (json_int_t)ledger->epochs,
-                  "commits", (json_int_t)ledger->commits, "voids", (json_int_t)ledger->voids,
-                  "samples", (json_int_t)ledger->samples, "parameters",
-                  (json_int_t)model_parameter_count(&self->setup->shape), "seconds",
+                  "heldout_nats", number(self->heldout.nats), "baselines", number(nats[0]),
+                  number(nats[1]), number(nats[2]), "steps", (json_int_t)ledger->last_step,
+                  "epochs", (json_int_t)ledger->epochs, "commits", (json_int_t)ledger->commits,
+                  "voids", (json_int_t)ledger->voids, "samples", (json_int_t)ledger->samples,
+                  "parameters", (json_int_t)model_parameter_count(&self->setup->shape), "seconds",
                   (json_int_t)self->seconds);
     json_t *rest =
         json_pack("{s:s, s:s, s:s, s:s, s:s}", "digest", hash_to_hex(&ledger->end.digest, end),
                   "checkpoint_digest", hash_to_hex(&self->checkpoint, checkpoint), "checkpoint",
-                  self->checkpoint_path, "prompt", self->prompt, "text", self->text);
+                  shoal_shown(self->checkpoint_path), "prompt", shoal_shown(self->prompt), "text",
+                  shoal_shown(self->text));
     if (!object || !rest || json_object_update(object, rest) != 0) return NULL;
     json_decref(rest);
     return object;

@@ -41,9 +41,10 @@ static int read_small(const char *path, struct why *why, char **ret_text, size_t
     if (used == sizeof text)
         return why_set(why, FAULT_LIMIT, "%s: more than %d bytes", path, MODEL_CONFIG_BYTES_MAX);
     text[used] = 0;
-    *ret_text = strdup(text);
-    *ret_count = used;
+    *ret_text = malloc(used + 1); // It may have a zero byte in the middle
     ensure(*ret_text);
+    memcpy(*ret_text, text, used + 1);
+    *ret_count = used;
     return 0;
 }
 
@@ -195,6 +196,20 @@ static int fill(const char *path, int dir, const struct contents *contents, stru
     return rc;
 }
 
+// NFS and CephFS know no RENAME_NOREPLACE. There an empty folder takes the name first: mkdir fails if somebody else has
+// it, and a folder that is renamed replaces an empty one only.
+static int rename_new(const char *from, const char *path)
+{
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, path, RENAME_NOREPLACE) == 0) return 0;
+    if (errno != EINVAL) return -1;
+    if (mkdir(path, 0755) != 0) return -1;
+    if (rename(from, path) == 0) return 0;
+    const int error = errno;
+    rmdir(path);
+    errno = error;
+    return -1;
+}
+
 // Writes into a folder of another name and renames it when all of it is durable.
 static int write_folder(const char *path, const struct contents *contents, struct why *why,
                         size_t *ret_files)
@@ -209,7 +224,7 @@ static int write_folder(const char *path, const struct contents *contents, struc
     if (dir >= 0) close(dir);
     snprintf(copy, sizeof copy, "%s", path);
     int parent = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (rc == 0 && renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) != 0)
+    if (rc == 0 && rename_new(temporary, path) != 0)
         rc = why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
     if (rc == 0 && parent >= 0) rc = dirfile_sync_dir(parent, path, why);
     if (rc < 0) dirfile_remove(AT_FDCWD, temporary, NULL);

@@ -72,15 +72,15 @@ static int print_json(const struct saved *self, const pieces_t *pieces, struct w
 {
     const struct pieces_about *about = pieces_about(pieces);
     const struct pieces_meta *meta = pieces_meta(pieces);
-    return shoal_print_json(json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:s*, s:o, s:o}",
-                                      "schema", "shoal.pieces.1", "folder", self->folder, "run",
-                                      about->run, "born_unix_ms", (json_int_t)about->born_unix_ms,
-                                      "step", (json_int_t)about->step, "written_unix_s",
-                                      (json_int_t)about->written_unix_s, "workers",
-                                      (json_int_t)meta->workers, "verified", (int)self->verify,
-                                      "digest", self->digest[0] ? self->digest : NULL, "items",
-                                      items_of(meta), "tensors", tensors_of(&meta->layout)),
-                            why);
+    return shoal_print_json(
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:b, s:s*, s:o, s:o}", "schema",
+                  "shoal.pieces.1", "folder", shoal_shown(self->folder), "run", about->run,
+                  "born_unix_ms", (json_int_t)about->born_unix_ms, "step", (json_int_t)about->step,
+                  "written_unix_s", (json_int_t)about->written_unix_s, "workers",
+                  (json_int_t)meta->workers, "verified", (int)self->verify, "digest",
+                  self->digest[0] ? self->digest : NULL, "items", items_of(meta), "tensors",
+                  tensors_of(&meta->layout)),
+        why);
 }
 
 // ---- as text ------------------------------------------------------------------------------------
@@ -125,17 +125,15 @@ static int print_text(const struct saved *self, const pieces_t *pieces)
 static int split(const char *folder, char root[PATH_MAX], uint64_t *ret_step, struct why *why)
 {
     size_t count = strlen(folder);
-    unsigned step;
-    int used = 0;
     while (count > 1 && folder[count - 1] == '/') count--;
     size_t name = count;
     while (name > 0 && folder[name - 1] != '/') name--;
-    if (count >= PATH_MAX || sscanf(folder + name, "step-%8u%n", &step, &used) != 1 || used != 13 ||
-        name + 13 != count)
+    if (count >= PATH_MAX || name + 13 != count || strncmp(folder + name, "step-", 5) != 0 ||
+        strspn(folder + name + 5, "0123456789") < 8)
         return why_set(why, FAULT_USAGE,
                        "%s: the folder of a save is named step-00000120, for step 120", folder);
     snprintf(root, PATH_MAX, "%.*s", name ? (int)name : 1, name ? folder : ".");
-    *ret_step = step;
+    *ret_step = strtoull(folder + name + 5, NULL, 10);
     return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct plot {
@@ -28,14 +29,6 @@ static const char *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
-}
-
-// A name that is not UTF-8 would make the picture unreadable.
-static const char *shown(const char *text)
-{
-    json_t *valid = json_string(text);
-    json_decref(valid);
-    return valid ? text : "(its name is not UTF-8)";
 }
 
 // Puts the run's log before the others. It lies in the folder of --log itself, of `shoal testnet`,
@@ -66,9 +59,17 @@ static int read_logs(struct plot *self, struct why *why)
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < self->paths_count; i++) {
         rc = curves_read(self->paths[i], why, &self->logs[i].curves);
-        self->logs[i].name = shown(name_of(self->paths[i]));
+        self->logs[i].name = shoal_shown(name_of(self->paths[i]));
     }
     return rc;
+}
+
+// However they are spelt. What does not exist is no log.
+static bool is_same_file(const char *path, const char *log)
+{
+    struct stat a, b;
+    return strcmp(path, log) == 0 || (stat(path, &a) == 0 && stat(log, &b) == 0 &&
+                                      a.st_dev == b.st_dev && a.st_ino == b.st_ino);
 }
 
 // Beside the first log: "a/4e-3.csv" becomes "a/4e-3.svg".
@@ -80,7 +81,7 @@ static int choose_out(const struct plot *self, char path[PATH_MAX], struct why *
                                 : snprintf(path, PATH_MAX, "%.*s.svg", stem, log);
     if (count >= PATH_MAX) return why_set(why, FAULT_USAGE, "--out: the path is too long");
     for (size_t i = 0; i < self->paths_count; i++)
-        if (strcmp(path, self->paths[i]) == 0)
+        if (is_same_file(path, self->paths[i]))
             return why_set(why, FAULT_USAGE, "--out %s: that is the log itself", path);
     return 0;
 }
@@ -127,7 +128,7 @@ static int run(struct plot *self, struct why *why)
     const char *title = self->title             ? self->title
                         : self->paths_count > 1 ? "Trainings beside each other"
                                                 : self->logs[0].name;
-    chart_draw(picture, shown(title), self->logs, self->paths_count);
+    chart_draw(picture, shoal_shown(title), self->logs, self->paths_count);
     if (fclose(picture) != 0) rc = why_set(why, FAULT_MEMORY, "no memory for the picture");
     if (rc == 0) rc = place(path, bytes, count, why);
     if (rc == 0) say(self, path);
