@@ -133,8 +133,9 @@ static int hear_position(struct disk_shell *self, const struct wire_position *sa
 // in the index.
 //
 // Limit: after a restore the index may still have a given-up record under a step that lies inside a
-// new record of several steps. Rounds commit one step a record, so each entry is replaced. The
-// first pace of this program that commits several must remove such entries.
+// new record of several steps. Rounds commit one step a record, so each entry is replaced. With
+// windows such a STEPS may be mailed. A member takes it for the run's only while it stands in that
+// window itself, and then RUN says that its step was given up (replica_is_given_up).
 static int send_commits(struct disk_shell *self, const struct wire_send_commits *asked,
                         struct why *why)
 {

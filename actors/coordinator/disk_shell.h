@@ -2,7 +2,7 @@
 // disk_shell -- the ledger as the coordinator's disk (struct disk of common/actor/shell.h).
 //
 //     a store of the core ──▶ a record; a snapshot after every 1000 of them
-//     SEND_COMMITS              ──▶ one COMMIT by mail for each step that a member asked for
+//     SEND_COMMITS              ──▶ the records of the steps that a member asked for, one a mail
 //     POSITION            ──▶ checks that this ledger contains what a member saw of the run
 //     the start           ──▶ the newest snapshot and the records after it, into the core's run
 //

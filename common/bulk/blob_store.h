@@ -17,7 +17,7 @@
 // inherits; some that were removed may be among them. A lazy store omits the fsync: its blobs survive the
 // process, but may not survive a crash of the machine.
 //
-// Any thread may call any function at any time. One lock guards the tables, and nothing slow
+// Any thread may call any function at any time, unless it says otherwise. One lock guards the tables, and nothing slow
 // happens under it; a second lock makes writers of the directory take turns.
 
 #include <stdbool.h>
@@ -150,7 +150,7 @@ int blob_store_pinned_params(blob_store_t *self, const struct hash *digest, uint
 
 // ---- shares: states of which some leaves are here (common/vector/share_list.h) ----------------
 //
-// Each member of a group keeps its own leaves of the state of a step in memory, and those of its buddies, so that
+// Each member of a group keeps its own leaves of the state of a step in memory, and those of its predecessors, so that
 // the others can fetch the state if one of them dies.
 //
 //     new ──▶ filled by its maker ──put──▶ served leaf by leaf ──fill──▶ .. ──complete──▶ its list is served too
@@ -172,7 +172,8 @@ void blob_share_release(blob_share_t **share_p); // NULL allowed
 uint8_t *blob_share_bytes(blob_share_t *share);
 const struct state_cut *blob_share_cut(const blob_share_t *share);
 
-// Takes memory for these leaves, so that writing to them later has no page faults. Cheap where there is some.
+// Takes memory for these leaves, so that writing to them later has no page faults: a byte of each page becomes 0, so
+// call it before anything is written there. Cheap where there is some.
 void blob_share_touch(blob_share_t *share, struct interval leaves);
 
 // Takes the share as that of `step`: from now on these leaves of it are served. Their bytes are in their places, and
@@ -189,7 +190,7 @@ bool blob_share_has(const blob_share_t *share, uint64_t leaf);
 void blob_share_fill(blob_share_t *share, uint64_t leaf, const struct hash *hash, const void *bytes,
                      size_t count);
 
-// Keeps the hashes of all leaves, whose digest this is (ensured): blob_store_leaves has them now. Memory that an
+// For the thread that fills it: keeps the hashes of all leaves, whose digest this is (ensured): blob_store_leaves has them now. Memory that an
 // earlier share wrote to and this one did not is given back. Once (ensured). After a fault nothing has changed:
 // FAULT_NOT_FOUND, it was dropped meanwhile; FAULT_CORRUPT, a leaf that is here has another hash; FAULT_MEMORY.
 int blob_share_complete(blob_share_t *share, const struct hash *digest, const struct hash *leaves,

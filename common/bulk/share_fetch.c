@@ -1,4 +1,4 @@
-// share_fetch -- in order: find our share, join the lists, fetch what is missing of our buddies, complete the share.
+// share_fetch -- in order: find our share, join the lists, fetch what is missing of our predecessors, complete the share.
 // Everything before the fetch is done at once, when it is made: 50,000 hashes are joined in a few milliseconds.
 
 #include "common/bulk/share_fetch.h"
@@ -46,7 +46,7 @@ static struct hash *join_lists(blob_store_t *store, const struct state_cut *cut,
     return leaves;
 }
 
-// ---- the leaves of our buddies ------------------------------------------------------------------
+// ---- the leaves of our predecessors -------------------------------------------------------------
 
 // The runs of the places before ours. What each place has we have, too.
 static uint32_t list_wanted(const struct state_cut *cut, const struct wire_fetch_share *job,
@@ -63,7 +63,7 @@ static uint32_t list_wanted(const struct state_cut *cut, const struct wire_fetch
     return count;
 }
 
-// Begins to fetch what the share lacks. One that is whole already has the leaves of its buddies.
+// Begins to fetch what the share lacks. One that is whole already has the leaves of its predecessors.
 static int begin(struct share_fetch *self, struct peers *peers, const struct fetch_namer *namer,
                  const struct wire_fetch_share *job, struct hash **leaves_p)
 {

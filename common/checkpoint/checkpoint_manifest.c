@@ -283,7 +283,8 @@ static int get_files(const json_t *root, const char *place, struct why *why,
         if (!dirfile_name_valid(name) || checkpoint_manifest_find(self, name))
             return why_set(why, FAULT_RANGE,
                            "%s: the name of file %zu is not 1 to %d of A-Z a-z "
-                           "0-9 . _ - or is there twice; refused",
+                           "0-9 . _ - and does not begin with a dot or dash, or is there "
+                           "twice; refused",
                            place, i, DIRFILE_NAME_MAX);
         snprintf(file->name, sizeof file->name, "%s", name);
         self->file_count = i + 1;

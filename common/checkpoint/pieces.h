@@ -127,8 +127,9 @@ typedef struct pieces pieces_t;
 int pieces_list(const char *root, struct why *why, uint64_t *ret_steps, size_t *ret_count);
 
 // Opens the save of a step: reads manifest and cut, and looks whether each piece is there in its
-// size. FAULT_CORRUPT, FAULT_DIGEST: it is damaged, and `why` says where. FAULT_FOREIGN: it is of
-// another run. `run` NULL: of any.
+// size. FAULT_NOT_FOUND: there is no such step. FAULT_CORRUPT, FAULT_DIGEST, FAULT_FORMAT, FAULT_RANGE, FAULT_LIMIT: it
+// is damaged, and `why` says where. FAULT_UNSUPPORTED: of a later version. FAULT_MEMORY. FAULT_FOREIGN: it is of another
+// run. `run` NULL: of any.
 int pieces_open(const char *root, uint64_t step, const char *run, struct why *why,
                 pieces_t **ret_pieces);
 void pieces_close(pieces_t **self);

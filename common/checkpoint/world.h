@@ -70,6 +70,8 @@ int world_save(const struct pieces_save *save, const struct world_item *items, s
 //
 // FAULT_NOT_FOUND: there is no such save, or it has no item of this name. FAULT_FOREIGN: the item
 // has another tag or another element size now. Those of pieces_read and of a merge function. After
-// a fault no item is changed.
+// a fault no item is changed. FAULT_RANGE: begins are not as above. FAULT_LIMIT, FAULT_MEMORY. save->worker must be below
+// save->workers, and a custom item have its merge (ensured). A value that merge gets may have any number of elements,
+// also none.
 int world_load(const struct pieces_save *save, struct world_item *items, size_t count,
                struct why *why);

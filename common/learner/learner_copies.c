@@ -39,7 +39,7 @@ static struct share_list list_of(const struct learner *self, uint32_t place)
     return share_list_of(&self->cut, place, self->window->now->said.group_count);
 }
 
-// Two generations of our share and of those of our buddies: all of the state twice, if the group is so small.
+// The most that copies take: two generations of all of the state, as in a group so small that each keeps all.
 uint64_t learner_copies_memory(const struct learner *self)
 {
     return are_on(self) ? 2 * state_cut_room(&self->cut) : 0;
@@ -62,7 +62,8 @@ static void forget_newest(struct learner_copies *copies)
     copies->is_hashed = copies->told = false;
 }
 
-// Room for the next copy, whose pages are there: a step shall wait for a memcpy and no more.
+// Drops what is not needed any more, then takes room for the next copy and touches its pages: the step waits for a
+// memcpy alone.
 static void prepare(struct learner *self)
 {
     struct learner_copies *copies = &self->window->copies;
@@ -78,7 +79,9 @@ static void prepare(struct learner *self)
     }
     if (!copies->next &&
         blob_store_new_share(self->options->store, &self->cut, &why, &copies->next) < 0) {
-        log_line(LOG_ERR, "memory.impossible reason=\"%s\"; training goes on, and no member copies",
+        log_line(LOG_ERR,
+                 "memory.impossible reason=\"%s\"; training goes on, and no "
+                 "member copies until there is room here",
                  why.text);
         return;
     }
@@ -92,7 +95,8 @@ void learner_copies_kept(struct learner *self, const struct wire_kept *said)
     if (copies->step == said->step && copies->window == said->window) {
         forget_newest(copies);
         copies->kept_step = said->step, copies->kept_window = said->window;
-    } else if (copies->kept_window < said->window) copies->kept_window = 0; // It is another's
+    } else if (copies->kept_window < said->window)
+        copies->kept_window = 0; // A newer save, of which we have no copy
     if (self->window->now) prepare(self);
 }
 
@@ -210,7 +214,10 @@ void learner_copies_stepped(struct learner *self)
         return;
     const uint64_t from_us = clock_us();
     if (take(self, &why) < 0)
-        log_line(LOG_ERR, "memory.failed step=%" PRIu64 " reason=\"%s\"; training goes on",
+        log_line(LOG_ERR,
+                 "memory.failed step=%" PRIu64
+                 " reason=\"%s\"; training goes on, and no member makes "
+                 "copies until the group breaks or ends",
                  self->step, why.text);
     else
         log_line(LOG_INFO, "memory.copied step=%" PRIu64 " waited_us=%" PRIu64, self->step,

@@ -1,6 +1,6 @@
 #pragma once
-// demo_report -- the result of the demo: a verdict, printed as a table and as JSON. What a play adds
-// to it (demo_play.h) is its own.
+// demo_report -- the result of the demo: a verdict, printed as a table and as JSON. A play
+// (demo_play.h) is what happens during the demo; it judges and prints its own part.
 
 #include "actors/shoal/local/demo_setup.h"
 #include "actors/shoal/model/evaluate.h"

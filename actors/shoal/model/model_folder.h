@@ -27,7 +27,7 @@ int model_folder_prepare(const char *dir, struct why *why, struct model_folder *
 int model_folder_load(const char *dir, struct why *why, struct model_folder *ret_model);
 void model_folder_free(struct model_folder *self);
 
-// Reads a config.json; its text too, if wanted (the caller frees it).
+// Reads a config.json. _config also returns its text, which the caller frees.
 int model_folder_read_shape(const char *path, struct why *why, struct model_shape *ret_shape);
 int model_folder_read_config(const char *path, struct why *why, struct model_shape *ret_shape,
                              char **ret_text);

@@ -18,8 +18,8 @@ struct saved {
     char digest[HASH_HEX]; // Of the state that members hold alike; "": the save has none
 };
 
-// As `shoal status` shows it of the run. A save of another program's items has none, and one whose pieces begin within
-// a leaf.
+// The digest that `shoal status` shows. There is none if the items are another program's, or if a piece begins within a
+// leaf.
 static int take_digest(struct saved *self, const pieces_t *pieces, struct why *why)
 {
     struct hash digest;

@@ -5,7 +5,7 @@
 #include "common/pace/windows/standing.h"
 #include <inttypes.h>
 
-// Of the copies that the run knows the data position of, and in a window that leads on to the open one.
+// Whether this place keeps the newest recorded copies: the step whose data position the run knows, taken in its window.
 static bool keeps(const struct windows *self, const struct run *run, const struct wire_place *place)
 {
     const struct windows_run *of = windows_run_of(run);
@@ -15,7 +15,7 @@ static bool keeps(const struct windows *self, const struct run *run, const struc
            said->kept_step == of->copied.at.step && !hash_is_none(&said->kept);
 }
 
-// All of the group keep the same step, which is not committed yet.
+// All of the group keep the same step, and it lies beyond what is committed.
 static bool all_keep_a_later_one(const struct windows *self, const struct run *run)
 {
     const struct wire_window *first = windows_first(run);

@@ -41,7 +41,7 @@
 //     its predecessors. Once all have done so, that is recorded (keeping.h), and the run can go back to that step as
 //     long as each share is with somebody: nothing is read from a disk then.
 //
-// A group is the process of a member, not its key: one that restarts has lost its state.
+// A place of a group is a process, not a key: a process that restarts has lost its state.
 //
 //   windows.def          frames, records, parts of CONFIG and SNAPSHOT
 //   window.[hc]          one window, and the samples and rate of its steps

@@ -4,10 +4,10 @@
 //    leaves (LISTED). Ours is here; the others are fetched from their members.
 // 2. Once all are here, the fetcher is told to fetch the shares of our predecessors (FETCH_SHARE), as often as it takes.
 // 3. Its answer is the digest of that step. It is said in each STANDS from then on.
-// 4. When RUN, STEPS or WINDOW says that a memory save is on record, all have all of it: the lists go, and the learner hears
-//    of it and drops older copies.
+// 4. When RUN, STEPS or WINDOW says that it is on record, all members have their parts: the lists are released, and the
+//    learner drops older copies.
 //
-// A window that says so (`drops`) ends what is not on record by then: copies of a later step take its place.
+// A window with `drops` ends a memory save that is not on record by then.
 
 #include "common/pace/windows/windows_member.h"
 #include <inttypes.h>
@@ -17,6 +17,7 @@ enum { KEEP_RETRY_MS = 500 };
 
 // ---- the lists ----------------------------------------------------------------------------------
 
+// Ends the save in hand. An answer of the fetcher that is still to come is ignored.
 void windows_member_keep_drop(struct windows_member *self, const struct member_turn *turn)
 {
     struct windows_keeping *keeping = &self->keeping;
