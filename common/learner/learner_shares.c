@@ -119,8 +119,11 @@ static int meet(struct learner *self, struct why *why, struct group_blame *ret_b
         .timeout_ms = work->config.step_timeout_ms
     };
     const int rc = group_add(work->group, &sum, why, ret_blame);
-    ensure(rc < 0 || all == (float)work->owners);
-    return rc;
+    if (rc < 0 || all == (float)work->owners) return rc;
+    return why_set(
+        why, FAULT_FORMAT,
+        "the ones of %u members do not add up: a member of the group sent another number",
+        work->owners);
 }
 
 int learner_shares_close(struct learner *self, struct why *why, struct group_blame *ret_blame)

@@ -25,6 +25,7 @@
 #include "common/kernel/gradient.h"
 #include "common/learner/learner_windows.h"
 #include "common/run/schedule.h"
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -172,15 +173,20 @@ static int add_up(struct learner *self, struct why *why, struct group_blame *ret
     return rc;
 }
 
-// What is measured here of the sum. Without a clip the norm has a limit; that of the whole is at most
-// sqrt(64) times that of the longest share.
+// Whether these are the squares of a share that the norm of the whole can be made of. Without a clip that has a
+// limit; it is at most sqrt(64) times the length of the longest share.
+static bool is_a_length(const struct learner *self, double squares)
+{
+    const bool clips = self->window->config.clip_norm > 0;
+    return sqrt(squares) < (clips ? sqrt(DBL_MAX) : GRADIENT_LIMIT) / 8;
+}
+
+// What is measured here of the sum.
 static int judge_sum(struct learner *self, struct why *why)
 {
     struct learner_window_work *work = self->window;
-    const uint32_t place = window_of(self)->place;
-    const double limit = work->config.clip_norm > 0 ? INFINITY : GRADIENT_LIMIT / 8;
-    const double squares = learner_squares_sum(self, place);
-    if (sqrt(squares) < limit) return 0;
+    const double squares = learner_squares_sum(self, window_of(self)->place);
+    if (is_a_length(self, squares)) return 0;
     work->unsound = UNSOUND_SUM;
     return why_set(why, FAULT_NAN, "the sum of the gradients of step %" PRIu64 " has norm %g",
                    self->step, sqrt(squares));
@@ -259,6 +265,17 @@ static bool keep_early(struct learner *self, uint32_t from, const struct wire_ha
     return true;
 }
 
+// A member that has a loss that is no number says no HAVE: its part is void.
+static bool are_numbers(const struct wire_bytes *doubles)
+{
+    for (size_t at = 0; at + sizeof(double) <= doubles->count; at += sizeof(double)) {
+        double number;
+        memcpy(&number, doubles->data + at, sizeof number);
+        if (!isfinite(number)) return false;
+    }
+    return true;
+}
+
 // A HAVE of another member: its losses and squares go to their places.
 static int take_have(struct learner *self, uint32_t from, const void *bytes, size_t count,
                      struct why *why, struct group_blame *ret_blame)
@@ -278,7 +295,7 @@ static int take_have(struct learner *self, uint32_t from, const void *bytes, siz
     if (have->window != window->number || have->step != self->step ||
         have->squares.count % sizeof(double) != 0 || told > work->squares_left[from] ||
         first != (told > 0 ? learner_squares_of(self, from) - work->squares_left[from] : 0) ||
-        (have->losses.count != 0 && have->losses.count != losses))
+        (have->losses.count != 0 && have->losses.count != losses) || !are_numbers(&have->losses))
         return refuse(self, from, why, ret_blame);
     // mutant: saves: a member that is still writing is not waited for
     work->pieces.somebody_writes |= have->saving;
@@ -287,6 +304,9 @@ static int take_have(struct learner *self, uint32_t from, const void *bytes, siz
     memcpy(work->losses + lanes.first, have->losses.data, have->losses.count);
     learner_squares_move(self, from, (struct interval){ first, first + told }, SQUARES_TAKE,
                          (uint8_t *)have->squares.data);
+    const bool is_last = told > 0 && told == work->squares_left[from];
+    if (is_last && !is_a_length(self, learner_squares_sum(self, from)))
+        return refuse(self, from, why, ret_blame);
     work->squares_left[from] -= told;
     if (work->squares_left[from] == 0)
         holder_hear_have(&work->holder, from, window->number, self->step, have->stop, &have->check);

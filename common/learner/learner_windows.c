@@ -17,7 +17,9 @@
 #include "common/kernel/gradient.h"
 #include "common/learner/learner_windows.h"
 #include "common/model/batch.h"
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -433,6 +435,13 @@ static uint32_t own_samples(const struct learner *self, uint32_t batch)
         lane_samples(lanes, batch, lanes_of_member(lanes, window->group_count, window->place)));
 }
 
+// The losses of the others are what they say: numbers, but their sum may be none that a float can hold.
+static float mean_loss(const struct learner_window_work *work, uint32_t batch)
+{
+    const double mean = batch_lanes_loss(work->losses, work->config.lanes, batch);
+    return (float)fmax(fmin(mean, FLT_MAX), -FLT_MAX);
+}
+
 // At the middle and at the end of a window, and now and then.
 static void tell_stepped(struct learner *self, uint32_t batch)
 {
@@ -445,7 +454,7 @@ static void tell_stepped(struct learner *self, uint32_t batch)
     struct wire_stepped stepped = {
         .window = window->number,
         .step = self->step,
-        .loss = (float)batch_lanes_loss(work->losses, work->config.lanes, batch),
+        .loss = mean_loss(work, batch),
         .tokens_per_s =
             (float)((double)samples * self->config.seq_len * 1e6 / (double)(work->computed_us + 1)),
         .samples = samples,

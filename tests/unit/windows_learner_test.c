@@ -330,62 +330,6 @@ static void a_member_that_is_late_twice_is_said_until_it_is_on_time(void **state
     end_group();
 }
 
-// ---- a HAVE that does not fit -------------------------------------------------------------------
-
-// A member that holds the key of its place, sums as it should, and says what it likes.
-static void a_have_that_does_not_fit_breaks_the_window(void **state)
-{
-    enum { PATIENCE_MS = 5000 };
-    uint8_t secret[SECRET_BYTES] = { 2 };
-    static uint8_t word[GROUP_WORD_MAX];
-    struct identity *identity;
-    struct why why = { 0 };
-    struct group_blame blame;
-    struct layout_tensor tensors[64];
-    struct layout layout;
-    struct plan plan;
-    group_t *links;
-    (void)state;
-    make_files();
-    be_born(&members[0], 0, 0, NULL);
-    assert_int_equal(identity_from_secret(secret, NULL, &identity), 0);
-    const struct group_options options = { identity,       "r", 77, "127.0.0.1:0", GROUP_PLAIN, 1,
-                                           .called_fd = -1 };
-    assert_int_equal(group_new(&options, &why, &links), 0);
-    assert_int_equal(model_tensors_layout(&shape, tensors, NULL, &layout), 0);
-    struct member forger = { .identity = identity, .instance = 77 };
-    snprintf(forger.endpoint, sizeof forger.endpoint, "tcp://127.0.0.1:%u", group_port(links));
-    plan_window(&plan, &(struct course){ 0, 0 }, WINDOW,
-                (struct member *[]){ &members[0], &forger }, 2);
-    give_one(&plan, (struct member *[]){ &members[0], &forger }, 0);
-    struct group_member group[2];
-    for (int i = 0; i < 2; i++) {
-        group[i] = (struct group_member){ plan.linked[i].key, plan.linked[i].instance, "" };
-        memcpy(group[i].endpoint, plan.linked[i].endpoint, sizeof group[i].endpoint);
-    }
-    assert_int_equal(group_form(links, plan.job.number, group, 2, 1, PATIENCE_MS, &why, &blame), 0);
-    float *vector = calloc(2 * layout.total, sizeof *vector);
-    const float *nodes[LANE_NODES_MAX];
-    for (int i = 0; i < LANE_NODES_MAX; i++) nodes[i] = vector;
-    const struct group_sum sum = { .floats = layout.total,
-                                   .lanes = 8,
-                                   .batch = batch_at(0),
-                                   .nodes = nodes,
-                                   .result = vector + layout.total,
-                                   .timeout_ms = PATIENCE_MS };
-    assert_int_equal(group_add(links, &sum, &why, &blame), 0);
-    const struct wire_have have = { .window = plan.job.number, .first_piece = (uint64_t)1 << 40 };
-    const size_t count = wire_pack_body(FRAME_HAVE, &have, word, sizeof word);
-    assert_int_equal(group_tell(links, word, count, &why, &blame), 0);
-    const struct wire_broke *broke = hear_kind(&members[0], FRAME_BROKE);
-    assert_int_equal(broke->missing, 2);
-    assert_non_null(strstr(broke->reason, "told a HAVE that does not fit"));
-    group_destroy(&links);
-    identity_destroy(&identity);
-    free(vector);
-    end_group();
-}
-
 TESTS(FOLDER_TEST(every_world_ends_in_the_same_state),
       FOLDER_TEST(shares_of_any_world_end_in_the_same_state),
       FOLDER_TEST(every_instruction_set_ends_in_the_same_state),
@@ -396,5 +340,4 @@ TESTS(FOLDER_TEST(every_world_ends_in_the_same_state),
       FOLDER_TEST(a_state_that_changed_is_found_within_its_leaves),
       FOLDER_TEST(two_that_differ_name_each_other),
       FOLDER_TEST(a_group_that_stops_begins_no_window),
-      FOLDER_TEST(a_member_that_is_late_twice_is_said_until_it_is_on_time),
-      FOLDER_TEST(a_have_that_does_not_fit_breaks_the_window))
+      FOLDER_TEST(a_member_that_is_late_twice_is_said_until_it_is_on_time))
