@@ -48,12 +48,22 @@ static int failed(const char *root, const char *doing, struct why *why)
                    strerror(error));
 }
 
-int checkpoint_root_open(const char *root, struct why *why, int *ret_fd)
+static int open_folder(const char *root, int flags, struct why *why, int *ret_fd)
 {
-    const int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
     if (fd < 0) return failed(root, "opening the folder", why);
     *ret_fd = fd;
     return 0;
+}
+
+int checkpoint_root_open(const char *root, struct why *why, int *ret_fd)
+{
+    return open_folder(root, 0, why, ret_fd);
+}
+
+int checkpoint_root_open_own(const char *root, struct why *why, int *ret_fd)
+{
+    return open_folder(root, O_NOFOLLOW, why, ret_fd);
 }
 
 int checkpoint_root_lock(int fd, const char *root, struct why *why)

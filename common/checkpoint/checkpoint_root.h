@@ -17,6 +17,8 @@ const char *checkpoint_root_tmp_name(uint64_t step, char name[CHECKPOINT_NAME]);
 
 // The caller closes the descriptor.
 int checkpoint_root_open(const char *root, struct why *why, int *ret_fd);
+// The same, but not by a link: to write, or to remove, where others may write beside the folder.
+int checkpoint_root_open_own(const char *root, struct why *why, int *ret_fd);
 
 // Locks the root for one writer, until the descriptor is closed. FAULT_BUSY if another writer has
 // it.

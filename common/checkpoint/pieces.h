@@ -30,7 +30,7 @@
 // pieces that it touches.
 //
 // Names are made of checked parts: no name from a file or a caller leaves its folder. Links are not
-// followed. All return 0 or a negative enum fault.
+// followed; only a reader's root may be one. All return 0 or a negative enum fault.
 
 #include "common/base/fault.h"
 #include "common/base/hash.h"

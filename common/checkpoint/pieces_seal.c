@@ -327,7 +327,7 @@ int pieces_seal(const struct pieces_save *save, struct why *why, uint32_t *ret_m
 {
     struct sealing *self = NULL;
     int root, rc = pieces_check_save(save, why);
-    if (rc == 0) rc = checkpoint_root_open(save->root, why, &root);
+    if (rc == 0) rc = checkpoint_root_open_own(save->root, why, &root);
     if (rc < 0) return rc;
     if (!(self = calloc(1, sizeof *self))) rc = why_set(why, FAULT_MEMORY, "sealing a save");
     else {
@@ -447,7 +447,7 @@ static int retire_older(int root, const char *place, size_t keep, uint64_t spare
 
 int pieces_clean_attempts(const char *root, uint64_t step, uint32_t attempt, struct why *why)
 {
-    int fd, rc = checkpoint_root_open(root, why, &fd);
+    int fd, rc = checkpoint_root_open_own(root, why, &fd);
     if (rc < 0) return rc;
     rc = remove_each(fd, root, is_before, &(struct before){ step, attempt }, why);
     close(fd);
@@ -457,7 +457,7 @@ int pieces_clean_attempts(const char *root, uint64_t step, uint32_t attempt, str
 int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned keep, uint64_t spare,
                  struct why *why)
 {
-    int fd, rc = checkpoint_root_open(root, why, &fd);
+    int fd, rc = checkpoint_root_open_own(root, why, &fd);
     if (rc < 0) return rc;
     struct cuts *cuts = calloc(1, sizeof *cuts);
     if (!cuts) rc = why_set(why, FAULT_MEMORY, "cleaning %s", root);

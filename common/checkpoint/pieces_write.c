@@ -61,7 +61,7 @@ int pieces_check_save(const struct pieces_save *save, struct why *why)
 static int open_attempt(const struct pieces_save *save, struct why *why, int *ret_dir)
 {
     char name[PIECES_NAME];
-    int root, rc = checkpoint_root_open(save->root, why, &root);
+    int root, rc = checkpoint_root_open_own(save->root, why, &root);
     if (rc < 0) return rc;
     pieces_attempt_name(save->step, save->attempt, name);
     int dir = -1;

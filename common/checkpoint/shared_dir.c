@@ -30,7 +30,7 @@ static int rehearse(int root, const char *folder, const char *renamed, struct wh
     size_t count = 0;
     uint64_t bytes;
     if (mkdirat(root, folder, 0755) < 0) return fail("mkdir", folder, why);
-    const int dir = openat(root, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const int dir = openat(root, folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0) return fail("open", folder, why);
     int rc = dirfile_begin_unhashed(&file, dir, "file", why);
     if (rc == 0) {

@@ -253,10 +253,46 @@ static void an_end_waits_for_what_is_written(void **unused)
     expect_saved(10, 7);
 }
 
+// Who may write beside the folder of a run puts a link in its place, to saves of another run: they are not ours to clean.
+static void a_link_in_place_of_the_folder_is_not_followed(void **unused)
+{
+    char others[300], link[300];
+    uint64_t steps[CHECKPOINT_LIST_MAX];
+    size_t count;
+    (void)unused;
+    snprintf(others, sizeof others, "%s/others", root);
+    snprintf(link, sizeof link, "%s/ours", root);
+    assert_int_equal(mkdir(others, 0755), 0);
+    assert_int_equal(symlink(others, link), 0);
+    for (uint64_t step = 1; step <= 3; step++) {
+        struct pieces_save save = save_of(step, 1, 0, 1);
+        uint32_t missing;
+        save.root = others;
+        assert_int_equal(
+            pieces_write(&save, &(struct pieces_part){ "numbers", TAG_RESHARD, 4, COUNT, numbers },
+                         1, &why),
+            0);
+        assert_int_equal(pieces_seal(&save, &why, &missing), 0);
+    }
+    const struct saver_options options = {
+        .root = link, .makes_root = true, .run = "a", .born_unix_ms = 7, .bytes = BYTES, .keep = 1
+    };
+    saver_t *saver = NULL;
+    assert_int_equal(saver_new(&options, &why, &saver), 0);
+    take(saver, 10, 0, 1);
+    assert_true(result_of(saver).rc < 0);
+    assert_true(pieces_clean(link, 10, 1, 1, UINT64_MAX, &why) < 0);
+    assert_true(pieces_clean_attempts(link, 10, 1, &why) < 0);
+    assert_int_equal(pieces_list(others, &why, steps, &count), 0);
+    assert_int_equal(count, 3);
+    saver_destroy(&saver);
+}
+
 #define IN_FOLDER(test) TEST_WITH(test, set_up, tear_down)
 
 TESTS(IN_FOLDER(the_work_may_go_on_at_once), IN_FOLDER(another_save_waits_for_the_result),
       IN_FOLDER(the_last_worker_makes_it_whole), IN_FOLDER(a_failed_one_goes_before_the_next),
       IN_FOLDER(old_saves_go_and_a_failed_one_too), IN_FOLDER(what_cannot_be_written_is_said),
       IN_FOLDER(a_full_disk_costs_that_save_alone), IN_FOLDER(too_much_is_refused),
-      IN_FOLDER(an_end_waits_for_what_is_written))
+      IN_FOLDER(an_end_waits_for_what_is_written),
+      IN_FOLDER(a_link_in_place_of_the_folder_is_not_followed))
