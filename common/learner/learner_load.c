@@ -72,7 +72,7 @@ static int load_saved(struct learner *self, const struct wire_load *load, struct
     int rc = shared_dir_root(load->path, self->options->run_id, load->born_unix_ms, why, root);
     if (rc == 0) rc = pieces_open(root, load->step, self->options->run_id, why, &pieces);
     if (rc < 0) return rc;
-    rc = state_pieces_digest(pieces, why, ret_digest);
+    rc = state_pieces_digest(pieces, &self->layout, why, ret_digest);
     if (rc == 0)
         rc = state_read_params(pieces, &self->layout, (struct interval){ 0, self->floats },
                                self->params, why);

@@ -71,7 +71,7 @@ static int take_digest(const struct pieces_save *save, struct why *why, struct h
 {
     pieces_t *pieces = NULL;
     int rc = pieces_open(save->root, save->step, save->run, why, &pieces);
-    if (rc == 0) rc = state_pieces_digest(pieces, why, ret_digest);
+    if (rc == 0) rc = state_pieces_digest(pieces, save->layout, why, ret_digest);
     pieces_close(&pieces);
     return rc;
 }

@@ -47,23 +47,6 @@ static bool is_alike(const struct pieces_item *item)
            (strcmp(item->name, STATE_PARAMETERS) == 0 || optimizer_is_item(item->name));
 }
 
-int state_pieces_digest(const pieces_t *pieces, struct why *why, struct hash *ret_digest)
-{
-    const struct pieces_meta *meta = pieces_meta(pieces);
-    struct hash roots[STATE_ITEMS_MAX];
-    uint32_t count = 0;
-    if (!pieces_find(pieces, STATE_PARAMETERS))
-        return why_set(why, FAULT_NOT_FOUND, "the save has no item '" STATE_PARAMETERS "'");
-    for (size_t i = 0; i < meta->count && count < STATE_ITEMS_MAX; i++) {
-        if (!is_alike(&meta->items[i])) continue;
-        const int rc = pieces_root(pieces, &meta->items[i], why, &roots[count++]);
-        if (rc < 0) return rc;
-    }
-    // mutant: pieces: the digest is that of the parameters alone
-    *ret_digest = merkle_root(roots, count);
-    return 0;
-}
-
 int state_check_params(const pieces_t *pieces, const struct layout *layout, struct why *why)
 {
     const struct pieces_item *item = pieces_find(pieces, STATE_PARAMETERS);
@@ -77,6 +60,42 @@ int state_check_params(const pieces_t *pieces, const struct layout *layout, stru
                        " bytes in other tensors than this model with its %" PRIu64,
                        item->begins[meta->workers], item->element_bytes, layout->total);
     return 0;
+}
+
+static uint64_t bytes_of(const pieces_t *pieces, const struct pieces_item *item)
+{
+    return item->begins[pieces_meta(pieces)->workers] * item->element_bytes;
+}
+
+// Somebody else may have put the save there: a file of terabytes costs him nothing, if it has holes.
+static int check_size(const pieces_t *pieces, const struct pieces_item *item, struct why *why)
+{
+    const uint64_t bytes = bytes_of(pieces, item);
+    const uint64_t most = bytes_of(pieces, pieces_find(pieces, STATE_PARAMETERS));
+    return bytes <= most ? 0
+                         : why_set(why, FAULT_FOREIGN,
+                                   "item '%s' has %" PRIu64
+                                   " bytes, more than the parameters with their %" PRIu64,
+                                   item->name, bytes, most);
+}
+
+int state_pieces_digest(const pieces_t *pieces, const struct layout *layout, struct why *why,
+                        struct hash *ret_digest)
+{
+    const struct pieces_meta *meta = pieces_meta(pieces);
+    struct hash roots[STATE_ITEMS_MAX];
+    uint32_t count = 0;
+    if (!pieces_find(pieces, STATE_PARAMETERS))
+        return why_set(why, FAULT_NOT_FOUND, "the save has no item '" STATE_PARAMETERS "'");
+    int rc = layout ? state_check_params(pieces, layout, why) : 0;
+    for (size_t i = 0; rc == 0 && i < meta->count && count < STATE_ITEMS_MAX; i++) {
+        if (!is_alike(&meta->items[i])) continue;
+        rc = check_size(pieces, &meta->items[i], why);
+        if (rc == 0) rc = pieces_root(pieces, &meta->items[i], why, &roots[count++]);
+    }
+    // mutant: pieces: the digest is that of the parameters alone
+    if (rc == 0) *ret_digest = merkle_root(roots, count);
+    return rc;
 }
 
 int state_read_params(const pieces_t *pieces, const struct layout *layout, struct interval share,

@@ -27,9 +27,12 @@ uint64_t state_parts_bytes(optimizer_t *optimizer, struct interval share);
 int state_check_params(const pieces_t *pieces, const struct layout *layout, struct why *why);
 
 // The digest of the state that all members hold alike (common/vector/state_cut.h), from the hashes
-// in the save: of the parameters, and of the optimizer's items without the tag drop. Faults of
-// pieces_root; FAULT_NOT_FOUND: the save has no parameters.
-int state_pieces_digest(const pieces_t *pieces, struct why *why, struct hash *ret_digest);
+// in the save: of the parameters, and of the optimizer's items without the tag drop. Reads no more
+// hashes than a state of this model has; `layout` NULL: than one of the parameters that the save
+// says it has. Faults of pieces_root and state_check_params; FAULT_FOREIGN: an item has more bytes
+// than the parameters.
+int state_pieces_digest(const pieces_t *pieces, const struct layout *layout, struct why *why,
+                        struct hash *ret_digest);
 
 // Checks them, and reads those of the interval `share` to params[0, length).
 int state_read_params(const pieces_t *pieces, const struct layout *layout, struct interval share,

@@ -339,7 +339,7 @@ static bool check_save(bool honest, uint32_t worker, uint32_t workers)
     if (pieces_open(scratch_path(ROOT), STEP, "demo", &why, &pieces) < 0) return refused(&why);
     const struct pieces_meta *meta = pieces_meta(pieces);
     bool whole = pieces_verify(pieces, &why) == 0 || refused(&why);
-    if (state_pieces_digest(pieces, &why, &digest) < 0) refused(&why);
+    if (state_pieces_digest(pieces, NULL, &why, &digest) < 0) refused(&why);
     for (size_t i = 0; i < meta->count; i++)
         ensure(read_item(pieces, &meta->items[i], honest, worker, workers) || !whole);
     ensure(load_world(pieces, worker, workers) || !whole);

@@ -107,7 +107,8 @@ static void expect_digest(struct worker *self, uint64_t step)
     pieces_t *pieces = NULL;
     struct hash found, digest;
     assert_int_equal(pieces_open(root, step, "a", &why, &pieces), 0);
-    if (state_pieces_digest(pieces, &why, &found) != 0) fail_msg("%s", why.text);
+    if (state_pieces_digest(pieces, &self->world->layout, &why, &found) != 0)
+        fail_msg("%s", why.text);
     const struct hash params =
         digest_of(compute_host(self->world->compute), self->world->layout.total);
     assert_int_equal(optimizer_digest(self->world->optimizer, &params, &why, &digest), 0);
@@ -209,9 +210,30 @@ static void another_optimizer_or_model_is_refused_by_name(void **unused)
         state_read_params(pieces, &layout, all(), compute_host(other->world->compute), &why),
         FAULT_FOREIGN);
     assert_non_null(strstr(why.text, "other tensors"));
+    struct hash digest;
+    assert_int_equal(state_pieces_digest(pieces, &layout, &why, &digest), FAULT_FOREIGN);
     pieces_close(&pieces);
     worker_free(one);
     worker_free(other);
+}
+
+// As of a file with holes, which costs its owner nothing: its hashes are not read.
+static void an_item_larger_than_the_parameters_has_no_digest(void **unused)
+{
+    (void)unused;
+    static const float numbers[11];
+    const struct pieces_part parts[] = { { STATE_PARAMETERS, TAG_RESHARD, 4, 10, numbers },
+                                         { "adamw-m", TAG_RESHARD, 4, 11, numbers } };
+    const struct pieces_save as = save_of(3, 1, 0, 1);
+    pieces_t *pieces = NULL;
+    struct hash digest;
+    uint32_t missing;
+    assert_int_equal(pieces_write(&as, parts, 2, &why), 0);
+    assert_int_equal(pieces_seal(&as, &why, &missing), 0);
+    assert_int_equal(pieces_open(root, 3, "a", &why, &pieces), 0);
+    assert_int_equal(state_pieces_digest(pieces, NULL, &why, &digest), FAULT_FOREIGN);
+    assert_non_null(strstr(why.text, "item 'adamw-m' has 44 bytes"));
+    pieces_close(&pieces);
 }
 
 #define IN_FOLDER(test) TEST_WITH(test, set_up, tear_down)
@@ -219,4 +241,5 @@ static void another_optimizer_or_model_is_refused_by_name(void **unused)
 TESTS(IN_FOLDER(a_chain_of_worlds_keeps_every_bit),
       IN_FOLDER(what_is_dropped_begins_anew_in_another_world),
       IN_FOLDER(a_cut_within_a_leaf_has_no_digest),
-      IN_FOLDER(another_optimizer_or_model_is_refused_by_name))
+      IN_FOLDER(another_optimizer_or_model_is_refused_by_name),
+      IN_FOLDER(an_item_larger_than_the_parameters_has_no_digest))

@@ -67,7 +67,7 @@ static void expect_saved(uint64_t step, uint32_t workers, const struct hash *dig
     pieces_t *pieces = NULL;
     struct hash found;
     if (pieces_open(saves_root, step, "r", &why, &pieces) != 0 ||
-        pieces_verify(pieces, &why) != 0 || state_pieces_digest(pieces, &why, &found) != 0)
+        pieces_verify(pieces, &why) != 0 || state_pieces_digest(pieces, NULL, &why, &found) != 0)
         fail_msg("%s", why.text);
     assert_int_equal(pieces_meta(pieces)->workers, workers);
     assert_true(hash_equal(&found, digest));

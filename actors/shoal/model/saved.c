@@ -23,9 +23,9 @@ struct saved {
 static int take_digest(struct saved *self, const pieces_t *pieces, struct why *why)
 {
     struct hash digest;
-    const int rc = state_pieces_digest(pieces, why, &digest);
+    const int rc = state_pieces_digest(pieces, NULL, why, &digest);
     if (rc == 0) hash_to_hex(&digest, self->digest);
-    if (rc != FAULT_NOT_FOUND && rc != FAULT_UNSUPPORTED) return rc;
+    if (rc != FAULT_NOT_FOUND && rc != FAULT_UNSUPPORTED && rc != FAULT_FOREIGN) return rc;
     *why = (struct why){ 0 };
     return 0;
 }
