@@ -54,7 +54,7 @@ struct pieces_save {
     uint64_t born_unix_ms; // When the run began
     uint64_t step;         // Up to CHECKPOINT_STEP_MAX
     uint32_t attempt;      // From 1: a save that failed is begun again under the next number
-    // For the saver: it removes no save of this step or a later one. 0: none at all; UINT64_MAX: all but
+    // For pieces_clean: it removes no save of this step or a later one. 0: none at all; UINT64_MAX: all but
     // the newest.
     uint64_t spare;
     uint32_t worker, workers;
@@ -88,15 +88,14 @@ int pieces_write(const struct pieces_save *save, const struct pieces_part *parts
 // replaced. FAULT_BUSY: it is by a later one, or cannot be read; it stays.
 int pieces_seal(const struct pieces_save *save, struct why *why, uint32_t *ret_missing);
 
-// Removes the attempts of this run below `step` and, of `step`, those below `attempt`. Not while a
-// worker may still write one of them.
-int pieces_clean_attempts(const char *root, uint64_t step, uint32_t attempt, struct why *why);
+// Removes the attempts of this run below the step of `save` and, of that step, those below its attempt. Not while a
+// worker may still write one of them. FAULT_FOREIGN: a save of another run is in the root; nothing is removed.
+int pieces_clean_attempts(const struct pieces_save *save, struct why *why);
 
-// Removes the attempts of this run below `step` and, of `step`, those below `attempt`; then all
-// saves but the `keep` newest and those from the step `spare` on, the cuts that none of these has, and texts whose
-// writer died. A save that is not whole is never counted. Not while a save is being sealed: its cut may be written and its manifest not.
-int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned keep, uint64_t spare,
-                 struct why *why);
+// The same; then removes all saves but the `keep` newest and those from the step save->spare on, the cuts that none of
+// these has, and texts whose writer died. A save that is not whole is never counted. Not while a save is being sealed:
+// its cut may be written and its manifest not.
+int pieces_clean(const struct pieces_save *save, unsigned keep, struct why *why);
 
 // ---- Reading ------------------------------------------------------------------------------------
 

@@ -403,6 +403,16 @@ static bool is_left_over(const char *name, const void *arg)
     return strncmp(name, "new.", 4) == 0;
 }
 
+static bool read_manifest_of(int root, uint64_t step, struct pieces_manifest *ret_manifest)
+{
+    char name[PIECES_NAME];
+    const int dir = openat(root, pieces_folder_name(step, name),
+                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const bool reads = dir >= 0 && read_manifest(dir, NULL, ret_manifest) == 0;
+    if (dir >= 0) close(dir);
+    return reads;
+}
+
 // A save that goes is renamed first, so that none is seen with half of its pieces.
 static int retire(int root, uint64_t step, struct why *why)
 {
@@ -420,51 +430,82 @@ static int retire(int root, uint64_t step, struct why *why)
 }
 
 // A manifest that cannot be read keeps its folder and all cuts: somebody may want to look at it.
-static int retire_older(int root, const char *place, size_t keep, uint64_t spare, struct cuts *cuts,
+static int retire_older(int root, const struct pieces_save *save, size_t keep, struct cuts *cuts,
                         struct why *why)
 {
     struct checkpoint_steps list;
     bool knows_all = true;
-    int rc = checkpoint_root_steps(root, place, why, &list);
+    int rc = checkpoint_root_steps(root, save->root, why, &list);
     // mutant: pieces: what is to be spared is removed
-    while (rc == 0 && keep < list.count && list.steps[keep] >= spare) keep++; // The newest first
+    while (rc == 0 && keep < list.count && list.steps[keep] >= save->spare)
+        keep++; // The newest first
     for (size_t i = keep; rc == 0 && i < list.count; i++) rc = retire(root, list.steps[i], why);
     for (size_t i = 0; rc == 0 && i < list.count && i < keep; i++) {
-        char name[PIECES_NAME];
         struct pieces_manifest manifest;
-        const int dir = openat(root, pieces_folder_name(list.steps[i], name),
-                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        const bool reads = dir >= 0 && read_manifest(dir, NULL, &manifest) == 0;
+        const bool reads = read_manifest_of(root, list.steps[i], &manifest);
         if (reads) {
             cuts->of[cuts->count++] = manifest.cut;
             pieces_manifest_clear(&manifest);
         }
         knows_all &= reads;
-        if (dir >= 0) close(dir);
     }
-    return rc == 0 && knows_all ? remove_each(root, place, is_unused, cuts, why) : rc;
+    return rc == 0 && knows_all ? remove_each(root, save->root, is_unused, cuts, why) : rc;
 }
 
-int pieces_clean_attempts(const char *root, uint64_t step, uint32_t attempt, struct why *why)
+// Whoever may write beside the folder of a run can put that of another one in its place. A manifest that cannot be
+// read is nobody's.
+static int check_ours(int root, const struct pieces_save *save, struct why *why)
 {
-    int fd, rc = checkpoint_root_open_own(root, why, &fd);
-    if (rc < 0) return rc;
-    rc = remove_each(fd, root, is_before, &(struct before){ step, attempt }, why);
-    close(fd);
-    return rc < 0 ? why_wrap(why, rc, "cleaning %s", root) : 0;
+    struct checkpoint_steps list;
+    int rc = checkpoint_root_steps(root, save->root, why, &list);
+    for (size_t i = 0; rc == 0 && i < list.count; i++) {
+        struct pieces_manifest manifest;
+        if (!read_manifest_of(root, list.steps[i], &manifest)) continue;
+        // mutant: pieces: the saves of another run are removed
+        if (strcmp(manifest.about.run, save->run) != 0 ||
+            manifest.about.born_unix_ms != save->born_unix_ms)
+            rc = why_set(why, FAULT_FOREIGN,
+                         "step %" PRIu64 " is of run '%s', born %" PRIu64
+                         ", ours is '%s', born %" PRIu64 "; nothing removed",
+                         list.steps[i], manifest.about.run, manifest.about.born_unix_ms, save->run,
+                         save->born_unix_ms);
+        pieces_manifest_clear(&manifest);
+    }
+    return rc;
 }
 
-int pieces_clean(const char *root, uint64_t step, uint32_t attempt, unsigned keep, uint64_t spare,
-                 struct why *why)
+// Opens the root, and removes attempts.
+static int begin_cleaning(const struct pieces_save *save, struct why *why, int *ret_root)
 {
-    int fd, rc = checkpoint_root_open_own(root, why, &fd);
+    int root, rc = checkpoint_root_open_own(save->root, why, &root);
     if (rc < 0) return rc;
-    struct cuts *cuts = calloc(1, sizeof *cuts);
-    if (!cuts) rc = why_set(why, FAULT_MEMORY, "cleaning %s", root);
-    if (rc == 0) rc = remove_each(fd, root, is_before, &(struct before){ step, attempt }, why);
-    if (rc == 0) rc = retire_older(fd, root, keep, spare, cuts, why);
-    if (rc == 0) rc = remove_each(fd, root, is_left_over, NULL, why);
-    free(cuts);
-    close(fd);
-    return rc < 0 ? why_wrap(why, rc, "cleaning %s", root) : 0;
+    rc = check_ours(root, save, why);
+    if (rc == 0)
+        rc = remove_each(root, save->root, is_before, &(struct before){ save->step, save->attempt },
+                         why);
+    if (rc < 0) close(root);
+    else *ret_root = root;
+    return rc;
+}
+
+int pieces_clean_attempts(const struct pieces_save *save, struct why *why)
+{
+    int root;
+    const int rc = begin_cleaning(save, why, &root);
+    if (rc == 0) close(root);
+    return rc < 0 ? why_wrap(why, rc, "cleaning %s", save->root) : 0;
+}
+
+int pieces_clean(const struct pieces_save *save, unsigned keep, struct why *why)
+{
+    int root, rc = begin_cleaning(save, why, &root);
+    if (rc == 0) {
+        struct cuts *cuts = calloc(1, sizeof *cuts);
+        rc = cuts ? retire_older(root, save, keep, cuts, why)
+                  : why_set(why, FAULT_MEMORY, "a list of cuts");
+        if (rc == 0) rc = remove_each(root, save->root, is_left_over, NULL, why);
+        free(cuts);
+        close(root);
+    }
+    return rc < 0 ? why_wrap(why, rc, "cleaning %s", save->root) : 0;
 }

@@ -58,21 +58,19 @@ static int write_save(struct saver *self, struct saver_result *result)
     const struct pieces_save *save = &self->save;
     // What failed before, so that a disk that it has filled has room again: nobody writes an earlier attempt now
     // mutant: saver: what failed before stays
-    (void)pieces_clean_attempts(save->root, save->step, save->attempt, NULL);
+    (void)pieces_clean_attempts(save, NULL);
     int rc = self->makes_root ? make_root(save->root, &result->why) : 0;
     if (rc == 0) rc = pieces_write(save, self->parts, self->count, &result->why);
     if (rc == 0) rc = pieces_seal(save, &result->why, &result->missing);
     // A full disk has room for the next save only if nothing of this one stays. Others may still be
     // writing their parts of it
+    struct pieces_save next = *save;
+    next.attempt++;
     // mutant: saver: half a save stays on a full disk
-    if (rc < 0 && save->workers == 1)
-        (void)pieces_clean(save->root, save->step, save->attempt + 1, self->keep, save->spare,
-                           NULL);
+    if (rc < 0 && save->workers == 1) (void)pieces_clean(&next, self->keep, NULL);
     if (rc < 0) return rc;
     // mutant: saver: old saves stay
-    if (result->missing == save->workers)
-        (void)pieces_clean(save->root, save->step, save->attempt, self->keep, save->spare,
-                           &result->why);
+    if (result->missing == save->workers) (void)pieces_clean(save, self->keep, &result->why);
     if (result->missing == save->workers && self->digest &&
         self->digest(save, &result->why, &result->digest) < 0)
         result->digest = (struct hash){ { 0 } };

@@ -380,7 +380,8 @@ by_unit 'windows: what was lost in an earlier window is lost' coordinator_test \
 by_unit 'windows: who has lost its state is waited for' coordinator_test 'said->lost' 'false'
 by_unit 'pieces: a save that the run has gone back before is kept' pieces_test '&& remove_earlier(self, to)' '&& remove_earlier(self, to) && false'
 by_unit 'saver: what failed before stays' saver_test drop
-by_unit 'pieces: what is to be spared is removed' pieces_test '>= spare' '> spare'
+by_unit 'pieces: what is to be spared is removed' pieces_test '>= save->spare' '> save->spare'
+by_unit 'pieces: the saves of another run are removed' pieces_test drop
 
 # ---- moments by shares ----------------------------------------------------------------------------------
 by_unit 'shares: a share is taken though its moments are not here' windows_saves_test 'self->share_only && !same' 'false'

@@ -44,6 +44,13 @@ static inline struct pieces_save save_of(uint64_t step, uint32_t attempt, uint32
                                  .workers = workers };
 }
 
+static inline int clean(uint64_t step, uint32_t attempt, unsigned keep, uint64_t spare)
+{
+    struct pieces_save save = save_of(step, attempt, 0, 1);
+    save.spare = spare;
+    return pieces_clean(&save, keep, &why);
+}
+
 // What this process has read so far, by the kernel's count. Reading the count reads some, too.
 enum { COUNT_BYTES = 256 };
 static inline uint64_t bytes_read(void)

@@ -117,7 +117,7 @@ static void a_worker_that_died_is_replaced_by_the_next_attempt(void **state)
     assert_true(is_there("step-00000005.save-1"));
     for (uint32_t w = 0; w < WORKERS; w++) assert_int_equal(write_worker(5, 2, w), 0);
     assert_int_equal(seal(5, 2), WORKERS);
-    assert_int_equal(pieces_clean(root, 5, 2, 3, UINT64_MAX, &why), 0);
+    assert_int_equal(clean(5, 2, 3, UINT64_MAX), 0);
     assert_false(is_there("step-00000005.save-1"));
     assert_true(is_there("step-00000005"));
 }
@@ -228,7 +228,7 @@ static void an_unchanged_cut_is_not_written_again(void **state)
         assert_int_equal(pieces_write(&save, parts, 3, &why), 0);
     }
     assert_int_equal(seal(3, 1), WORKERS);
-    assert_int_equal(pieces_clean(root, 3, 1, 1, UINT64_MAX, &why), 0);
+    assert_int_equal(clean(3, 1, 1, UINT64_MAX), 0);
     assert_int_not_equal(cut_file(after), inode); // One is left, the new one
     assert_string_not_equal(before, after);
     pieces_t *pieces = open_save(3);
@@ -444,6 +444,28 @@ static void any_interval_is_read(void **state)
 
 // ---- cleaning -----------------------------------------------------------------------------------
 
+// Somebody has put the folder of another run in the place of ours.
+static void saves_of_another_run_stay(void **state)
+{
+    struct pieces_save save = save_of(9, 1, 0, 1);
+    (void)state;
+    for (uint64_t step = 1; step <= 3; step++) save_all(step);
+    assert_int_equal(mkdir(path_of("step-00000004.save-1"), 0755), 0);
+    save.run = "b";
+    assert_int_equal(pieces_clean(&save, 1, &why), FAULT_FOREIGN);
+    assert_non_null(strstr(why.text, "is of run 'a'"));
+    assert_int_equal(pieces_clean_attempts(&save, &why), FAULT_FOREIGN);
+    save.run = "a";
+    save.born_unix_ms++; // Another run of this name
+    assert_int_equal(pieces_clean(&save, 1, &why), FAULT_FOREIGN);
+    for (uint64_t step = 1; step <= 3; step++) {
+        char name[32];
+        snprintf(name, sizeof name, "step-%08" PRIu64, step);
+        assert_true(is_there(name));
+    }
+    assert_true(is_there("step-00000004.save-1"));
+}
+
 static void the_newest_saves_stay(void **state)
 {
     (void)state;
@@ -452,11 +474,11 @@ static void the_newest_saves_stay(void **state)
     assert_int_equal(mkdir(path_of("step-00000006.save-1"), 0755), 0); // Of the save under way
     assert_int_equal(mkdir(path_of("step-00000002.savings"), 0755), 0);
     assert_int_equal(mkdir(path_of("new.7.0.meta-5.json"), 0755), 0); // Its writer died
-    assert_int_equal(pieces_clean(root, 5, 1, 2, 3, &why), 0);
+    assert_int_equal(clean(5, 1, 2, 3), 0);
     assert_false(is_there("new.7.0.meta-5.json"));
     assert_true(is_there("step-00000003"));
     assert_false(is_there("step-00000002") || is_there("step-00000001"));
-    assert_int_equal(pieces_clean(root, 5, 1, 2, UINT64_MAX, &why), 0);
+    assert_int_equal(clean(5, 1, 2, UINT64_MAX), 0);
     assert_true(is_there("step-00000005") && is_there("step-00000004"));
     assert_false(is_there("step-00000003"));
     assert_false(is_there("step-00000002.save-7"));
@@ -477,4 +499,5 @@ TESTS(TEST_WITH(a_save_is_whole_or_not_there, set_up_big, tear_down),
       TEST_WITH(a_cut_of_another_save_is_refused, set_up_big, tear_down),
       TEST_WITH(a_reader_reads_what_it_asked_for, set_up_big, tear_down),
       TEST_WITH(any_interval_is_read, set_up_big, tear_down),
-      TEST_WITH(the_newest_saves_stay, set_up_big, tear_down))
+      TEST_WITH(the_newest_saves_stay, set_up_big, tear_down),
+      TEST_WITH(saves_of_another_run_stay, set_up_big, tear_down))

@@ -281,8 +281,10 @@ static void a_link_in_place_of_the_folder_is_not_followed(void **unused)
     assert_int_equal(saver_new(&options, &why, &saver), 0);
     take(saver, 10, 0, 1);
     assert_true(result_of(saver).rc < 0);
-    assert_true(pieces_clean(link, 10, 1, 1, UINT64_MAX, &why) < 0);
-    assert_true(pieces_clean_attempts(link, 10, 1, &why) < 0);
+    struct pieces_save save = save_of(10, 1, 0, 1);
+    save.root = link;
+    assert_true(pieces_clean(&save, 1, &why) < 0);
+    assert_true(pieces_clean_attempts(&save, &why) < 0);
     assert_int_equal(pieces_list(others, &why, steps, &count), 0);
     assert_int_equal(count, 3);
     saver_destroy(&saver);

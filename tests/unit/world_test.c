@@ -327,7 +327,7 @@ static void a_chain_of_worlds_reads_what_it_owns(void **state)
             save_rows(i + 1, w, worlds[i], at, rows);
             free(item.bytes);
         }
-        assert_int_equal(pieces_clean(root, i + 1, 1, 1, UINT64_MAX, &why), 0); // They take room
+        assert_int_equal(clean(i + 1, 1, 1, UINT64_MAX), 0); // They take room
     }
     free(rows);
 }

@@ -172,9 +172,13 @@ int train_saves_begin(struct train_saves *self, const struct train_settings *set
     if (born) {
         rc = root_of(settings, born, why, self->root);
         // What a training that was killed has left: it alone wrote here
-        if (rc == 0)
-            rc = pieces_clean(self->root, CHECKPOINT_STEP_MAX, 1, (unsigned)settings->keep,
-                              UINT64_MAX, why);
+        const struct pieces_save all = { .root = self->root,
+                                         .run = settings->run,
+                                         .born_unix_ms = born,
+                                         .step = CHECKPOINT_STEP_MAX,
+                                         .attempt = 1,
+                                         .spare = UINT64_MAX };
+        if (rc == 0) rc = pieces_clean(&all, (unsigned)settings->keep, why);
     } else {
         born = clock_unix_ms();
         rc = shared_dir_begin(settings->config.checkpoint_shared_dir, settings->run, born, why,
