@@ -56,7 +56,7 @@ bool learner_shares_has(const struct learner *self)
 {
     const struct learner_window_work *work = self->window;
     for (uint32_t i = 0; learner_shares_are_on(self) && i < work->owners; i++)
-        if (work->squares_left[i] > 0) return false;
+        if (i != work->owner && work->squares_left[i] > 0) return false; // Our own we know
     return true;
 }
 

@@ -185,20 +185,41 @@ static bool has_step(const struct windows *self, const struct run *run,
 
 // ---- closing ------------------------------------------------------------------------------------
 
+// Of those that stand at a step and those beyond it, who may all be right. Who is beyond has had HAVE of all, so all
+// others have what that step needs (holder.h). If more say that they have not, those beyond are wrong; if as many, then
+// too, unless a third one says that it has. With shares a member needs the HAVE of all itself, so it says nothing of the
+// others'.
+static uint64_t who_fit(const struct windows *self, const struct turn *turn, uint64_t at,
+                        uint64_t beyond)
+{
+    const struct wire_window *window = windows_first(turn->run);
+    uint64_t bare = 0;
+    if (windows_config(turn->rules)->parts != PARTS_NONE) return at | beyond;
+    for (uint32_t i = 0; i < window->group_count; i++)
+        if (at & bit(i) && !has_step(self, turn->run, &window->group[i])) bare |= bit(i);
+    const int more = __builtin_popcountll(bare) - __builtin_popcountll(beyond);
+    // mutant: windows: one member that says it is further takes the state from the others
+    return bare && (more > 0 || (more == 0 && bare == at)) ? at : at | beyond;
+}
+
 // Nobody that lives is more than one step beyond the slowest. Of answers that say otherwise those count that
 // most others fit; if as many fit two of them, the lower ones. Returns the places of the false ones.
-static uint64_t false_answers(const struct windows *self, const struct run *run, uint64_t places)
+static uint64_t false_answers(const struct windows *self, const struct turn *turn, uint64_t places)
 {
+    const struct run *run = turn->run;
     const struct wire_window *window = windows_first(run);
     uint64_t steps[WINDOW_MEMBERS_MAX], counts = 0, fit = 0, best = 0;
     for (uint32_t i = 0; i < window->group_count; i++)
         if (places & bit(i) && standing_step(self, run, i, &steps[i])) counts |= bit(i);
     for (uint32_t i = 0; i < window->group_count; i++) {
-        uint64_t these = 0;
+        uint64_t at = 0, beyond = 0;
         if (!(counts & bit(i))) continue;
-        for (uint32_t j = 0; j < window->group_count; j++)
-            if (counts & bit(j) && (steps[j] == steps[i] || steps[j] == steps[i] + 1))
-                these |= bit(j);
+        for (uint32_t j = 0; j < window->group_count; j++) {
+            if (counts & bit(j) && steps[j] == steps[i]) at |= bit(j);
+            if (counts & bit(j) && steps[j] == steps[i] + 1) beyond |= bit(j);
+        }
+        // What is committed has been applied, whoever answers otherwise
+        const uint64_t these = steps[i] < run->step ? at | beyond : who_fit(self, turn, at, beyond);
         const int more = __builtin_popcountll(these) - __builtin_popcountll(fit);
         if (more > 0 || (more == 0 && steps[i] < best)) {
             fit = these;
@@ -397,7 +418,7 @@ static void count_fruitless(struct windows *self, const struct turn *turn, uint6
 static void close_windows(struct windows *self, const struct turn *turn, uint64_t places)
 {
     const struct run *run = turn->run;
-    const uint64_t lies = false_answers(self, run, places), began = run->step;
+    const uint64_t lies = false_answers(self, turn, places), began = run->step;
     const uint64_t end = end_by_answers(self, run, places & ~lies);
     struct windows_closing closing = { .voided = voided_find(self, turn, end),
                                        .differ = differ_find(self, run, end) };

@@ -229,6 +229,8 @@ void standing_register(const struct windows *self, const struct turn *turn)
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const struct stands *said = &self->stands[i];
         if (said->instance != run->roster.members[i].instance || !is_wanted(said, run)) continue;
+        // mutant: saves: somebody who took no part says what was saved
+        if (!windows_run_saves(run, i, said->instance)) continue;
         struct wire_checkpoint record = { .epoch = run->save_point.at.epoch,
                                           .step = said->saved_step,
                                           .digest = said->saved,

@@ -41,7 +41,25 @@ static uint64_t marked(const struct stands *stands, enum mark mark, uint64_t win
     return mark == TAKEN ? stands->taken : stands->copied;
 }
 
-// The oldest step in (from, end] that a member of the group has marked: then all have. 0: none.
+// Most of the members of the group that have said this step, or a later one, have marked it, or a later one since. Else
+// it is the word of one that is wrong: all mark a step, or nobody does.
+static bool most_have_marked(const struct windows *self, const struct run *run, enum mark mark,
+                             uint64_t step)
+{
+    const struct wire_window *window = windows_first(run);
+    uint32_t beyond = 0, have = 0;
+    for (uint32_t i = 0; i < window->group_count; i++) {
+        const struct stands *stands = &self->stands[window->group[i].member];
+        if (stands->instance != window->group[i].instance || stands->window < window->number ||
+            stands->step < step)
+            continue;
+        beyond++;
+        have += marked(stands, mark, window->number) >= step;
+    }
+    return 2 * have > beyond;
+}
+
+// The oldest step in (from, end] that the members of the group have marked; 0: none.
 static uint64_t first_marked(const struct windows *self, const struct run *run, enum mark mark,
                              uint64_t from, uint64_t end)
 {
@@ -50,8 +68,9 @@ static uint64_t first_marked(const struct windows *self, const struct run *run, 
     for (uint32_t i = 0; i < window->group_count; i++) {
         const struct stands *stands = &self->stands[window->group[i].member];
         const uint64_t step = marked(stands, mark, window->number);
+        // mutant: saves: one member says for all what is saved
         if (stands->instance == window->group[i].instance && step > from && step <= end &&
-            (first == 0 || step < first))
+            (first == 0 || step < first) && most_have_marked(self, run, mark, step))
             first = step;
     }
     return first;

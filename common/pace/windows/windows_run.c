@@ -102,6 +102,16 @@ static void keep_closing(struct windows_run *self, const struct wire_steps *step
     self->closing.left_out.data = self->left_out;
 }
 
+// The processes of a group, by place. Returns how many.
+static uint32_t list_group(const struct wire_window *window, struct wire_place *ret_list)
+{
+    for (uint32_t i = 0; i < window->group_count; i++)
+        ret_list[i] = (struct wire_place){ .member = window->group[i].member,
+                                           .instance = window->group[i].instance,
+                                           .links = "" };
+    return window->group_count;
+}
+
 static void apply_steps(struct run *run, const struct wire_steps *steps)
 {
     struct windows_run *self = own(run);
@@ -118,6 +128,7 @@ static void apply_steps(struct run *run, const struct wire_steps *steps)
     if (steps->saved) {
         run_note_save(run);
         self->save_window = steps->number;
+        self->savers_count = list_group(window, self->savers);
     }
     if (steps->copied) {
         run_point_take(run, &(struct hash){ { 0 } }, &self->copied);
@@ -147,11 +158,7 @@ static void apply_kept(struct run *run, const struct wire_record_kept *kept)
     run_point_load(&self->kept, &copied);
     self->kept.at.digest = kept->digest;
     self->kept_window = kept->window;
-    self->keepers_count = window->group_count;
-    for (uint32_t i = 0; i < window->group_count; i++)
-        self->keepers[i] = (struct wire_place){ .member = window->group[i].member,
-                                                .instance = window->group[i].instance,
-                                                .links = "" };
+    self->keepers_count = list_group(window, self->keepers);
 }
 
 // What a restore gives up is no way back any more.
@@ -204,6 +211,8 @@ struct wire_part windows_run_store(const struct run *run, void *memory)
         .kept_window = self->kept_window,
         .keepers = self->keepers,
         .keepers_count = self->keepers_count,
+        .savers = self->savers,
+        .savers_count = self->savers_count,
     };
     if (self->open > 1) snapshot->second = self->window[1].frame;
     return (struct wire_part){ FRAME_WINDOWS_SNAPSHOT, snapshot };
@@ -230,6 +239,9 @@ bool windows_run_load(struct run *run, const struct wire_part *part)
     self->kept_window = from->kept_window;
     self->keepers_count = from->keepers_count;
     for (uint32_t i = 0; i < from->keepers_count; i++) self->keepers[i] = from->keepers[i];
+    // mutant: saves: a snapshot forgets who saves
+    self->savers_count = from->savers_count;
+    for (uint32_t i = 0; i < from->savers_count; i++) self->savers[i] = from->savers[i];
     keep_closing(self, &from->closing);
     self->named_count = 0;
     // mutant: windows: a snapshot forgets who was named
@@ -245,5 +257,15 @@ bool windows_run_refers_to(const struct run *run, uint32_t member)
         if (window->group[i].member == member) return true;
     for (uint32_t i = 0; i < self->keepers_count; i++)
         if (self->keepers[i].member == member) return true;
+    for (uint32_t i = 0; i < self->savers_count; i++)
+        if (self->savers[i].member == member) return true;
+    return false;
+}
+
+bool windows_run_saves(const struct run *run, uint32_t member, uint64_t instance)
+{
+    const struct windows_run *self = windows_run_of(run);
+    for (uint32_t i = 0; i < self->savers_count; i++)
+        if (self->savers[i].member == member && self->savers[i].instance == instance) return true;
     return false;
 }

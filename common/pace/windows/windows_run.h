@@ -23,8 +23,11 @@ struct windows_run {
     // window since. Their links are "".
     struct wire_place named[WINDOW_MEMBERS_MAX];
     uint32_t named_count;
-    uint64_t
-        save_window; // In which the members took the newest step that they save (run.h, save_point); 0: none
+    // Saves: the window in which the members took the newest step that they save (run.h, save_point), and who they
+    // were. 0 and none: there is none yet.
+    uint64_t save_window;
+    struct wire_place savers[WINDOW_MEMBERS_MAX];
+    uint32_t savers_count;
     // Memory saves. `copied`: the newest step of which the members have copies of their shares, taken in copied_window;
     // its digest is none. `kept`: the newest of which each has those of its predecessors, too; the processes that
     // have them, by place. 0 and none: there is none.
@@ -39,6 +42,9 @@ bool windows_run_apply(struct run *run, uint16_t kind, const void *record);
 struct wire_part windows_run_store(const struct run *run, void *memory);
 bool windows_run_load(struct run *run, const struct wire_part *part);
 bool windows_run_refers_to(const struct run *run, uint32_t member);
+
+// Whether this process was in the group that took the newest step that is saved.
+bool windows_run_saves(const struct run *run, uint32_t member, uint64_t instance);
 
 // Whether this member's process is one of `named`.
 bool windows_run_names(const struct run *run, uint32_t member);
