@@ -283,6 +283,10 @@ bool holdings_somebody_may(const struct turn *turn)
             continue;
         const bool has_part = turn->pace->has_part && turn->pace->has_part(turn, i);
         const bool had_it = turn->presence->step_held[i] >= run->step && !has_part;
+        // It was left out of a later window, and can make the step all the same (seed 64099)
+        const bool is_near = trains && turn->pace->is_near && turn->pace->is_near(turn, i);
+        // mutant: windows: who can make the newest step is not waited for
+        if (is_near) return true;
         // mutant: windows: a process that may come back is not waited for
         if (knew || !turn->presence->pinged[i] || had_it) return true;
     }

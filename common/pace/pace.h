@@ -126,6 +126,10 @@ struct pace {
     // when it was heard last, unless it took part. (optional: no)
     bool (*has_part)(const struct turn *turn, uint32_t member);
 
+    // Whether this process is one step before the newest and has all that this step needs, by its own words. (optional:
+    // no)
+    bool (*is_near)(const struct turn *turn, uint32_t member);
+
     // Whether the state that this process holds of the newest step is known to differ from that of the
     // others: it has no say in what the run's digest is, and keeps no copy. (optional: no)
     bool (*is_doubted)(const struct run *run, uint32_t member);

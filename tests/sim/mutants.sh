@@ -688,6 +688,7 @@ by_unit 'members: an earlier word of what a member holds takes the place of a la
 by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''
 by_unit 'saves: somebody who took no part says what was saved' coordinator_test drop
 by_unit 'saves: one member says for all what is saved' coordinator_test '&& most_have_marked(self, run, mark, step)' ''
+by_unit 'windows: who can make the newest step is not waited for' coordinator_test 'if (is_near)' 'if (is_near && !run)'
 by_unit 'windows: one member that says it is further takes the state from the others' coordinator_test \
     'bare && (more' '!bare && (more'
 mutant 'saves: a snapshot forgets who saves' 'self->savers_count = from->savers_count;' 'self->savers_count = 0;'

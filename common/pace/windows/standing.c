@@ -98,6 +98,13 @@ bool standing_has_part(const struct windows *self, const struct turn *turn, uint
     return stands->instance == turn->run->roster.members[member].instance && stands->share;
 }
 
+bool standing_is_near(const struct windows *self, const struct turn *turn, uint32_t member)
+{
+    const struct stands *stands = &self->stands[member];
+    return stands->instance == turn->run->roster.members[member].instance && stands->has &&
+           stands->step + 1 == turn->run->step;
+}
+
 bool standing_may_hold(const struct windows *self, const struct turn *turn, uint32_t member)
 {
     const struct wire_window *newest = windows_newest(turn->run);

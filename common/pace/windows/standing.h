@@ -28,6 +28,9 @@ bool standing_may_hold(const struct windows *self, const struct turn *turn, uint
 // Whether this process has said that it has only its share of the state.
 bool standing_has_part(const struct windows *self, const struct turn *turn, uint32_t member);
 
+// Whether this process has said that it is one step before the newest, and has all that this step needs.
+bool standing_is_near(const struct windows *self, const struct turn *turn, uint32_t member);
+
 // Where the group's member at this place stands, as far as it counts: within the open windows. False: it has said
 // nothing that counts.
 bool standing_step(const struct windows *self, const struct run *run, uint32_t place,

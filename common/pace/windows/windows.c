@@ -386,6 +386,11 @@ static bool has_part(const struct turn *turn, uint32_t member)
     return standing_has_part(turn->live, turn, member);
 }
 
+static bool is_near(const struct turn *turn, uint32_t member)
+{
+    return standing_is_near(turn->live, turn, member);
+}
+
 static bool took_part(const struct turn *turn, uint32_t member)
 {
     return standing_may_hold(turn->live, turn, member);
@@ -419,6 +424,7 @@ const struct pace pace_windows = {
     .commit_frame = FRAME_STEPS,
     .took_part = took_part,
     .has_part = has_part,
+    .is_near = is_near,
     .way_back = keeping_point,
     .is_doubted = windows_run_names,
     .peer_waits = peer_waits,
