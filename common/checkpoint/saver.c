@@ -30,6 +30,7 @@ struct saver {
     char names[PIECES_ITEMS_MAX][TAGS_NAME_MAX + 2]; // Too long a name is still too long
     size_t count;
     uint8_t *copy;
+    struct pieces_save before; // The newest of which our part was not the last; step 0: none
     struct saver_result result;
     bool makes_root;
     int (*digest)(const struct pieces_save *save, struct why *why, struct hash *ret_digest);
@@ -53,9 +54,22 @@ static int make_root(const char *root, struct why *why)
     return why_set(why, fault_from_errno(error), "making %s failed: %s", root, strerror(error));
 }
 
+// Before its parts are removed.
+static void look_back(struct saver *self, struct saver_result *result)
+{
+    const struct pieces_save *before = &self->before;
+    uint32_t missing;
+    if (!before->step || pieces_seal(before, NULL, &missing) < 0 || missing == before->workers)
+        return;
+    result->unfinished = before->step;
+    result->unfinished_missing = missing;
+}
+
 static int write_save(struct saver *self, struct saver_result *result)
 {
     const struct pieces_save *save = &self->save;
+    look_back(self, result);
+    self->before.step = 0;
     // What failed before, so that a disk that it has filled has room again: nobody writes an earlier attempt now
     // mutant: saver: what failed before stays
     (void)pieces_clean_attempts(save, NULL);
@@ -69,6 +83,7 @@ static int write_save(struct saver *self, struct saver_result *result)
     // mutant: saver: half a save stays on a full disk
     if (rc < 0 && save->workers == 1) (void)pieces_clean(&next, self->keep, NULL);
     if (rc < 0) return rc;
+    if (result->missing < save->workers) self->before = *save;
     // mutant: saver: old saves stay
     if (result->missing == save->workers) (void)pieces_clean(save, self->keep, &result->why);
     if (result->missing == save->workers && self->digest &&

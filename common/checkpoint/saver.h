@@ -49,6 +49,10 @@ struct saver_result {
     // The first worker that has not written its part yet; `workers`: none, the save is whole. The
     // worker that writes last makes it whole.
     uint32_t missing, workers;
+    // The save before this one did not become whole: its step, and the first worker whose part is not there. All have
+    // written by now, so that one writes elsewhere, or failed. Step 0: it did, or nobody can tell any more.
+    uint64_t unfinished;
+    uint32_t unfinished_missing;
     struct hash
         digest; // Of one that is whole; none: `digest` of the options failed, and why says how
 };

@@ -76,8 +76,20 @@ static int take_digest(const struct pieces_save *save, struct why *why, struct h
     return rc;
 }
 
+// The group may be another one by now: the place is that in the group that saved.
+static void warn_unfinished(const struct learner_pieces *self, const struct saver_result *result)
+{
+    log_line(LOG_WARNING,
+             "save.unfinished step=%" PRIu64
+             " because=\"the part of place %u of the group, counted "
+             "from 0, is not in %s: does that member see this folder under this path, and can it "
+             "write there?\"; training goes on, and this step is not saved",
+             result->unfinished, result->unfinished_missing, self->root);
+}
+
 static void say(const struct learner_pieces *self, const struct saver_result *result)
 {
+    if (result->unfinished) warn_unfinished(self, result);
     if (result->rc < 0)
         log_line(LOG_ERR, "save.failed step=%" PRIu64 " reason=\"%s\"; training goes on",
                  result->step, result->why.text);

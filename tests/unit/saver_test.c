@@ -125,6 +125,26 @@ static void the_last_worker_makes_it_whole(void **unused)
     for (int i = 0; i < 2; i++) saver_destroy(&savers[i]);
 }
 
+// Worker 1 sees another folder: so each of its saves is said to be unfinished when the next is written. Once it sees ours,
+// nothing is said.
+static void who_writes_elsewhere_is_named(void **unused)
+{
+    (void)unused;
+    saver_t *savers[2] = { new_saver(3), new_saver(3) };
+    fill(7);
+    take(savers[0], 10, 0, 2);
+    assert_int_equal(result_of(savers[0]).unfinished, 0);
+    take(savers[0], 20, 0, 2);
+    struct saver_result result = result_of(savers[0]);
+    assert_int_equal(result.unfinished, 10);
+    assert_int_equal(result.unfinished_missing, 1);
+    take(savers[1], 20, 1, 2);
+    assert_int_equal(result_of(savers[1]).missing, 2);
+    take(savers[0], 30, 0, 2);
+    assert_int_equal(result_of(savers[0]).unfinished, 0);
+    for (int i = 0; i < 2; i++) saver_destroy(&savers[i]);
+}
+
 // Also if the next one does not become whole either: a disk would fill up.
 static void a_failed_one_goes_before_the_next(void **unused)
 {
@@ -293,8 +313,8 @@ static void a_link_in_place_of_the_folder_is_not_followed(void **unused)
 #define IN_FOLDER(test) TEST_WITH(test, set_up, tear_down)
 
 TESTS(IN_FOLDER(the_work_may_go_on_at_once), IN_FOLDER(another_save_waits_for_the_result),
-      IN_FOLDER(the_last_worker_makes_it_whole), IN_FOLDER(a_failed_one_goes_before_the_next),
-      IN_FOLDER(old_saves_go_and_a_failed_one_too), IN_FOLDER(what_cannot_be_written_is_said),
-      IN_FOLDER(a_full_disk_costs_that_save_alone), IN_FOLDER(too_much_is_refused),
-      IN_FOLDER(an_end_waits_for_what_is_written),
+      IN_FOLDER(the_last_worker_makes_it_whole), IN_FOLDER(who_writes_elsewhere_is_named),
+      IN_FOLDER(a_failed_one_goes_before_the_next), IN_FOLDER(old_saves_go_and_a_failed_one_too),
+      IN_FOLDER(what_cannot_be_written_is_said), IN_FOLDER(a_full_disk_costs_that_save_alone),
+      IN_FOLDER(too_much_is_refused), IN_FOLDER(an_end_waits_for_what_is_written),
       IN_FOLDER(a_link_in_place_of_the_folder_is_not_followed))
