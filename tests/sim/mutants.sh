@@ -689,6 +689,8 @@ by_unit 'windows: a later closing is taken for that of this window' windows_memb
 by_unit 'saves: somebody who took no part says what was saved' coordinator_test drop
 by_unit 'saves: one member says for all what is saved' coordinator_test '&& most_have_marked(self, run, mark, step)' ''
 by_unit 'windows: who can make the newest step is not waited for' coordinator_test 'if (is_near)' 'if (is_near && !run)'
+mutant 'windows: who has said once that it can make a step is waited for' 'said->has && !said->share ? said->step + 1 : 0' \
+    'said->has ? said->step + 1 : kept->can_make'
 by_unit 'windows: one member that says it is further takes the state from the others' coordinator_test \
     'bare && (more' '!bare && (more'
 mutant 'saves: a snapshot forgets who saves' 'self->savers_count = from->savers_count;' 'self->savers_count = 0;'

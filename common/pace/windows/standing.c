@@ -101,8 +101,8 @@ bool standing_has_part(const struct windows *self, const struct turn *turn, uint
 bool standing_is_near(const struct windows *self, const struct turn *turn, uint32_t member)
 {
     const struct stands *stands = &self->stands[member];
-    return stands->instance == turn->run->roster.members[member].instance && stands->has &&
-           stands->step + 1 == turn->run->step;
+    return stands->instance == turn->run->roster.members[member].instance && turn->run->step > 0 &&
+           stands->can_make == turn->run->step;
 }
 
 bool standing_may_hold(const struct windows *self, const struct turn *turn, uint32_t member)
@@ -159,6 +159,8 @@ static void take_broken(struct stands *kept, const struct wire_stands *said, con
 static void take_stands(struct stands *kept, const struct wire_stands *said, const struct run *run)
 {
     if (said->instance != kept->instance) *kept = (struct stands){ .instance = said->instance };
+    // mutant: windows: who has said once that it can make a step is waited for
+    kept->can_make = said->has && !said->share ? said->step + 1 : 0;
     if (said->links[0]) memcpy(kept->links, said->links, sizeof kept->links);
     // Windows only go on, also when a restore takes the run back
     if (said->taken_window > kept->taken_window ||

@@ -77,6 +77,8 @@ struct stands {
     uint64_t instance; // 0: nothing yet
     uint64_t window, step, level, heard;
     bool has, broken, stopped, leaves, overdue, lost, share;
+    uint64_t
+        can_make; // By its newest word alone: the state of this step, from what it has in memory; 0: none
     // Places of the oldest open window, as bits: whose bytes it lacks, and whom it calls dead.
     uint64_t missing, dead;
     uint8_t unsound;   // UNSOUND_: `step` is void
