@@ -1,6 +1,6 @@
 // rules -- comparisons first, all in one table, then rules that need code: what ends an epoch, the
 // number of witnesses, compression, the cold start, the pins of the data, what the strategy needs.
-// Warnings come last: data that nothing proves, trainers without work, AdamW.
+// Warnings come last: data that nothing proves, trainers without work, AdamW, saves that never come.
 
 #include "common/config/rules.h"
 
@@ -133,6 +133,7 @@ static void check_saves(struct config_load *load)
     const struct setting ways[] = { setting_of(load, "checkpoint.steps"),
                                     setting_of(load, "checkpoint.passes"),
                                     setting_of(load, "checkpoint.epochs") };
+    const struct config_key *epochs = ways[2].key;
     const struct setting *first = NULL;
     bool misspelt = dir.misspelt;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -141,7 +142,10 @@ static void check_saves(struct config_load *load)
         char text[CONFIG_FAULT_TEXT];
         if (first) {
             snprintf(text, sizeof text, "%s is set too", first->key->path);
-            fault_at(load, &ways[i], text, "only one of 'steps' or 'passes' should be set");
+            fault_at(load, &ways[i], text,
+                     ways[i].key == epochs
+                         ? "epochs is another word for passes: set one of the three"
+                         : "only one of 'steps' or 'passes' should be set");
         } else first = &ways[i];
     }
     if (misspelt) return;
@@ -150,6 +154,19 @@ static void check_saves(struct config_load *load)
                  "one of them says how often the state is saved there");
     if (!dir.set && first)
         fault_at(load, first, "without checkpoint.shared_dir", "that is where the state is saved");
+}
+
+// The coordinator's value goes to all trainers as it is. A relative path would begin in another folder
+// at each of them.
+static void check_shared_dir(struct config_load *load)
+{
+    const struct setting dir = setting_of(load, "checkpoint.shared_dir");
+    const struct run_config *config = load->base;
+    if (!dir.set || !dir.right || config->checkpoint_shared_dir[0] == '/') return;
+    char text[CONFIG_FAULT_TEXT];
+    snprintf(text, sizeof text, "\"%.200s\" is relative", config->checkpoint_shared_dir);
+    fault_at(load, &dir, text,
+             "write the whole path, from / on: every trainer opens the folder there");
 }
 
 static void check_witnesses(struct config_load *load)
@@ -329,12 +346,59 @@ static void check_idle(struct config_load *load)
     config_load_fault(load, true, least->node, least->key->path, text, note);
 }
 
+static void warn_at(struct config_load *load, const struct setting *setting, const char *text,
+                    const char *note)
+{
+    char bytes[CONFIG_FAULT_TEXT];
+    struct config_text out = config_text_in(bytes, sizeof bytes);
+    config_text_add(&out, "%s: %s", setting->key->path, text);
+    config_load_fault(load, true, setting->node, setting->key->path, bytes, note);
+}
+
+// A comparison of two settings that are both set: allowed, but not what its author wants.
+static void warn_above(struct config_load *load, const char *a, const char *b, const char *note)
+{
+    const struct setting above = setting_of(load, a), below = setting_of(load, b);
+    char text[CONFIG_FAULT_TEXT];
+    if (!above.right || !below.right || !above.set || !below.set || above.number <= below.number)
+        return;
+    snprintf(text, sizeof text, "%.0f is more than %s (%.0f)", above.number, b, below.number);
+    warn_at(load, &above, text, note);
+}
+
+// Saves that are asked for and never made, or never needed. Only members of sharded keep copies in memory.
+static void check_vain_saves(struct config_load *load)
+{
+    const struct setting kind = setting_of(load, "strategy.kind");
+    const struct setting every = setting_of(load, "strategy.memory_every");
+    const struct setting buddies = setting_of(load, "strategy.buddies");
+    const struct setting members = setting_of(load, "config.init_min_clients");
+    const struct run_config *config = load->base;
+    warn_above(load, "checkpoint.steps", "config.total_steps",
+               "the run never saves its state in shared_dir before its end");
+    if (!kind.right || config->strategy != CONFIG_STRATEGY_SHARDED) return;
+    warn_above(load, "strategy.memory_every", "config.total_steps",
+               "no copy in memory is ever made");
+    warn_above(load, "strategy.memory_every", "checkpoint.steps",
+               "a save in shared_dir is always newer than the copies in memory");
+    if (buddies.set && !every.set && !every.misspelt)
+        warn_at(load, &buddies, "without strategy.memory_every",
+                "no copies are made; set memory_every, or drop buddies");
+    if (!every.set || !buddies.set || !buddies.right || !members.right) return;
+    if (buddies.number < members.number) return;
+    char text[CONFIG_FAULT_TEXT];
+    snprintf(text, sizeof text, "%.0f other%s, for %.0f trainer%s or more", buddies.number,
+             buddies.number == 1 ? "" : "s", members.number, members.number == 1 ? "" : "s");
+    warn_at(load, &buddies, text, "with so few trainers each one keeps the shares of all others");
+}
+
 void config_run_rules(struct config_load *load)
 {
     for (size_t i = 0; i < sizeof comparisons / sizeof *comparisons; i++)
         compare(load, &comparisons[i]);
     check_epoch_end(load);
     check_saves(load);
+    check_shared_dir(load);
     check_witnesses(load);
     check_compression(load);
     check_cold_start(load);
@@ -346,4 +410,5 @@ void config_run_rules(struct config_load *load)
     check_proved(load);
     check_idle(load);
     check_optimizer(load);
+    check_vain_saves(load);
 }

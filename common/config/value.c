@@ -130,6 +130,16 @@ static bool wrong_value(const struct config_key *key, const struct toml_node *no
     return false;
 }
 
+// Where a setting that is absent means none, 0 does not.
+static bool out_of_range(const struct config_key *key, const struct toml_node *node, double value,
+                         struct config_complaint *complaint)
+{
+    wrong_value(key, node, "is out of range", complaint);
+    if (value == 0 && key->type == CONFIG_COUNT && key->fallback.need == CONFIG_ABSENT)
+        config_text_add(&complaint->note, "; leave it out for none");
+    return false;
+}
+
 static bool read_number(const struct config_key *key, const struct toml_node *node, void *field,
                         struct config_complaint *complaint)
 {
@@ -138,7 +148,7 @@ static bool read_number(const struct config_key *key, const struct toml_node *no
         return config_value_refuse(key, node, complaint);
     const double value = whole ? (double)node->integer : node->real;
     if (!(value >= key->min && value <= key->max)) // So written, NaN is out of every range
-        return wrong_value(key, node, "is out of range", complaint);
+        return out_of_range(key, node, value, complaint);
     if (key->type == CONFIG_REAL) {
         memcpy(field, &value, sizeof value);
         return true;

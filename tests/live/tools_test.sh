@@ -117,6 +117,24 @@ refuses "AdamW exchanges no results, so a run cannot be made of it" \
     's/optimizer.Distro/optimizer.AdamW/; s/^quantize.*/betas = [0.9, 0.95]\neps = 1e-8/; /^compression/d'
 refuses "buckets are not listed" "s/^Server = .*/Http = { location = { Gcp = { bucket_name = \"a\", filter_directory = \"b\" } }, token_size_in_bytes = \"TwoBytes\", shuffle = \"DontShuffle\" }/"
 refuses $'repo_id: nowhere: No such file\ndir: empty' 's/^repo_id = .*/repo_id = "nowhere"/' 's#^dir = .*#dir = "empty"#'
+# The folder of the saves is tried, as the trainers try it.
+touch a-file
+saves_in()                              # shared_dir, exit code, text
+{
+    sed "s#^shared_dir = .*#shared_dir = \"$1\"#" sharded.toml >bad-state.toml
+    says "$2" "$3" shoal validate-config --state bad-state.toml
+}
+line=$(grep -n '^shared_dir' sharded.toml | cut -d: -f1)
+saves_in "$PWD/nowhere" 78 "bad-state.toml:$line:1: error: checkpoint.shared_dir: this folder cannot be used for saves:
+$PWD/nowhere: open failed: No such file"
+saves_in "$PWD/a-file" 78 "checkpoint.shared_dir: this folder cannot be used for saves: "
+saves_in /proc 78 "checkpoint.shared_dir: /proc cannot be used for saves: "
+saves_in saves 78 'checkpoint.shared_dir: "saves" is relative'
+mkdir saves
+saves_in "$PWD/saves" 0 'bad-state.toml: OK: run "demo"'
+says 0 "" rmdir saves # It leaves nothing there
+sed "s#^\[checkpoint\]#&\nshared_dir = \"$PWD\"\nsteps = 40#" state.toml >bad-state.toml
+says 0 'warning: checkpoint.shared_dir: not used in a run of strategy.kind = "distro"' shoal validate-config --state bad-state.toml
 # Tokens of another model, and those of another shuffle than the pinned one.
 mkdir wide && perl -e 'print pack("v*", map { 300 } 1 .. 66000)' >wide/text.bin && shoal manifest wide --token-bytes 2 >/dev/null
 refuses "wide/text.bin: token " "" 's#^dir = .*#dir = "wide"#'

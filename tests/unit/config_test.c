@@ -410,6 +410,81 @@ static void settings_without_meaning_do_not_count(void **state)
     unlink(path);
 }
 
+// Saves that are asked for and never come, or never count. What is written after the last table.
+static const struct {
+    const char *strategy, *checkpoint, *text, *note; // text NULL: no warning
+    int rc;
+} saves[] = {
+    { "", "steps = 50", NULL, NULL, 0 },
+    { "memory_every = 10", "steps = 50", NULL, NULL, 0 },
+    { "memory_every = 50", "steps = 50", NULL, NULL, 0 },
+    { "", "steps = 101", "checkpoint.steps: 101 is more than config.total_steps (100)",
+      "the run never saves its state in shared_dir before its end", 0 },
+    { "memory_every = 51", "steps = 50",
+      "strategy.memory_every: 51 is more than checkpoint.steps (50)",
+      "a save in shared_dir is always newer than the copies in memory", 0 },
+    { "memory_every = 101", "passes = 1",
+      "strategy.memory_every: 101 is more than config.total_steps (100)",
+      "no copy in memory is ever made", 0 },
+    { "buddies = 1", "steps = 50", "strategy.buddies: without strategy.memory_every",
+      "no copies are made; set memory_every, or drop buddies", 0 },
+    { "memory_every = 10\nbuddies = 2", "steps = 50",
+      "strategy.buddies: 2 others, for 2 trainers or more",
+      "with so few trainers each one keeps the shares of all others", 0 },
+    { "memory_every = 0", "steps = 50", "strategy.memory_every: integer 0 is out of range",
+      "range 1..99999999; leave it out for none", FAULT_CONFIG },
+    { "", "steps = 50\npasses = 1", "checkpoint.passes: checkpoint.steps is set too",
+      "only one of 'steps' or 'passes' should be set", FAULT_CONFIG },
+    { "", "passes = 1\nepochs = 1", "checkpoint.epochs: checkpoint.passes is set too",
+      "epochs is another word for passes: set one of the three", FAULT_CONFIG },
+};
+
+static void saves_in_vain_are_named(void **state)
+{
+    static const char kind[] = "kind = \"allreduce\"\n";
+    char path[] = P_tmpdir "/shoal-saves-XXXXXX";
+    struct run_config config;
+    (void)state;
+    close(mkstemp(path));
+    char *text = slurp(GOLDEN "allreduce.toml"), *at = strstr(text, kind);
+    assert_non_null(at);
+    for (size_t i = 0; i < sizeof saves / sizeof *saves; i++) {
+        const struct config_fault *fault = &faults.list[0];
+        FILE *out = fopen(path, "w");
+        fprintf(out, "%.*skind = \"sharded\"\n%s\n%s\n[checkpoint]\nshared_dir = \"/tmp\"\n%s\n",
+                (int)(at - text), text, saves[i].strategy, at + strlen(kind), saves[i].checkpoint);
+        fclose(out);
+        assert_int_equal(config_load_run(path, &config, &faults), saves[i].rc);
+        for (; fault < faults.list + faults.count; fault++) // The batch of this file has idle lanes
+            if (!strstr(fault->text, "in 6 lanes")) break;
+        assert_int_equal(fault < faults.list + faults.count, saves[i].text != NULL);
+        if (!saves[i].text) continue;
+        assert_string_equal(fault->text, saves[i].text);
+        assert_string_equal(fault->note, saves[i].note);
+    }
+    free(text);
+    unlink(path);
+}
+
+static void a_relative_shared_dir_is_refused(void **state)
+{
+    char path[] = P_tmpdir "/shoal-relative-XXXXXX";
+    struct run_config config;
+    (void)state;
+    close(mkstemp(path));
+    char *text = slurp(GOLDEN "allreduce.toml");
+    FILE *out = fopen(path, "w");
+    fprintf(out, "%s\n[checkpoint]\nshared_dir = \"saves\"\nsteps = 50\n", text);
+    fclose(out);
+    assert_int_equal(config_load_run(path, &config, &faults), FAULT_CONFIG);
+    assert_string_equal(faults.list[faults.count - 1].text,
+                        "checkpoint.shared_dir: \"saves\" is relative");
+    assert_string_equal(faults.list[faults.count - 1].note,
+                        "write the whole path, from / on: every trainer opens the folder there");
+    free(text);
+    unlink(path);
+}
+
 static void the_sample_of_a_strategy_loads(void **state)
 {
     static const struct config_choice choices[] = { { "strategy.kind", "allreduce" },
@@ -463,6 +538,19 @@ static void keys_explain_themselves(void **state)
     text = explained("min_client", FAULT_NOT_FOUND);
     assert_string_equal(text,
                         "min_client: no key of state.toml; did you mean `config.min_clients`?\n");
+    free(text);
+    text = explained("checkpoint.shared_dir", 0);
+    assert_non_null(strstr(text, "  The coordinator's value holds for all trainers; each must see "
+                                 "this folder at this path.\n"));
+    free(text);
+    text = explained("checkpoint.steps", 0);
+    assert_non_null(strstr(text, "  The coordinator's value holds for all trainers.\n"));
+    free(text);
+    text = explained("checkpoint.keep", 0);
+    assert_non_null(strstr(text, "the newest saves in shared_dir"));
+    free(text);
+    text = explained("broker.mail", 0);
+    assert_non_null(strstr(text, "  Of this machine only: other machines may differ.\n"));
     free(text);
     text = explained("strategy.connections", 0);
     assert_non_null(
@@ -667,7 +755,8 @@ TESTS(TEST(every_bad_file_is_refused_as_written), TEST(psyches_files_load_or_are
       TEST(the_demos_agree), TEST(canonical_bytes_are_golden),
       TEST(the_digest_knows_the_run_and_not_the_machine),
       TEST(settings_without_meaning_do_not_count), TEST(the_sample_loads_and_holds_every_key),
-      TEST(the_sample_of_a_strategy_loads), TEST(keys_explain_themselves),
+      TEST(the_sample_of_a_strategy_loads), TEST(saves_in_vain_are_named),
+      TEST(a_relative_shared_dir_is_refused), TEST(keys_explain_themselves),
       TEST(ranges_hold_at_their_edges), TEST(nearest_names_are_near),
       TEST(files_are_bounded_before_they_are_believed), TEST(one_change_at_a_time),
       TEST(deep_trees_are_refused_and_freed), TEST(damaged_files_are_loaded_or_refused))

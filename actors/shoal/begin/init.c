@@ -424,8 +424,10 @@ static int write_state(struct init *self, struct why *why)
         if (rc < 0) return rc;
         settings[count] = (struct setting){ "checkpoint", "shared_dir", "" };
         put_text(&settings[count++], saves);
-        settings[count++] = (struct setting){ "checkpoint", "steps", "100" };
-        settings[count++] = (struct setting){ "strategy", "memory_every", "10" };
+        settings[count] = (struct setting){ "checkpoint", "steps", "" };
+        put_number(&settings[count++], clamp(self->steps, 1, 100)); // The last step is saved, too
+        settings[count] = (struct setting){ "strategy", "memory_every", "" };
+        put_number(&settings[count++], clamp(self->steps, 1, 10));
     }
     char hex[HASH_HEX];
     put_text(&settings[RUN_ID], self->name);

@@ -10,6 +10,7 @@
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/show.h"
 #include "common/actor/command.h"
+#include "common/checkpoint/shared_dir.h"
 #include "common/config/print.h"
 #include "common/data/source.h"
 #include <inttypes.h>
@@ -82,6 +83,25 @@ static int check_local(struct config_check *self)
     return rc;
 }
 
+// A save is tried in the folder, as each trainer of the run tries it before it joins.
+static int check_shared_dir(struct config_check *self)
+{
+    static const char path[] = "checkpoint.shared_dir";
+    const struct run_config *run = &self->run;
+    const char *folder = run->checkpoint_shared_dir;
+    struct why why = { 0 };
+    if (!folder[0]) return 0;
+    if (!config_sums(run))
+        add(self, true, &config_run_schema, &run->origin, path,
+            "not used in a run of strategy.kind = \"distro\", and its coordinator refuses it; "
+            "shoal train alone saves there");
+    const int rc = shared_dir_check(folder, &why);
+    if (rc == 0) return 0;
+    const bool passes = !config_sums(run) || rc == FAULT_DISK_FULL; // As for a trainer
+    add(self, passes, &config_run_schema, &run->origin, path, why.text);
+    return passes ? 0 : rc;
+}
+
 int config_check_run(struct config_check *self)
 {
     const struct run_config *run = &self->run;
@@ -90,6 +110,7 @@ int config_check_run(struct config_check *self)
         rc = run_check_all(run, &self->faults, &self->model);
         if (self->model.config) check_weights(self);
         if (rc == 0 && run->data_location == CONFIG_DATA_LOCAL) rc = check_local(self);
+        if (check_shared_dir(self) < 0) rc = FAULT_CONFIG;
         config_faults_sort(&self->faults);
         if (rc < 0) rc = FAULT_CONFIG;
     }
