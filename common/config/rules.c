@@ -385,10 +385,10 @@ static void check_vain_saves(struct config_load *load)
         warn_at(load, &buddies, "without strategy.memory_every",
                 "no copies are made; set memory_every, or drop buddies");
     if (!every.set || !buddies.set || !buddies.right || !members.right) return;
-    if (buddies.number < members.number) return;
+    if (buddies.number == 1 || buddies.number < members.number) return; // There is no fewer than 1
     char text[CONFIG_FAULT_TEXT];
-    snprintf(text, sizeof text, "%.0f other%s, for %.0f trainer%s or more", buddies.number,
-             buddies.number == 1 ? "" : "s", members.number, members.number == 1 ? "" : "s");
+    snprintf(text, sizeof text, "%.0f others, for %.0f trainer%s or more", buddies.number,
+             members.number, members.number == 1 ? "" : "s");
     warn_at(load, &buddies, text, "with so few trainers each one keeps the shares of all others");
 }
 

@@ -47,6 +47,7 @@ int learner_pieces_check(const struct learner *self, struct why *why)
 {
     if (!are_on(self)) return 0;
     const int rc = shared_dir_check(config_of(self)->shared_dir, why);
+    if (rc < 0) why_wrap(why, rc, "checkpoint.shared_dir");
     if (rc != FAULT_DISK_FULL) return rc;
     // That passes, and must not keep a member out of a run
     log_line(LOG_WARNING, "save.no_room reason=\"%s\"; training goes on", why->text);

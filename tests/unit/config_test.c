@@ -417,6 +417,7 @@ static const struct {
 } saves[] = {
     { "", "steps = 50", NULL, NULL, 0 },
     { "memory_every = 10", "steps = 50", NULL, NULL, 0 },
+    { "memory_every = 10\nbuddies = 1", "steps = 50", NULL, NULL, 0 },
     { "memory_every = 50", "steps = 50", NULL, NULL, 0 },
     { "", "steps = 101", "checkpoint.steps: 101 is more than config.total_steps (100)",
       "the run never saves its state in shared_dir before its end", 0 },

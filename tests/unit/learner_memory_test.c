@@ -299,6 +299,39 @@ static void so_it_is_for_moments_by_shares(void **state)
     copies_for_saves = false;
 }
 
+// The folder is named by its setting: the reason alone says what to change.
+static void a_shared_dir_that_is_not_there_is_named(void **state)
+{
+    blob_store_t *store;
+    struct compute_device device;
+    struct wire_windows_config config = windows;
+    (void)state;
+    const struct blob_store_options blobs = { .lazy = true };
+    assert_int_equal(blob_store_new(&blobs, NULL, &store), 0);
+    assert_int_equal(compute_find("cpu", NULL, &device), 0);
+    struct learner_options options = { .identity = fixture_identity(),
+                                       .store = store,
+                                       .run_id = "r",
+                                       .device = device,
+                                       .threads = 1,
+                                       .micro_batch = 2,
+                                       .trains = true,
+                                       .links_bind = "127.0.0.1:0",
+                                       .links_announced = "tcp://127.0.0.1:1" };
+    struct worker *worker = worker_new(PORT_LEARNER, learner_body, &options);
+    write_data();
+    config.save_steps = 100;
+    config.keep = 1;
+    snprintf(config.shared_dir, sizeof config.shared_dir, "/nowhere/at/all");
+    const struct wire_part part = { FRAME_WINDOWS_CONFIG, &config };
+    const struct wire_built *built = build(worker, &part);
+    assert_false(built->ok);
+    assert_non_null(strstr(built->reason, "checkpoint.shared_dir: "));
+    assert_non_null(strstr(built->reason, "/nowhere/at/all"));
+    worker_destroy(&worker);
+    blob_store_destroy(&store);
+}
+
 static void a_micro_batch_of_nothing_is_refused(void **state)
 {
     struct learner_options options = { .identity = fixture_identity(),
@@ -314,4 +347,6 @@ static void a_micro_batch_of_nothing_is_refused(void **state)
 
 TESTS(FOLDER_TEST(what_is_held_is_what_was_said),
       FOLDER_TEST(without_audits_a_trainer_holds_four_vectors), FOLDER_TEST(so_it_is_for_allreduce),
-      FOLDER_TEST(so_it_is_for_moments_by_shares), FOLDER_TEST(a_micro_batch_of_nothing_is_refused))
+      FOLDER_TEST(so_it_is_for_moments_by_shares),
+      FOLDER_TEST(a_shared_dir_that_is_not_there_is_named),
+      FOLDER_TEST(a_micro_batch_of_nothing_is_refused))

@@ -34,7 +34,9 @@ uint64_t train_saves_memory(const struct train_settings *settings, uint64_t floa
 
 int train_saves_check(const struct train_settings *settings, struct why *why)
 {
-    return are_on(settings) ? shared_dir_check(settings->config.checkpoint_shared_dir, why) : 0;
+    if (!are_on(settings)) return 0;
+    const int rc = shared_dir_check(settings->config.checkpoint_shared_dir, why);
+    return rc < 0 ? why_wrap(why, rc, "checkpoint.shared_dir") : 0;
 }
 
 // ---- resuming -----------------------------------------------------------------------------------
