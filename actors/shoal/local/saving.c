@@ -50,9 +50,18 @@ uint64_t saving_order(struct saving *self, struct testnet *net, uint64_t now_ms)
     return self->order_ms;
 }
 
+// A save in pieces of a step that was due anyway may be recorded after the order: the run went on behind it,
+// and the checkpoint that was ordered is still to come.
+static bool is_saved(const struct saving *self, const struct testnet *net)
+{
+    const struct wire_run *now = &net->view->now;
+    return now->checkpoint_step >= self->step &&
+           (saving_at_risk(net) == 0 || !now->checkpoint_pieces);
+}
+
 bool saving_is_over(const struct saving *self, const struct testnet *net, uint64_t now_ms)
 {
     const struct wire_run *now = &net->view->now;
-    return now->checkpoint_step >= self->step || now->phase == PHASE_FINISHED || net->insists ||
+    return is_saved(self, net) || now->phase == PHASE_FINISHED || net->insists ||
            now_ms >= self->end_ms;
 }

@@ -7,6 +7,7 @@
 
 #include "actors/shoal/local/kill_list.h"
 #include "actors/shoal/local/last_up.h"
+#include "actors/shoal/local/lost_steps.h"
 #include "actors/shoal/local/progress.h"
 #include "actors/shoal/local/saving.h"
 #include "actors/shoal/local/services.h"
@@ -44,7 +45,7 @@ struct session {
     char advice[1500];   // Behind a fault; "": none
     uint32_t kills;      // At each interval
     uint64_t interval_ms, kill_ms; // kill_ms: the next kill, at the round or window that opens then
-    uint64_t step, restored_epoch; // Of the news before; step 0: none
+    struct lost_steps lost;
 };
 
 // ---- killing ------------------------------------------------------------------------------------
@@ -71,18 +72,11 @@ static void kill_some(struct session *self, uint64_t now_ms)
     self->kill_ms = now_ms + self->interval_ms;
 }
 
-// The run goes back when nobody holds its newest step, and when its owner has ordered it.
 static void say_lost(struct session *self, const struct wire_run *now)
 {
-    char line[200];
-    if (now->restored_epoch > self->restored_epoch && self->step > now->restored_step) {
-        snprintf(line, sizeof line,
-                 "the run is back at step %" PRIu64 ", its newest checkpoint: %" PRIu64
-                 " steps after it are lost and are trained again",
-                 now->restored_step, self->step - now->restored_step);
+    char line[LOST_STEPS_LINE];
+    if (lost_steps_hear(&self->lost, now, self->net.config.progress_step - 1, line))
         say(self, line);
-    }
-    self->restored_epoch = now->restored_epoch;
 }
 
 static void hear(void *arg, const struct msg *msg, unsigned heard)
@@ -93,7 +87,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     (void)msg;
     if (heard & VIEW_COMMIT) progress_hear(&self->progress, view);
     if (heard & VIEW_RUN) say_lost(self, &view->now);
-    self->step = view->now.step;
+    self->lost.step = view->now.step;
     if (heard & VIEW_REBORN) say(self, "the coordinator is back, in a new life");
     if (heard & VIEW_PHASE &&
         (view->now.phase == PHASE_PAUSED || view->now.phase == PHASE_FINISHED))

@@ -1,0 +1,82 @@
+// saving_test -- what `up` says of steps that are lost, and when it takes the run for saved.
+
+#include "actors/shoal/local/lost_steps.c" // The front command's own parts are in no library
+#include "actors/shoal/local/saving.c"
+#include "tests/test.h"
+
+int testnet_become_owner(struct testnet *net, struct why *why)
+{
+    (void)net, (void)why;
+    return 0;
+}
+
+enum { BEGIN = 0 };
+
+// An order to save came at step 8740. The save of 8750 was due anyway, and the run goes on to 8802.
+static void a_save_that_was_due_is_not_the_one_that_was_ordered(void **state)
+{
+    (void)state;
+    static struct run_view view;
+    static struct testnet net = { .view = &view };
+    const struct saving saving = { .step = 8740, .end_ms = 1000 };
+    struct wire_run *now = &view.now;
+    net.config.strategy = CONFIG_STRATEGY_SHARDED;
+    net.config.progress_step = 1;
+    now->phase = PHASE_TRAIN;
+    now->step = 8799, now->checkpoint_step = 8750, now->checkpoint_pieces = true;
+    assert_false(saving_is_over(&saving, &net, 0));
+    assert_true(saving_is_over(&saving, &net, 1000)); // The time is up
+    now->step = now->checkpoint_step = 8802, now->checkpoint_pieces = false;
+    assert_true(saving_is_over(&saving, &net, 0));
+    now->checkpoint_pieces = true; // The end of the epoch is a step that is saved in pieces, too
+    assert_true(saving_is_over(&saving, &net, 0));
+    now->step = 8820,
+    now->checkpoint_pieces = false; // A slow checkpointer: the run went on meanwhile
+    assert_true(saving_is_over(&saving, &net, 0));
+    now->checkpoint_step = 8739;
+    assert_false(saving_is_over(&saving, &net, 0));
+}
+
+// The first RUN names a restore of days ago. The news of a window may have come before it.
+static void an_old_restore_is_not_news(void **state)
+{
+    (void)state;
+    char line[LOST_STEPS_LINE] = "";
+    struct lost_steps lost = { .step = 8802 };
+    struct wire_run now = {
+        .step = 8802, .restored_step = 6500, .restored_epoch = 3, .restore_point_step = 8802
+    };
+    assert_false(lost_steps_hear(&lost, &now, BEGIN, line));
+    assert_false(lost_steps_hear(&lost, &now, BEGIN, line));
+    now.step = now.restored_step = 8802, now.restored_epoch = 4;
+    lost.step = 8810;
+    assert_true(lost_steps_hear(&lost, &now, BEGIN, line));
+    assert_string_equal(line, "the run is back at step 8802, its newest checkpoint: 8 steps after "
+                              "it are lost and are trained again");
+    assert_false(lost_steps_hear(&lost, &now, BEGIN, line));
+}
+
+static void the_place_of_the_state_is_named(void **state)
+{
+    (void)state;
+    char line[LOST_STEPS_LINE] = "";
+    struct lost_steps lost = { 0 };
+    struct wire_run now = { .step = 1076, .restore_point_step = 1000, .memory_step = 1070 };
+    assert_false(lost_steps_hear(&lost, &now, BEGIN, line));
+    lost.step = 1076;
+    now.step = now.restored_step = 1070, now.restored_epoch = 1;
+    assert_true(lost_steps_hear(&lost, &now, BEGIN, line));
+    assert_non_null(strstr(line, "back at step 1070, kept in the trainers' memory: 6 steps"));
+    lost.step = 1090;
+    now.step = now.restored_step = 1000, now.restored_epoch = 2;
+    now.restore_point_step = 1080; // It was recorded before we heard
+    assert_true(lost_steps_hear(&lost, &now, BEGIN, line));
+    assert_non_null(strstr(line, "back at step 1000, its newest checkpoint: 90 steps"));
+    lost.step = 5;
+    now = (struct wire_run){ .restored_epoch = 3 };
+    assert_true(lost_steps_hear(&lost, &now, BEGIN, line));
+    assert_non_null(strstr(line, "back at step 0, its beginning: 5 steps"));
+}
+
+TESTS(TEST(a_save_that_was_due_is_not_the_one_that_was_ordered), TEST(an_old_restore_is_not_news),
+      TEST(the_place_of_the_state_is_named))
