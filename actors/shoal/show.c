@@ -1,5 +1,6 @@
 // Short numbers for people: three digits and a unit, a duration, a bar.
 #include "actors/shoal/show.h"
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,6 +31,14 @@ char *show_duration(double seconds, char text[SHOW_MAX])
     else if (whole < 60) snprintf(text, SHOW_MAX, "%us", whole);
     else if (whole < 3600) snprintf(text, SHOW_MAX, "%um%02us", whole / 60, whole % 60);
     else snprintf(text, SHOW_MAX, "%uh%02um", whole / 3600, whole / 60 % 60);
+    return text;
+}
+
+// Digests are taken where epochs begin and end.
+char *show_digest_step(uint64_t step, uint64_t now, char text[SHOW_MAX])
+{
+    snprintf(text, SHOW_MAX, step < now ? "the epoch's first step (%" PRIu64 ")" : "step %" PRIu64,
+             step);
     return text;
 }
 

@@ -34,10 +34,11 @@ check show 0 "rows                 reshard           1009 x 8 B  0-252 252-504 5
 check json 0 '{"worker":2,"begin":504,"end":756}' show --json "$work/step-00000007"
 check verify 0 "every byte is the one that was written" verify "$work/step-00000007"
 printf x | dd of="$work/step-00000007/rows.504-756" bs=1 seek=900 conv=notrunc status=none
-check flipped 65 "rows.504-756: bytes 0 to 2016 are not those that were written" verify "$work/step-00000007"
+check flipped 65 "$work/step-00000007: rows.504-756: bytes 0 to 2016 are not those that were written" verify "$work/step-00000007"
+check older 65 "; use an older save of $work" verify "$work/step-00000007"
 rm "$work/step-00000007/rows.504-756"
 check missing 65 "incomplete: rows.504-756" show "$work/step-00000007"
-check folder 64 "the folder of a save is named step-00000120" show "$work"
+check folder 64 "$work is no save: give a folder step-NNNNNNNN, beside its meta-*.json" show "$work"
 check absent 66 "step-00000099" show "$work/step-00000099"
 if [ "$(sort <<< "$said")" = "$want" ] && [ "$(wc -l < tests/example/world.c)" -le 40 ] && [ "${usage#usage: }" != "$usage" ]; then
     echo "ok 1 - $name"

@@ -83,6 +83,16 @@ line=$(grep -n '^link' group/state.toml | cut -d: -f1)
 says 78 "group/state.toml:$line: strategy.link: plain, but --bind 192.0.2.1 is a public address" \
     shoal up group --bind 192.0.2.1
 
+# A port that something listens at.
+cat >listening.pl <<'PERL'
+use IO::Socket::INET;
+my $port = shift;
+my $socket = IO::Socket::INET->new(LocalAddr => "127.0.0.1", LocalPort => $port, Listen => 1) or die "$port: $!\n";
+exit(system(@ARGV) >> 8);
+PERL
+says 75 "choose others, or try again if it is just ending" \
+    perl listening.pl $((port + 40)) shoal up group --bind 127.0.0.1 --port $((port + 40))
+
 # ---- validate-config opens what it names ------------------------------------------------------------
 
 mkdir -p data/train empty
@@ -165,6 +175,24 @@ says 0 "state.toml: warning: model.digest: not set, and the model's folder here 
 says 0 "model.unpinned ./model has no weights and [model] digest is not set" \
     timeout --preserve-status 2 shoal-coordinator -i coordinator.key --state ./state.toml --ticket ticket --state-dir shape
 mv model.safetensors model
+
+# ---- saves in pieces --------------------------------------------------------------------------------
+
+mkdir saves
+sed "s#^\[checkpoint\]#&\nshared_dir = \"$PWD/saves\"\nsteps = 2#" state.toml >saving.toml
+says 0 "saved " shoal train saving.toml --data data/train --steps 2 --batch-size 1 --checkpoint-dir alone
+save=$(echo saves/demo.train-*/step-00000002)
+says 0 "every byte is the one that was written" shoal checkpoint verify $save
+says 64 "$PWD/data is no save: give a folder step-NNNNNNNN, beside its meta-*.json" shoal checkpoint show $PWD/data
+says 65 "alone/step-00000002: this is a checkpoint, not a save in pieces; see shoal eval, shoal export" \
+    shoal checkpoint show alone/step-00000002
+says 64 "shoal checkpoint frob: no such word; with one it is show, verify or export" shoal checkpoint frob
+says 64 "this is a save in pieces; first: shoal checkpoint export --save $save --model MODEL --dtype f32 --out OUT" \
+    shoal init other text.txt --model $save
+printf x | dd of=$(echo $save/parameters.*) bs=1 seek=900 conv=notrunc status=none
+says 65 "$save: parameters.
+are not those that were written; refused; use an older save of saves/demo.train-" shoal checkpoint verify $save
+rm -r saves alone
 
 # ---- memory, where /proc/meminfo is hidden, and where nothing tells it ------------------------------
 

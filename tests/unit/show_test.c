@@ -53,4 +53,13 @@ static void test_plurals(void **state)
     assert_string_equal(show_s(2), "s");
 }
 
-TESTS(TEST(test_plurals), TEST(test_counts), TEST(test_durations), TEST(test_bars))
+static void test_the_step_of_a_digest(void **state)
+{
+    (void)state;
+    char text[SHOW_MAX];
+    assert_string_equal(show_digest_step(0, 12, text), "the epoch's first step (0)");
+    assert_string_equal(show_digest_step(40, 40, text), "step 40");
+}
+
+TESTS(TEST(test_the_step_of_a_digest), TEST(test_plurals), TEST(test_counts), TEST(test_durations),
+      TEST(test_bars))

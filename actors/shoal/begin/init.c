@@ -8,6 +8,7 @@
 #include "actors/shoal/local/run_files.h"
 #include "actors/shoal/local/shown_command.h"
 #include "actors/shoal/model/model_folder.h"
+#include "actors/shoal/model/saved.h"
 #include "actors/shoal/show.h"
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/text/text_codec.h"
@@ -522,6 +523,12 @@ static int run(struct init *self, struct why *why)
     if (self->model && !realpath(self->model, self->model_dir))
         return why_set(why, fault_from_errno(errno), "--model %s: %s", self->model,
                        strerror(errno));
+    if (self->model && saved_is_save(self->model_dir))
+        return why_set(
+            why, FAULT_USAGE,
+            "--model %s: this is a save in pieces; first: shoal checkpoint export --save "
+            "%s --model MODEL --dtype f32 --out OUT",
+            self->model, self->model);
     if (self->model) rc = find_separator(self, why);
     if (rc == 0) rc = open_folder(self, why);
     if (rc < 0) return rc;

@@ -86,7 +86,7 @@ static int check_range(const struct way_in *self, uint32_t from, uint32_t count,
         if (error)
             rc = why_set(why, fault_from_errno(error),
                          "port %u of %s: %s; another run may use it. Ports %u to %u must be free "
-                         "here: choose others",
+                         "here: choose others, or try again if it is just ending",
                          port, way_in_address(self), strerror(error), from, from + count - 1);
     }
     return rc;

@@ -4,6 +4,7 @@
 #include "actors/shoal/model/saved.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
+#include "common/checkpoint/checkpoint_root.h"
 #include "common/checkpoint/pieces.h"
 #include "common/learner/state_pieces.h"
 #include <inttypes.h>
@@ -131,18 +132,60 @@ static int split(const char *folder, char root[PATH_MAX], uint64_t *ret_step, st
     if (count >= PATH_MAX || name + 13 != count || strncmp(folder + name, "step-", 5) != 0 ||
         strspn(folder + name + 5, "0123456789") < 8)
         return why_set(why, FAULT_USAGE,
-                       "%s: the folder of a save is named step-00000120, for step 120", folder);
-    snprintf(root, PATH_MAX, "%.*s", name ? (int)name : 1, name ? folder : ".");
+                       "%s is no save: give a folder step-NNNNNNNN, beside its meta-*.json",
+                       folder);
+    snprintf(root, PATH_MAX, "%.*s", name > 1 ? (int)name - 1 : 1, name ? folder : ".");
     *ret_step = strtoull(folder + name + 5, NULL, 10);
     return 0;
+}
+
+// A checkpoint (checkpoint.h) has a folder and a manifest of the same names. Its parameters are not read.
+static bool is_checkpoint(const char *folder)
+{
+    char path[PATH_MAX + 16];
+    snprintf(path, sizeof path, "%s/" CHECKPOINT_MANIFEST, folder);
+    json_t *manifest = json_load_file(path, 0, NULL);
+    const char *format = json_string_value(json_object_get(manifest, "format"));
+    const bool is = format && strcmp(format, "shoal checkpoint") == 0;
+    json_decref(manifest);
+    return is;
 }
 
 int saved_open(const char *folder, struct why *why, pieces_t **ret_pieces)
 {
     char root[PATH_MAX];
     uint64_t step = 0;
-    const int rc = split(folder, root, &step, why);
-    return rc < 0 ? rc : pieces_open(root, step, NULL, why, ret_pieces);
+    int rc = split(folder, root, &step, why);
+    if (rc < 0) return rc;
+    rc = pieces_open(root, step, NULL, why, ret_pieces);
+    if (rc != FAULT_FORMAT || !is_checkpoint(folder)) return rc;
+    return why_set(why, rc,
+                   "%s: this is a checkpoint, not a save in pieces; see shoal eval, shoal export",
+                   folder);
+}
+
+// Names the save as the user did, and what to do about it.
+static int name_damage(const char *folder, int rc, struct why *why)
+{
+    char root[PATH_MAX];
+    uint64_t step;
+    if (rc != FAULT_CORRUPT && rc != FAULT_DIGEST) return rc;
+    if (split(folder, root, &step, NULL) < 0) return rc;
+    const struct why inner = *why;
+    const char *text = strstr(inner.text, "step-"), *behind = text ? strstr(text, ": ") : NULL;
+    return why_set(why, rc, "%s: %.1000s; use an older save of %s", folder,
+                   behind ? behind + 2 : inner.text, root);
+}
+
+bool saved_is_save(const char *folder)
+{
+    char root[PATH_MAX];
+    uint64_t step = 0;
+    pieces_t *pieces = NULL;
+    if (split(folder, root, &step, NULL) < 0 || pieces_open(root, step, NULL, NULL, &pieces) < 0)
+        return false;
+    pieces_close(&pieces);
+    return true;
 }
 
 static int run(struct saved *self, struct why *why)
@@ -151,6 +194,7 @@ static int run(struct saved *self, struct why *why)
     int rc = saved_open(self->folder, why, &pieces);
     if (rc == 0 && self->verify) rc = pieces_verify(pieces, why);
     if (rc == 0) rc = take_digest(self, pieces, why);
+    if (rc < 0) rc = name_damage(self->folder, rc, why);
     if (rc == 0) rc = self->json ? print_json(self, pieces, why) : print_text(self, pieces);
     pieces_close(&pieces);
     return rc;

@@ -145,6 +145,13 @@ int shoal_checkpoint(int argc, char **argv)
             argv[1] = words[i].name;
             return words[i].run(argc - 1, argv + 1);
         }
+    if (argc > 1 && argv[1][0] != '-') {
+        struct why why = { 0 };
+        why_set(&why, FAULT_USAGE,
+                "shoal checkpoint %.64s: no such word; with one it is show, verify or export",
+                argv[1]);
+        return fault_exit(FAULT_USAGE, &why);
+    }
     return control(
         argc, argv, ACTION_CHECKPOINT,
         "Has the checkpointers write a checkpoint: of the newest pinned step, in the "

@@ -252,8 +252,8 @@ static void print_view(const struct status *self, const struct run_view *view)
     if (self->was_told_of_coordinator && !is_dead(self))
         printf("  coordinator heard %s\n", show_heard(&self->coordinator, a));
     if (!hash_is_none(&now->digest))
-        printf("  %s %s of step %" PRIu64 "\n", digest_name(view), hash_to_hex(&now->digest, hex),
-               now->digest_step);
+        printf("  %s %s of %s\n", digest_name(view), hash_to_hex(&now->digest, hex),
+               show_digest_step(now->digest_step, now->step, a));
     if (!hash_is_none(&now->checkpoint_digest))
         printf("  checkpoint %s, digest %.16s\n", now->checkpoint_name,
                hash_to_hex(&now->checkpoint_digest, hex));
