@@ -83,6 +83,12 @@ line=$(grep -n '^link' group/state.toml | cut -d: -f1)
 says 78 "group/state.toml:$line: strategy.link: plain, but --bind 192.0.2.1 is a public address" \
     shoal up group --bind 192.0.2.1
 
+# A folder for saves that is not there.
+shoal init parts text.txt --strategy sharded --dim 32 --layers 1 --heads 2 --seq-len 64 >init.log 2>&1
+sed -i "s#^shared_dir = .*#shared_dir = \"$PWD/nowhere\"#" parts/state.toml
+says 78 "checkpoint.shared_dir of $PWD/parts/state.toml: this folder cannot be used for saves: $PWD/nowhere: open failed" \
+    shoal up parts --port $((port + 42))
+
 # A port that something listens at.
 cat >listening.pl <<'PERL'
 use IO::Socket::INET;

@@ -9,6 +9,7 @@
 #include "common/base/ensure.h"
 #include "common/base/folder.h"
 #include "common/base/instance_lock.h"
+#include "common/checkpoint/shared_dir.h"
 #include "common/config/data_config.h"
 #include "common/net/curve.h"
 #include <inttypes.h>
@@ -133,6 +134,16 @@ static void add_children(struct testnet *self)
 
 // ---- starting -----------------------------------------------------------------------------------
 
+// As each trainer does, which could not tell it so plainly.
+static int check_shared_dir(const struct testnet *self, struct why *why)
+{
+    const char *folder = self->config.checkpoint_shared_dir;
+    if (!folder[0] || !config_sums(&self->config)) return 0;
+    const int rc = shared_dir_check(folder, why);
+    if (rc == 0 || rc == FAULT_DISK_FULL) return 0; // That passes
+    return why_wrap(why, FAULT_CONFIG, "checkpoint.shared_dir of %s", self->state_toml);
+}
+
 static int check_config(struct testnet *self, struct why *why)
 {
     static struct config_faults faults;
@@ -146,6 +157,8 @@ static int check_config(struct testnet *self, struct why *why)
     int rc = config_load_run(self->state_toml, &self->config, &faults);
     config_faults_print(&faults, stderr);
     if (rc < 0) return why_set(why, rc, "%s is refused (see above)", self->state_toml);
+    rc = check_shared_dir(self, why);
+    if (rc < 0) return rc;
     if (self->config.data_location != CONFIG_DATA_SERVER) return 0;
     rc = config_load_data(self->data_toml, &data, &faults);
     config_faults_print(&faults, stderr);
