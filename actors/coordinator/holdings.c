@@ -245,7 +245,10 @@ static bool enough_say(const struct holdings *self, const struct turn *turn)
     const struct run *run = turn->run;
     uint32_t holders = 0;
     for (uint32_t i = 0; i < run->roster.count; i++) {
-        const bool reports = self && self->of[i].known && self->of[i].step == run->step;
+        // Behind its report a member may have given all but its part away again
+        const bool has_part = turn->pace->has_part && turn->pace->has_part(turn, i);
+        const bool reports =
+            self && self->of[i].known && self->of[i].step == run->step && !has_part;
         holders += interval_length(pace_held_by(turn, i)) > 0 && !is_doubted(turn, i) &&
                    (reports || turn->presence->step_held[i] >= run->step);
     }

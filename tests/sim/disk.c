@@ -183,25 +183,33 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
     if (!self->disk.behind) check_record(self, effect->kind, record, effect->body, effect->bytes);
 }
 
+static bool is_commit_of(struct sim *self, const struct stored *stored, uint64_t step)
+{
+    const void *record = unpack(self, &self->scratch, stored->kind, stored->body, stored->bytes);
+    return pace_of(&self->plan.rules)->commits(stored->kind, record).end == step + 1;
+}
+
 // A record of several steps is found by the last of them, as in the index of the ledger. Who asks for steps
 // of an earlier run hears nothing here; a coordinator would begin with the first of its own.
-void disk_send_commits(struct sim *self, uint8_t id, const struct wire_send_commits *send_commits)
+void disk_send_commits(struct sim *self, uint8_t id, const struct wire_send_commits *said)
 {
+    const struct wire_send_commits asked = *said; // Records are unpacked in its place
     const uint16_t frame = pace_of(&self->plan.rules)->commit_frame;
     const uint64_t end = ((const struct coordinator *)self->nodes[id].state)->run.step;
     uint32_t sent = 0;
-    if (send_commits->from_step < self->plan.rules.first_step) return;
-    for (uint64_t step = send_commits->from_step;
-         step < end && sent < send_commits->count && step < ROUNDS_MAX; step++) {
+    if (asked.from_step < self->plan.rules.first_step) return;
+    for (uint64_t step = asked.from_step; step < end && sent < asked.count && step < ROUNDS_MAX;
+         step++) {
         uint64_t seq = self->ghost.commit_of_step[step];
         if (seq > self->disk.count) return;
-        if (seq == 0) continue;
+        // An older ledger was put back: another record has its number there
+        if (seq == 0 || !is_commit_of(self, &self->disk.log[seq - 1], step)) continue;
         sent++;
         const struct stored *stored = &self->disk.log[seq - 1];
         struct parcel *parcel =
             parcel_new(self, &self->nodes[id], frame, stored->body, stored->bytes);
         work_done(self, id, stored->bytes, true);
-        network_mail(self, id, send_commits->to, parcel);
+        network_mail(self, id, asked.to, parcel);
         parcel_release(parcel);
     }
 }
