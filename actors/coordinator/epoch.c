@@ -204,8 +204,8 @@ static uint32_t trainers_heard(const struct turn *turn)
 static bool look_lost(struct epoch *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
-    const bool is_here =
-        holdings_somebody_has(turn) || holdings_somebody_says(&self->holdings, turn);
+    // mutant: windows: who has reported the step is not among those that hold it
+    const bool is_here = holdings_somebody_says(&self->holdings, turn);
     if (!turn->pace->trusted || trainers_heard(turn) < turn->rules->init_min_clients || is_here) {
         self->lost_ms = 0;
         return false;

@@ -57,7 +57,8 @@ bool holdings_are_saved_soon(const struct holdings *self, const struct turn *tur
 // The newest PINGs of members that keep parameters report the present step: of more of them than may lie.
 bool holdings_somebody_has(const struct turn *turn);
 
-// The same by PINGs and reports: at the end of an epoch members report the newest step before they PING it.
+// The same by PINGs and reports: at the end of an epoch members report the newest step before they PING it. The report of
+// a member that has only its part again does not count.
 bool holdings_somebody_says(const struct holdings *self, const struct turn *turn);
 
 // Some process may still live that took part in the newest step, or said that it holds it, or has not said

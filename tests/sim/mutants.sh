@@ -687,9 +687,11 @@ by_unit 'windows: a member that dies with its share may bring all of the state b
 by_unit 'members: an earlier word of what a member holds takes the place of a later one' coordinator_test drop
 by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''
 by_unit 'saves: somebody who took no part says what was saved' coordinator_test drop
-by_unit 'saves: one member says for all what is saved' coordinator_test '&& most_have_marked(self, run, mark, step)' ''
+by_unit 'saves: one member says for all what is saved' coordinator_test 'most_have_marked(self, run, mark, step)' '(most_have_marked(self, run, mark, step) || run)'
 by_unit 'windows: who can make the newest step is not waited for' coordinator_test 'if (is_near)' 'if (is_near && !run)'
-mutant 'windows: who has said once that it can make a step is waited for' 'said->has && !said->share ? said->step + 1 : 0' \
+by_unit 'windows: who has reported the step is not among those that hold it' coordinator_test \
+    'holdings_somebody_says(&self->holdings, turn)' 'holdings_somebody_has(turn)'
+by_unit 'windows: who has said once that it can make a step is waited for' coordinator_test 'said->has && !said->share ? said->step + 1 : 0' \
     'said->has ? said->step + 1 : kept->can_make'
 by_unit 'windows: one member that says it is further takes the state from the others' coordinator_test \
     'bare && (more' '!bare && (more'
