@@ -134,17 +134,11 @@ static int explain_nothing(const struct config_schema *schema, const char *path,
     return FAULT_NOT_FOUND;
 }
 
-// The settings of saves are not part of the run's digest, but the coordinator tells them to the trainers.
-static const char *scope_of(const struct config_key *key)
-{
-    if (key->scope == CONFIG_RUN) return "Part of the run: every member must have the same.";
-    if (strcmp(key->path, "checkpoint.shared_dir") == 0)
-        return "The coordinator's value holds for all trainers; each must see this folder at this "
-               "path.";
-    if (strncmp(key->path, "checkpoint.", 11) == 0)
-        return "The coordinator's value holds for all trainers.";
-    return "Of this machine only: other machines may differ.";
-}
+static const char *const scopes[] = {
+    [CONFIG_RUN] = "Part of the run: every member must have the same.",
+    [CONFIG_TOLD] = "The coordinator's value holds for all trainers.",
+    [CONFIG_LOCAL] = "Of this machine only: other machines may differ.",
+};
 
 int config_explain(const struct config_schema *schema, const char *path, FILE *out)
 {
@@ -154,7 +148,7 @@ int config_explain(const struct config_schema *schema, const char *path, FILE *o
     if (key->type == CONFIG_IGNORED || key->type == CONFIG_REFUSED) return 0;
     fputs("  ", out);
     print_facts(schema, key, NULL, out);
-    fprintf(out, "\n  %s\n", scope_of(key));
+    fprintf(out, "\n  %s\n", scopes[key->scope]);
     const struct config_only *only = config_only_of(key->path);
     if (only) {
         char bytes[CONFIG_VALUE_MAX];

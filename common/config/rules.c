@@ -103,13 +103,25 @@ static void compare(struct config_load *load, const struct comparison *rule)
     config_load_fault(load, false, here->node, here->key->path, bytes, rule->why);
 }
 
-static void fault_at(struct config_load *load, const struct setting *setting, const char *text,
-                     const char *note)
+static void say_at(struct config_load *load, bool warns, const struct setting *setting,
+                   const char *text, const char *note)
 {
     char bytes[CONFIG_FAULT_TEXT];
     struct config_text out = config_text_in(bytes, sizeof bytes);
     config_text_add(&out, "%s: %s", setting->key->path, text);
-    config_load_fault(load, false, setting->node, setting->key->path, bytes, note);
+    config_load_fault(load, warns, setting->node, setting->key->path, bytes, note);
+}
+
+static void fault_at(struct config_load *load, const struct setting *setting, const char *text,
+                     const char *note)
+{
+    say_at(load, false, setting, text, note);
+}
+
+static void warn_at(struct config_load *load, const struct setting *setting, const char *text,
+                    const char *note)
+{
+    say_at(load, true, setting, text, note);
 }
 
 // Exactly one of epoch_time and rounds_per_epoch ends an epoch.
@@ -344,15 +356,6 @@ static void check_idle(struct config_load *load)
              least == &batch && end.right && end.number > batch.number ? "at first " : "",
              least->number);
     config_load_fault(load, true, least->node, least->key->path, text, note);
-}
-
-static void warn_at(struct config_load *load, const struct setting *setting, const char *text,
-                    const char *note)
-{
-    char bytes[CONFIG_FAULT_TEXT];
-    struct config_text out = config_text_in(bytes, sizeof bytes);
-    config_text_add(&out, "%s: %s", setting->key->path, text);
-    config_load_fault(load, true, setting->node, setting->key->path, bytes, note);
 }
 
 // A comparison of two settings that are both set: allowed, but not what its author wants.

@@ -36,7 +36,7 @@ enum config_type {
     CONFIG_IGNORED,
     CONFIG_REFUSED
 };
-enum config_scope { CONFIG_RUN, CONFIG_LOCAL };
+enum config_scope { CONFIG_RUN, CONFIG_TOLD, CONFIG_LOCAL };
 enum config_need { CONFIG_REQUIRED, CONFIG_DEFAULT, CONFIG_ABSENT, CONFIG_SHOWN };
 
 // The fields' C types, by config_type.

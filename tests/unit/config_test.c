@@ -541,8 +541,8 @@ static void keys_explain_themselves(void **state)
                         "min_client: no key of state.toml; did you mean `config.min_clients`?\n");
     free(text);
     text = explained("checkpoint.shared_dir", 0);
-    assert_non_null(strstr(text, "  The coordinator's value holds for all trainers; each must see "
-                                 "this folder at this path.\n"));
+    assert_non_null(strstr(text, "and is the same on each machine."));
+    assert_non_null(strstr(text, "  The coordinator's value holds for all trainers.\n"));
     free(text);
     text = explained("checkpoint.steps", 0);
     assert_non_null(strstr(text, "  The coordinator's value holds for all trainers.\n"));
