@@ -12,6 +12,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,7 +21,7 @@
 
 struct pieces {
     int dir;
-    char name[PIECES_NAME];
+    char place[PATH_MAX + PIECES_NAME]; // <root>/step-00000120: what faults name
     struct pieces_manifest manifest;
     struct pieces_meta meta;
 };
@@ -110,7 +112,8 @@ static int look_at_pieces(const struct pieces *self, struct why *why)
 
 static int open_save(struct pieces *self, int root, uint64_t step, const char *run, struct why *why)
 {
-    self->dir = openat(root, pieces_folder_name(step, self->name),
+    char name[PIECES_NAME];
+    self->dir = openat(root, pieces_folder_name(step, name),
                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (self->dir < 0)
         return why_set(why, fault_from_errno(errno), "%s; not opened", strerror(errno));
@@ -131,10 +134,12 @@ int pieces_open(const char *root, uint64_t step, const char *run, struct why *wh
     struct pieces *self = calloc(1, sizeof *self);
     if (!self) rc = why_set(why, FAULT_MEMORY, "a save of step %" PRIu64 "; not opened", step);
     else {
+        char name[PIECES_NAME];
+        snprintf(self->place, sizeof self->place, "%s/%s", root, pieces_folder_name(step, name));
         self->dir = -1;
         rc = open_save(self, fd, step, run, why);
         if (rc < 0) {
-            why_wrap(why, rc, "%s/%s", root, self->name);
+            why_wrap(why, rc, "%s", self->place);
             pieces_close(&self);
         } else *ret_pieces = self;
     }
@@ -200,7 +205,7 @@ int pieces_read(const pieces_t *self, const struct pieces_item *item, struct int
         if (interval_empty(at)) continue;
         uint8_t *to = (uint8_t *)bytes + (at.begin - want.begin) * item->element_bytes;
         const int rc = read_part(self, item, w, at, to, why);
-        if (rc < 0) return why_wrap(why, rc, "%s", self->name);
+        if (rc < 0) return why_wrap(why, rc, "%s", self->place);
     }
     return 0;
 }
@@ -220,9 +225,9 @@ int pieces_root(const pieces_t *self, const struct pieces_item *item, struct why
             return why_set(why, FAULT_UNSUPPORTED,
                            "%s: item '%s': the piece of worker %" PRIu32 " begins at byte %" PRIu64
                            ", within a leaf of %d",
-                           self->name, item->name, w, reached, PIECE_LEAF_BYTES);
+                           self->place, item->name, w, reached, PIECE_LEAF_BYTES);
         const int rc = open_piece(self, item, w, name, why, &file);
-        if (rc < 0) return why_wrap(why, rc, "%s", self->name);
+        if (rc < 0) return why_wrap(why, rc, "%s", self->place);
         for (uint64_t i = 0; i * PIECE_LEAF_BYTES < count; i++) merkle_add(&tree, &file.leaves[i]);
         piece_file_close(&file);
         reached += count;
@@ -251,10 +256,10 @@ static int verify_piece(const pieces_t *self, const struct pieces_item *item, ui
 int pieces_verify(const pieces_t *self, struct why *why)
 {
     uint8_t *block = malloc(16 * PIECE_LEAF_BYTES);
-    int rc = block ? 0 : why_set(why, FAULT_MEMORY, "verifying %s", self->name);
+    int rc = block ? 0 : why_set(why, FAULT_MEMORY, "verifying %s", self->place);
     for (size_t i = 0; rc == 0 && i < self->meta.count; i++)
         for (uint32_t w = 0; rc == 0 && w < self->meta.workers; w++)
             rc = verify_piece(self, &self->meta.items[i], w, block, why);
     free(block);
-    return rc < 0 ? why_wrap(why, rc, "%s", self->name) : 0;
+    return rc < 0 ? why_wrap(why, rc, "%s", self->place) : 0;
 }

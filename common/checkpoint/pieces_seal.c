@@ -452,8 +452,8 @@ static int retire_older(int root, const struct pieces_save *save, size_t keep, s
     return rc == 0 && knows_all ? remove_each(root, save->root, is_unused, cuts, why) : rc;
 }
 
-// Whoever may write beside the folder of a run can put that of another one in its place. A manifest that cannot be
-// read is nobody's.
+// Somebody who may write beside the folder of a run can replace it by the folder of another run. A manifest that cannot
+// be read says nothing, and does not stop the cleaning.
 static int check_ours(int root, const struct pieces_save *save, struct why *why)
 {
     struct checkpoint_steps list;

@@ -190,7 +190,7 @@ says 0 "saved " shoal train saving.toml --data data/train --steps 2 --batch-size
 save=$(echo saves/demo.train-*/step-00000002)
 says 0 "every byte is the one that was written" shoal checkpoint verify $save
 says 64 "$PWD/data is no save: give a folder step-NNNNNNNN, beside its meta-*.json" shoal checkpoint show $PWD/data
-says 65 "alone/step-00000002: this is a checkpoint, not a save in pieces; see shoal eval, shoal export" \
+says 65 "'format' is not 'shoal pieces'; refused; if it is a checkpoint, see shoal eval, shoal export" \
     shoal checkpoint show alone/step-00000002
 says 64 "shoal checkpoint frob: no such word; with one it is show, verify or export" shoal checkpoint frob
 says 64 "this is a save in pieces; first: shoal checkpoint export --save $save --model MODEL --dtype f32 --out OUT" \

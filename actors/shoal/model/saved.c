@@ -4,7 +4,6 @@
 #include "actors/shoal/model/saved.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
-#include "common/checkpoint/checkpoint_root.h"
 #include "common/checkpoint/pieces.h"
 #include "common/learner/state_pieces.h"
 #include <inttypes.h>
@@ -19,8 +18,8 @@ struct saved {
     char digest[HASH_HEX]; // Of the state that members hold alike; "": the save has none
 };
 
-// The digest that `shoal status` shows. There is none if the items are another program's, or if a piece begins within a
-// leaf.
+// The digest that `shoal status` shows. There is none if the items are another program's, if a piece begins within a
+// leaf, or if an item is larger than the parameters.
 static int take_digest(struct saved *self, const pieces_t *pieces, struct why *why)
 {
     struct hash digest;
@@ -139,18 +138,6 @@ static int split(const char *folder, char root[PATH_MAX], uint64_t *ret_step, st
     return 0;
 }
 
-// A checkpoint (checkpoint.h) has a folder and a manifest of the same names. Its parameters are not read.
-static bool is_checkpoint(const char *folder)
-{
-    char path[PATH_MAX + 16];
-    snprintf(path, sizeof path, "%s/" CHECKPOINT_MANIFEST, folder);
-    json_t *manifest = json_load_file(path, 0, NULL);
-    const char *format = json_string_value(json_object_get(manifest, "format"));
-    const bool is = format && strcmp(format, "shoal checkpoint") == 0;
-    json_decref(manifest);
-    return is;
-}
-
 int saved_open(const char *folder, struct why *why, pieces_t **ret_pieces)
 {
     char root[PATH_MAX];
@@ -158,23 +145,21 @@ int saved_open(const char *folder, struct why *why, pieces_t **ret_pieces)
     int rc = split(folder, root, &step, why);
     if (rc < 0) return rc;
     rc = pieces_open(root, step, NULL, why, ret_pieces);
-    if (rc != FAULT_FORMAT || !is_checkpoint(folder)) return rc;
-    return why_set(why, rc,
-                   "%s: this is a checkpoint, not a save in pieces; see shoal eval, shoal export",
-                   folder);
+    if (rc != FAULT_FORMAT) return rc;
+    const struct why inner = *why;
+    return why_set(why, rc, "%.1000s; if it is a checkpoint, see shoal eval, shoal export",
+                   inner.text);
 }
 
-// Names the save as the user did, and what to do about it.
-static int name_damage(const char *folder, int rc, struct why *why)
+// What to do about it.
+static int advise(const char *folder, int rc, struct why *why)
 {
     char root[PATH_MAX];
     uint64_t step;
     if (rc != FAULT_CORRUPT && rc != FAULT_DIGEST) return rc;
     if (split(folder, root, &step, NULL) < 0) return rc;
     const struct why inner = *why;
-    const char *text = strstr(inner.text, "step-"), *behind = text ? strstr(text, ": ") : NULL;
-    return why_set(why, rc, "%s: %.1000s; use an older save of %s", folder,
-                   behind ? behind + 2 : inner.text, root);
+    return why_set(why, rc, "%.1000s; use an older save of %s", inner.text, root);
 }
 
 bool saved_is_save(const char *folder)
@@ -194,7 +179,7 @@ static int run(struct saved *self, struct why *why)
     int rc = saved_open(self->folder, why, &pieces);
     if (rc == 0 && self->verify) rc = pieces_verify(pieces, why);
     if (rc == 0) rc = take_digest(self, pieces, why);
-    if (rc < 0) rc = name_damage(self->folder, rc, why);
+    if (rc < 0) rc = advise(self->folder, rc, why);
     if (rc == 0) rc = self->json ? print_json(self, pieces, why) : print_text(self, pieces);
     pieces_close(&pieces);
     return rc;
