@@ -66,8 +66,8 @@ void dirfile_abandon(struct dirfile *self); // Closes; what was written stays
 
 int dirfile_sync_dir(int dir, const char *place, struct why *why);
 
-// The next entry of an open listing of `place`; NULL at its end. A fault of the disk or the server is FAULT_IO, and not
-// taken for the end: who removes what is not listed as needed must know.
+// The next entry of an open listing of `place`; NULL at its end. A fault of the disk or the server is FAULT_IO and not
+// the end: else a caller would take what it did not see listed for what is not there.
 int dirfile_next(DIR *list, const char *place, struct why *why, struct dirent **ret_entry);
 
 // Removes a directory of files in `dir`, or a single file or link of that name. It must hold no

@@ -17,8 +17,9 @@
 // inherits; some that were removed may be among them. A lazy store omits the fsync: its blobs survive the
 // process, but may not survive a crash of the machine.
 //
-// Any thread may call any function at any time, unless it says otherwise. One lock guards the tables, and nothing slow
-// happens under it; a second lock makes writers of the directory take turns.
+// Any thread may call any function at any time, unless it says otherwise. One lock guards the
+// tables, and nothing slow happens under it; a second lock makes writers of the directory take
+// turns.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -190,9 +191,9 @@ bool blob_share_has(const blob_share_t *share, uint64_t leaf);
 void blob_share_fill(blob_share_t *share, uint64_t leaf, const struct hash *hash, const void *bytes,
                      size_t count);
 
-// For the thread that fills it: keeps the hashes of all leaves, whose digest this is (ensured): blob_store_leaves has them now. Memory that an
-// earlier share wrote to and this one did not is given back. Once (ensured). After a fault nothing has changed:
-// FAULT_NOT_FOUND, it was dropped meanwhile; FAULT_CORRUPT, a leaf that is here has another hash; FAULT_MEMORY.
+// For the thread that fills it: keeps the hashes of all leaves, whose digest this is (ensured). blob_store_leaves has them
+// now. Memory that an earlier share wrote to and this one did not is given back. Once (ensured). After a fault nothing
+// has changed: FAULT_NOT_FOUND, it was dropped meanwhile; FAULT_CORRUPT, a leaf that is here has another hash; FAULT_MEMORY.
 int blob_share_complete(blob_share_t *share, const struct hash *digest, const struct hash *leaves,
                         struct why *why);
 

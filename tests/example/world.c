@@ -12,9 +12,9 @@ static int add_up(void *arg, const struct world_value *all, uint32_t count, uint
     if (!sum) return why_set(why, FAULT_MEMORY, "the sum");
     for (uint32_t w = 0; w < count && worker == 0; w++)
         if (all[w].elements) *sum += *(const uint64_t *)all[w].bytes;
-    return *ret_value = (struct world_value){ 1, sum }, 0;
+    *ret_value = (struct world_value){ 1, sum };
+    return 0;
 }
-
 int main(int argc, char **argv)
 {
     struct pieces_save at = { .root = argv[1], .run = "example", .attempt = 1 };

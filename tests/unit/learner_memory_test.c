@@ -72,6 +72,20 @@ static const void *ask(struct worker *worker, uint16_t kind, const void *job)
     return answer(worker);
 }
 
+static struct learner_options options_of(blob_store_t *store)
+{
+    struct learner_options options = { .identity = fixture_identity(),
+                                       .store = store,
+                                       .run_id = "r",
+                                       .threads = 1,
+                                       .micro_batch = 2,
+                                       .trains = true,
+                                       .links_bind = "127.0.0.1:0",
+                                       .links_announced = "tcp://127.0.0.1:1" };
+    assert_int_equal(compute_find("cpu", NULL, &options.device), 0);
+    return options;
+}
+
 static void write_data(void)
 {
     static const uint16_t tokens[64 * (SEQ + 1)];
@@ -192,21 +206,11 @@ static double hold(const struct wire_part *strategy, const char *dir,
                    void (*train)(struct worker *, const struct key *))
 {
     blob_store_t *store;
-    struct compute_device device;
     mallopt(M_MMAP_THRESHOLD, MIB); // What is freed goes back, as vectors above 32 MiB always do
     write_data();
     assert_int_equal(
         blob_store_new(&(struct blob_store_options){ .dir = dir, .lazy = true }, NULL, &store), 0);
-    assert_int_equal(compute_find("cpu", NULL, &device), 0);
-    struct learner_options options = { .identity = fixture_identity(),
-                                       .store = store,
-                                       .run_id = "r",
-                                       .device = device,
-                                       .threads = 1,
-                                       .micro_batch = 2,
-                                       .trains = true,
-                                       .links_bind = "127.0.0.1:0",
-                                       .links_announced = "tcp://127.0.0.1:1" };
+    struct learner_options options = options_of(store);
     struct worker *worker = worker_new(PORT_LEARNER, learner_body, &options);
     make_room();
     forget_the_most();
@@ -303,21 +307,11 @@ static void so_it_is_for_moments_by_shares(void **state)
 static void a_shared_dir_that_is_not_there_is_named(void **state)
 {
     blob_store_t *store;
-    struct compute_device device;
     struct wire_windows_config config = windows;
     (void)state;
     const struct blob_store_options blobs = { .lazy = true };
     assert_int_equal(blob_store_new(&blobs, NULL, &store), 0);
-    assert_int_equal(compute_find("cpu", NULL, &device), 0);
-    struct learner_options options = { .identity = fixture_identity(),
-                                       .store = store,
-                                       .run_id = "r",
-                                       .device = device,
-                                       .threads = 1,
-                                       .micro_batch = 2,
-                                       .trains = true,
-                                       .links_bind = "127.0.0.1:0",
-                                       .links_announced = "tcp://127.0.0.1:1" };
+    struct learner_options options = options_of(store);
     struct worker *worker = worker_new(PORT_LEARNER, learner_body, &options);
     write_data();
     config.save_steps = 100;

@@ -167,7 +167,9 @@ json_t *demo_report_to_json(const struct demo_report *self)
                   "checkpoint_digest", hash_to_hex(&self->checkpoint, checkpoint), "checkpoint",
                   shoal_shown(self->checkpoint_path), "prompt", shoal_shown(self->prompt), "text",
                   shoal_shown(self->text));
-    if (!object || !rest || json_object_update(object, rest) != 0) return NULL;
+    const bool whole = object && rest && json_object_update(object, rest) == 0;
     json_decref(rest);
-    return object;
+    if (whole) return object;
+    json_decref(object);
+    return NULL;
 }

@@ -185,10 +185,10 @@ static bool has_step(const struct windows *self, const struct run *run,
 
 // ---- closing ------------------------------------------------------------------------------------
 
-// Of those that stand at a step and those beyond it, who may all be right. Who is beyond has had HAVE of all, so all
-// others have what that step needs (holder.h). If more say that they have not, those beyond are wrong; if as many, then
-// too, unless a third one says that it has. With shares a member needs the HAVE of all itself, so it says nothing of the
-// others'.
+// Which answers can be true together: `at` stand at a step, `beyond` one step further. A member goes further when all
+// have said HAVE (holder.h), so then all of `at` have what the step needs. If more of them than are beyond say that they
+// have not, those beyond are wrong. So they are if as many say it, unless somebody at that step says that it has. With
+// shares a member says that it has not until it has heard the HAVE of all. So there nobody is found wrong by that.
 static uint64_t who_fit(const struct windows *self, const struct turn *turn, uint64_t at,
                         uint64_t beyond)
 {
@@ -218,7 +218,7 @@ static uint64_t false_answers(const struct windows *self, const struct turn *tur
             if (counts & bit(j) && steps[j] == steps[i]) at |= bit(j);
             if (counts & bit(j) && steps[j] == steps[i] + 1) beyond |= bit(j);
         }
-        // What is committed has been applied, whoever answers otherwise
+        // A committed step stays committed, so an answer below it proves nobody wrong
         const uint64_t these = steps[i] < run->step ? at | beyond : who_fit(self, turn, at, beyond);
         const int more = __builtin_popcountll(these) - __builtin_popcountll(fit);
         if (more > 0 || (more == 0 && steps[i] < best)) {
