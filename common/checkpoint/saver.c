@@ -8,6 +8,7 @@
 #include "common/checkpoint/saver.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
+#include "common/checkpoint/pieces_names.h"
 #include <inttypes.h>
 #include <errno.h>
 #include <limits.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum saver_state { IDLE, TAKEN, ENDED };
 
@@ -54,13 +56,18 @@ static int make_root(const char *root, struct why *why)
     return why_set(why, fault_from_errno(error), "making %s failed: %s", root, strerror(error));
 }
 
-// Before its parts are removed.
+// Before its parts are removed. If another worker has removed them by now, nobody can tell whose was missing.
 static void look_back(struct saver *self, struct saver_result *result)
 {
     const struct pieces_save *before = &self->before;
+    char folder[PATH_MAX + PIECES_NAME], name[PIECES_NAME];
     uint32_t missing;
     if (!before->step || pieces_seal(before, NULL, &missing) < 0 || missing == before->workers)
         return;
+    snprintf(folder, sizeof folder, "%s/%s", before->root,
+             pieces_attempt_name(before->step, before->attempt, name));
+    // mutant: saver: a worker whose part was removed is said to be missing
+    if (access(folder, F_OK) != 0) return;
     result->unfinished = before->step;
     result->unfinished_missing = missing;
 }

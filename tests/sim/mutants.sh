@@ -310,6 +310,7 @@ by_unit 'pieces: a piece that begins within a leaf has a root' state_pieces_test
 by_unit 'saver: half a save stays on a full disk' saver_test 'rc < 0 && save->workers == 1' 'rc < 0 && save->workers == 0'
 by_unit 'saver: the memory of the work is saved' saver_test drop
 by_unit 'saver: a second save goes over the first' saver_test '!= IDLE' '== TAKEN'
+by_unit 'saver: a worker whose part was removed is said to be missing' saver_test drop
 by_unit 'saver: old saves stay' saver_test 'result->missing == save->workers' '!result'
 by_unit 'strangers take every seat' post_office_test 'has_seat && make_room(self)' 'has_seat && !has_seat && make_room(self)'
 by_unit 'hello: one for another connection is welcome' hello_test \

@@ -145,6 +145,21 @@ static void who_writes_elsewhere_is_named(void **unused)
     for (int i = 0; i < 2; i++) saver_destroy(&savers[i]);
 }
 
+// The first that begins the next save removes the parts of the one before: the others cannot tell any more, and name nobody.
+static void nobody_is_named_when_the_parts_are_gone(void **unused)
+{
+    (void)unused;
+    saver_t *savers[2] = { new_saver(3), new_saver(3) };
+    fill(7);
+    for (uint64_t step = 10; step <= 20; step += 10) { // Worker 1 never comes
+        take(savers[0], step, 0, 3);
+        assert_int_equal(result_of(savers[0]).unfinished, step - 10);
+        take(savers[1], step, 2, 3);
+        assert_int_equal(result_of(savers[1]).unfinished, 0);
+    }
+    for (int i = 0; i < 2; i++) saver_destroy(&savers[i]);
+}
+
 // Also if the next one does not become whole either: a disk would fill up.
 static void a_failed_one_goes_before_the_next(void **unused)
 {
@@ -314,6 +329,7 @@ static void a_link_in_place_of_the_folder_is_not_followed(void **unused)
 
 TESTS(IN_FOLDER(the_work_may_go_on_at_once), IN_FOLDER(another_save_waits_for_the_result),
       IN_FOLDER(the_last_worker_makes_it_whole), IN_FOLDER(who_writes_elsewhere_is_named),
+      IN_FOLDER(nobody_is_named_when_the_parts_are_gone),
       IN_FOLDER(a_failed_one_goes_before_the_next), IN_FOLDER(old_saves_go_and_a_failed_one_too),
       IN_FOLDER(what_cannot_be_written_is_said), IN_FOLDER(a_full_disk_costs_that_save_alone),
       IN_FOLDER(too_much_is_refused), IN_FOLDER(an_end_waits_for_what_is_written),
