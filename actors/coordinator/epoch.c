@@ -82,6 +82,14 @@ static bool is_given_up(const struct epoch *self, const struct turn *turn)
            (!holdings_somebody_may(turn) || turn->now_ms - self->lost_ms >= search_ms);
 }
 
+// The run is at a save that somebody cannot read, and nobody here holds that state.
+static bool is_unread(const struct epoch *self, const struct turn *turn)
+{
+    char text[EPOCH_LACKS_MAX];
+    return unread_print(&self->unread, turn, text, sizeof text)[0] &&
+           !holdings_somebody_says(&self->holdings, turn);
+}
+
 char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[EPOCH_LACKS_MAX])
 {
     const uint8_t phase = turn->run->phase;
@@ -102,6 +110,8 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
                  ": waiting for a process that does. There is no checkpoint: if all have lost it, "
                  "the run begins again",
                  turn->run->step);
+    else if ((phase == PHASE_WAITING || phase == PHASE_WARMUP) && is_unread(self, turn))
+        unread_print(&self->unread, turn, text, EPOCH_LACKS_MAX);
     else if (phase == PHASE_WARMUP && !lacks)
         warmup_print_awaited(&self->warmup, &self->holdings, turn, text, EPOCH_LACKS_MAX);
     else snprintf(text, EPOCH_LACKS_MAX, "%s", lacks ? lacks : "");
@@ -180,7 +190,8 @@ static bool is_stuck(const struct epoch *self, const struct turn *turn)
 }
 
 enum { WAY_WORDS_MAX = 160 };
-static struct wire_record_restore way_back(const struct turn *turn, char ret_words[WAY_WORDS_MAX]);
+static struct wire_record_restore way_back(const struct epoch *self, const struct turn *turn,
+                                           char ret_words[WAY_WORDS_MAX]);
 static bool restore(struct epoch *self, const struct turn *turn, struct wire_record_restore back);
 
 // Those that have said what they hold. One that JOINs again and again, as it hears no answer, may hold anything.
@@ -213,8 +224,14 @@ static bool look_lost(struct epoch *self, const struct turn *turn)
     if (!self->lost_ms) self->lost_ms = turn->now_ms;
     const uint64_t from = run->step;
     char words[WAY_WORDS_MAX];
-    if (!is_given_up(self, turn) || !restore(self, turn, way_back(turn, words))) return false;
+    if (!is_given_up(self, turn)) return false;
+    const bool unread = unread_by_all(&self->unread, turn);
+    if (!restore(self, turn, way_back(self, turn, words))) return false;
     self->lost_ms = 0;
+    if (unread)
+        outbox_note(turn->out,
+                    "save.unread step=%" PRIu64 " because=\"%s\"; no trainer can read it", from,
+                    self->unread.because);
     outbox_note(turn->out,
                 "run.lost_steps count=%" PRIu64 ": no process that held them is left; %s",
                 from - run->step, words);
@@ -285,6 +302,7 @@ void epoch_settle(struct epoch *self, void *live, const struct turn *turn)
 void epoch_hear_arrival(struct epoch *self, uint32_t member, bool is_new_member)
 {
     self->holdings.of[member].known = false; // The old process held it
+    unread_forget_member(&self->unread, member);
     if (is_new_member) warmup_forget_member(&self->warmup, member);
 }
 
@@ -345,27 +363,40 @@ static struct wire_record_restore saved_point(const struct turn *turn)
     return begins_again(turn) ? turn->run->first_point : run_restore_point(turn->run);
 }
 
+// The same where the newest save may be one that nobody can read. None: nor can anybody read an older one.
+static struct wire_record_restore readable_point(const struct epoch *self, const struct turn *turn)
+{
+    if (!unread_by_all(&self->unread, turn)) return saved_point(turn);
+    const struct run_point *older = unread_older(&self->unread, turn);
+    return older ? run_point_whole(older) : (struct wire_record_restore){ 0 };
+}
+
 // Where a run goes on whose state is lost: at a memory save, unless what is saved is newer or a share of it is gone.
 // *ret_words: where that state is.
-static struct wire_record_restore way_back(const struct turn *turn, char ret_words[WAY_WORDS_MAX])
+static struct wire_record_restore way_back(const struct epoch *self, const struct turn *turn,
+                                           char ret_words[WAY_WORDS_MAX])
 {
     const struct run *run = turn->run;
+    const struct wire_record_restore saved = readable_point(self, turn);
     struct way_back way = { .lost = NO_MEMBER };
     const bool in_memory = turn->pace->way_back && turn->pace->way_back(turn, &way);
     // mutant: keeping: a run goes back to an older step than it must
-    if (in_memory && (!run_has_checkpoint(run) || way.point.step >= run->restore_point.at.step)) {
+    if (in_memory && (!run_has_checkpoint(run) || way.point.step >= saved.step)) {
         snprintf(ret_words, WAY_WORDS_MAX, "going on from the memory of the others");
         return way.point;
     }
-    const char *where = begins_again(turn)      ? "there is no checkpoint, and the run begins again"
-                        : way.lost == NO_MEMBER ? "going on from the newest checkpoint"
-                                                : "going on from disk: the newest save";
-    if (way.lost == NO_MEMBER) snprintf(ret_words, WAY_WORDS_MAX, "%s", where);
+    const char *where = begins_again(turn) ? "there is no checkpoint, and the run begins again"
+                        : saved.pieces     ? "going on from disk: the newest save"
+                                           : "going on from the newest checkpoint";
+    // mutant: older: a run goes back to an older save and does not say so
+    if (unread_by_all(&self->unread, turn))
+        snprintf(ret_words, WAY_WORDS_MAX, "going on from disk: an older save");
+    else if (way.lost == NO_MEMBER) snprintf(ret_words, WAY_WORDS_MAX, "%s", where);
     else
         snprintf(ret_words, WAY_WORDS_MAX,
                  "%s and its buddies are gone, so their memory does not do; %s",
                  run->roster.members[way.lost].name, where);
-    return saved_point(turn);
+    return saved;
 }
 
 // All copies of the newest steps are lost: the owner says so, or look_lost finds it. The run goes back, and the
@@ -385,7 +416,10 @@ static bool restore(struct epoch *self, const struct turn *turn, struct wire_rec
     // mutant: restore: no new epoch
     back.epoch = turn->run->epoch + 1;
     turn_put(turn, FRAME_RECORD_RESTORE, &back);
-    for (uint32_t i = 0; i < turn->run->roster.count; i++) turn->presence->step_held[i] = 0;
+    // Who said before that it holds this very step holds it still, and may be the only one (seed 2779)
+    for (uint32_t i = 0; i < turn->run->roster.count; i++)
+        // mutant: restore: who holds the step that a run goes back to is forgotten
+        if (turn->presence->step_held[i] > back.step) turn->presence->step_held[i] = 0;
     holdings_forget(&self->holdings);
     turn_arm(turn);
     return true;
@@ -398,12 +432,20 @@ static void resume(struct epoch *self, const struct turn *turn)
     enter(self, turn, PHASE_WAITING, "resume");
 }
 
-static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
+// Whether the owner's order names a save on record, or none.
+static bool restore_to(struct epoch *self, const struct turn *turn, uint64_t step)
+{
+    if (step == 0) return restore(self, turn, saved_point(turn)); // As it is told
+    const struct run_point *point = run_point_at(turn->run, step);
+    return point && restore(self, turn, run_point_whole(point));
+}
+
+static bool control(struct epoch *self, const struct turn *turn, const struct wire_control *said,
                     const struct msg *in)
 {
     const struct run *run = turn->run;
     uint8_t phase = run->phase;
-    switch (action) {
+    switch (said->action) {
     case ACTION_PAUSE:
         if (phase == PHASE_PAUSED || phase == PHASE_FINISHED) return false;
         if (phase == PHASE_WAITING || phase == PHASE_WARMUP)
@@ -415,7 +457,7 @@ static bool control(struct epoch *self, const struct turn *turn, uint8_t action,
         else if (run->pausing) set_pausing(turn, false);
         else return false;
         return true;
-    case ACTION_RESTORE: return restore(self, turn, saved_point(turn)); // As it is told
+    case ACTION_RESTORE: return restore_to(self, turn, said->step);
     case ACTION_CHECKPOINT:
         turn->presence->wants_end = phase_makes_steps(phase);
         for (uint32_t i = 0; i < run->roster.count; i++)
@@ -442,6 +484,44 @@ static bool is_new_order(struct epoch *self, const struct turn *turn, const stru
     return false;
 }
 
+enum { REFUSAL_WORDS_MAX = 192 };
+
+// The saves that a restore can go back to, for people: "300, 200, 100".
+static void print_saves(const struct run *run, char *text, size_t max)
+{
+    const struct wire_older_saves older = run_older_saves(run);
+    size_t used = (size_t)snprintf(text, max, "%" PRIu64, run->restore_point.at.step);
+    for (unsigned i = 0; i < OLDER_SAVES_MAX && used < max; i++) {
+        const struct wire_saved_step *save = older_saves_at(&older, i);
+        if (hash_is_none(&save->digest)) break;
+        used += (size_t)snprintf(text + used, max - used, ", %" PRIu64, save->step);
+    }
+}
+
+// Why a restore does not take place now, and what would. `step` as in CONTROL.
+static void print_no_restore(const struct turn *turn, uint64_t step, char text[REFUSAL_WORDS_MAX])
+{
+    const struct run *run = turn->run;
+    char saves[96];
+    print_saves(run, saves, sizeof saves);
+    if (!run_has_checkpoint(run))
+        snprintf(text, REFUSAL_WORDS_MAX, "there is no checkpoint to go back to");
+    else if (step > 0 && !run_point_at(run, step))
+        snprintf(text, REFUSAL_WORDS_MAX,
+                 "no save of step %" PRIu64
+                 " is on record that a restore can go back to; there are: "
+                 "%s",
+                 step, saves);
+    else if (run->step == (step ? step : run->restore_point.at.step) && run_has_digest(run))
+        snprintf(text, REFUSAL_WORDS_MAX,
+                 "the run is at step %" PRIu64 " already; --step goes back to an older save. On "
+                 "record are: %s",
+                 run->step, saves);
+    else
+        snprintf(text, REFUSAL_WORDS_MAX, "cannot restore in phase %s; shoal pause first",
+                 run_phase_name(run->phase));
+}
+
 void epoch_hear_control(struct epoch *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_control *said = in->body;
@@ -457,11 +537,14 @@ void epoch_hear_control(struct epoch *self, const struct turn *turn, const struc
     if (said->action == ACTION_CHECKPOINT &&
         roster_count(&turn->run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) == 0)
         turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "no checkpointer is in the run; start one");
-    else if (!control(self, turn, said->action, in))
-        turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "cannot %s in phase %s%s", name,
-                    run_phase_name(turn->run->phase),
-                    said->action == ACTION_RESTORE ? "; shoal pause first" : "");
-    else {
+    else if (!control(self, turn, said, in)) {
+        char text[REFUSAL_WORDS_MAX];
+        if (said->action == ACTION_RESTORE) print_no_restore(turn, said->step, text);
+        else
+            snprintf(text, sizeof text, "cannot %s in phase %s", name,
+                     run_phase_name(turn->run->phase));
+        turn_refuse(turn, in, REFUSAL_NOT_NOW, 0, "%s", text);
+    } else {
         self->control_done = true;
         turn_ack(turn, in, 0, NULL);
     }

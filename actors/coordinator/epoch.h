@@ -9,12 +9,14 @@
 // Part of the coordinator's core: pure, one thread; it borrows the turn for the call.
 
 #include "actors/coordinator/holdings.h"
+#include "actors/coordinator/unread.h"
 #include "actors/coordinator/warmup.h"
 
 // A crash may lose all of it.
 struct epoch {
     struct holdings holdings;
     struct warmup warmup;
+    struct unread unread;
     uint64_t lost_ms;        // Since when enough members are here and none holds it; 0: not so
     uint64_t control_number; // The newest order that this life of the coordinator took
     bool control_done;       // That order was carried out

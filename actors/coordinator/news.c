@@ -89,6 +89,7 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
         .checkpoint_pieces = run->restore_point.at.pieces &&
                              run->restore_point.at.step == run->checkpoint.step &&
                              hash_equal(&run->restore_point.at.digest, &run->checkpoint.digest),
+        .older = run_older_saves(run),
         .data = run->data,
         .order = run->order,
         .pausing = run->pausing,

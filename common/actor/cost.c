@@ -56,6 +56,7 @@ static const struct {
     { FRAME_JOIN, 20 },       // Each 700 ms until it is admitted: a record, a change told to all
     { FRAME_LEAVE, 20 },      // The same, when it goes
     { FRAME_HOLDS, 20 },      // Each 700 ms until it is heard: an answer
+    { FRAME_UNREAD, 20 },     // As HOLDS, where a save cannot be read
     { FRAME_PING, 4 },        // One a second, and two a window
     { FRAME_VOTE, 4 },        // One a round, then each 700 ms: an answer
     { FRAME_STANDS, 4 },      // Two a window, and as a vote

@@ -3,13 +3,17 @@
 
 #include "common/learner/learner_inside.h"
 #include "common/base/log.h"
+#include "common/wire/wire_text.h"
 #include <stdio.h>
+#include <string.h>
 
 void learner_put_reason(char reason[REASON_MAX + 1], const struct why *why)
 {
     snprintf(reason, REASON_MAX + 1, "%.*s", REASON_MAX, why->text);
-    for (char *c = reason; *c; c++)
-        if ((unsigned char)*c < 0x20) *c = ' ';
+    const size_t count = strlen(reason);
+    // A path may be no UTF-8, and the end may be half a character
+    for (size_t i = 0; (i += wire_text_fault((const uint8_t *)reason + i, count - i)) < count;)
+        reason[i] = reason[i] == '\n' ? ' ' : '?';
 }
 
 int learner_keep(struct learner *self, const void *bytes, size_t count, struct why *why,

@@ -16,6 +16,7 @@
 #include "common/learner/learner_inside.h"
 #include "common/learner/state.h"
 #include "common/learner/state_pieces.h"
+#include "common/run/older.h"
 #include <inttypes.h>
 
 // ---- what is held -------------------------------------------------------------------------------
@@ -84,6 +85,40 @@ static int load_saved(struct learner *self, const struct wire_load *load, struct
             load->step, pieces_meta(pieces)->workers, state_bytes(&self->cut), root, load->step);
     pieces_close(&pieces);
     return rc;
+}
+
+static bool is_whole(const struct learner *self, const char *root,
+                     const struct wire_saved_step *save, struct why *why)
+{
+    struct hash digest;
+    pieces_t *pieces = NULL;
+    int rc = pieces_open(root, save->step, self->options->run_id, why, &pieces);
+    if (rc < 0) return false;
+    rc = state_pieces_digest(pieces, &self->layout, why, &digest);
+    if (rc == 0 && !hash_equal(&digest, &save->digest))
+        rc = why_set(why, FAULT_DIGEST, "its digest is not the one on record");
+    // mutant: older: a save of which the numbers are damaged is taken for whole
+    if (rc == 0) rc = pieces_verify(pieces, why);
+    pieces_close(&pieces);
+    return rc == 0;
+}
+
+// The save that was asked for cannot be read. The newest older one that can is where the run may go back to; so that one
+// is read whole here, and named, but not loaded. 0: none can.
+static uint64_t newest_whole(const struct learner *self, const struct wire_load *load)
+{
+    char root[PATH_MAX];
+    struct why why = { 0 };
+    if (shared_dir_root(load->path, self->options->run_id, load->born_unix_ms, &why, root) < 0)
+        return 0;
+    for (unsigned i = 0; i < OLDER_SAVES_MAX; i++) {
+        const struct wire_saved_step *save = older_saves_at(&load->older, i);
+        if (hash_is_none(&save->digest)) break;
+        if (is_whole(self, root, save, &why)) return save->step;
+        log_line(LOG_WARNING, "save.unreadable step=%" PRIu64 " reason=\"%s\"", save->step,
+                 why.text);
+    }
+    return 0;
 }
 
 // Takes the state that the fetcher has brought from peers. The store gives it away once.
@@ -158,7 +193,9 @@ void learner_load(struct learner *self, const struct wire_load *job)
         learner_save_wait(self); // SAVE may remove that checkpoint
     failpoint("learner_load");
     struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
-    loaded.ok = load(self, job, &why, &loaded) == 0;
+    const int rc = load(self, job, &why, &loaded);
+    loaded.ok = rc == 0;
+    if (rc < 0 && rc != FAULT_MEMORY && job->pieces) loaded.readable = newest_whole(self, job);
     loaded.digest = self->digest;
     learner_put_reason(loaded.reason, &why);
     worker_answer(self->worker, FRAME_LOADED, &loaded);

@@ -53,7 +53,13 @@ static void load(struct replica *self, uint64_t step, const char *path, bool gen
     struct wire_load load = { .step = step, .genesis = genesis };
     snprintf(load.path, sizeof load.path, "%s", path);
     self->loading = self->own_folder = true;
+    self->pieces = false;
     outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
+}
+
+static bool is_unread(const struct replica *self, uint64_t step, const struct hash *digest)
+{
+    return self->unread.step == step && hash_equal(&self->unread.digest, digest);
 }
 
 // The members have saved the pinned step, so each may read it by itself. The save does not say in which epoch of the
@@ -64,8 +70,12 @@ static void load_pieces(struct replica *self, const struct member *member, struc
                               .epoch = member->now.epoch,
                               .pieces = true,
                               .born_unix_ms = member->born_unix_ms };
+    // One that can be read is looked for once: that takes as long as to read it
+    if (!is_unread(self, load.step, &member->now.pin_digest) || !self->readable)
+        load.older = member->now.older;
     snprintf(load.path, sizeof load.path, "%s", self->shared_dir);
-    self->loading = self->own_folder = true;
+    self->loading = self->own_folder = self->pieces = true;
+    self->pieces_digest = member->now.pin_digest;
     outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
 }
 
@@ -74,6 +84,13 @@ static bool is_in_pieces(const struct replica *self, const struct wire_run *run)
     // mutant: saves: a save is never read back
     return self->shared_dir[0] && run->checkpoint_pieces && run->checkpoint_step == run->pin_step &&
            hash_equal(&run->checkpoint_digest, &run->pin_digest);
+}
+
+// The pinned step is a save that cannot be read here, and an older one can: once all members say so, the run goes back.
+static bool may_go_back(const struct replica *self, const struct wire_run *run)
+{
+    return is_in_pieces(self, run) && is_unread(self, run->pin_step, &run->pin_digest) &&
+           self->readable > 0;
 }
 
 // Tries in turn a folder (our own checkpoint, a save in pieces, or genesis) and the peers that hold the pinned step.
@@ -113,13 +130,14 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                     "record, so no peer can be asked: most of the first trainers must have the "
                     "model in a folder of their own (repo_id); give it to this one, too",
                     run->pin_step);
-    } else if (self->failures >= REPLICA_FAILURES_MAX && is_in_pieces(self, run)) {
+    } else if (self->failures >= REPLICA_FAILURES_MAX && is_in_pieces(self, run) &&
+               !may_go_back(self, run)) {
         outbox_quit(out, EX_UNAVAILABLE,
                     "the save of step %" PRIu64 " in pieces cannot be read (see model.unavailable "
-                    "above), and no member holds its state: put it back from a copy; or export an "
-                    "older save of %s (shoal checkpoint export) and begin another run with it",
+                    "above), nor an older one that the run could go back to, and no member holds "
+                    "its state: put it back from a copy in %s",
                     run->pin_step, self->shared_dir);
-    } else if (self->failures >= REPLICA_FAILURES_MAX) {
+    } else if (self->failures >= REPLICA_FAILURES_MAX && !may_go_back(self, run)) {
         outbox_quit(out, EX_UNAVAILABLE,
                     "the parameters of step %" PRIu64 " (digest %.16s) are not available: no "
                     "trainer, no checkpointer and no folder here has them; start one that holds "
@@ -154,6 +172,20 @@ static void failed(struct replica *self, bool was_folder, const char *reason, st
                 was_folder ? "the other members may have it and are asked next" : "asking again");
 }
 
+// The coordinator hears of it each time. If nobody can read the save, it takes the run back to an older one.
+static void tell_unread(struct replica *self, const struct wire_loaded *loaded, struct outbox *out)
+{
+    if (!is_unread(self, loaded->step, &self->pieces_digest)) self->readable = 0;
+    if (loaded->readable) self->readable = loaded->readable;
+    self->unread = (struct wire_saved_step){ loaded->step, self->pieces_digest };
+    struct wire_unread unread = { .step = loaded->step,
+                                  .digest = self->pieces_digest,
+                                  .readable = self->readable };
+    _Static_assert(sizeof unread.because == sizeof loaded->reason, "the same words");
+    memcpy(unread.because, loaded->reason, sizeof unread.because);
+    outbox_mail(out, "coordinator", FRAME_UNREAD, &unread);
+}
+
 static void hear_built(struct replica *self, const struct wire_built *built, struct outbox *out)
 {
     self->built = built->ok;
@@ -171,6 +203,8 @@ static void hear_loaded(struct replica *self, struct member *member,
 {
     self->loading = false;
     if (!loaded->ok) {
+        // mutant: older: nobody hears that a save cannot be read
+        if (self->own_folder && self->pieces) tell_unread(self, loaded, out);
         failed(self, true, loaded->reason, out);
         return;
     }

@@ -40,8 +40,12 @@ struct replica {
     uint64_t floats;     // Of the parameters, and the items of state beside them: of BUILT
     struct wire_state_item items[REPLICA_ITEMS_MAX];
     uint32_t items_count;
-    bool own_folder;        // The newest LOAD was from a folder here, not from peers
-    uint64_t step;          // Held, if holding
+    bool own_folder;               // The newest LOAD was from a folder here, not from peers
+    bool pieces;                   // It was of a save in pieces
+    struct hash pieces_digest;     // Of that save
+    struct wire_saved_step unread; // The newest save that could not be read here
+    uint64_t readable;             // And the newest of the older ones that could be; 0: none
+    uint64_t step;                 // Held, if holding
     struct hash digest;     // Of the parameters held; none: the pace has not asked for it yet
     uint64_t epoch;         // Of the commit that led to them, or of one that continues from them
     uint64_t fetched_epoch; // The run's epoch when the pinned step was last fetched

@@ -6,7 +6,9 @@
 #include "common/run/run.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 void run_init(struct run *self, const struct run_pace *pace, uint32_t snapshot_rounds)
@@ -197,10 +199,34 @@ void run_note_save(struct run *self)
     run_point_take(self, &(struct hash){ { 0 } }, &self->save_point);
 }
 
+// The restore point is about to be a newer one.
+static void keep_older(struct run *self)
+{
+    // mutant: older: a save is forgotten once there is a newer one
+    if (!self->restore_point.at.pieces) return;
+    for (unsigned i = OLDER_SAVES_MAX - 1; i > 0; i--)
+        copy_point(&self->older[i], &self->older[i - 1]);
+    copy_point(&self->older[0], &self->restore_point);
+}
+
+// The run goes back to `step`, or further: what was saved later is given up.
+static void drop_newer(struct run *self, uint64_t step)
+{
+    static const struct run_point no_point;
+    // mutant: older: a save that was given up is gone back to
+    while (self->restore_point.at.step > step) {
+        copy_point(&self->restore_point, &self->older[0]);
+        for (unsigned i = 0; i + 1 < OLDER_SAVES_MAX; i++)
+            copy_point(&self->older[i], &self->older[i + 1]);
+        copy_point(&self->older[OLDER_SAVES_MAX - 1], &no_point);
+    }
+}
+
 // The save of the newest step that is saved is whole. Of an older one the data position is not known any more.
 static void apply_pieces(struct run *self, const struct wire_checkpoint *checkpoint)
 {
     ensure(checkpoint->step == self->save_point.at.step);
+    if (checkpoint->step > self->restore_point.at.step) keep_older(self);
     copy_point(&self->restore_point, &self->save_point);
     self->restore_point.at.digest = checkpoint->digest;
     self->restore_point.at.pieces = true;
@@ -221,11 +247,13 @@ static void apply_checkpoint(struct run *self, const struct wire_checkpoint *che
         return;
     // mutant: restore: the restore point is that of any checkpoint
     if (checkpoint->step == self->step) {
+        keep_older(self);
         run_point_take(self, &checkpoint->digest, &self->restore_point);
         return;
     }
     // mutant: restore: a checkpoint that was written beside the next epoch is none
     if (!run_is_end(self, checkpoint->step, &checkpoint->digest)) return;
+    keep_older(self);
     copy_point(&self->restore_point, &self->end_point);
 }
 
@@ -241,11 +269,15 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
     // mutant: restore: the pinned step stays (2)
     self->digest = self->pin_digest = restore->digest;
     self->samples_done = restore->samples_done;
+    drop_newer(self, restore->step);
     if (self->checkpoint.step > restore->step) // A later one without a data position: unusable
         self->checkpoint = (struct wire_checkpoint){ .epoch = restore->epoch,
                                                      .step = restore->step,
                                                      .digest = restore->digest,
                                                      .pieces = restore->pieces };
+    if (self->checkpoint.pieces && !self->checkpoint.name[0])
+        snprintf(self->checkpoint.name, sizeof self->checkpoint.name, "step-%08" PRIu64,
+                 restore->step);
     self->cold_start = true;
     // mutant: restore: an end of an epoch that was given up is gone back to
     if (self->end_point.at.step > restore->step) self->end_point.at = no_point;
@@ -329,6 +361,30 @@ struct wire_record_restore run_restore_point(const struct run *self)
     return run_point_whole(&self->restore_point);
 }
 
+const struct run_point *run_point_at(const struct run *self, uint64_t step)
+{
+    const struct run_point *point = &self->restore_point;
+    if (point->at.step == step && !hash_is_none(&point->at.digest)) return point;
+    for (unsigned i = 0; i < OLDER_SAVES_MAX; i++) {
+        point = &self->older[i];
+        if (point->at.step == step && !hash_is_none(&point->at.digest)) return point;
+    }
+    return NULL;
+}
+
+static struct wire_saved_step saved_step(const struct run_point *point)
+{
+    return (struct wire_saved_step){ .step = point->at.step, .digest = point->at.digest };
+}
+
+struct wire_older_saves run_older_saves(const struct run *self)
+{
+    _Static_assert(OLDER_SAVES_MAX == 3, "RUN and SNAPSHOT have three");
+    return (struct wire_older_saves){ .first = saved_step(&self->older[0]),
+                                      .second = saved_step(&self->older[1]),
+                                      .third = saved_step(&self->older[2]) };
+}
+
 // The scalars are the first members of struct run, in the same order and places.
 enum { DURABLE_BYTES = offsetof(struct run, restored_epoch) + sizeof(uint64_t) };
 _Static_assert(sizeof(struct wire_durable) == DURABLE_BYTES &&
@@ -350,6 +406,9 @@ struct wire_snapshot run_to_snapshot(const struct run *self, void *memory)
         .members = self->roster.members,
         .members_count = self->roster.count,
         .pace = self->pace->store(self, memory),
+        .older_1 = run_point_whole(&self->older[0]),
+        .older_2 = run_point_whole(&self->older[1]),
+        .older_3 = run_point_whole(&self->older[2]),
     };
     memcpy(&snapshot.durable, self, DURABLE_BYTES);
     return snapshot;
@@ -361,6 +420,10 @@ bool run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     ensure(roster_load(&self->roster, from->roster_version, from->members, from->members_count));
     // mutant: restore: a snapshot forgets the restore point
     run_point_load(&self->restore_point, &from->restore_point);
+    // mutant: older: a snapshot forgets the older saves
+    run_point_load(&self->older[0], &from->older_1);
+    run_point_load(&self->older[1], &from->older_2);
+    run_point_load(&self->older[2], &from->older_3);
     // mutant: restore: a snapshot forgets the end of the epoch
     run_point_load(&self->end_point, &from->end_point);
     // mutant: saves: a snapshot forgets the save that is being written

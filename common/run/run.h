@@ -21,6 +21,7 @@
 // Pure: no I/O, no clock. The arrays lie inside, so a struct run is large (about 16 MiB, most of
 // it never touched): allocate it zeroed (calloc), never on the stack. One thread.
 
+#include "common/run/older.h"
 #include "common/run/roster.h"
 #include "common/run/table.h"
 
@@ -73,6 +74,9 @@ struct run {
     // The state that a restore goes back to: the newest step with a recorded checkpoint and data position. If its digest
     // is none, there is no such step yet.
     struct run_point restore_point;
+    // If that was saved in pieces: the saves in pieces on record before it, the newest first. A restore goes back to one
+    // of them if the owner says so, or if nobody can read the newest one. A digest of none ends the list.
+    struct run_point older[OLDER_SAVES_MAX];
     // The same for the newest end of an epoch: its checkpoint may be recorded when the run has already gone on. If the
     // digest is none, no epoch has ended yet, or a restore has given that end up.
     struct run_point end_point;
@@ -111,6 +115,12 @@ bool run_from_snapshot(struct run *self, const struct wire_snapshot *snapshot);
 // The state that a restore goes back to. Its lists point into *self. Its digest is none if no
 // restore is possible yet.
 struct wire_record_restore run_restore_point(const struct run *self);
+
+// The same for the save of this step: the newest one or an older one. NULL: there is none on record.
+const struct run_point *run_point_at(const struct run *self, uint64_t step);
+
+// The older ones, as members are told of them.
+struct wire_older_saves run_older_saves(const struct run *self);
 
 // Whether there is a checkpoint that a restore can go back to.
 bool run_has_checkpoint(const struct run *self);

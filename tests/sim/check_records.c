@@ -163,6 +163,19 @@ static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
     ghost->epoch_end_record = ghost->records;
 }
 
+static void be_restore_point(struct ghost *ghost, const struct wire_checkpoint *record)
+{
+    if (ghost->is_saved && record->step == ghost->restore_point.step &&
+        hash_equal(&record->digest, &ghost->restore_point.digest))
+        return;
+    if (ghost->is_saved) {
+        memmove(&ghost->older[1], &ghost->older[0], sizeof ghost->older - sizeof *ghost->older);
+        ghost->older[0] = ghost->restore_point;
+    }
+    ghost->restore_point = (struct pin){ .step = record->step, .digest = record->digest };
+    ghost->is_saved = record->pieces;
+}
+
 static void hear_checkpoint(struct sim *sim, const struct wire_checkpoint *record)
 {
     hold(record->step <= check_step(sim) &&
@@ -174,7 +187,7 @@ static void hear_checkpoint(struct sim *sim, const struct wire_checkpoint *recor
              "step %" PRIu64, record->step);
     if (record->pieces || record->step == check_step(sim) ||
         (record->step == end->step && hash_equal(&record->digest, &end->digest)))
-        sim->ghost.restore_point = (struct pin){ .step = record->step, .digest = record->digest };
+        be_restore_point(&sim->ghost, record);
 }
 
 // Of a record of several steps, the last one leads to it, as in the ledger's index.

@@ -127,6 +127,24 @@ static uint64_t return_later(struct ghost *ghost, uint64_t step)
     return done;
 }
 
+static const struct pin *find_older(const struct ghost *ghost, uint64_t step)
+{
+    for (unsigned i = 0; i < OLDER_SAVES_MAX; i++)
+        if (ghost->older[i].step <= step && !hash_is_none(&ghost->older[i].digest))
+            return &ghost->older[i];
+    return NULL;
+}
+
+static void drop_newer(struct ghost *ghost, uint64_t step)
+{
+    while (ghost->restore_point.step > step) {
+        ghost->restore_point = ghost->older[0];
+        ghost->is_saved = !hash_is_none(&ghost->restore_point.digest);
+        memmove(&ghost->older[0], &ghost->older[1], sizeof ghost->older - sizeof *ghost->older);
+        ghost->older[OLDER_SAVES_MAX - 1] = (struct pin){ 0 };
+    }
+}
+
 void check_restore(struct sim *sim, const struct wire_record_restore *record)
 {
     struct ghost *ghost = &sim->ghost;
@@ -142,6 +160,11 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     if (lost && hash_is_none(&back.digest)) // It begins again
         back = (struct pin){ .step = sim->plan.rules.first_step,
                              .digest = ghost->digest[sim->plan.rules.first_step] };
+    // Behind its newest save only if that cannot be read. A memory save may be newer than the older ones
+    const struct pin *older = find_older(ghost, record->step);
+    if (older && lost && ghost->is_saved && record->step < back.step && point->step == back.step &&
+        ghost->is_unread[back.step])
+        back = *older;
     if (sim->pace->way_back) sim->pace->way_back(sim, record, lost, lost && !asked, &back);
     // To the present step only if nobody holds it: then no step is given up
     hold(record->step == back.step && record->step < point->step + lost &&
@@ -165,6 +188,7 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     point->step = record->step;
     point->samples_done = record->samples_done;
     ghost->pin_step = record->step;
+    drop_newer(ghost, record->step);
     if (ghost->end_point.step > record->step) ghost->end_point = (struct pin){ 0 };
     for (uint32_t i = 0; i < ghost->accepted_count; i++)
         ghost->accepted[i].given_up |= ghost->accepted[i].step >= record->step;

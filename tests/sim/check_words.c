@@ -373,9 +373,9 @@ static bool is_answer(struct sim *sim, const struct effect *effect, const struct
 // and CLAIM_COPY ask for nothing.
 static void check_answered(struct sim *sim, const struct msg *in)
 {
-    static const uint16_t asking[] = { FRAME_JOIN,    FRAME_LEAVE,   FRAME_HOLDS,
-                                       FRAME_VOTE,    FRAME_FINDING, FRAME_CHECKPOINT,
-                                       FRAME_CONTROL, FRAME_ASK,     FRAME_POSITION };
+    static const uint16_t asking[] = { FRAME_JOIN,     FRAME_LEAVE,      FRAME_HOLDS,   FRAME_VOTE,
+                                       FRAME_FINDING,  FRAME_CHECKPOINT, FRAME_CONTROL, FRAME_ASK,
+                                       FRAME_POSITION, FRAME_UNREAD };
     bool asks = false, answered = false;
     for (size_t i = 0; i < sizeof asking / sizeof *asking; i++) asks |= in->kind == asking[i];
     if (!asks || asks_too_early(sim, in)) return;

@@ -258,7 +258,7 @@ static bool find_model(const struct sim *self, const struct node *node, const st
     if (job->pieces) {
         const struct sim_save *save = saves_find(self, job->born_unix_ms, job->step);
         if (save) ret->digest = save->digest;
-        return save;
+        return save && !save->decayed;
     }
     if (job->genesis) return node->has_genesis && job->step == self->plan.rules.first_step;
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
@@ -271,11 +271,25 @@ static bool find_model(const struct sim *self, const struct node *node, const st
     return false;
 }
 
+// Of the older ones that the job names, the newest that can be read; 0: none.
+static uint64_t find_readable(struct sim *self, const struct wire_load *job)
+{
+    for (unsigned i = 0; i < OLDER_SAVES_MAX; i++) {
+        const struct wire_saved_step *older = older_saves_at(&job->older, i);
+        const struct sim_save *save = saves_find(self, job->born_unix_ms, older->step);
+        if (!hash_is_none(&older->digest) && save && !save->decayed &&
+            hash_equal(&save->digest, &older->digest) && !chance(self, self->plan.damage / 4))
+            return older->step;
+    }
+    return 0;
+}
+
 static void load(struct sim *self, uint8_t id, const struct wire_load *job)
 {
     struct node *node = &self->nodes[id];
     struct learner *learner = &node->learner;
     struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
+    if (job->pieces) saves_try(self, job->born_unix_ms, job->step);
     const bool unreadable = job->path[0] && chance(self, self->plan.damage / 4); // This time
     loaded.ok = learner->built && !unreadable && find_model(self, node, job, &loaded);
     learner->holding = loaded.ok;
@@ -292,7 +306,10 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
         learner->generation++;
         keep_pin(learner->pins, &learner->pins_count, job->step, &loaded.digest);
         check_loaded(self, id);
-    } else snprintf(loaded.reason, sizeof loaded.reason, "nothing there");
+    } else {
+        snprintf(loaded.reason, sizeof loaded.reason, "nothing there");
+        if (job->pieces) loaded.readable = find_readable(self, job);
+    }
     worker_says(self, id, LEARNER, FRAME_LOADED, &loaded);
 }
 

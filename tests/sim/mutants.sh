@@ -678,7 +678,18 @@ by_unit 'keeping: a memory save that was given up is gone back to' coordinator_t
     'self->kept.at.step <= restore->step' 'self->kept.at.step <= restore->step || restore'
 mutant 'keeping: a snapshot forgets the copies that are not kept yet' drop
 mutant 'keeping: a snapshot forgets the memory save' drop
-mutant 'keeping: a run goes back to an older step than it must' 'way.point.step >= run->restore_point' 'way.point.step < run->restore_point'
+mutant 'keeping: a run goes back to an older step than it must' 'way.point.step >= saved' 'way.point.step < saved'
+by_unit 'older: a save is forgotten once there is a newer one' coordinator_test '!self->restore_point.at.pieces' 'self'
+by_unit 'older: a save that was given up is gone back to' coordinator_test 'self->restore_point.at.step > step' 'self->restore_point.at.step > step + 99'
+mutant 'older: a snapshot forgets the older saves' '&from->older_1' '&from->save_point'
+by_unit 'older: a save that the run has left is given up' coordinator_test 'said->step != run->step' '(said->step != run->step && !run)'
+by_unit 'older: one that cannot read the newest save takes the run back' coordinator_test '&& speakers == here' ''
+by_unit 'older: a run goes back further than it must' coordinator_test 'point->at.step > back->at.step' 'point->at.step < back->at.step'
+by_unit 'older: a run goes back to an older save and does not say so' coordinator_test 'unread_by_all(&self->unread, turn)' '!turn'
+by_unit 'restore: who holds the step that a run goes back to is forgotten' coordinator_test 'turn->presence->step_held[i] > back.step' 'turn'
+by_unit 'older: a save of which the numbers are damaged is taken for whole' windows_saves_test drop
+mutant 'older: nobody hears that a save cannot be read' drop
+by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || copies->kept_window <= window->kept_window)' '!same'
 by_unit 'keeping: what is not on record outlives a break' windows_copies_test drop
 by_unit 'keeping: a member whose copy is not on record is not waited for' windows_copies_test drop
 by_unit 'keeping: the list of another step is taken' windows_copies_test '|| have->copy != copies->step' ''
@@ -690,6 +701,7 @@ by_unit 'windows: a later closing is taken for that of this window' windows_memb
 by_unit 'saves: somebody who took no part says what was saved' coordinator_test drop
 by_unit 'saves: one member says for all what is saved' coordinator_test 'most_have_marked(self, run, mark, step)' '(most_have_marked(self, run, mark, step) || run)'
 by_unit 'windows: who can make the newest step is not waited for' coordinator_test 'if (is_near)' 'if (is_near && !run)'
+by_unit 'windows: who stands at the newest step is not among those that hold it' coordinator_test drop
 by_unit 'windows: who has reported the step is not among those that hold it' coordinator_test \
     'holdings_somebody_says(&self->holdings, turn)' 'holdings_somebody_has(turn)'
 by_unit 'windows: who has said once that it can make a step is waited for' coordinator_test 'said->has && !said->share ? said->step + 1 : 0' \

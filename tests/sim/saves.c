@@ -7,8 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { KEPT = 1 };
-
 static struct sim_save *find(struct sim *self, uint64_t born_unix_ms, uint64_t step,
                              uint64_t window)
 {
@@ -26,11 +24,38 @@ const struct sim_save *saves_find(const struct sim *self, uint64_t born_unix_ms,
     return find((struct sim *)(uintptr_t)self, born_unix_ms, step, 0);
 }
 
+static bool is_readable(const struct sim *self, const struct pin *pin)
+{
+    const struct sim_save *save = saves_find(self, self->ghost.born_unix_ms, pin->step);
+    return save && hash_equal(&save->digest, &pin->digest) && !save->decayed;
+}
+
+static bool is_older_readable(const struct sim *self)
+{
+    bool is = false;
+    for (unsigned i = 0; i < OLDER_SAVES_MAX; i++) is |= is_readable(self, &self->ghost.older[i]);
+    return is;
+}
+
 bool saves_have(const struct sim *self, uint64_t step, const struct hash *digest)
 {
     const struct sim_save *save = saves_find(self, self->ghost.born_unix_ms, step);
-    return save && hash_equal(&save->digest, digest);
+    return save && hash_equal(&save->digest, digest) && (!save->decayed || is_older_readable(self));
 }
+
+void saves_try(struct sim *self, uint64_t born_unix_ms, uint64_t step)
+{
+    struct sim_save *save = find(self, born_unix_ms, step, 0);
+    if (!save || save->tried) return;
+    save->tried = true;
+    if (born_unix_ms != self->ghost.born_unix_ms || self->disk.behind || !is_older_readable(self) ||
+        step != self->ghost.restore_point.step || aside(self, "decay", 3) > 0)
+        return;
+    save->decayed = true;
+    self->faults[DECAYED]++;
+}
+
+static uint32_t kept(const struct sim *self) { return 1 + (uint32_t)aside(self, "kept", 3); }
 
 static void drop(struct sim *self, uint32_t at)
 {
@@ -46,7 +71,8 @@ static void clean(struct sim *self, uint64_t born_unix_ms, uint64_t step, uint64
         for (uint32_t j = 0; j < self->saves_count; j++)
             newer += self->saves[j].whole && self->saves[j].born_unix_ms == born_unix_ms &&
                      self->saves[j].step > save->step;
-        const bool goes = save->whole ? newer >= KEPT && save->step < spare : save->step < step;
+        const bool goes =
+            save->whole ? newer >= kept(self) && save->step < spare : save->step < step;
         if (save->born_unix_ms == born_unix_ms && goes) drop(self, i);
     }
 }

@@ -155,6 +155,7 @@ enum fault_kind {
     BELATED,   // Results of an honest trainer that is late on purpose
     COPIED,    // Memory saves on record
     GREED,     // Seconds in which a trainer says as much as it may
+    DECAYED,   // Saves that cannot be read any more
     FAULT_KINDS
 };
 
@@ -318,6 +319,7 @@ struct sim_save {
     uint64_t born_unix_ms, step, window, written;
     uint32_t workers;
     bool whole;
+    bool tried, decayed; // Somebody has read it; and found that it cannot be read
     struct hash digest;
 };
 
@@ -569,9 +571,12 @@ struct ghost {
     bool all_lost;                     // And not yet restored
     uint32_t restores_asked, restores_unasked, restores;
     uint64_t restore_record;
-    struct pin restore_point; // The newest checkpoint on record as of its very step
-    struct pin end_point;     // The newest end of an epoch
-    bool is_split;            // The newest RUN says that no majority holds the same state
+    struct pin restore_point;          // The newest checkpoint on record as of its very step
+    struct pin older[OLDER_SAVES_MAX]; // Behind it: the saves in pieces before it, the newest first
+    bool is_saved;                     // It is in pieces
+    bool is_unread[ROUNDS_MAX];        // By step: a trainer said that it cannot read the save
+    struct pin end_point;              // The newest end of an epoch
+    bool is_split;                     // The newest RUN says that no majority holds the same state
     // What is lost.
     uint64_t born_unix_ms;             // Of the run that the ledger is of
     uint32_t pasts, pasts_before;      // All, and those of runs whose ledger was lost
@@ -744,9 +749,11 @@ uint8_t node_at(const struct wire_holder *holder); // learner.c
 
 // saves.c. _find: one that is whole; NULL: there is none. _begin: a member takes its part. _written: it is written; the
 // save, if that makes it whole.
+// Somebody reads it: a disk may have damaged it since it was written, if there is an older one that can be read.
+void saves_try(struct sim *self, uint64_t born_unix_ms, uint64_t step);
 const struct sim_save *saves_find(const struct sim *self, uint64_t born_unix_ms, uint64_t step);
-bool saves_have(const struct sim *self, uint64_t step,
-                const struct hash *digest); // Of the present run
+// Of the present run: it can be read, or an older one on record, which is where the run goes then.
+bool saves_have(const struct sim *self, uint64_t step, const struct hash *digest);
 void saves_begin(struct sim *self, uint64_t born_unix_ms, uint64_t step, uint64_t window,
                  uint32_t workers, const struct hash *digest);
 const struct sim_save *saves_written(struct sim *self, uint64_t born_unix_ms, uint64_t step,

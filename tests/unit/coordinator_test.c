@@ -176,7 +176,30 @@ static void to_words(const struct talk *self, char *text)
     replace(text, " residual_from=none residual_to=none", ""); // The declared zero
 }
 
-// Removes top-level fields that are zero, false or empty.
+static bool is_empty_value(const char *value, size_t length)
+{
+    static const char *const empty[] = { "", "0", "false", "\"\"", "none", "[]" };
+    bool is = false;
+    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++)
+        is |= length == strlen(empty[i]) && memcmp(value, empty[i], length) == 0;
+    return is;
+}
+
+// {first={step=0 digest=none} ...}: each of its values is. One with a text in it never is.
+static bool is_empty_record(const char *value, size_t length)
+{
+    if (length < 2 || value[0] != '{' || memchr(value, '"', length)) return false;
+    for (const char *at = value, *end = value + length; at < end;) {
+        const char *equals = memchr(at, '=', (size_t)(end - at));
+        if (!equals) break;
+        at = equals + 1;
+        const size_t count = strcspn(at, " }");
+        if (*at != '{' && !is_empty_value(at, count)) return false;
+    }
+    return true;
+}
+
+// Removes top-level fields that are zero, false or empty, and records that have only such fields.
 static void drop_empty(char *text)
 {
     char *to = text, *from = text;
@@ -191,10 +214,8 @@ static void drop_empty(char *text)
         }
         char *value = memchr(from, '=', count);
         size_t length = value ? (size_t)(from + count - value - 1) : 1;
-        static const char *const empty[] = { "", "0", "false", "\"\"", "none", "[]" };
-        bool keep = true;
-        for (size_t i = 0; value && i < sizeof empty / sizeof *empty; i++)
-            keep &= length != strlen(empty[i]) || memcmp(value + 1, empty[i], length) != 0;
+        const bool keep =
+            !value || (!is_empty_value(value + 1, length) && !is_empty_record(value + 1, length));
         if (keep && to != text) *to++ = ' ';
         if (keep) memmove(to, from, count), to += count;
         from += count + (from[count] == ' ');

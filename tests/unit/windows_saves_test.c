@@ -2,6 +2,7 @@
 // changes (windows_fixture.h). What is saved, and what is put together again, is the state of one learner alone.
 
 #include "tests/unit/windows_fixture.h"
+#include <glob.h>
 
 // ---- saves in pieces ----------------------------------------------------------------------------
 
@@ -86,6 +87,71 @@ static void begin_with_save(uint32_t number, uint64_t step, const struct hash *d
     if (!loaded->ok) fail_msg("%s", loaded->reason);
     assert_true(loaded->step == step);
     assert_true(hash_equal(&loaded->digest, digest));
+}
+
+// One byte of a file of the save changes, as by a bad disk. `item`: whose numbers.
+static void damage(uint64_t step, const char *item)
+{
+    char pattern[PATH_MAX + 64];
+    glob_t found;
+    uint8_t byte;
+    snprintf(pattern, sizeof pattern, "%s/step-%08" PRIu64 "/%s.*", saves_root, step, item);
+    assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+    const int file = open(found.gl_pathv[0], O_RDWR | O_CLOEXEC);
+    assert_true(file >= 0 && pread(file, &byte, 1, 100) == 1);
+    byte ^= 1;
+    assert_int_equal(pwrite(file, &byte, 1, 100), 1);
+    close(file);
+    globfree(&found);
+}
+
+static uint64_t readable_instead(const struct wire_load *load)
+{
+    send_job(&members[0], FRAME_LOAD, load);
+    const struct wire_loaded *loaded = hear_kind(&members[0], FRAME_LOADED);
+    assert_true(!loaded->ok && loaded->reason[0]);
+    return loaded->readable;
+}
+
+// Steps 2, 4 and 6 are saved, and the saves of 6 and 4 are damaged.
+static void of_damaged_saves_the_newest_whole_one_is_named(void **state)
+{
+    enum { EVERY = 2 };
+    (void)state;
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    struct hash digests[4];
+    save_every(EVERY);
+    begin_group(group, 1);
+    for (int i = 1; i <= 3; i++) {
+        digests[i] = take_steps(&at, EVERY, group, 1);
+        assert_true(await_whole(group, 1, at.step - 1, WAIT_MS));
+    }
+    save_no_more();
+    end_group();
+    shape.vocab = 900;
+    struct wire_load load = { .step = 6,
+                              .pieces = true,
+                              .born_unix_ms = BORN,
+                              .older.first = { 4, digests[2] },
+                              .older.second = { 2, digests[1] } };
+    snprintf(load.path, sizeof load.path, "%s", strategy.shared_dir);
+    be_born(&members[0], 0, 0, NULL);
+    damage(6, "parameters");
+    assert_int_equal(readable_instead(&load), 4);
+    damage(4, "adamw-m");
+    assert_int_equal(readable_instead(&load), 2);
+    load.older.second.digest =
+        digests[2]; // It is whole, and of another state than the one on record
+    assert_int_equal(readable_instead(&load), 0);
+    load.older.second = (struct wire_saved_step){ 0 };
+    assert_int_equal(readable_instead(&load), 0);
+    load = (struct wire_load){ .step = 2, .pieces = true, .born_unix_ms = BORN };
+    snprintf(load.path, sizeof load.path, "%s", strategy.shared_dir);
+    send_job(&members[0], FRAME_LOAD, &load);
+    assert_true(((const struct wire_loaded *)hear_kind(&members[0], FRAME_LOADED))->ok);
+    end_group();
+    save_no_more();
 }
 
 static void a_group_saves_its_state_in_pieces(void **state)
@@ -326,8 +392,10 @@ static void a_save_that_fails_stops_nothing(void **state)
     end_group();
 }
 
-TESTS(FOLDER_TEST(a_group_saves_its_state_in_pieces), FOLDER_TEST(while_one_writes_nobody_saves),
-      FOLDER_TEST(a_pass_ends_with_a_save), FOLDER_TEST(a_save_that_fails_stops_nothing),
+TESTS(FOLDER_TEST(a_group_saves_its_state_in_pieces),
+      FOLDER_TEST(of_damaged_saves_the_newest_whole_one_is_named),
+      FOLDER_TEST(while_one_writes_nobody_saves), FOLDER_TEST(a_pass_ends_with_a_save),
+      FOLDER_TEST(a_save_that_fails_stops_nothing),
       FOLDER_TEST(a_save_is_written_every_so_many_steps),
       FOLDER_TEST(shares_are_dealt_again_when_a_group_ends),
       FOLDER_TEST(a_save_by_four_goes_on_in_any_world), FOLDER_TEST(moments_that_died_are_missed))

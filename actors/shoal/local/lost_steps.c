@@ -11,8 +11,11 @@ static const char *place_of(const struct lost_steps *self, const struct wire_run
 {
     const uint64_t step = now->restored_step;
     if (step == begin) return "its beginning";
+    if (step < self->restore_point_step && step == now->restore_point_step)
+        return "an older save on disk";
     if (step == self->restore_point_step || step == now->restore_point_step)
-        return "its newest checkpoint";
+        return now->checkpoint_pieces && now->checkpoint_step == step ? "its newest save on disk"
+                                                                      : "its newest checkpoint";
     return "kept in the trainers' memory";
 }
 

@@ -24,6 +24,13 @@ static const struct flag flags[] = {
     { 0 },
 };
 
+static const struct flag restore_flags[] = {
+    FLAG("step", 0, "N", TO_NUMBER(struct control, order.step, 1, INT64_MAX),
+         "Go back to the save in pieces of step N (the newest save or checkpoint)"),
+    FLAGS_OF(command_flags, struct control, command),
+    { 0 },
+};
+
 // 1: the coordinator accepts. Negative: it refuses. 0: another message. Every message of the
 // coordinator also tells its present life, for which the order must be.
 static int judge(struct control *self, const struct letter *letter, struct why *why)
@@ -97,7 +104,8 @@ static int run(struct control *self, struct why *why)
 
 static int control(int argc, char **argv, uint8_t action, const char *about, const char *done)
 {
-    const struct command_line line = { .flags = flags, .about = about };
+    const struct command_line line = { .flags = action == ACTION_RESTORE ? restore_flags : flags,
+                                       .about = about };
     struct control self = { .order = { .action = action, .number = clock_unix_ms() } };
     struct why why = { 0 };
     int rc = command_parse(&line, argc, argv, &self, &why);
@@ -169,12 +177,13 @@ int shoal_restore(int argc, char **argv)
 {
     return control(
         argc, argv, ACTION_RESTORE,
-        "For a run that has lost every copy of its newest parameters: goes back to the "
-        "newest checkpoint whose place in the data is known. All later "
+        "Goes back to the newest checkpoint, for a run that has lost every copy of its newest "
+        "parameters; or with --step to an older save in pieces. All later "
         "samples will be trained again. "
         "Allowed only while the run waits, warms up or is paused, or while it cools down "
         "and no member holds its step.\n\n"
         "  shoal restore --ticket ticket -i coordinator.key\n"
-        "  shoal status --ticket ticket          shows the newest checkpoint\n",
-        "the run is back at its checkpoint");
+        "  shoal restore --step 200 --ticket ticket -i coordinator.key\n"
+        "  shoal status --ticket ticket          shows the checkpoints\n",
+        "the run is back at the checkpoint");
 }

@@ -20,6 +20,7 @@
 #include "common/actor/tap.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
+#include "common/run/older.h"
 #include "common/run/phase.h"
 #include <inttypes.h>
 #include <errno.h>
@@ -92,6 +93,18 @@ static json_t *loss_to_json(double loss) { return loss > 0 ? json_real(loss) : j
 
 static json_t *rate_to_json(double rate) { return rate > 0 ? json_real(rate) : json_null(); }
 
+static json_t *older_to_json(const struct wire_older_saves *older)
+{
+    json_t *list = json_array();
+    for (unsigned i = 0; i < OLDER_SAVES_MAX; i++) {
+        const struct wire_saved_step *save = older_saves_at(older, i);
+        if (hash_is_none(&save->digest)) break;
+        json_array_append_new(list, json_pack("{s:I, s:o}", "step", (json_int_t)save->step,
+                                              "digest", hash_to_json(&save->digest)));
+    }
+    return list;
+}
+
 static json_t *checkpoint_to_json(const struct wire_run *now)
 {
     if (hash_is_none(&now->checkpoint_digest)) return json_null();
@@ -140,15 +153,16 @@ static json_t *view_to_json(const struct status *self, const struct run_view *vi
         "step", (json_int_t)now->step, "total_steps", (json_int_t)now->total_steps, "phase_left_ms",
         (int)now->phase_left_ms, "pausing", now->pausing);
     json_t *rest = json_pack(
-        "{s:o, s:b, s:s, s:i, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:o}",
+        "{s:o, s:b, s:s, s:i, s:i, s:o, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:o, s:o}",
         "heard_ms_ago", heard_to_json(&self->coordinator, self->was_told_of_coordinator), "stale",
         is_dead(self), "lacks", now->lacks, "healthy", (int)now->healthy, "pending",
         (int)now->pending, "loss", loss_to_json((double)now->loss), "tokens_per_s",
         (double)now->tokens_per_s, "samples_done", (json_int_t)now->samples_done, "tokens_done",
         (json_int_t)now->tokens_done, "passes", (json_int_t)now->passes, "digest_step",
         (json_int_t)now->digest_step, "digest", hash_to_json(&now->digest), "checkpoint",
-        checkpoint_to_json(now), "memory_step", (json_int_t)now->memory_step, "last_commit",
-        commit_to_json(view), "members", members_to_json(self, view));
+        checkpoint_to_json(now), "older_saves", older_to_json(&now->older), "memory_step",
+        (json_int_t)now->memory_step, "last_commit", commit_to_json(view), "members",
+        members_to_json(self, view));
     const double left = left_s(self, view);
     if (!object || !rest || json_object_update(object, rest) != 0 ||
         json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left)) !=
@@ -225,6 +239,16 @@ static void print_rate(const struct run_view *view)
     if (view->now.steps_per_s > 0) printf("%.3g steps/s   ", (double)view->now.steps_per_s);
 }
 
+static void print_older(const struct wire_older_saves *older)
+{
+    for (unsigned i = 0; i < OLDER_SAVES_MAX; i++) {
+        const struct wire_saved_step *save = older_saves_at(older, i);
+        if (hash_is_none(&save->digest)) break;
+        printf("%s %" PRIu64, i ? "," : "  older saves: steps", save->step);
+    }
+    if (!hash_is_none(&older->first.digest)) printf(" (shoal restore --step)\n");
+}
+
 static void print_view(const struct status *self, const struct run_view *view)
 {
     char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX], lacks[RUN_WORDS_MAX], loss[RUN_WORDS_LOSS_MAX];
@@ -258,6 +282,7 @@ static void print_view(const struct status *self, const struct run_view *view)
         printf("  checkpoint %s, digest %.16s\n", now->checkpoint_name,
                hash_to_hex(&now->checkpoint_digest, hex));
     else printf("  no checkpoint yet\n");
+    print_older(&now->older);
     if (now->memory_step)
         printf("  step %" PRIu64
                " is kept in the trainers' memory: if one dies, the run goes on there\n",

@@ -1,0 +1,121 @@
+// unread -- a word counts for the save that it names, and only while the run is at that save: so what was said before a
+// restore, or before another save, means nothing later, and nobody needs to take it back.
+
+#include "actors/coordinator/unread.h"
+#include "common/pace/pace.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+// The run is at the newest save on record, and it is in pieces.
+static bool is_at_save(const struct run *run)
+{
+    const struct wire_record_restore *newest = &run->restore_point.at;
+    return newest->pieces && newest->step == run->step && run_has_digest(run) &&
+           hash_equal(&newest->digest, &run->digest);
+}
+
+void unread_hear(struct unread *self, const struct turn *turn, const struct msg *in)
+{
+    const struct wire_unread *said = in->body;
+    const struct run *run = turn->run;
+    const uint32_t member = turn_member(turn, in);
+    if (member == NO_MEMBER) return;
+    if (run->roster.members[member].role != ACTOR_TRAINER) {
+        turn_refuse(turn, in, REFUSAL_WRONG_ROLE, said->step, "only a trainer reads saves");
+        return;
+    }
+    // mutant: older: a save that the run has left is given up
+    if (!is_at_save(run) || said->step != run->step || !hash_equal(&said->digest, &run->digest)) {
+        turn_refuse(turn, in, REFUSAL_STALE, said->step,
+                    "the run is not at a save of step %" PRIu64 " with this digest", said->step);
+        return;
+    }
+    self->of[member].step = said->step;
+    self->of[member].digest = said->digest;
+    self->of[member].readable = said->readable;
+    self->newest = member;
+    memcpy(self->because, said->because, sizeof self->because);
+    turn_ack(turn, in, said->step, &said->digest);
+}
+
+void unread_forget_member(struct unread *self, uint32_t member)
+{
+    self->of[member].digest = (struct hash){ { 0 } };
+}
+
+static bool is_here(const struct turn *turn, uint32_t member)
+{
+    const struct wire_member *place = &turn->run->roster.members[member];
+    return place->role == ACTOR_TRAINER && turn->presence->pinged[member] &&
+           (place->state == MEMBER_HEALTHY || place->state == MEMBER_PENDING);
+}
+
+static bool says_so(const struct unread *self, const struct run *run, uint32_t member)
+{
+    return is_at_save(run) && self->of[member].step == run->step &&
+           hash_equal(&self->of[member].digest, &run->digest);
+}
+
+static uint32_t count_speakers(const struct unread *self, const struct turn *turn,
+                               uint32_t *ret_here)
+{
+    uint32_t speakers = 0;
+    *ret_here = 0;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++) {
+        if (!is_here(turn, i)) continue;
+        *ret_here += 1;
+        speakers += says_so(self, turn->run, i);
+    }
+    return speakers;
+}
+
+bool unread_by_all(const struct unread *self, const struct turn *turn)
+{
+    uint32_t here;
+    const uint32_t speakers = count_speakers(self, turn, &here);
+    // mutant: older: one that cannot read the newest save takes the run back
+    return speakers > 0 && speakers == here;
+}
+
+const struct run_point *unread_older(const struct unread *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct run_point *back = NULL;
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        if (!is_here(turn, i) || !says_so(self, run, i) || self->of[i].readable >= run->step)
+            continue;
+        const struct run_point *point = run_point_at(run, self->of[i].readable);
+        // mutant: older: a run goes back further than it must
+        if (point && (!back || point->at.step > back->at.step)) back = point;
+    }
+    return back;
+}
+
+char *unread_print(const struct unread *self, const struct turn *turn, char *text, size_t max)
+{
+    const struct run *run = turn->run;
+    uint32_t here;
+    const uint32_t speakers = count_speakers(self, turn, &here);
+    text[0] = 0;
+    if (speakers == 0 || !says_so(self, run, self->newest)) return text;
+    const char *name = run->roster.members[self->newest].name;
+    const struct run_point *older = unread_older(self, turn);
+    if (speakers < here)
+        snprintf(text, max,
+                 "%s cannot read the save of step %" PRIu64
+                 " (%u of %u say so), waiting for one that "
+                 "can: %s",
+                 name, run->step, speakers, here, self->because);
+    else if (!older)
+        snprintf(text, max,
+                 "nobody can read the save of step %" PRIu64 ", nor an older one; put it back from "
+                 "a copy. %s: %s",
+                 run->step, name, self->because);
+    else
+        snprintf(text, max,
+                 "nobody here can read the save of step %" PRIu64 "; waiting for processes that "
+                 "may hold that state, then going back to the save of step %" PRIu64 ". %s: %s",
+                 run->step, older->at.step, name, self->because);
+    return text;
+}
