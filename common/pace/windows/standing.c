@@ -251,6 +251,15 @@ void standing_register(const struct windows *self, const struct turn *turn)
     }
 }
 
+// It holds all of the state with which the newest windows ended. Its PING says so as well, and may be lost.
+static bool stands_at_end(const struct wire_stands *said, const struct run *run)
+{
+    const struct wire_steps *closing = &windows_run_of(run)->closing;
+    return closing->closed > 0 && said->window >= closing->number &&
+           said->window <= closing->closed && said->step == closing->end &&
+           closing->end == run->step && !said->lost && !said->share;
+}
+
 void standing_hear(struct windows *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_stands *said = in->body;
@@ -265,6 +274,8 @@ void standing_hear(struct windows *self, const struct turn *turn, const struct m
     const struct stands *kept = &self->stands[member];
     const uint64_t saved_step = kept->saved_step;
     take_stands(&self->stands[member], said, turn->run);
+    // mutant: windows: who stands at the newest step is not among those that hold it
+    if (stands_at_end(said, turn->run)) turn->presence->step_held[member] = said->step;
     // Its step is committed without waiting, before a later save takes its place
     if (kept->saved_step != saved_step) self->commit_ms = 0;
     late_hear(&self->late, turn, member, said);
