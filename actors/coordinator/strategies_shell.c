@@ -5,6 +5,7 @@
 #include "common/learner/run_check.h"
 #include "common/model/recipe.h"
 #include "common/pace/rounds/rounds_config.h"
+#include "common/pace/windows/window.h"
 #include <stdio.h>
 
 // ---- distro -------------------------------------------------------------------------------------
@@ -58,6 +59,8 @@ static void windows_rules(const struct run_config *config, struct rules *rules)
         .keep = (uint32_t)config->checkpoint_keep,
         .memory_every = (uint32_t)config->memory_every,
         .buddies = (uint32_t)config->buddies,
+        .members_least = config->min_clients < WINDOW_MEMBERS_MAX ? (uint32_t)config->min_clients
+                                                                  : WINDOW_MEMBERS_MAX,
     };
     snprintf(part.shared_dir, sizeof part.shared_dir, "%s", config->checkpoint_shared_dir);
     rules->genesis_digest = (struct hash){ { 0 } };

@@ -7,3 +7,10 @@
 #include <stddef.h>
 
 void *large_pages_new(size_t bytes);
+
+// Makes such memory zeros, or a part of it. Whole pages go back to the system until they are written to: so zeros take
+// no memory.
+void large_pages_zero(void *memory, size_t bytes);
+
+// Gives the whole pages of a part back to the system. What they hold means nothing until it is written again.
+void large_pages_release(void *memory, size_t bytes);

@@ -135,6 +135,14 @@ int blob_store_new_copy(blob_store_t *self, uint64_t bytes, struct why *why,
 int blob_store_pin(blob_store_t *self, const struct blob_snapshot *state, const void *const *items,
                    const struct hash *leaves, struct why *why);
 
+// The same without copying: takes the copy, which has all items in their places. If this state is pinned already, that
+// pin is the newest again, and the copy is freed. FAULT_MEMORY pins nothing, and the copy stays with the caller.
+int blob_store_pin_copy(blob_store_t *self, const struct blob_snapshot *state,
+                        struct state_copy *copy, const struct hash *leaves, struct why *why);
+
+// If this state is pinned, that pin is the newest again. False: it is not.
+bool blob_store_pin_again(blob_store_t *self, const struct blob_snapshot *state);
+
 // The leaf hashes under a pinned digest, or under that of a whole share, 32 bytes each. FAULT_NOT_FOUND.
 int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why *why,
                       struct blob_ref *ret_ref, struct state_cut *ret_cut);
@@ -143,6 +151,11 @@ int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why 
 // and then FAULT_MEMORY and the faults of the disk.
 int blob_store_pinned(blob_store_t *self, const struct hash *digest, struct why *why,
                       struct blob_ref *ret_ref, struct state_cut *ret_cut);
+
+// Reads `count` bytes at `place` of the copy under a pinned digest, within its room. FAULT_NOT_FOUND, the faults of the
+// disk.
+int blob_store_pinned_part(blob_store_t *self, const struct hash *digest, uint64_t place,
+                           size_t count, struct why *why, void *to);
 
 // Reads item 0 of the copy under a pinned digest, the parameters, to `to`. They must have `bytes` bytes.
 // FAULT_NOT_FOUND, FAULT_CORRUPT for another size, the faults of the disk.

@@ -166,8 +166,9 @@ static int make_copy(struct blob_store *self, const struct state_cut *cut, const
     return rc == 0 ? fill_copy(ret_copy, cut, items, why) : rc;
 }
 
-static struct pin *make_pin(struct blob_store *self, const struct blob_snapshot *state,
-                            const void *const *items, struct why *why)
+// Without its copy.
+static struct pin *new_pin(struct blob_store *self, const struct blob_snapshot *state,
+                           const struct hash *leaves, struct why *why)
 {
     struct pin *pin = calloc(1, sizeof *pin);
     if (!pin) {
@@ -182,8 +183,21 @@ static struct pin *make_pin(struct blob_store *self, const struct blob_snapshot 
     while (pin->slot_count < 2 * pin->leaf_count) pin->slot_count *= 2;
     pin->leaves = malloc(pin->leaf_count * sizeof *pin->leaves + 1);
     pin->slots = calloc(pin->slot_count, sizeof *pin->slots);
-    if (!pin->leaves || !pin->slots) why_set(why, FAULT_MEMORY, "%zu leaves", pin->leaf_count);
-    else if (make_copy(self, &state->cut, items, why, &pin->copy) == 0) return pin;
+    if (pin->leaves && pin->slots) {
+        memcpy(pin->leaves, leaves, pin->leaf_count * sizeof *leaves);
+        index_leaves(pin);
+        return pin;
+    }
+    why_set(why, FAULT_MEMORY, "%zu leaves", pin->leaf_count);
+    free_pin(&pin->held);
+    return NULL;
+}
+
+static struct pin *make_pin(struct blob_store *self, const struct blob_snapshot *state,
+                            const void *const *items, const struct hash *leaves, struct why *why)
+{
+    struct pin *pin = new_pin(self, state, leaves, why);
+    if (!pin || make_copy(self, &state->cut, items, why, &pin->copy) == 0) return pin;
     free_pin(&pin->held);
     return NULL;
 }
@@ -243,38 +257,68 @@ static void put_first(struct blob_store *self, struct pin *pin, uint32_t i)
     self->pins[0] = pin;
 }
 
-// True: this state is pinned already, and is the newest now. Else there is place for it, and the
-// memory of what was there before is free.
-static bool prepare(struct blob_store *self, const struct blob_snapshot *state)
+bool blob_store_pin_again(blob_store_t *self, const struct blob_snapshot *state)
 {
-    struct pin *gone = NULL;
     blob_store_lock(self);
     const uint32_t same = index_of(self, state->step);
     const bool is_here =
         same < self->pin_count && hash_equal(&self->pins[same]->state.digest, &state->digest);
     if (is_here) put_first(self, self->pins[same], same);
-    else gone = make_place(self, state->step);
+    blob_store_unlock(self);
+    return is_here;
+}
+
+// True: this state is pinned already, and is the newest now. Else there is place for it, and the
+// memory of what was there before is free.
+static bool prepare(struct blob_store *self, const struct blob_snapshot *state)
+{
+    if (blob_store_pin_again(self, state)) return true;
+    blob_store_lock(self);
+    struct pin *gone = make_place(self, state->step);
     blob_store_unlock(self);
     if (gone) free_pin(&gone->held);
-    return is_here;
+    return false;
+}
+
+static void put_pin(struct blob_store *self, struct pin *pin)
+{
+    blob_store_lock(self);
+    struct pin *gone =
+        make_place(self, pin->state.step); // Another thread may have pinned meanwhile
+    put_first(self, pin, self->pin_count++);
+    blob_store_unlock(self);
+    if (gone) free_pin(&gone->held);
+}
+
+static void ensure_leaves(const struct blob_snapshot *state, const struct hash *leaves)
+{
+    const struct hash root = state_cut_root(&state->cut, leaves);
+    ensure(hash_equal(&root, &state->digest) && state_cut_leaves(&state->cut) < UINT32_MAX);
 }
 
 int blob_store_pin(blob_store_t *self, const struct blob_snapshot *state, const void *const *items,
                    const struct hash *leaves, struct why *why)
 {
-    const struct state_cut *cut = &state->cut;
-    const struct hash root = state_cut_root(cut, leaves);
-    ensure(hash_equal(&root, &state->digest) && state_cut_leaves(cut) < UINT32_MAX);
+    ensure_leaves(state, leaves);
     if (prepare(self, state)) return 0;
-    struct pin *pin = make_pin(self, state, items, why), *gone;
+    struct pin *pin = make_pin(self, state, items, leaves, why);
     if (!pin) return why_wrap(why, FAULT_MEMORY, "step %" PRIu64 " is not pinned", state->step);
-    memcpy(pin->leaves, leaves, pin->leaf_count * sizeof *leaves);
-    index_leaves(pin);
-    blob_store_lock(self);
-    gone = make_place(self, state->step); // Another thread may have pinned meanwhile
-    put_first(self, pin, self->pin_count++);
-    blob_store_unlock(self);
-    if (gone) free_pin(&gone->held);
+    put_pin(self, pin);
+    return 0;
+}
+
+int blob_store_pin_copy(blob_store_t *self, const struct blob_snapshot *state,
+                        struct state_copy *copy, const struct hash *leaves, struct why *why)
+{
+    ensure_leaves(state, leaves);
+    if (prepare(self, state)) {
+        state_copy_free(copy);
+        return 0;
+    }
+    struct pin *pin = new_pin(self, state, leaves, why);
+    if (!pin) return why_wrap(why, FAULT_MEMORY, "step %" PRIu64 " is not pinned", state->step);
+    pin->copy = *copy, *copy = no_state_copy;
+    put_pin(self, pin);
     return 0;
 }
 
@@ -320,6 +364,19 @@ int blob_store_pinned(blob_store_t *self, const struct hash *digest, struct why 
 {
     const int rc = find_pin(self, digest, false, why, ret_ref, ret_cut);
     return rc < 0 || ret_ref->bytes ? rc : read_part(self, 0, why, ret_ref);
+}
+
+int blob_store_pinned_part(blob_store_t *self, const struct hash *digest, uint64_t place,
+                           size_t count, struct why *why, void *to)
+{
+    struct blob_ref ref;
+    struct state_cut cut;
+    int rc = find_pin(self, digest, false, why, &ref, &cut);
+    if (rc < 0) return rc;
+    ensure(place <= state_cut_room(&cut) && count <= state_cut_room(&cut) - place);
+    rc = state_copy_get(&((const struct pin *)ref.held)->copy, place, to, count, why);
+    blob_store_release(&ref);
+    return rc;
 }
 
 int blob_store_pinned_params(blob_store_t *self, const struct hash *digest, uint64_t bytes,

@@ -2,6 +2,7 @@
 // device gets valid work only, and then calls the device's function.
 #include "common/compute/compute.h"
 #include "common/base/ensure.h"
+#include "common/base/large_pages.h"
 #include "common/compute/compute_device.h"
 #include "common/kernel/kernels.h"
 
@@ -101,26 +102,16 @@ void compute_lend(compute_t *self, uint32_t vector)
     self->lent = self->at[vector];
 }
 
-// Whole pages between two addresses.
-static void give_back(const float *from, const float *to)
-{
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t begin = ((uintptr_t)from + page - 1) / page * page;
-    const uintptr_t end = (uintptr_t)to / page * page;
-    if (begin < end)
-        madvise((void *)begin, end - begin, MADV_DONTNEED); // Refused: it stays, no more
-}
-
 void compute_release(compute_t *self, uint32_t vector, struct interval part)
 {
     check_vector(self, vector);
-    const float *floats = self->at[vector];
+    float *floats = self->at[vector];
     const uint64_t count =
         vector >= COMPUTE_STATE ? interval_length(self->config.state) : self->floats;
     ensure(part.begin <= part.end && part.end <= count);
     if (!floats) return;
-    give_back(floats, floats + part.begin);
-    give_back(floats + part.end, floats + count);
+    large_pages_release(floats, part.begin * sizeof *floats);
+    large_pages_release(floats + part.end, (count - part.end) * sizeof *floats);
 }
 
 int compute_leaves(compute_t *self, uint32_t vector, struct why *why, struct hash *ret_leaves)

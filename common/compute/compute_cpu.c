@@ -63,12 +63,19 @@ static void destroy(compute_t *base)
     free(self);
 }
 
+// Vectors that are filled soon are touched now: a step does not wait for their pages.
+static void zero(const compute_t *base, float *to, size_t bytes)
+{
+    if (base->config.sparse) large_pages_zero(to, bytes);
+    else memset(to, 0, bytes);
+}
+
 static int put(compute_t *base, uint32_t vector, const float *from, struct why *why)
 {
     (void)why; // Cannot fail here, nor can get
     float *to = base->at[vector];
     const size_t bytes = compute_floats(base, vector) * sizeof *to;
-    if (!from) memset(to, 0, bytes);
+    if (!from) zero(base, to, bytes);
     else if (from != to) memcpy(to, from, bytes);
     return 0;
 }
@@ -138,13 +145,6 @@ static const struct compute_ops ops = {
 // In large pages where the system has them, since a step walks through all of it.
 static float *vector_new(uint64_t floats) { return large_pages_new(floats * sizeof(float)); }
 
-// Zeros.
-static float *state_new(uint64_t floats)
-{
-    float *vector = vector_new(floats);
-    return vector ? memset(vector, 0, floats * sizeof(float)) : NULL;
-}
-
 static bool take_vectors(struct cpu *self)
 {
     struct compute *base = &self->base;
@@ -155,8 +155,10 @@ static bool take_vectors(struct cpu *self)
     if (scratch) self->scratch = vector_new(scratch * base->floats);
     bool all = base->host && (base->at[COMPUTE_GRADIENT] || !config->trains);
     for (uint32_t i = 0; i < config->vectors; i++) {
-        base->at[COMPUTE_STATE + i] = state_new(interval_length(config->state));
-        all = all && base->at[COMPUTE_STATE + i];
+        const uint64_t floats = interval_length(config->state);
+        float *state = base->at[COMPUTE_STATE + i] = vector_new(floats);
+        if (state) zero(base, state, floats * sizeof *state);
+        all = all && state;
     }
     return all && (self->scratch || !scratch);
 }

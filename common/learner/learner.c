@@ -11,7 +11,7 @@
 #include "common/base/patience.h"
 #include "common/compute/compute.h"
 #include "common/kernel/kernels.h"
-#include "common/learner/learner_inside.h"
+#include "common/learner/learner_away.h"
 #include "common/learner/products.h"
 #include "common/model/model_tensors.h"
 #include <inttypes.h>
@@ -25,6 +25,7 @@ static void drop_model(struct learner *self)
 {
     learner_pin_wait(self);
     learner_save_wait(self); // Its thread reads the model's layout
+    learner_away_drop(self);
     if (self->strategy) self->strategy->close(self);
     learner_close_data(self);
     compute_destroy(&self->compute);
@@ -84,6 +85,7 @@ static int plan_memory(struct learner *self, struct why *why)
                                        .trains = options->trains,
                                        .precision = products_precision(self->config.products),
                                        .pool = self->pool };
+    config->sparse = learner_away_is_on(self);
     if (self->strategy->plan) self->strategy->plan(self, config);
     optimizer_ask(self->optimizer, config);
     const uint64_t saved = options->checkpoint_root != NULL;
@@ -96,9 +98,12 @@ static int plan_memory(struct learner *self, struct why *why)
     for (int less = 0; less <= 1; less++) {
         config->recompute = less;
         memory = compute_memory(&options->device, config);
+        // What members share out takes memory as far as it is written to. The strategy counts it
+        memory.host -= learner_away_moments(self, (struct interval){ 0, self->floats });
         if (free_bytes == 0 || memory.host + beside + later <= free_bytes) break;
     }
     const uint64_t host = memory.host + beside;
+    self->memory_bytes = host;
     if (free_bytes) snprintf(free_mib, sizeof free_mib, "%" PRIu64, (uint64_t)free_bytes >> 20);
     log_line(LOG_INFO,
              "learner.memory parameters=%" PRIu64 " host_mib=%" PRIu64 " later_mib=%" PRIu64

@@ -39,10 +39,12 @@ static struct share_list list_of(const struct learner *self, uint32_t place)
     return share_list_of(&self->cut, place, self->window->now->said.group_count);
 }
 
-// The most that copies take: two generations of all of the state, as in a group so small that each keeps all.
-uint64_t learner_copies_memory(const struct learner *self)
+// Two generations of our share and those of our predecessors.
+uint64_t learner_copies_memory(const struct learner *self, uint32_t members)
 {
-    return are_on(self) ? 2 * state_cut_room(&self->cut) : 0;
+    const uint32_t others = config_of(self)->buddies,
+                   held = others < members ? others + 1 : members;
+    return are_on(self) ? 2 * held * ((state_cut_room(&self->cut) + members - 1) / members) : 0;
 }
 
 // ---- generations --------------------------------------------------------------------------------

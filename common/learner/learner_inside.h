@@ -42,11 +42,13 @@ struct learner_strategy {
     void (*plan)(struct learner *self, struct compute_config *config); // Or NULL: as it is
     // Host bytes that `open` and the jobs take beside device, optimizer and `pins`; or NULL: a few.
     // *ret_later: what they take only when other members make it necessary, at most.
-    uint64_t (*memory)(const struct learner *self, uint64_t *ret_later);
+    uint64_t (*memory)(struct learner *self, uint64_t *ret_later);
     uint32_t pins; // Steps whose state the blob store keeps for peers, up to BLOB_PINS_MAX; 0: one
     // A trainer's pins lie in files; NULL: they do not. A checkpointer's lie in memory, from where it writes them to
     // checkpoints.
     bool (*pins_in_files)(const struct learner *self);
+    // A trainer keeps only its share of the optimizer's state in memory (learner_away.c). NULL: all of it.
+    bool (*shares_state)(const struct learner *self);
     int (*open)(struct learner *self, struct why *why);        // The model has been built
     void (*close)(struct learner *self);                       // Also after half an open
     void (*built)(struct learner *self);                       // BUILT has been answered. Or NULL
@@ -61,9 +63,13 @@ struct learner {
     const struct learner_options *options;
     struct worker *worker;
     bool built, holding;
-    bool share_only;    // Our share of the moments is here, and not the rest (learner_shares.c)
-    bool pins_in_files; // Pins lie in files, and so does a state that is fetched
-    struct job job;     // Taken and not yet done, if has_job
+    bool share_only; // Our share of the moments is here, and not the rest (learner_shares.c)
+    // All of the state is here, and what members share out of it lies in `moments`, or in the pin of this step
+    // (learner_away.c). Our share of it may be in memory.
+    bool away, has_moments;
+    struct state_copy moments;
+    bool pins_in_files;        // Pins lie in files, and so does a state that is fetched
+    struct job job;            // Taken and not yet done, if has_job
     bool has_job, has_ended;   // has_ended: the thread is asked to end
     struct wire_config config; // Without the strategy's part
     const struct learner_strategy *strategy;
@@ -77,6 +83,7 @@ struct learner {
     struct layout_tensor *tensors;
     pool_t *pool;
     struct compute_config compute_config;
+    uint64_t memory_bytes; // That it plans to take, without what the strategy takes later
     optimizer_t *optimizer;
     const payload_form_t *form; // Of results; NULL: the strategy has none
     compute_t *compute;

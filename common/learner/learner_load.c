@@ -13,7 +13,7 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/checkpoint/shared_dir.h"
-#include "common/learner/learner_inside.h"
+#include "common/learner/learner_away.h"
 #include "common/learner/state.h"
 #include "common/learner/state_pieces.h"
 #include "common/run/older.h"
@@ -28,7 +28,7 @@ int learner_take_digest(struct learner *self, struct why *why)
                        "only our share of the optimizer's state of step %" PRIu64 " is here",
                        self->step);
     int rc = compute_leaves(self->compute, COMPUTE_PARAMETERS, why, self->leaves);
-    if (rc == 0)
+    if (rc == 0 && !self->away) // Else their leaves are known
         rc = optimizer_leaves(self->optimizer, why,
                               self->leaves + state_item_leaves(self->cut.bytes[0]));
     if (rc == 0) self->digest = state_cut_root(&self->cut, self->leaves);
@@ -63,13 +63,28 @@ static uint64_t state_bytes(const struct state_cut *cut)
     return bytes;
 }
 
+static int fill_from_save(struct learner *self, const struct state_item *item, uint32_t number,
+                          void *values, void *arg, struct why *why)
+{
+    (void)self, (void)number;
+    return state_read_item(arg, item, values, why);
+}
+
+static int read_items(struct learner *self, pieces_t *pieces, struct why *why)
+{
+    bool is_fresh;
+    if (!learner_away_is_on(self))
+        return state_read_pieces(self->optimizer, OPTIMIZER_SHARED, pieces, why, &is_fresh);
+    const struct learner_away_source source = { .fill = fill_from_save, .arg = pieces };
+    return learner_away_take(self, &source, why);
+}
+
 // All of it, from the pieces of the members that saved it.
 static int load_saved(struct learner *self, const struct wire_load *load, struct why *why,
                       struct hash *ret_digest)
 {
     char root[PATH_MAX];
     pieces_t *pieces = NULL;
-    bool is_fresh;
     int rc = shared_dir_root(load->path, self->options->run_id, load->born_unix_ms, why, root);
     if (rc == 0) rc = pieces_open(root, load->step, self->options->run_id, why, &pieces);
     if (rc < 0) return rc;
@@ -77,7 +92,7 @@ static int load_saved(struct learner *self, const struct wire_load *load, struct
     if (rc == 0)
         rc = state_read_params(pieces, &self->layout, (struct interval){ 0, self->floats },
                                self->params, why);
-    if (rc == 0) rc = state_read_pieces(self->optimizer, OPTIMIZER_SHARED, pieces, why, &is_fresh);
+    if (rc == 0) rc = read_items(self, pieces, why);
     if (rc == 0)
         log_line(
             LOG_INFO,
@@ -121,6 +136,22 @@ static uint64_t newest_whole(const struct learner *self, const struct wire_load 
     return 0;
 }
 
+// The copy is that of the learner already.
+static int fill_from_copy(struct learner *self, const struct state_item *item, uint32_t number,
+                          void *values, void *arg, struct why *why)
+{
+    (void)item, (void)arg;
+    return state_copy_get(&self->moments, state_cut_place(&self->cut, number), values,
+                          self->cut.bytes[number], why);
+}
+
+static int take_items(struct learner *self, struct state_copy *copy, struct why *why)
+{
+    if (!learner_away_is_on(self)) return state_take(self->optimizer, &self->cut, copy, why);
+    const struct learner_away_source source = { .fill = fill_from_copy, .copy = copy };
+    return learner_away_take(self, &source, why);
+}
+
 // Takes the state that the fetcher has brought from peers. The store gives it away once.
 static int take_staged(struct learner *self, const struct wire_load *load, struct why *why,
                        struct hash *ret_digest)
@@ -132,7 +163,7 @@ static int take_staged(struct learner *self, const struct wire_load *load, struc
         return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %" PRIu64, load->step);
     if (state_cut_equal(&state.cut, &self->cut)) {
         rc = state_copy_get(&copy, 0, self->params, state.cut.bytes[0], why);
-        if (rc == 0) rc = state_take(self->optimizer, &state.cut, &copy, why);
+        if (rc == 0) rc = take_items(self, &copy, why);
     } else
         rc = why_set(why, FAULT_FORMAT,
                      "%u items of state, %" PRIu64
@@ -170,6 +201,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     learner_pin_wait(self);
     self->holding = false;
     self->share_only = false; // What follows replaces all of it
+    learner_away_drop(self);
     past_clear(&self->past);
     int rc = optimizer_forget(self->optimizer, why); // No residual outlives its parameters
     if (rc < 0) return rc;

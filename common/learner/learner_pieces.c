@@ -54,10 +54,9 @@ int learner_pieces_check(const struct learner *self, struct why *why)
     return 0;
 }
 
-uint64_t learner_pieces_memory(const struct learner *self)
+uint64_t learner_pieces_memory(const struct learner *self, struct interval share)
 {
-    if (!are_on(self)) return 0;
-    return state_parts_bytes(self->optimizer, (struct interval){ 0, self->floats });
+    return are_on(self) ? state_parts_bytes(self->optimizer, share) : 0;
 }
 
 // ---- the saver ----------------------------------------------------------------------------------

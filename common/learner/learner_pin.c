@@ -6,7 +6,7 @@
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
-#include "common/learner/learner_inside.h"
+#include "common/learner/learner_away.h"
 #include "common/learner/state.h"
 #include <inttypes.h>
 #include <pthread.h>
@@ -17,6 +17,8 @@ struct learner_pinning {
     struct blob_snapshot held;
     const void *items[STATE_ITEMS_MAX];
     const struct hash *leaves;
+    bool is_away; // The items beside the parameters lie in `copy` already
+    struct state_copy copy;
     struct why why;
     int rc;
     pthread_t thread;
@@ -25,7 +27,14 @@ struct learner_pinning {
 static void *write_pin(void *arg)
 {
     struct learner_pinning *self = arg;
-    self->rc = blob_store_pin(self->store, &self->held, self->items, self->leaves, &self->why);
+    if (!self->is_away) {
+        self->rc = blob_store_pin(self->store, &self->held, self->items, self->leaves, &self->why);
+        return NULL;
+    }
+    self->rc = state_copy_put(&self->copy, 0, self->items[0], self->held.cut.bytes[0], &self->why);
+    if (self->rc == 0)
+        self->rc =
+            blob_store_pin_copy(self->store, &self->held, &self->copy, self->leaves, &self->why);
     return NULL;
 }
 
@@ -34,23 +43,47 @@ static int gather(struct learner *self, struct learner_pinning *pinning, struct 
 {
     struct state state;
     uint32_t count = 1;
-    int rc = compute_pull(self->compute, why);
-    if (rc == 0) rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
-    if (rc < 0) return rc;
     *pinning = (struct learner_pinning){ .store = self->options->store,
                                          .held = { self->step, self->digest, self->cut },
                                          .items = { self->params },
-                                         .leaves = self->leaves };
+                                         .leaves = self->leaves,
+                                         .copy = no_state_copy,
+                                         .is_away = self->away };
+    int rc = compute_pull(self->compute, why);
+    if (rc < 0) return rc;
+    if (self->away) { // The copy is the pin's from now on
+        ensure(self->has_moments);
+        pinning->copy = self->moments;
+        self->has_moments = false;
+        return 0;
+    }
+    rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
+    if (rc < 0) return rc;
     for (size_t i = 0; i < state.tags.count; i++)
         if (state.values[i]) pinning->items[count++] = state.values[i];
     ensure(count == self->cut.count);
     return 0;
 }
 
+// A copy that could not be pinned has the moments all the same.
+static void take_back(struct learner *self, struct learner_pinning *pinning)
+{
+    if (pinning->rc == 0 || !pinning->is_away) return;
+    if (self->away && !self->has_moments && self->step == pinning->held.step)
+        self->moments = pinning->copy, self->has_moments = true;
+    else state_copy_free(&pinning->copy);
+}
+
 int learner_pin(struct learner *self, struct why *why)
 {
     struct learner_pinning now, *later = NULL;
     learner_pin_wait(self);
+    const struct blob_snapshot held = { self->step, self->digest, self->cut };
+    if (self->away && !self->has_moments) {
+        if (blob_store_pin_again(self->options->store, &held)) return 0;
+        return why_set(why, FAULT_NOT_FOUND, "the moments of step %" PRIu64 " are not here",
+                       self->step);
+    }
     int rc = gather(self, &now, why);
     if (rc < 0) return rc;
     past_pinned(&self->past, self->step, &self->digest);
@@ -64,6 +97,7 @@ int learner_pin(struct learner *self, struct why *why)
         free(later);
     }
     write_pin(&now);
+    take_back(self, &now);
     return now.rc < 0 ? why_set(why, now.rc, "%s", now.why.text) : 0;
 }
 
@@ -81,6 +115,7 @@ void learner_pin_wait(struct learner *self)
     if (!pinning) return;
     ensure(pthread_join(pinning->thread, NULL) == 0);
     if (pinning->rc < 0) say_fault(pinning->held.step, pinning->why.text);
+    take_back(self, pinning);
     self->pinning = NULL;
     free(pinning);
 }

@@ -38,7 +38,7 @@ static uint64_t spare_bytes(const struct learner *self)
     return audits ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0;
 }
 
-static uint64_t memory_of_results(const struct learner *self, uint64_t *ret_later)
+static uint64_t memory_of_results(struct learner *self, uint64_t *ret_later)
 {
     (void)ret_later;
     return spare_bytes(self) + payload_bytes(result_form(self->optimizer));

@@ -12,17 +12,18 @@
 //    before, all of the state must be here. Else the moments of a member that is gone are lost: the
 //    window is broken, the member says that it holds no step, and the run goes back to its newest save.
 // 2. When the group ends, because a member asks for it or knows no further window, all gather the
-//    moments, too. Then each holds all of the state for a moment: it takes the digest, offers the
-//    state to joiners, and takes another share in the next group.
+//    moments, too, one vector after the other, each to the disk (learner_away.c). Then each holds all of the
+//    state: it takes the digest, offers the state to joiners, and takes another share in the next group.
 //
-// So the moments take 8 N bytes of N parameters at such a moment, and 8 N / W while W members take steps. A pin
-// lies in a file, where there is a disk for it.
+// So the moments take 8 N / W bytes of N parameters in memory for W members.
 
 #include "common/base/ensure.h"
 #include "common/base/log.h"
+#include "common/learner/learner_away.h"
 #include "common/learner/learner_windows.h"
 #include "common/learner/state.h"
 #include <inttypes.h>
+#include <string.h>
 
 bool learner_shares_are_on(const struct learner *self)
 {
@@ -36,6 +37,28 @@ struct interval learner_shares_part(const struct learner *self)
     return group_interval(self->floats, work->owner, work->owners);
 }
 
+struct learner_shares_memory learner_shares_memory(struct learner *self, uint32_t members)
+{
+    struct interval share = { 0, 0 };
+    for (uint32_t i = 0; i < members; i++) { // They may differ by a leaf
+        const struct interval other = group_interval(self->floats, i, members);
+        if (interval_length(other) > interval_length(share)) share = other;
+    }
+    return (struct learner_shares_memory){
+        .moments = learner_away_moments(self, share),
+        .saves = learner_pieces_memory(self, share) + learner_copies_memory(self, members),
+    };
+}
+
+// The plan has the moments of the smallest group, and this is the group in hand.
+static uint64_t memory_of_group(struct learner *self)
+{
+    const uint32_t least = self->window->config.members_least;
+    const struct learner_shares_memory of = learner_shares_memory(self, self->window->owners);
+    return self->memory_bytes - learner_shares_memory(self, least ? least : 1).moments +
+           of.moments + of.saves + GROUP_MEMORY;
+}
+
 void learner_shares_begin(struct learner *self, const struct wire_take_window *window)
 {
     struct learner_window_work *work = self->window;
@@ -43,12 +66,22 @@ void learner_shares_begin(struct learner *self, const struct wire_take_window *w
     const bool same = work->owner == window->place && work->owners == window->group_count;
     // mutant: shares: a share is taken though its moments are not here
     work->lost = self->share_only && !same;
+    if (work->lost)
+        why_set(&work->lost_why, FAULT_NOT_FOUND, "the moments of a member that is gone are lost");
     if (work->lost || same) return;
     work->owner = window->place, work->owners = window->group_count;
     const struct interval part = learner_shares_part(self);
+    work->lost = self->away && learner_away_read(self, part, &work->lost_why) < 0;
+    if (work->lost) {
+        log_line(LOG_ERR, "shares.lost step=%" PRIu64 " reason=\"%s\"", self->step,
+                 work->lost_why.text);
+        work->owners = 0; // What is in memory is of no use
+        return;
+    }
     optimizer_own(self->optimizer, part);
-    log_line(LOG_INFO, "shares.taken share=%u of=%u from=%" PRIu64 " to=%" PRIu64, work->owner,
-             work->owners, part.begin, part.end);
+    log_line(LOG_INFO,
+             "shares.taken share=%u of=%u from=%" PRIu64 " to=%" PRIu64 " memory_mib=%" PRIu64,
+             work->owner, work->owners, part.begin, part.end, memory_of_group(self) >> 20);
 }
 
 // The norm is that of all shares: each owner has said how long its own is. Of the whole gradient each could measure it.
@@ -72,7 +105,9 @@ static void give_moments_back(struct learner *self)
 
 void learner_shares_applied(struct learner *self)
 {
-    if (!learner_shares_are_on(self) || self->window->owners < 2) return;
+    if (!learner_shares_are_on(self)) return;
+    learner_away_drop(self); // Of an earlier step
+    if (self->window->owners < 2) return;
     if (!self->share_only) give_moments_back(self);
     // mutant: shares: who holds a share says that it holds all
     self->share_only = true;
@@ -126,18 +161,27 @@ static int meet(struct learner *self, struct why *why, struct group_blame *ret_b
         work->owners);
 }
 
+// Our share of the moment to its place in the gradient's vector, and those of the others beside it.
+static int fill_from_group(struct learner *self, const struct state_item *item, uint32_t number,
+                           void *values, void *arg, struct why *why)
+{
+    (void)number;
+    // mutant: shares: the moments of the others are of an earlier step
+    if (item->tag != TAG_RESHARD) return 0; // All have it already
+    const struct interval part = learner_shares_part(self);
+    memcpy((float *)values + part.begin, compute_at(self->compute, item->vector) + part.begin,
+           interval_length(part) * sizeof(float));
+    return gather(self, values, why, arg);
+}
+
 int learner_shares_close(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
     struct learner_window_work *work = self->window;
-    struct state_item items[OPTIMIZER_ITEMS_MAX];
     if (!learner_shares_are_on(self) || work->owners < 2) return 0;
     if (!work->ends && !work->holder.stopped) return 0;
+    const struct learner_away_source source = { .fill = fill_from_group, .arg = ret_blame };
     int rc = gather(self, self->params, why, ret_blame);
-    const size_t count = optimizer_items(self->optimizer, items);
-    for (size_t i = 0; i < count && rc == 0; i++)
-        // mutant: shares: the moments of the others are of an earlier step
-        if (items[i].tag == TAG_RESHARD)
-            rc = gather(self, compute_at(self->compute, items[i].vector), why, ret_blame);
+    if (rc == 0) rc = learner_away_take(self, &source, why);
     self->share_only = rc < 0;
     return rc < 0 ? rc : meet(self, why, ret_blame);
 }

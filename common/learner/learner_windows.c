@@ -101,15 +101,22 @@ static int open_windows(struct learner *self, struct why *why)
     return rc < 0 ? rc : open_group(self, why);
 }
 
-// The pieces of the norm. Later: the vectors for nodes after the first that some world of up to as many members as
-// lanes needs, what the group takes for its links, and a copy of the state for saves: all of it, if it is alone.
-static uint64_t memory(const struct learner *self, uint64_t *ret_later)
+static uint32_t members_least(const struct learner *self)
 {
+    const uint32_t least = work_of(self)->config.members_least;
+    return least ? least : 1;
+}
+
+// The pieces of the norm, and the moments of the smallest group. Later: the vectors for nodes after the first that some
+// group needs, what the group takes for its links, and room for saves.
+static uint64_t memory(struct learner *self, uint64_t *ret_later)
+{
+    const uint32_t least = members_least(self);
     if (!self->options->trains) return 0;
-    const uint64_t more = lane_nodes_most(work_of(self)->config.lanes) - 1;
-    *ret_later = more * self->floats * sizeof(float) + GROUP_MEMORY + learner_pieces_memory(self) +
-                 learner_copies_memory(self);
-    return gradient_piece_count(self->floats) * sizeof(double);
+    const struct learner_shares_memory of = learner_shares_memory(self, least);
+    const uint64_t more = lane_nodes_most(work_of(self)->config.lanes, least) - 1;
+    *ret_later = more * self->floats * sizeof(float) + GROUP_MEMORY + of.saves;
+    return gradient_piece_count(self->floats) * sizeof(double) + of.moments;
 }
 
 static void drop_window(struct learner_window **window_p)
@@ -352,8 +359,7 @@ static void hear_close(struct learner *self, const struct wire_close_window *sai
     struct why why = { 0 };
     struct wire_closed_window closed = { .window = said->window };
     int rc = !self->holding ? why_set(&why, FAULT_NOT_FOUND, "no step is held")
-             : work->lost
-                 ? why_set(&why, FAULT_NOT_FOUND, "the moments of a member that is gone are lost")
+             : work->lost   ? why_set(&why, FAULT_NOT_FOUND, "%s", work->lost_why.text)
              : work->now && holder_is_outside(&work->holder)
                  ? why_set(&why, FAULT_DIGEST, "our state differs from that of the majority")
                  : reach(self, said->end, &why);
@@ -482,7 +488,7 @@ static int form(struct learner *self, struct why *why, struct group_blame *ret_b
     if (work->formed) return 0;
     if (work->lost) {
         *ret_blame = (struct group_blame){ UINT32_MAX, false };
-        return why_set(why, FAULT_NOT_FOUND, "the moments of a member that is gone are lost");
+        return why_set(why, FAULT_NOT_FOUND, "%s", work->lost_why.text);
     }
     *ret_blame = (struct group_blame){ UINT32_MAX, false };
     const int rc = group_form(work->group, window->number, work->now->members, window->group_count,
@@ -531,6 +537,7 @@ const struct learner_strategy learner_windows = {
     .plan = plan,
     .memory = memory,
     .pins_in_files = learner_shares_are_on,
+    .shares_state = learner_shares_are_on,
     .open = open_windows,
     .close = close_windows,
     .built = built,

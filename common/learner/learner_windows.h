@@ -72,7 +72,8 @@ struct learner_window_work {
     uint64_t sums;          // Sums of that group in this window so far: the number of the next
     bool ends;              // Somebody knows no window behind the step in hand, its last one
     uint32_t owner, owners; // We hold share `owner` of `owners` of the moments; owners 0: none yet
-    bool lost;              // The moments of a member that is gone are nowhere
+    bool lost;              // Our share of the moments is not here
+    struct why lost_why;    // Because
     bool waits; // It is frozen or broken: nothing is done until the core closes the window
     struct holder holder;
     struct hash *check_leaves;             // Room for those that the check of a step hashes
@@ -124,12 +125,12 @@ void learner_late_open(struct learner_window_work *work);
 void learner_late_begin(struct learner_window_work *work, const struct learner_window *next);
 void learner_late_note(struct learner *self, uint64_t computed_us, const uint64_t *waited_us);
 
-// The saves. _check: whether the shared folder serves. _memory: the most that a copy takes. _begin: a window has begun.
+// The saves. _check: whether the shared folder serves. _memory: what a copy of a share takes. _begin: a window has begun.
 // _is_busy: an earlier save is being written here. _stepped: a step has been applied that all have told; saves if one is
 // due, and the step's HAVE of all said that nobody writes. _has_ended: one has, and _look says what became of it. _close: waits
 // for it.
 int learner_pieces_check(const struct learner *self, struct why *why);
-uint64_t learner_pieces_memory(const struct learner *self);
+uint64_t learner_pieces_memory(const struct learner *self, struct interval share);
 void learner_pieces_begin(struct learner *self, const struct wire_take_window *window);
 bool learner_pieces_is_busy(struct learner *self);
 void learner_pieces_stepped(struct learner *self);
@@ -137,10 +138,10 @@ bool learner_pieces_has_ended(const struct learner *self);
 void learner_pieces_look(struct learner *self);
 void learner_pieces_close(struct learner *self);
 
-// Copies of our share in memory. _memory: the most that they take. _begin: a window has begun. _step: a step begins. _tell,
+// Copies of our share in memory. _memory: the most that they take in a group of so many. _begin: a window has begun. _step: a step begins. _tell,
 // _hear: its HAVE. _stepped: it is applied; copies, if that is due. _look: has the newest copy been hashed? _kept: a
 // memory save is on record. _close: the run's end.
-uint64_t learner_copies_memory(const struct learner *self);
+uint64_t learner_copies_memory(const struct learner *self, uint32_t members);
 void learner_copies_begin(struct learner *self, const struct wire_take_window *window);
 void learner_copies_step(struct learner *self);
 void learner_copies_tell(struct learner *self, struct wire_have *have);
@@ -162,6 +163,11 @@ int learner_shares_gather(struct learner *self, struct why *why, struct group_bl
 void learner_shares_applied(struct learner *self);
 bool learner_shares_has(const struct learner *self);
 int learner_shares_close(struct learner *self, struct why *why, struct group_blame *ret_blame);
+// What depends on the number of members: the moments, if they are shared out, and room for saves.
+struct learner_shares_memory {
+    uint64_t moments, saves;
+};
+struct learner_shares_memory learner_shares_memory(struct learner *self, uint32_t members);
 
 // What is to be told of the squares of the step whose sum is work->sum.
 void learner_squares_begin(struct learner *self);

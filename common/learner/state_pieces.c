@@ -124,6 +124,15 @@ static int check_item(const struct pieces_item *saved, const struct state_item *
                    saved->element_bytes, tags_tag_name(item->tag), elements, item->element_bytes);
 }
 
+int state_read_item(const pieces_t *pieces, const struct state_item *item, void *values,
+                    struct why *why)
+{
+    const struct pieces_item *saved = pieces_find(pieces, item->name);
+    const int rc =
+        check_item(saved, item, interval_length(item->at), pieces_meta(pieces)->workers, why);
+    return rc < 0 ? rc : pieces_read(pieces, saved, item->at, values, why);
+}
+
 int state_read_pieces(optimizer_t *optimizer, enum optimizer_scope scope, const pieces_t *pieces,
                       struct why *why, bool *ret_is_fresh)
 {

@@ -38,6 +38,10 @@ int state_pieces_digest(const pieces_t *pieces, const struct layout *layout, str
 int state_read_params(const pieces_t *pieces, const struct layout *layout, struct interval share,
                       float *params, struct why *why);
 
+// Checks an item of the optimizer, and reads all of it to `values`. FAULT_NOT_FOUND, FAULT_FOREIGN as below.
+int state_read_item(const pieces_t *pieces, const struct state_item *item, void *values,
+                    struct why *why);
+
 // Has the optimizer take its items of the scope from a save, those that reshard for its interval.
 // An item with the tag drop is taken only if the save has one worker; else it begins with zeros,
 // and *ret_is_fresh is true. FAULT_NOT_FOUND, FAULT_FOREIGN: the save has no such item, or another.

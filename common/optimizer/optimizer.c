@@ -171,7 +171,7 @@ int optimizer_pull(optimizer_t *self, enum optimizer_scope scope, struct tags *t
     return rc;
 }
 
-static int check_floats(const struct state_item *item, const float *floats, struct why *why)
+int optimizer_check_item(const struct state_item *item, const float *floats, struct why *why)
 {
     for (uint64_t i = 0; i < interval_length(item->at); i++)
         if (!(floats[i] >= item->least && floats[i] <= item->most))
@@ -196,7 +196,7 @@ int optimizer_push(optimizer_t *self, enum optimizer_scope scope, struct why *wh
         floats[i] = compute_at(self->compute, items[i].vector);
         if (!floats[i]) floats[i] = self->copies[i];
         ensure(floats[i]);
-        rc = check_floats(&items[i], floats[i], why);
+        rc = optimizer_check_item(&items[i], floats[i], why);
     }
     for (size_t i = 0; i < count && rc == 0; i++)
         if (floats[i]) rc = compute_put(self->compute, items[i].vector, floats[i], why);

@@ -110,6 +110,9 @@ enum optimizer_scope { OPTIMIZER_OWN, OPTIMIZER_SHARED };
 int optimizer_pull(optimizer_t *self, enum optimizer_scope scope, struct tags *tags,
                    struct why *why, void *ret_values[OPTIMIZER_ITEMS_MAX]);
 
+// FAULT_NAN: the floats of this item have a value that no optimizer leaves behind.
+int optimizer_check_item(const struct state_item *item, const float *floats, struct why *why);
+
 // Takes the values that optimizer_pull gave and the caller has overwritten. FAULT_NAN for a value
 // that no optimizer leaves behind; then all state is zero.
 int optimizer_push(optimizer_t *self, enum optimizer_scope scope, struct why *why);

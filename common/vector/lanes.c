@@ -39,11 +39,11 @@ uint32_t lane_nodes(uint32_t lanes, uint32_t batch, struct lane_node held,
     return collect(lanes, batch, held, (struct lane_node){ 0, lanes }, 0, ret_nodes);
 }
 
-uint32_t lane_nodes_most(uint32_t lanes)
+uint32_t lane_nodes_most(uint32_t lanes, uint32_t members_least)
 {
     struct lane_node nodes[LANE_NODES_MAX];
     uint32_t most = 1;
-    for (uint32_t members = 1; members <= lanes; members++)
+    for (uint32_t members = members_least ? members_least : 1; members <= lanes; members++)
         for (uint32_t i = 0; i < members; i++) {
             const uint32_t count =
                 lane_nodes(lanes, lanes, lanes_of_member(lanes, members, i), nodes);

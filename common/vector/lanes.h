@@ -39,8 +39,8 @@ struct lane_node lanes_of_member(uint32_t lanes, uint32_t members, uint32_t memb
 uint32_t lane_nodes(uint32_t lanes, uint32_t batch, struct lane_node held,
                     struct lane_node ret_nodes[LANE_NODES_MAX]);
 
-// The most nodes that a member has, in any group of up to `lanes` members; at least 1.
-uint32_t lane_nodes_most(uint32_t lanes);
+// The most nodes that a member has, in any group of at least so many members; at least 1.
+uint32_t lane_nodes_most(uint32_t lanes, uint32_t members_least);
 
 // The lane that begins the right half of a node of two lanes or more.
 static inline uint32_t lane_middle(struct lane_node node)

@@ -94,10 +94,13 @@ static void a_member_brings_one_node_where_members_divide_lanes(void **state)
         for (uint32_t end = first + 1; end <= LANES_MAX; end++)
             assert_in_range(lane_nodes(LANES_MAX, 1000, (struct lane_node){ first, end }, nodes), 1,
                             LANE_NODES_MAX);
-    assert_int_equal(lane_nodes_most(1), 1);
-    assert_int_equal(lane_nodes_most(2), 1);
-    assert_int_equal(lane_nodes_most(8), 2);
-    assert_int_equal(lane_nodes_most(LANES_MAX), 5);
+    assert_int_equal(lane_nodes_most(1, 1), 1);
+    assert_int_equal(lane_nodes_most(2, 1), 1);
+    assert_int_equal(lane_nodes_most(8, 1), 2);
+    assert_int_equal(lane_nodes_most(8, 0), 2);
+    assert_int_equal(lane_nodes_most(8, 6), 1); // Three members have two lanes each, of one node
+    assert_int_equal(lane_nodes_most(8, 9), 1);
+    assert_int_equal(lane_nodes_most(LANES_MAX, 1), 5);
 }
 
 TESTS(TEST(samples_of_lanes_tile_the_batch), TEST(every_world_forms_the_same_sum),

@@ -287,8 +287,8 @@ static void so_it_is_for_allreduce(void **state)
     hold(&allreduce, NULL, train_a_window);
 }
 
-// A member of a group of one holds all moments, as each does for a moment when a group ends. Beside them lies the copy
-// for a save, which is said apart, with the most that links may take.
+// A member of a group of one holds all moments. Beside them lies the copy for a save, which is said apart, with the most
+// that links may take.
 static void so_it_is_for_moments_by_shares(void **state)
 {
     (void)state;

@@ -204,13 +204,28 @@ static inline void build(struct member *self)
     memcpy(self->endpoint, links->endpoint, sizeof self->endpoint);
 }
 
+// Members begin with blobs and pins in a folder each, and not in memory.
+static bool stores_in_folders;
+
+static inline blob_store_t *new_store(uint32_t number)
+{
+    char dir[PATH_MAX];
+    blob_store_t *store;
+    const struct blob_store_options options = { .dir = stores_in_folders ? dir : NULL,
+                                                .lazy = true };
+    snprintf(dir, sizeof dir, "%.200s/store-%u", folder, number);
+    mkdir(dir, 0755);
+    assert_int_equal(blob_store_new(&options, NULL, &store), 0);
+    return store;
+}
+
 // A process begins: with the run's first parameters, or with the newest checkpoint of `from`.
 static inline void be_born(struct member *self, uint32_t number, uint64_t step,
                            const struct member *from)
 {
     uint8_t secret[SECRET_BYTES] = { (uint8_t)(number + 1) };
     assert_int_equal(identity_from_secret(secret, NULL, &self->identity), 0);
-    assert_int_equal(blob_store_new(NULL, NULL, &self->store), 0);
+    self->store = new_store(number);
     snprintf(self->root, sizeof self->root, "%.200s/saved-%u", folder, number);
     mkdir(self->root, 0755);
     self->instance = next_instance++;

@@ -192,6 +192,7 @@ static void shares_are_dealt_again_when_a_group_ends(void **state)
     struct hash digests[WORLDS];
     struct course at = { 0, 0 };
     (void)state;
+    stores_in_folders = true; // And so are the copies between two groups
     share_moments();
     strategy.parts = PARTS_NONE;
     begin_group(group, 1);
@@ -208,6 +209,7 @@ static void shares_are_dealt_again_when_a_group_ends(void **state)
         assert_true(hash_equal(&digest, &digests[i]));
     }
     end_group();
+    stores_in_folders = false;
 }
 
 // One of three dies in a window that the two others end without it. The next window has its share for somebody else.
@@ -301,6 +303,51 @@ static void a_save_by_four_goes_on_in_any_world(void **state)
         end_group();
     }
     save_no_more();
+}
+
+// One byte of the first moment changes in each copy of the state that lies in a file. Returns how many there are.
+static uint32_t damage_copies(void)
+{
+    const uint64_t place = state_cut_place(&built_cut, 1) + 8;
+    uint32_t damaged = 0;
+    glob_t found;
+    assert_int_equal(glob("/proc/self/fd/*", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const int file = atoi(strrchr(found.gl_pathv[i], '/') + 1);
+        struct stat about;
+        uint8_t byte;
+        if (fstat(file, &about) < 0 || !S_ISREG(about.st_mode) || about.st_nlink > 0 ||
+            (uint64_t)about.st_size != state_cut_room(&built_cut))
+            continue;
+        assert_int_equal(pread(file, &byte, 1, (off_t)place), 1);
+        byte ^= 1;
+        assert_int_equal(pwrite(file, &byte, 1, (off_t)place), 1);
+        damaged++;
+    }
+    globfree(&found);
+    return damaged;
+}
+
+// Between two groups the moments lie in files. One whose file has changed there says so and takes no step.
+static void moments_that_change_on_the_disk_are_found(void **state)
+{
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    (void)state;
+    stores_in_folders = true;
+    share_moments();
+    begin_group(group, 3);
+    take_steps(&at, 4, group, 3);
+    die(group[2]);
+    const uint32_t damaged = damage_copies();
+    if (damaged == 0) print_message("not tested: %s is in memory, and so are the copies\n", folder);
+    else {
+        give_window(&at, 2, group, 2);
+        const struct wire_broke *broke = hear_kind(group[0], FRAME_BROKE);
+        assert_non_null(strstr(broke->reason, "has changed on the disk"));
+    }
+    end_group();
+    stores_in_folders = false;
 }
 
 // ---- saves, again -------------------------------------------------------------------------------
@@ -398,4 +445,5 @@ TESTS(FOLDER_TEST(a_group_saves_its_state_in_pieces),
       FOLDER_TEST(a_save_that_fails_stops_nothing),
       FOLDER_TEST(a_save_is_written_every_so_many_steps),
       FOLDER_TEST(shares_are_dealt_again_when_a_group_ends),
-      FOLDER_TEST(a_save_by_four_goes_on_in_any_world), FOLDER_TEST(moments_that_died_are_missed))
+      FOLDER_TEST(a_save_by_four_goes_on_in_any_world), FOLDER_TEST(moments_that_died_are_missed),
+      FOLDER_TEST(moments_that_change_on_the_disk_are_found))

@@ -18,10 +18,12 @@ static uint64_t beside_results(const struct wire_rounds_config *rounds, uint64_t
 // generations of copies in memory.
 static uint64_t beside_windows(const struct wire_windows_config *windows, uint64_t floats)
 {
-    const uint64_t copy =
-        windows->save_steps || windows->save_passes ? 3 * floats * sizeof(float) : 0;
-    const uint64_t kept = windows->memory_every ? 6 * floats * sizeof(float) : 0;
-    return copy + kept + (lane_nodes_most(windows->lanes) - 1) * floats * sizeof(float) +
+    const uint32_t least = windows->members_least ? windows->members_least : 1;
+    const uint64_t share = (3 * floats * sizeof(float) + least - 1) / least;
+    const uint32_t held = windows->buddies + 1 < least ? windows->buddies + 1 : least;
+    const uint64_t copy = windows->save_steps || windows->save_passes ? share : 0;
+    const uint64_t kept = windows->memory_every ? 2 * held * share : 0;
+    return copy + kept + (lane_nodes_most(windows->lanes, least) - 1) * floats * sizeof(float) +
            GROUP_MEMORY + gradient_piece_count(floats) * sizeof(double);
 }
 
