@@ -108,7 +108,11 @@ void learner_copies_begin(struct learner *self, const struct wire_take_window *w
     if (!are_on(self)) return;
     if (window->kept_window)
         learner_copies_kept(self, &(struct wire_kept){ window->kept_window, window->kept_step });
-    if (copies->kept_window != window->kept_window || copies->kept_step != window->kept_step)
+    const bool same =
+        copies->kept_window == window->kept_window && copies->kept_step == window->kept_step;
+    // It may have been given before we heard of a newer save (seed 50013)
+    // mutant: keeping: a window that was given earlier drops the newest save
+    if (!same && (window->drops || copies->kept_window <= window->kept_window))
         copies->kept_window = 0;
     // mutant: keeping: what is not on record outlives a break
     if (window->drops) forget_newest(copies);

@@ -52,7 +52,10 @@ void copies_begin(struct sim *self, uint8_t id)
     const struct sim_window *window = &self->nodes[id].learner.exchange.windows[0];
     if (window->kept_window)
         copies_kept(self, id, &(struct wire_kept){ window->kept_window, window->kept_step });
-    if (copies->kept.step != window->kept_step || copies->kept.window != window->kept_window)
+    const bool same =
+        copies->kept.step == window->kept_step && copies->kept.window == window->kept_window;
+    // It may have been given before we heard of a newer one
+    if (!same && (window->drops || copies->kept.window <= window->kept_window))
         copies->kept = (struct sim_copy){ 0 };
     if (window->drops) forget(copies);
 }

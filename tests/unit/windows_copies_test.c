@@ -114,6 +114,11 @@ static void a_group_copies_its_shares(void **state)
     assert_non_null(share);
     blob_share_release(&share);
     put_on_record(group, 3, first);
+    next_kept = (struct wire_kept){ 0, 0 }; // A window that was given before, and begins now
+    go_on(&at, 1, group, 3);
+    share = blob_store_share(group[0]->store, first);
+    assert_non_null(share);
+    blob_share_release(&share);
     const uint64_t second = await_listed(&at, group, 3, first);
     expect_lists(group, 3, second);
     end();
