@@ -1,5 +1,5 @@
-// unread -- a word counts for the save that it names, and only while the run is at that save: so what was said before a
-// restore, or before another save, means nothing later, and nobody needs to take it back.
+// unread -- a word counts for the save that it names, while the run is at that save, and until the run goes back: it may
+// come to the same step again with the same state, and save that anew (seed 52176).
 
 #include "actors/coordinator/unread.h"
 #include "common/pace/pace.h"
@@ -42,6 +42,11 @@ void unread_hear(struct unread *self, const struct turn *turn, const struct msg 
 void unread_forget_member(struct unread *self, uint32_t member)
 {
     self->of[member].digest = (struct hash){ { 0 } };
+}
+
+void unread_forget(struct unread *self)
+{
+    for (uint32_t i = 0; i < MEMBERS_MAX; i++) unread_forget_member(self, i);
 }
 
 static bool is_here(const struct turn *turn, uint32_t member)

@@ -79,18 +79,25 @@ static void load_pieces(struct replica *self, const struct member *member, struc
     outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
 }
 
-static bool is_in_pieces(const struct replica *self, const struct wire_run *run)
+static bool is_saved(const struct wire_run *run)
 {
-    // mutant: saves: a save is never read back
-    return self->shared_dir[0] && run->checkpoint_pieces && run->checkpoint_step == run->pin_step &&
+    return run->checkpoint_pieces && run->checkpoint_step == run->pin_step &&
            hash_equal(&run->checkpoint_digest, &run->pin_digest);
 }
 
-// The pinned step is a save that cannot be read here, and an older one can: once all members say so, the run goes back.
-static bool may_go_back(const struct replica *self, const struct wire_run *run)
+static bool is_in_pieces(const struct replica *self, const struct wire_run *run)
 {
-    return is_in_pieces(self, run) && is_unread(self, run->pin_step, &run->pin_digest) &&
-           self->readable > 0;
+    // mutant: saves: a save is never read back
+    return self->shared_dir[0] && is_saved(run);
+}
+
+// Others read the save, or the run goes back to an older one once all members say that they cannot read it. So who reads
+// no saves waits for them, and so does one that knows an older one.
+static bool may_go_on(const struct replica *self, const struct wire_run *run)
+{
+    const bool is_ours = is_in_pieces(self, run);
+    return is_saved(run) &&
+           (!is_ours || (is_unread(self, run->pin_step, &run->pin_digest) && self->readable > 0));
 }
 
 // Tries in turn a folder (our own checkpoint, a save in pieces, or genesis) and the peers that hold the pinned step.
@@ -131,13 +138,13 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                     "model in a folder of their own (repo_id); give it to this one, too",
                     run->pin_step);
     } else if (self->failures >= REPLICA_FAILURES_MAX && is_in_pieces(self, run) &&
-               !may_go_back(self, run)) {
+               !may_go_on(self, run)) {
         outbox_quit(out, EX_UNAVAILABLE,
                     "the save of step %" PRIu64 " in pieces cannot be read (see model.unavailable "
                     "above), nor an older one that the run could go back to, and no member holds "
                     "its state: put it back from a copy in %s",
                     run->pin_step, self->shared_dir);
-    } else if (self->failures >= REPLICA_FAILURES_MAX && !may_go_back(self, run)) {
+    } else if (self->failures >= REPLICA_FAILURES_MAX && !may_go_on(self, run)) {
         outbox_quit(out, EX_UNAVAILABLE,
                     "the parameters of step %" PRIu64 " (digest %.16s) are not available: no "
                     "trainer, no checkpointer and no folder here has them; start one that holds "

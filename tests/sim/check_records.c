@@ -174,6 +174,7 @@ static void be_restore_point(struct ghost *ghost, const struct wire_checkpoint *
     }
     ghost->restore_point = (struct pin){ .step = record->step, .digest = record->digest };
     ghost->is_saved = record->pieces;
+    ghost->may_decay |= record->pieces;
 }
 
 static void hear_checkpoint(struct sim *sim, const struct wire_checkpoint *record)

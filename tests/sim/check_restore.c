@@ -160,11 +160,11 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     if (lost && hash_is_none(&back.digest)) // It begins again
         back = (struct pin){ .step = sim->plan.rules.first_step,
                              .digest = ghost->digest[sim->plan.rules.first_step] };
-    // Behind its newest save only if that cannot be read. A memory save may be newer than the older ones
+    // Behind its newest save only if that cannot be read: then to an older one, or to a memory save
+    const bool is_unread = lost && ghost->is_saved && record->step < back.step &&
+                           point->step == back.step && ghost->is_unread[back.step];
     const struct pin *older = find_older(ghost, record->step);
-    if (older && lost && ghost->is_saved && record->step < back.step && point->step == back.step &&
-        ghost->is_unread[back.step])
-        back = *older;
+    if (is_unread) back = older ? *older : (struct pin){ 0 };
     if (sim->pace->way_back) sim->pace->way_back(sim, record, lost, lost && !asked, &back);
     // To the present step only if nobody holds it: then no step is given up
     hold(record->step == back.step && record->step < point->step + lost &&

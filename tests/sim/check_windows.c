@@ -92,7 +92,7 @@ static void draw(struct sim *self)
         .memory_every = memory_every(self),
         .buddies = 1 + (uint32_t)aside(self, "buddies", 2),
         .shared_dir = "/shared",
-        .keep = 1,
+        .keep = saves_keep(self),
     };
     rules_set_strategy(rules, FRAME_WINDOWS_CONFIG, &config, sizeof config);
     rules->cold_start_steps = 0;

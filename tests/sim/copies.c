@@ -102,6 +102,8 @@ static void tell_listed(struct sim *self, uint8_t id)
         copies->listed != ((uint64_t)2 << (copy->count - 1)) - 1)
         return;
     copies->told = true;
+    const struct wire_blob ours = list_of(copy, copy->place);
+    store_add(self, &self->nodes[id].store, &ours.hash, ours.bytes); // As learner_copies.c does
     for (uint32_t i = 0; i < copy->count; i++) lists[i] = list_of(copy, i);
     learner_says(
         self, id, FRAME_LISTED,

@@ -356,7 +356,7 @@ by_unit 'what the owner gave up is kept' member_test 'beat->log_seq < known->log
 # ---- saves in pieces ------------------------------------------------------------------------------------
 mutant 'saves: a save that was given up is gone back to' drop
 mutant 'saves: a snapshot forgets the save that is being written' drop
-mutant 'saves: the save that a restore needs is removed' 'member->now.restore_point_step' 'UINT64_MAX'
+mutant 'saves: the save that a restore needs is removed' 'step_to_spare(member)' 'UINT64_MAX'
 mutant 'saves: a save is never read back' 'self->shared_dir[0]' '!self->shared_dir[0]'
 mutant 'saves: a checkpoint of a step that is saved in pieces is not registered' '&& run->checkpoint.pieces)' '&& false)'
 mutant 'saves: a run is finished without a checkpoint that other tools read' '&& !run->checkpoint.pieces' ''
@@ -689,6 +689,8 @@ by_unit 'older: a run goes back further than it must' coordinator_test 'point->a
 by_unit 'older: a run goes back to an older save and does not say so' coordinator_test 'unread_by_all(&self->unread, turn)' '!turn'
 by_unit 'restore: who holds the step that a run goes back to is forgotten' coordinator_test 'turn->presence->step_held[i] > back.step' 'turn'
 by_unit 'older: a save of which the numbers are damaged is taken for whole' windows_saves_test drop
+mutant 'older: the save that a run may go back to is removed' drop
+by_unit 'older: what was said of a save before a restore counts' coordinator_test drop
 mutant 'older: nobody hears that a save cannot be read' drop
 by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || copies->kept_window <= window->kept_window)' '!same'
 by_unit 'keeping: what is not on record outlives a break' windows_copies_test drop

@@ -48,14 +48,17 @@ void saves_try(struct sim *self, uint64_t born_unix_ms, uint64_t step)
     struct sim_save *save = find(self, born_unix_ms, step, 0);
     if (!save || save->tried) return;
     save->tried = true;
-    if (born_unix_ms != self->ghost.born_unix_ms || self->disk.behind || !is_older_readable(self) ||
+    // With keep = 1 there need be no older one, with 2 none behind that
+    if (born_unix_ms != self->ghost.born_unix_ms || self->disk.behind || saves_keep(self) < 2 ||
+        !self->ghost.may_decay || !is_readable(self, &self->ghost.older[0]) ||
         step != self->ghost.restore_point.step || aside(self, "decay", 3) > 0)
         return;
     save->decayed = true;
+    self->ghost.may_decay = false;
     self->faults[DECAYED]++;
 }
 
-static uint32_t kept(const struct sim *self) { return 1 + (uint32_t)aside(self, "kept", 3); }
+uint32_t saves_keep(const struct sim *self) { return 1 + (uint32_t)aside(self, "kept", 3); }
 
 static void drop(struct sim *self, uint32_t at)
 {
@@ -72,7 +75,7 @@ static void clean(struct sim *self, uint64_t born_unix_ms, uint64_t step, uint64
             newer += self->saves[j].whole && self->saves[j].born_unix_ms == born_unix_ms &&
                      self->saves[j].step > save->step;
         const bool goes =
-            save->whole ? newer >= kept(self) && save->step < spare : save->step < step;
+            save->whole ? newer >= saves_keep(self) && save->step < spare : save->step < step;
         if (save->born_unix_ms == born_unix_ms && goes) drop(self, i);
     }
 }

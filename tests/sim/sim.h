@@ -574,6 +574,7 @@ struct ghost {
     struct pin restore_point;          // The newest checkpoint on record as of its very step
     struct pin older[OLDER_SAVES_MAX]; // Behind it: the saves in pieces before it, the newest first
     bool is_saved;                     // It is in pieces
+    bool may_decay;                    // No save has decayed since the newest one came on record
     bool is_unread[ROUNDS_MAX];        // By step: a trainer said that it cannot read the save
     struct pin end_point;              // The newest end of an epoch
     bool is_split;                     // The newest RUN says that no majority holds the same state
@@ -749,6 +750,7 @@ uint8_t node_at(const struct wire_holder *holder); // learner.c
 
 // saves.c. _find: one that is whole; NULL: there is none. _begin: a member takes its part. _written: it is written; the
 // save, if that makes it whole.
+uint32_t saves_keep(const struct sim *self); // checkpoint.keep
 // Somebody reads it: a disk may have damaged it since it was written, if there is an older one that can be read.
 void saves_try(struct sim *self, uint64_t born_unix_ms, uint64_t step);
 const struct sim_save *saves_find(const struct sim *self, uint64_t born_unix_ms, uint64_t step);
