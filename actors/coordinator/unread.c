@@ -97,6 +97,14 @@ const struct run_point *unread_older(const struct unread *self, const struct tur
     return back;
 }
 
+// Who is here and has not said that it cannot read the save: it reads it now, or it has the state.
+static const char *first_silent(const struct unread *self, const struct turn *turn)
+{
+    uint32_t i = 0;
+    while (i < turn->run->roster.count && (!is_here(turn, i) || says_so(self, turn->run, i))) i++;
+    return i < turn->run->roster.count ? turn->run->roster.members[i].name : "nobody";
+}
+
 char *unread_print(const struct unread *self, const struct turn *turn, char *text, size_t max)
 {
     const struct run *run = turn->run;
@@ -109,9 +117,8 @@ char *unread_print(const struct unread *self, const struct turn *turn, char *tex
     if (speakers < here)
         snprintf(text, max,
                  "%s cannot read the save of step %" PRIu64
-                 " (%u of %u say so), waiting for one that "
-                 "can: %s",
-                 name, run->step, speakers, here, self->because);
+                 " (%u of %u say so), %s has not said yet: %s",
+                 name, run->step, speakers, here, first_silent(self, turn), self->because);
     else if (!older)
         snprintf(text, max,
                  "nobody can read the save of step %" PRIu64 ", nor an older one; put it back from "

@@ -53,6 +53,7 @@ struct compute_config {
     uint32_t micro_batch, seq; // Sequences at a time, and their length
     uint32_t batch_max;        // The most of a gradient; 0: any number
     uint32_t lanes;            // Of compute_gradient_lanes; 0: it is not called
+    uint32_t node_lanes;       // The most of them that a node has; 0: all
     bool trains;               // Else it only holds parameters
     // Of the products on a CPU (gemm.h). A GPU computes GEMM_FLOAT32 so, and all else in bf16 of its own.
     enum gemm_precision precision;

@@ -24,14 +24,20 @@ static struct model_options model_options_of(const struct compute_config *config
                                    config->recompute };
 }
 
+static uint32_t node_lanes(const struct compute_config *config)
+{
+    return config->node_lanes ? config->node_lanes : config->lanes;
+}
+
 // For the gradient of one micro-batch, if a batch may have several; and for a tree of lanes. With
 // lanes alone compute_gradient still works, as the first vector of theirs is such a one.
 static uint32_t scratch_count(const struct compute_config *config)
 {
     const uint32_t portions = config->batch_max == 0 || config->batch_max > config->micro_batch;
-    const uint32_t lanes =
-        config->lanes ? batch_lanes_scratch(config->lanes, config->batch_max, config->micro_batch)
-                      : 0;
+    const uint32_t lanes = config->lanes
+                               ? batch_node_scratch(config->lanes, node_lanes(config),
+                                                    config->batch_max, config->micro_batch)
+                               : 0;
     const uint32_t most = lanes > portions ? lanes : portions;
     return !config->trains || (most == 1 && config->lends) ? 0 : most; // One can be lent
 }

@@ -52,9 +52,18 @@ static int read_part(struct learner *self, const void *part, struct why *why)
         "a run of allreduce or sharded computes on the CPU in this version; use --device cpu");
 }
 
+static uint32_t members_least(const struct learner *self)
+{
+    const uint32_t least = work_of(self)->config.members_least;
+    return least ? least : 1;
+}
+
+// A member computes its lanes as few nodes: none has more lanes than it.
 static void plan(struct learner *self, struct compute_config *config)
 {
+    const uint32_t least = members_least(self);
     config->lanes = work_of(self)->config.lanes;
+    config->node_lanes = (config->lanes + least - 1) / least;
     config->batch_max = work_of(self)->config.batch_end;
 }
 
@@ -99,12 +108,6 @@ static int open_windows(struct learner *self, struct why *why)
         return why_set(why, FAULT_MEMORY, "%" PRIu64 " pieces of a norm", work->squares_count);
     const int rc = learner_pieces_check(self, why);
     return rc < 0 ? rc : open_group(self, why);
-}
-
-static uint32_t members_least(const struct learner *self)
-{
-    const uint32_t least = work_of(self)->config.members_least;
-    return least ? least : 1;
 }
 
 // The pieces of the norm, and the moments of the smallest group. Later: the vectors for nodes after the first that some
@@ -491,6 +494,11 @@ static int form(struct learner *self, struct why *why, struct group_blame *ret_b
         return why_set(why, FAULT_NOT_FOUND, "%s", work->lost_why.text);
     }
     *ret_blame = (struct group_blame){ UINT32_MAX, false };
+    if (window->group_count < members_least(self))
+        return why_set(
+            why, FAULT_RANGE,
+            "the window has %u members, and this run plans for %u and more (min_clients)",
+            window->group_count, members_least(self));
     const int rc = group_form(work->group, window->number, work->now->members, window->group_count,
                               window->place, work->config.step_timeout_ms, why, ret_blame);
     work->formed = rc == 0;

@@ -173,13 +173,19 @@ static int sum_node(struct walk *walk, struct lane_node node, bool last, float *
 
 // ---- batch.h
 
-uint32_t batch_lanes_scratch(uint32_t lanes, uint32_t batch_max, uint32_t micro_batch)
+uint32_t batch_node_scratch(uint32_t lanes, uint32_t node_lanes, uint32_t batch_max,
+                            uint32_t micro_batch)
 {
-    ensure(lanes >= 1 && lanes <= LANES_MAX && micro_batch >= 1);
+    ensure(lanes >= 1 && lanes <= LANES_MAX && node_lanes <= lanes && micro_batch >= 1);
     const bool portioned = batch_max == 0 || (batch_max + lanes - 1) / lanes > micro_batch;
     uint32_t depth = 0;
-    while (lanes > 1u << depth) depth++;
+    while (node_lanes > 1u << depth) depth++;
     return depth + portioned;
+}
+
+uint32_t batch_lanes_scratch(uint32_t lanes, uint32_t batch_max, uint32_t micro_batch)
+{
+    return batch_node_scratch(lanes, lanes, batch_max, micro_batch);
 }
 
 int batch_gradient_lanes(model_t *model, const float *params, const struct batch_node *batch,

@@ -46,6 +46,9 @@ struct batch_node {
 // `batch_max` 0: a step of any size.
 enum { BATCH_SCRATCH_MAX = 7 };
 uint32_t batch_lanes_scratch(uint32_t lanes, uint32_t batch_max, uint32_t micro_batch);
+// The same for nodes of at most so many of its lanes.
+uint32_t batch_node_scratch(uint32_t lanes, uint32_t node_lanes, uint32_t batch_max,
+                            uint32_t micro_batch);
 
 // The node's part of the mean gradient of the step (N floats, all overwritten), and of each of its
 // lanes the sum of the samples' losses, ret_losses[node.end - node.first]; 0 of a lane without

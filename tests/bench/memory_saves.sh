@@ -7,6 +7,9 @@
 #                                                        32 million parameters, in turns
 #     tests/bench/memory_saves.sh BUILD goodput [SECONDS] [EVERY_S]   a random trainer is killed (-9) every EVERY_S
 #                                                        seconds: tokens a second by those of the same run before
+#     tests/bench/memory_saves.sh BUILD limit [MIB]      eight trainers of 28.7 million parameters, each in a memory group
+#                                                        (cgroup) of so many MiB (320; a replica's state alone takes 329).
+#                                                        A trainer is killed, and the run goes on. As root
 #
 # The speed is that of committed steps: what is trained again counts once.
 
@@ -78,10 +81,49 @@ goodput() {                                         # SECONDS, EVERY_S
         'BEGIN { printf "%d killed: %.0f of %.0f tokens/s, %.3f\n", n, a, b, a / b }'
 }
 
+# A program in the place of shoal-trainer that begins in a memory group of its own.
+limit_trainers() {                                  # MIB
+    local groups=/sys/fs/cgroup/memory file=memory.limit_in_bytes
+    [ -d $groups ] || { groups=/sys/fs/cgroup file=memory.max; }
+    mkdir "$work/limited" && cp -r "$build/bin" "$work/limited/bin"
+    mv "$work/limited/bin/shoal-trainer" "$work/limited/bin/limited"
+    cat >"$work/limited/bin/shoal-trainer" <<EOF
+#!/bin/bash
+group=$groups/shoal-bench.\$\$
+mkdir \$group && echo $(($1 << 20)) >\$group/$file && echo \$\$ >\$group/cgroup.procs || exit 77
+exec -a shoal-trainer "$work/limited/bin/limited" "\$@"
+EOF
+    chmod +x "$work/limited/bin/shoal-trainer"
+}
+
+most_mib() {                                        # VmHWM of each trainer, sorted
+    for pid in $(pgrep -P "$up" -f shoal-trainer); do sed -n 's/^VmHWM: *\([0-9]*\) kB/\1/p' "/proc/$pid/status"; done |
+        sort -n | awk '{ printf "%s%.0f", NR > 1 ? " " : "", $1 / 1024 } END { print "" }'
+}
+
+limit() {                                           # MIB
+    limit_trainers "$1"
+    init_run --strategy sharded --trainers 8 --dim 512 --layers 9 --seq-len 32 --batch 8
+    sed -i 's/^min_clients = .*/min_clients = 7/; s/^init_min_clients = .*/init_min_clients = 7/
+        s/^rounds_per_epoch = .*/rounds_per_epoch = 6/; /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = 4/
+        s/^#* *link = .*/link = "plain"/' "$work/run/state.toml"
+    build=$work/limited
+    begin
+    wait_for_step 8 900
+    kill -9 "$(pgrep -P "$up" -f shoal-trainer | shuf -n 1)"
+    wait_for_step 16 900
+    echo "it went on; VmHWM of the trainers, of $1 MiB that each may take: $(most_mib) MiB"
+    sed -n 's/.* shares\.taken .*of=\([0-9]*\) .*memory_mib=\([0-9]*\).*/\2 MiB said for one of \1/p' "$work"/run/run/logs/trainer-*.log | sort | uniq -c
+    grep -h "run.lost_steps" "$work/run/run/logs/coordinator.log" || true
+    stop_run
+    rmdir /sys/fs/cgroup/memory/shoal-bench.* /sys/fs/cgroup/shoal-bench.* 2>/dev/null || true
+}
+
 say_processors
 make_text
 case $mode in
 cost) cost "${1:-3}" "${2:-10}" ;;
 goodput) goodput "${1:-600}" "${2:-30}" ;;
-*) echo "$mode: cost or goodput" >&2; exit 64 ;;
+limit) limit "${1:-320}" ;;
+*) echo "$mode: cost, goodput or limit" >&2; exit 64 ;;
 esac

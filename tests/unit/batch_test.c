@@ -96,8 +96,8 @@ static float *compute_node(struct step *step, struct lane_node node)
                                       .node = node,
                                       .final = take_final,
                                       .final_arg = &told };
-    const size_t used =
-        step->floats * batch_lanes_scratch(step->lanes, step->batch, step->micro_batch);
+    const size_t used = step->floats * batch_node_scratch(step->lanes, node.end - node.first,
+                                                          step->batch, step->micro_batch);
     for (size_t i = used; i < BATCH_SCRATCH_MAX * step->floats; i++) step->scratch[i] = -7.0f;
     assert_int_equal(batch_gradient_lanes(step->model, step->params, &batch, step->pool,
                                           used ? step->scratch : NULL, NULL, to,
@@ -247,6 +247,8 @@ static void the_scratch_is_as_deep_as_the_tree(void **state)
     assert_int_equal(batch_lanes_scratch(8, 17, 2), 4);
     assert_int_equal(batch_lanes_scratch(9, 9, 1), 4);
     assert_int_equal(batch_lanes_scratch(LANES_MAX, 0, 4), BATCH_SCRATCH_MAX);
+    assert_int_equal(batch_node_scratch(8, 1, 16, 2), 0);
+    assert_int_equal(batch_node_scratch(8, 2, 17, 2), 2);
 }
 
 TESTS(TEST(every_world_computes_the_same_bits), TEST(one_lane_is_the_batch),
