@@ -128,7 +128,7 @@ static void hear(struct coordinator *self, const struct turn *turn, const struct
     case FRAME_PING: members_hear_ping(turn, in); break;
     case FRAME_LEAVE: members_hear_leave(turn, in); break;
     case FRAME_ASK: news_hear_ask(turn, in, what_lacks(self, turn, lacks)); break;
-    case FRAME_HOLDS: holdings_hear(&self->epoch.holdings, turn, in); break;
+    case FRAME_HOLDS: epoch_hear_holds(&self->epoch, turn, in); break;
     case FRAME_UNREAD: unread_hear(&self->epoch.unread, turn, in); break;
     case FRAME_CHECKPOINT: epoch_hear_checkpoint(turn, in); break;
     case FRAME_POSITION: hear_position(turn, in); break;

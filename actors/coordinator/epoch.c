@@ -306,6 +306,15 @@ void epoch_hear_arrival(struct epoch *self, uint32_t member, bool is_new_member)
     if (is_new_member) warmup_forget_member(&self->warmup, member);
 }
 
+void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct msg *in)
+{
+    holdings_hear(&self->holdings, turn, in);
+    // Who could not read the save has got that state from somebody (seed 97010)
+    for (uint32_t i = 0; i < turn->run->roster.count; i++)
+        if (self->holdings.of[i].known && self->holdings.of[i].step == turn->run->step)
+            unread_forget_member(&self->unread, i);
+}
+
 // ---- checkpoints and control --------------------------------------------------------------------
 
 void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in)

@@ -22,6 +22,7 @@ struct epoch {
     bool control_done;       // That order was carried out
 };
 
+void epoch_hear_holds(struct epoch *self, const struct turn *turn, const struct msg *in);
 void epoch_hear_checkpoint(const struct turn *turn, const struct msg *in);
 void epoch_hear_control(struct epoch *self, const struct turn *turn, const struct msg *in);
 

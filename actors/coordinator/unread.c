@@ -75,10 +75,23 @@ static uint32_t count_speakers(const struct unread *self, const struct turn *tur
     return speakers;
 }
 
+// All that are here have been heard just now: one may have got the state since it said that it cannot read the save, and
+// the broker was down (seed 97010).
+static bool are_heard(const struct turn *turn)
+{
+    const uint64_t recent_ms = 2 * (uint64_t)turn->rules->heartbeat_ms;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++)
+        if (is_here(turn, i) && turn->now_ms > turn->presence->heard_ms[i] + recent_ms)
+            return false;
+    return true;
+}
+
 bool unread_by_all(const struct unread *self, const struct turn *turn)
 {
     uint32_t here;
     const uint32_t speakers = count_speakers(self, turn, &here);
+    // mutant: older: words of members that have not been heard since count
+    if (!are_heard(turn)) return false;
     // mutant: older: one that cannot read the newest save takes the run back
     return speakers > 0 && speakers == here;
 }

@@ -684,6 +684,7 @@ by_unit 'older: a save is forgotten once there is a newer one' coordinator_test 
 by_unit 'older: a save that was given up is gone back to' coordinator_test 'self->restore_point.at.step > step' 'self->restore_point.at.step > step + 99'
 mutant 'older: a snapshot forgets the older saves' '&from->older_1' '&from->save_point'
 by_unit 'older: a save that the run has left is given up' coordinator_test 'said->step != run->step' '(said->step != run->step && !run)'
+by_unit 'older: words of members that have not been heard since count' coordinator_test drop
 by_unit 'older: one that cannot read the newest save takes the run back' coordinator_test '&& speakers == here' ''
 by_unit 'older: a run goes back further than it must' coordinator_test 'point->at.step > back->at.step' 'point->at.step < back->at.step'
 by_unit 'older: a run goes back to an older save and does not say so' coordinator_test 'unread_by_all(&self->unread, turn)' '!turn'
