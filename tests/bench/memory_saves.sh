@@ -7,8 +7,8 @@
 #                                                        32 million parameters, in turns
 #     tests/bench/memory_saves.sh BUILD goodput [SECONDS] [EVERY_S]   a random trainer is killed (-9) every EVERY_S
 #                                                        seconds: tokens a second by those of the same run before
-#     tests/bench/memory_saves.sh BUILD limit [MIB]      eight trainers of 28.7 million parameters, each in a memory group
-#                                                        (cgroup) of so many MiB (320; a replica's state alone takes 329).
+#     tests/bench/memory_saves.sh BUILD limit [MIB]      eight trainers of 56.7 million parameters, each in a memory group
+#                                                        (cgroup) of so many MiB (640; a replica's state alone takes 649).
 #                                                        A trainer is killed, and the run goes on. As root
 #
 # The speed is that of committed steps: what is trained again counts once.
@@ -103,10 +103,11 @@ most_mib() {                                        # VmHWM of each trainer, sor
 
 limit() {                                           # MIB
     limit_trainers "$1"
-    init_run --strategy sharded --trainers 8 --dim 512 --layers 9 --seq-len 32 --batch 8
-    sed -i 's/^min_clients = .*/min_clients = 7/; s/^init_min_clients = .*/init_min_clients = 7/
+    init_run --strategy sharded --trainers 8 --dim 768 --layers 8 --seq-len 32 --batch 8
+    sed -i 's/^min_clients = .*/min_clients = 8/; s/^init_min_clients = .*/init_min_clients = 8/
         s/^rounds_per_epoch = .*/rounds_per_epoch = 6/; /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = 4/
         s/^#* *link = .*/link = "plain"/' "$work/run/state.toml"
+    set_memory 0
     build=$work/limited
     begin
     wait_for_step 8 900
@@ -124,6 +125,6 @@ make_text
 case $mode in
 cost) cost "${1:-3}" "${2:-10}" ;;
 goodput) goodput "${1:-600}" "${2:-30}" ;;
-limit) limit "${1:-320}" ;;
+limit) limit "${1:-640}" ;;
 *) echo "$mode: cost, goodput or limit" >&2; exit 64 ;;
 esac
