@@ -17,7 +17,7 @@
 
 bool learner_away_is_on(const struct learner *self)
 {
-    return self->options->trains && self->strategy->shares_state &&
+    return self->options->trains && self->strategy && self->strategy->shares_state &&
            self->strategy->shares_state(self);
 }
 
@@ -115,6 +115,7 @@ int learner_away_read(struct learner *self, struct interval part, struct why *wh
     uint32_t number = 1;
     int rc = 0;
     learner_pin_wait(self);
+    self->has_share = true;
     for (size_t i = 0; i < count && rc == 0; i++) {
         if (items[i].tag == TAG_DROP) continue;
         const uint64_t place = state_cut_place(&self->cut, number++) + part.begin * sizeof(float);

@@ -65,8 +65,8 @@ struct learner {
     bool built, holding;
     bool share_only; // Our share of the moments is here, and not the rest (learner_shares.c)
     // All of the state is here, and what members share out of it lies in `moments`, or in the pin of this step
-    // (learner_away.c). Our share of it may be in memory.
-    bool away, has_moments;
+    // (learner_away.c). `has_share`: our share of it is in memory as well; it is not once a state has been loaded.
+    bool away, has_moments, has_share;
     struct state_copy moments;
     bool pins_in_files;        // Pins lie in files, and so does a state that is fetched
     struct job job;            // Taken and not yet done, if has_job

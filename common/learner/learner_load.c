@@ -202,6 +202,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     self->holding = false;
     self->share_only = false; // What follows replaces all of it
     learner_away_drop(self);
+    self->has_share = false;
     past_clear(&self->past);
     int rc = optimizer_forget(self->optimizer, why); // No residual outlives its parameters
     if (rc < 0) return rc;

@@ -63,7 +63,10 @@ void learner_shares_begin(struct learner *self, const struct wire_take_window *w
 {
     struct learner_window_work *work = self->window;
     if (!learner_shares_are_on(self)) return;
-    const bool same = work->owner == window->place && work->owners == window->group_count;
+    // mutant: shares: a member goes on with the moments that it had before it loaded a state
+    const bool is_here = !self->away || self->has_share;
+    const bool same =
+        is_here && work->owner == window->place && work->owners == window->group_count;
     // mutant: shares: a share is taken though its moments are not here
     work->lost = self->share_only && !same;
     if (work->lost)

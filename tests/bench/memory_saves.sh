@@ -105,7 +105,7 @@ limit() {                                           # MIB
     limit_trainers "$1"
     init_run --strategy sharded --trainers 8 --dim 768 --layers 8 --seq-len 32 --batch 8
     sed -i 's/^min_clients = .*/min_clients = 8/; s/^init_min_clients = .*/init_min_clients = 8/
-        s/^rounds_per_epoch = .*/rounds_per_epoch = 6/; /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = 4/
+        s/^rounds_per_epoch = .*/rounds_per_epoch = 6/; /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = 1000/
         s/^#* *link = .*/link = "plain"/' "$work/run/state.toml"
     set_memory 0
     build=$work/limited

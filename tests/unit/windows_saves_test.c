@@ -75,12 +75,10 @@ static void expect_saved(uint64_t step, uint32_t workers, const struct hash *dig
     pieces_close(&pieces);
 }
 
-// A process is born, and loads the save of a step.
-static void begin_with_save(uint32_t number, uint64_t step, const struct hash *digest)
+static void load_save(uint32_t number, uint64_t step, const struct hash *digest)
 {
     struct member *self = &members[number];
     struct wire_load load = { .step = step, .pieces = true, .born_unix_ms = BORN };
-    be_born(self, number, 0, NULL);
     snprintf(load.path, sizeof load.path, "%s", strategy.shared_dir);
     send_job(self, FRAME_LOAD, &load);
     const struct wire_loaded *loaded = hear_kind(self, FRAME_LOADED);
@@ -152,6 +150,13 @@ static void of_damaged_saves_the_newest_whole_one_is_named(void **state)
     assert_true(((const struct wire_loaded *)hear_kind(&members[0], FRAME_LOADED))->ok);
     end_group();
     save_no_more();
+}
+
+// A process is born, and loads the save of a step.
+static void begin_with_save(uint32_t number, uint64_t step, const struct hash *digest)
+{
+    be_born(&members[number], number, 0, NULL);
+    load_save(number, step, digest);
 }
 
 static void a_group_saves_its_state_in_pieces(void **state)
@@ -300,6 +305,11 @@ static void a_save_by_four_goes_on_in_any_world(void **state)
             assert_true(hash_equal(&digest, &digests[at.step]));
             assert_true(newest_loss == losses[at.step]);
         }
+        // The same processes, at the same places, go back to the save and on from it again
+        for (uint32_t w = 0; w < worlds[i]; w++) load_save(w, SAVED, &digests[SAVED]);
+        struct course again = saved;
+        const struct hash digest = take_steps(&again, END - SAVED, group, worlds[i]);
+        assert_true(hash_equal(&digest, &digests[END]));
         end_group();
     }
     save_no_more();

@@ -16,7 +16,7 @@
 #define WIRE_MORE_DEFINE
 #include "common/wire/wire_more.h"
 
-enum { ARENA_MAX = 48 << 20, OUT_MAX = 24 << 20, ROUNDS = 24 };
+enum { ARENA_MAX = 64 << 20, OUT_MAX = 32 << 20, ROUNDS = 24 }; // OUT_MAX as in disk_shell.c
 
 static uint8_t *filled, *taken, *packed, *again,
     *third; // Two arenas and three buffers for all tests
