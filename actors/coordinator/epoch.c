@@ -82,12 +82,14 @@ static bool is_given_up(const struct epoch *self, const struct turn *turn)
            (!holdings_somebody_may(turn) || turn->now_ms - self->lost_ms >= search_ms);
 }
 
-// The run is at a save that somebody cannot read, and nobody here holds that state.
+// The run is at a save that somebody cannot read, nobody here holds that state, and no memory save takes its place.
 static bool is_unread(const struct epoch *self, const struct turn *turn)
 {
     char text[EPOCH_LACKS_MAX];
+    struct way_back way;
     return unread_print(&self->unread, turn, text, sizeof text)[0] &&
-           !holdings_somebody_says(&self->holdings, turn);
+           !holdings_somebody_says(&self->holdings, turn) &&
+           !(turn->pace->way_back && turn->pace->way_back(turn, &way));
 }
 
 char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[EPOCH_LACKS_MAX])

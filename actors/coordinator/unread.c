@@ -1,5 +1,5 @@
-// unread -- a word counts for the save that it names, while the run is at that save, and until the run goes back: it may
-// come to the same step again with the same state, and save that anew (seed 52176).
+// unread -- a word counts for the save that it names, as long as the run is at that save. A restore ends all words: the
+// run may reach that step again, with the same digest, and write a new save of it (seed 52176).
 
 #include "actors/coordinator/unread.h"
 #include "common/pace/pace.h"
@@ -110,7 +110,7 @@ const struct run_point *unread_older(const struct unread *self, const struct tur
     return back;
 }
 
-// Who is here and has not said that it cannot read the save: it reads it now, or it has the state.
+// The first trainer that is here and has not said UNREAD. It is still reading the save, or it holds the state.
 static const char *first_silent(const struct unread *self, const struct turn *turn)
 {
     uint32_t i = 0;

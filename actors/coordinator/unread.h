@@ -23,7 +23,7 @@ struct unread {
 
 void unread_hear(struct unread *self, const struct turn *turn, const struct msg *in); // UNREAD
 void unread_forget_member(struct unread *self, uint32_t member); // Another process has this index
-void unread_forget(struct unread *self); // The run goes back: all may be asked anew
+void unread_forget(struct unread *self); // The run goes back: no word counts any more
 
 // The run is at a save that none of the trainers that are here can read. Whether one of them holds that state is for
 // the caller to say.

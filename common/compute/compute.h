@@ -58,8 +58,8 @@ struct compute_config {
     // Of the products on a CPU (gemm.h). A GPU computes GEMM_FLOAT32 so, and all else in bf16 of its own.
     enum gemm_precision precision;
     bool recompute; // CPU: of model_options
-    bool sparse; // CPU: vectors of state take memory only where they are not zero, or have not been
-    pool_t *pool; // Borrowed for the life of the compute_t; NULL: no threads
+    bool sparse;    // CPU: zeros of the vectors of state take no memory until they are written to
+    pool_t *pool;   // Borrowed for the life of the compute_t; NULL: no threads
     // What an optimizer asks for; optimizer_ask fills it in. Borrowed too; zero without an
     // optimizer.
     uint32_t vectors;        // Vectors of state, 0..COMPUTE_VECTORS_MAX

@@ -115,7 +115,6 @@ int learner_away_read(struct learner *self, struct interval part, struct why *wh
     uint32_t number = 1;
     int rc = 0;
     learner_pin_wait(self);
-    self->has_share = true;
     for (size_t i = 0; i < count && rc == 0; i++) {
         if (items[i].tag == TAG_DROP) continue;
         const uint64_t place = state_cut_place(&self->cut, number++) + part.begin * sizeof(float);

@@ -251,8 +251,8 @@ static void tell_listed(struct learner *self)
         copies->listed != ((uint64_t)2 << (count - 1)) - 1)
         return;
     copies->told = true;
-    put_list(
-        self); // An answer to an older question may have had the core forget a blob of the same bytes (seed 9917)
+    // A late answer to an older question may have had the core forget a blob of the same bytes (seed 9917)
+    put_list(self);
     for (uint32_t i = 0; i < count; i++) {
         const struct share_list list = list_of(self, i);
         lists[i] = (struct wire_blob){ copies->lists[i],

@@ -2,6 +2,8 @@
 // (a trainer's, with DisTrO and a state directory on a disk), a thread writes the pin while the next TRAIN computes.
 // It reads the parameters in place, so every job that changes them waits for it first (learner_pin_wait). Until the
 // pin is written, peers that ask for it are told that it is not here, and ask again.
+//
+// Where the moments are away (learner_away.c), their copy becomes the pin: the parameters alone are written to it.
 
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"

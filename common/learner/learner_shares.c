@@ -53,10 +53,9 @@ struct learner_shares_memory learner_shares_memory(struct learner *self, uint32_
 // The plan has the moments of the smallest group, and this is the group in hand.
 static uint64_t memory_of_group(struct learner *self)
 {
-    const uint32_t least = self->window->config.members_least;
     const struct learner_shares_memory of = learner_shares_memory(self, self->window->owners);
-    return self->memory_bytes - learner_shares_memory(self, least ? least : 1).moments +
-           of.moments + of.saves + GROUP_MEMORY;
+    const uint64_t planned = learner_shares_memory(self, learner_members_least(self)).moments;
+    return self->memory_bytes - planned + of.moments + of.saves + GROUP_MEMORY;
 }
 
 void learner_shares_begin(struct learner *self, const struct wire_take_window *window)
@@ -81,6 +80,7 @@ void learner_shares_begin(struct learner *self, const struct wire_take_window *w
         work->owners = 0; // What is in memory is of no use
         return;
     }
+    self->has_share = true;
     optimizer_own(self->optimizer, part);
     log_line(LOG_INFO,
              "shares.taken share=%u of=%u from=%" PRIu64 " to=%" PRIu64 " memory_mib=%" PRIu64,

@@ -52,16 +52,10 @@ static int read_part(struct learner *self, const void *part, struct why *why)
         "a run of allreduce or sharded computes on the CPU in this version; use --device cpu");
 }
 
-static uint32_t members_least(const struct learner *self)
-{
-    const uint32_t least = work_of(self)->config.members_least;
-    return least ? least : 1;
-}
-
 // A member computes its lanes as few nodes: none has more lanes than it.
 static void plan(struct learner *self, struct compute_config *config)
 {
-    const uint32_t least = members_least(self);
+    const uint32_t least = learner_members_least(self);
     config->lanes = work_of(self)->config.lanes;
     config->node_lanes = (config->lanes + least - 1) / least;
     config->batch_max = work_of(self)->config.batch_end;
@@ -114,7 +108,7 @@ static int open_windows(struct learner *self, struct why *why)
 // group needs, what the group takes for its links, and room for saves.
 static uint64_t memory(struct learner *self, uint64_t *ret_later)
 {
-    const uint32_t least = members_least(self);
+    const uint32_t least = learner_members_least(self);
     if (!self->options->trains) return 0;
     const struct learner_shares_memory of = learner_shares_memory(self, least);
     const uint64_t more = lane_nodes_most(work_of(self)->config.lanes, least) - 1;
@@ -489,16 +483,13 @@ static int form(struct learner *self, struct why *why, struct group_blame *ret_b
     struct learner_window_work *work = work_of(self);
     const struct wire_take_window *window = &work->now->said;
     if (work->formed) return 0;
-    if (work->lost) {
-        *ret_blame = (struct group_blame){ UINT32_MAX, false };
-        return why_set(why, FAULT_NOT_FOUND, "%s", work->lost_why.text);
-    }
     *ret_blame = (struct group_blame){ UINT32_MAX, false };
-    if (window->group_count < members_least(self))
+    if (work->lost) return why_set(why, FAULT_NOT_FOUND, "%s", work->lost_why.text);
+    if (window->group_count < learner_members_least(self))
         return why_set(
             why, FAULT_RANGE,
             "the window has %u members, and this run plans for %u and more (min_clients)",
-            window->group_count, members_least(self));
+            window->group_count, learner_members_least(self));
     const int rc = group_form(work->group, window->number, work->now->members, window->group_count,
                               window->place, work->config.step_timeout_ms, why, ret_blame);
     work->formed = rc == 0;

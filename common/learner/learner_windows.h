@@ -106,6 +106,13 @@ struct learner_window_work {
     uint32_t late_ms, usual_ms;          // What its part took, and those of the others
 };
 
+// The fewest members that a group of this run has, as far as that is known; at least 1.
+static inline uint32_t learner_members_least(const struct learner *self)
+{
+    const uint32_t least = self->window->config.members_least;
+    return least ? least : 1;
+}
+
 // Takes one step of the window in hand, up to the moment at which it is applied. 0: it is applied,
 // and self->step has moved. FAULT_INTERRUPTED: a job waits. Any other fault: the window is broken;
 // `unsound` says whether that is because the step is void.
@@ -138,9 +145,9 @@ bool learner_pieces_has_ended(const struct learner *self);
 void learner_pieces_look(struct learner *self);
 void learner_pieces_close(struct learner *self);
 
-// Copies of our share in memory. _memory: the most that they take in a group of so many. _begin: a window has begun. _step: a step begins. _tell,
-// _hear: its HAVE. _stepped: it is applied; copies, if that is due. _look: has the newest copy been hashed? _kept: a
-// memory save is on record. _close: the run's end.
+// Copies of our share in memory. _memory: the most that they take in a group of so many. _begin: a window has begun.
+// _step: a step begins. _tell, _hear: its HAVE. _stepped: it is applied; copies, if that is due. _look: has the newest
+// copy been hashed? _kept: a memory save is on record. _close: the run's end.
 uint64_t learner_copies_memory(const struct learner *self, uint32_t members);
 void learner_copies_begin(struct learner *self, const struct wire_take_window *window);
 void learner_copies_step(struct learner *self);

@@ -74,8 +74,8 @@ struct run {
     // The state that a restore goes back to: the newest step with a recorded checkpoint and data position. If its digest
     // is none, there is no such step yet.
     struct run_point restore_point;
-    // If that was saved in pieces: the saves in pieces on record before it, the newest first. A restore goes back to one
-    // of them if the owner says so, or if nobody can read the newest one. A digest of none ends the list.
+    // The saves in pieces on record before it, the newest first. A restore goes back to one of them if the owner says so,
+    // or if nobody can read the newest save. A digest of none ends the list.
     struct run_point older[OLDER_SAVES_MAX];
     // The same for the newest end of an epoch: its checkpoint may be recorded when the run has already gone on. If the
     // digest is none, no epoch has ended yet, or a restore has given that end up.

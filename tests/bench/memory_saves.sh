@@ -9,7 +9,8 @@
 #                                                        seconds: tokens a second by those of the same run before
 #     tests/bench/memory_saves.sh BUILD limit [MIB]      eight trainers of 56.7 million parameters, each in a memory group
 #                                                        (cgroup) of so many MiB (640; a replica's state alone takes 649).
-#                                                        A trainer is killed, and the run goes on. As root
+#                                                        A trainer is killed, and the run goes on. As root.
+#                                                        Not seen to end yet on two processors
 #
 # The speed is that of committed steps: what is trained again counts once.
 
