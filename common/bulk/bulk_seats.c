@@ -47,9 +47,7 @@ void bulk_bury(struct bulk_server *self)
 // Whether the address at the other end may have an answer that is signed.
 static bool may_call(struct bulk_server *self, const struct key *key)
 {
-    struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
-    socklen_t size = sizeof from;
-    getpeername(self->judged->line.fd, (struct sockaddr *)&from, &size);
+    const struct sockaddr_storage from = tcp_other_end(self->judged->line.fd);
     return callers_admit(&self->callers, (const struct sockaddr *)&from, key, clock_ms());
 }
 

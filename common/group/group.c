@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/eventfd.h>
@@ -47,6 +48,7 @@ int group_new(const struct group_options *options, struct why *why, group_t **re
                                           .instance = options->instance,
                                           .judge = links_judge,
                                           .judge_arg = self };
+    randombytes_buf(self->callers.seed, sizeof self->callers.seed);
     self->blame.member = UINT32_MAX;
     self->listener = -1;
     self->fault = FAULT_NOT_NOW;

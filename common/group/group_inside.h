@@ -18,6 +18,7 @@
 #include "common/base/ensure.h"
 #include "common/group/group.h"
 #include "common/group/tree.h"
+#include "common/net/callers.h"
 #include "common/net/handshake.h"
 #include "common/net/sealing.h"
 #include "common/net/tcp.h"
@@ -214,7 +215,9 @@ struct group {
     struct peer *members[GROUP_MEMBERS_MAX]; // NULL at our place
     uint32_t member_count, place;
     struct attempt *attempts;
-    uint32_t strangers; // Of the attempts: those that others began
+    uint32_t strangers;           // Of the attempts: those that others began
+    const struct attempt *judged; // Whose HELLO links_judge is asked about
+    struct callers callers;       // How often a handshake is answered that comes to nothing
     uint64_t accept_at_ms;
 
     uint64_t window, form_ms;             // form_ms: when it was begun

@@ -3,7 +3,9 @@
 // The end with the smaller key connects, the other accepts: first the control connection, then the
 // channels. Whoever connects here is a stranger until its handshake is done. A stranger has 5 s for
 // its HELLO, and a minute more once the HELLO is wanted: that of a key and instance of the window, or
-// of one that is expected. No other gets an answer that costs work. When 16 strangers are under way and
+// of one that is expected. No other gets an answer that costs work. The names of members are known to others, so a
+// HELLO with one may come from anybody: each address has so many answers (callers.h), and those count no more to which
+// a member proved its key. When 16 strangers are under way and
 // another one comes, the oldest without a wanted HELLO goes; if there is none, the oldest.
 
 #include "common/group/group_inside.h"
@@ -299,10 +301,9 @@ uint64_t links_next_ms(const group_t *self)
 
 // ---- handshakes -----------------------------------------------------------------------------
 
-enum handshake_refusal links_judge(void *arg, const struct handshake_party *from,
-                                   const struct handshake_purpose *purpose)
+static enum handshake_refusal wants(const group_t *self, const struct handshake_party *from,
+                                    const struct handshake_purpose *purpose)
 {
-    const group_t *self = arg;
     const struct peer *peer = links_find(self, &from->key, from->instance);
     if (!peer || peer->we_connect) return HANDSHAKE_REFUSED_STRANGER;
     if (purpose->channels != self->options.connections || purpose->channel > purpose->channels ||
@@ -312,6 +313,27 @@ enum handshake_refusal links_judge(void *arg, const struct handshake_party *from
     if (purpose->channel > 0 && (peer->control.fd < 0 || !has_place))
         return HANDSHAKE_REFUSED_NOT_YET;
     return HANDSHAKE_REFUSED_NONE;
+}
+
+enum handshake_refusal links_judge(void *arg, const struct handshake_party *from,
+                                   const struct handshake_purpose *purpose)
+{
+    group_t *self = arg;
+    const enum handshake_refusal refusal = wants(self, from, purpose);
+    if (refusal != HANDSHAKE_REFUSED_NONE) return refusal;
+    const struct sockaddr_storage caller = tcp_other_end(self->judged->fd);
+    // mutant: group: anybody has any number of handshakes answered
+    return callers_admit(&self->callers, (const struct sockaddr *)&caller, &from->key, clock_ms())
+               ? HANDSHAKE_REFUSED_NONE
+               : HANDSHAKE_REFUSED_BUSY;
+}
+
+// It has proved its key.
+static void forgive(group_t *self, const struct attempt *attempt)
+{
+    const struct sockaddr_storage caller = tcp_other_end(attempt->fd);
+    callers_pay_back(&self->callers, (const struct sockaddr *)&caller,
+                     &attempt->handshake.peer.key);
 }
 
 static void install_control(group_t *self, struct peer *peer, struct attempt *attempt)
@@ -351,10 +373,10 @@ static void install(group_t *self, struct attempt *attempt)
                             : links_find(self, &handshake->peer.key, handshake->peer.instance);
     const uint32_t channel = handshake->purpose.channel;
     // A while has passed since the HELLO
-    const bool wanted =
-        attempt->connects
-            ? channel == 0 || peer->place != UINT32_MAX
-            : links_judge(self, &handshake->peer, &handshake->purpose) == HANDSHAKE_REFUSED_NONE;
+    const bool wanted = attempt->connects ? channel == 0 || peer->place != UINT32_MAX
+                                          : wants(self, &handshake->peer, &handshake->purpose) ==
+                                                HANDSHAKE_REFUSED_NONE;
+    if (!attempt->connects) forgive(self, attempt);
     if (peer && wanted) {
         tcp_tune(attempt->fd);
         peer->form_fault = 0;
@@ -380,7 +402,7 @@ static bool is_final(const struct attempt *attempt, int fault)
     const enum handshake_refusal refusal = attempt->handshake.refusal;
     return fault == FAULT_CONFIG || fault == FAULT_PROTOCOL || fault == FAULT_SIGNATURE ||
            (fault == FAULT_DENIED && refusal != HANDSHAKE_REFUSED_STRANGER &&
-            refusal != HANDSHAKE_REFUSED_NOT_YET);
+            refusal != HANDSHAKE_REFUSED_NOT_YET && refusal != HANDSHAKE_REFUSED_BUSY);
 }
 
 static void fail(group_t *self, struct attempt *attempt, int fault, bool final,
@@ -408,7 +430,9 @@ void links_move(group_t *self, struct attempt *attempt)
             return;
         }
     }
+    self->judged = attempt;
     const int rc = handshake_move(&attempt->handshake, attempt->fd, &why);
+    self->judged = NULL;
     if (rc < 0) fail(self, attempt, rc, is_final(attempt, rc), &why);
     else if (rc == 1) install(self, attempt);
     else if (attempt->handshake.ends && attempt->handshake.out_done == attempt->handshake.out_count)

@@ -60,19 +60,38 @@ static void pay(uint64_t *paid_ms, const struct price *price, uint64_t now_ms)
     *paid_ms = (*paid_ms > now_ms ? *paid_ms : now_ms) + price->cost_ms;
 }
 
-bool callers_admit(struct callers *self, const struct sockaddr *from, const struct key *key,
-                   uint64_t now_ms)
+struct account {             // The places of one caller
+    uint64_t *address, *key; // key: NULL: it is a probe
+};
+
+static struct account find_account(struct callers *self, const struct sockaddr *from,
+                                   const struct key *key)
 {
     uint8_t name[ADDRESS + KEY_BYTES];
     read_name(from, name);
     if (key) memcpy(name + ADDRESS, key->bytes, KEY_BYTES);
-    uint64_t *address = &self->addresses_ms[number_of(self, name, ADDRESS) % CALLERS_ADDRESSES];
-    uint64_t *own = key ? &self->keys_ms[number_of(self, name, sizeof name) % CALLERS_KEYS] : NULL;
+    return (struct account){
+        &self->addresses_ms[number_of(self, name, ADDRESS) % CALLERS_ADDRESSES],
+        key ? &self->keys_ms[number_of(self, name, sizeof name) % CALLERS_KEYS] : NULL,
+    };
+}
+
+bool callers_admit(struct callers *self, const struct sockaddr *from, const struct key *key,
+                   uint64_t now_ms)
+{
+    const struct account account = find_account(self, from, key);
     const struct price *price = key ? &connection : &probe;
     // mutant: net: a key uses up what its neighbours need
-    if (own && !has_room(own, &by_key, now_ms)) return false;
-    if (!has_room(address, price, now_ms)) return false;
-    pay(address, price, now_ms);
-    if (own) pay(own, &by_key, now_ms);
+    if (account.key && !has_room(account.key, &by_key, now_ms)) return false;
+    if (!has_room(account.address, price, now_ms)) return false;
+    pay(account.address, price, now_ms);
+    if (account.key) pay(account.key, &by_key, now_ms);
     return true;
+}
+
+void callers_pay_back(struct callers *self, const struct sockaddr *from, const struct key *key)
+{
+    const struct account account = find_account(self, from, key);
+    *account.address -= connection.cost_ms;
+    *account.key -= by_key.cost_ms;
 }

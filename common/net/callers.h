@@ -9,7 +9,7 @@
 //     probes          CALLERS_PROBES at once, then one each CALLERS_PROBE_MS; they leave the room
 //                     of the connections free
 //
-// A call that is refused counts for nothing. An address has a place in a table, and so has a key at
+// A call that is refused counts for nothing, and one whose caller has proved its key may be paid back. An address has a place in a table, and so has a key at
 // an address, by a hash with a seed that nobody else knows: it may share it with others, but none
 // can choose with whom. An attacker with many addresses has as many times as much.
 //
@@ -41,3 +41,6 @@ struct callers { // Zero but for the seed
 // probe, whose key is NULL. Any other family than IPv4 and IPv6 is one address.
 bool callers_admit(struct callers *self, const struct sockaddr *from, const struct key *key,
                    uint64_t now_ms);
+
+// A connection that was admitted has proved its key: it counts no more.
+void callers_pay_back(struct callers *self, const struct sockaddr *from, const struct key *key);

@@ -215,6 +215,14 @@ static bool read_address(int fd, bool peer, char *text)
                      text, TCP_ADDRESS_MAX) != NULL;
 }
 
+struct sockaddr_storage tcp_other_end(int fd)
+{
+    struct sockaddr_storage from = { .ss_family = AF_UNSPEC };
+    socklen_t size = sizeof from;
+    if (getpeername(fd, (struct sockaddr *)&from, &size) != 0) from.ss_family = AF_UNSPEC;
+    return from;
+}
+
 void tcp_tune(int fd)
 {
     struct tcp_info info = { .tcpi_rtt = 0 };

@@ -11,6 +11,7 @@
 #include "common/base/fault.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 // Binds "ADDRESS:PORT" or "[ADDRESS]:PORT", in numbers, and listens; port 0: any that is free.
 // FAULT_CONFIG: not of that form. FAULT_BUSY: the port is taken. FAULT_UNAVAILABLE: no address of
@@ -49,6 +50,9 @@ void tcp_watch(int fd);
 
 // The kernel takes no more while so many bytes wait that it has not sent once.
 void tcp_bound_unsent(int fd, int bytes_max);
+
+// The address at the other end; of family AF_UNSPEC: the connection has ended.
+struct sockaddr_storage tcp_other_end(int fd);
 
 // Whether both ends of a connection are loopback or private addresses; if not, `ret_address` is
 // the one that is neither.

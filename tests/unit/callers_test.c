@@ -87,7 +87,20 @@ static void an_address_is_one_caller(void **state)
     assert_true(call("::ffff:192.0.2.2", 0, T));
 }
 
-TESTS(TEST_WITH(a_flood_of_probes_gets_its_rate, set_up, NULL),
+static void who_proves_its_key_has_any_number(void **state)
+{
+    (void)state;
+    struct sockaddr_in from = { .sin_family = AF_INET, .sin_addr = { htonl(0xC0000201) } };
+    const struct key named = { { 1 } };
+    for (uint32_t i = 0; i < 2000; i++) {
+        assert_true(call("192.0.2.1", 1, T));
+        callers_pay_back(&callers, (const struct sockaddr *)&from, &named);
+    }
+    assert_int_equal(pour("192.0.2.1", 1, 1000, 1), CALLERS_KEY);
+}
+
+TESTS(TEST_WITH(who_proves_its_key_has_any_number, set_up, NULL),
+      TEST_WITH(a_flood_of_probes_gets_its_rate, set_up, NULL),
       TEST_WITH(probes_leave_room_for_connections, set_up, NULL),
       TEST_WITH(a_key_leaves_room_for_its_neighbours, set_up, NULL),
       TEST_WITH(an_address_that_names_all_keys_has_a_rate_too, set_up, NULL),

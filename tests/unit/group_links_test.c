@@ -96,23 +96,37 @@ static void options_are_checked(void **state)
     group_destroy(&group);
 }
 
-// Connects as `who`, which asks for nothing else, while the group serves its links. 1: the connection stands.
+static struct handshake_self self_of(const struct group_options *who)
+{
+    return (struct handshake_self){ .protocol = GROUP_PROTOCOL,
+                                    .identity = who->identity,
+                                    .run = hash_of(who->run, strlen(who->run)),
+                                    .instance = who->instance };
+}
+
+// Begins to connect as `own`, which asks for nothing else.
+static int call(group_t *group, const struct handshake_self *own, uint32_t channel,
+                struct handshake *ret_handshake)
+{
+    const struct handshake_party party = { group->key, group->options.instance };
+    const struct handshake_purpose purpose = { .channel = channel, .channels = 1, .number = 1 };
+    char endpoint[64];
+    int fd;
+    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", group_port(group));
+    assert_int_equal(tcp_connect(endpoint, &why, &fd), 0);
+    handshake_connect(ret_handshake, own, &party, &purpose);
+    return fd;
+}
+
+// The group serves its links meanwhile. 1: the connection stands.
 static int connect_by_hand(group_t *group, const struct group_options *who, uint32_t channel,
                            int *ret_fd)
 {
-    const struct handshake_self own = { .protocol = GROUP_PROTOCOL,
-                                        .identity = who->identity,
-                                        .run = hash_of(who->run, strlen(who->run)),
-                                        .instance = who->instance };
-    const struct handshake_party party = { group->key, group->options.instance };
-    const struct handshake_purpose purpose = { .channel = channel, .channels = 1, .number = 1 };
+    const struct handshake_self own = self_of(who);
     const uint64_t until_ms = clock_ms() + FORM_MS;
     struct handshake handshake;
-    char endpoint[64];
     int rc = 0;
-    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", group_port(group));
-    assert_int_equal(tcp_connect(endpoint, &why, ret_fd), 0);
-    handshake_connect(&handshake, &own, &party, &purpose);
+    *ret_fd = call(group, &own, channel, &handshake);
     while (rc == 0) {
         assert_true(clock_ms() < until_ms);
         group_serve(group, 0, &why);
@@ -122,14 +136,12 @@ static int connect_by_hand(group_t *group, const struct group_options *who, uint
     return rc;
 }
 
-// One that is expected has a control connection, and no channel: nobody would read it.
-static void one_that_is_expected_gets_no_channel(void **state)
+// A group of one that expects `ret_other`, which has to connect.
+static group_t *expect_one(struct group_options options[2], const struct group_options **ret_other)
 {
-    struct group_options options[2] = { options_of(0), options_of(1) };
     struct group_member members[2];
     group_t *group;
-    int control, channel;
-    (void)state;
+    options[0] = options_of(0), options[1] = options_of(1);
     const bool first =
         key_compare(identity_key(options[0].identity), identity_key(options[1].identity)) > 0;
     const struct group_options *own = &options[!first], *other = &options[first];
@@ -141,12 +153,68 @@ static void one_that_is_expected_gets_no_channel(void **state)
     assert_int_equal(group_new(own, &why, &group), 0);
     assert_int_equal(group_expect(group, members, 2, &why), 0);
     assert_int_equal(group_form(group, 1, members, 1, 0, FORM_MS, &why, &blame), 0);
+    *ret_other = other;
+    return group;
+}
+
+// One that is expected has a control connection, and no channel: nobody would read it.
+static void one_that_is_expected_gets_no_channel(void **state)
+{
+    struct group_options options[2];
+    const struct group_options *other;
+    int control, channel;
+    (void)state;
+    group_t *group = expect_one(options, &other);
     assert_int_equal(connect_by_hand(group, other, 0, &control), 1);
     assert_int_equal(connect_by_hand(group, other, 1, &channel), FAULT_DENIED);
     assert_non_null(strstr(why.text, "not come to this window"));
     assert_int_equal(group_linked(group), 3);
     close(control);
     close(channel);
+    group_destroy(&group);
+}
+
+// Says HELLO, which anybody can in the name of a member, and hangs up once it is answered. Whether the answer was one
+// that costs work.
+static bool is_answered(group_t *group, const struct group_options *who)
+{
+    enum { REFUSAL = 16 }; // Of the ANSWER's bytes
+    const struct handshake_self own = self_of(who);
+    const uint64_t until_ms = clock_ms() + FORM_MS;
+    struct handshake handshake;
+    uint8_t answer[HANDSHAKE_ANSWER];
+    ssize_t count = 0;
+    const int fd = call(group, &own, 0, &handshake);
+    while (tcp_connected(fd) != 0) assert_true(clock_ms() < until_ms);
+    assert_int_equal(send(fd, handshake.out, handshake.out_count, 0), handshake.out_count);
+    while ((count = recv(fd, answer, sizeof answer, MSG_PEEK)) < (ssize_t)sizeof answer) {
+        assert_true(clock_ms() < until_ms);
+        group_serve(group, 0, &why);
+    }
+    handshake_wipe(&handshake);
+    close(fd);
+    assert_in_set(answer[REFUSAL],
+                  ((uintmax_t[]){ HANDSHAKE_REFUSED_NONE, HANDSHAKE_REFUSED_BUSY }), 2);
+    return answer[REFUSAL] == HANDSHAKE_REFUSED_NONE;
+}
+
+// What is said in a member's name without its key has so many answers; the member itself has any number.
+static void hellos_without_a_proof_have_a_rate(void **state)
+{
+    struct group_options options[2];
+    const struct group_options *other;
+    uint32_t answered = 0;
+    int fd;
+    (void)state;
+    group_t *group = expect_one(options, &other);
+    for (uint32_t i = 0; i < 2 * CALLERS_KEY; i++) {
+        assert_int_equal(connect_by_hand(group, other, 0, &fd), 1);
+        close(fd);
+    }
+    const uint64_t began_ms = clock_ms();
+    for (uint32_t i = 0; i < 4 * CALLERS_KEY; i++) answered += is_answered(group, other);
+    const uint64_t took_ms = clock_ms() - began_ms;
+    assert_in_range(answered, CALLERS_KEY, CALLERS_KEY + took_ms / CALLERS_KEY_MS + 1);
     group_destroy(&group);
 }
 
@@ -572,7 +640,8 @@ static void one_that_floods_does_not_stop_the_others(void **state)
 }
 
 TESTS(TEST(options_are_checked), TEST(strangers_are_refused),
-      TEST(one_that_is_expected_gets_no_channel), TEST(a_member_that_sends_another_size_is_named),
+      TEST(one_that_is_expected_gets_no_channel), TEST(hellos_without_a_proof_have_a_rate),
+      TEST(a_member_that_sends_another_size_is_named),
       TEST(a_member_that_is_late_is_named_and_may_come_back),
       TEST(a_wait_ends_when_the_caller_is_called), TEST(one_that_is_expected_joins),
       TEST(one_that_left_and_is_expected_costs_no_work),
