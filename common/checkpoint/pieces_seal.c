@@ -429,25 +429,26 @@ static int retire(int root, uint64_t step, struct why *why)
     return rc == 0 ? dirfile_remove(root, going, why) : rc;
 }
 
-// A manifest that cannot be read keeps its folder and all cuts: somebody may want to look at it.
+// The newest first. A manifest that cannot be read keeps its folder and all cuts: somebody may want to look at it. It
+// is none of the `keep`: else folders that anybody made beside the saves would have these removed.
 static int retire_older(int root, const struct pieces_save *save, size_t keep, struct cuts *cuts,
                         struct why *why)
 {
     struct checkpoint_steps list;
     bool knows_all = true;
     int rc = checkpoint_root_steps(root, save->root, why, &list);
-    // mutant: pieces: what is to be spared is removed
-    while (rc == 0 && keep < list.count && list.steps[keep] >= save->spare)
-        keep++; // The newest first
-    for (size_t i = keep; rc == 0 && i < list.count; i++) rc = retire(root, list.steps[i], why);
-    for (size_t i = 0; rc == 0 && i < list.count && i < keep; i++) {
+    for (size_t i = 0; rc == 0 && i < list.count; i++) {
         struct pieces_manifest manifest;
-        const bool reads = read_manifest_of(root, list.steps[i], &manifest);
-        if (reads) {
-            cuts->of[cuts->count++] = manifest.cut;
-            pieces_manifest_clear(&manifest);
+        // mutant: pieces: a folder without a manifest is one of those that are kept
+        if (!read_manifest_of(root, list.steps[i], &manifest)) {
+            knows_all = false;
+            continue;
         }
-        knows_all &= reads;
+        // mutant: pieces: what is to be spared is removed
+        if (cuts->count < keep || list.steps[i] >= save->spare)
+            cuts->of[cuts->count++] = manifest.cut;
+        else rc = retire(root, list.steps[i], why);
+        pieces_manifest_clear(&manifest);
     }
     return rc == 0 && knows_all ? remove_each(root, save->root, is_unused, cuts, why) : rc;
 }
