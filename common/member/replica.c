@@ -202,7 +202,7 @@ static void hear_built(struct replica *self, const struct wire_built *built, str
     for (uint32_t i = 0; i < built->items_count; i++) self->items[i] = built->items[i];
     if (!built->ok) // A lack of memory may pass; a wrong shape does not
         outbox_quit(out, built->may_pass ? EX_TEMPFAIL : EX_CONFIG,
-                    "the run's model cannot be built: %s", built->reason);
+                    "the run cannot be trained here: %s", built->reason);
 }
 
 static void hear_loaded(struct replica *self, struct member *member,
