@@ -19,6 +19,7 @@ struct windows_keeping {
     bool fetching;                              // It has not been answered yet
     bool whole;                                 // All is here. Others may still want our list
     uint64_t retry_ms;
+    uint32_t failures; // In a row
 };
 
 struct windows_member {

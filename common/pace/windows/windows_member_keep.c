@@ -2,7 +2,8 @@
 //
 // 1. The learner says that all members of the group have copies of a step, and which blobs have the hashes of their
 //    leaves (LISTED). Ours is here; the others are fetched from their members.
-// 2. Once all are here, the fetcher is told to fetch the shares of our predecessors (FETCH_SHARE), as often as it takes.
+// 2. Once all are here, the fetcher is told to fetch the shares of our predecessors (FETCH_SHARE), as often as it takes:
+//    after half a second, then twice as long each time, 16 seconds at most. Lists that do not fit fail each time.
 // 3. Its answer is the digest of that step. It is said in each STANDS from then on.
 // 4. When RUN, STEPS or WINDOW says that it is on record, all members have their parts: the lists are released, and the
 //    learner drops older copies.
@@ -13,7 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { KEEP_RETRY_MS = 500 };
+enum { KEEP_RETRY_MS = 500, KEEP_DOUBLINGS = 5 };
 
 // ---- the lists ----------------------------------------------------------------------------------
 
@@ -38,6 +39,7 @@ static void hear_listed(struct windows_member *self, const struct member_turn *t
     keeping->place = said->place;
     keeping->count = said->lists_count;
     keeping->retry_ms = 0;
+    keeping->failures = 0;
     keeping->fetching = keeping->whole = false;
     keeping->turn++; // What was asked for before counts no more
     for (uint32_t i = 0; i < said->lists_count; i++) {
@@ -105,7 +107,8 @@ static void hear_fetched(struct windows_member *self, const struct member_turn *
     if (!keeping->step || !keeping->fetching || said->turn != keeping->turn) return;
     keeping->fetching = false;
     if (!said->ok) {
-        keeping->retry_ms = turn->in->now_ms + KEEP_RETRY_MS;
+        keeping->retry_ms = turn->in->now_ms + ((uint64_t)KEEP_RETRY_MS << keeping->failures);
+        keeping->failures += keeping->failures < KEEP_DOUBLINGS;
         outbox_note(turn->out, "memory.incomplete step=%" PRIu64 " reason=\"%s\"; asking again",
                     said->step, said->reason);
         return;
