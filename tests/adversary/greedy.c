@@ -96,6 +96,7 @@ static void fill_known(const struct peer *self, uint16_t kind, void *body)
         ((struct wire_holds *)body)->epoch = self->run.epoch;
         ((struct wire_holds *)body)->step = self->run.step;
         break;
+    case FRAME_UNREAD: ((struct wire_unread *)body)->step = self->run.step; break;
     case FRAME_VOTE: ((struct wire_vote *)body)->round = self->round; break;
     case FRAME_FINDING: ((struct wire_finding *)body)->round = self->round; break;
     case FRAME_REACH:

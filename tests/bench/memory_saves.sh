@@ -5,6 +5,8 @@
 #     make bench-memory                                  both
 #     tests/bench/memory_saves.sh BUILD cost [TURNS] [EVERY]     tokens a second with memory_every = EVERY by those without,
 #                                                        32 million parameters, in turns
+#     tests/bench/memory_saves.sh BUILD disk [TURNS] [EVERY]     the same with a save to a disk of 20 MB/s every EVERY steps, too,
+#                                                        by a run that saves nothing. As root, with cgroup v1
 #     tests/bench/memory_saves.sh BUILD goodput [SECONDS] [EVERY_S]   a random trainer is killed (-9) every EVERY_S
 #                                                        seconds: tokens a second by those of the same run before
 #     tests/bench/memory_saves.sh BUILD limit [MIB]      eight trainers of 56.7 million parameters, each in a memory group
@@ -37,28 +39,66 @@ set_memory() {                                      # EVERY; 0: none
     [ "$1" = 0 ] || sed -i "s/^\[strategy\]$/[strategy]\nmemory_every = $1/" "$work/run/state.toml"
 }
 
-# The longest and the mean wait of all copies, in ms, and their number, by the trainers' logs.
-waits() {
-    sed -n 's/.* memory\.copied .*waited_us=\([0-9]*\).*/\1/p' "$work"/run/run/logs/trainer-*.log |
-        awk '{ sum += $1; if ($1 > most) most = $1 } END { if (!NR) exit 1; printf "%d copies waited for %.1f ms each, at most %.1f ms\n", NR, sum / NR / 1000, most / 1000 }'
+most_mib() {                                        # VmHWM of each trainer, sorted
+    for pid in $(pgrep -P "$up" -f shoal-trainer); do sed -n 's/^VmHWM: *\([0-9]*\) kB/\1/p' "/proc/$pid/status"; done |
+        sort -n | awk '{ printf "%s%.0f", NR > 1 ? " " : "", $1 / 1024 } END { print "" }'
 }
 
-cost() {                                            # TURNS, EVERY
-    local turns=$1 every=$2 with without
+say_memory() {                                      # What the trainers held at most, and what each said for its group
+    echo "VmHWM of the trainers: $(most_mib) MiB"
+    sed -n 's/.* shares\.taken .*of=\([0-9]*\) .*memory_mib=\([0-9]*\).*/\2 MiB said for one of \1/p' "$work"/run/run/logs/trainer-*.log |
+        sort | uniq -c
+}
+
+# The longest and the mean wait of all copies, in ms, and their number, by the trainers' logs.
+waits() {                                           # memory or save
+    sed -n "s/.* $1\.copied .*waited_us=\([0-9]*\).*/\1/p" "$work"/run/run/logs/trainer-*.log |
+        awk -v what="$1" '{ sum += $1; if ($1 > most) most = $1 } END { if (!NR) exit 1; printf "%s: %d copies waited for %.1f ms each, at most %.1f ms\n", what, NR, sum / NR / 1000, most / 1000 }'
+}
+
+# A file system that writes 20 MB/s at most.
+mount_slow_disk() {
+    local limit=/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device
+    [ -w $limit ] || { echo "$limit: not here, or not to be written; nothing is measured" >&2; exit 69; }
+    truncate -s 4G "$work/disk" && mkfs.ext4 -q "$work/disk" && mkdir "$work/slow"
+    loop=$(losetup --find --show "$work/disk")
+    mount "$loop" "$work/slow"
+    echo "$(lsblk -dno MAJ:MIN "$loop") 20000000" >$limit
+    dd if=/dev/zero of="$work/slow/zeros" bs=1M count=100 conv=fsync 2>&1 | tail -n 1
+    rm "$work/slow/zeros"
+}
+
+free_slow_disk() {
+    [ -z "${loop:-}" ] && return
+    umount "$work/slow"
+    losetup -d "$loop"
+}
+trap 'stop_run; free_slow_disk; rm -rf "$work"' EXIT
+
+cost() {                                            # WHAT, TURNS, EVERY
+    local what=$1 turns=$2 every=$3 with without steps
     for ((turn = 1; turn <= turns; turn++)); do
         for kind in 0 "$every"; do
+            steps=100000
             init_run --strategy sharded --trainers 4 --dim 640 --layers 6 --ffn 1728 --seq-len 256 --batch 16
             set_memory "$kind"
+            if [ "$what" = disk ] && [ "$kind" != 0 ]; then
+                steps=$every
+                sed -i "s|^shared_dir = .*|shared_dir = \"$work/slow\"|" "$work/run/state.toml"
+            fi
+            sed -i "/^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = $steps/" "$work/run/state.toml"
             begin
-            speed_for 120 4096 >>"$work/speed-$kind"
-            [ "$kind" = 0 ] || waits
+            speed_for 240 4096 >>"$work/speed-$kind"
+            [ "$kind" = 0 ] || waits memory
+            [ "$steps" = 100000 ] || waits save
+            say_memory
             stop_run
         done
         without=$(tail -n 1 "$work/speed-0") with=$(tail -n 1 "$work/speed-$every")
         awk -v a="$with" -v b="$without" 'BEGIN { print a / b }' >>"$work/ratio"
         echo "turn $turn: $with tokens/s with, $without without" >&2
     done
-    echo "memory_every = $every: $(median <"$work/ratio") of the tokens/s without"
+    echo "$what, every $every steps: $(median <"$work/ratio") of the tokens/s without"
 }
 
 goodput() {                                         # SECONDS, EVERY_S
@@ -97,11 +137,6 @@ EOF
     chmod +x "$work/limited/bin/shoal-trainer"
 }
 
-most_mib() {                                        # VmHWM of each trainer, sorted
-    for pid in $(pgrep -P "$up" -f shoal-trainer); do sed -n 's/^VmHWM: *\([0-9]*\) kB/\1/p' "/proc/$pid/status"; done |
-        sort -n | awk '{ printf "%s%.0f", NR > 1 ? " " : "", $1 / 1024 } END { print "" }'
-}
-
 limit() {                                           # MIB
     limit_trainers "$1"
     init_run --strategy sharded --trainers 8 --dim 768 --layers 8 --seq-len 32 --batch 8
@@ -114,8 +149,8 @@ limit() {                                           # MIB
     wait_for_step 8 900
     kill -9 "$(pgrep -P "$up" -f shoal-trainer | shuf -n 1)"
     wait_for_step 16 900
-    echo "it went on; VmHWM of the trainers, of $1 MiB that each may take: $(most_mib) MiB"
-    sed -n 's/.* shares\.taken .*of=\([0-9]*\) .*memory_mib=\([0-9]*\).*/\2 MiB said for one of \1/p' "$work"/run/run/logs/trainer-*.log | sort | uniq -c
+    echo "it went on with $1 MiB for each"
+    say_memory
     grep -h "run.lost_steps" "$work/run/run/logs/coordinator.log" || true
     stop_run
     rmdir /sys/fs/cgroup/memory/shoal-bench.* /sys/fs/cgroup/shoal-bench.* 2>/dev/null || true
@@ -124,8 +159,12 @@ limit() {                                           # MIB
 say_processors
 make_text
 case $mode in
-cost) cost "${1:-3}" "${2:-10}" ;;
+cost) cost memory "${1:-3}" "${2:-10}" ;;
+disk)
+    mount_slow_disk
+    cost disk "${1:-3}" "${2:-10}"
+    ;;
 goodput) goodput "${1:-600}" "${2:-30}" ;;
 limit) limit "${1:-640}" ;;
-*) echo "$mode: cost, goodput or limit" >&2; exit 64 ;;
+*) echo "$mode: cost, disk, goodput or limit" >&2; exit 64 ;;
 esac
