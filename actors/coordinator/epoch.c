@@ -72,14 +72,26 @@ static bool somebody_is_unheard(const struct turn *turn)
     return false;
 }
 
+static uint64_t search_ms(const struct turn *turn)
+{
+    return PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
+}
+
 // Enough members are here, and none of them holds the newest step. Nobody else is waited for any more: each process
 // that had it has been replaced by a newer one, or has had its time to come back.
 static bool is_given_up(const struct epoch *self, const struct turn *turn)
 {
     if (somebody_is_unheard(turn)) return false;
-    const uint64_t search_ms = PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms;
     return self->lost_ms &&
-           (!holdings_somebody_may(turn) || turn->now_ms - self->lost_ms >= search_ms);
+           (holdings_who_may(turn) == NO_MEMBER || turn->now_ms - self->lost_ms >= search_ms(turn));
+}
+
+// Nobody here holds the newest step, and somebody who may is waited for. Said after a lease: at the end of each epoch
+// those that hold it say so within moments.
+static bool is_searched(const struct epoch *self, const struct turn *turn)
+{
+    return self->lost_ms && turn->now_ms - self->lost_ms >= turn->rules->lease_ms &&
+           !is_given_up(self, turn) && holdings_who_may(turn) != NO_MEMBER;
 }
 
 // The run is at a save that somebody cannot read, nobody here holds that state, and no memory save takes its place.
@@ -114,6 +126,13 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
                  turn->run->step);
     else if ((phase == PHASE_WAITING || phase == PHASE_WARMUP) && is_unread(self, turn))
         unread_print(&self->unread, turn, text, EPOCH_LACKS_MAX);
+    // mutant: windows: a run that waits for who may hold its newest step does not say so
+    else if (is_searched(self, turn))
+        snprintf(text, EPOCH_LACKS_MAX,
+                 "nobody here holds the run's state of step %" PRIu64 ": waiting up to %" PRIu64
+                 " s for %s, which may, before the run goes back",
+                 turn->run->step, search_ms(turn) / 1000,
+                 turn->run->roster.members[holdings_who_may(turn)].name);
     else if (phase == PHASE_WARMUP && !lacks)
         warmup_print_awaited(&self->warmup, &self->holdings, turn, text, EPOCH_LACKS_MAX);
     else snprintf(text, EPOCH_LACKS_MAX, "%s", lacks ? lacks : "");
@@ -223,7 +242,9 @@ static bool look_lost(struct epoch *self, const struct turn *turn)
         self->lost_ms = 0;
         return false;
     }
-    if (!self->lost_ms) self->lost_ms = turn->now_ms;
+    const uint64_t since_ms = turn->pace->waited_since ? turn->pace->waited_since(turn) : 0;
+    // mutant: windows: who was waited for in vain is waited for again
+    if (!self->lost_ms) self->lost_ms = since_ms ? since_ms : turn->now_ms;
     const uint64_t from = run->step;
     char words[WAY_WORDS_MAX];
     if (!is_given_up(self, turn)) return false;
@@ -366,7 +387,8 @@ static void set_pausing(const struct turn *turn, bool pausing)
 static bool begins_again(const struct turn *turn)
 {
     // mutant: restore: a run begins again although somebody may hold its state
-    return !run_has_checkpoint(turn->run) && turn->pace->trusted && !holdings_somebody_may(turn);
+    return !run_has_checkpoint(turn->run) && turn->pace->trusted &&
+           holdings_who_may(turn) == NO_MEMBER;
 }
 
 static struct wire_record_restore saved_point(const struct turn *turn)

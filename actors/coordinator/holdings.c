@@ -274,7 +274,7 @@ bool holdings_are_kept(const struct holdings *self, const struct turn *turn)
            holdings_count(self, turn, &turn->run->digest, since_ms) > liars(turn, speakers);
 }
 
-bool holdings_somebody_may(const struct turn *turn)
+uint32_t holdings_who_may(const struct turn *turn)
 {
     const struct run *run = turn->run;
     for (uint32_t i = 0; i < run->roster.count; i++) {
@@ -289,9 +289,9 @@ bool holdings_somebody_may(const struct turn *turn)
         // It was left out of a later window, and can make the step all the same (seed 64099)
         const bool is_near = trains && turn->pace->is_near && turn->pace->is_near(turn, i);
         // mutant: windows: who can make the newest step is not waited for
-        if (is_near) return true;
+        if (is_near) return i;
         // mutant: windows: a process that may come back is not waited for
-        if (knew || !turn->presence->pinged[i] || had_it) return true;
+        if (knew || !turn->presence->pinged[i] || had_it) return i;
     }
-    return false;
+    return NO_MEMBER;
 }

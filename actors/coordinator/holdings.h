@@ -61,9 +61,10 @@ bool holdings_somebody_has(const struct turn *turn);
 // a member that has only its part again does not count.
 bool holdings_somebody_says(const struct holdings *self, const struct turn *turn);
 
-// Some process may still live that took part in the newest step, or said that it holds it, or has not said
-// yet what it holds. It is here, or its lease ran out and nothing has taken its place.
-bool holdings_somebody_may(const struct turn *turn);
+// A member whose process may still live, and took part in the newest step, or said that it holds it, or has not said
+// yet what it holds. It is here, or its lease ran out and nothing has taken its place. The first one by index;
+// NO_MEMBER: there is none.
+uint32_t holdings_who_may(const struct turn *turn);
 
 // The pinned parameters survive: there is a checkpoint, or more members than may lie report them. Only
 // members that sent something within two heartbeats count, as a lease runs on after its member died.

@@ -130,6 +130,10 @@ struct pace {
     // no)
     bool (*is_near)(const struct turn *turn, uint32_t member);
 
+    // Since when the pace itself has waited in vain for the processes that may hold the newest step: nobody waits for
+    // them a second time. 0: it has not. (optional: it never does)
+    uint64_t (*waited_since)(const struct turn *turn);
+
     // Whether the state that this process holds of the newest step is known to differ from that of the
     // others: it has no say in what the run's digest is, and keeps no copy. (optional: no)
     bool (*is_doubted)(const struct run *run, uint32_t member);

@@ -1,5 +1,5 @@
-// check_windows -- what the simulator must know of windows: one seed in four has them, without liars; what must
-// hold of their records, and of what the learners hold at each of these.
+// check_windows -- what the simulator must know of windows: one seed in four has them, without liars but for one
+// whose words are loose (loose.c); what must hold of their records, and of what the learners hold at each of these.
 //
 //    W1  nobody applies a step outside a recorded window         check_window_step
 //    W2  what is committed, every live member of its group holds  check_held
@@ -100,6 +100,8 @@ static void draw(struct sim *self)
     plan->witnesses = plan->liars = plan->lies = 0;
     plan->stubborn = plan->collude = false;
     plan->thin = NOBODY;
+    if (aside(self, "loose", 4) == 0)
+        plan->loose = 1 + (uint32_t)aside(self, "who is loose", plan->trainers);
 }
 
 uint32_t windows_batch(const struct sim *sim, uint64_t done)
@@ -369,7 +371,8 @@ static bool check_closed(struct sim *sim, const struct ghost_window *window, uin
         if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) continue;
         lives = true;
         holds |= can_hold(sim, id, end, true);
-        hold(learner->exchange.count == 0 || learner->step <= end + beyond(sim) ||
+        hold(id == sim->plan.loose || // See check_window_step learner->exchange.count == 0 ||
+                 learner->step <= end + beyond(sim) ||
                  learner->exchange.holder.window > own(sim)->windows[own(sim)->open - 1].number,
              "nobody is beyond the end of a closed window", "%s at %" PRIu64 " of %" PRIu64,
              sim->nodes[id].name, learner->step, end);
@@ -517,7 +520,8 @@ void check_window_step(struct sim *sim, uint8_t id, uint64_t window)
     hold(window <= check_round(sim), "nobody applies a step outside a recorded window",
          "%s, window %" PRIu64, sim->nodes[id].name, window);
     const uint64_t ended = self->ended[window];
-    if (self->lost[window]) return;
+    // One whose words are loose may say that it has stopped, and go on
+    if (self->lost[window] || id == sim->plan.loose) return;
     hold(!ended || learner->step < ended + beyond(sim), "nobody goes on in a window that is closed",
          "%s applies %" PRIu64 " of window %" PRIu64, sim->nodes[id].name, learner->step - 1,
          window);
@@ -632,4 +636,5 @@ const struct sim_pace sim_pace_windows = { .one_in = 4,
                                            .hear_record = hear_record,
                                            .may_pause = may_pause,
                                            .pinned = pinned,
+                                           .twist = windows_twist,
                                            .said = said };

@@ -329,6 +329,8 @@ uint64_t liar_delay_ms(struct sim *self, uint8_t id, uint16_t kind)
 
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect)
 {
+    struct parcel *twisted = self->pace->twist ? self->pace->twist(self, id, effect) : NULL;
+    if (twisted) return twisted;
     if (!is_liar(self, id)) return NULL;
     if (effect->kind == FRAME_CLAIM) return twist_claim(self, id, effect);
     if (effect->port != PORT_MAIL) return NULL;

@@ -182,7 +182,8 @@ by_unit 'turns: an idle asker saves credit up' turns_test 'waiter->credit > 0' '
 by_unit 'net: a probe is judged as a connection' handshake_test 'self->purpose.probe' 'false'
 by_unit 'net: a caller has any number of handshakes answered' callers_test \
     '<= price->debt_max_ms' '<= price->debt_max_ms + UINT32_MAX / 2'
-by_unit 'net: a key uses up what its neighbours need' callers_test 'own && !has_room(' 'false && !has_room('
+by_unit 'net: a key uses up what its neighbours need' callers_test 'account.key && !has_room(' 'false && !has_room('
+by_unit 'group: anybody has any number of handshakes answered' group_links_test 'return callers_admit(' 'return true || callers_admit('
 by_unit 'bulk: any number of probes is answered' bulk_server_test 'may_call(arg, NULL)' '(arg || may_call(arg, NULL))'
 by_unit 'fetch: a peer may say what nobody asked' bulk_line_test 'peer->reputation.has_lied = true' 'heard = BULK_NOTHING'
 by_unit 'fetch: the first holders take all credit' bulk_slow_test 'self->bytes + peer->bytes' 'self->bytes'
@@ -383,6 +384,8 @@ by_unit 'pieces: a save that the run has gone back before is kept' pieces_test '
 by_unit 'saver: what failed before stays' saver_test drop
 by_unit 'pieces: what is to be spared is removed' pieces_test '>= save->spare' '> save->spare'
 by_unit 'pieces: the saves of another run are removed' pieces_test drop
+by_unit 'pieces: a folder without a manifest is one of those that are kept' pieces_test \
+    'knows_all = false' 'keep -= keep > 0, knows_all = false'
 
 # ---- moments by shares ----------------------------------------------------------------------------------
 by_unit 'shares: a share is taken though its moments are not here' windows_saves_test 'self->share_only && !same' 'false'
@@ -401,7 +404,7 @@ by_unit 'restore: residuals stay' restore_test drop
 mutant 'restore: a snapshot forgets the restore point' drop
 by_unit 'restore: a snapshot forgets the beginning' restore_test drop
 by_unit 'restore: a run begins again although somebody may hold its state' coordinator_test \
-    '&& !holdings_somebody_may(turn)' ''
+    '&& holdings_who_may(turn) == NO_MEMBER' ''
 mutant 'restore: the restore point is that of any checkpoint' 'checkpoint->step == self->step' 'true'
 by_unit 'restore: a checkpoint that was written beside the next epoch is none' restore_test instead 'return;'
 by_unit 'restore: an end of an epoch that was given up is gone back to' restore_test drop
@@ -662,6 +665,20 @@ by_unit 'windows: a stop ends the next window as well' coordinator_test \
     'stands->window <= windows_run_of(run)->closing.closed' '!stands'
 by_unit 'windows: a member that leaves is in the next window' coordinator_test '|| !self->stands[member].leaves' '|| self'
 by_unit 'windows: a search of an earlier epoch goes on' coordinator_test drop
+by_unit 'windows: who comes back to a run that has given its window up keeps its steps' windows_member_test drop
+by_unit 'windows: who stood at a step that was given up is waited for' coordinator_test \
+    'stands->window > windows_run_of(run)->given_up' 'stands->window > 0 * run->number'
+mutant 'windows: a snapshot forgets which windows were given up' drop
+by_unit 'windows: one false word about a window to come hides all that a member says' coordinator_test \
+    'seq > kept->seq' 'false && seq > kept->seq'
+by_unit 'windows: a run that waits for who may hold its newest step does not say so' coordinator_test \
+    'is_searched(self, turn)' 'false && is_searched(self, turn)'
+by_unit 'windows: who was waited for in vain is waited for again' coordinator_test \
+    'since_ms ? since_ms : turn->now_ms' 'turn->now_ms + 0 * since_ms'
+by_unit 'windows: a member that never says its later steps is waited for' coordinator_test \
+    '(self->behind_ms &&' '(false && self->behind_ms &&'
+by_unit 'windows: a search for a lost state counts as a barrier' coordinator_test \
+    'turn->run->epoch <= self->barrier_epoch + 1' 'true'
 mutant 'windows: members that have said nothing are enough to give a step up' 'turn->presence->pinged[i]' 'true'
 by_unit 'windows: a process that may come back is not waited for' coordinator_test '!turn->presence->pinged[i] ||' ''
 by_unit 'keeping: copies from before a restore are kept' coordinator_test \

@@ -81,6 +81,7 @@
 //   T20  late, always or now and then   learner.c is_belated, liar.c liar_delay_ms; check_rounds.c "nobody late sets the
 //                                      pace"
 //   T21  greed                       greedy.c; work.c "no letter to the coordinator waits for long", none "is refused"
+//   T22  loose words in a window     loose.c
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/coordinator/coordinator.h"
@@ -207,6 +208,7 @@ struct plan {
     uint32_t late;           // Trainer that is late for ever; NOBODY
     uint32_t late_every;     // ... in one round of so many
     uint32_t greedy;         // Trainer that says as much as it may; NOBODY
+    uint32_t loose;          // Trainer that says anything of where it stands in a window; 0: nobody
     uint32_t work_times;     // The coordinator's work takes so many times as long as in cost.h
     bool tickets;            // Members know the owner's key from the beginning
     uint32_t skew;           // Of 1000 letters, as they arrive
@@ -257,6 +259,8 @@ struct sim_pace {
     bool (*may_pause)(const struct sim *sim);
     // An EPOCH_END: the run is bound to this digest from now on. (optional: that of the commits)
     void (*pinned)(struct sim *sim, const struct wire_epoch_end *end);
+    // What goes out in place of the truth, or beside it; NULL: the truth alone. (optional)
+    struct parcel *(*twist)(struct sim *sim, uint8_t id, const struct effect *effect);
     // What a node says, before it does; hears, before it acts; is, after a step; and a new life. (optional)
     void (*said)(struct sim *sim, uint8_t id, const struct effect *effect);
     void (*heard)(struct sim *sim, uint8_t id, const struct msg *in);

@@ -37,6 +37,9 @@ void copies_tell(struct sim *self, uint8_t id, struct wire_sim_word *word);
 void copies_hear(struct sim *self, uint8_t id, const struct wire_sim_word *word);
 void copies_kept(struct sim *self, uint8_t id, const struct wire_kept *job);
 
+// The words of the one that says anything (loose.c); NULL: it says the truth.
+struct parcel *windows_twist(struct sim *self, uint8_t id, const struct effect *effect);
+
 bool windows_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job);
 
 // A learner may apply the step in hand: all have said HAVE.

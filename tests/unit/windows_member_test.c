@@ -472,6 +472,18 @@ static void a_step_in_memory_is_the_runs(void **unused)
     close_by_commit(1, STEP + 2);
 }
 
+// The run has given window 1 up and is behind what is applied here: that is no step of the run.
+static void a_window_that_was_given_up_leaves_no_step(void **unused)
+{
+    (void)unused;
+    member->now.step = STEP;
+    hear_window(1, STEP, 0, 0, 0);
+    hear_closing(5, 6, STEP);
+    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 1, STEP + 2, false, 0, 0, 0, 0, 0, false }, 0);
+    const struct wire_close_window *close = said(FRAME_CLOSE_WINDOW);
+    assert_true(close && close->window == 1 && close->end == STEP);
+}
+
 static void an_epoch_that_ends_wants_the_digest(void **unused)
 {
     (void)unused;
@@ -582,6 +594,7 @@ TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(the_run_says_that_a_share_is_kept, set_up, NULL),
       TEST_WITH(a_later_closing_says_nothing_of_this_window, set_up, NULL),
       TEST_WITH(a_step_in_memory_is_the_runs, set_up, NULL),
+      TEST_WITH(a_window_that_was_given_up_leaves_no_step, set_up, NULL),
       TEST_WITH(an_epoch_that_ends_wants_the_digest, set_up, NULL),
       TEST_WITH(a_pause_stops_the_group, set_up, NULL),
       TEST_WITH(a_member_that_leaves_stops_its_group_first, set_up, NULL),

@@ -34,10 +34,23 @@ static bool has_broken(const struct windows *self, const struct run *run,
     return stands && is_of_open(run, stands->window) && (stands->broken || stands->level);
 }
 
+static uint64_t behind_limit_ms(const struct turn *turn)
+{
+    return (uint64_t)windows_config(turn->rules)->step_timeout_ms + turn->rules->lease_ms;
+}
+
+void level_watch(struct windows *self, const struct turn *turn)
+{
+    if (!windows_are_open(turn->run) || !standing_behind(self, turn->run)) self->behind_ms = 0;
+    else if (!self->behind_ms) self->behind_ms = turn->now_ms;
+}
+
 bool level_is_due(const struct windows *self, const struct turn *turn)
 {
     const struct wire_window *window = windows_first(turn->run);
-    bool due = self->level;
+    // mutant: windows: a member that never says its later steps is waited for
+    bool due =
+        self->level || (self->behind_ms && turn->now_ms - self->behind_ms >= behind_limit_ms(turn));
     for (uint32_t i = 0; i < window->group_count; i++)
         due |= has_broken(self, turn->run, &window->group[i]);
     return due;
@@ -161,6 +174,8 @@ static uint64_t hanging(const struct windows *self, const struct turn *turn)
         const struct stands *stands = &self->stands[window->group[i].member];
         if ((answered | broken) & bit(i) && stands->overdue) late |= stands->missing;
     }
+    if (self->behind_ms && self->behind_ms < self->began_level_ms)
+        late |= standing_behind(self, run);
     const uint64_t limit_ms = windows_config(turn->rules)->step_timeout_ms;
     // mutant: windows: a learner that hangs is waited for
     return answered && turn->now_ms - self->began_level_ms >= limit_ms ? late & ~answered : 0;
@@ -383,7 +398,8 @@ static void leave_out_the_false(struct windows *self, const struct turn *turn, u
 {
     for (uint32_t i = 0; i < windows_first(turn->run)->group_count; i++)
         if (false_ones & bit(i))
-            leave_out(self, turn, i, "it says that it holds a step that it cannot hold", left_out);
+            leave_out(self, turn, i,
+                      "the step that it says it holds does not fit those of the others", left_out);
 }
 
 // Two tries follow at once. Then the run waits, and says what the first member said that cannot go on. A step that
@@ -440,6 +456,7 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
     self->apart = windows_config(turn->rules)->parts != PARTS_NONE && closing.left_out == 0 &&
                   !self->mends; // Once: if it breaks again, nobody waits any longer
     voided_settle(turn, &closing.voided);
+    self->waited_ms = self->lonely_ms;
     self->level = self->level_ms = self->began_level_ms = self->lonely_ms = self->blames = 0;
     for (int i = 0; i < 2; i++) {
         self->last_pair[i] = self->pair[i];
@@ -531,4 +548,8 @@ void level_settle(struct windows *self, const struct turn *turn)
     else if (turn->now_ms >= self->level_ms) ask(self, turn);
 }
 
-uint64_t level_due_ms(const struct windows *self) { return self->level ? self->level_ms : 0; }
+uint64_t level_due_ms(const struct windows *self, const struct turn *turn)
+{
+    if (self->level) return self->level_ms;
+    return self->behind_ms ? self->behind_ms + behind_limit_ms(turn) : 0;
+}

@@ -20,6 +20,10 @@
 //     that it cannot go on. Then it has not answered LEVEL for step_timeout.
 // Such a process is dropped. If it lives, it joins again and fetches the state.
 //
+// A member whose learner goes on, and that does not say so, would keep the run where it is: nothing is committed that
+// it does not say. Who stands at the end of the windows, or has stopped, knows that all others are there. So once one has
+// been there for step_timeout and a lease, and another one does not say so, that counts as a break, too.
+//
 // Two answers differ by one step at most. If they do not, the ones that fewest others fit are false. Their
 // members are left out.
 //
@@ -35,6 +39,9 @@
 
 #include "common/pace/windows/windows.h"
 
+// Notes since when some wait at the end of the windows for others. To be called before level_is_due.
+void level_watch(struct windows *self, const struct turn *turn);
+
 // Whether the open windows have broken, or LEVEL is under way.
 bool level_is_due(const struct windows *self, const struct turn *turn);
 
@@ -48,8 +55,8 @@ bool level_is_lonely(const struct windows *self, const struct run *run);
 // NULL: nobody's. Lives until the next call.
 const char *level_waits(struct windows *self, const struct turn *turn);
 
-// When level_settle is due again by the clock.
-uint64_t level_due_ms(const struct windows *self);
+// When level_settle is due by the clock; 0: never.
+uint64_t level_due_ms(const struct windows *self, const struct turn *turn);
 
 // A member cannot go on, or says who is dead.
 void level_hear(struct windows *self, const struct turn *turn, uint32_t member,

@@ -59,20 +59,40 @@ uint64_t standing_slowest(const struct windows *self, const struct run *run)
     return least < run->step ? run->step : least;
 }
 
+// It has stopped within the windows that are open.
+static bool has_stopped(const struct windows *self, const struct run *run, uint32_t place)
+{
+    const struct stands *stands = &self->stands[windows_first(run)->group[place].member];
+    // mutant: windows: a stop ends the next window as well
+    const bool is_old = stands->window <= windows_run_of(run)->closing.closed;
+    return stands->stopped && !is_old;
+}
+
 bool standing_has_stopped(const struct windows *self, const struct run *run, uint64_t *ret_step)
 {
     const struct wire_window *first = windows_first(run);
     for (uint32_t i = 0; i < first->group_count; i++) {
-        const struct stands *stands = &self->stands[first->group[i].member];
         uint64_t step;
-        // mutant: windows: a stop ends the next window as well
-        const bool is_old = stands->window <= windows_run_of(run)->closing.closed;
-        if (!standing_step(self, run, i, &step) || !stands->stopped || is_old ||
+        if (!standing_step(self, run, i, &step) || !has_stopped(self, run, i) ||
             (i > 0 && step != *ret_step))
             return false;
         *ret_step = step;
     }
     return true;
+}
+
+uint64_t standing_behind(const struct windows *self, const struct run *run)
+{
+    const struct wire_window *first = windows_first(run);
+    const uint64_t end = window_end(windows_newest(run));
+    uint64_t behind = 0, there = 0;
+    for (uint32_t i = 0; i < first->group_count; i++) {
+        uint64_t step;
+        const bool counts = standing_step(self, run, i, &step);
+        *(counts && (step == end || has_stopped(self, run, i)) ? &there : &behind) |= (uint64_t)1
+                                                                                      << i;
+    }
+    return there ? behind : 0;
 }
 
 // Whether the process in this place says that it has lost its state.
@@ -82,14 +102,21 @@ static bool has_lost(const struct windows *self, const struct wire_place *place)
     return stands->instance == place->instance && stands->lost;
 }
 
+// Its newest word is of a window that no restore has given up. Else it stood at that step in another past of the run.
+static bool is_of_lineage(const struct stands *stands, const struct run *run)
+{
+    // mutant: windows: who stood at a step that was given up is waited for
+    return stands->window > windows_run_of(run)->given_up;
+}
+
 // Whether a process that was left out of the newest window has come to the run's step all the same, and holds all of
-// its state (seed 24408). It may have said so before a restore. Then nobody holds that step: the run searches for
-// PACE_SEARCH_LEASES leases, and goes back.
+// its state (seed 24408).
 static bool has_followed(const struct windows *self, const struct turn *turn, uint32_t member)
 {
     const struct stands *stands = &self->stands[member];
-    return stands->instance == turn->run->roster.members[member].instance && stands->window > 0 &&
-           stands->step == turn->run->step && !stands->lost && !stands->share;
+    return stands->instance == turn->run->roster.members[member].instance &&
+           is_of_lineage(stands, turn->run) && stands->step == turn->run->step && !stands->lost &&
+           !stands->share;
 }
 
 bool standing_has_part(const struct windows *self, const struct turn *turn, uint32_t member)
@@ -102,7 +129,7 @@ bool standing_is_near(const struct windows *self, const struct turn *turn, uint3
 {
     const struct stands *stands = &self->stands[member];
     return stands->instance == turn->run->roster.members[member].instance && turn->run->step > 0 &&
-           stands->can_make == turn->run->step;
+           is_of_lineage(stands, turn->run) && stands->can_make == turn->run->step;
 }
 
 bool standing_may_hold(const struct windows *self, const struct turn *turn, uint32_t member)
@@ -154,11 +181,16 @@ static void take_broken(struct stands *kept, const struct wire_stands *said, con
     if (said->because[0]) take_because(kept->because, said->because);
 }
 
-// A word may come late or twice: the newest step of the newest window stays. Of a window that this run has not
-// opened, as after an older ledger was put back, only the links count.
-static void take_stands(struct stands *kept, const struct wire_stands *said, const struct run *run)
+// A word may come late or twice: the newest step of the newest window stays. But what was said after all others (`seq`)
+// counts whatever window they named (seeds 200732, 300214). Of a window that this run has not opened, as after an older
+// ledger was put back, only the links count.
+static void take_stands(struct stands *kept, const struct wire_stands *said, const struct run *run,
+                        uint64_t seq)
 {
     if (said->instance != kept->instance) *kept = (struct stands){ .instance = said->instance };
+    // mutant: windows: one false word about a window to come hides all that a member says
+    const bool is_newest = seq > kept->seq;
+    if (is_newest) kept->seq = seq;
     // mutant: windows: who has said once that it can make a step is waited for
     kept->can_make = said->has && !said->share ? said->step + 1 : 0;
     if (said->links[0]) memcpy(kept->links, said->links, sizeof kept->links);
@@ -192,8 +224,8 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
         return;
     }
     // mutant: windows: what was lost in an earlier window is lost
-    if (said->window < kept->window) return;
-    if (said->window > kept->window) {
+    if (said->window < kept->window && !is_newest) return;
+    if (said->window != kept->window) {
         kept->lost = kept->share = false;
         kept->window = said->window;
         kept->step = 0;
@@ -273,7 +305,7 @@ void standing_hear(struct windows *self, const struct turn *turn, const struct m
     if (place->role != ACTOR_TRAINER || said->instance != place->instance) return;
     const struct stands *kept = &self->stands[member];
     const uint64_t saved_step = kept->saved_step;
-    take_stands(&self->stands[member], said, turn->run);
+    take_stands(&self->stands[member], said, turn->run, in->seq);
     // mutant: windows: who stands at the newest step is not among those that hold it
     if (stands_at_end(said, turn->run)) turn->presence->step_held[member] = said->step;
     // Its step is committed without waiting, before a later save takes its place

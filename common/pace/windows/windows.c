@@ -185,6 +185,7 @@ static const char *settle(void *state, const struct turn *turn)
     struct windows *self = state;
     const struct run *run = turn->run;
     voided_pause(turn);
+    level_watch(self, turn);
     if (windows_are_open(run) && level_is_due(self, turn)) level_settle(self, turn);
     else if (windows_are_open(run)) commit(self, turn);
     standing_register(self, turn);
@@ -193,8 +194,10 @@ static const char *settle(void *state, const struct turn *turn)
         opening_open(self, turn);
     if (windows_are_open(run)) return NULL;
     const char *cause = opening_why_not(self, turn);
-    if (cause) self->barrier_began_ms = turn->now_ms;
-    else if (turn->now_ms >= self->open_ms) opening_open(self, turn);
+    if (cause) {
+        self->barrier_began_ms = turn->now_ms;
+        self->barrier_epoch = run->epoch;
+    } else if (turn->now_ms >= self->open_ms) opening_open(self, turn);
     return cause;
 }
 
@@ -208,8 +211,11 @@ static uint64_t barrier_took(const struct windows *self, const struct turn *turn
 {
     const struct presence *presence = turn->presence;
     const uint64_t now_ms = turn->now_ms, warmup_ms = now_ms - presence->epoch_began_ms;
-    // The first one: since members load their first state
-    const uint64_t all_ms = self->barrier_began_ms ? now_ms - self->barrier_began_ms : warmup_ms;
+    // The first one: since members load their first state. So it is if the run has gone back meanwhile: it searched for a
+    // state that nobody held
+    // mutant: windows: a search for a lost state counts as a barrier
+    const bool is_whole = self->barrier_began_ms && turn->run->epoch <= self->barrier_epoch + 1;
+    const uint64_t all_ms = is_whole ? now_ms - self->barrier_began_ms : warmup_ms;
     const uint64_t in_vain_ms =
         presence->ready_ms ? least(now_ms - presence->ready_ms, now_ms - self->linked_ms) : 0;
     const uint64_t most_ms =
@@ -245,6 +251,7 @@ static void begin(void *state, const struct turn *turn)
     self->fruitless = 0;
     self->open_ms = 0;
     self->apart = false;
+    self->waited_ms = 0;
     late_forget(&self->late);
     self->last_overdue = NO_MEMBER;
     self->linking.has_failed = false;
@@ -269,7 +276,10 @@ static void resume(void *state, const struct turn *turn)
 {
     struct windows *self = state;
     // When this Warmup began is not known any more
-    if (turn->run->phase == PHASE_WARMUP) self->barrier_began_ms = turn->now_ms;
+    if (turn->run->phase == PHASE_WARMUP) {
+        self->barrier_began_ms = turn->now_ms;
+        self->barrier_epoch = turn->run->epoch;
+    }
     self->barrier_ended_ms = turn->presence->epoch_began_ms;
     // mutant: windows: after a restart a joiner ends the epoch at once
     self->barrier_ms = windows_newest(turn->run)->barrier_ms;
@@ -294,6 +304,11 @@ static const char *lacks(const struct turn *turn)
     snprintf(self->lacks, sizeof self->lacks,
              "no member of window %" PRIu64 " is here, and they alone hold its newest steps",
              windows_newest(turn->run)->number);
+    const size_t used = strlen(self->lacks);
+    if (self->lonely_ms)
+        snprintf(self->lacks + used, sizeof self->lacks - used,
+                 ": waiting for them up to %" PRIu64 " s",
+                 PACE_SEARCH_LEASES * (uint64_t)turn->rules->lease_ms / 1000);
     return self->lacks;
 }
 
@@ -322,8 +337,9 @@ static uint64_t due_ms(const void *state, const struct turn *turn)
     const struct windows *self = state;
     const struct run *run = turn->run;
     if (!windows_are_open(run)) return run->phase == PHASE_TRAIN ? self->open_ms : 0;
-    if (self->level) return level_due_ms(self);
-    return standing_slowest(self, run) > run->step ? self->commit_ms : 0;
+    const uint64_t level_ms = level_due_ms(self, turn);
+    if (self->level || standing_slowest(self, run) <= run->step) return level_ms;
+    return level_ms ? least(level_ms, self->commit_ms) : self->commit_ms;
 }
 
 // Of the newest window, also when it is over: then members must know where it was closed.
@@ -396,6 +412,12 @@ static bool took_part(const struct turn *turn, uint32_t member)
     return standing_may_hold(turn->live, turn, member);
 }
 
+static uint64_t waited_since(const struct turn *turn)
+{
+    const struct windows *self = turn->live;
+    return self->waited_ms;
+}
+
 _Static_assert(sizeof(struct windows) <= PACE_LIVE_BYTES,
                "a coordinator has room for struct windows");
 
@@ -426,6 +448,7 @@ const struct pace pace_windows = {
     .has_part = has_part,
     .is_near = is_near,
     .way_back = keeping_point,
+    .waited_since = waited_since,
     .is_doubted = windows_run_names,
     .peer_waits = peer_waits,
     .needs = pace_alone_is_as_far,

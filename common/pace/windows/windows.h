@@ -75,6 +75,7 @@ enum {
 // What a member said last of itself (STANDS), newest step first: late words change nothing.
 struct stands {
     uint64_t instance; // 0: nothing yet
+    uint64_t seq;      // Of the newest word
     uint64_t window, step, level, heard;
     bool has, broken, stopped, leaves, overdue, lost, share;
     uint64_t
@@ -119,6 +120,7 @@ struct windows {
     uint32_t steps_max; // Of the next window
     // The newest barrier.
     uint64_t barrier_began_ms, barrier_ended_ms, barrier_ms;
+    uint64_t barrier_epoch; // In which it began
     // Of Warmup: the trainers that are linked with one another, by index in the roster, and since when.
     uint32_t linked[WINDOW_MEMBERS_MAX], linked_count;
     uint64_t linked_ms;
@@ -127,8 +129,11 @@ struct windows {
     uint64_t level_ms;       // When LEVEL is said again
     uint64_t began_level_ms; // When LEVEL was said first
     uint64_t lonely_ms;      // Since when others wait for a group of which nobody lives; 0: not so
-    uint64_t blames;         // Places that are blamed, as bits
-    uint32_t last_overdue;   // A member that did not in the break before; NO_MEMBER: none
+    uint64_t waited_ms;      // The same of the newest closing, if nobody of the group came back
+    uint64_t
+        behind_ms; // Since when some wait at the end for others who do not say that they are there
+    uint64_t blames;       // Places that are blamed, as bits
+    uint32_t last_overdue; // A member that did not in the break before; NO_MEMBER: none
     // Windows in a row that were closed without a step, by the same group; before this the next one is not opened.
     uint32_t fruitless;
     uint64_t open_ms;

@@ -105,13 +105,30 @@ static uint64_t run_step(const struct windows_member *self, const struct member_
     return step;
 }
 
-// The run has gone on, and where the windows in hand ended is not known. What is applied is the run's; one step more
-// may be in memory, and all others that had it may have died.
+// The windows in hand ended at this step or before it: a later one begins or ended there. UINT64_MAX: no later one is
+// known.
+static uint64_t latest_end(const struct windows_member *self)
+{
+    const struct wire_window *newest = windows_member_newest(self);
+    uint64_t end = self->closed > self->newest ? self->closed_at : UINT64_MAX;
+    if (newest->number > self->newest && newest->step < end) end = newest->step;
+    return end;
+}
+
+// The run has gone on, and where the windows in hand ended is not known. What is applied is the run's, unless the run
+// gave the window up because none of its members came back in time (level.h, seed 403625): then a later one ends or begins
+// before our step. One step more may be in memory, and all others that had it may have died.
 static void leave_window(struct windows_member *self, const struct member_turn *turn)
 {
     const struct wire_stands *stands = &self->stands;
     if (!self->is_frozen) { // It says where exactly it stands
         windows_member_freeze(self, turn);
+        return;
+    }
+    const uint64_t end = latest_end(self);
+    // mutant: windows: who comes back to a run that has given its window up keeps its steps
+    if (end < stands->step) {
+        close_window(self, turn, end, false);
         return;
     }
     if (!stands->has || run_step(self, turn) <= stands->step) self->memory = IS_NOT_THE_RUNS;

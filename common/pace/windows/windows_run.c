@@ -162,9 +162,11 @@ static void apply_kept(struct run *run, const struct wire_record_kept *kept)
 }
 
 // What a restore gives up is no way back any more.
-static void apply_restore(struct windows_run *self, const struct wire_record_restore *restore)
+static void apply_restore(struct windows_run *self, const struct run *run,
+                          const struct wire_record_restore *restore)
 {
     static const struct wire_record_restore nothing;
+    self->given_up = run->number;
     ensure(self->open == 0);
     self->window[0].frame = (struct wire_window){ 0 };
     self->voided = (struct wire_voided){ 0 };
@@ -183,7 +185,7 @@ bool windows_run_apply(struct run *run, uint16_t kind, const void *record)
     case FRAME_RECORD_WINDOW: apply_window(run, record); return true;
     case FRAME_RECORD_STEPS: apply_steps(run, record); return true;
     case FRAME_RECORD_KEPT: apply_kept(run, record); return true;
-    case FRAME_RECORD_RESTORE: apply_restore(self, record); return false;
+    case FRAME_RECORD_RESTORE: apply_restore(self, run, record); return false;
     case FRAME_RECORD_PHASE: voided_hear_phase(&self->voided, record); return false;
     default: return false;
     }
@@ -213,6 +215,7 @@ struct wire_part windows_run_store(const struct run *run, void *memory)
         .keepers_count = self->keepers_count,
         .savers = self->savers,
         .savers_count = self->savers_count,
+        .given_up = self->given_up,
     };
     if (self->open > 1) snapshot->second = self->window[1].frame;
     return (struct wire_part){ FRAME_WINDOWS_SNAPSHOT, snapshot };
@@ -242,6 +245,8 @@ bool windows_run_load(struct run *run, const struct wire_part *part)
     // mutant: saves: a snapshot forgets who saves
     self->savers_count = from->savers_count;
     for (uint32_t i = 0; i < from->savers_count; i++) self->savers[i] = from->savers[i];
+    // mutant: windows: a snapshot forgets which windows were given up
+    self->given_up = from->given_up;
     keep_closing(self, &from->closing);
     self->named_count = 0;
     // mutant: windows: a snapshot forgets who was named
