@@ -130,7 +130,7 @@ char *epoch_lacks(const struct epoch *self, const struct turn *turn, char text[E
     else if (is_searched(self, turn))
         snprintf(text, EPOCH_LACKS_MAX,
                  "nobody here holds the run's state of step %" PRIu64 ": waiting up to %" PRIu64
-                 " s for %s, which may, before the run goes back",
+                 " s for %s, which may hold it",
                  turn->run->step, search_ms(turn) / 1000,
                  turn->run->roster.members[holdings_who_may(turn)].name);
     else if (phase == PHASE_WARMUP && !lacks)

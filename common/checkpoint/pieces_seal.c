@@ -429,8 +429,9 @@ static int retire(int root, uint64_t step, struct why *why)
     return rc == 0 ? dirfile_remove(root, going, why) : rc;
 }
 
-// The newest first. A manifest that cannot be read keeps its folder and all cuts: somebody may want to look at it. It
-// is none of the `keep`: else folders that anybody made beside the saves would have these removed.
+// The newest first. A folder without a manifest that can be read does not count: else anybody could make folders beside
+// the saves that have these removed. It stays as long as it is newer than one of the `keep`, and keeps all cuts: somebody
+// may want to look at it.
 static int retire_older(int root, const struct pieces_save *save, size_t keep, struct cuts *cuts,
                         struct why *why)
 {
@@ -439,16 +440,14 @@ static int retire_older(int root, const struct pieces_save *save, size_t keep, s
     int rc = checkpoint_root_steps(root, save->root, why, &list);
     for (size_t i = 0; rc == 0 && i < list.count; i++) {
         struct pieces_manifest manifest;
-        // mutant: pieces: a folder without a manifest is one of those that are kept
-        if (!read_manifest_of(root, list.steps[i], &manifest)) {
-            knows_all = false;
-            continue;
-        }
         // mutant: pieces: what is to be spared is removed
-        if (cuts->count < keep || list.steps[i] >= save->spare)
-            cuts->of[cuts->count++] = manifest.cut;
-        else rc = retire(root, list.steps[i], why);
-        pieces_manifest_clear(&manifest);
+        const bool stays = cuts->count < keep || list.steps[i] >= save->spare;
+        const bool reads = read_manifest_of(root, list.steps[i], &manifest);
+        // mutant: pieces: a folder without a manifest is one of those that are kept
+        if (!stays) rc = retire(root, list.steps[i], why);
+        else if (reads) cuts->of[cuts->count++] = manifest.cut;
+        else knows_all = false;
+        if (reads) pieces_manifest_clear(&manifest);
     }
     return rc == 0 && knows_all ? remove_each(root, save->root, is_unused, cuts, why) : rc;
 }

@@ -197,6 +197,7 @@ struct attempt {
     struct peer *peer;     // Of one that connects
     uint32_t channel;
     uint64_t begun_ms, deadline_ms;
+    struct sockaddr_storage caller; // Whose answer was counted (callers.h)
     struct handshake handshake;
 };
 
@@ -215,9 +216,9 @@ struct group {
     struct peer *members[GROUP_MEMBERS_MAX]; // NULL at our place
     uint32_t member_count, place;
     struct attempt *attempts;
-    uint32_t strangers;           // Of the attempts: those that others began
-    const struct attempt *judged; // Whose HELLO links_judge is asked about
-    struct callers callers;       // How often a handshake is answered that comes to nothing
+    uint32_t strangers;     // Of the attempts: those that others began
+    struct attempt *judged; // Whose HELLO links_judge is asked about
+    struct callers callers; // How often a handshake is answered that comes to nothing
     uint64_t accept_at_ms;
 
     uint64_t window, form_ms;             // form_ms: when it was begun

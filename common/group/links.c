@@ -3,10 +3,10 @@
 // The end with the smaller key connects, the other accepts: first the control connection, then the
 // channels. Whoever connects here is a stranger until its handshake is done. A stranger has 5 s for
 // its HELLO, and a minute more once the HELLO is wanted: that of a key and instance of the window, or
-// of one that is expected. No other gets an answer that costs work. The names of members are known to others, so a
-// HELLO with one may come from anybody: each address has so many answers (callers.h), and those count no more to which
-// a member proved its key. When 16 strangers are under way and
-// another one comes, the oldest without a wanted HELLO goes; if there is none, the oldest.
+// of one that is expected. No other gets an answer that costs work. Anybody can say HELLO in the name of a
+// member. So an address has only so many answers (callers.h); a handshake that proves its key is not counted.
+// Who calls from a member's own address can use up what that member has there. When 16 strangers are under way
+// and another one comes, the oldest without a wanted HELLO goes; if there is none, the oldest.
 
 #include "common/group/group_inside.h"
 #include "common/net/endpoint.h"
@@ -321,19 +321,12 @@ enum handshake_refusal links_judge(void *arg, const struct handshake_party *from
     group_t *self = arg;
     const enum handshake_refusal refusal = wants(self, from, purpose);
     if (refusal != HANDSHAKE_REFUSED_NONE) return refusal;
-    const struct sockaddr_storage caller = tcp_other_end(self->judged->fd);
+    struct sockaddr_storage *caller = &self->judged->caller;
+    *caller = tcp_other_end(self->judged->fd);
     // mutant: group: anybody has any number of handshakes answered
-    return callers_admit(&self->callers, (const struct sockaddr *)&caller, &from->key, clock_ms())
+    return callers_admit(&self->callers, (const struct sockaddr *)caller, &from->key, clock_ms())
                ? HANDSHAKE_REFUSED_NONE
                : HANDSHAKE_REFUSED_BUSY;
-}
-
-// It has proved its key.
-static void forgive(group_t *self, const struct attempt *attempt)
-{
-    const struct sockaddr_storage caller = tcp_other_end(attempt->fd);
-    callers_pay_back(&self->callers, (const struct sockaddr *)&caller,
-                     &attempt->handshake.peer.key);
 }
 
 static void install_control(group_t *self, struct peer *peer, struct attempt *attempt)
@@ -376,7 +369,9 @@ static void install(group_t *self, struct attempt *attempt)
     const bool wanted = attempt->connects ? channel == 0 || peer->place != UINT32_MAX
                                           : wants(self, &handshake->peer, &handshake->purpose) ==
                                                 HANDSHAKE_REFUSED_NONE;
-    if (!attempt->connects) forgive(self, attempt);
+    if (!attempt->connects)
+        callers_pay_back(&self->callers, (const struct sockaddr *)&attempt->caller,
+                         &handshake->peer.key);
     if (peer && wanted) {
         tcp_tune(attempt->fd);
         peer->form_fault = 0;

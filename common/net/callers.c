@@ -60,6 +60,11 @@ static void pay(uint64_t *paid_ms, const struct price *price, uint64_t now_ms)
     *paid_ms = (*paid_ms > now_ms ? *paid_ms : now_ms) + price->cost_ms;
 }
 
+static void refund(uint64_t *paid_ms, const struct price *price)
+{
+    *paid_ms -= *paid_ms < price->cost_ms ? *paid_ms : price->cost_ms;
+}
+
 struct account {             // The places of one caller
     uint64_t *address, *key; // key: NULL: it is a probe
 };
@@ -92,6 +97,6 @@ bool callers_admit(struct callers *self, const struct sockaddr *from, const stru
 void callers_pay_back(struct callers *self, const struct sockaddr *from, const struct key *key)
 {
     const struct account account = find_account(self, from, key);
-    *account.address -= connection.cost_ms;
-    *account.key -= by_key.cost_ms;
+    refund(account.address, &connection);
+    refund(account.key, &by_key);
 }

@@ -9,9 +9,10 @@
 //     probes          CALLERS_PROBES at once, then one each CALLERS_PROBE_MS; they leave the room
 //                     of the connections free
 //
-// A call that is refused counts for nothing, and one whose caller has proved its key may be paid back. An address has a place in a table, and so has a key at
-// an address, by a hash with a seed that nobody else knows: it may share it with others, but none
-// can choose with whom. An attacker with many addresses has as many times as much.
+// A call that is refused counts for nothing. A connection that has proved its key can be paid back. An
+// address has a place in a table, and so has a key at an address, by a hash with a seed that nobody
+// else knows: it may share it with others, but none can choose with whom. An attacker with many
+// addresses has as many times as much.
 //
 // Pure: a value, no clock. One thread.
 

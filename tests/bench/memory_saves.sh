@@ -5,8 +5,8 @@
 #     make bench-memory                                  both
 #     tests/bench/memory_saves.sh BUILD cost [TURNS] [EVERY]     tokens a second with memory_every = EVERY by those without,
 #                                                        32 million parameters, in turns
-#     tests/bench/memory_saves.sh BUILD disk [TURNS] [EVERY]     the same with a save to a disk of 20 MB/s every EVERY steps, too,
-#                                                        by a run that saves nothing. As root, with cgroup v1
+#     tests/bench/memory_saves.sh BUILD disk [TURNS] [EVERY]     the same, and a save to a disk of 20 MB/s every EVERY steps; by
+#                                                        those of a run that saves nothing. As root, with cgroup v1
 #     tests/bench/memory_saves.sh BUILD goodput [SECONDS] [EVERY_S]   a random trainer is killed (-9) every EVERY_S
 #                                                        seconds: tokens a second by those of the same run before
 #     tests/bench/memory_saves.sh BUILD limit [MIB]      eight trainers of 56.7 million parameters, each in a memory group
@@ -70,7 +70,8 @@ mount_slow_disk() {
 
 free_slow_disk() {
     [ -z "${loop:-}" ] && return
-    umount "$work/slow"
+    echo "$(lsblk -dno MAJ:MIN "$loop") 0" >/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device
+    umount "$work/slow" || true
     losetup -d "$loop"
 }
 trap 'stop_run; free_slow_disk; rm -rf "$work"' EXIT

@@ -87,7 +87,7 @@ refuses_folders()
         sed -i "s|^shared_dir = .*|shared_dir = \"$folder\"|" bad/state.toml
         timeout 60 "$bin/shoal" up bad --port $port >up.log 2>&1
         [ $? = 78 ] && grep -q "cannot be used for saves: " up.log && grep -q " $folder[: ]" up.log || { cat up.log; return 1; }
-        grep -q "checkpoint.shared_dir of .*/bad/state.toml: " up.log && ! grep "model cannot be built" up.log || return 1
+        grep -q "checkpoint.shared_dir of .*/bad/state.toml: " up.log && ! grep "cannot be trained here" up.log || return 1
         ! grep -h " step=[1-9]" bad/run/logs/*.log || return 1
     done
 }

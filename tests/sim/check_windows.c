@@ -358,6 +358,12 @@ static void check_held(struct sim *sim, const struct ghost_window *window, uint6
 // leads to an end that the others cannot reach: they drop their state, and the run goes back.
 static uint64_t beyond(const struct sim *sim) { return windows_have_shares(sim); }
 
+// It may say that it has stopped, and go on (loose.c).
+static bool is_loose(const struct sim *sim, uint8_t id)
+{
+    return sim->plan.loose && id == sim->plan.loose;
+}
+
 // The window is closed: nobody that takes part in it has got further, and if anybody lives, one of them can say
 // what its end is.
 static bool check_closed(struct sim *sim, const struct ghost_window *window, uint64_t end)
@@ -371,8 +377,8 @@ static bool check_closed(struct sim *sim, const struct ghost_window *window, uin
         if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) continue;
         lives = true;
         holds |= can_hold(sim, id, end, true);
-        hold(id == sim->plan.loose || // See check_window_step learner->exchange.count == 0 ||
-                 learner->step <= end + beyond(sim) ||
+        const bool is_over = learner->exchange.count == 0 || is_loose(sim, id);
+        hold(is_over || learner->step <= end + beyond(sim) ||
                  learner->exchange.holder.window > own(sim)->windows[own(sim)->open - 1].number,
              "nobody is beyond the end of a closed window", "%s at %" PRIu64 " of %" PRIu64,
              sim->nodes[id].name, learner->step, end);
@@ -520,11 +526,10 @@ void check_window_step(struct sim *sim, uint8_t id, uint64_t window)
     hold(window <= check_round(sim), "nobody applies a step outside a recorded window",
          "%s, window %" PRIu64, sim->nodes[id].name, window);
     const uint64_t ended = self->ended[window];
-    // One whose words are loose may say that it has stopped, and go on
-    if (self->lost[window] || id == sim->plan.loose) return;
-    hold(!ended || learner->step < ended + beyond(sim), "nobody goes on in a window that is closed",
-         "%s applies %" PRIu64 " of window %" PRIu64, sim->nodes[id].name, learner->step - 1,
-         window);
+    if (self->lost[window]) return;
+    hold(!ended || is_loose(sim, id) || learner->step < ended + beyond(sim),
+         "nobody goes on in a window that is closed", "%s applies %" PRIu64 " of window %" PRIu64,
+         sim->nodes[id].name, learner->step - 1, window);
     if (ended && learner->step >= ended) return; // check_window_begun sees that it is not used
     const bool is_equal = check_was_digest(sim, learner->step, &learner->digest);
     if (self->adopted[learner->step]) learner->differs |= !is_equal; // It came too late to be heard

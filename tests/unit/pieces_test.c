@@ -486,17 +486,18 @@ static void the_newest_saves_stay(void **state)
     assert_true(is_there("step-00000002.savings")); // None of ours
 }
 
-// Folders that somebody made beside the saves, and one save whose manifest is damaged.
+// Folders that somebody made beside the saves, and saves whose manifests are damaged: the newest stays.
 static void what_is_no_save_is_not_counted_and_stays(void **state)
 {
-    static const char *const others[] = { "step-99999998", "step-99999999", "step-00000001" };
+    static const char *const others[] = { "step-99999998", "step-99999999", "step-00000005" };
     (void)state;
     for (uint64_t step = 1; step <= 5; step++) save_all(step);
     for (int i = 0; i < 2; i++) assert_int_equal(mkdir(path_of(others[i]), 0755), 0);
-    assert_int_equal(truncate(path_of("step-00000001/manifest.json"), 10), 0);
+    assert_int_equal(truncate(path_of("step-00000005/" CHECKPOINT_MANIFEST), 10), 0);
+    assert_int_equal(truncate(path_of("step-00000001/" CHECKPOINT_MANIFEST), 10), 0);
     assert_int_equal(clean(5, 1, 2, UINT64_MAX), 0);
-    assert_true(is_there("step-00000005") && is_there("step-00000004"));
-    assert_false(is_there("step-00000003") || is_there("step-00000002"));
+    assert_true(is_there("step-00000004") && is_there("step-00000003"));
+    assert_false(is_there("step-00000002") || is_there("step-00000001"));
     for (int i = 0; i < 3; i++) assert_true(is_there(others[i]));
 }
 

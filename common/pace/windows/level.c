@@ -174,7 +174,7 @@ static uint64_t hanging(const struct windows *self, const struct turn *turn)
         const struct stands *stands = &self->stands[window->group[i].member];
         if ((answered | broken) & bit(i) && stands->overdue) late |= stands->missing;
     }
-    if (self->behind_ms && self->behind_ms < self->began_level_ms)
+    if (self->behind_ms && self->began_level_ms >= self->behind_ms + behind_limit_ms(turn))
         late |= standing_behind(self, run);
     const uint64_t limit_ms = windows_config(turn->rules)->step_timeout_ms;
     // mutant: windows: a learner that hangs is waited for
@@ -456,7 +456,11 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
     self->apart = windows_config(turn->rules)->parts != PARTS_NONE && closing.left_out == 0 &&
                   !self->mends; // Once: if it breaks again, nobody waits any longer
     voided_settle(turn, &closing.voided);
-    self->waited_ms = self->lonely_ms;
+    if (self->lonely_ms) {
+        self->given_up_ms = turn->now_ms;
+        self->given_up_since_ms = self->lonely_ms;
+    }
+    self->behind_ms = 0;
     self->level = self->level_ms = self->began_level_ms = self->lonely_ms = self->blames = 0;
     for (int i = 0; i < 2; i++) {
         self->last_pair[i] = self->pair[i];

@@ -89,8 +89,9 @@ uint64_t standing_behind(const struct windows *self, const struct run *run)
     for (uint32_t i = 0; i < first->group_count; i++) {
         uint64_t step;
         const bool counts = standing_step(self, run, i, &step);
-        *(counts && (step == end || has_stopped(self, run, i)) ? &there : &behind) |= (uint64_t)1
-                                                                                      << i;
+        const bool is_there = counts && (step == end || has_stopped(self, run, i));
+        if (is_there) there |= (uint64_t)1 << i;
+        else behind |= (uint64_t)1 << i;
     }
     return there ? behind : 0;
 }
@@ -103,6 +104,7 @@ static bool has_lost(const struct windows *self, const struct wire_place *place)
 }
 
 // Its newest word is of a window that no restore has given up. Else it stood at that step in another past of the run.
+// (A window that the run gave up because nobody of its group came back does count.)
 static bool is_of_lineage(const struct stands *stands, const struct run *run)
 {
     // mutant: windows: who stood at a step that was given up is waited for
@@ -189,10 +191,10 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
 {
     if (said->instance != kept->instance) *kept = (struct stands){ .instance = said->instance };
     // mutant: windows: one false word about a window to come hides all that a member says
-    const bool is_newest = seq > kept->seq;
+    const bool is_newest = seq > kept->seq, is_late = seq < kept->seq;
     if (is_newest) kept->seq = seq;
     // mutant: windows: who has said once that it can make a step is waited for
-    kept->can_make = said->has && !said->share ? said->step + 1 : 0;
+    if (!is_late) kept->can_make = said->has && !said->share ? said->step + 1 : 0;
     if (said->links[0]) memcpy(kept->links, said->links, sizeof kept->links);
     // Windows only go on, also when a restore takes the run back
     if (said->taken_window > kept->taken_window ||
@@ -224,7 +226,7 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
         return;
     }
     // mutant: windows: what was lost in an earlier window is lost
-    if (said->window < kept->window && !is_newest) return;
+    if (said->window < kept->window ? !is_newest : said->window > kept->window && is_late) return;
     if (said->window != kept->window) {
         kept->lost = kept->share = false;
         kept->window = said->window;

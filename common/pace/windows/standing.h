@@ -32,7 +32,8 @@ bool standing_has_part(const struct windows *self, const struct turn *turn, uint
 bool standing_is_near(const struct windows *self, const struct turn *turn, uint32_t member);
 
 // The places that do not say that they are at the end of the open windows, or that they have stopped, although another
-// one does; 0: nobody does, or all do. A step is taken by all or by none, so these say less than they have done.
+// one does; 0: nobody does, or all do. For more than a moment, these say less than they have done: nobody takes a step
+// before all have what it needs.
 uint64_t standing_behind(const struct windows *self, const struct run *run);
 
 // Where the group's member at this place stands, as far as it counts: within the open windows. False: it has said

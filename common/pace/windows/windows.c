@@ -196,7 +196,7 @@ static const char *settle(void *state, const struct turn *turn)
     const char *cause = opening_why_not(self, turn);
     if (cause) {
         self->barrier_began_ms = turn->now_ms;
-        self->barrier_epoch = run->epoch;
+        self->barrier_epoch = run->epoch + 1;
     } else if (turn->now_ms >= self->open_ms) opening_open(self, turn);
     return cause;
 }
@@ -214,7 +214,7 @@ static uint64_t barrier_took(const struct windows *self, const struct turn *turn
     // The first one: since members load their first state. So it is if the run has gone back meanwhile: it searched for a
     // state that nobody held
     // mutant: windows: a search for a lost state counts as a barrier
-    const bool is_whole = self->barrier_began_ms && turn->run->epoch <= self->barrier_epoch + 1;
+    const bool is_whole = self->barrier_began_ms && turn->run->epoch == self->barrier_epoch;
     const uint64_t all_ms = is_whole ? now_ms - self->barrier_began_ms : warmup_ms;
     const uint64_t in_vain_ms =
         presence->ready_ms ? least(now_ms - presence->ready_ms, now_ms - self->linked_ms) : 0;
@@ -251,7 +251,6 @@ static void begin(void *state, const struct turn *turn)
     self->fruitless = 0;
     self->open_ms = 0;
     self->apart = false;
-    self->waited_ms = 0;
     late_forget(&self->late);
     self->last_overdue = NO_MEMBER;
     self->linking.has_failed = false;
@@ -415,7 +414,8 @@ static bool took_part(const struct turn *turn, uint32_t member)
 static uint64_t waited_since(const struct turn *turn)
 {
     const struct windows *self = turn->live;
-    return self->waited_ms;
+    const bool just_now = turn->now_ms - self->given_up_ms <= turn->rules->heartbeat_ms;
+    return self->given_up_ms && just_now ? self->given_up_since_ms : 0;
 }
 
 _Static_assert(sizeof(struct windows) <= PACE_LIVE_BYTES,

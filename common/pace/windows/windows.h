@@ -120,7 +120,7 @@ struct windows {
     uint32_t steps_max; // Of the next window
     // The newest barrier.
     uint64_t barrier_began_ms, barrier_ended_ms, barrier_ms;
-    uint64_t barrier_epoch; // In which it began
+    uint64_t barrier_epoch; // That it leads to
     // Of Warmup: the trainers that are linked with one another, by index in the roster, and since when.
     uint32_t linked[WINDOW_MEMBERS_MAX], linked_count;
     uint64_t linked_ms;
@@ -129,9 +129,10 @@ struct windows {
     uint64_t level_ms;       // When LEVEL is said again
     uint64_t began_level_ms; // When LEVEL was said first
     uint64_t lonely_ms;      // Since when others wait for a group of which nobody lives; 0: not so
-    uint64_t waited_ms;      // The same of the newest closing, if nobody of the group came back
-    uint64_t
-        behind_ms; // Since when some wait at the end for others who do not say that they are there
+    // When the newest window was given up, as nobody of its group came back, and since when that was waited for.
+    uint64_t given_up_ms, given_up_since_ms;
+    // Since when some wait at the end for others who do not say that they are there; 0: nobody does.
+    uint64_t behind_ms;
     uint64_t blames;       // Places that are blamed, as bits
     uint32_t last_overdue; // A member that did not in the break before; NO_MEMBER: none
     // Windows in a row that were closed without a step, by the same group; before this the next one is not opened.

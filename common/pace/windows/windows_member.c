@@ -115,9 +115,9 @@ static uint64_t latest_end(const struct windows_member *self)
     return end;
 }
 
-// The run has gone on, and where the windows in hand ended is not known. What is applied is the run's, unless the run
-// gave the window up because none of its members came back in time (level.h, seed 403625): then a later one ends or begins
-// before our step. One step more may be in memory, and all others that had it may have died.
+// The run has gone on, and where the windows in hand ended is not known. If a later one begins or ends before our step,
+// the run has given ours up, as none of its members came back in time (level.h, seed 403625). Else what is applied is
+// the run's; one step more may be in memory, and all others that had it may have died.
 static void leave_window(struct windows_member *self, const struct member_turn *turn)
 {
     const struct wire_stands *stands = &self->stands;
