@@ -36,7 +36,7 @@ void disk_lose(struct sim *self)
 {
     struct disk *disk = &self->disk;
     const bool may = !disk->behind && disk->count > 2 && check_phase(self) != PHASE_FINISHED &&
-                     self->ghost.pasts < PASTS_MAX - 2 * RESTORES_MAX;
+                     self->ghost.pasts < PASTS_WHEN_LOST_MAX;
     if (self->plan.amnesia == 0 || !may || !chance(self, self->plan.amnesia)) return;
     clear_ledger(disk);
     check_begin_anew(self);

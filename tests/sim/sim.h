@@ -97,7 +97,8 @@
 
 enum {
     RESTORES_MAX = 8,
-    PASTS_MAX = 20,
+    PASTS_MAX = 64,
+    PASTS_WHEN_LOST_MAX = 4, // With so many no ledger is lost any more
     NODES_MAX = 16,
     COORDINATOR = 0,
     NOBODY = 255,
