@@ -27,7 +27,8 @@ static bool lacks_parts(const group_t *self, const struct peer *peer)
 
 static bool lacks_results(const group_t *self, const struct peer *peer)
 {
-    return sum_sends_results(&self->sum) && peer->results_got < sum_share_bytes(self, peer->place);
+    return sum_takes_results(self, self->place) &&
+           peer->results_got < sum_share_bytes(self, peer->place);
 }
 
 // With pages on their way (spliced), a member's DONE is awaited. One that said BREAK or is in a later

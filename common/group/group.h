@@ -146,6 +146,9 @@ struct group_sum {
     void (*summed)(void *arg, struct interval at, const float *values);
     void *arg;
     enum group_way way; // All members agree
+    // Who does what, where not each member does all: the first `computers` members bring nodes, and take what is gathered;
+    // the last `owners` own a share each. 0: all. All members agree.
+    uint32_t computers, owners;
 };
 
 // The share of a member of `members`, for GROUP_SCATTER and GROUP_GATHER: whole leaves, equal but for one.

@@ -180,6 +180,7 @@ struct sum {
     uint64_t bucket, buckets; // Bytes of a bucket; how many there are
     uint64_t added;           // Turns of which our segment is added, or has no bytes
     size_t segment, piece, record;
+    uint32_t owners, first_owner; // How many own a share; the place of the first
     uint32_t ahead;
     bool flat, spliced;
 };
@@ -324,10 +325,13 @@ static inline uint32_t sum_brings(const group_t *self, uint32_t member)
 {
     return self->sum.ask->way == GROUP_GATHER ? 0 : self->tree.brings[member];
 }
-// Whether owners send sums. Of a small vector each member adds all.
-static inline bool sum_sends_results(const struct sum *sum)
+// Whether owners send this member what they own. Of a small vector each member adds all. A vector is gathered for those
+// that compute.
+static inline bool sum_takes_results(const group_t *self, uint32_t member)
 {
-    return !sum->flat && sum->ask->way != GROUP_SCATTER;
+    const struct group_sum *ask = self->sum.ask;
+    if (self->sum.flat || ask->way == GROUP_SCATTER) return false;
+    return ask->way == GROUP_ALL || !ask->computers || member < ask->computers;
 }
 // The next message for a peer, and its payload. False: there is none now.
 bool sum_next(group_t *self, struct peer *peer, struct message *ret_message,

@@ -55,19 +55,23 @@ struct interval group_interval(uint64_t floats, uint32_t member, uint32_t member
                               at.end < floats ? at.end : floats };
 }
 
-// A share that is a whole interval.
-static struct byte_range share_of(const struct sum *sum, uint32_t members, uint32_t member)
+static bool owns(const struct sum *sum, uint32_t member) { return member >= sum->first_owner; }
+
+// A share that is a whole interval; of a member that owns none, none.
+static struct byte_range share_of(const struct sum *sum, uint32_t member)
 {
-    const struct interval at = group_interval(sum->bytes / sizeof(float), member, members);
+    if (!owns(sum, member)) return (struct byte_range){ 0, 0 };
+    const struct interval at =
+        group_interval(sum->bytes / sizeof(float), member - sum->first_owner, sum->owners);
     return (struct byte_range){ at.begin * sizeof(float), at.end * sizeof(float) };
 }
 
-static struct byte_range range_of(const struct sum *sum, uint32_t members, uint32_t member,
-                                  uint64_t bucket)
+static struct byte_range range_of(const struct sum *sum, uint32_t member, uint64_t bucket)
 {
     if (sum->flat) return (struct byte_range){ 0, sum->bytes };
+    if (!owns(sum, member)) return (struct byte_range){ 0, 0 };
     if (sum->ask->way != GROUP_ALL) {
-        const struct byte_range share = share_of(sum, members, member);
+        const struct byte_range share = share_of(sum, member);
         const uint64_t begin = bucket * sum->segment, bytes = range_length(share);
         return (struct byte_range){
             share.begin + (begin < bytes ? begin : bytes),
@@ -75,7 +79,8 @@ static struct byte_range range_of(const struct sum *sum, uint32_t members, uint3
         };
     }
     const uint64_t begin = bucket * sum->bucket, bytes = at_most(sum->bytes - begin, sum->bucket);
-    const struct interval at = interval_share(leaves_in(bytes), member, members);
+    const struct interval at =
+        interval_share(leaves_in(bytes), member - sum->first_owner, sum->owners);
     return (struct byte_range){ begin + (at.begin * LEAF < bytes ? at.begin * LEAF : bytes),
                                 begin + (at.end * LEAF < bytes ? at.end * LEAF : bytes) };
 }
@@ -83,21 +88,24 @@ static struct byte_range range_of(const struct sum *sum, uint32_t members, uint3
 // Buckets of equal shares, as long as the slots allow; only the last bucket may be shorter.
 static void cut(struct sum *sum, uint32_t members, uint32_t nodes)
 {
-    const uint64_t share = (leaves_in(sum->bytes) + members - 1) / members;
+    sum->owners = sum->ask->owners ? sum->ask->owners : members;
+    ensure(sum->owners <= members && sum->ask->computers <= members);
+    sum->first_owner = members - sum->owners;
+    const uint64_t share = (leaves_in(sum->bytes) + sum->owners - 1) / sum->owners;
     const uint64_t most = at_most(SLOTS_MAX / nodes / AHEAD_MIN, SEGMENT_MAX) / LEAF;
     const uint64_t buckets = (share + most - 1) / most;
     sum->flat = sum->ask->way == GROUP_ALL && sum->bytes <= FLAT_MAX;
     sum->segment = sum->flat ? FLAT_MAX : (size_t)((share + buckets - 1) / buckets * LEAF);
-    sum->bucket = sum->flat ? FLAT_MAX : sum->segment * members;
+    sum->bucket = sum->flat ? FLAT_MAX : sum->segment * sum->owners;
     sum->buckets = sum->flat ? 1 : (share * LEAF + sum->segment - 1) / sum->segment;
 }
 
 static struct tree *tree_for(group_t *self, const struct group_sum *ask)
 {
     struct tree *tree = &self->tree;
-    if (tree->lanes != ask->lanes || tree->batch != ask->batch ||
-        tree->members != self->member_count)
-        tree_make(tree, ask->lanes, ask->batch, self->member_count);
+    const uint32_t computers = ask->computers ? ask->computers : self->member_count;
+    if (tree->lanes != ask->lanes || tree->batch != ask->batch || tree->members != computers)
+        tree_make(tree, ask->lanes, ask->batch, computers);
     return tree;
 }
 
@@ -114,20 +122,21 @@ struct interval group_share(group_t *self, const struct group_sum *ask, uint64_t
     struct sum sum = { .ask = ask, .bytes = ask->floats * sizeof(float) };
     cut(&sum, self->member_count, tree_for(self, ask)->total);
     ensure(member < self->member_count && bucket < sum.buckets);
-    const struct byte_range range = range_of(&sum, self->member_count, member, bucket);
+    const struct byte_range range = range_of(&sum, member, bucket);
     return (struct interval){ range.begin / sizeof(float), range.end / sizeof(float) };
 }
 
 static struct byte_range range_at(const group_t *self, uint32_t member, uint64_t turn)
 {
     const struct sum *sum = &self->sum;
-    return range_of(sum, self->member_count, member, sum->buckets - 1 - turn);
+    return range_of(sum, member, sum->buckets - 1 - turn);
 }
 
 uint64_t sum_share_bytes(const group_t *self, uint32_t member)
 {
     const struct sum *sum = &self->sum;
-    if (sum->ask->way != GROUP_ALL) return range_length(share_of(sum, self->member_count, member));
+    if (sum->ask->way != GROUP_ALL) return range_length(share_of(sum, member));
+    if (!sum->flat && !owns(sum, member)) return 0;
     return (sum->buckets - 1) * sum->segment + range_length(range_at(self, member, 0));
 }
 
@@ -135,10 +144,9 @@ uint64_t sum_share_bytes(const group_t *self, uint32_t member)
 static uint64_t turn_of(const group_t *self, uint32_t owner, uint64_t offset)
 {
     const struct sum *sum = &self->sum;
-    const uint64_t bucket =
-        sum->ask->way == GROUP_ALL
-            ? offset / sum->bucket
-            : (offset - share_of(sum, self->member_count, owner).begin) / sum->segment;
+    const uint64_t bucket = sum->ask->way == GROUP_ALL
+                                ? offset / sum->bucket
+                                : (offset - share_of(sum, owner).begin) / sum->segment;
     return sum->buckets - 1 - bucket;
 }
 
@@ -150,9 +158,12 @@ size_t sum_next_bytes(const group_t *self)
                : (size_t)range_length(range_at(self, self->place, sum->added));
 }
 
-// Only the last bucket, whose turn is the first, can be too short for all members to have a share.
+// The first turn in which a member has a share. Only the last bucket, whose turn is the first, can be too short for all
+// owners to have one.
 static uint64_t first_turn(const group_t *self, uint32_t member)
 {
+    const struct sum *sum = &self->sum;
+    if (!sum->flat && !owns(sum, member)) return sum->buckets;
     return range_length(range_at(self, member, 0)) == 0;
 }
 
@@ -178,7 +189,8 @@ static void lay_slots(group_t *self)
     struct sum *sum = &self->sum;
     uint32_t others = 0;
     for (uint32_t m = 0; m < self->member_count; m++)
-        if (self->members[m]) others += sum_brings(self, m);
+        if (self->members[m] && (sum->flat || owns(sum, self->place)))
+            others += sum_brings(self, m);
     const size_t bytes = (size_t)others * sum->ahead * sum->segment;
     const size_t page = 2 << 20;
     if (bytes > self->slots_bytes) {
@@ -214,7 +226,7 @@ void sum_begin(group_t *self, const struct group_sum *ask)
     cut(sum, self->member_count, tree->total);
     const uint64_t share = sum_share_bytes(self, self->place);
     const uint64_t first = first_turn(self, self->place);
-    sum->whole = ask->way == GROUP_SCATTER ? share : bytes;
+    sum->whole = sum_takes_results(self, self->place) || sum->flat ? bytes : share;
     sum->got = ask->way == GROUP_GATHER ? share : 0;
     sum->added = ask->way == GROUP_GATHER ? sum->buckets : first;
     sum->spliced = self->options.link == GROUP_PLAIN && self->options.connections == 1 &&
@@ -243,7 +255,7 @@ bool sum_parts_are_sent(const group_t *self, const struct peer *peer)
 
 bool sum_results_are_sent(const group_t *self, const struct peer *peer)
 {
-    return !sum_sends_results(&self->sum) || peer->result.turn == self->sum.buckets;
+    return !sum_takes_results(self, peer->place) || peer->result.turn == self->sum.buckets;
 }
 
 // The next piece of a cursor's segment: its place and length; moves on. A segment is sent `nodes`
@@ -271,7 +283,7 @@ bool sum_next(group_t *self, struct peer *peer, struct message *ret_message,
               const uint8_t **ret_from)
 {
     const struct sum *sum = &self->sum;
-    const bool has_result = sum_sends_results(sum) && peer->result.turn < sum->added;
+    const bool has_result = sum_takes_results(self, peer->place) && peer->result.turn < sum->added;
     if (peer_has_left(self, peer) || (!has_result && sum_parts_are_sent(self, peer))) return false;
     const struct byte_range segment = has_result ? range_at(self, self->place, peer->result.turn)
                                                  : range_at(self, peer->place, peer->part.turn);
@@ -311,7 +323,7 @@ static bool is_piece(const group_t *self, uint32_t owner, const struct message *
     const struct sum *sum = &self->sum;
     if (message->offset >= sum->bytes) return false;
     if (sum->ask->way != GROUP_ALL) {
-        const struct byte_range share = share_of(sum, self->member_count, owner);
+        const struct byte_range share = share_of(sum, owner);
         if (message->offset < share.begin || message->offset >= share.end) return false;
     }
     const uint64_t turn = turn_of(self, owner, message->offset);
@@ -341,8 +353,8 @@ static enum sum_place place_part(group_t *self, struct peer *peer, const struct 
 static bool is_result(const group_t *self, const struct peer *peer, const struct message *message)
 {
     uint64_t turn, inside;
-    return message->kind == MESSAGE_RESULT && sum_sends_results(&self->sum) && message->node == 0 &&
-           is_piece(self, peer->place, message, &turn, &inside) &&
+    return message->kind == MESSAGE_RESULT && sum_takes_results(self, self->place) &&
+           message->node == 0 && is_piece(self, peer->place, message, &turn, &inside) &&
            message->offset >= self->sum.ready;
 }
 

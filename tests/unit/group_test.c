@@ -146,6 +146,70 @@ static void a_sum_is_scattered_and_a_vector_gathered(void **state)
     for (int i = 1; i < 3; i++) run(3, halves, &kinds[i], 0);
 }
 
+// Members that compute, and others that own, as with parameter servers; or some that do both.
+struct parts {
+    uint32_t computers, owners;
+};
+
+static void play_parts(void *arg)
+{
+    static const uint64_t sizes[] = { 1, 16385, 70001, 3 << 20 };
+    const struct parts *parts = arg;
+    const struct group_options options = options_of(me);
+    const uint32_t first_owner = world - parts->owners;
+    const bool computes = me < parts->computers, owns = me >= first_owner;
+    group_t *group = group_of(&options);
+    uint64_t number = 0;
+    CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++, number += 2) {
+        const uint64_t floats = sizes[s];
+        const struct interval own = owns ? group_interval(floats, me - first_owner, parts->owners)
+                                         : (struct interval){ 0, 0 };
+        struct vectors vectors = computes
+                                     ? vectors_new(8, 8, parts->computers, me, floats, number)
+                                     : (struct vectors){ .result = malloc(floats * sizeof(float)) };
+        struct group_sum sum = { .way = GROUP_SCATTER,
+                                 .number = number,
+                                 .floats = floats,
+                                 .lanes = 8,
+                                 .batch = 8,
+                                 .nodes = (const float *const *)vectors.nodes,
+                                 .result = vectors.result,
+                                 .timeout_ms = SUM_MS,
+                                 .computers = parts->computers,
+                                 .owners = parts->owners };
+        CHECK(owned(group, &sum, me) == interval_length(own));
+        CHECK(group_add(group, &sum, &why, &blame) == 0);
+        for (uint64_t i = 0; i < floats; i++) {
+            float right;
+            sum_of(8, 8, (struct lane_node){ 0, 8 }, i, number, &right);
+            const bool ours = i >= own.begin && i < own.end;
+            CHECK(!ours || memcmp(&vectors.result[i], &right, sizeof right) == 0);
+            vectors.result[i] = ours ? right + 1 : -1;
+        }
+        sum.way = GROUP_GATHER, sum.number++, sum.nodes = NULL;
+        CHECK(group_add(group, &sum, &why, &blame) == 0);
+        for (uint64_t i = 0; i < floats; i++) {
+            float right;
+            sum_of(8, 8, (struct lane_node){ 0, 8 }, i, number, &right);
+            right = computes || (i >= own.begin && i < own.end) ? right + 1 : -1;
+            CHECK(memcmp(&vectors.result[i], &right, sizeof right) == 0);
+        }
+        vectors_free(&vectors);
+    }
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+}
+
+static void some_compute_and_others_own(void **state)
+{
+    static const struct parts all[] = { { 1, 1 }, { 2, 1 }, { 4, 3 }, { 1, 3 }, { 7, 2 } };
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        run(all[i].computers + all[i].owners, play_parts, (void *)(uintptr_t)&all[i], 0);
+    run(3, play_parts, (void *)(uintptr_t) & (struct parts){ 2, 2 }, 0); // One of them does both
+}
+
 // A member that never comes to gather is the one that is named.
 static void wait_to_gather(void *arg)
 {
@@ -461,8 +525,8 @@ static void what_a_member_never_read_is_not_taken_for_the_next_window(void **sta
 TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_all_others),
       TEST(a_member_without_samples_takes_results_before_it_offers),
       TEST(sealed_links_and_many_connections_give_the_same_bits),
-      TEST(a_sum_is_scattered_and_a_vector_gathered), TEST(who_does_not_gather_is_named),
-      TEST(a_death_is_known_and_the_others_go_on),
+      TEST(a_sum_is_scattered_and_a_vector_gathered), TEST(some_compute_and_others_own),
+      TEST(who_does_not_gather_is_named), TEST(a_death_is_known_and_the_others_go_on),
       TEST(what_a_member_never_read_is_not_taken_for_the_next_window),
       TEST(all_that_died_at_once_are_named), TEST(a_process_that_listens_is_not_dead),
       TEST(deaths_at_any_moment_leave_a_group_that_sums),
