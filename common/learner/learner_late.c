@@ -41,8 +41,7 @@ static bool has_part(const struct learner *self, uint32_t place)
 {
     const struct learner_window_work *work = self->window;
     const uint32_t lanes = work->config.lanes;
-    const struct lane_node own = lanes_of_member(lanes, work->now->said.group_count, place);
-    return !interval_empty(lane_samples(lanes, work->batch, own));
+    return !interval_empty(lane_samples(lanes, work->batch, learner_lanes(self, place)));
 }
 
 static void say(const struct learner *self, uint32_t place, bool late)

@@ -61,9 +61,9 @@ uint64_t learner_pieces_memory(const struct learner *self, struct interval share
 
 // ---- the saver ----------------------------------------------------------------------------------
 
-static struct interval share_of(const struct learner *self, const struct wire_take_window *window)
+static struct interval share_of(const struct learner *self, struct learner_owner of)
 {
-    return group_interval(self->floats, window->place, window->group_count);
+    return group_interval(self->floats, of.owner, of.owners);
 }
 
 // In the saver's thread.
@@ -166,8 +166,9 @@ void learner_pieces_begin(struct learner *self, const struct wire_take_window *w
 {
     struct learner_pieces *pieces = &self->window->pieces;
     struct why why = { 0 };
-    if (!are_on(self)) return;
-    const uint64_t bytes = state_parts_bytes(self->optimizer, share_of(self, window));
+    const struct learner_owner of = learner_owner_in(self, window);
+    if (!are_on(self) || of.owner == OWNER_NONE) return;
+    const uint64_t bytes = state_parts_bytes(self->optimizer, share_of(self, of));
     const bool fits = pieces->born_unix_ms == window->born_unix_ms && bytes <= pieces->bytes;
     if (pieces->saver && (fits || saver_is_writing(pieces->saver))) return;
     if (open_saver(self, window->born_unix_ms, bytes, &why) < 0)
@@ -188,19 +189,20 @@ static int take(struct learner *self, struct why *why)
 {
     struct learner_pieces *pieces = &self->window->pieces;
     const struct wire_take_window *window = &self->window->now->said;
-    const struct interval share = share_of(self, window);
+    const struct learner_owner of = learner_owner_in(self, window);
     const struct pieces_save save = { .step = self->step,
                                       .attempt = (uint32_t)window->number,
                                       .spare = window->spare,
-                                      .worker = window->place,
-                                      .workers = window->group_count };
+                                      .worker = of.owner,
+                                      .workers = of.owners };
     struct pieces_part parts[STATE_PARTS_MAX];
     struct state state;
     learner_pieces_begin(self, window); // The group may have changed while a save was written
     if (!pieces->saver) return why_set(why, FAULT_NOT_FOUND, "see save.impossible above");
     const int rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
     if (rc < 0) return rc;
-    const size_t count = state_parts(self->optimizer, &state, self->params, share, parts);
+    const size_t count =
+        state_parts(self->optimizer, &state, self->params, share_of(self, of), parts);
     return saver_take(pieces->saver, &save, parts, count, why);
 }
 
@@ -217,7 +219,8 @@ void learner_pieces_stepped(struct learner *self)
         return;
     }
     const uint64_t from_us = clock_us();
-    if (take(self, &why) < 0) {
+    const struct learner_owner of = learner_owner_in(self, &self->window->now->said);
+    if (of.owner != OWNER_NONE && take(self, &why) < 0) {
         log_line(LOG_ERR, "save.failed step=%" PRIu64 " reason=\"%s\"; training goes on",
                  self->step, why.text);
         return;

@@ -30,18 +30,30 @@ bool learner_shares_are_on(const struct learner *self)
     return self->window->config.parts == PARTS_MOMENTS;
 }
 
+struct learner_owner learner_owner_in(const struct learner *self,
+                                      const struct wire_take_window *window)
+{
+    const uint32_t servers = self->window->config.servers;
+    const uint32_t owners = servers ? servers : window->group_count;
+    const uint32_t first = window->group_count - owners;
+    return (struct learner_owner){ window->place < first ? OWNER_NONE : window->place - first,
+                                   owners };
+}
+
 struct interval learner_shares_part(const struct learner *self)
 {
     const struct learner_window_work *work = self->window;
     if (!learner_shares_are_on(self)) return (struct interval){ 0, self->floats };
+    if (work->owner == OWNER_NONE) return (struct interval){ 0, 0 };
     return group_interval(self->floats, work->owner, work->owners);
 }
 
 struct learner_shares_memory learner_shares_memory(struct learner *self, uint32_t members)
 {
     struct interval share = { 0, 0 };
-    for (uint32_t i = 0; i < members; i++) { // They may differ by a leaf
-        const struct interval other = group_interval(self->floats, i, members);
+    const uint32_t servers = self->window->config.servers, owners = servers ? servers : members;
+    for (uint32_t i = 0; i < owners; i++) { // They may differ by a leaf
+        const struct interval other = group_interval(self->floats, i, owners);
         if (interval_length(other) > interval_length(share)) share = other;
     }
     return (struct learner_shares_memory){
@@ -64,14 +76,14 @@ void learner_shares_begin(struct learner *self, const struct wire_take_window *w
     if (!learner_shares_are_on(self)) return;
     // mutant: shares: a member goes on with the moments that it had before it loaded a state
     const bool is_here = !self->away || self->has_share;
-    const bool same =
-        is_here && work->owner == window->place && work->owners == window->group_count;
+    const struct learner_owner of = learner_owner_in(self, window);
+    const bool same = is_here && work->owner == of.owner && work->owners == of.owners;
     // mutant: shares: a share is taken though its moments are not here
     work->lost = self->share_only && !same;
     if (work->lost)
         why_set(&work->lost_why, FAULT_NOT_FOUND, "the moments of a member that is gone are lost");
     if (work->lost || same) return;
-    work->owner = window->place, work->owners = window->group_count;
+    work->owner = of.owner, work->owners = of.owners;
     const struct interval part = learner_shares_part(self);
     work->lost = self->away && learner_away_read(self, part, &work->lost_why) < 0;
     if (work->lost) {
@@ -82,17 +94,23 @@ void learner_shares_begin(struct learner *self, const struct wire_take_window *w
     }
     self->has_share = true;
     optimizer_own(self->optimizer, part);
-    log_line(LOG_INFO,
-             "shares.taken share=%u of=%u from=%" PRIu64 " to=%" PRIu64 " memory_mib=%" PRIu64,
-             work->owner, work->owners, part.begin, part.end, memory_of_group(self) >> 20);
+    if (of.owner == OWNER_NONE)
+        log_line(LOG_INFO, "shares.none servers=%u memory_mib=%" PRIu64, of.owners,
+                 memory_of_group(self) >> 20);
+    else
+        log_line(LOG_INFO,
+                 "shares.taken share=%u of=%u from=%" PRIu64 " to=%" PRIu64 " memory_mib=%" PRIu64,
+                 of.owner, of.owners, part.begin, part.end, memory_of_group(self) >> 20);
 }
 
 // The norm is that of all shares: each owner has said how long its own is. Of the whole gradient each could measure it.
 bool learner_shares_has(const struct learner *self)
 {
     const struct learner_window_work *work = self->window;
-    for (uint32_t i = 0; learner_shares_are_on(self) && i < work->owners; i++)
-        if (i != work->owner && work->squares_left[i] > 0) return false; // Our own we know
+    if (!learner_shares_are_on(self) || work->owner == OWNER_NONE) return true;
+    const uint32_t count = work->now->said.group_count;
+    for (uint32_t i = 0; i < count; i++) // Our own we know
+        if (i != work->now->said.place && work->squares_left[i] > 0) return false;
     return true;
 }
 
@@ -106,28 +124,27 @@ static void give_moments_back(struct learner *self)
             compute_release(self->compute, items[i].vector, learner_shares_part(self));
 }
 
+// Nobody else is in the group.
+static bool is_alone(const struct learner *self) { return self->window->now->said.group_count < 2; }
+
 void learner_shares_applied(struct learner *self)
 {
     if (!learner_shares_are_on(self)) return;
     learner_away_drop(self); // Of an earlier step
-    if (self->window->owners < 2) return;
+    if (is_alone(self)) return;
     if (!self->share_only) give_moments_back(self);
     // mutant: shares: who holds a share says that it holds all
     self->share_only = true;
 }
 
-static int gather(struct learner *self, float *vector, struct why *why,
+// `to_all`: servers, too, take the shares of the others.
+static int gather(struct learner *self, float *vector, bool to_all, struct why *why,
                   struct group_blame *ret_blame)
 {
-    struct learner_window_work *work = self->window;
-    const struct group_sum sum = { .way = GROUP_GATHER,
-                                   .number = work->sums++,
-                                   .floats = self->floats,
-                                   .lanes = work->config.lanes,
-                                   .batch = work->config.batch_end,
-                                   .result = vector,
-                                   .timeout_ms = work->config.step_timeout_ms };
-    return group_add(work->group, &sum, why, ret_blame);
+    struct group_sum sum = learner_sum(self, GROUP_GATHER, self->floats);
+    sum.result = vector;
+    if (to_all) sum.computers = 0;
+    return group_add(self->window->group, &sum, why, ret_blame);
 }
 
 // If they are all here already, they are sent all the same: another member may lack them.
@@ -135,33 +152,28 @@ int learner_shares_gather(struct learner *self, struct why *why, struct group_bl
 {
     if (!learner_shares_are_on(self)) return 0;
     learner_pin_wait(self); // Its thread reads what this step changes
-    if (self->window->owners < 2) return 0;
+    if (is_alone(self)) return 0;
     // mutant: shares: a step is computed by parameters of the one before
-    return gather(self, self->params, why, ret_blame);
+    return gather(self, self->params, false, why, ret_blame);
 }
 
 // Returns when all have come here, each with all that was gathered. Until then a member whose own call failed may
 // change what is still on its way to another one (group_add). All of it is here also if this fails.
 static int meet(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
-    struct learner_window_work *work = self->window;
+    const uint32_t count = self->window->now->said.group_count;
     const float one = 1, *node = &one;
     float all = 0;
-    const struct group_sum sum = {
-        .number = work->sums++,
-        .floats = 1,
-        .lanes = work->owners, // A lane with a sample for each: all are waited for
-        .batch = work->owners,
-        .nodes = &node,
-        .result = &all,
-        .timeout_ms = work->config.step_timeout_ms
-    };
-    const int rc = group_add(work->group, &sum, why, ret_blame);
-    if (rc < 0 || all == (float)work->owners) return rc;
+    struct group_sum sum = learner_sum(self, GROUP_ALL, 1);
+    sum.lanes = sum.batch = count; // A lane with a sample for each: all are waited for
+    sum.computers = sum.owners = 0;
+    sum.nodes = &node;
+    sum.result = &all;
+    const int rc = group_add(self->window->group, &sum, why, ret_blame);
+    if (rc < 0 || all == (float)count) return rc;
     return why_set(
         why, FAULT_FORMAT,
-        "the ones of %u members do not add up: a member of the group sent another number",
-        work->owners);
+        "the ones of %u members do not add up: a member of the group sent another number", count);
 }
 
 // Our share of the moment to its place in the gradient's vector, and those of the others beside it.
@@ -174,16 +186,16 @@ static int fill_from_group(struct learner *self, const struct state_item *item, 
     const struct interval part = learner_shares_part(self);
     memcpy((float *)values + part.begin, compute_at(self->compute, item->vector) + part.begin,
            interval_length(part) * sizeof(float));
-    return gather(self, values, why, arg);
+    return gather(self, values, true, why, arg);
 }
 
 int learner_shares_close(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
     struct learner_window_work *work = self->window;
-    if (!learner_shares_are_on(self) || work->owners < 2) return 0;
+    if (!learner_shares_are_on(self) || is_alone(self)) return 0;
     if (!work->ends && !work->holder.stopped) return 0;
     const struct learner_away_source source = { .fill = fill_from_group, .arg = ret_blame };
-    int rc = gather(self, self->params, why, ret_blame);
+    int rc = gather(self, self->params, true, why, ret_blame);
     if (rc == 0) rc = learner_away_take(self, &source, why);
     self->share_only = rc < 0;
     return rc < 0 ? rc : meet(self, why, ret_blame);

@@ -38,10 +38,30 @@ static const struct wire_take_window *window_of(const struct learner *self)
     return &self->window->now->said;
 }
 
+struct lane_node learner_lanes(const struct learner *self, uint32_t place)
+{
+    const uint32_t computers = learner_computers(self);
+    if (place >= computers) return (struct lane_node){ 0, 0 };
+    return lanes_of_member(self->window->config.lanes, computers, place);
+}
+
+struct group_sum learner_sum(struct learner *self, enum group_way way, uint64_t floats)
+{
+    struct learner_window_work *work = self->window;
+    const uint32_t servers = work->config.servers;
+    return (struct group_sum){ .way = way,
+                               .number = work->sums++,
+                               .floats = floats,
+                               .lanes = work->config.lanes,
+                               .batch = work->config.batch_end,
+                               .timeout_ms = work->config.step_timeout_ms,
+                               .computers = servers ? learner_computers(self) : 0,
+                               .owners = servers };
+}
+
 static struct lane_node own_lanes(const struct learner *self)
 {
-    const struct wire_take_window *window = window_of(self);
-    return lanes_of_member(self->window->config.lanes, window->group_count, window->place);
+    return learner_lanes(self, window_of(self)->place);
 }
 
 static float rate_of(const struct learner *self)
@@ -289,7 +309,7 @@ static int take_have(struct learner *self, uint32_t from, const void *bytes, siz
         return refuse(self, from, why, ret_blame);
     const struct wire_have *have = body;
     if (keep_early(self, from, have, bytes, count)) return 0;
-    const struct lane_node lanes = lanes_of_member(work->config.lanes, window->group_count, from);
+    const struct lane_node lanes = learner_lanes(self, from);
     const uint64_t first = have->first_piece, told = have->squares.count / sizeof(double);
     const size_t losses = (lanes.end - lanes.first) * sizeof(double);
     if (have->window != window->number || have->step != self->step ||
@@ -395,17 +415,14 @@ static void begin_step(struct learner *self)
         schedule_batch_size(config->batch_start, config->batch_end, config->batch_warmup_tokens,
                             work->samples_done * self->config.seq_len);
     work->ends = false;
-    work->sum = (struct group_sum){ .way = learner_shares_are_on(self) ? GROUP_SCATTER : GROUP_ALL,
-                                    .number = work->sums++,
-                                    .floats = self->floats,
-                                    .lanes = config->lanes,
-                                    .batch = work->batch,
-                                    .nodes = work->nodes,
-                                    .result = compute_at(self->compute, COMPUTE_GRADIENT),
-                                    .timeout_ms = config->step_timeout_ms,
-                                    .waited_us = work->waited_us,
-                                    .summed = take_squares,
-                                    .arg = self };
+    work->sum =
+        learner_sum(self, learner_shares_are_on(self) ? GROUP_SCATTER : GROUP_ALL, self->floats);
+    work->sum.batch = work->batch;
+    work->sum.nodes = work->nodes;
+    work->sum.result = compute_at(self->compute, COMPUTE_GRADIENT);
+    work->sum.waited_us = work->waited_us;
+    work->sum.summed = take_squares;
+    work->sum.arg = self;
     work->pieces.somebody_writes =
         window_of(self)->group_count == 1 && learner_pieces_is_busy(self);
     learner_copies_step(self);
@@ -444,7 +461,9 @@ int learner_step(struct learner *self, struct why *why, struct group_blame *ret_
     if (rc < 0) return rc;
     failpoint("learner_trained"); // The sum is here, and nobody knows it
     struct hash check = { { 0 } };
-    if (window_of(self)->group_count > 1) rc = learner_step_check(self, why, &check);
+    // With servers each step begins with their parameters, and nobody has all of the state to compare
+    if (window_of(self)->group_count > 1 && !work->config.servers)
+        rc = learner_step_check(self, why, &check);
     if (rc < 0) return rc;
     ensure(holder_complete(&work->holder, &check)); // A freeze would have ended the step
     if (window_of(self)->group_count > 1) rc = tell_have(self, why, ret_blame);

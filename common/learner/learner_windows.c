@@ -432,10 +432,9 @@ static void tell_broke(struct learner *self, int fault, const struct why *why,
 
 static uint32_t own_samples(const struct learner *self, uint32_t batch)
 {
-    const struct wire_take_window *window = &work_of(self)->now->said;
     const uint32_t lanes = work_of(self)->config.lanes;
-    return (uint32_t)interval_length(
-        lane_samples(lanes, batch, lanes_of_member(lanes, window->group_count, window->place)));
+    const struct lane_node own = learner_lanes(self, work_of(self)->now->said.place);
+    return (uint32_t)interval_length(lane_samples(lanes, batch, own));
 }
 
 // The losses of the others are what they say: numbers, but their sum may be none that a float can hold.
@@ -485,11 +484,12 @@ static int form(struct learner *self, struct why *why, struct group_blame *ret_b
     if (work->formed) return 0;
     *ret_blame = (struct group_blame){ UINT32_MAX, false };
     if (work->lost) return why_set(why, FAULT_NOT_FOUND, "%s", work->lost_why.text);
-    if (window->group_count < learner_members_least(self))
-        return why_set(
-            why, FAULT_RANGE,
-            "the window has %u members, and this run plans for %u and more (min_clients)",
-            window->group_count, learner_members_least(self));
+    if (window->group_count <= work->config.servers ||
+        learner_computers(self) < learner_members_least(self))
+        return why_set(why, FAULT_RANGE,
+                       "the window has %u members, %u of them servers, and this run plans for %u "
+                       "trainers and more (min_clients)",
+                       window->group_count, work->config.servers, learner_members_least(self));
     const int rc = group_form(work->group, window->number, work->now->members, window->group_count,
                               window->place, work->config.step_timeout_ms, why, ret_blame);
     work->formed = rc == 0;

@@ -56,6 +56,8 @@ struct learner_copies {
     bool somebody; // Has a copy that is not on record, when the step in hand was told
 };
 
+enum { OWNER_NONE = UINT32_MAX };
+
 struct learner_window_work {
     struct wire_windows_config config;
     struct learner_pieces pieces;
@@ -69,12 +71,13 @@ struct learner_window_work {
     bool idle;                         // There is no step to take: any job ends the wait
     struct learner_window *now, *next; // NULL: none. The next one follows the one in hand
     bool formed;                       // The group is that of the window in hand
-    uint64_t sums;          // Sums of that group in this window so far: the number of the next
-    bool ends;              // Somebody knows no window behind the step in hand, its last one
-    uint32_t owner, owners; // We hold share `owner` of `owners` of the moments; owners 0: none yet
-    bool lost;              // Our share of the moments is not here
-    struct why lost_why;    // Because
-    bool waits; // It is frozen or broken: nothing is done until the core closes the window
+    uint64_t sums; // Sums of that group in this window so far: the number of the next
+    bool ends;     // Somebody knows no window behind the step in hand, its last one
+    // We hold share `owner` of `owners` of the moments; owners 0: none yet. OWNER_NONE: we own none.
+    uint32_t owner, owners;
+    bool lost;           // Our share of the moments is not here
+    struct why lost_why; // Because
+    bool waits;          // It is frozen or broken: nothing is done until the core closes the window
     struct holder holder;
     struct hash *check_leaves;             // Room for those that the check of a step hashes
     uint64_t samples_done;                 // At that step
@@ -112,6 +115,24 @@ static inline uint32_t learner_members_least(const struct learner *self)
     const uint32_t least = self->window->config.members_least;
     return least ? least : 1;
 }
+
+// Who does what in the window in hand: the first places compute lanes, the last ones own a share each. With parameter
+// servers (config.servers) these are different members; else each does both.
+struct learner_owner {
+    uint32_t owner, owners; // owner: OWNER_NONE: we own none
+};
+struct learner_owner learner_owner_in(const struct learner *self,
+                                      const struct wire_take_window *window);
+static inline uint32_t learner_computers(const struct learner *self)
+{
+    return self->window->now->said.group_count - self->window->config.servers;
+}
+
+// The lanes of a member; none of one that does not compute.
+struct lane_node learner_lanes(const struct learner *self, uint32_t place);
+
+// A sum of the window in hand, of so many floats, with the next number. What else it has is the caller's.
+struct group_sum learner_sum(struct learner *self, enum group_way way, uint64_t floats);
 
 // Takes one step of the window in hand, up to the moment at which it is applied. 0: it is applied,
 // and self->step has moved. FAULT_INTERRUPTED: a job waits. Any other fault: the window is broken;

@@ -1,0 +1,37 @@
+// windows_servers_test -- some members compute and others own the shares, as with parameter servers: learners in one
+// process end in the digest of one that does both alone.
+
+#include "tests/unit/windows_fixture.h"
+
+static struct hash alone; // That of one member alone
+
+// STEPS steps by so many members, the last `servers` of which own the shares.
+static struct hash run_with_servers(uint32_t trainers, uint32_t servers)
+{
+    struct member *group[MEMBERS_MAX_HERE];
+    struct course at = { 0, 0 };
+    strategy.servers = servers;
+    const uint32_t count = begin_group(group, trainers + servers);
+    struct hash digest = { { 0 } };
+    while (at.step < STEPS) {
+        const uint32_t left = (uint32_t)(STEPS - at.step);
+        digest = take_steps(&at, left < 5 ? left : 5, group, count);
+    }
+    end_group();
+    strategy.servers = 0;
+    return digest;
+}
+
+static void any_number_of_each_ends_in_the_same_bits(void **unused)
+{
+    static const uint32_t counts[][2] = { { 1, 1 }, { 2, 1 }, { 1, 3 }, { 2, 2 }, { 4, 3 } };
+    (void)unused;
+    share_moments();
+    alone = run_with_servers(1, 0);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const struct hash digest = run_with_servers(counts[i][0], counts[i][1]);
+        assert_true(hash_equal(&digest, &alone));
+    }
+}
+
+TESTS(FOLDER_TEST(any_number_of_each_ends_in_the_same_bits))
