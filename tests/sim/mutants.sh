@@ -387,11 +387,23 @@ by_unit 'pieces: the saves of another run are removed' pieces_test drop
 by_unit 'pieces: a folder without a manifest is one of those that are kept' pieces_test \
     'knows_all = false' 'keep -= keep > 0, knows_all = false'
 
+# ---- leases ---------------------------------------------------------------------------------------------
+
+by_unit 'leases: the next pass begins while a task of this one is out' leases_test \
+    'rules->pass_barrier &&' 'false && rules->pass_barrier &&'
+by_unit 'leases: a task that fails is never given up' leases_test \
+    'strikes_of(self, lease->task) < rules->strikes_max' 'strikes_of(self, lease->task) <= UINT32_MAX - 0 * rules->strikes_max'
+by_unit 'leases: a lease that is over ends once more' leases_test 'LEASE_STALE' 'LEASE_OK'
+by_unit 'leases: anybody ends a lease' leases_test '&& lease->member == member && lease->instance == instance' \
+    '&& member + instance < UINT64_MAX'
+by_unit 'leases: after a restart leases have what was left of their time' leases_test \
+    'now_ms +' 'self->leases[i].deadline_ms + 0 *'
+
 # ---- moments by shares ----------------------------------------------------------------------------------
 by_unit 'shares: a share is taken though its moments are not here' windows_saves_test 'self->share_only && !same' 'false'
 by_unit 'shares: who holds a share says that it holds all' windows_saves_test drop
 by_unit 'shares: a step is computed by parameters of the one before' windows_learner_test \
-    'gather(self, self->params, why, ret_blame)' 'why && !ret_blame'
+    'gather(self, self->params, false, why, ret_blame)' 'why && !ret_blame'
 by_unit 'shares: a member goes on with the moments that it had before it loaded a state' windows_saves_test '|| self->has_share' '|| self'
 by_unit 'away: moments that have changed on the disk are taken' windows_saves_test '!hash_equal(&leaf' '!self && !hash_equal(&leaf'
 by_unit 'shares: the moments of the others are of an earlier step' windows_saves_test 'TAG_RESHARD' 'TAG_DROP'
