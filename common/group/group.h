@@ -146,8 +146,8 @@ struct group_sum {
     void (*summed)(void *arg, struct interval at, const float *values);
     void *arg;
     enum group_way way; // All members agree
-    // Who does what, where not each member does all: the first `computers` members bring nodes, and take what is gathered;
-    // the last `owners` own a share each. 0: all. All members agree.
+    // The first `computers` members bring nodes, and receive what is gathered. The last `owners` members own a share
+    // each. A member may be both. 0: all members. At most the members of the window, or the process ends. All members agree.
     uint32_t computers, owners;
 };
 

@@ -116,13 +116,17 @@ static inline uint32_t learner_members_least(const struct learner *self)
     return least ? least : 1;
 }
 
-// Who does what in the window in hand: the first places compute lanes, the last ones own a share each. With parameter
-// servers (config.servers) these are different members; else each does both.
+// Without servers each member of a window computes lanes and owns a share. With `servers` of the run's configuration
+// the last places of a window are servers, which own the shares. The places before them are trainers, which compute.
+
+// Our share in this window.
 struct learner_owner {
     uint32_t owner, owners; // owner: OWNER_NONE: we own none
 };
 struct learner_owner learner_owner_in(const struct learner *self,
                                       const struct wire_take_window *window);
+
+// How many members of the window in hand compute: the first ones.
 static inline uint32_t learner_computers(const struct learner *self)
 {
     return self->window->now->said.group_count - self->window->config.servers;

@@ -130,8 +130,8 @@ struct pace {
     // no)
     bool (*is_near)(const struct turn *turn, uint32_t member);
 
-    // If the pace has given up just now what a group may hold beyond the newest step, as none of its processes came back:
-    // since when it has waited for them. Nobody waits for them again. 0: it has not. (optional: it never does)
+    // The pace has just given up a group, as none of its processes came back: since when it had waited for them. They are
+    // not waited for again. 0: it has given up none. (optional: it never does)
     uint64_t (*waited_since)(const struct turn *turn);
 
     // Whether the state that this process holds of the newest step is known to differ from that of the

@@ -32,6 +32,13 @@ static uint64_t first_todo(const struct table *table)
     return table->cursor;
 }
 
+static uint32_t strikes_of(const struct leases *self, uint64_t task)
+{
+    for (uint32_t i = 0; i < self->struck_count; i++)
+        if (self->struck[i].task == task) return self->struck[i].count;
+    return 0;
+}
+
 // ---- dealing ------------------------------------------------------------------------------------
 
 static bool add(struct interval *list, uint32_t list_max, uint32_t *count, uint64_t begin,
@@ -58,6 +65,9 @@ enum lease_answer leases_next(const struct leases *self, const struct table *tab
         return LEASE_NONE_NOW;
     if (self->count == LEASES_MAX) return LEASE_FULL;
     const struct interval task = task_at(table, rules, first);
+    // mutant: leases: a task is dealt though no room is left for its strike
+    if (strikes_of(self, task.begin) == 0 && self->struck_count + self->count >= STRIKES_KEPT_MAX)
+        return LEASE_FULL;
     bool fits = true;
     *ret_task = task.begin;
     *ret_count = 0;
@@ -88,13 +98,6 @@ enum lease_answer leases_put(struct leases *self, struct table *table,
 
 // ---- ending -------------------------------------------------------------------------------------
 
-static uint32_t strikes_of(const struct leases *self, uint64_t task)
-{
-    for (uint32_t i = 0; i < self->struck_count; i++)
-        if (self->struck[i].task == task) return self->struck[i].count;
-    return 0;
-}
-
 enum lease_end leases_outcome(const struct leases *self, const struct lease_rules *rules,
                               const struct lease *lease)
 {
@@ -108,16 +111,13 @@ static void forget_strikes(struct leases *self, uint64_t task)
         if (self->struck[i].task == task) self->struck[i--] = self->struck[--self->struck_count];
 }
 
-// If there is no room, the task has one chance more than it should.
 static void strike(struct leases *self, uint64_t task)
 {
-    for (uint32_t i = 0; i < self->struck_count; i++)
-        if (self->struck[i].task == task) {
-            self->struck[i].count++;
-            return;
-        }
-    if (self->struck_count < STRIKES_KEPT_MAX)
-        self->struck[self->struck_count++] = (struct strikes){ task, 1 };
+    uint32_t at = 0;
+    while (at < self->struck_count && self->struck[at].task != task) at++;
+    ensure(at < STRIKES_KEPT_MAX); // leases_next has seen to it
+    if (at == self->struck_count) self->struck[self->struck_count++] = (struct strikes){ task, 0 };
+    self->struck[at].count++;
 }
 
 static void note_time(struct leases *self, uint64_t took_ms)
@@ -126,24 +126,21 @@ static void note_time(struct leases *self, uint64_t took_ms)
     else self->average_ms = (self->average_ms * (LEASE_AVERAGE - 1) + took_ms) / LEASE_AVERAGE + 1;
 }
 
-static enum table_answer move(struct table *table, uint64_t number, enum lease_end end)
+// No operation here makes more entries, so none is refused for want of room.
+static void move(struct table *table, uint64_t number, enum lease_end end)
 {
     struct interval list[64];
-    uint32_t count;
-    if (end == LEASE_RETURNED) return table_return_rest(table, number);
-    // In parts, as far as the list goes
-    for (;;) {
-        uint32_t found = 0;
-        for (uint32_t i = 0; i < table->count && found < 64; i++) {
+    if (end == LEASE_RETURNED) ensure(table_return_rest(table, number) == TABLE_OK);
+    for (;;) { // As many intervals at a time as the list has room for
+        uint32_t count = 0;
+        for (uint32_t i = 0; i < table->count && count < 64; i++) {
             const struct wire_table_entry *entry = &table->entries[i];
             if (entry->state == TABLE_PENDING && entry->number == number)
-                list[found++] = (struct interval){ entry->begin, entry->end };
+                list[count++] = (struct interval){ entry->begin, entry->end };
         }
-        count = found;
-        if (count == 0) return TABLE_OK;
-        const enum table_answer answer = end == LEASE_DONE ? table_done(table, number, list, count)
-                                                           : table_fail(table, number, list, count);
-        if (answer != TABLE_OK) return answer;
+        if (count == 0) return;
+        ensure((end == LEASE_DONE ? table_done : table_fail)(table, number, list, count) ==
+               TABLE_OK);
     }
 }
 
@@ -155,7 +152,7 @@ enum lease_answer leases_end(struct leases *self, struct table *table, uint64_t 
     // mutant: leases: a lease that is over ends once more
     if (at == self->count) return LEASE_STALE;
     const struct lease lease = self->leases[at];
-    if (move(table, number, end) != TABLE_OK) return LEASE_FULL;
+    move(table, number, end);
     self->count--;
     memmove(&self->leases[at], &self->leases[at + 1], (self->count - at) * sizeof lease);
     if (end == LEASE_RETURNED) strike(self, lease.task);

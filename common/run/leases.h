@@ -18,8 +18,9 @@
 // master forgot it when the last task failed). With `pass_barrier` no task of a pass is dealt while one
 // of the pass before is pending.
 //
-// A strike counts for a task within its pass: whoever failed, was late or died with it. The fourth gives
-// the task up (strikes_max = 3, as PaddlePaddle's).
+// A task gets a strike when its lease fails, is late, or loses its holder. Strikes count within the pass. The one
+// after `strikes_max` gives the task up; PaddlePaddle's strikes_max is 3. Each lease has room for its strike: a task is dealt
+// only if that is there.
 //
 // A lease's time is LEASE_TIMES times the moving average of what finished tasks took, within
 // [time_min_ms, time_max_ms]; time_max_ms until one has finished. After a restart each lease has its full
@@ -33,8 +34,8 @@
 enum {
     LEASES_MAX = 1024,
     LEASE_TIMES = 3,
-    LEASE_AVERAGE = 8, // The newest task counts for one in so many
-    STRIKES_KEPT_MAX = 1024,
+    LEASE_AVERAGE = 8,                 // The newest task counts for one in so many
+    STRIKES_KEPT_MAX = 2 * LEASES_MAX, // Tasks that have strikes
 };
 
 struct lease_rules {
@@ -68,7 +69,7 @@ struct leases {
 enum lease_answer {
     LEASE_OK,
     LEASE_NONE_NOW, // All tasks that may be dealt are pending: ask again later
-    LEASE_FULL,     // LEASES_MAX are out, or no room is left in the table
+    LEASE_FULL,     // LEASES_MAX are out, or no room is left in the table or for a strike
     LEASE_STALE,    // No such lease: it has ended, or it is another process's
 };
 
@@ -105,7 +106,7 @@ const struct lease *leases_find(const struct leases *self, uint64_t number, uint
 const struct lease *leases_late(const struct leases *self, uint64_t now_ms);
 uint64_t leases_due_ms(const struct leases *self);
 
-// A lease of another process of this member, or of any of it (instance 0); NULL: there is none.
+// A lease of this member that a process other than `instance` holds; with 0, any lease of this member. NULL: there is none.
 const struct lease *leases_of_dead(const struct leases *self, uint32_t member, uint64_t instance);
 
 // All leases have their full time from now on.

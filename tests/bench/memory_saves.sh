@@ -6,7 +6,8 @@
 #     tests/bench/memory_saves.sh BUILD cost [TURNS] [EVERY]     tokens a second with memory_every = EVERY by those without,
 #                                                        32 million parameters, in turns
 #     tests/bench/memory_saves.sh BUILD disk [TURNS] [EVERY]     the same, and a save to a disk of 20 MB/s every EVERY steps; by
-#                                                        those of a run that saves nothing. As root, with cgroup v1
+#                                                        those of a run that saves nothing. As root, with cgroup v1.
+#                                                        Not run yet
 #     tests/bench/memory_saves.sh BUILD goodput [SECONDS] [EVERY_S]   a random trainer is killed (-9) every EVERY_S
 #                                                        seconds: tokens a second by those of the same run before
 #     tests/bench/memory_saves.sh BUILD limit [MIB]      eight trainers of 56.7 million parameters, each in a memory group

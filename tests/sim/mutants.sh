@@ -393,6 +393,7 @@ by_unit 'leases: the next pass begins while a task of this one is out' leases_te
     'rules->pass_barrier &&' 'false && rules->pass_barrier &&'
 by_unit 'leases: a task that fails is never given up' leases_test \
     'strikes_of(self, lease->task) < rules->strikes_max' 'strikes_of(self, lease->task) <= UINT32_MAX - 0 * rules->strikes_max'
+by_unit 'leases: a task is dealt though no room is left for its strike' leases_test drop
 by_unit 'leases: a lease that is over ends once more' leases_test 'LEASE_STALE' 'LEASE_OK'
 by_unit 'leases: anybody ends a lease' leases_test '&& lease->member == member && lease->instance == instance' \
     '&& member + instance < UINT64_MAX'
@@ -679,8 +680,8 @@ by_unit 'windows: a member that leaves is in the next window' coordinator_test '
 by_unit 'windows: a search of an earlier epoch goes on' coordinator_test drop
 by_unit 'windows: who comes back to a run that has given its window up keeps its steps' windows_member_test drop
 by_unit 'windows: who stood at a step that was given up is waited for' coordinator_test \
-    'stands->window > windows_run_of(run)->given_up' 'stands->window > 0 * run->number'
-mutant 'windows: a snapshot forgets which windows were given up' drop
+    'stands->window > windows_run_of(run)->before_restore' 'stands->window > 0 * run->number'
+mutant 'windows: a snapshot forgets which windows were before a restore' drop
 by_unit 'windows: one false word about a window to come hides all that a member says' coordinator_test \
     'seq > kept->seq' 'false && seq > kept->seq'
 by_unit 'windows: a run that waits for who may hold its newest step does not say so' coordinator_test \

@@ -200,6 +200,23 @@ static void what_is_trained_of_a_task_is_not_dealt(void **unused)
     check_counts(0, TASKS - 5, 3, 2, 0);
 }
 
+// So many tasks have a strike that the next one would find no room: only those that have one are dealt.
+static void a_task_is_dealt_if_there_is_room_for_its_strike(void **unused)
+{
+    struct interval list[LIST];
+    uint32_t count;
+    uint64_t task;
+    (void)unused;
+    leases.struck_count = STRIKES_KEPT_MAX;
+    for (uint32_t i = 0; i < STRIKES_KEPT_MAX; i++)
+        leases.struck[i] = (struct strikes){ (i + 1) * (uint64_t)TASK, 1 };
+    assert_int_equal(leases_next(&leases, &table, &rules, &task, list, LIST, &count), LEASE_FULL);
+    leases.struck[0].task = 0;
+    assert_int_equal(leases_next(&leases, &table, &rules, &task, list, LIST, &count), LEASE_OK);
+    fail_lease(pull(0, NULL, NULL));
+    assert_int_equal(leases.struck[0].count, 2);
+}
+
 // ---- by a seed ----------------------------------------------------------------------------------
 
 enum word { W_TODO, W_PENDING, W_DONE, W_FAILED };
@@ -280,4 +297,5 @@ TESTS(TEST_WITH(a_pass_is_dealt_once, set_up, NULL),
       TEST_WITH(a_lease_has_its_time, set_up, NULL),
       TEST_WITH(a_newer_process_has_none_of_the_leases_of_the_old_one, set_up, NULL),
       TEST_WITH(what_is_trained_of_a_task_is_not_dealt, set_up, NULL),
+      TEST_WITH(a_task_is_dealt_if_there_is_room_for_its_strike, set_up, NULL),
       TEST_WITH(the_sum_is_the_number_of_tasks_at_each_instant, set_up, NULL))

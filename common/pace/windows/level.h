@@ -23,7 +23,7 @@
 // A member whose learner goes on, and that does not say so, would keep the run where it is: nothing is committed that
 // it does not say. If one member stands at the end of the windows, or has stopped, the others have all that they need to
 // get there. So once it has been there for step_timeout and a lease, and another one does not say so, that counts as a
-// break, too; and whoever does not answer LEVEL then for step_timeout is dropped.
+// break, too. LEVEL is said, and a member that does not answer it within step_timeout is dropped.
 //
 // Two answers differ by one step at most. If they do not, the ones that fewest others fit are false. Their
 // members are left out.

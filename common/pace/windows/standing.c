@@ -108,7 +108,7 @@ static bool has_lost(const struct windows *self, const struct wire_place *place)
 static bool is_of_lineage(const struct stands *stands, const struct run *run)
 {
     // mutant: windows: who stood at a step that was given up is waited for
-    return stands->window > windows_run_of(run)->given_up;
+    return stands->window > windows_run_of(run)->before_restore;
 }
 
 // Whether a process that was left out of the newest window has come to the run's step all the same, and holds all of

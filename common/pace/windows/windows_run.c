@@ -166,7 +166,7 @@ static void apply_restore(struct windows_run *self, const struct run *run,
                           const struct wire_record_restore *restore)
 {
     static const struct wire_record_restore nothing;
-    self->given_up = run->number;
+    self->before_restore = run->number;
     ensure(self->open == 0);
     self->window[0].frame = (struct wire_window){ 0 };
     self->voided = (struct wire_voided){ 0 };
@@ -215,7 +215,7 @@ struct wire_part windows_run_store(const struct run *run, void *memory)
         .keepers_count = self->keepers_count,
         .savers = self->savers,
         .savers_count = self->savers_count,
-        .given_up = self->given_up,
+        .before_restore = self->before_restore,
     };
     if (self->open > 1) snapshot->second = self->window[1].frame;
     return (struct wire_part){ FRAME_WINDOWS_SNAPSHOT, snapshot };
@@ -245,8 +245,8 @@ bool windows_run_load(struct run *run, const struct wire_part *part)
     // mutant: saves: a snapshot forgets who saves
     self->savers_count = from->savers_count;
     for (uint32_t i = 0; i < from->savers_count; i++) self->savers[i] = from->savers[i];
-    // mutant: windows: a snapshot forgets which windows were given up
-    self->given_up = from->given_up;
+    // mutant: windows: a snapshot forgets which windows were before a restore
+    self->before_restore = from->before_restore;
     keep_closing(self, &from->closing);
     self->named_count = 0;
     // mutant: windows: a snapshot forgets who was named

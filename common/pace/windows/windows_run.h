@@ -18,8 +18,8 @@ struct windows_run {
     struct hash last_steps;                 // Of the newest STEPS; none: there is none yet
     struct wire_steps closing; // The newest that closed a window; number 0: there is none yet
     uint8_t left_out[8];       // Of that one
-    uint64_t
-        given_up; // The windows up to this number were before the newest restore. 0: there was none
+    // The newest window when the run last went back: it and those before it are of another past. 0: it never did.
+    uint64_t before_restore;
     struct wire_voided voided; // The newest step that was void (voided.h)
     // Processes whose states of the newest step were found to differ from what most held (differ.h), in no
     // window since. Their links are "".
