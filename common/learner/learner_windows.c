@@ -37,6 +37,10 @@ static struct learner_window_work *work_of(const struct learner *self) { return 
 static int read_part(struct learner *self, const void *part, struct why *why)
 {
     const struct wire_windows_config *config = part;
+    if (config->servers && (config->parts != PARTS_MOMENTS || config->memory_every))
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "a run with %u servers shares out the moments, and has no memory_every",
+                       config->servers);
     self->same_bits = true;
     self->settings = (struct optimizer_settings){ .weight_decay = config->weight_decay,
                                                   .beta1 = config->beta1,

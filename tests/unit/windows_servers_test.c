@@ -34,4 +34,20 @@ static void any_number_of_each_ends_in_the_same_bits(void **unused)
     }
 }
 
-TESTS(FOLDER_TEST(any_number_of_each_ends_in_the_same_bits))
+static void a_run_that_servers_cannot_serve_is_refused(void **unused)
+{
+    (void)unused;
+    share_moments();
+    be_born(&members[0], 0, 0, NULL);
+    strategy.servers = 1;
+    strategy.memory_every = 10;
+    tell_build(&members[0], 2);
+    const struct wire_built *built = hear_kind(&members[0], FRAME_BUILT);
+    assert_false(built->ok);
+    assert_non_null(strstr(built->reason, "with 1 servers"));
+    strategy.servers = strategy.memory_every = 0;
+    end_group();
+}
+
+TESTS(FOLDER_TEST(a_run_that_servers_cannot_serve_is_refused),
+      FOLDER_TEST(any_number_of_each_ends_in_the_same_bits))
