@@ -35,6 +35,20 @@ speed_for() {                                       # SECONDS, TOKENS A STEP: co
         'BEGIN { if (steps < 1) exit 1; printf "%.1f\n", steps * tokens / (b - a) }'
 }
 
+# The same by a trainer's own lines, a step each: exact where a step takes seconds.
+step_speed_for() {                                  # SECONDS, TOKENS A STEP
+    local log=$work/run/run/logs/trainer-1.log known
+    known=$(wc -l <"$log")
+    sleep "$1"
+    tail -n +$((known + 1)) "$log" | awk -v tokens="$2" '
+        / step\.trained / {
+            split($2, of, ":"); now = of[1] * 3600 + of[2] * 60 + of[3]
+            match($0, / step=[0-9]+/); step = substr($0, RSTART + 6, RLENGTH - 6)
+            if (!began) { began = now; first = step }
+        }
+        END { if (step <= first) exit 1; printf "%.1f\n", (step - first) * tokens / (now - began) }'
+}
+
 set_memory() {                                      # EVERY; 0: none
     sed -i '/^memory_every = /d' "$work/run/state.toml"
     [ "$1" = 0 ] || sed -i "s/^\[strategy\]$/[strategy]\nmemory_every = $1/" "$work/run/state.toml"
@@ -42,7 +56,7 @@ set_memory() {                                      # EVERY; 0: none
 
 most_mib() {                                        # VmHWM of each trainer, sorted
     for pid in $(pgrep -P "$up" -f shoal-trainer); do sed -n 's/^VmHWM: *\([0-9]*\) kB/\1/p' "/proc/$pid/status"; done |
-        sort -n | awk '{ printf "%s%.0f", NR > 1 ? " " : "", $1 / 1024 } END { print "" }'
+        sort -n | awk '{ printf "%s%.0f", (NR > 1 ? " " : ""), $1 / 1024 } END { print "" }'
 }
 
 say_memory() {                                      # What the trainers held at most, and what each said for its group
@@ -90,7 +104,7 @@ cost() {                                            # WHAT, TURNS, EVERY
             fi
             sed -i "/^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = $steps/" "$work/run/state.toml"
             begin
-            speed_for 240 4096 >>"$work/speed-$kind"
+            step_speed_for 240 4096 >>"$work/speed-$kind"
             [ "$kind" = 0 ] || waits memory
             [ "$steps" = 100000 ] || waits save
             say_memory

@@ -33,7 +33,7 @@ start_run() {                                       # PORT, flags of shoal up
 
 run_step() {
     "$build/bin/shoal" status --json --ticket "$work/run/run/ticket" 2>/dev/null |
-        sed -n 's/.*"step": *\([0-9]*\).*/\1/p' | head -1
+        sed -n 's/^{[^{]*"step":\([0-9]*\).*/\1/p'    # The run's: behind the next brace are those of its saves
 }
 
 # Each look is a process with a handshake, 23 ms of a processor: `look_every` says how many seconds lie between two.

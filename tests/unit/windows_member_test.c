@@ -441,9 +441,9 @@ static void the_run_says_that_a_share_is_kept(void **unused)
     a_share_is_kept_with_that_of_the_other(true);
 }
 
-// Where window 1 ended, nobody has said. What is applied stays; the commits say of which window the step is that is in
-// memory alone.
-static void close_by_commit(uint64_t number, uint64_t expected)
+// Where window 1 ended, nobody has said. One step is applied and another is in memory; the commits say whether they are
+// the run's.
+static void freeze_in_the_dark(void)
 {
     member->now.step = STEP + 9;
     hear_window(1, STEP, 0, 0, 0);
@@ -452,10 +452,25 @@ static void close_by_commit(uint64_t number, uint64_t expected)
     assert_non_null(said(FRAME_FREEZE));
     hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 1, STEP + 1, true, 0, 0, 0, 0, 0, false }, 0);
     const struct wire_ask *ask = said(FRAME_ASK);
+    assert_true(ask && ask->topic == TOPIC_COMMITS && ask->from == STEP);
+    assert_null(said(FRAME_CLOSE_WINDOW));
+}
+
+static void hear_commits(uint64_t number, uint64_t step, uint64_t end)
+{
+    now_ms += MEMBER_RETRY_MS;
+    hear(FRAME_STEPS, &(struct wire_steps){ .number = number, .step = step, .end = end }, HEARD_PACE);
+}
+
+// `number`: the window that committed the step in memory here.
+static void close_by_commit(uint64_t number, uint64_t expected)
+{
+    freeze_in_the_dark();
+    hear_commits(1, STEP, STEP + 1);
+    const struct wire_ask *ask = said(FRAME_ASK);
     assert_true(ask && ask->topic == TOPIC_COMMITS && ask->from == STEP + 1);
     assert_null(said(FRAME_CLOSE_WINDOW));
-    hear(FRAME_STEPS, &(struct wire_steps){ .number = number, .step = STEP + 1, .end = STEP + 3 },
-         HEARD_PACE);
+    hear_commits(number, STEP + 1, STEP + 3);
     const struct wire_close_window *job = said(FRAME_CLOSE_WINDOW);
     assert_true(job && job->end == expected);
 }
@@ -470,6 +485,46 @@ static void a_step_in_memory_is_the_runs(void **unused)
 {
     (void)unused;
     close_by_commit(1, STEP + 2);
+}
+
+// The run gave window 1 up at STEP, and another window has made the same step since: what is applied here is another
+// state, and is dropped.
+static void another_window_has_made_the_step_that_is_applied(void **unused)
+{
+    (void)unused;
+    freeze_in_the_dark();
+    hear_commits(3, STEP, STEP + 3);
+    const struct wire_close_window *job = said(FRAME_CLOSE_WINDOW);
+    assert_true(job && job->end == STEP);
+}
+
+// Two windows in hand: the learner says the newer one when it freezes, and stands in the older one.
+static void a_step_of_the_older_of_two_windows_is_the_runs(void **unused)
+{
+    (void)unused;
+    member->now.step = STEP + 9;
+    hear_window(1, STEP, 0, 0, 0);
+    hear_window(2, STEP + 4, 0, 0, 0);
+    hear_closing(5, 6, STEP + 20);
+    hear(FRAME_FROZEN, &(struct wire_frozen){ 2, 1, STEP + 1, true, 0, 0, 0, 0, 0, false }, 0);
+    hear_commits(1, STEP, STEP + 2);
+    const struct wire_close_window *job = said(FRAME_CLOSE_WINDOW);
+    assert_true(job && job->end == STEP + 2);
+}
+
+// A restore took the run behind the step that is applied here: no commit of it will ever be told.
+static void a_step_that_a_restore_gave_up_is_dropped(void **unused)
+{
+    (void)unused;
+    member->now.step = STEP;
+    hear_window(1, STEP, 0, 0, 0);
+    hear_closing(5, 6, STEP + 9);
+    member->now.restored_step = STEP;
+    member->now.restored_epoch = replica.epoch + 1;
+    hear(FRAME_FROZEN, &(struct wire_frozen){ 1, 1, STEP + 2, false, 0, 0, 0, 0, 0, false }, 0);
+    assert_null(said(FRAME_ASK));
+    const struct wire_close_window *job = said(FRAME_CLOSE_WINDOW);
+    assert_true(job && job->end == STEP);
 }
 
 // The run has given window 1 up and is behind what is applied here: that is no step of the run.
@@ -594,6 +649,9 @@ TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
       TEST_WITH(the_run_says_that_a_share_is_kept, set_up, NULL),
       TEST_WITH(a_later_closing_says_nothing_of_this_window, set_up, NULL),
       TEST_WITH(a_step_in_memory_is_the_runs, set_up, NULL),
+      TEST_WITH(another_window_has_made_the_step_that_is_applied, set_up, NULL),
+      TEST_WITH(a_step_of_the_older_of_two_windows_is_the_runs, set_up, NULL),
+      TEST_WITH(a_step_that_a_restore_gave_up_is_dropped, set_up, NULL),
       TEST_WITH(a_window_that_was_given_up_leaves_no_step, set_up, NULL),
       TEST_WITH(an_epoch_that_ends_wants_the_digest, set_up, NULL),
       TEST_WITH(a_pause_stops_the_group, set_up, NULL),

@@ -58,9 +58,8 @@ enum outlook {
     IS_UNKNOWN, // The coordinator is asked how it ended
 };
 
-// Whether the windows in hand are over. What is applied is the run's for ever, as all others had it, too. But a step
-// in memory is the run's only if it is certain that the window did not end before it: by a closing of this window,
-// by the window right behind it, or by RUN if that knows no later window.
+// Whether the windows in hand are over. A step in memory is the run's only if it is certain that the window did not end
+// before it: by a closing of this window, by the window right behind it, or by RUN if that knows no later window.
 static enum outlook outlook(const struct windows_member *self, const struct member_turn *turn,
                             uint64_t *ret_end)
 {
@@ -115,9 +114,19 @@ static uint64_t latest_end(const struct windows_member *self)
     return end;
 }
 
-// The run has gone on, and where the windows in hand ended is not known. If a later one begins or ends before our step,
-// the run has given ours up, as none of its members came back in time (level.h, seed 403625). Else what is applied is
-// the run's; one step more may be in memory, and all others that had it may have died.
+// Whether the step that was applied last is the run's. It is, if no step of the windows in hand was applied.
+static uint8_t applied(const struct windows_member *self, const struct member_turn *turn)
+{
+    const struct replica *replica = turn->replica;
+    if (replica_is_given_up(&turn->member->now, self->stands.step, replica->epoch))
+        return IS_NOT_THE_RUNS;
+    return self->stands.step == self->first_step ? IS_THE_RUNS : self->applied;
+}
+
+// The run has gone on, and where the windows in hand ended is not known. The run may have given up what was applied
+// here, as none of those who had it came back in time (level.h, seed 403625). It has, if a later window begins or ends
+// before our step, or if another window made that step (windows_member_test). Else what is applied is the run's, and one
+// step more may be in memory: all others that had it may have died.
 static void leave_window(struct windows_member *self, const struct member_turn *turn)
 {
     const struct wire_stands *stands = &self->stands;
@@ -130,6 +139,11 @@ static void leave_window(struct windows_member *self, const struct member_turn *
     if (end < stands->step) {
         close_window(self, turn, end, false);
         return;
+    }
+    switch (applied(self, turn)) {
+    case IS_OPEN: ask(self, turn, TOPIC_COMMITS, stands->step - 1); return;
+    // mutant: windows: who comes back to a run whose later windows have passed its step keeps its steps
+    case IS_NOT_THE_RUNS: close_window(self, turn, self->first_step, false); return;
     }
     if (!stands->has || run_step(self, turn) <= stands->step) self->memory = IS_NOT_THE_RUNS;
     if (self->memory == IS_OPEN) ask(self, turn, TOPIC_COMMITS, stands->step);
@@ -198,6 +212,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
     if (job.group_count == 0) return;
     if (!windows_member_in_hand(self)) {
         self->first = window->number;
+        self->first_step = window->step;
         self->stands.window = window->number;
         self->stands.step = window->step;
         self->stands.has = self->stands.broken = self->stands.stopped = false;

@@ -35,12 +35,14 @@ struct windows_member {
 
     // In hand at the learner, number 0: nothing.
     uint64_t first, newest; // The windows that it has been given
+    uint64_t first_step;    // Where the first of them begins
     uint64_t newest_end;    // Where the last of them ends
     uint64_t epoch;         // The epoch of that window
     bool closing;           // CLOSE_WINDOW is under way
     bool lost; // The state was dropped when a window was closed, and no window has been begun since
     bool is_frozen; // The learner applies nothing more
-    uint8_t memory; // enum memory: the step that it has, and has not applied
+    // Once it is frozen, enum commit: of the step that it applied last, and of the one that it has, and has not applied.
+    uint8_t applied, memory;
 
     struct wire_stands stands; // As it is told; `links` too
     uint64_t level;            // The newest LEVEL; 0: none
@@ -52,7 +54,8 @@ struct windows_member {
     uint64_t kept_step, kept_window; // The newest memory save on record, as far as it has heard
 };
 
-enum memory { IS_OPEN, IS_THE_RUNS, IS_NOT_THE_RUNS };
+// Whether a step was committed as one of the windows in hand.
+enum commit { IS_OPEN, IS_THE_RUNS, IS_NOT_THE_RUNS };
 
 // A window that was told. NULL: this one was not, or a later one has its place.
 static inline const struct wire_window *windows_member_kept(const struct windows_member *self,

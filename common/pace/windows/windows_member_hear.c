@@ -58,16 +58,26 @@ static void hear_linking(struct windows_member *self, const struct wire_linking 
     memcpy(self->trainers, said->trainers, said->trainers_count * sizeof *said->trainers);
 }
 
-// Steps that are committed: is the one that we have in memory among them, as the step of our window?
+// Whether a step is the run's, if it is among these. The windows in hand follow one another, so no other window of their
+// numbers has it.
+static void note_commit(const struct windows_member *self, const struct wire_steps *steps,
+                        uint64_t step, uint8_t *commit)
+{
+    if (steps->step > step || step >= steps->end) return;
+    // mutant: windows: a step of another window is applied from memory
+    const bool is_ours = steps->number >= self->first && steps->number <= self->newest;
+    *commit = is_ours ? IS_THE_RUNS : IS_NOT_THE_RUNS;
+}
+
 static void hear_steps(struct windows_member *self, const struct member_turn *turn,
                        const struct wire_steps *steps)
 {
     const uint64_t step = self->stands.step;
     windows_member_keep_recorded(self, turn, steps->kept_window, steps->kept_step);
     if (steps->closed) hear_closing(self, steps->number, steps->closed, steps->end);
-    if (self->is_frozen && steps->step <= step && step < steps->end)
-        // mutant: windows: a step of another window is applied from memory
-        self->memory = steps->number == self->stands.window ? IS_THE_RUNS : IS_NOT_THE_RUNS;
+    if (!self->is_frozen) return;
+    if (step > 0) note_commit(self, steps, step - 1, &self->applied);
+    note_commit(self, steps, step, &self->memory);
 }
 
 // The answer of a member that has begun no window that counts.
@@ -205,7 +215,7 @@ static void hear_closed(struct windows_member *self, const struct member_turn *t
     ensure(self->closing);
     if (windows_member_in_hand(self)) self->done = self->newest;
     self->closing = self->freezing = self->is_frozen = self->is_stopping = false;
-    self->memory = IS_OPEN;
+    self->applied = self->memory = IS_OPEN;
     replica->applying = false;
     self->first = self->newest = 0;
     const uint64_t window = self->stands.window;
