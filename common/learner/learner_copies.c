@@ -90,6 +90,14 @@ static void prepare(struct learner *self)
     for (uint32_t i = 0; i < list.count; i++) blob_share_touch(copies->next, list.runs[i]);
 }
 
+// Whether a memory save that is on record is a later one than ours. Several may be of one window.
+static bool is_later(const struct learner_copies *copies, uint64_t window, uint64_t step)
+{
+    // mutant: keeping: of two saves of a window the older one counts as the newest
+    return window > copies->kept_window ||
+           (window == copies->kept_window && step > copies->kept_step);
+}
+
 void learner_copies_kept(struct learner *self, const struct wire_kept *said)
 {
     struct learner_copies *copies = &self->window->copies;
@@ -97,8 +105,8 @@ void learner_copies_kept(struct learner *self, const struct wire_kept *said)
     if (copies->step == said->step && copies->window == said->window) {
         forget_newest(copies);
         copies->kept_step = said->step, copies->kept_window = said->window;
-    } else if (copies->kept_window < said->window)
-        copies->kept_window = 0; // A newer save, of which we have no copy
+    } else if (is_later(copies, said->window, said->step))
+        copies->kept_window = 0; // We have no copy of it
     if (self->window->now) prepare(self);
 }
 
@@ -110,9 +118,9 @@ void learner_copies_begin(struct learner *self, const struct wire_take_window *w
         learner_copies_kept(self, &(struct wire_kept){ window->kept_window, window->kept_step });
     const bool same =
         copies->kept_window == window->kept_window && copies->kept_step == window->kept_step;
-    // It may have been given before we heard of a newer save (seed 50013)
+    // It may have been given before we heard of a newer save (seeds 50013, 6864)
     // mutant: keeping: a window that was given earlier drops the newest save
-    if (!same && (window->drops || copies->kept_window <= window->kept_window))
+    if (!same && (window->drops || is_later(copies, window->kept_window, window->kept_step)))
         copies->kept_window = 0;
     // mutant: keeping: what is not on record outlives a break
     if (window->drops) forget_newest(copies);

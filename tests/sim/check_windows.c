@@ -39,10 +39,13 @@ struct ghost_windows {
     bool lost[ROUNDS_MAX];      // By number: it was closed though nobody lived that could say where
     uint64_t steps_record;      // The newest STEPS
     struct pin kept;            // The newest memory save on record; step 0: none
-    uint64_t closing_record;    // The newest that closed a window
-    struct wire_voided voided;  // The newest step that was void
-    bool adopted[ROUNDS_MAX];   // By step: the run has the state of one that differed
-    struct pin odd[ODD_MAX]; // States that had changed by themselves, as they were told; in turns
+    uint64_t kept_window;       // Of its steps
+    struct wire_place keepers[NODES_MAX];
+    uint32_t keepers_count;
+    uint64_t closing_record;   // The newest that closed a window
+    struct wire_voided voided; // The newest step that was void
+    bool adopted[ROUNDS_MAX];  // By step: the run has the state of one that differed
+    struct pin odd[ODD_MAX];   // States that had changed by themselves, as they were told; in turns
     uint32_t odd_count;
 };
 _Static_assert(sizeof(struct ghost_windows) <= GHOST_PACE_BYTES, "it has room in the ghost");
@@ -468,27 +471,38 @@ static void hear_steps(struct sim *sim, const struct wire_steps *said)
 }
 
 // Whoever of the group is up has its share, and those of its predecessors.
-static void hear_kept(struct sim *sim, const struct wire_record_kept *said)
+static void check_kept(struct sim *sim)
 {
-    const struct ghost_window *window = &own(sim)->windows[0];
+    const struct ghost_windows *self = own(sim);
+    const uint32_t count = self->keepers_count;
     const uint32_t buddies =
         ((const struct wire_windows_config *)rules_strategy(&sim->plan.rules))->buddies;
-    hold(own(sim)->open > 0 && said->step <= check_step(sim) &&
-             hash_equal(&said->digest, &sim->ghost.digest[said->step]),
-         "a memory save is of committed parameters", "step %" PRIu64 " on record", said->step);
-    for (uint32_t i = 0; i < window->group_count; i++) {
-        if (!is_process(sim, &window->group[i])) continue;
-        const struct node *node = &sim->nodes[check_node(sim, window->group[i].member)];
+    for (uint32_t i = 0; i < count; i++) {
+        if (!is_process(sim, &self->keepers[i])) continue;
+        const struct node *node = &sim->nodes[check_node(sim, self->keepers[i].member)];
         const struct sim_copies *copies = &node->learner.exchange.copies;
         const struct sim_copy *copy =
-            copies->newest.step == said->step ? &copies->newest : &copies->kept;
-        bool has = copy->step == said->step && copy->window == said->window;
-        for (uint32_t j = 0; j <= buddies && j < window->group_count; j++)
-            has = has && copy->has >> ((i + window->group_count - j) % window->group_count) & 1;
+            copies->newest.step == self->kept.step ? &copies->newest : &copies->kept;
+        bool has = copy->step == self->kept.step && copy->window == self->kept_window;
+        for (uint32_t j = 0; j <= buddies && j < count; j++)
+            has = has && copy->has >> ((i + count - j) % count) & 1;
         hold(has, "each keeps its share of a memory save, and its buddies'", "%s at %" PRIu64,
-             node->name, said->step);
+             node->name, self->kept.step);
     }
-    own(sim)->kept = (struct pin){ .step = said->step, .digest = said->digest };
+}
+
+static void hear_kept(struct sim *sim, const struct wire_record_kept *said)
+{
+    struct ghost_windows *self = own(sim);
+    const struct ghost_window *window = &self->windows[0];
+    hold(self->open > 0 && said->step <= check_step(sim) &&
+             hash_equal(&said->digest, &sim->ghost.digest[said->step]),
+         "a memory save is of committed parameters", "step %" PRIu64 " on record", said->step);
+    self->kept = (struct pin){ .step = said->step, .digest = said->digest };
+    self->kept_window = said->window;
+    self->keepers_count = window->group_count;
+    memcpy(self->keepers, window->group, window->group_count * sizeof *window->group);
+    check_kept(sim);
     sim->faults[COPIED]++;
 }
 
@@ -505,7 +519,10 @@ static void way_back(struct sim *sim, const struct wire_record_restore *record, 
              !copies_lie(sim, kept->step, &kept->digest),
          "a run goes back to what its members have in memory", "step %" PRIu64 " and not %" PRIu64,
          record->step, kept->step);
-    if (lost && is_newer && record->step == kept->step) *back = *kept;
+    if (lost && is_newer && record->step == kept->step) {
+        check_kept(sim); // They still do
+        *back = *kept;
+    }
     if (record->step < kept->step) *kept = (struct pin){ 0 };
 }
 

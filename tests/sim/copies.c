@@ -37,13 +37,19 @@ static void forget(struct sim_copies *copies)
     copies->told = false;
 }
 
+static bool is_later(const struct sim_copies *copies, uint64_t window, uint64_t step)
+{
+    return window > copies->kept.window ||
+           (window == copies->kept.window && step > copies->kept.step);
+}
+
 void copies_kept(struct sim *self, uint8_t id, const struct wire_kept *job)
 {
     struct sim_copies *copies = copies_of(self, id);
     if (copies->newest.step == job->step && copies->newest.window == job->window) {
         copies->kept = copies->newest;
         forget(copies);
-    } else if (copies->kept.window < job->window) copies->kept = (struct sim_copy){ 0 };
+    } else if (is_later(copies, job->window, job->step)) copies->kept = (struct sim_copy){ 0 };
 }
 
 void copies_begin(struct sim *self, uint8_t id)
@@ -55,7 +61,7 @@ void copies_begin(struct sim *self, uint8_t id)
     const bool same =
         copies->kept.step == window->kept_step && copies->kept.window == window->kept_window;
     // It may have been given before we heard of a newer one
-    if (!same && (window->drops || copies->kept.window <= window->kept_window))
+    if (!same && (window->drops || is_later(copies, window->kept_window, window->kept_step)))
         copies->kept = (struct sim_copy){ 0 };
     if (window->drops) forget(copies);
 }

@@ -459,7 +459,8 @@ static void freeze_in_the_dark(void)
 static void hear_commits(uint64_t number, uint64_t step, uint64_t end)
 {
     now_ms += MEMBER_RETRY_MS;
-    hear(FRAME_STEPS, &(struct wire_steps){ .number = number, .step = step, .end = end }, HEARD_PACE);
+    hear(FRAME_STEPS, &(struct wire_steps){ .number = number, .step = step, .end = end },
+         HEARD_PACE);
 }
 
 // `number`: the window that committed the step in memory here.
