@@ -259,7 +259,7 @@ static void begin_window(struct learner *self, struct learner_window *window)
     learner_shares_begin(self, said);
     drop_window(&work->now);
     work->now = window;
-    work->formed = work->waits = false;
+    work->formed = work->placed = work->waits = false;
     learner_copies_begin(self, said);
     work->samples_done = said->samples_done;
     work->told_us = 0;
@@ -313,6 +313,13 @@ static bool is_called(void *arg)
 
 // ---- FREEZE, CLOSE_WINDOW -----------------------------------------------------------------------
 
+// Those of the window in hand. Without its group the places are those of the one before.
+static uint64_t dead_places(const struct learner_window_work *work)
+{
+    // mutant: shares: a member that lives is called dead, as one of the group before is
+    return work->placed ? group_dead(work->group) : 0;
+}
+
 static void hear_freeze(struct learner *self, const struct wire_level *said)
 {
     struct learner_window_work *work = work_of(self);
@@ -325,7 +332,7 @@ static void hear_freeze(struct learner *self, const struct wire_level *said)
                                   .copied_window = work->copies.copied_window,
                                   .share = self->share_only };
     if (work->now && work->now->said.number <= said->window) {
-        if (work->formed || work->waits) frozen.dead = group_dead(work->group);
+        frozen.dead = dead_places(work);
         work->waits = true;
         holder_freeze(&work->holder);
         frozen.has = holder_has(&work->holder) && learner_shares_has(self);
@@ -418,7 +425,7 @@ static void tell_broke(struct learner *self, int fault, const struct why *why,
         .step = self->step,
         .has = holder_has(&work->holder) && learner_shares_has(self),
         .missing = blame->member == UINT32_MAX ? 0 : blame->member + 1,
-        .dead = group_dead(work->group),
+        .dead = dead_places(work),
         .unsound = work->unsound,
         .overdue = fault == FAULT_TIMEOUT && blame->member != UINT32_MAX,
         .differ = holder_outsiders(&work->holder),
@@ -494,6 +501,7 @@ static int form(struct learner *self, struct why *why, struct group_blame *ret_b
                        "the window has %u members, %u of them servers, and this run plans for %u "
                        "trainers and more (min_clients)",
                        window->group_count, work->config.servers, learner_members_least(self));
+    work->placed = true;
     const int rc = group_form(work->group, window->number, work->now->members, window->group_count,
                               window->place, work->config.step_timeout_ms, why, ret_blame);
     work->formed = rc == 0;

@@ -71,6 +71,7 @@ struct learner_window_work {
     bool idle;                         // There is no step to take: any job ends the wait
     struct learner_window *now, *next; // NULL: none. The next one follows the one in hand
     bool formed;                       // The group is that of the window in hand
+    bool placed;                       // Its places are: it was formed, or could not be
     uint64_t sums; // Sums of that group in this window so far: the number of the next
     bool ends;     // Somebody knows no window behind the step in hand, its last one
     // We hold share `owner` of `owners` of the moments; owners 0: none yet. OWNER_NONE: we own none.

@@ -725,6 +725,7 @@ mutant 'older: the save that a run may go back to is removed' drop
 by_unit 'older: what was said of a save before a restore counts' coordinator_test drop
 mutant 'older: nobody hears that a save cannot be read' drop
 by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || is_later(copies, window->kept_window, window->kept_step))' '!same'
+by_unit 'shares: a member that lives is called dead, as one of the group before is' windows_saves_test 'work->placed ? group_dead(work->group) : 0' 'group_dead(work->group)'
 by_unit 'keeping: of two saves of a window the older one counts as the newest' windows_copies_test '(window == copies->kept_window && step > copies->kept_step)' '(window == copies->kept_window && step != copies->kept_step)'
 by_unit 'keeping: what is not on record outlives a break' windows_copies_test drop
 by_unit 'keeping: a member whose copy is not on record is not waited for' windows_copies_test drop

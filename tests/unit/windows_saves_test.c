@@ -261,6 +261,7 @@ static void moments_that_died_are_missed(void **state)
     give_window(&at, 2, rest, 1);
     const struct wire_broke *broke = hear_kind(rest[0], FRAME_BROKE);
     assert_non_null(strstr(broke->reason, "moments of a member that is gone are lost"));
+    assert_int_equal(broke->dead, 0); // It was in place 1 of the group before
     job = (struct wire_close_window){ next_window - 1, end, false };
     send_job(rest[0], FRAME_CLOSE_WINDOW, &job);
     closed = hear_kind(rest[0], FRAME_CLOSED_WINDOW);
