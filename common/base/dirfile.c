@@ -16,6 +16,9 @@
 // Large enough that system calls do not count, small enough for the second-level cache.
 enum { BLOCK_BYTES = 1 << 20, FILE_MODE = 0644 };
 
+// Past the cache whole blocks of the disk are written, from memory that begins at such a block.
+enum { DIRECT_BYTES = 4096, DIRECT_BLOCK = 1 << 20 };
+
 static int failed(const char *place, const char *doing, struct why *why)
 {
     const int error = errno;
@@ -123,28 +126,83 @@ int dirfile_begin(struct dirfile *self, int dir, const char *name, struct why *w
     return 0;
 }
 
-int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct why *why)
+// Past the cache, or not any more. Where the file system knows no such thing, nothing changes.
+static void set_direct(int fd, bool direct)
+{
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags >= 0) (void)fcntl(fd, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT);
+}
+
+int dirfile_begin_direct(struct dirfile *self, int dir, const char *name, struct why *why)
+{
+    uint8_t *block = aligned_alloc(DIRECT_BYTES, DIRECT_BLOCK);
+    if (!block) return why_set(why, FAULT_MEMORY, "%s: no memory to write it", name);
+    const int rc = dirfile_begin_unhashed(self, dir, name, why);
+    if (rc < 0) {
+        free(block);
+        return rc;
+    }
+    self->block = block;
+    set_direct(self->fd, true);
+    return 0;
+}
+
+static int write_all(struct dirfile *self, const uint8_t *bytes, size_t count, struct why *why)
 {
     for (size_t done = 0; done < count;) {
         const size_t block = count - done < BLOCK_BYTES ? count - done : BLOCK_BYTES;
-        const ssize_t n = failpoint("checkpoint_write") < 0
-                              ? -1
-                              : write(self->fd, (const char *)bytes + done, block);
+        const ssize_t n =
+            failpoint("checkpoint_write") < 0 ? -1 : write(self->fd, bytes + done, block);
         if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && errno == EINVAL && self->block && (fcntl(self->fd, F_GETFL) & O_DIRECT)) {
+            set_direct(self->fd, false); // The file system took the flag, and cannot do it
+            continue;
+        }
         if (n < 0) return failed(self->name, "writing", why);
-        if (self->hashes) hasher_add(&self->hasher, (const char *)bytes + done, (size_t)n);
+        if (self->hashes) hasher_add(&self->hasher, bytes + done, (size_t)n);
         done += (size_t)n;
         self->bytes += (uint64_t)n;
     }
     return 0;
 }
 
+static int add_direct(struct dirfile *self, const uint8_t *bytes, size_t count, struct why *why)
+{
+    while (count > 0) {
+        const size_t room = DIRECT_BLOCK - self->block_count, n = count < room ? count : room;
+        memcpy(self->block + self->block_count, bytes, n);
+        self->block_count += n;
+        bytes += n, count -= n;
+        if (self->block_count < DIRECT_BLOCK) break;
+        self->block_count = 0;
+        const int rc = write_all(self, self->block, DIRECT_BLOCK, why);
+        if (rc < 0) return rc;
+    }
+    return 0;
+}
+
+int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct why *why)
+{
+    return self->block ? add_direct(self, bytes, count, why) : write_all(self, bytes, count, why);
+}
+
+// What is left is no whole block of a disk: it goes through the cache.
+static int end_direct(struct dirfile *self, struct why *why)
+{
+    const size_t whole = self->block_count / DIRECT_BYTES * DIRECT_BYTES;
+    int rc = write_all(self, self->block, whole, why);
+    set_direct(self->fd, false);
+    if (rc == 0) rc = write_all(self, self->block + whole, self->block_count - whole, why);
+    free(self->block);
+    return rc;
+}
+
 int dirfile_end(struct dirfile *self, struct why *why, struct hash *ret_hash, uint64_t *ret_bytes)
 {
     ensure(self->hashes == (ret_hash != NULL));
-    int rc = failpoint("checkpoint_sync") < 0 || fsync(self->fd) < 0
-                 ? failed(self->name, "making it durable", why)
-                 : 0;
+    int rc = self->block ? end_direct(self, why) : 0;
+    if (rc == 0 && (failpoint("checkpoint_sync") < 0 || fsync(self->fd) < 0))
+        rc = failed(self->name, "making it durable", why);
     if (close(self->fd) < 0 && rc == 0) rc = failed(self->name, "closing", why);
     const struct hash hash = self->hashes ? hasher_end(&self->hasher) : (struct hash){ { 0 } };
     if (rc < 0) return rc;
@@ -156,6 +214,7 @@ int dirfile_end(struct dirfile *self, struct why *why, struct hash *ret_hash, ui
 void dirfile_abandon(struct dirfile *self)
 {
     close(self->fd);
+    free(self->block);
     if (self->hashes) (void)hasher_end(&self->hasher);
 }
 

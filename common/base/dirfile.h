@@ -49,6 +49,8 @@ struct dirfile { // A new file on its way to the disk
     uint64_t bytes;   // Written so far
     bool hashes;
     struct hasher hasher;
+    uint8_t *block; // Of dirfile_begin_direct: what is not written yet; else NULL
+    size_t block_count;
 };
 
 // Creates `name`, which must not exist. After success exactly one of end and abandon must follow.
@@ -56,6 +58,11 @@ int dirfile_begin(struct dirfile *self, int dir, const char *name, struct why *w
 
 // The same for bytes that the caller hashes itself: dirfile_end returns no hash.
 int dirfile_begin_unhashed(struct dirfile *self, int dir, const char *name, struct why *why);
+
+// The same for many bytes that nobody reads soon: they go to the disk past the page cache (O_DIRECT), where the file
+// system can do that. The cache keeps what it has, and the processor copies little. Takes a mebibyte of memory until the
+// end.
+int dirfile_begin_direct(struct dirfile *self, int dir, const char *name, struct why *why);
 
 int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct why *why);
 

@@ -1,6 +1,6 @@
 // A write goes by pairs of leaves: it hashes two and gives them to the kernel, while they are still in
-// the cache. A read goes leaf by leaf too: one that is wanted whole is read to its place, one that is
-// wanted in part is read beside it.
+// the cache. Leaves that are wanted whole are read to their place, some at a time; the two at the ends,
+// if they are wanted in part, are read beside it.
 #include "common/checkpoint/piece_file.h"
 #include "common/base/dirfile.h"
 #include "common/base/ensure.h"
@@ -13,6 +13,10 @@
 
 _Static_assert((int)PIECE_LEAF_BYTES == (int)STATE_LEAF_BYTES,
                "a leaf of a file is one of the state's digest");
+
+enum {
+    LEAVES_AT_ONCE = 16
+}; // A mebibyte: few system calls, and it is in the cache when it is hashed
 
 static uint64_t leaves_of(uint64_t count)
 {
@@ -70,7 +74,7 @@ int piece_file_write(int dir, const char *name, const void *bytes, uint64_t coun
     struct dirfile file;
     struct hash *leaves = malloc((size_t)leaves_of(count) * HASH_BYTES);
     if (!leaves) return why_set(why, FAULT_MEMORY, "%s: no memory for its hashes", name);
-    int rc = dirfile_begin_unhashed(&file, dir, name, why);
+    int rc = dirfile_begin_direct(&file, dir, name, why);
     if (rc == 0) {
         uint64_t written;
         rc = write_leaves(&file, bytes, count, leaves, why);
@@ -122,32 +126,49 @@ int piece_file_open(int dir, const char *name, uint64_t count, const struct hash
     return rc;
 }
 
-static int check_leaf(const struct piece_file *self, uint64_t leaf, const uint8_t *bytes,
+// Of leaves that were read whole; `first` is the first of them. By pairs, as they were written.
+static int check_leaves(const struct piece_file *self, uint64_t first, uint64_t end,
+                        const uint8_t *bytes, struct why *why)
+{
+    const uint64_t begins = first * PIECE_LEAF_BYTES;
+    const uint64_t rest = self->count - begins, all = (end - first) * PIECE_LEAF_BYTES;
+    struct hash next[2];
+    for (uint64_t i = 0, done; i < end - first; i += done) {
+        done = hash_next(bytes, all < rest ? all : rest, i, next);
+        for (uint64_t k = 0; k < done; k++) {
+            const uint64_t leaf = first + i + k;
+            // mutant: pieces: a leaf of another hash is taken
+            if (hash_equal(&next[k], &self->leaves[leaf])) continue;
+            return why_set(why, FAULT_DIGEST,
+                           "%s: bytes %" PRIu64 " to %" PRIu64
+                           " are not those that were written; refused",
+                           self->name, leaf * PIECE_LEAF_BYTES,
+                           leaf * PIECE_LEAF_BYTES + leaf_bytes(self->count, leaf));
+        }
+    }
+    return 0;
+}
+
+// Leaves [first, end), which lie whole in what is wanted, to their place.
+static int read_whole(const struct piece_file *self, uint64_t first, uint64_t end, uint8_t *bytes,
                       struct why *why)
 {
-    const struct hash hash = merkle_leaf(bytes, leaf_bytes(self->count, leaf));
-    // mutant: pieces: a leaf of another hash is taken
-    if (hash_equal(&hash, &self->leaves[leaf])) return 0;
-    return why_set(why, FAULT_DIGEST,
-                   "%s: bytes %" PRIu64 " to %" PRIu64 " are not those that were written; refused",
-                   self->name, leaf * PIECE_LEAF_BYTES,
-                   leaf * PIECE_LEAF_BYTES + leaf_bytes(self->count, leaf));
+    const uint64_t begins = first * PIECE_LEAF_BYTES, ends = end * PIECE_LEAF_BYTES;
+    const uint64_t count = (ends < self->count ? ends : self->count) - begins;
+    const int rc = dirfile_read(self->fd, self->name, begins, bytes, (size_t)count, why);
+    return rc < 0 ? rc : check_leaves(self, first, end, bytes, why);
 }
 
 // The part of one leaf that lies in [offset, end), to where it belongs in `bytes`, which begins at
 // `offset`.
-static int read_leaf(const struct piece_file *self, uint64_t leaf, uint64_t offset, uint64_t end,
+static int read_part(const struct piece_file *self, uint64_t leaf, uint64_t offset, uint64_t end,
                      uint8_t *bytes, uint8_t *beside, struct why *why)
 {
     const uint64_t begins = leaf * PIECE_LEAF_BYTES, has = leaf_bytes(self->count, leaf);
     const uint64_t from = begins > offset ? begins : offset;
     const uint64_t to = begins + has < end ? begins + has : end;
-    const bool whole = from == begins && to == begins + has;
-    uint8_t *const at = whole ? bytes + (begins - offset) : beside;
-    int rc = dirfile_read(self->fd, self->name, begins, at, (size_t)has, why);
-    if (rc == 0) rc = check_leaf(self, leaf, at, why);
-    if (rc == 0 && !whole)
-        memcpy(bytes + (from - offset), beside + (from - begins), (size_t)(to - from));
+    const int rc = read_whole(self, leaf, leaf + 1, beside, why);
+    if (rc == 0) memcpy(bytes + (from - offset), beside + (from - begins), (size_t)(to - from));
     return rc;
 }
 
@@ -156,12 +177,20 @@ int piece_file_read(const struct piece_file *self, uint64_t offset, void *bytes,
 {
     ensure(offset <= self->count && count <= self->count - offset);
     if (count == 0) return 0;
-    uint8_t *beside = malloc(PIECE_LEAF_BYTES);
+    uint8_t *beside = malloc(PIECE_LEAF_BYTES), *to = bytes;
     if (!beside) return why_set(why, FAULT_MEMORY, "%s: no memory for a leaf", self->name);
+    const uint64_t end = offset + count,
+                   last = end == self->count ? leaves_of(end) : end / PIECE_LEAF_BYTES;
+    uint64_t leaf = offset / PIECE_LEAF_BYTES;
     int rc = 0;
-    for (uint64_t leaf = offset / PIECE_LEAF_BYTES;
-         rc == 0 && leaf * PIECE_LEAF_BYTES < offset + count; leaf++)
-        rc = read_leaf(self, leaf, offset, offset + count, bytes, beside, why);
+    if (offset % PIECE_LEAF_BYTES) rc = read_part(self, leaf++, offset, end, to, beside, why);
+    while (rc == 0 && leaf < last) {
+        const uint64_t next = last - leaf < LEAVES_AT_ONCE ? last : leaf + LEAVES_AT_ONCE;
+        rc = read_whole(self, leaf, next, to + (leaf * PIECE_LEAF_BYTES - offset), why);
+        leaf = next;
+    }
+    if (rc == 0 && leaf * PIECE_LEAF_BYTES < end)
+        rc = read_part(self, leaf, offset, end, to, beside, why);
     free(beside);
     return rc;
 }

@@ -105,13 +105,14 @@ static const struct strategy {
       "           (rounds_per_epoch) while one is left (min_clients; a trainer that is left\n"
       "           alone decides what is committed); one that joins later waits for the next\n",
       false },
-    // The epoch ends for each trainer that joins later, so the next one begins soon.
-    { "allreduce", "AdamW", UINT32_MAX, "1", of_new_allreduce,
+    // The epoch ends for each trainer that joins later, so nothing is gained by waiting for one: after a death the run goes
+    // on as soon as enough are there.
+    { "allreduce", "AdamW", UINT32_MAX, "0.2", of_new_allreduce,
       sizeof of_new_allreduce / sizeof *of_new_allreduce,
       "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
       "           joins later. All trust one another; links are encrypted (strategy.link)\n",
       false },
-    { "sharded", "AdamW", UINT32_MAX, "1", of_new_allreduce,
+    { "sharded", "AdamW", UINT32_MAX, "0.2", of_new_allreduce,
       sizeof of_new_allreduce / sizeof *of_new_allreduce,
       "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
       "           joins later, and when one dies the run goes back about 10 steps, to what its\n"
