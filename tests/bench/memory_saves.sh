@@ -55,7 +55,7 @@ set_memory() {                                      # EVERY; 0: none
 }
 
 most_mib() {                                        # VmHWM of each trainer, sorted
-    for pid in $(pgrep -P "$up" -f shoal-trainer); do sed -n 's/^VmHWM: *\([0-9]*\) kB/\1/p' "/proc/$pid/status"; done |
+    for pid in $(pgrep -P "$up" -f shoal-trainer); do sed -n 's/^VmHWM:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$pid/status"; done |
         sort -n | awk '{ printf "%s%.0f", (NR > 1 ? " " : ""), $1 / 1024 } END { print "" }'
 }
 
