@@ -1,5 +1,5 @@
 # make help                 what can be made
-# make demo                 watch four trainers train one model, two kills included; STRATEGY=allreduce or sharded
+# make demo                 watch four trainers train one model, two kills included; STRATEGY=allreduce, sharded or server
 # make test                 everything that needs no GPU; ends with "N passed, N failed"
 # make sim SEED=273         replay one simulated run
 # make BLAS=1               into build-blas, with float32 products by OpenBLAS; tests are for the build without
@@ -57,7 +57,7 @@ COMMON   := $(filter-out common/member/% common/pace/% $(if $(BLAS_LIB),,common/
 COMMON_CC := $(wildcard common/*/*.cc)
 # Cores: pure, linked by the actors and by the simulator alike. *_shell.c and *_main.c are the far
 # side of the wall; the front command and the monitor have no core.
-ACTORS    = coordinator trainer witness checkpointer data-provider
+ACTORS    = coordinator trainer parameter-server witness checkpointer data-provider
 CORE_DIRS = $(ACTORS:%=actors/%) common/member common/pace common/pace/rounds common/pace/windows
 CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach d,$(CORE_DIRS),$(wildcard $(d)/*.c)))
 SHELL_C  := $(foreach d,$(CORE_DIRS),$(wildcard $(d)/*_shell.c)) \
@@ -79,7 +79,7 @@ include common/compute/cuda/rules.mk systemd/rules.mk tests/rules.mk
 
 all: $(BINS) $(if $(filter 1,$(CUDA)),cuda,no-cuda)  ## Build every program into build/bin
 
-demo: install-deps                              ## Watch four trainers train one model; two are killed (STRATEGY=allreduce or sharded)
+demo: install-deps                              ## Watch four trainers train one model; two are killed (STRATEGY=allreduce, sharded or server)
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
 	@$(B)/bin/shoal demo --dir $(B)/demo$(if $(STRATEGY), --strategy $(STRATEGY))
 

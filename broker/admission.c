@@ -15,9 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(ACTOR_COUNT <= 7, "a set of roles and a bit are a byte");
+_Static_assert(ACTOR_COUNT <= 8, "a set of roles is a byte");
 enum {
-    SIGN = 1 << 7, // Sign bit in the last byte of an Ed25519 key; the shared name has none
+    SIGN = 1 << 8, // The sign bit of an Ed25519 key, which the shared name lacks
     ROLES_ALL = (1 << ACTOR_COUNT) - 1,
     ROLES_MEMBER = ROLES_ALL & ~(1 << ACTOR_COORDINATOR),
     NUMBER_HEX = 2 * INVITATION_NUMBER_BYTES,
@@ -48,7 +48,10 @@ struct admission {
     int record_fd;
 };
 
-static uint8_t sign_of(const struct key *key) { return key->bytes[KEY_BYTES - 1] & SIGN; }
+static uint16_t sign_of(const struct key *key)
+{
+    return key->bytes[KEY_BYTES - 1] & 1 << 7 ? SIGN : 0;
+}
 
 // ---- the list -----------------------------------------------------------------------------------
 
@@ -72,7 +75,7 @@ static int read_roles(char **rest, const char *path, unsigned number, struct why
         if (role == ACTOR_COUNT)
             return line_fault(path, number, word,
                               "no role (trainer witness checkpointer "
-                              "data-provider monitor operator coordinator)",
+                              "data-provider monitor operator parameter-server coordinator)",
                               why);
         roles |= (uint8_t)(1 << role);
     }
@@ -100,7 +103,7 @@ static int read_line(char *line, const char *path, unsigned number, struct why *
     if (set->count == ADMISSION_LIST_MAX)
         return line_fault(path, number, word, "one key too many, 65536 are allowed", why);
     int rc = read_roles(&rest, path, number, why, &roles);
-    const uint8_t before = curve_set_get(set, &curve);
+    const uint16_t before = curve_set_get(set, &curve);
     if (rc == 0 && before && ((before ^ sign_of(&key)) & SIGN))
         return line_fault(path, number, word, "the negative of a key above: both are one person's",
                           why);
@@ -321,9 +324,9 @@ static uint8_t roles_of(const struct admission *self, const struct curve_key *ke
 {
     if (curve_set_get(&self->banned, key)) return 0;
     if (is_owner(self, key)) return ROLES_ALL;
-    uint8_t roles = self->options.policy == ADMIT_OPEN
-                        ? ROLES_ALL
-                        : curve_set_get(&self->known, key) & ROLES_ALL;
+    const uint8_t roles = self->options.policy == ADMIT_OPEN
+                              ? ROLES_ALL
+                              : (uint8_t)curve_set_get(&self->known, key); // Without the SIGN
     return self->has_owner ? roles & ROLES_MEMBER : roles;
 }
 
@@ -379,7 +382,7 @@ static const char *accept(struct admission *self, const struct key *key, uint8_t
 static bool is_other_half(const struct admission *self, const struct key *key,
                           const struct curve_key *curve)
 {
-    const uint8_t known = curve_set_get(&self->known, curve);
+    const uint16_t known = curve_set_get(&self->known, curve);
     if (is_owner(self, curve)) return !key_equal(key, &self->owner);
     return self->options.policy != ADMIT_OPEN && known && ((known ^ sign_of(key)) & SIGN);
 }

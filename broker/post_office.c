@@ -223,6 +223,7 @@ enum {
     WITNESS = 1 << ACTOR_WITNESS,
     CHECKPOINTER = 1 << ACTOR_CHECKPOINTER,
     OPERATOR = 1 << ACTOR_OPERATOR,
+    SERVER = 1 << ACTOR_SERVER,
     ONLOOKERS = 1 << ACTOR_MONITOR | OPERATOR,
     ALL = (1 << ACTOR_COUNT) - 1,
     MEMBERS = ALL & ~ONLOOKERS & ~COORDINATOR
@@ -236,7 +237,7 @@ static const struct {
     { FRAME_PING, MEMBERS, COORDINATOR },
     { FRAME_ASK, ALL, COORDINATOR },
     { FRAME_HOLDS, MEMBERS, COORDINATOR },
-    { FRAME_UNREAD, TRAINER, COORDINATOR },
+    { FRAME_UNREAD, TRAINER | SERVER, COORDINATOR },
     { FRAME_CHECKPOINT, CHECKPOINTER, COORDINATOR },
     { FRAME_LEAVE, MEMBERS, COORDINATOR },
     { FRAME_CONTROL, OPERATOR, COORDINATOR },
@@ -257,7 +258,8 @@ static bool is_of_pace(uint8_t from, uint16_t kind, uint8_t to)
 {
     const unsigned flags = wire_kind_flags(kind), sender = 1u << from, receiver = 1u << to;
     return (flags & WIRE_ORDER && sender == COORDINATOR) ||
-           (flags & WIRE_REPORT && sender & (TRAINER | WITNESS) && receiver == COORDINATOR) ||
+           (flags & WIRE_REPORT && sender & (TRAINER | SERVER | WITNESS) &&
+            receiver == COORDINATOR) ||
            (flags & WIRE_PEER && sender == TRAINER && receiver & (TRAINER | WITNESS));
 }
 
@@ -277,7 +279,7 @@ const char *post_office_forbids_news(uint8_t from, uint16_t kind)
     if (ONLOOKERS & 1 << from) return "monitors and operators may not publish";
     if (flags & (WIRE_STATE | WIRE_ORDER))
         return from == ACTOR_COORDINATOR ? NULL : "only the coordinator may publish this";
-    return from == ACTOR_TRAINER ? NULL : "only a trainer may publish this";
+    return (TRAINER | SERVER) & 1 << from ? NULL : "only a trainer or a server may publish this";
 }
 
 void post_office_forget(struct post_office *self, const struct route *route)

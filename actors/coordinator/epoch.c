@@ -48,7 +48,7 @@ static void enter(struct epoch *self, const struct turn *turn, uint8_t phase, co
     turn->presence->ready_ms = 0;
     // mutant: windows: an epoch waits for a trainer that cannot enter it
     for (uint32_t i = 0; phase == PHASE_WARMUP && i < run->roster.count; i++)
-        if (turn->pace->stays_pending && run->roster.members[i].role == ACTOR_TRAINER &&
+        if (turn->pace->stays_pending && role_takes_steps(run->roster.members[i].role) &&
             turn_is_live(turn, i) && turn->pace->stays_pending(turn, i))
             turn_set_state(turn, i, MEMBER_PENDING);
     if (phase == PHASE_WARMUP) warmup_begin(&self->warmup, turn);
@@ -159,7 +159,7 @@ static void begin_epoch(struct epoch *self, void *pace_live, const struct turn *
     struct run *run = turn->run;
     // mutant: a checkpointer speaks for the trainers (2)
     for (uint32_t i = 0; i < run->roster.count; i++)
-        if (run->roster.members[i].role == ACTOR_TRAINER && turn_is_live(turn, i) &&
+        if (role_takes_steps(run->roster.members[i].role) && turn_is_live(turn, i) &&
             !holdings_have(&self->holdings, turn, i, &run->digest))
             turn_set_state(turn, i, MEMBER_PENDING);
     const char *lacks = pace_lacks(turn);
@@ -169,14 +169,24 @@ static void begin_epoch(struct epoch *self, void *pace_live, const struct turn *
     } else if (late) enter(self, turn, PHASE_WAITING, lacks);
 }
 
+// Parameter servers that are not there.
+static bool lacks_servers(const struct turn *turn)
+{
+    const struct roster *roster = &turn->run->roster;
+    return turn->pace->servers &&
+           roster_count(roster, ACTOR_SERVER, MEMBER_HEALTHY) < turn->pace->servers(turn->rules);
+}
+
 static void look_warmup(struct epoch *self, void *pace_live, const struct turn *turn)
 {
     struct run *run = turn->run;
-    const uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
+    const uint32_t trainers = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
+    const uint32_t live = trainers + roster_count(&run->roster, ACTOR_SERVER, MEMBER_HEALTHY);
     const uint32_t needed = turn->rules->min_clients;
     const bool late = turn->now_ms >= turn->presence->deadline_ms;
-    if (live < needed) {
-        enter(self, turn, PHASE_WAITING, "too few members");
+    if (trainers < needed || lacks_servers(turn)) {
+        enter(self, turn, PHASE_WAITING,
+              trainers < needed ? "too few members" : "a parameter server is missing");
         return;
     }
     if (!late && !turn->pace->trusted &&
@@ -253,7 +263,7 @@ static bool look_lost(struct epoch *self, const struct turn *turn)
     self->lost_ms = 0;
     if (unread)
         outbox_note(turn->out,
-                    "save.unread step=%" PRIu64 " because=\"%s\"; no trainer can read it", from,
+                    "save.unread step=%" PRIu64 " because=\"%s\"; nobody here can read it", from,
                     self->unread.because);
     outbox_note(turn->out,
                 "run.lost_steps count=%" PRIu64 ": no process that held them is left; %s",

@@ -44,7 +44,7 @@ static bool speaks(const struct turn *turn, uint32_t member)
     const struct wire_member *place = &turn->run->roster.members[member];
     const bool pending_speak = turn->run->phase == PHASE_PAUSED || returned_speak(turn);
     // mutant: a checkpointer speaks for the trainers
-    return place->role == ACTOR_TRAINER &&
+    return role_takes_steps(place->role) &&
            (place->state == MEMBER_HEALTHY || (place->state == MEMBER_PENDING && pending_speak)) &&
            !is_doubted(turn, member);
 }
@@ -280,7 +280,7 @@ uint32_t holdings_who_may(const struct turn *turn)
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const struct wire_member *member = &run->roster.members[i];
         const bool has_left = member->state == MEMBER_WITHDRAWN || member->state == MEMBER_EJECTED;
-        const bool trains = member->role == ACTOR_TRAINER;
+        const bool trains = role_takes_steps(member->role);
         const bool knew = trains && pace_took_part(turn, i);
         if (has_left || is_doubted(turn, i) || (!trains && member->role != ACTOR_CHECKPOINTER))
             continue;

@@ -82,17 +82,27 @@ static bool may_provide(const struct turn *turn, const struct msg *in)
     return true;
 }
 
+static bool is_a_members(uint8_t role)
+{
+    return role != ACTOR_COORDINATOR && role != ACTOR_MONITOR && role != ACTOR_OPERATOR;
+}
+
 static bool may_join(const struct turn *turn, const struct msg *in)
 {
     const struct wire_join *join = in->body;
     const struct run *run = turn->run;
     uint32_t index = roster_find(&run->roster, &in->sender);
-    if (join->role == ACTOR_COORDINATOR || join->role >= ACTOR_MONITOR ||
-        !actor_name_fits(join->name, join->role, &in->sender)) {
+    if (!is_a_members(join->role) || !actor_name_fits(join->name, join->role, &in->sender)) {
         turn_refuse(turn, in, REFUSAL_WRONG_ROLE, 0,
                     "a %s called %s cannot join; allowed: trainer, witness, checkpointer, "
-                    "data-provider, named ROLE.KEY or ROLE.LABEL.KEY",
+                    "data-provider, parameter-server, named ROLE.KEY or ROLE.LABEL.KEY",
                     wire_enum_name(&wire_enum_role, join->role), join->name);
+        return false;
+    }
+    // mutant: servers: a server joins a run that has none
+    if (join->role == ACTOR_SERVER && !(turn->pace->servers && turn->pace->servers(turn->rules))) {
+        turn_refuse(turn, in, REFUSAL_WRONG_ROLE, 0,
+                    "this run has no parameter servers (strategy.kind)");
         return false;
     }
     // mutant: guilt: an ejected member may join again
@@ -216,7 +226,7 @@ static struct wire_member joined_as(const struct turn *turn, const struct msg *i
     if (was) member = *was;
     if (!was || was->instance != join->instance) member.joined_number = turn->run->number;
     const bool stays = was && was->state == MEMBER_HEALTHY;
-    const bool waits = join->role == ACTOR_TRAINER && !stays && !pace_admits(turn);
+    const bool waits = role_takes_steps(join->role) && !stays && !pace_admits(turn);
     member.index = index, member.key = in->sender, member.role = join->role;
     member.state = waits ? MEMBER_PENDING : MEMBER_HEALTHY;
     member.instance = join->instance;

@@ -32,7 +32,7 @@ static void distro_model(const struct run_model *model, struct rules *rules)
     rules_set_strategy(rules, FRAME_ROUNDS_CONFIG, &part, sizeof part);
 }
 
-// ---- allreduce, sharded ----------------------------------------------------------------------------------
+// ---- allreduce, sharded, server --------------------------------------------------------------------------
 
 // The state has moments beside the parameters, so the ledger's first digest is not model.digest: the
 // first quorum decides it. model.digest still goes to the trainers, in CONFIG: they compare the
@@ -43,7 +43,7 @@ static void windows_rules(const struct run_config *config, struct rules *rules)
         .lanes = (uint32_t)config->lanes,
         .window_ms = (uint32_t)config->window_ms,
         .step_timeout_ms = (uint32_t)config->step_timeout_ms,
-        .parts = config->strategy == CONFIG_STRATEGY_SHARDED ? PARTS_MOMENTS : PARTS_NONE,
+        .parts = config_shares(config) ? PARTS_MOMENTS : PARTS_NONE,
         .link = config->link == CONFIG_LINK_PLAIN ? LINK_PLAIN : LINK_SEALED,
         .connections = (uint32_t)config->connections,
         .clip_norm = recipe_clip_norm(config),
@@ -59,6 +59,7 @@ static void windows_rules(const struct run_config *config, struct rules *rules)
         .keep = (uint32_t)config->checkpoint_keep,
         .memory_every = (uint32_t)config->memory_every,
         .buddies = (uint32_t)config->buddies,
+        .servers = config_servers(config),
         .members_least = config->min_clients < WINDOW_MEMBERS_MAX ? (uint32_t)config->min_clients
                                                                   : WINDOW_MEMBERS_MAX,
     };
@@ -73,6 +74,7 @@ static const struct strategy strategies[] = {
     { CONFIG_STRATEGY_DISTRO, distro_rules, distro_model },
     { CONFIG_STRATEGY_ALLREDUCE, windows_rules, NULL },
     { CONFIG_STRATEGY_SHARDED, windows_rules, NULL },
+    { CONFIG_STRATEGY_SERVER, windows_rules, NULL },
 };
 
 const struct strategy *strategy_of(const struct run_config *config)

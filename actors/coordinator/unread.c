@@ -21,8 +21,9 @@ void unread_hear(struct unread *self, const struct turn *turn, const struct msg 
     const struct run *run = turn->run;
     const uint32_t member = turn_member(turn, in);
     if (member == NO_MEMBER) return;
-    if (run->roster.members[member].role != ACTOR_TRAINER) {
-        turn_refuse(turn, in, REFUSAL_WRONG_ROLE, said->step, "only a trainer reads saves");
+    if (!role_takes_steps(run->roster.members[member].role)) {
+        turn_refuse(turn, in, REFUSAL_WRONG_ROLE, said->step,
+                    "only a trainer or a parameter server reads saves");
         return;
     }
     // mutant: older: a save that the run has left is given up
@@ -52,7 +53,7 @@ void unread_forget(struct unread *self)
 static bool is_here(const struct turn *turn, uint32_t member)
 {
     const struct wire_member *place = &turn->run->roster.members[member];
-    return place->role == ACTOR_TRAINER && turn->presence->pinged[member] &&
+    return role_takes_steps(place->role) && turn->presence->pinged[member] &&
            (place->state == MEMBER_HEALTHY || place->state == MEMBER_PENDING);
 }
 

@@ -6,16 +6,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_trainer(const struct turn *turn, uint32_t member)
+static bool takes_steps(const struct turn *turn, uint32_t member)
 {
-    return turn->run->roster.members[member].role == ACTOR_TRAINER && turn_is_live(turn, member);
+    return role_takes_steps(turn->run->roster.members[member].role) && turn_is_live(turn, member);
 }
 
 // One that came while the Warmup lasts is awaited as well, and so are all after a restart.
 static bool is_awaited(const struct warmup *self, const struct turn *turn, uint32_t member)
 {
     // mutant: warmup: who withholds its report is waited for in every epoch
-    return is_trainer(turn, member) && self->part[member] != WARMUP_NOT_AWAITED;
+    return takes_steps(turn, member) && self->part[member] != WARMUP_NOT_AWAITED;
 }
 
 static bool has_reported(const struct holdings *holdings, const struct turn *turn, uint32_t member)
@@ -32,7 +32,7 @@ static bool has_model(const struct holdings *holdings, const struct turn *turn, 
 void warmup_begin(struct warmup *self, const struct turn *turn)
 {
     for (uint32_t i = 0; i < turn->run->roster.count; i++)
-        self->part[i] = !is_trainer(turn, i)                      ? WARMUP_NO_PART
+        self->part[i] = !takes_steps(turn, i)                     ? WARMUP_NO_PART
                         : turn->now_ms < self->let_go_until_ms[i] ? WARMUP_NOT_AWAITED
                                                                   : WARMUP_AWAITED;
 }
@@ -59,7 +59,7 @@ void warmup_end(struct warmup *self, const struct holdings *holdings, const stru
     const uint64_t waited_ms = turn->now_ms - turn->presence->epoch_began_ms;
     for (uint32_t i = 0; i < turn->run->roster.count; i++) {
         // mutant: warmup: who leaves before its time is up was not late
-        const bool is_ready = is_trainer(turn, i) && has_model(holdings, turn, i);
+        const bool is_ready = takes_steps(turn, i) && has_model(holdings, turn, i);
         if (self->part[i] == WARMUP_AWAITED && !is_ready) be_late(self, turn, i, waited_ms);
     }
 }
@@ -92,19 +92,20 @@ char *warmup_print_awaited(const struct warmup *self, const struct holdings *hol
                            const struct turn *turn, char *text, size_t max)
 {
     const struct roster *roster = &turn->run->roster;
-    uint32_t first = NO_MEMBER, missing = 0, ready = 0;
+    uint32_t first = NO_MEMBER, missing = 0, ready = 0, all = 0;
+    const bool servers = roster_count(roster, ACTOR_SERVER, MEMBER_HEALTHY) > 0;
     char more[32] = "";
     text[0] = 0;
     if (turn->now_ms - turn->presence->epoch_began_ms < turn->rules->heartbeat_ms) return text;
     for (uint32_t i = 0; i < roster->count; i++) {
-        if (!is_trainer(turn, i)) continue;
+        if (!takes_steps(turn, i)) continue;
+        all++;
         if (has_model(holdings, turn, i)) ready++;
         else if (is_awaited(self, turn, i) && missing++ == 0) first = i;
     }
     if (missing == 0) return text;
     if (missing > 1) snprintf(more, sizeof more, " and %u more", missing - 1);
-    snprintf(text, max, "waiting for %s%s to report the model (%u of %u trainers have)",
-             roster->members[first].name, more, ready,
-             roster_count(roster, ACTOR_TRAINER, MEMBER_HEALTHY));
+    snprintf(text, max, "waiting for %s%s to report the model (%u of %u %s have)",
+             roster->members[first].name, more, ready, all, servers ? "members" : "trainers");
     return text;
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 void trainer_init(struct trainer *self) { self->member.role = ACTOR_TRAINER; }
+void trainer_init_server(struct trainer *self) { self->member.role = ACTOR_SERVER; }
 
 // The final report of a finished run: the digest of this replica, once it holds the last step.
 static bool is_done(void *state, const struct member_turn *turn)

@@ -16,7 +16,7 @@
 
 enum {
     ACTOR_LABEL_MAX = 15, // Bytes, without the zero: less than the 16 digits, never taken for them
-    ACTOR_NAME_MAX = 47   // Bytes, without the zero. "data-provider", a label and a key have 46
+    ACTOR_NAME_MAX = 51   // Bytes, without the zero. "parameter-server", a label and a key have 49
 };
 
 // What a label may be, for error texts.

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+_Static_assert(ACTOR_COUNT == 8, "each bit of the roles of an invitation is a role");
+
 enum {
     VERSION = 3,
     VERSION_BEFORE = 2, // The same layout, but with the broker's Ed25519 key
@@ -222,7 +224,7 @@ bool invitation_parse(const uint8_t *bytes, size_t count, struct invitation *ret
     memcpy(to->number, bytes + 12, sizeof to->number);
     memcpy(to->guest.bytes, bytes + 12 + sizeof to->number, KEY_BYTES);
     memcpy(to->signature.bytes, bytes + SIGNED_BYTES, SIGNATURE_BYTES);
-    return to->uses > 0 && to->roles < 1 << ACTOR_COUNT && !(to->roles & 1 << ACTOR_COORDINATOR);
+    return to->uses > 0 && !(to->roles & 1 << ACTOR_COORDINATOR);
 }
 
 bool invitation_is_by(const struct invitation *self, const struct key *owner,

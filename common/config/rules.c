@@ -305,17 +305,16 @@ static void check_optimizer(struct config_load *load)
                       "\"allreduce\"");
 }
 
-// Each member of a run of sharded has what no other one has.
 static void check_shares(struct config_load *load)
 {
     const struct setting kind = setting_of(load, "strategy.kind");
     const struct run_config *config = load->base;
-    if (!kind.right || config->strategy != CONFIG_STRATEGY_SHARDED ||
-        config->checkpoint_shared_dir[0])
-        return;
+    if (!kind.right || !config_shares(config) || config->checkpoint_shared_dir[0]) return;
     fault_at(
-        load, &kind, "sharded, and nothing is saved",
-        "set checkpoint.shared_dir, with steps or passes: what a trainer that dies held alone is "
+        load, &kind,
+        config->strategy == CONFIG_STRATEGY_SERVER ? "server, and nothing is saved"
+                                                   : "sharded, and nothing is saved",
+        "set checkpoint.shared_dir, with steps or passes: what a member that dies held alone is "
         "read from there");
 }
 
@@ -369,7 +368,7 @@ static void warn_above(struct config_load *load, const char *a, const char *b, c
     warn_at(load, &above, text, note);
 }
 
-// Saves that are asked for and never made, or never needed. Only members of sharded keep copies in memory.
+// Saves that are asked for and never made, or never needed. Only members with shares keep copies in memory.
 static void check_vain_saves(struct config_load *load)
 {
     const struct setting kind = setting_of(load, "strategy.kind");
@@ -379,7 +378,7 @@ static void check_vain_saves(struct config_load *load)
     const struct run_config *config = load->base;
     warn_above(load, "checkpoint.steps", "config.total_steps",
                "the run never saves its state in shared_dir before its end");
-    if (!kind.right || config->strategy != CONFIG_STRATEGY_SHARDED) return;
+    if (!kind.right || !config_shares(config)) return;
     warn_above(load, "strategy.memory_every", "config.total_steps",
                "no copy in memory is ever made");
     warn_above(load, "strategy.memory_every", "checkpoint.steps",
@@ -387,12 +386,20 @@ static void check_vain_saves(struct config_load *load)
     if (buddies.set && !every.set && !every.misspelt)
         warn_at(load, &buddies, "without strategy.memory_every",
                 "no copies are made; set memory_every, or drop buddies");
+    const uint32_t servers = config_servers(config);
+    if (every.set && servers == 1)
+        warn_at(
+            load, &every, "one parameter server alone",
+            "nobody else keeps a copy of its share; set strategy.server.servers = 2, or drop it");
     if (!every.set || !buddies.set || !buddies.right || !members.right) return;
-    if (buddies.number == 1 || buddies.number < members.number) return; // There is no fewer than 1
+    const double owners = servers ? servers : members.number;
+    if (buddies.number == 1 || buddies.number < owners) return; // There is no fewer than 1
     char text[CONFIG_FAULT_TEXT];
-    snprintf(text, sizeof text, "%.0f others, for %.0f trainer%s or more", buddies.number,
-             members.number, members.number == 1 ? "" : "s");
-    warn_at(load, &buddies, text, "with so few trainers each one keeps the shares of all others");
+    snprintf(text, sizeof text, "%.0f others, for %.0f %s%s%s", buddies.number, owners,
+             servers ? "server" : "trainer", owners == 1 ? "" : "s", servers ? "" : " or more");
+    warn_at(load, &buddies, text,
+            servers ? "with so few servers each one keeps the shares of all others"
+                    : "with so few trainers each one keeps the shares of all others");
 }
 
 void config_run_rules(struct config_load *load)

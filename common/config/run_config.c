@@ -40,7 +40,19 @@ size_t config_canonical(const struct run_config *config, char ret_bytes[CONFIG_C
 bool config_sums(const struct run_config *config)
 {
     return config->strategy == CONFIG_STRATEGY_ALLREDUCE ||
-           config->strategy == CONFIG_STRATEGY_SHARDED;
+           config->strategy == CONFIG_STRATEGY_SHARDED ||
+           config->strategy == CONFIG_STRATEGY_SERVER;
+}
+
+uint32_t config_servers(const struct run_config *config)
+{
+    return config->strategy == CONFIG_STRATEGY_SERVER ? (uint32_t)config->servers : 0;
+}
+
+bool config_shares(const struct run_config *config)
+{
+    return config->strategy == CONFIG_STRATEGY_SHARDED ||
+           config->strategy == CONFIG_STRATEGY_SERVER;
 }
 
 struct hash config_digest(const struct run_config *config)

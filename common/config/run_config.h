@@ -29,6 +29,12 @@ struct run_config {
 // has a second port, for its links, and the newest state is in their memory alone.
 bool config_sums(const struct run_config *config);
 
+// How many parameter servers it has.
+uint32_t config_servers(const struct run_config *config);
+
+// Whether each of its members, or each of its servers, has a share of the state that no other one has.
+bool config_shares(const struct run_config *config);
+
 // Reads and checks a file. 0 and *ret_config written, or a fault (FAULT_CONFIG, FAULT_NOT_FOUND,
 // ...) with nothing written. All messages are in *faults, which may have warnings even after 0.
 int config_load_run(const char *path, struct run_config *ret_config, struct config_faults *faults);

@@ -254,7 +254,9 @@ void control_read(group_t *self, struct peer *peer)
 static bool is_told(struct group *self, struct peer *peer, const struct message *message,
                     const void *bytes)
 {
-    return peer_has_left(self, peer) || control_say(self, peer, message, bytes);
+    // One whose window is broken may still need what we say (group_hear_out)
+    const bool is_gone = peer->fault || peer->formed > self->window;
+    return is_gone || control_say(self, peer, message, bytes);
 }
 
 int group_tell(group_t *self, const void *bytes, size_t count, struct why *why,
@@ -308,8 +310,10 @@ static int hear_end(group_t *self, struct why *why, struct group_blame *ret_blam
     return 0;
 }
 
-int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame,
-               uint32_t *ret_member, const void **ret_bytes, size_t *ret_count)
+// `broken`: the window may be.
+static int hear_word(group_t *self, bool broken, uint32_t timeout_ms, struct why *why,
+                     struct group_blame *ret_blame, uint32_t *ret_member, const void **ret_bytes,
+                     size_t *ret_count)
 {
     const uint64_t until_ms = clock_ms() + timeout_ms;
     for (;;) {
@@ -320,8 +324,8 @@ int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group
             *ret_count = word->count;
             return 0;
         }
-        int rc = group_again(self, why, ret_blame);
-        if (rc == 0) rc = hear_end(self, why, ret_blame);
+        int rc = broken ? 0 : group_again(self, why, ret_blame);
+        if (rc == 0 && !broken) rc = hear_end(self, why, ret_blame);
         if (rc < 0) return rc;
         *ret_blame = (struct group_blame){ .member = UINT32_MAX };
         rc = group_wait(self, until_ms, false, why);
@@ -329,4 +333,17 @@ int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group
         if (!self->first_word && clock_ms() >= until_ms)
             return why_set(why, FAULT_TIMEOUT, "no word came within %u ms", timeout_ms);
     }
+}
+
+int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame,
+               uint32_t *ret_member, const void **ret_bytes, size_t *ret_count)
+{
+    return hear_word(self, false, timeout_ms, why, ret_blame, ret_member, ret_bytes, ret_count);
+}
+
+int group_hear_out(group_t *self, uint32_t timeout_ms, struct why *why, uint32_t *ret_member,
+                   const void **ret_bytes, size_t *ret_count)
+{
+    struct group_blame blame;
+    return hear_word(self, true, timeout_ms, why, &blame, ret_member, ret_bytes, ret_count);
 }

@@ -207,6 +207,11 @@ int group_tell(group_t *self, const void *bytes, size_t count, struct why *why,
 int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group_blame *ret_blame,
                uint32_t *ret_member, const void **ret_bytes, size_t *ret_count);
 
+// The same in a window that is broken, too, until the next group_form: what the others said before they stopped is heard
+// out. That a link has ended is not told: FAULT_TIMEOUT then.
+int group_hear_out(group_t *self, uint32_t timeout_ms, struct why *why, uint32_t *ret_member,
+                   const void **ret_bytes, size_t *ret_count);
+
 // The members of the window in hand that are certainly dead, as far as this process can tell, as bits
 // by place: the link with each was there and has ended, and its port refuses a connection. So one that
 // lives is never among them. One that has just died may be missing: ask again. To be called after a

@@ -10,6 +10,8 @@
 // 4. When that is heard (KEPT, or the next window), the copies of the step before are dropped: their memory is for
 //    those of the next one. So there are two generations at most, and the older is complete until the newer is.
 //
+// With parameter servers those copy that own the shares, and keep them for one another; the trainers go on.
+//
 // A window that begins behind a break drops what is not on record (`drops`). Copies are of whole leaves of the digest,
 // as the shares are; what all members hold alike, each has in its copy.
 
@@ -34,9 +36,21 @@ static bool are_on(const struct learner *self)
            config_of(self)->memory_every > 0;
 }
 
-static struct share_list list_of(const struct learner *self, uint32_t place)
+// Of the window in hand.
+static struct learner_owner owner_now(const struct learner *self)
 {
-    return share_list_of(&self->cut, place, self->window->now->said.group_count);
+    return learner_owner_in(self, &self->window->now->said);
+}
+
+// The first place that owns a share.
+static uint32_t first_owner(const struct learner *self)
+{
+    return self->window->now->said.group_count - owner_now(self).owners;
+}
+
+static struct share_list list_of(const struct learner *self, uint32_t owner)
+{
+    return share_list_of(&self->cut, owner, owner_now(self).owners);
 }
 
 // Two generations of our share and those of our predecessors.
@@ -69,13 +83,14 @@ static void forget_newest(struct learner_copies *copies)
 static void prepare(struct learner *self)
 {
     struct learner_copies *copies = &self->window->copies;
-    const struct share_list list = list_of(self, self->window->now->said.place);
+    const struct learner_owner of = owner_now(self);
     struct why why = { 0 };
     blob_store_drop_shares(self->options->store,
                            copies->kept_window ? copies->kept_step : UINT64_MAX,
                            copies->step ? copies->step : UINT64_MAX);
     if (copies->step) return;
-    if (self->window->now->said.group_count < 2) { // Nobody else would keep it
+    if (of.owners < 2 ||
+        of.owner == OWNER_NONE) { // Nobody else would keep it, or there is nothing to keep
         blob_share_release(&copies->next);
         return;
     }
@@ -87,6 +102,7 @@ static void prepare(struct learner *self)
                  why.text);
         return;
     }
+    const struct share_list list = list_of(self, of.owner);
     for (uint32_t i = 0; i < list.count; i++) blob_share_touch(copies->next, list.runs[i]);
 }
 
@@ -203,8 +219,8 @@ static int take(struct learner *self, struct why *why)
     const void *items[STATE_ITEMS_MAX];
     int rc = find_items(self, why, items);
     if (rc < 0) return rc;
-    copies->place = window->place;
-    copies->list = list_of(self, window->place);
+    copies->place = owner_now(self).owner;
+    copies->list = list_of(self, copies->place);
     const uint64_t leaves = share_list_leaves(&copies->list);
     free(copies->hashes);
     copies->hashes = malloc((leaves + 1) * sizeof *copies->hashes);
@@ -253,7 +269,7 @@ static void put_list(struct learner *self)
 static void tell_listed(struct learner *self)
 {
     struct learner_copies *copies = &self->window->copies;
-    const uint32_t count = self->window->now ? self->window->now->said.group_count : 0;
+    const uint32_t count = self->window->now ? owner_now(self).owners : 0;
     struct wire_blob lists[GROUP_MEMBERS_MAX];
     if (copies->told || !copies->is_hashed || count < 2 ||
         copies->listed != ((uint64_t)2 << (count - 1)) - 1)
@@ -296,7 +312,8 @@ void learner_copies_tell(struct learner *self, struct wire_have *have)
     struct learner_copies *copies = &self->window->copies;
     if (!are_on(self)) return;
     learner_copies_look(self); // The hashes are there after a few ms, the step takes longer
-    have->copying = copies->step > 0 || !copies->next;
+    const bool owns = owner_now(self).owner != OWNER_NONE;
+    have->copying = owns && (copies->step > 0 || !copies->next);
     have->copy = copies->is_hashed ? copies->step : 0;
     if (copies->is_hashed) have->list = copies->lists[copies->place];
     copies->somebody |= have->copying;
@@ -308,8 +325,9 @@ void learner_copies_hear(struct learner *self, uint32_t from, const struct wire_
     // mutant: keeping: a member whose copy is not on record is not waited for
     copies->somebody |= have->copying;
     // mutant: keeping: the list of another step is taken
-    if (have->copy == 0 || have->copy != copies->step) return;
-    copies->lists[from] = have->list;
-    copies->listed |= (uint64_t)1 << from;
+    if (have->copy == 0 || have->copy != copies->step || from < first_owner(self)) return;
+    const uint32_t owner = from - first_owner(self);
+    copies->lists[owner] = have->list;
+    copies->listed |= (uint64_t)1 << owner;
     tell_listed(self);
 }

@@ -227,6 +227,7 @@ void learner_pieces_stepped(struct learner *self)
     }
     pieces->taken = self->step;
     pieces->taken_window = self->window->now->said.number;
+    if (of.owner == OWNER_NONE) return;
     log_line(LOG_INFO, "save.copied step=%" PRIu64 " waited_us=%" PRIu64, self->step,
              clock_us() - from_us);
 }

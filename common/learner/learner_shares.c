@@ -1,4 +1,4 @@
-// learner_shares -- the strategy `sharded`: each member of a group holds its share of the optimizer's
+// learner_shares -- the strategies `sharded` and `server`: each member of a group, or each server of it, holds its share of the optimizer's
 // state, and all hold the parameters (ZeRO stage 1; Rajbhandari et al. 2020, section 5.1).
 //
 //   parameters of all ─▶ gradients of our lanes ─▶ the sum of our share ─▶ HAVE of all ─▶ norm, clip
@@ -58,7 +58,7 @@ struct learner_shares_memory learner_shares_memory(struct learner *self, uint32_
     }
     return (struct learner_shares_memory){
         .moments = learner_away_moments(self, share),
-        .saves = learner_pieces_memory(self, share) + learner_copies_memory(self, members),
+        .saves = learner_pieces_memory(self, share) + learner_copies_memory(self, owners),
     };
 }
 

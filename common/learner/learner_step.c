@@ -402,6 +402,31 @@ static int hear_all(struct learner *self, struct why *why, struct group_blame *r
     return rc;
 }
 
+int learner_step_hear_out(struct learner *self, struct why *why)
+{
+    enum { HEAR_OUT_MS = 2000 }; // It was said before the window was closed, and is on its way
+    struct learner_window_work *work = self->window;
+    const uint64_t end_us = clock_us() + HEAR_OUT_MS * 1000;
+    const uint64_t dead = group_dead(work->group);
+    struct group_blame blame = { UINT32_MAX, false };
+    int rc = take_early(self, why, &blame);
+    for (uint32_t i = 0; i < window_of(self)->group_count && rc == 0; i++)
+        if (dead >> i & 1 && work->squares_left[i] > 0)
+            rc = why_set(why, FAULT_UNREACHABLE, "member %u of the group is dead", i);
+    work->hears_out = true;
+    while (rc == 0 && !learner_shares_has(self)) {
+        const uint64_t now_us = clock_us();
+        const uint32_t left_ms = now_us < end_us ? (uint32_t)((end_us - now_us) / 1000) + 1 : 0;
+        uint32_t from;
+        const void *bytes;
+        size_t count;
+        rc = group_hear_out(work->group, left_ms, why, &from, &bytes, &count);
+        if (rc == 0) rc = take_have(self, from, bytes, count, why, &blame);
+    }
+    work->hears_out = false;
+    return rc;
+}
+
 // ---- the step -----------------------------------------------------------------------------------
 
 static void begin_step(struct learner *self)

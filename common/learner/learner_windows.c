@@ -1,4 +1,4 @@
-// The strategies `allreduce` and `sharded`: the learner takes the steps of a window together with the window's
+// The strategies `allreduce`, `sharded` and `server`: the learner takes the steps of a window together with the window's
 // group, and asks nobody. The core gives windows, freezes them, and says where they end.
 //
 //     TAKE_WINDOW ─▶ the group is formed ─▶ step, step, step ... ─▶ the next window, if it is here
@@ -37,10 +37,9 @@ static struct learner_window_work *work_of(const struct learner *self) { return 
 static int read_part(struct learner *self, const void *part, struct why *why)
 {
     const struct wire_windows_config *config = part;
-    if (config->servers && (config->parts != PARTS_MOMENTS || config->memory_every))
+    if (config->servers && config->parts != PARTS_MOMENTS)
         return why_set(why, FAULT_UNSUPPORTED,
-                       "a run with %u servers shares out the moments, and has no memory_every",
-                       config->servers);
+                       "a run with %u servers shares out the moments (parts)", config->servers);
     self->same_bits = true;
     self->settings = (struct optimizer_settings){ .weight_decay = config->weight_decay,
                                                   .beta1 = config->beta1,
@@ -51,9 +50,9 @@ static int read_part(struct learner *self, const void *part, struct why *why)
     self->window->config = *config;
     learner_late_open(self->window);
     if (!self->options->trains || self->options->device.kind == COMPUTE_CPU) return 0;
-    return why_set(
-        why, FAULT_UNSUPPORTED,
-        "a run of allreduce or sharded computes on the CPU in this version; use --device cpu");
+    return why_set(why, FAULT_UNSUPPORTED,
+                   "a run of allreduce, sharded or server computes on the CPU in this version; use "
+                   "--device cpu");
 }
 
 // A member computes its lanes as few nodes: none has more lanes than it.
@@ -296,6 +295,7 @@ static void hear_stop(struct learner *self, const struct wire_stop_window *said)
 static bool is_called(void *arg)
 {
     struct learner *self = arg;
+    if (work_of(self)->hears_out) return false; // Within a job: the next one waits
     for (;;) {
         const enum worker_turn turn = learner_next(self, 0);
         if (turn == WORKER_QUIET)
@@ -352,17 +352,18 @@ static int reach(struct learner *self, uint64_t end, struct why *why)
     if (!learner_shares_are_on(self))
         gradient_squares(self->pool, compute_at(self->compute, COMPUTE_GRADIENT), self->floats, 0,
                          work->squares_count, work->squares);
-    if (!learner_shares_has(self))
-        return why_set(why, FAULT_NOT_FOUND,
-                       "step %" PRIu64
-                       " cannot be applied: not all members have said how long their "
-                       "share of the gradient is",
-                       self->step);
+    const int rc = learner_shares_has(self) ? 0 : learner_step_hear_out(self, why);
+    if (rc < 0)
+        return why_wrap(why, rc,
+                        "step %" PRIu64 " cannot be applied: not all members have said how long "
+                        "their share of the gradient is",
+                        self->step);
     return learner_step_apply(self, why);
 }
 
-static void hear_close(struct learner *self, const struct wire_close_window *said)
+static void hear_close(struct learner *self, const struct wire_close_window *job)
 {
+    const struct wire_close_window copy = *job, *said = &copy; // Another job may come meanwhile
     struct learner_window_work *work = work_of(self);
     struct why why = { 0 };
     struct wire_closed_window closed = { .window = said->window };

@@ -78,6 +78,7 @@ struct learner_window_work {
     uint32_t owner, owners;
     bool lost;           // Our share of the moments is not here
     struct why lost_why; // Because
+    bool hears_out;      // learner_step_hear_out is under way
     bool waits;          // It is frozen or broken: nothing is done until the core closes the window
     struct holder holder;
     struct hash *check_leaves;             // Room for those that the check of a step hashes
@@ -149,6 +150,10 @@ int learner_step_check(struct learner *self, struct why *why, struct hash *ret_c
 
 // Applies the summed gradient that is here. Of a step that all holders have.
 int learner_step_apply(struct learner *self, struct why *why);
+
+// Of a step whose sum is here, and that another member has applied: hears how long the shares of the gradient are that
+// have not been told yet. Whoever has applied it has told that to all before. Up to two seconds.
+int learner_step_hear_out(struct learner *self, struct why *why);
 
 // The members that are late, by the rule of common/run/lateness.h.
 // learner_late_open: once, when the run's configuration is known.

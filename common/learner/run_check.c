@@ -34,6 +34,8 @@ static const struct {
       "Distro exchanges results, not gradients; strategy.kind = \"allreduce\" needs AdamW" },
     { CONFIG_STRATEGY_SHARDED, CONFIG_OPTIMIZER_ADAMW,
       "Distro exchanges results, not gradients; strategy.kind = \"sharded\" needs AdamW" },
+    { CONFIG_STRATEGY_SERVER, CONFIG_OPTIMIZER_ADAMW,
+      "Distro exchanges results, not gradients; strategy.kind = \"server\" needs AdamW" },
 };
 
 static int check_optimizer(const struct run_config *config, struct run_model *model,

@@ -16,7 +16,7 @@ enum { HOLDS_ALL, MAY_HOLD, HOLDS_NOTHING };
 // but no parameters.
 static int holds(const struct wire_member *member)
 {
-    const bool replica = member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER;
+    const bool replica = role_takes_steps(member->role) || member->role == ACTOR_CHECKPOINTER;
     const bool here = member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
     if (!here || !member->endpoint[0] || (!replica && member->role != ACTOR_WITNESS))
         return HOLDS_NOTHING;

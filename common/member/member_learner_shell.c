@@ -40,7 +40,7 @@ int member_learner(const struct member_place *place, struct why *why, struct wor
                                         .threads = (uint32_t)options->threads,
                                         .micro_batch = (uint32_t)options->micro_batch,
                                         .keep = (uint32_t)options->keep,
-                                        .trains = place->member->role == ACTOR_TRAINER,
+                                        .trains = role_takes_steps(place->member->role),
                                         .checkpoint_root = options->checkpoint_dir,
                                         .tokenizer_dir = options->tokenizer_dir,
                                         .instance = place->instance };

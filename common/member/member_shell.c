@@ -240,7 +240,7 @@ static void say_status(const void *arg, char text[SHELL_STATUS_MAX])
 {
     const struct running *self = arg;
     const struct member *member = self->member;
-    const bool trains = member->role == ACTOR_TRAINER;
+    const bool trains = role_takes_steps(member->role);
     char words[RUN_WORDS_MAX], behind[64] = "";
     if (!member->has_run) {
         snprintf(text, SHELL_STATUS_MAX, "joining run \"%s\"", member->run);
@@ -313,7 +313,7 @@ static void after_turn(void *arg)
     const struct member *member = self->member;
     char text[STEP_LINE_MAX];
     let_guests_in(self);
-    if (member->role != ACTOR_TRAINER || member->steps_taken == self->steps_told) return;
+    if (!role_takes_steps(member->role) || member->steps_taken == self->steps_told) return;
     self->steps_told = member->steps_taken;
     if (step_line(member, text)) log_line(LOG_INFO, "%s", text);
 }

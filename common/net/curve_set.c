@@ -20,7 +20,7 @@ static uint32_t find(const struct curve_set *self, const struct curve_key *key)
     return place;
 }
 
-uint8_t curve_set_get(const struct curve_set *self, const struct curve_key *key)
+uint16_t curve_set_get(const struct curve_set *self, const struct curve_key *key)
 {
     return self->places ? self->entries[find(self, key)].value : 0;
 }
@@ -39,7 +39,7 @@ static void grow(struct curve_set *self)
     *self = larger;
 }
 
-void curve_set_put(struct curve_set *self, const struct curve_key *key, uint8_t value)
+void curve_set_put(struct curve_set *self, const struct curve_key *key, uint16_t value)
 {
     ensure(value);
     if (2 * (self->count + 1) > self->places) grow(self);

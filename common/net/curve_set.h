@@ -8,13 +8,13 @@
 
 struct curve_entry {
     struct curve_key key;
-    uint8_t value;
+    uint16_t value;
 };
 struct curve_set {
     struct curve_entry *entries;
     uint32_t count, places;
 }; // Zeroed: empty
 
-uint8_t curve_set_get(const struct curve_set *self, const struct curve_key *key);
-void curve_set_put(struct curve_set *self, const struct curve_key *key, uint8_t value); // Not 0
+uint16_t curve_set_get(const struct curve_set *self, const struct curve_key *key);
+void curve_set_put(struct curve_set *self, const struct curve_key *key, uint16_t value); // Not 0
 void curve_set_clear(struct curve_set *self);

@@ -49,7 +49,7 @@ struct interval pace_held_by(const struct turn *turn, uint32_t member)
     const struct wire_member *place = &turn->run->roster.members[member];
     if (!is_here(place)) return (struct interval){ 0, 0 };
     if (turn->pace->held_by) return turn->pace->held_by(turn->run, member);
-    const bool keeps = place->role == ACTOR_TRAINER || place->role == ACTOR_CHECKPOINTER;
+    const bool keeps = role_takes_steps(place->role) || place->role == ACTOR_CHECKPOINTER;
     return (struct interval){ 0, keeps ? PACE_WHOLE : 0 };
 }
 

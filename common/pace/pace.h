@@ -111,6 +111,10 @@ struct pace {
     // waits until it holds the model. Asked once Warmup is entered. (optional: none does)
     bool (*stays_pending)(const struct turn *turn, uint32_t member);
 
+    // How many parameter servers the run has. One more may join and stand by; where there are none, none may. (optional:
+    // none)
+    uint32_t (*servers)(const struct rules *rules);
+
     // Whether a trainer that joins now takes part at once. (optional: it waits for the next epoch)
     bool (*admits)(const struct turn *turn);
 

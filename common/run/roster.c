@@ -119,13 +119,16 @@ void roster_move_trainers(struct roster *self, uint8_t from, uint8_t to)
 {
     self->version++;
     for (uint32_t i = 0; i < self->count; i++) {
-        if (self->members[i].role != ACTOR_TRAINER || self->members[i].state != from) continue;
+        if (!role_takes_steps(self->members[i].role) || self->members[i].state != from) continue;
         self->members[i].state = to;
         // mutant: roster: who enters an epoch is not told
         self->changed[i] = self->version;
     }
-    self->counts[ACTOR_TRAINER][to] += self->counts[ACTOR_TRAINER][from];
-    self->counts[ACTOR_TRAINER][from] = 0;
+    for (uint8_t role = 0; role < ACTOR_COUNT; role++) {
+        if (!role_takes_steps(role)) continue;
+        self->counts[role][to] += self->counts[role][from];
+        self->counts[role][from] = 0;
+    }
 }
 
 uint32_t roster_count(const struct roster *self, uint8_t role, uint8_t state)

@@ -25,6 +25,13 @@ struct roster {
     uint32_t counts[ACTOR_COUNT][MEMBER_COUNT]; // By role and state
 };
 
+// Whether members of this role take part in the run's steps: they compute them, or hold the state that they change. They
+// are pending until an epoch begins, have all of the state when it does, and a run cannot do without them.
+static inline bool role_takes_steps(uint8_t role)
+{
+    return role == ACTOR_TRAINER || role == ACTOR_SERVER;
+}
+
 // Takes a whole roster. False, and nothing changed, if members[i].index is not i for each i, or if
 // there are too many. Cost: up to count² / 2 moves of four bytes.
 bool roster_load(struct roster *self, uint64_t version, const struct wire_member *members,
@@ -45,7 +52,7 @@ void roster_put(struct roster *self, const struct wire_member *member);
 
 void roster_set_state(struct roster *self, uint32_t index, uint8_t state);
 
-// Changes the state of all trainers in `from` to `to`: when an epoch begins or ends.
+// Changes the state of all that take steps and are in `from` to `to`: when an epoch begins or ends.
 void roster_move_trainers(struct roster *self, uint8_t from, uint8_t to);
 
 // Index of the member with this key, or NO_MEMBER. O(log count).

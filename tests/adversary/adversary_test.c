@@ -202,7 +202,7 @@ static bool has_finished(struct testbed *bed, const void *arg)
     return bed->news.has_run && bed->news.run.phase == PHASE_FINISHED;
 }
 
-static void start_liar(struct testbed *bed, const char *kind, char ret_name[48])
+static void start_liar(struct testbed *bed, const char *kind, char ret_name[ACTOR_NAME_MAX + 1])
 {
     char as[64];
     snprintf(as, sizeof as, "HOSTILE=%s", kind);
@@ -224,7 +224,7 @@ static struct played play(void **state, const struct expected *expected, uint64_
     const bool late = strcmp(expected->kind, "late") == 0 || strcmp(expected->kind, "flaky") == 0;
     const bool hides = strcmp(expected->kind, "silent") == 0; // And loses its place for the epoch
     struct played outcome = { 0 };
-    char run_id[32], liar[48] = "";
+    char run_id[32], liar[ACTOR_NAME_MAX + 1] = "";
     const uint64_t began_ms = clock_ms();
     const unsigned steps = late && is_long ? LATE_LONG_STEPS
                            : is_long       ? LONG_STEPS

@@ -16,6 +16,7 @@
 // message that fits, and a mutation of one byte changes one field; the sender is signed for after
 // all mutations, by construction.
 
+#include "common/actor/name.h"
 #include "common/wire/wire_table.h"
 
 enum event_what {
@@ -53,7 +54,7 @@ bool event_next(const uint8_t **at, const uint8_t *end, struct event *ret_event)
 struct event_person {
     struct key key;
     uint8_t role;
-    char name[48];
+    char name[ACTOR_NAME_MAX + 1];
     uint64_t instance;
 };
 const struct event_person *event_people(void);

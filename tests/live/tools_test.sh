@@ -75,7 +75,7 @@ says 64 "1 to 32 of A-Z" shoal init run text --run-id "$(printf 'a%.0s' {1..33})
 perl -e 'print "The fish swim in the sea. " x 20000' >./-text
 cp ./-text text.txt
 says 0 "  shoal up run" shoal init -- run -text
-says 64 "--strategy server: distro, allreduce or sharded" shoal init group text.txt --strategy server
+says 64 "--strategy ring: distro, allreduce, sharded or server" shoal init group text.txt --strategy ring
 says 0 $'All trust one another; links are encrypted\n  shoal up group' \
     shoal init group text.txt --strategy allreduce --dim 32 --layers 1 --heads 2 --seq-len 64
 sed -i 's/^link = .*/link = "plain"/' group/state.toml
@@ -235,8 +235,8 @@ says 64 '"trian": train is the only word that is taken' shoal-trainer trian -i t
 says 64 "--keep-steps is Psyche's and not supported: shoal-checkpointer" shoal-trainer train --keep-steps 3
 # An order says what becomes of a run of each strategy.
 says 0 'of the newest pinned step, in the' shoal checkpoint --help
-says 0 'with kind = "allreduce" or "sharded" the epoch ends for it' shoal checkpoint --help
-says 0 'with kind = "allreduce" or "sharded"
+says 0 'with kind = "allreduce", "sharded" or "server" the epoch ends for it' shoal checkpoint --help
+says 0 'with kind = "allreduce", "sharded" or "server"
 after the step in hand' shoal pause --help
 
 # A letter means one flag in all programs; those of all --help.

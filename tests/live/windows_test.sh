@@ -173,6 +173,7 @@ ends_alike sharded 100 "moments by shares: eight lanes, a batch that they do not
 number=$((number + 1))
 if shares_alone >said 2>&1; then echo "ok $number - each member writes its share, and the save says where each tensor lies"; sed 's/^/# /' said
 else echo "not ok $number - each member writes its share, and the save says where each tensor lies"; sed 's/^/# /' said; failed=1; fi
+ends_alike server 100 "parameter servers, of which one is killed: eight lanes, a batch that they do not divide, plain links" 8 5 11 plain
 port=$((port + 4)) number=$((number + 1))
 if refuses_folders >said 2>&1; then echo "ok $number - a folder for saves that cannot be used is refused before the first step"
 else echo "not ok $number - a folder for saves that cannot be used is refused before the first step"; sed 's/^/# /' said; failed=1; fi

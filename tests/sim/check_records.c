@@ -37,7 +37,7 @@ uint32_t check_members(const struct ghost *ghost, uint8_t role, uint8_t state)
 static void move_trainers(struct ghost *ghost, uint8_t from, uint8_t to)
 {
     for (uint32_t i = 0; i < ghost->members_count; i++)
-        if (ghost->members[i].role == ACTOR_TRAINER && ghost->members[i].state == from)
+        if (role_takes_steps(ghost->members[i].role) && ghost->members[i].state == from)
             ghost->members[i].state = to;
 }
 
@@ -59,7 +59,7 @@ static void hear_member(struct sim *sim, const struct wire_member *record)
     uint8_t phase = now(ghost)->phase;
     hold(member->state != MEMBER_EJECTED || !member->known, "who is ejected stays ejected", "%s",
          record->name);
-    bool enters = record->role == ACTOR_TRAINER && record->state == MEMBER_HEALTHY;
+    bool enters = role_takes_steps(record->role) && record->state == MEMBER_HEALTHY;
     hold(!enters || member->state == MEMBER_HEALTHY ||
              (sim->pace->admits && sim->pace->admits(sim)),
          "a trainer enters at an epoch's border", "%s in %s", record->name, run_phase_name(phase));

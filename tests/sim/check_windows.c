@@ -71,6 +71,13 @@ uint32_t windows_save_steps(const struct sim *self)
     return aside(self, "saves", 3) || aside(self, "spoilt", 2) == 0 ? 0 : every;
 }
 
+// In a third of the seeds with shares the shares are with parameter servers; in half of those one more stands by.
+static uint32_t servers(const struct sim *self)
+{
+    const bool are = draws_shares(self) && aside(self, "servers", 3) == 0;
+    return are ? 1 + (uint32_t)aside(self, "how many servers", 2) : 0;
+}
+
 // In two of three seeds of shares they copy them in memory, too.
 static uint32_t memory_every(const struct sim *self)
 {
@@ -94,6 +101,7 @@ static void draw(struct sim *self)
         .parts = draws_shares(self) ? PARTS_MOMENTS : PARTS_NONE,
         .memory_every = memory_every(self),
         .buddies = 1 + (uint32_t)aside(self, "buddies", 2),
+        .servers = servers(self),
         .shared_dir = "/shared",
         .keep = saves_keep(self),
     };
@@ -102,6 +110,7 @@ static void draw(struct sim *self)
     rules->epoch_rounds *= 8; // They are steps here: an epoch has several windows
     plan->witnesses = plan->liars = plan->lies = 0;
     plan->stubborn = plan->collude = false;
+    plan->servers = config.servers ? config.servers + (uint32_t)aside(self, "standby", 2) : 0;
     plan->thin = NOBODY;
     if (aside(self, "loose", 4) == 0)
         plan->loose = 1 + (uint32_t)aside(self, "who is loose", plan->trainers);
@@ -133,7 +142,7 @@ static uint64_t takes_ms(struct sim *self, uint8_t id)
 
 static void built(struct sim *self, uint8_t id)
 {
-    if (self->nodes[id].role == ACTOR_TRAINER)
+    if (role_takes_steps(self->nodes[id].role))
         learner_says(self, id, FRAME_LINKS,
                      &(struct wire_links){ .endpoint = "tcp://127.0.0.1:7000" });
 }
@@ -173,8 +182,9 @@ static bool shares_are_here(const struct sim *sim, uint8_t but)
         if (!is_in_run(sim, i) || id == but) continue;
         const struct learner *learner = &sim->nodes[id].learner;
         const struct sim_shares *shares = &learner->exchange.shares;
-        if (!learner->holding || !shares->only || shares->dropped || learner->step != step ||
-            !check_is_settled(sim, step, &learner->digest) || shares->owners >= NODES_MAX)
+        if (!learner->holding || !shares->only || shares->computes || shares->dropped ||
+            learner->step != step || !check_is_settled(sim, step, &learner->digest) ||
+            shares->owners >= NODES_MAX)
             continue;
         here[shares->owners] |= (uint64_t)1 << shares->owner;
         if (here[shares->owners] == ((uint64_t)2 << (shares->owners - 1)) - 1) return true;
@@ -316,9 +326,11 @@ static void hear_window(struct sim *sim, const struct wire_window *said)
              said->steps > 0 && said->step + said->steps <= rules->total_steps &&
              said->step + said->steps < ROUNDS_MAX,
          "a window begins where the one before it ends", "%" PRIu64, said->step);
-    hold(said->group_count >= (point->phase == PHASE_TRAIN ? rules->min_clients : 1) &&
+    const uint32_t servers = ((const struct wire_windows_config *)rules_strategy(rules))->servers;
+    hold(said->group_count >= servers + (point->phase == PHASE_TRAIN ? rules->min_clients : 1) &&
              said->group_count < NODES_MAX,
-         "a window has min_clients", "window %" PRIu64 " has %u", said->number, said->group_count);
+         "a window has min_clients and its servers", "window %" PRIu64 " has %u", said->number,
+         said->group_count);
     check_linked(sim, said);
     if (point->phase == PHASE_WARMUP) self->voided.times = 0; // The owner resumed it
     hold(self->voided.times < 2 || self->voided.step != said->step,
@@ -500,8 +512,11 @@ static void hear_kept(struct sim *sim, const struct wire_record_kept *said)
          "a memory save is of committed parameters", "step %" PRIu64 " on record", said->step);
     self->kept = (struct pin){ .step = said->step, .digest = said->digest };
     self->kept_window = said->window;
-    self->keepers_count = window->group_count;
-    memcpy(self->keepers, window->group, window->group_count * sizeof *window->group);
+    const uint32_t servers =
+        ((const struct wire_windows_config *)rules_strategy(&sim->plan.rules))->servers;
+    const uint32_t first = servers ? window->group_count - servers : 0;
+    self->keepers_count = window->group_count - first;
+    memcpy(self->keepers, window->group + first, self->keepers_count * sizeof *window->group);
     check_kept(sim);
     sim->faults[COPIED]++;
 }

@@ -321,7 +321,7 @@ void check_heard(struct sim *sim, uint8_t id, const struct msg *in)
 
 const struct replica *check_replica(const struct node *node)
 {
-    if (node->role == ACTOR_TRAINER) return &((const struct trainer *)node->state)->replica;
+    if (role_takes_steps(node->role)) return &((const struct trainer *)node->state)->replica;
     if (node->role == ACTOR_CHECKPOINTER)
         return &((const struct checkpointer *)node->state)->replica;
     return NULL;
@@ -340,7 +340,7 @@ static const struct replay *replay_of(const struct node *node)
 static void check_room(struct sim *sim, const struct node *node)
 {
     const struct blobs *blobs = NULL;
-    if (node->role == ACTOR_TRAINER) blobs = &((const struct trainer *)node->state)->blobs;
+    if (role_takes_steps(node->role)) blobs = &((const struct trainer *)node->state)->blobs;
     if (node->role == ACTOR_WITNESS) blobs = &((const struct witness_actor *)node->state)->blobs;
     if (node->role == ACTOR_CHECKPOINTER)
         blobs = &((const struct checkpointer *)node->state)->blobs;
@@ -407,7 +407,8 @@ static void check_let_go(struct sim *sim, const struct node *node, const struct 
 static const struct blobs *blobs_of(const struct node *node)
 {
     switch (node->role) {
-    case ACTOR_TRAINER: return &((const struct trainer *)node->state)->blobs;
+    case ACTOR_TRAINER:
+    case ACTOR_SERVER: return &((const struct trainer *)node->state)->blobs;
     case ACTOR_CHECKPOINTER: return &((const struct checkpointer *)node->state)->blobs;
     default: return NULL;
     }

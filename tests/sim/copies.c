@@ -21,6 +21,18 @@ static const struct wire_windows_config *config_of(const struct sim *self)
     return rules_strategy(&self->plan.rules);
 }
 
+// Of the window in hand: how many own a share, the first of them, and whether this one does.
+static uint32_t owners_of(const struct sim *self, const struct sim_window *window)
+{
+    const uint32_t servers = config_of(self)->servers;
+    return servers ? servers : window->count;
+}
+
+static uint32_t first_owner(const struct sim *self, const struct sim_window *window)
+{
+    return window->count - owners_of(self, window);
+}
+
 static struct wire_blob list_of(const struct sim_copy *copy, uint32_t place)
 {
     const uint64_t numbers[3] = { copy->step, place, copy->count };
@@ -84,15 +96,17 @@ bool copies_take(struct sim *self, uint8_t id)
     const struct sim_window *window = &learner->exchange.windows[0];
     struct sim_copies *copies = copies_of(self, id);
     const uint32_t every = config_of(self)->memory_every;
-    if (every == 0 || window->count < 2 || learner->step % every != 0 || copies->somebody)
+    const uint32_t owners = owners_of(self, window), first = first_owner(self, window);
+    if (every == 0 || owners < 2 || window->place < first || learner->step % every != 0 ||
+        copies->somebody)
         return false;
     ensure(copies->newest.step == 0);
     copies->newest = (struct sim_copy){ .step = learner->step,
                                         .window = window->number,
                                         .digest = learner->digest,
-                                        .place = window->place,
-                                        .count = window->count,
-                                        .has = (uint64_t)1 << window->place };
+                                        .place = window->place - first,
+                                        .count = owners,
+                                        .has = (uint64_t)1 << (window->place - first) };
     copies->since_ms = self->now_ms;
     copies->copied = learner->step;
     copies->copied_window = window->number;
@@ -142,8 +156,9 @@ void copies_hear(struct sim *self, uint8_t id, const struct wire_sim_word *word)
     const uint64_t step = self->nodes[id].learner.exchange.holder.step;
     if (word->step == step) copies->somebody |= word->copying;
     if (word->step == step + 1) copies->early |= word->copying;
-    if (word->copy == 0 || word->copy != copies->newest.step) return;
-    copies->listed |= (uint64_t)1 << word->from;
+    const uint32_t first = first_owner(self, &self->nodes[id].learner.exchange.windows[0]);
+    if (word->copy == 0 || word->copy != copies->newest.step || word->from < first) return;
+    copies->listed |= (uint64_t)1 << (word->from - first);
     tell_listed(self, id);
 }
 

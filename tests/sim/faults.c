@@ -72,7 +72,7 @@ static bool end_the_spoilt(struct sim *self)
     for (uint8_t id = 0; id < self->nodes_count; id++) {
         const struct node *node = &self->nodes[id];
         if (!node->up || !node->learner.holding || node->learner.step != check_step(self)) continue;
-        if (node->role != ACTOR_TRAINER) continue;
+        if (!role_takes_steps(node->role)) continue;
         // One that dropped its state holds nothing any more
         if (((const struct member *)node->state)->step_held != check_step(self)) continue;
         // One that leaves keeps nothing either: in seed 19090 it left, the other was ended, and the run had no state

@@ -188,7 +188,7 @@ bool may_lose(const struct sim *self, uint8_t id)
     const struct ghost *ghost = &self->ghost;
     const struct node *node = &self->nodes[id];
     uint64_t step = check_step(self), pin = ghost->pin_step;
-    if (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS &&
+    if (!role_takes_steps(node->role) && node->role != ACTOR_WITNESS &&
         node->role != ACTOR_CHECKPOINTER)
         return true;
     if (!is_pinned_elsewhere(self, id, pin) || !is_held_elsewhere(self, id, pin)) return false;

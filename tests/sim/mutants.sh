@@ -289,7 +289,7 @@ by_unit 'warmup: who withholds its report is waited for in every epoch' coordina
 by_unit 'warmup: a joiner that is late once is not awaited in the next epoch' coordinator_test \
     'now_ms < self->late_until_ms[member]' 'true'
 by_unit 'warmup: who leaves before its time is up was not late' coordinator_test \
-    'is_trainer(turn, i) &&' '!is_trainer(turn, i) ||'
+    'takes_steps(turn, i) &&' '!takes_steps(turn, i) ||'
 by_unit 'warmup: a run that cannot begin still waits for no more than before' coordinator_test drop
 by_unit 'late: one that returns may cost all others any time' coordinator_test drop
 by_unit 'late: the last that holds the newest step stays out' coordinator_test \
@@ -364,7 +364,7 @@ mutant 'saves: a run is finished without a checkpoint that other tools read' '&&
 by_unit 'saves: what was taken before a restore is taken again' coordinator_test \
     'in != window' 'in != window && !stands'
 by_unit 'saves: the data position of a save is that of a later step' coordinator_test \
-    'first_marked(self, turn->run, TAKEN, from, end)' '0'
+    'first_marked(self, turn, TAKEN, from, end)' '0'
 by_unit "saves: a save of another window is the run's" coordinator_test \
     'said->saved_window == windows_run_of(run)->save_window &&' ''
 by_unit 'saves: a save of the present step is no way out' coordinator_test \
@@ -447,8 +447,8 @@ by_unit 'restore: what was held before it counts' coordinator_test 'run_gave_up(
 # ---- phases and clocks --------------------------------------------------------------------------------
 mutant 'a checkpointer is believed any digest' '!committed ||' '(false && !committed) ||'
 mutant 'a checkpointer speaks for the trainers' \
-    'place->role == ACTOR_TRAINER' 'place->role != ACTOR_PROVIDER' \
-    'role == ACTOR_TRAINER' 'role != ACTOR_PROVIDER'
+    'role_takes_steps(place->role)' 'place->role != ACTOR_PROVIDER' \
+    'role_takes_steps(run->roster.members[i].role)' 'run->roster.members[i].role != ACTOR_PROVIDER'
 mutant 'a run ends a step early' \
     'step >= turn->rules->total_steps' 'step + 1 >= turn->rules->total_steps' \
     'step >= rules->total_steps' 'step + 1 >= rules->total_steps'
@@ -704,7 +704,7 @@ by_unit 'keeping: a memory save lacks a share and is gone back to' coordinator_t
 by_unit 'keeping: an answer about earlier copies will do' windows_member_test '|| said->turn != keeping->turn' ''
 mutant 'keeping: a list goes before all have it' 'keeping->whole = true;' 'windows_member_keep_drop(self, turn);'
 mutant 'keeping: the data position of a memory save is that of a later step' \
-    'first_marked(self, turn->run, COPIED, from, end)' '0'
+    'first_marked(self, turn, COPIED, from, end)' '0'
 by_unit 'keeping: copies from before a break are put on record' coordinator_test drop
 by_unit 'keeping: a memory save that was given up is gone back to' coordinator_test \
     'self->kept.at.step <= restore->step' 'self->kept.at.step <= restore->step || restore'
@@ -726,6 +726,11 @@ by_unit 'older: what was said of a save before a restore counts' coordinator_tes
 mutant 'older: nobody hears that a save cannot be read' drop
 by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || is_later(copies, window->kept_window, window->kept_step))' '!same'
 by_unit 'shares: a member that lives is called dead, as one of the group before is' windows_saves_test 'work->placed ? group_dead(work->group) : 0' 'group_dead(work->group)'
+by_unit 'servers: a group begins without one of its servers' coordinator_test 'servers >= places_servers_wanted(turn)' 'turn'
+by_unit 'servers: a trainer that does not reach a server puts it out of the run' coordinator_test '(member_of(run, &group[i])->role == ACTOR_SERVER) == spares' 'spares && count > 99'
+by_unit 'servers: an epoch ends for a server that has no place' coordinator_test 'if (trains && here &&' 'if (here && run->roster.count > trains &&'
+by_unit 'servers: a run begins before its servers are here' coordinator_test 'if (here >= wanted) return NULL;' 'if (here + wanted) return NULL;'
+by_unit 'servers: a server joins a run that has none' coordinator_test '!(turn->pace->servers && turn->pace->servers(turn->rules))' 'join->instance == 0'
 by_unit 'keeping: of two saves of a window the older one counts as the newest' windows_copies_test '(window == copies->kept_window && step > copies->kept_step)' '(window == copies->kept_window && step != copies->kept_step)'
 by_unit 'keeping: what is not on record outlives a break' windows_copies_test drop
 by_unit 'keeping: a member whose copy is not on record is not waited for' windows_copies_test drop
@@ -736,7 +741,7 @@ by_unit 'windows: a member that dies with its share may bring all of the state b
 by_unit 'members: an earlier word of what a member holds takes the place of a later one' coordinator_test drop
 by_unit 'windows: a later closing is taken for that of this window' windows_member_test '&& self->closed_from <= self->newest' ''
 by_unit 'saves: somebody who took no part says what was saved' coordinator_test drop
-by_unit 'saves: one member says for all what is saved' coordinator_test 'most_have_marked(self, run, mark, step)' '(most_have_marked(self, run, mark, step) || run)'
+by_unit 'saves: one member says for all what is saved' coordinator_test 'most_have_marked(self, turn, mark, step)' '(most_have_marked(self, turn, mark, step) || run)'
 by_unit 'windows: who can make the newest step is not waited for' coordinator_test 'if (is_near)' 'if (is_near && !run)'
 by_unit 'windows: who stands at the newest step is not among those that hold it' coordinator_test drop
 by_unit 'windows: who has reported the step is not among those that hold it' coordinator_test \

@@ -184,6 +184,7 @@ enum lie {
 
 struct plan {
     uint32_t trainers, witnesses; // Besides one checkpointer and one data provider
+    uint32_t servers;             // Parameter servers; one of them may stand by
     bool checkpointer;
     uint64_t heal_ms;                                       // From then on nothing fails any more
     uint32_t loss, duplicate, delay;                        // Of 1000 letters
@@ -354,6 +355,7 @@ struct sim_links {
 // The share of the optimizer's state that a learner keeps (learner_shares.c).
 struct sim_shares {
     uint32_t owner, owners; // Share `owner` of so many; owners 0: none was taken
+    bool computes;          // It owns no share: servers do
     bool only;              // The other shares are not here
     bool lost;              // Another share is wanted, and `only`
     bool dropped;           // It could not say where its window ended: nobody counts on its state

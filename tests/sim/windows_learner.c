@@ -49,9 +49,15 @@ static void take_share(struct sim *self, uint8_t id)
     struct sim_shares *shares = &learner_of(self, id)->exchange.shares;
     const struct sim_window *window = &learner_of(self, id)->exchange.windows[0];
     if (!windows_have_shares(self)) return;
-    const bool same = shares->owner == window->place && shares->owners == window->count;
+    const uint32_t servers = config_of(self)->servers, owners = servers ? servers : window->count;
+    const uint32_t first = window->count - owners;
+    const bool computes = window->place < first;
+    const uint32_t owner = computes ? 0 : window->place - first;
+    const bool same =
+        shares->owner == owner && shares->owners == owners && shares->computes == computes;
     shares->lost = shares->only && !same;
-    if (!shares->lost) shares->owner = window->place, shares->owners = window->count;
+    if (shares->lost) return;
+    shares->owner = owner, shares->owners = owners, shares->computes = computes;
 }
 
 // ---- words ------------------------------------------------------------------------------------------
@@ -265,7 +271,7 @@ static void apply(struct sim *self, uint8_t id)
     learner->step++;
     window->taken += batch;
     holder_applied(&at->holder);
-    at->shares.only |= windows_have_shares(self) && at->shares.owners > 1;
+    at->shares.only |= windows_have_shares(self) && at->windows[0].count > 1;
     check_window_step(self, id, window->number);
     if (!learner->differs && windows_spoils(self, id, learner->step)) spoil(self, id);
 }
@@ -644,6 +650,23 @@ static void freeze(struct sim *self, uint8_t id, const struct wire_level *job)
                                         .dead = dead_places(self, id) });
 }
 
+// What it lacks of the step that others have applied is on its way (learner_step_hear_out).
+static bool hears_out(const struct sim *self, uint8_t id)
+{
+    const struct exchange *at = &self->nodes[id].learner.exchange;
+    const struct sim_window *window = &at->windows[0];
+    const uint32_t servers = config_of(self)->servers;
+    if (!windows_have_shares(self) || !holder_has(&at->holder)) return false;
+    for (uint32_t i = servers ? window->count - servers : 0; i < window->count; i++) {
+        const struct node *node = &self->nodes[window->nodes[i]];
+        if (at->holder.have >> i & 1) continue;
+        if (!node->up || node->instance != window->instances[i] ||
+            is_cut(self, id, window->nodes[i]) || node->learner.step <= at->holder.step)
+            return false;
+    }
+    return true;
+}
+
 static void close_window(struct sim *self, uint8_t id, const struct wire_close_window *job)
 {
     struct learner *learner = learner_of(self, id);
@@ -653,8 +676,8 @@ static void close_window(struct sim *self, uint8_t id, const struct wire_close_w
     if (at->count > 0) {
         const enum holder_close how = holder_close(&at->holder, job->end);
         const bool is_outside = holder_is_outside(&at->holder);
-        const bool can =
-            how == HOLDER_IS_THERE || (how == HOLDER_MUST_APPLY && windows_has(self, id));
+        const bool can = how == HOLDER_IS_THERE || (how == HOLDER_MUST_APPLY &&
+                                                    (windows_has(self, id) || hears_out(self, id)));
         if (how == HOLDER_MUST_APPLY && can && !at->shares.lost) apply(self, id);
         closed.ok = can && !is_outside;
     }

@@ -86,7 +86,8 @@ static size_t state_bytes(uint8_t role)
 {
     switch (role) {
     case ACTOR_COORDINATOR: return sizeof(struct coordinator);
-    case ACTOR_TRAINER: return sizeof(struct trainer);
+    case ACTOR_TRAINER:
+    case ACTOR_SERVER: return sizeof(struct trainer);
     case ACTOR_WITNESS: return sizeof(struct witness_actor);
     case ACTOR_CHECKPOINTER: return sizeof(struct checkpointer);
     case ACTOR_PROVIDER: return sizeof(struct data_provider);
@@ -98,7 +99,8 @@ static void step_core(struct node *node, const struct msg *in, struct outbox *ou
 {
     switch (node->role) {
     case ACTOR_COORDINATOR: coordinator_step(node->state, in, out); break;
-    case ACTOR_TRAINER: trainer_step(node->state, in, out); break;
+    case ACTOR_TRAINER:
+    case ACTOR_SERVER: trainer_step(node->state, in, out); break;
     case ACTOR_WITNESS: witness_actor_step(node->state, in, out); break;
     case ACTOR_CHECKPOINTER: checkpointer_step(node->state, in, out); break;
     case ACTOR_PROVIDER: data_provider_step(node->state, in, out); break;
@@ -110,6 +112,7 @@ static void init_member(struct sim *self, struct node *node)
     struct member *member = node->state; // The first field of every member's state
     switch (node->role) {
     case ACTOR_TRAINER: trainer_init(node->state); break;
+    case ACTOR_SERVER: trainer_init_server(node->state); break;
     case ACTOR_WITNESS: witness_actor_init(node->state); break;
     case ACTOR_CHECKPOINTER: checkpointer_init(node->state); break;
     case ACTOR_PROVIDER:
@@ -565,6 +568,8 @@ static void add_nodes(struct sim *self)
         if (late && !hash_is_none(&plan->rules.genesis_digest))
             self->nodes[self->nodes_count - 1].has_genesis = roll(self, 2);
     }
+    for (uint32_t i = 0; i < plan->servers; i++)
+        key = key_number(++number), add_node(self, ACTOR_SERVER, &key);
     for (uint32_t i = 0; i < plan->witnesses; i++)
         key = key_number(++number), add_node(self, ACTOR_WITNESS, &key);
     self->checkpointer_node = NOBODY;

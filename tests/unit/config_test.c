@@ -554,8 +554,8 @@ static void keys_explain_themselves(void **state)
     assert_non_null(strstr(text, "  Of this machine only: other machines may differ.\n"));
     free(text);
     text = explained("strategy.connections", 0);
-    assert_non_null(
-        strstr(text, "  Used only with strategy.kind = \"allreduce\" or \"sharded\".\n"));
+    assert_non_null(strstr(
+        text, "  Used only with strategy.kind = \"allreduce\" or \"sharded\" or \"server\".\n"));
     free(text);
 }
 

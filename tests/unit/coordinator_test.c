@@ -143,6 +143,7 @@ static uint8_t role_named(const char *word)
 {
     switch (word[0]) {
     case 't': return ACTOR_TRAINER;
+    case 's': return ACTOR_SERVER;
     case 'w': return ACTOR_WITNESS;
     case 'c': return ACTOR_CHECKPOINTER;
     case 'd': return ACTOR_PROVIDER;
@@ -466,14 +467,18 @@ static void set_pin(struct talk *self, char *value)
     self->rules.dataset_digest = dataset_digest(&data, &order);
 }
 
+// MILLISECONDS, or with parameter servers MILLISECONDS:SERVERS
 static void set_windows(struct talk *self, const char *window_ms, uint8_t parts)
 {
+    const char *servers = strchr(window_ms, ':');
     const struct wire_windows_config strategy = { .lanes = 8,
                                                   .window_ms =
                                                       (uint32_t)strtoul(window_ms, NULL, 10),
                                                   .step_timeout_ms = 5000,
                                                   .connections = 1,
                                                   .parts = parts,
+                                                  .servers =
+                                                      servers ? (uint32_t)atoi(servers + 1) : 0,
                                                   .buddies = 1,
                                                   .batch_start = self->rules.batch_start,
                                                   .batch_end = self->rules.batch_end };

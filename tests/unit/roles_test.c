@@ -13,6 +13,7 @@
 enum { BORN = 5000, LAST_STEP = 9, NO_QUIT = -1 };
 
 static void init_trainer(void *state) { trainer_init(state); }
+static void init_server(void *state) { trainer_init_server(state); }
 static void init_checkpointer(void *state) { checkpointer_init(state); }
 static void init_witness(void *state) { witness_actor_init(state); }
 static void init_provider(void *state) { data_provider_init(state); }
@@ -24,6 +25,7 @@ static const struct core {
     bool serves; // What others may lack when the run is finished
 } roles[] = {
     { sizeof(struct trainer), init_trainer, trainer_step, true },
+    { sizeof(struct trainer), init_server, trainer_step, true },
     { sizeof(struct checkpointer), init_checkpointer, checkpointer_step, true },
     { sizeof(struct witness_actor), init_witness, witness_actor_step, false },
     { sizeof(struct data_provider), init_provider, data_provider_step, false },
@@ -111,7 +113,8 @@ static int be_finished(void)
 // What is held, and saved, of a run that is finished.
 static void hold_all(void)
 {
-    struct replica *replica = role->init == init_trainer ? &((struct trainer *)member)->replica
+    struct replica *replica = role->init == init_trainer || role->init == init_server
+                                  ? &((struct trainer *)member)->replica
                               : role->init == init_checkpointer
                                   ? &((struct checkpointer *)member)->replica
                                   : NULL;

@@ -40,12 +40,12 @@ static void a_run_that_servers_cannot_serve_is_refused(void **unused)
     share_moments();
     be_born(&members[0], 0, 0, NULL);
     strategy.servers = 1;
-    strategy.memory_every = 10;
+    strategy.parts = PARTS_NONE;
     tell_build(&members[0], 2);
     const struct wire_built *built = hear_kind(&members[0], FRAME_BUILT);
     assert_false(built->ok);
     assert_non_null(strstr(built->reason, "with 1 servers"));
-    strategy.servers = strategy.memory_every = 0;
+    strategy.servers = 0;
     end_group();
 }
 

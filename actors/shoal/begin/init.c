@@ -98,7 +98,8 @@ static const struct strategy {
     const struct setting *of_new; // For a new model alone
     size_t of_new_count;
     const char *members; // A sentence of the report
-    bool saves;          // Its trainers need a folder for saves: DIR/saves
+    bool
+        saves; // Its state lies apart: it needs a folder for saves, DIR/saves, and copies in memory
 } strategies[] = {
     // A trainer that joins later takes part from the next epoch on, so there must be one soon.
     { "distro", "Distro", 100, "3", of_new_distro, sizeof of_new_distro / sizeof *of_new_distro,
@@ -119,6 +120,14 @@ static const struct strategy {
       "           neighbour has in memory, and on with as many as an epoch begins with: a smaller\n"
       "           init_min_clients lets it go on with fewer. All trust one another and see the\n"
       "           folder saves; links are encrypted (strategy.link)\n",
+      true },
+    { "server", "AdamW", UINT32_MAX, "0.2", of_new_allreduce,
+      sizeof of_new_allreduce / sizeof *of_new_allreduce,
+      "           (rounds_per_epoch) while one is left (min_clients); it ends early for one that\n"
+      "           joins later. Two parameter servers hold the moments (strategy.server.servers);\n"
+      "           when one of them dies the run waits for another, and goes back about 10 steps,\n"
+      "           to what the other has in memory. All trust one another and see the folder\n"
+      "           saves; links are encrypted (strategy.link)\n",
       true },
 };
 
@@ -563,11 +572,11 @@ static const struct flag flags[] = {
          .group = 2),
     FLAG("trainers", 0, "N", TO_NUMBER(struct init, trainers, 1, 256),
          "Trainers with which it begins: so many `shoal up` starts (1)", .group = 2),
-    FLAG("strategy", 0, "KIND", TO_TEXT(struct init, strategy_name),
-         "distro; or for trainers that trust one another allreduce, plain AdamW, or sharded, each "
-         "with its "
-         "share of AdamW's moments (distro)",
-         .group = 2),
+    FLAG(
+        "strategy", 0, "KIND", TO_TEXT(struct init, strategy_name),
+        "distro; or for trainers that trust one another allreduce, plain AdamW; sharded, each with "
+        "its share of AdamW's moments; or server, with parameter servers that hold them (distro)",
+        .group = 2),
     FLAG("steps", 0, "N", TO_NUMBER(struct init, steps, 1, UINT32_MAX),
          "Steps of the run (three passes, 100 to 100000)", .group = 2),
     FLAG("batch", 0, "N", TO_NUMBER(struct init, batch, 1, 65535), "Sequences of a step (16)",
@@ -601,7 +610,7 @@ static int check(const void *line, struct why *why)
     if (!self->data && self->words_count < 2)
         return why_set(why, FAULT_USAGE, "--data FILE is needed: the text to train on");
     if (!find_strategy(self->strategy_name))
-        return why_set(why, FAULT_USAGE, "--strategy %.40s: distro, allreduce or sharded",
+        return why_set(why, FAULT_USAGE, "--strategy %.40s: distro, allreduce, sharded or server",
                        self->strategy_name);
     if (self->model && (self->dim || self->layers || self->heads || self->ffn))
         return why_set(why, FAULT_USAGE,

@@ -239,7 +239,7 @@ static void say_where(const struct join *self, const char *bind)
     if (self->announce) fprintf(stderr, ", which must lead to %s:%" PRIu64, bind, self->port);
     fprintf(stderr,
             "; a firewall must let that port in, and the one above if the run's strategy is "
-            "allreduce or sharded. The key is %s\n",
+            "allreduce, sharded or server. The key is %s\n",
             self->key);
     fprintf(stderr, "watch with: shoal status --watch --ticket %s/ticket -i %s/trainer.key\n",
             self->folder, self->folder);

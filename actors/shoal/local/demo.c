@@ -27,7 +27,8 @@ void demo_say(void *arg, const char *line)
 
 static const struct demo_play *play_named(const char *strategy)
 {
-    static const struct demo_play *const plays[] = { &demo_rounds, &demo_windows, &demo_shares };
+    static const struct demo_play *const plays[] = { &demo_rounds, &demo_windows, &demo_shares,
+                                                     &demo_servers };
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
         if (strcmp(plays[i]->strategy, strategy) == 0) return plays[i];
     return NULL;
@@ -189,6 +190,7 @@ static int train(struct demo *self, struct why *why)
                                        .state_dir = state_dir,
                                        .trainers = DEMO_TRAINERS + self->play->late,
                                        .late = self->play->late,
+                                       .standby = self->play->standby,
                                        .way_in.port = (uint32_t)self->port,
                                        .threads = self->threads,
                                        .hear = hear,
@@ -259,7 +261,7 @@ static const struct flag flags[] = {
     FLAG("patience", 0, "S", TO_NUMBER(struct demo, patience_s, 1, 86400),
          "Fail if no step is committed for so long (90)"),
     FLAG("strategy", 0, "WORD", TO_TEXT(struct demo, strategy),
-         "distro, for strangers; allreduce or sharded, for trainers that trust one another "
+         "distro, for strangers; allreduce, sharded or server, for members that trust one another "
          "(distro)"),
     FLAG("config-path", 0, "DIR", TO_TEXT(struct demo, config_path),
          "Holds state.toml, data.toml and model.json (config/demo)"),
@@ -290,7 +292,8 @@ int shoal_demo(int argc, char **argv)
     if (rc == 0) self.play = play_named(self.strategy);
     if (rc == 0 && !self.play)
         rc = why_set(&why, FAULT_USAGE,
-                     "--strategy %.40s: distro, allreduce and sharded have a demo", self.strategy);
+                     "--strategy %.40s: distro, allreduce, sharded and server have a demo",
+                     self.strategy);
     if (rc == 0) rc = run(&self, &why);
     testnet_free(&self.net);
     ledger_report_free(&self.report.ledger);

@@ -4,7 +4,8 @@
 //
 //   demo_rounds.c    distro: a trainer and the coordinator are killed, each in the middle of a round
 //   demo_windows.c   allreduce: likewise, and a fifth trainer joins; then one trainer alone trains
-//                    the same steps, and its state must have the same bits. sharded: the same
+//                    the same steps, and its state must have the same bits. sharded: the same. server: a parameter
+//                    server is killed, too
 
 #include "actors/shoal/local/demo_report.h"
 #include "actors/shoal/local/progress.h"
@@ -17,6 +18,7 @@ struct demo_play {
     const char *strategy; // As --strategy names it
     const char *settings; // The file of config/demo that becomes state.toml
     bool saves;           // Its trainers save in pieces
+    uint32_t standby;     // Parameter servers that stand by
     uint32_t late;        // Trainers beyond DEMO_TRAINERS, which the play starts
     void (*plan)(struct demo *self);
     void (*hear)(struct demo *self, unsigned heard, uint64_t now_ms); // After the view
@@ -26,7 +28,7 @@ struct demo_play {
     void (*print)(const struct demo *self, FILE *out);
     json_t *(*to_json)(const struct demo *self); // More members of the report
 };
-extern const struct demo_play demo_rounds, demo_windows, demo_shares;
+extern const struct demo_play demo_rounds, demo_windows, demo_shares, demo_servers;
 
 struct demo {
     const char *dir, *config_path, *threads, *strategy;

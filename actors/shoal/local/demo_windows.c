@@ -1,9 +1,11 @@
-// The demos of allreduce and of sharded. Four trainers sum their gradients over direct links. On the way, each at a
+// The demos of allreduce, sharded and server. Four trainers sum their gradients over direct links. On the way, each at a
 // step of its own:
 //
 //     three tenths  trainer-2 is killed. The others go on; it comes back with the next barrier.
 //                   sharded: its moments are lost, and all go back to what its neighbour has in memory
 //     two fifths    trainer-5 joins
+//     over half     server: parameter-server-2 is killed. The run goes back to what the others have of its share in memory,
+//                   and on with the one that stood by, or with the one that was killed, as it is started again
 //     three fifths  the coordinator is killed. The group goes on with the window that it has
 //
 // At the end one trainer alone takes the same steps (`shoal train`), and must end in the same state,
@@ -20,7 +22,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-enum { KILLED = 1, JOINING = 4 }; // Indices of trainers
+enum { KILLED = 1, JOINING = 4, SERVER_KILLED = 1 }; // Indices of trainers, and of servers
 
 struct pauses {
     uint64_t count, longest_us, sum_us;
@@ -36,8 +38,10 @@ static struct {
     uint64_t join_ms, joined_ms;       // trainer-5: its start; the first window with it
     uint64_t lost_ms, lost_step;       // The coordinator was killed
     uint64_t reborn_ms, reborn_step;   // Its next life was heard, and the steps by then
-    struct hash alone;                 // The state of one trainer alone; none: not known
-    uint64_t alone_s, alone_peak;      // How long it took, and the most memory that it had, bytes
+    // Of server: a parameter server was killed; the first window behind it, and its step.
+    uint64_t server_ms, server_window, server_step, server_back_ms, server_back_step;
+    struct hash alone;            // The state of one trainer alone; none: not known
+    uint64_t alone_s, alone_peak; // How long it took, and the most memory that it had, bytes
     // Of sharded: what the steps waited for saves to the folder and for copies in memory, by the trainers' logs.
     struct pauses saved, copied;
 } on; // There is one demo in a process
@@ -83,6 +87,44 @@ static void join(struct demo *self, uint64_t now_ms)
     demo_say(self, "trainer-5 starts, and joins in the middle of the run");
 }
 
+static void kill_server(struct demo *self, uint64_t now_ms)
+{
+    char line[160];
+    struct child *victim = &self->net.servers[SERVER_KILLED];
+    on.server_ms = now_ms;
+    on.server_step = on.step;
+    on.server_window = self->net.view->window.number;
+    snprintf(line, sizeof line,
+             "kill -9 parameter-server-%d (pid %d), in window %" PRIu64 ", step %" PRIu64,
+             SERVER_KILLED + 1, (int)victim->pid, on.server_window, on.step);
+    demo_say(self, line);
+    fleet_kill(victim);
+}
+
+static bool is_due_server(const struct demo *self)
+{
+    return self->net.servers_count > 0 && !on.server_ms &&
+           on.step >= self->setup.config.total_steps * 11 / 20;
+}
+
+// The first window of the epoch that follows the kill.
+static void hear_server_replaced(struct demo *self, uint64_t now_ms)
+{
+    const struct view_window *window = &self->net.view->window;
+    char line[200];
+    if (!on.server_ms || on.server_back_ms || window->number <= on.server_window ||
+        self->net.view->now.phase == PHASE_COOLDOWN || window->step > on.server_step)
+        return;
+    on.server_back_ms = now_ms;
+    on.server_back_step = window->step;
+    snprintf(
+        line, sizeof line,
+        "three parameter servers are there again: next window %.1f s after the kill, from step "
+        "%" PRIu64,
+        (double)(now_ms - on.server_ms) / 1000, window->step);
+    demo_say(self, line);
+}
+
 static void kill_coordinator(struct demo *self, uint64_t now_ms)
 {
     char line[160];
@@ -120,6 +162,7 @@ static void hear_window(struct demo *self, uint64_t now_ms)
     const struct view_window *window = &self->net.view->window;
     char line[160];
     if (!on.began_ms) on.began_ms = now_ms, on.began_step = window->step;
+    hear_server_replaced(self, now_ms);
     const bool is_new = instance_of(self, KILLED) != on.kill_instance;
     const bool is_in = in_group(self, KILLED);
     if (on.kill_ms && !on.regroup_ms && window->number > on.kill_window && (!is_in || is_new))
@@ -158,6 +201,7 @@ static void hear(struct demo *self, unsigned heard, uint64_t now_ms)
     if (!(heard & VIEW_PROGRESS) || self->net.view->now.phase != PHASE_TRAIN) return;
     if (!on.kill_ms && on.step >= total * 3 / 10) kill_trainer(self, now_ms);
     else if (!on.join_ms && on.step >= total * 2 / 5) join(self, now_ms);
+    else if (is_due_server(self)) kill_server(self, now_ms);
     else if (!on.lost_ms && on.step >= total * 3 / 5) kill_coordinator(self, now_ms);
 }
 
@@ -242,9 +286,14 @@ static void add_pauses(const char *path, const char *kind, struct pauses *pauses
 
 static int after_shares(struct demo *self, struct why *why)
 {
-    char path[PATH_MAX + 32];
+    char path[PATH_MAX + 48];
     for (uint32_t i = 0; i < self->report.trainers_count; i++) {
         snprintf(path, sizeof path, "%s/run/logs/trainer-%u.log", self->setup.dir, i + 1);
+        add_pauses(path, " save.copied ", &on.saved);
+        add_pauses(path, " memory.copied ", &on.copied);
+    }
+    for (uint32_t i = 0; i < self->net.servers_count; i++) {
+        snprintf(path, sizeof path, "%s/run/logs/parameter-server-%u.log", self->setup.dir, i + 1);
         add_pauses(path, " save.copied ", &on.saved);
         add_pauses(path, " memory.copied ", &on.copied);
     }
@@ -257,6 +306,17 @@ static void judge_shares(struct demo *self)
     if (!on.saved.count) demo_report_fail(&self->report, "no trainer has saved its share");
     if (!on.copied.count)
         demo_report_fail(&self->report, "no trainer has copied its share in memory");
+}
+
+static void judge_servers(struct demo *self)
+{
+    judge(self);
+    if (!on.saved.count) demo_report_fail(&self->report, "no parameter server has saved its share");
+    if (!on.copied.count)
+        demo_report_fail(&self->report, "no parameter server has copied its share in memory");
+    if (!on.server_back_ms)
+        demo_report_fail(&self->report, "no window was seen after the kill of parameter-server-%d",
+                         SERVER_KILLED + 1);
 }
 
 static double steps_per_s(void)
@@ -294,7 +354,7 @@ static const char *after_s(int64_t ms, char text[32])
 
 static void print_pauses(const char *what, const struct pauses *pauses, FILE *out)
 {
-    fprintf(out, "  %-17s %" PRIu64 " shares; a trainer waited %.2f ms for one, at most %.2f ms\n",
+    fprintf(out, "  %-17s %" PRIu64 " shares; the steps waited %.2f ms for one, at most %.2f ms\n",
             what, pauses->count,
             pauses->count ? (double)pauses->sum_us / 1000 / (double)pauses->count : 0,
             (double)pauses->longest_us / 1000);
@@ -329,12 +389,19 @@ static void print(const struct demo *self, FILE *out)
             " steps meanwhile\n",
             on.lost_step, after_s(took_ms(on.lost_ms, on.reborn_ms), back),
             on.reborn_ms ? on.reborn_step - on.lost_step : 0);
+    if (on.server_ms)
+        fprintf(out,
+                "  kill -9           parameter-server-%d at step %" PRIu64
+                "; three are there again: "
+                "%s, from step %" PRIu64 "\n",
+                SERVER_KILLED + 1, on.server_step,
+                after_s(took_ms(on.server_ms, on.server_back_ms), back), on.server_back_step);
     fprintf(out, "  joined            trainer-%d is in the group: %s\n", JOINING + 1,
             after_s(took_ms(on.join_ms, on.joined_ms), back));
     if (on.saved.count || on.copied.count) {
         print_memory(self, out);
         print_pauses("saves to the disk", &on.saved, out);
-        print_pauses("copies in memory", &on.copied, out);
+        if (on.copied.count) print_pauses("copies in memory", &on.copied, out);
     }
     demo_report_print_replicas(report, out, note);
     fprintf(out, "    %-55s  %.32s\n", "one trainer alone", hash_to_hex(&on.alone, hex));
@@ -372,3 +439,10 @@ const struct demo_play demo_shares = { .strategy = "sharded",
                                        .after = after_shares,
                                        .judge = judge_shares,
                                        THE_SAME };
+const struct demo_play demo_servers = { .strategy = "server",
+                                        .settings = "server.toml",
+                                        .saves = true,
+                                        .standby = 1,
+                                        .after = after_shares,
+                                        .judge = judge_servers,
+                                        THE_SAME };

@@ -15,7 +15,7 @@
 #include <limits.h>
 #include <stdbool.h>
 
-enum { FLEET_MAX = 272, FLEET_NAME_MAX = 47 };
+enum { FLEET_MAX = 336, FLEET_NAME_MAX = 47 };
 
 struct child {
     char name[FLEET_NAME_MAX + 1]; // "trainer-2"

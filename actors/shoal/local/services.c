@@ -41,7 +41,7 @@
 #define RESTARTS_PENDING "restarts-pending" // In the run's folder: units may run with old settings
 
 enum {
-    SERVICES_MAX = 4 + TESTNET_TRAINERS_MAX,
+    SERVICES_MAX = 4 + TESTNET_SERVERS_MAX + TESTNET_TRAINERS_MAX,
     COPIES_MAX = 2,
     FILE_BYTES_MAX = 1 << 20,
     ANSWER_BYTES_MAX = 1 << 16,
@@ -355,6 +355,8 @@ static void plan_services(struct services *self)
     if (self->data) add_member(self, "data-provider", 0, "");
     snprintf(flags, sizeof flags, "--keep-steps %" PRIu64, options->config->checkpoint_keep);
     add_member(self, "checkpointer", 0, flags);
+    for (uint32_t i = 1; i <= config_servers(options->config); i++)
+        add_member(self, "parameter-server", i, "");
     for (uint32_t i = 1; i <= options->trainers; i++) {
         char name[64] = "";
         if (options->label)

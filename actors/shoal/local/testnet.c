@@ -95,6 +95,16 @@ static struct arguments *add_member(struct testnet *self, const char *name, cons
     return args;
 }
 
+static void add_servers(struct testnet *self)
+{
+    self->servers = &self->fleet.children[self->fleet.count];
+    for (uint32_t i = 0; i < self->servers_count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "parameter-server-%u", i + 1);
+        add_member(self, name, "shoal-parameter-server");
+    }
+}
+
 static void add_trainers(struct testnet *self)
 {
     const struct testnet_options *options = &self->options;
@@ -129,6 +139,7 @@ static void add_children(struct testnet *self)
     args = add_member(self, "checkpointer", "shoal-checkpointer");
     arguments_add(args, "--checkpoint-dir=%s/checkpoints", self->state_dir);
     arguments_add(args, "--keep-steps=%" PRIu64, self->config.checkpoint_keep);
+    add_servers(self);
     add_trainers(self);
 }
 
@@ -157,6 +168,8 @@ static int check_config(struct testnet *self, struct why *why)
     int rc = config_load_run(self->state_toml, &self->config, &faults);
     config_faults_print(&faults, stderr);
     if (rc < 0) return why_set(why, rc, "%s is refused (see above)", self->state_toml);
+    self->servers_count = config_servers(&self->config);
+    if (self->servers_count) self->servers_count += self->options.standby;
     rc = check_shared_dir(self, why);
     if (rc < 0) return rc;
     if (self->config.data_location != CONFIG_DATA_SERVER) return 0;
@@ -234,6 +247,11 @@ static int make_places(struct testnet *self, struct why *why)
     for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++)
         rc = make_key(self, names[i], 0, why, NULL);
     if (rc == 0) rc = make_ticket(self, why);
+    for (uint32_t i = 0; i < self->servers_count && rc == 0; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "parameter-server-%u", i + 1);
+        rc = make_key(self, name, 0, why, &self->server_keys[i]);
+    }
     for (uint32_t i = 0; i < options->trainers && rc == 0; i++) {
         char name[32];
         snprintf(name, sizeof name, "trainer-%u", i + 1);
@@ -246,7 +264,8 @@ static int make_places(struct testnet *self, struct why *why)
 // whose trainers have the same keys as ours.
 static int check_ports(struct testnet *self, struct why *why)
 {
-    way_in_set_members(&self->options.way_in, &self->config, self->options.trainers);
+    const uint32_t standby = self->servers_count - config_servers(&self->config);
+    way_in_set_members(&self->options.way_in, &self->config, self->options.trainers + standby);
     const int rc = way_in_check_link(&self->options.way_in, &self->config, why);
     return rc < 0 ? rc : way_in_check_ports(&self->options.way_in, why);
 }
@@ -266,7 +285,8 @@ static void watch_signals(struct testnet *self)
 int testnet_start(struct testnet *self, const struct testnet_options *options, struct why *why)
 {
     static struct tap_options tap;
-    ensure(options->trainers >= 1 && options->trainers <= TESTNET_TRAINERS_MAX);
+    ensure(options->trainers >= 1 && options->trainers <= TESTNET_TRAINERS_MAX &&
+           options->standby <= 1);
     *self = (struct testnet){ .options = *options, .lock = -1, .signals = -1 };
     self->view = calloc(1, sizeof *self->view);
     ensure(self->view);

@@ -1,5 +1,5 @@
 #pragma once
-// testnet -- one whole run on this machine: broker, coordinator, data-provider, checkpointer and
+// testnet -- one whole run on this machine: broker, coordinator, data-provider, checkpointer, parameter servers and
 // some trainers as child processes on loopback, watched by one loop.
 //
 //     ┌ wait: news (tap), SIGCHLD, SIGINT, SIGTERM, a child is due to start   ┐
@@ -20,7 +20,7 @@
 #include "common/actor/tap.h"
 #include "common/config/run_config.h"
 
-enum { TESTNET_TRAINERS_MAX = 256 };
+enum { TESTNET_TRAINERS_MAX = 256, TESTNET_SERVERS_MAX = 64 };
 
 // Called for every broadcast after the view has heard it; `heard` is a mask of enum view_heard.
 typedef void testnet_hear(void *arg, const struct msg *msg, unsigned heard);
@@ -28,11 +28,12 @@ typedef void testnet_hear(void *arg, const struct msg *msg, unsigned heard);
 struct testnet_options {
     const char *config_dir; // Holds state.toml, and data.toml if the data comes from a Server
     const char *state_dir,
-        *log_dir;         // Made if missing, folders above too; log_dir NULL: <state_dir>/logs
-    uint32_t trainers;    // 1..TESTNET_TRAINERS_MAX
-    uint32_t late;        // Of the trainers, the last so many wait for testnet_start_late
-    struct way_in way_in; // Its `members` is filled in by testnet_start
-    bool own_keys;        // Secrets of random bytes: a run for others, too
+        *log_dir;      // Made if missing, folders above too; log_dir NULL: <state_dir>/logs
+    uint32_t trainers; // 1..TESTNET_TRAINERS_MAX
+    uint32_t standby;  // 0 or 1: so many parameter servers more than a run of them has places for
+    uint32_t late;     // Of the trainers, the last so many wait for testnet_start_late
+    struct way_in way_in;              // Its `members` is filled in by testnet_start
+    bool own_keys;                     // Secrets of random bytes: a run for others, too
     const char *threads, *micro_batch; // Of each trainer; NULL: its default
     const char *label; // The trainers are named label-1, label-2 ..; NULL: by key alone
     bool debug;        // Children log every message
@@ -49,8 +50,11 @@ struct testnet {
     struct ticket ticket; // Of the broker; also in <state_dir>/ticket, for tools
     struct fleet fleet;
     struct child *coordinator, *trainers; // trainers[0 .. options.trainers - 1]
+    struct child *servers;                // servers[0 .. servers_count - 1]
+    uint32_t servers_count;
     uint32_t members_from; // Index in the fleet: before it are broker and coordinator
     struct key keys[TESTNET_TRAINERS_MAX]; // Of the trainers
+    struct key server_keys[TESTNET_SERVERS_MAX];
     struct tap *tap;
     struct run_view *view;
     int lock; // Of the state's folder: no other process runs these actors

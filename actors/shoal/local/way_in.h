@@ -2,9 +2,9 @@
 // way_in -- how other machines come into a run of this one: the address, the ports, the ticket.
 //
 // With an address that others reach, every actor has a fixed port, so that a firewall can be told:
-// the broker `port` and the one above, the data-provider, the checkpointer and the trainers the next
-// ones, in this order. With "allreduce" or "sharded" each of them has two: the second is that of a
-// trainer's links.
+// the broker `port` and the one above, the data-provider, the checkpointer, the parameter servers
+// and the trainers the next ones, in this order. With "allreduce", "sharded" or "server" each of them has two: the second is that of
+// the links of a trainer or server.
 
 #include "common/actor/ticket.h"
 #include "common/config/run_config.h"
@@ -40,5 +40,5 @@ void way_in_print(const struct way_in *self, const struct ticket *ticket);
 // FAULT_CONFIG with the line of state.toml: links would be plain at a public address.
 int way_in_check_link(const struct way_in *self, const struct run_config *config, struct why *why);
 
-// A warning, if others can join and every trainer is trusted (strategy.kind = "allreduce" or "sharded"); else "".
+// A warning, if others can join and every trainer is trusted (strategy.kind is not "distro"); else "".
 const char *way_in_trusts(const struct way_in *self, const struct run_config *config);

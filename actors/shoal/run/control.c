@@ -120,14 +120,14 @@ static int control(int argc, char **argv, uint8_t action, const char *about, con
 
 int shoal_pause(int argc, char **argv)
 {
-    return control(
-        argc, argv, ACTION_PAUSE,
-        "The epoch ends with the round in hand, or with kind = \"allreduce\" or \"sharded\" "
-        "after the step in hand, and the run rests once its checkpoint is written.\n"
-        "It goes on with a new epoch.\n\n"
-        "  shoal pause --ticket ticket -i coordinator.key\n"
-        "  TICKET=ticket shoal pause -i coordinator.key\n",
-        "the run will pause after the round or step in hand");
+    return control(argc, argv, ACTION_PAUSE,
+                   "The epoch ends with the round in hand, or with kind = \"allreduce\", "
+                   "\"sharded\" or \"server\" "
+                   "after the step in hand, and the run rests once its checkpoint is written.\n"
+                   "It goes on with a new epoch.\n\n"
+                   "  shoal pause --ticket ticket -i coordinator.key\n"
+                   "  TICKET=ticket shoal pause -i coordinator.key\n",
+                   "the run will pause after the round or step in hand");
 }
 
 int shoal_resume(int argc, char **argv)
@@ -160,17 +160,17 @@ int shoal_checkpoint(int argc, char **argv)
                 argv[1]);
         return fault_exit(FAULT_USAGE, &why);
     }
-    return control(
-        argc, argv, ACTION_CHECKPOINT,
-        "Has the checkpointers write a checkpoint: of the newest pinned step, in the "
-        "middle of an epoch; with kind = \"allreduce\" or \"sharded\" the epoch ends for it as "
-        "soon as the open windows are done, and its last step is written.\n\n"
-        "  shoal checkpoint --ticket ticket -i coordinator.key\n"
-        "  shoal status --ticket ticket              shows when it is written\n\n"
-        "\"shoal checkpoint show DIR\" says what lies in a save of pieces, \"shoal "
-        "checkpoint verify DIR\" reads it whole; \"shoal checkpoint export --save DIR "
-        "--model MODEL --out OUT\" makes a model of it that other tools read.\n",
-        "the checkpointers have been asked");
+    return control(argc, argv, ACTION_CHECKPOINT,
+                   "Has the checkpointers write a checkpoint: of the newest pinned step, in the "
+                   "middle of an epoch; with kind = \"allreduce\", \"sharded\" or \"server\" the "
+                   "epoch ends for it as "
+                   "soon as the open windows are done, and its last step is written.\n\n"
+                   "  shoal checkpoint --ticket ticket -i coordinator.key\n"
+                   "  shoal status --ticket ticket              shows when it is written\n\n"
+                   "\"shoal checkpoint show DIR\" says what lies in a save of pieces, \"shoal "
+                   "checkpoint verify DIR\" reads it whole; \"shoal checkpoint export --save DIR "
+                   "--model MODEL --out OUT\" makes a model of it that other tools read.\n",
+                   "the checkpointers have been asked");
 }
 
 int shoal_restore(int argc, char **argv)

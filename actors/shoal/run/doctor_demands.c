@@ -19,7 +19,8 @@ static uint64_t beside_results(const struct wire_rounds_config *rounds, uint64_t
 static uint64_t beside_windows(const struct wire_windows_config *windows, uint64_t floats)
 {
     const uint32_t least = windows->members_least ? windows->members_least : 1;
-    const uint64_t share = (3 * floats * sizeof(float) + least - 1) / least;
+    // Where parameter servers own the shares, a trainer has none
+    const uint64_t share = windows->servers ? 0 : (3 * floats * sizeof(float) + least - 1) / least;
     const uint32_t held = windows->buddies + 1 < least ? windows->buddies + 1 : least;
     const uint64_t copy = windows->save_steps || windows->save_passes ? share : 0;
     const uint64_t kept = windows->memory_every ? 2 * held * share : 0;

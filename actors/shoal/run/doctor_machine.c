@@ -166,11 +166,11 @@ static bool check_device(struct doctor *self, struct compute_device *ret_device)
         return true;
     }
     if (run->known && run->no_gpu && ret_device->kind != COMPUTE_CPU) {
-        checkup_add(
-            checkup, CHECKUP_WRONG, "device",
-            "%s; but a run of allreduce or sharded computes on the CPU in this version: use "
-            "--device cpu",
-            ret_device->text);
+        checkup_add(checkup, CHECKUP_WRONG, "device",
+                    "%s; but a run of allreduce, sharded or server computes on the CPU in this "
+                    "version: use "
+                    "--device cpu",
+                    ret_device->text);
         return true;
     }
     const bool too_many = self->threads > processors;

@@ -64,7 +64,7 @@ static int read_roles(const char *text, struct why *why, uint8_t *ret_roles)
             return why_set(
                 why, FAULT_USAGE,
                 "--roles %.80s: some of trainer,witness,checkpointer,data-provider,monitor,"
-                "operator",
+                "operator,parameter-server",
                 text);
         *ret_roles |= (uint8_t)(1 << role);
         at += count + (at[count] == ',');

@@ -125,6 +125,12 @@ static const char *what_trainer_does(const struct run_view *view, uint32_t index
     }
 }
 
+static const char *what_server_does(const struct run_view *view, uint32_t index)
+{
+    if (view->now.phase != PHASE_TRAIN) return what_trainer_does(view, index);
+    return run_view_in_group(view, index) ? "holds a share" : "stands by";
+}
+
 static const char *what_it_does(const struct run_view *view, uint32_t index,
                                 const struct watch_heard *heard)
 {
@@ -134,6 +140,7 @@ static const char *what_it_does(const struct run_view *view, uint32_t index,
     if (member->state == MEMBER_DROPPED) return "was silent too long: may join again";
     switch (member->role) {
     case ACTOR_TRAINER: return what_trainer_does(view, index);
+    case ACTOR_SERVER: return what_server_does(view, index);
     case ACTOR_WITNESS: return view->now.phase == PHASE_WITNESS ? "votes" : "follows";
     case ACTOR_CHECKPOINTER:
         return view->now.phase == PHASE_COOLDOWN ? "writes the checkpoint" : "follows";

@@ -3,6 +3,7 @@
 // are named if the sentence has room for them, else one; the others are counted.
 
 #include "common/pace/rounds/missed.h"
+#include "common/actor/name.h"
 #include "common/pace/rounds/rounds_config.h"
 #include "common/pace/rounds/rounds_run.h"
 #include "common/run/quorum.h"
@@ -12,7 +13,7 @@
 enum { NAMED_MAX = 2, DIGITS = 8, LABELLED = 4 }; // Members named; digits of a key, beside a label
 
 struct list {
-    char names[NAMED_MAX][48];
+    char names[NAMED_MAX][ACTOR_NAME_MAX + 1];
     uint32_t count;
     char text[128];
 };

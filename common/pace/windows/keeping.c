@@ -2,6 +2,7 @@
 // the run can go back to it is looked up when it must: by the roster, as processes come and go.
 
 #include "common/pace/windows/keeping.h"
+#include "common/pace/windows/places.h"
 #include "common/pace/windows/standing.h"
 #include <inttypes.h>
 
@@ -15,12 +16,14 @@ static bool keeps(const struct windows *self, const struct run *run, const struc
            said->kept_step == of->copied.at.step && !hash_is_none(&said->kept);
 }
 
-// All of the group keep the same step, and it lies beyond what is committed.
-static bool all_keep_a_later_one(const struct windows *self, const struct run *run)
+// All that own a share keep the same step, and it lies beyond what is committed.
+static bool all_keep_a_later_one(const struct windows *self, const struct turn *turn)
 {
+    const struct run *run = turn->run;
     const struct wire_window *first = windows_first(run);
-    const struct stands *one = &self->stands[first->group[0].member];
-    for (uint32_t i = 0; i < first->group_count; i++) {
+    const uint32_t owner = places_first_owner(turn, first);
+    const struct stands *one = &self->stands[first->group[owner].member];
+    for (uint32_t i = owner; i < first->group_count; i++) {
         const struct stands *said = &self->stands[first->group[i].member];
         if (said->instance != first->group[i].instance || said->kept_step != one->kept_step ||
             said->kept_window != one->kept_window)
@@ -31,7 +34,7 @@ static bool all_keep_a_later_one(const struct windows *self, const struct run *r
 
 void keeping_hear(struct windows *self, const struct turn *turn)
 {
-    if (windows_are_open(turn->run) && all_keep_a_later_one(self, turn->run)) self->commit_ms = 0;
+    if (windows_are_open(turn->run) && all_keep_a_later_one(self, turn)) self->commit_ms = 0;
     keeping_register(self, turn);
 }
 
@@ -43,16 +46,17 @@ void keeping_register(struct windows *self, const struct turn *turn)
     if (!windows_are_open(run) || of->copied_window == 0 ||
         (of->copied_window == of->kept_window && of->copied.at.step == of->kept.at.step))
         return;
-    const struct hash *digest = &self->stands[first->group[0].member].kept;
+    const uint32_t owner = places_first_owner(turn, first);
+    const struct hash *digest = &self->stands[first->group[owner].member].kept;
     // mutant: keeping: a memory save is whole before all keep their part
-    for (uint32_t i = 0; i < first->group_count; i++)
+    for (uint32_t i = owner; i < first->group_count; i++)
         if (!keeps(self, run, &first->group[i]) ||
             !hash_equal(&self->stands[first->group[i].member].kept, digest))
             return;
     const struct wire_record_kept record = { of->copied_window, of->copied.at.step, *digest };
     turn_put(turn, FRAME_RECORD_KEPT, &record);
     outbox_note(turn->out, "memory.kept step=%" PRIu64 " members=%u", record.step,
-                first->group_count);
+                first->group_count - owner);
 }
 
 // Its process is here, and not another one of its key.

@@ -1,7 +1,7 @@
 #pragma once
 // keeping -- memory saves: which are whole, and whether the run can go back to the newest.
 //
-//     after step k   each member copies its share ─▶ STANDS copied k ─▶ RECORD_STEPS ends at k
+//     after step k   each owner of a share copies it ─▶ STANDS copied k ─▶ RECORD_STEPS ends at k
 //     beside the     hashes of the leaves go round, each fetches
 //     steps behind   the shares of its predecessors ─▶ STANDS kept k, the digest ─▶ RECORD_KEPT: memory save k, and who keeps it
 //     a death        the share of place p is with the process of place p, or with one of the `buddies` places behind it

@@ -2,6 +2,7 @@
 
 #include "common/pace/windows/level.h"
 #include "common/pace/windows/differ.h"
+#include "common/pace/windows/places.h"
 #include "common/pace/windows/standing.h"
 #include "common/pace/windows/voided.h"
 #include "common/run/holder.h"
@@ -291,7 +292,9 @@ static void leave_out_the_absent(struct windows *self, const struct turn *turn, 
         uint64_t step = 0;
         if (!standing_is_intact(run, place) || *left_out & bit(i)) continue;
         const bool counts = standing_step(self, run, i, &step);
-        const bool has = counts && has_step(self, run, place);
+        // With shares it may still hear how long those of the others are (learner_step_hear_out)
+        const bool may = windows_config(turn->rules)->parts != PARTS_NONE;
+        const bool has = counts && (may || has_step(self, run, place));
         if (!(places & bit(i))) {
             leave_out(self, turn, i,
                       hang & bit(i) ? "it did not say within step_timeout where it stands"
@@ -328,20 +331,23 @@ static void judge_overdue(struct windows *self, const struct turn *turn, uint64_
 }
 
 // Two that cannot hear each other twice in a row, though both live: one of them is left out. Of the two, the
-// one that is blamed; if both are, the later one.
+// one that is blamed; if both are, the later one. Of a trainer and the owner of a share it is the trainer.
 static void judge_pair(struct windows *self, const struct turn *turn, uint64_t places,
                        uint64_t *left_out)
 {
     const struct wire_window *window = windows_first(turn->run);
     const bool again = self->pair[0] != NO_MEMBER && self->pair[0] == self->last_pair[0] &&
                        self->pair[1] == self->last_pair[1];
-    uint32_t out = NO_MEMBER, pair = 0;
+    uint32_t out = NO_MEMBER, pair = 0, trainer = NO_MEMBER, owners = 0;
     for (uint32_t i = 0; i < window->group_count; i++) {
         const uint32_t member = window->group[i].member;
         if (!(places & bit(i)) || (member != self->pair[0] && member != self->pair[1])) continue;
         pair++;
         if (self->blames & bit(i)) out = i;
+        if (!(places_that_own(turn) & bit(i))) trainer = i;
+        else owners++;
     }
+    if (trainer != NO_MEMBER && owners > 0) out = trainer;
     // mutant: windows: a link that breaks again and again is tried for ever
     if (again && pair == 2 && out != NO_MEMBER && !(*left_out & bit(out)))
         leave_out(self, turn, out, "the link between the same two broke twice", left_out);
@@ -453,7 +459,8 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
     count_fruitless(self, turn, end, closing.left_out);
     windows_close(self, turn, end, &closing);
     // mutant: windows: an epoch ends and the shares of its state lie apart
-    self->apart = windows_config(turn->rules)->parts != PARTS_NONE && closing.left_out == 0 &&
+    self->apart = windows_config(turn->rules)->parts != PARTS_NONE &&
+                  (closing.left_out & places_that_own(turn)) == 0 &&
                   !self->mends; // Once: if it breaks again, nobody waits any longer
     voided_settle(turn, &closing.voided);
     if (self->lonely_ms) {

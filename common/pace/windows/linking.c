@@ -7,6 +7,7 @@
 //    and what is to be said of one that waits. If one cannot be reached, that is said rather than how long another waits.
 
 #include "common/pace/windows/linking.h"
+#include "common/pace/windows/places.h"
 #include "common/pace/windows/standing.h"
 #include "common/base/ensure.h"
 #include <inttypes.h>
@@ -45,7 +46,7 @@ static void list_trainer(const struct windows *self, const struct run *run, uint
 {
     const struct wire_member *at = &run->roster.members[member];
     const struct stands *stands = &self->stands[member];
-    if (list->count == WINDOW_MEMBERS_MAX || at->role != ACTOR_TRAINER ||
+    if (list->count == WINDOW_MEMBERS_MAX || !role_takes_steps(at->role) ||
         (at->state != MEMBER_PENDING && at->state != MEMBER_HEALTHY) ||
         !standing_has_links(self, run, member))
         return;
@@ -90,6 +91,8 @@ static bool make_list(struct windows *self, const struct turn *turn)
     struct linking list = { 0 }, *old = &self->linking;
     for (uint32_t i = 0; i < newest->group_count; i++)
         list_trainer(self, run, newest->group[i].member, &list);
+    for (uint32_t i = 0; i < run->roster.count; i++) // Of them the run cannot do without
+        if (run->roster.members[i].role == ACTOR_SERVER) list_trainer(self, run, i, &list);
     for (uint32_t i = 0; i < run->roster.count; i++) list_trainer(self, run, i, &list);
     if (list.count == 0 || is_same(old, &list)) return false;
     for (uint32_t i = 0; i < list.count; i++) {
@@ -148,10 +151,13 @@ bool linking_has_joined(const struct windows *self, const struct run *run, uint3
     return place_of(&self->linking, &trainer) != NO_MEMBER && !first_unlinked(self, run, &trainer);
 }
 
-// The one that goes next; NO_MEMBER: all are linked.
-static uint32_t choose_out(const struct windows *self, const struct run *run,
+// The one that goes next; NO_MEMBER: all are linked. A server can be spared as long as there are too many of them; then
+// a trainer can.
+static uint32_t choose_out(const struct windows *self, const struct turn *turn,
                            const struct wire_place *group, uint32_t count, bool prefers_group)
 {
+    const struct run *run = turn->run;
+    const bool spares = places_servers(run, group, count) > places_servers_wanted(turn);
     uint32_t out = NO_MEMBER, worst = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t lacks = 0;
@@ -160,17 +166,20 @@ static uint32_t choose_out(const struct windows *self, const struct run *run,
         if (lacks == 0) continue;
         // mutant: windows: a joiner drives a member out of the group
         if (prefers_group && !is_in_group(run, &group[i])) lacks += WINDOW_MEMBERS_MAX;
+        // mutant: servers: a trainer that does not reach a server puts it out of the run
+        if ((member_of(run, &group[i])->role == ACTOR_SERVER) == spares)
+            lacks += 2 * WINDOW_MEMBERS_MAX;
         if (lacks >= worst) out = i, worst = lacks;
     }
     return out;
 }
 
-static uint32_t choose(const struct windows *self, const struct run *run, struct wire_place *group,
-                       uint32_t count, bool prefers_group)
+static uint32_t choose(const struct windows *self, const struct turn *turn,
+                       struct wire_place *group, uint32_t count, bool prefers_group)
 {
     for (;;) {
-        const uint32_t out = choose_out(self, run, group, count, prefers_group);
-        if (out == NO_MEMBER) return count;
+        const uint32_t out = choose_out(self, turn, group, count, prefers_group);
+        if (out == NO_MEMBER) return places_without_spare(turn, group, count);
         count--;
         memmove(&group[out], &group[out + 1], (count - out) * sizeof *group);
     }
@@ -181,10 +190,10 @@ uint32_t linking_choose(const struct windows *self, const struct turn *turn,
 {
     struct wire_place all[WINDOW_MEMBERS_MAX];
     memcpy(all, group, count * sizeof *group);
-    const uint32_t left = choose(self, turn->run, group, count, true);
-    if (left >= turn->rules->min_clients) return left;
+    const uint32_t left = choose(self, turn, group, count, true);
+    if (places_are_enough(turn, group, left)) return left;
     memcpy(group, all, count * sizeof *group);
-    return choose(self, turn->run, group, count, false);
+    return choose(self, turn, group, count, false);
 }
 
 // ---- what is said -------------------------------------------------------------------------------
@@ -241,7 +250,36 @@ bool linking_stays_pending(const struct windows *self, const struct turn *turn, 
     const uint32_t left = linking_choose(self, turn, chosen, count);
     bool enters = is_in_group(run, &trainer);
     for (uint32_t i = 0; i < left; i++) enters |= chosen[i].member == member;
-    return !enters && left >= turn->rules->min_clients && has_group(run, chosen, left);
+    const bool may_wait = has_group(run, chosen, left) ||
+                          member_of(run, &trainer)->role == ACTOR_SERVER; // It stands by
+    return !enters && places_are_enough(turn, chosen, left) && may_wait;
+}
+
+// Nobody waits for the links of a server that was not chosen, where the others are enough.
+static uint32_t without_spare(const struct run *run, struct wire_place *group, uint32_t count,
+                              const struct wire_place *chosen, uint32_t chosen_count)
+{
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        bool stays = member_of(run, &group[i])->role != ACTOR_SERVER;
+        for (uint32_t j = 0; j < chosen_count; j++) stays |= chosen[j].member == group[i].member;
+        if (stays) group[left++] = group[i];
+    }
+    return left;
+}
+
+static void say_too_few(struct windows *self, const struct turn *turn,
+                        const struct wire_place *group, uint32_t count)
+{
+    const uint32_t servers = places_servers(turn->run, group, count);
+    const uint32_t wanted = places_servers_wanted(turn);
+    if (servers < wanted)
+        snprintf(self->lacks, sizeof self->lacks,
+                 "waiting for parameter servers with links: %u of %u are here", servers, wanted);
+    else
+        snprintf(self->lacks, sizeof self->lacks,
+                 "waiting for trainers with links: %u of %u are here (min_clients)",
+                 count - servers, turn->rules->min_clients);
 }
 
 const char *linking_lacks(struct windows *self, const struct turn *turn,
@@ -252,14 +290,15 @@ const char *linking_lacks(struct windows *self, const struct turn *turn,
     struct wire_place chosen[WINDOW_MEMBERS_MAX];
     memcpy(chosen, group, count * sizeof *group);
     const uint32_t left = linking_choose(self, turn, chosen, count);
-    const bool too_few = left < turn->rules->min_clients;
+    const bool too_few = !places_are_enough(turn, chosen, left);
     const bool all = too_few || !has_group(run, chosen, left);
     if (late && !too_few) return NULL;
-    if (!find_pair(self, run, group, count, all, pair)) {
+    struct wire_place awaited[WINDOW_MEMBERS_MAX];
+    memcpy(awaited, group, count * sizeof *group);
+    if (!too_few) count = without_spare(run, awaited, count, chosen, left);
+    if (!find_pair(self, run, awaited, count, all, pair)) {
         // All known links stand; too few trainers are here
-        snprintf(self->lacks, sizeof self->lacks,
-                 "waiting for trainers with links: %u of %u are here (min_clients)", left,
-                 turn->rules->min_clients);
+        if (too_few) say_too_few(self, turn, chosen, left);
         return too_few ? self->lacks : NULL;
     }
     char text[192];
@@ -288,6 +327,15 @@ static void say_wait(struct windows *self, const struct turn *turn, const struct
              member_of(turn->run, waits)->name, WINDOW_BARRIERS, left_s);
 }
 
+// A server for which there is no place: it waits for the death of another one.
+static bool stands_by(const struct turn *turn, const struct wire_place *waits)
+{
+    const struct run *run = turn->run;
+    const struct wire_window *newest = windows_newest(run);
+    return member_of(run, waits)->role == ACTOR_SERVER &&
+           places_servers(run, newest->group, newest->group_count) >= places_servers_wanted(turn);
+}
+
 // Who waits to join, and why. Of one that is left out the reason has been said.
 static void look(struct windows *self, const struct turn *turn)
 {
@@ -300,7 +348,8 @@ static void look(struct windows *self, const struct turn *turn)
             (is_in_group(run, waits) && !self->is_left_out[waits->member]))
             continue;
         other = first_unlinked(self, run, waits);
-        if (!other && !self->is_left_out[waits->member]) say_wait(self, turn, waits);
+        if (!other && !self->is_left_out[waits->member] && !stands_by(turn, waits))
+            say_wait(self, turn, waits);
         if (!other) continue;
         char text[192];
         say_pair(run, waits, other, text, sizeof text);

@@ -35,8 +35,8 @@ bool linking_has_joined(const struct windows *self, const struct run *run, uint3
 
 // Keeps of `group` those whose links stand, each with all others: first goes a trainer that is not in
 // the newest group, then the one that lacks most links, then the later one. If fewer than min_clients
-// are left so, the newest group has no precedence. Returns how many are left; at least one, if there
-// is any.
+// are left so, or a parameter server is missing, the newest group has no precedence. A server too many goes as well
+// (places.h). Returns how many are left; at least one, if there is any.
 uint32_t linking_choose(const struct windows *self, const struct turn *turn,
                         struct wire_place *group, uint32_t count);
 

@@ -5,38 +5,46 @@
 #include "common/base/ensure.h"
 #include "common/pace/windows/differ.h"
 #include "common/pace/windows/linking.h"
+#include "common/pace/windows/places.h"
 #include "common/pace/windows/standing.h"
 #include "common/pace/windows/voided.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool is_trainer(const struct run *run, uint32_t member, uint8_t state)
+static bool takes_steps(const struct run *run, uint32_t member, uint8_t state)
 {
     const struct wire_member *place = &run->roster.members[member];
-    return place->role == ACTOR_TRAINER && place->state == state;
+    return role_takes_steps(place->role) && place->state == state;
 }
 
 // ---- the end of an epoch ------------------------------------------------------------------------
 
-static uint32_t group_left(const struct windows *self, const struct run *run)
+// Those of the newest group that go on. Returns how many.
+static uint32_t group_left(const struct windows *self, const struct run *run,
+                           struct wire_place group[WINDOW_MEMBERS_MAX])
 {
     const struct wire_window *last = windows_newest(run);
     uint32_t left = 0;
     for (uint32_t i = 0; i < last->group_count; i++)
-        left += standing_stays(self, run, &last->group[i]);
+        // mutant: windows: a member that is left out stays in the group
+        if (standing_stays(self, run, &last->group[i])) group[left++] = last->group[i];
     return left;
 }
 
-// A trainer that is linked with the group, and is not in it: it enters when the next epoch begins.
+// A trainer that is linked with the group, and is not in it: it enters when the next epoch begins. A server too many
+// waits for the death of another one.
 static bool somebody_waits(const struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     const struct wire_window *last = windows_newest(run);
     if (linking_wait_ms(self, turn) > 0) return false;
     for (uint32_t i = 0; i < run->roster.count; i++) {
-        const bool here = is_trainer(run, i, MEMBER_PENDING) || is_trainer(run, i, MEMBER_HEALTHY);
-        if (here && linking_has_joined(self, run, i) &&
+        const bool trains = run->roster.members[i].role == ACTOR_TRAINER;
+        const bool here =
+            takes_steps(run, i, MEMBER_PENDING) || takes_steps(run, i, MEMBER_HEALTHY);
+        // mutant: servers: an epoch ends for a server that has no place
+        if (trains && here && linking_has_joined(self, run, i) &&
             (self->is_left_out[i] ||
              window_place(last, i, run->roster.members[i].instance) == NO_MEMBER))
             return true;
@@ -57,6 +65,8 @@ const char *opening_why_not(const struct windows *self, const struct turn *turn)
     const struct rules *rules = turn->rules;
     const uint64_t next = windows_are_open(run) ? window_end(windows_newest(run)) : run->step;
     const bool may_end = !self->apart; // By what can wait for a window
+    struct wire_place group[WINDOW_MEMBERS_MAX];
+    const uint32_t left = group_left(self, run, group);
     if (next >= rules->total_steps) return "all steps are done";
     if (next >= epoch_end(turn)) return "the epoch's steps are done";
     if (may_end && rules->epoch_ms &&
@@ -67,41 +77,50 @@ const char *opening_why_not(const struct windows *self, const struct turn *turn)
     // mutant: windows: a checkpoint that the owner wants waits for the end of the epoch
     if (may_end && turn->presence->wants_end) return "a checkpoint was asked for";
     if (differ_ends_epoch(run)) return "the states of the members differ";
-    if (group_left(self, run) < rules->min_clients || group_left(self, run) == 0)
-        return "too few members";
+    if (places_servers(run, group, left) < places_servers_wanted(turn))
+        return "a parameter server is missing";
+    if (!places_are_enough(turn, group, left)) return "too few members";
     return may_end && somebody_waits(self, turn) ? "a trainer waits to join" : NULL;
 }
 
 // ---- the next window -----------------------------------------------------------------------------
 
-// The trainers of this state whose links are known, behind those that are in `group`. Returns how many there are.
-static uint32_t list_linkable(const struct windows *self, const struct run *run, uint8_t state,
-                              struct wire_place group[WINDOW_MEMBERS_MAX], uint32_t count)
+static uint32_t list_role(const struct windows *self, const struct turn *turn, uint8_t role,
+                          uint8_t state, struct wire_place group[WINDOW_MEMBERS_MAX],
+                          uint32_t count)
 {
-    for (uint32_t i = 0; i < run->roster.count && count < WINDOW_MEMBERS_MAX; i++) {
-        if (!is_trainer(run, i, state) || !standing_has_links(self, run, i)) continue;
+    const struct run *run = turn->run;
+    const uint32_t room = role == ACTOR_TRAINER ? places_servers_wanted(turn) : 0; // For servers
+    for (uint32_t i = 0; i < run->roster.count && count + room < WINDOW_MEMBERS_MAX; i++) {
+        const struct wire_member *member = &run->roster.members[i];
+        if (member->role != role || member->state != state || !standing_has_links(self, run, i))
+            continue;
         struct wire_place *place = &group[count++];
-        *place = (struct wire_place){ .member = i, .instance = run->roster.members[i].instance };
+        *place = (struct wire_place){ .member = i, .instance = member->instance };
         memcpy(place->links, self->stands[i].links, sizeof place->links);
     }
     return count;
 }
 
-// Those that hold the run's step and are linked: when an epoch begins all healthy trainers, later those of
-// the group that are left. In the order of the roster. Returns how many.
+// The trainers of this state whose links are known, then the servers, behind those that are in `group`. Returns how
+// many there are.
+static uint32_t list_linkable(const struct windows *self, const struct turn *turn, uint8_t state,
+                              struct wire_place group[WINDOW_MEMBERS_MAX], uint32_t count)
+{
+    count = list_role(self, turn, ACTOR_TRAINER, state, group, count);
+    return list_role(self, turn, ACTOR_SERVER, state, group, count);
+}
+
+// Those that hold the run's step and are linked: when an epoch begins all healthy trainers and as many servers as
+// there are places, later those of the group that are left. In the order of places.h. Returns how many.
 static uint32_t choose_group(const struct windows *self, const struct turn *turn,
                              struct wire_place group[WINDOW_MEMBERS_MAX])
 {
     const struct run *run = turn->run;
-    const struct wire_window *last = windows_newest(run);
-    const bool begins = run->phase != PHASE_TRAIN;
-    uint32_t count = 0;
-    for (uint32_t i = 0; !begins && i < last->group_count; i++)
-        // mutant: windows: a member that is left out stays in the group
-        if (standing_stays(self, run, &last->group[i])) group[count++] = last->group[i];
-    if (begins) count = list_linkable(self, run, MEMBER_HEALTHY, group, 0);
+    if (run->phase == PHASE_TRAIN) return group_left(self, run, group);
+    const uint32_t count = list_linkable(self, turn, MEMBER_HEALTHY, group, 0);
     // mutant: windows: a window names trainers that have no link
-    return begins ? linking_choose(self, turn, group, count) : count;
+    return linking_choose(self, turn, group, count);
 }
 
 static uint32_t choose_steps(const struct windows *self, const struct turn *turn, uint64_t first)
@@ -183,7 +202,7 @@ void opening_open(struct windows *self, const struct turn *turn)
 static void note_linked(struct windows *self, const struct turn *turn)
 {
     struct wire_place group[WINDOW_MEMBERS_MAX];
-    const uint32_t healthy = list_linkable(self, turn->run, MEMBER_HEALTHY, group, 0);
+    const uint32_t healthy = list_linkable(self, turn, MEMBER_HEALTHY, group, 0);
     const uint32_t count = linking_choose(self, turn, group, healthy);
     bool same = count == self->linked_count;
     for (uint32_t i = 0; i < count; i++) {
@@ -194,21 +213,22 @@ static void note_linked(struct windows *self, const struct turn *turn)
     if (!same) self->linked_ms = turn->now_ms;
 }
 
-// All healthy trainers are waited for; when the time is up, only as many as an epoch needs.
+// All healthy members are waited for; when the time is up, only as many as an epoch needs.
 static const char *lacks_links(struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
     const bool late = turn->now_ms >= turn->presence->deadline_ms;
-    uint32_t linked = 0, without = NO_MEMBER;
+    uint32_t without = NO_MEMBER;
+    struct wire_place group[WINDOW_MEMBERS_MAX];
+    const uint32_t count = list_linkable(self, turn, MEMBER_HEALTHY, group, 0);
+    const bool has_servers = places_servers(run, group, count) >= places_servers_wanted(turn);
     note_linked(self, turn);
     for (uint32_t i = 0; i < run->roster.count; i++) {
-        if (!is_trainer(run, i, MEMBER_HEALTHY) || self->stands[i].leaves) continue;
-        if (standing_has_links(self, run, i)) linked++;
-        else without = i;
+        if (!takes_steps(run, i, MEMBER_HEALTHY) || self->stands[i].leaves) continue;
+        const bool is_spare = run->roster.members[i].role == ACTOR_SERVER && has_servers;
+        if (!standing_has_links(self, run, i) && !is_spare) without = i;
     }
-    if (without == NO_MEMBER || (late && linked > 0 && linked >= turn->rules->min_clients)) {
-        struct wire_place group[WINDOW_MEMBERS_MAX];
-        const uint32_t count = list_linkable(self, run, MEMBER_HEALTHY, group, 0);
+    if (without == NO_MEMBER || (late && places_are_enough(turn, group, count))) {
         const char *pair = linking_lacks(self, turn, group, count, late);
         self->linking.has_failed |= late && pair;
         return pair;
@@ -221,25 +241,41 @@ static const char *lacks_links(struct windows *self, const struct turn *turn)
 bool opening_stays_pending(const struct turn *turn, uint32_t member)
 {
     struct wire_place group[WINDOW_MEMBERS_MAX];
-    const uint32_t count = list_linkable(turn->live, turn->run, MEMBER_HEALTHY, group, 0);
+    const uint32_t count = list_linkable(turn->live, turn, MEMBER_HEALTHY, group, 0);
     return linking_stays_pending(turn->live, turn, member, group, count);
 }
 
 // A Warmup that could not begin is not tried again before it can.
 static const char *still_lacks_links(struct windows *self, const struct turn *turn)
 {
-    const struct run *run = turn->run;
     struct wire_place group[WINDOW_MEMBERS_MAX];
     if (!self->linking.has_failed) return NULL;
-    const uint32_t healthy = list_linkable(self, run, MEMBER_HEALTHY, group, 0);
-    const uint32_t count = list_linkable(self, run, MEMBER_PENDING, group, healthy);
+    const uint32_t healthy = list_linkable(self, turn, MEMBER_HEALTHY, group, 0);
+    const uint32_t count = list_linkable(self, turn, MEMBER_PENDING, group, healthy);
     return linking_lacks(self, turn, group, count, true);
+}
+
+// The servers that are here, before there is an epoch.
+static const char *lacks_servers(struct windows *self, const struct turn *turn)
+{
+    const struct roster *roster = &turn->run->roster;
+    const uint32_t wanted = places_servers_wanted(turn);
+    const uint32_t here = roster_count(roster, ACTOR_SERVER, MEMBER_PENDING) +
+                          roster_count(roster, ACTOR_SERVER, MEMBER_HEALTHY);
+    // mutant: servers: a run begins before its servers are here
+    if (here >= wanted) return NULL;
+    snprintf(self->lacks, sizeof self->lacks,
+             "waiting for parameter servers: servers.waiting have=%u desired=%u", here, wanted);
+    return self->lacks;
 }
 
 const char *opening_lacks(struct windows *self, const struct turn *turn)
 {
     switch (turn->run->phase) {
-    case PHASE_WAITING: return still_lacks_links(self, turn);
+    case PHASE_WAITING: {
+        const char *servers = lacks_servers(self, turn);
+        return servers ? servers : still_lacks_links(self, turn);
+    }
     case PHASE_WARMUP: return lacks_links(self, turn);
     default: return NULL;
     }

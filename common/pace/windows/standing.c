@@ -4,6 +4,7 @@
 #include "common/pace/windows/keeping.h"
 #include "common/pace/windows/level.h"
 #include "common/pace/windows/linking.h"
+#include "common/pace/windows/places.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -141,8 +142,11 @@ bool standing_may_hold(const struct windows *self, const struct turn *turn, uint
     const uint32_t place = window_place(newest, member, instance);
     if (place == NO_MEMBER) return has_followed(self, turn, member);
     bool lost = has_lost(self, &newest->group[place]);
+    const uint32_t owner = places_first_owner(turn, newest);
+    // Where servers own the shares it has the parameters alone
+    if (self->stands[member].share && place < owner) return false;
     // mutant: windows: who holds all of the state is not waited for
-    for (uint32_t i = 0; self->stands[member].share && i < newest->group_count; i++)
+    for (uint32_t i = owner; self->stands[member].share && i < newest->group_count; i++)
         // mutant: windows: a share without the others is waited for
         lost |= has_lost(self, &newest->group[i]);
     return !lost;
@@ -304,7 +308,7 @@ void standing_hear(struct windows *self, const struct turn *turn, const struct m
         turn_refuse_older(turn, in, said->instance);
         return;
     }
-    if (place->role != ACTOR_TRAINER || said->instance != place->instance) return;
+    if (!role_takes_steps(place->role) || said->instance != place->instance) return;
     const struct stands *kept = &self->stands[member];
     const uint64_t saved_step = kept->saved_step;
     take_stands(&self->stands[member], said, turn->run, in->seq);

@@ -49,12 +49,23 @@ uint64_t window_count(const struct wire_window *self, const struct wire_windows_
     return count;
 }
 
+// Whether this member is in one of the first `count` places.
+static bool is_listed(const struct wire_window *self, uint32_t count, uint32_t member)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (self->group[i].member == member) return true;
+    return false;
+}
+
 bool window_is_sound(const struct wire_window *self, const struct wire_windows_config *config,
                      uint32_t seq_len)
 {
-    bool in_order = self->group_count > 0;
+    bool in_order = self->group_count > config->servers;
+    const uint32_t trainers = in_order ? self->group_count - config->servers : 0;
     for (uint32_t i = 1; i < self->group_count; i++)
-        in_order &= self->group[i - 1].member < self->group[i].member;
+        in_order &= i == trainers || self->group[i - 1].member < self->group[i].member;
+    for (uint32_t i = trainers; in_order && i < self->group_count; i++)
+        in_order &= !is_listed(self, trainers, self->group[i].member);
     return in_order && self->steps > 0 && self->lr_bits.count == 4 * self->steps &&
            interval_list_total(self->samples, self->samples_count) ==
                window_count(self, config, seq_len, self->step, window_end(self));

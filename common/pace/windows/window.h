@@ -44,8 +44,8 @@ uint32_t window_batch(const struct wire_windows_config *config, uint32_t seq_len
 uint64_t window_count(const struct wire_window *self, const struct wire_windows_config *config,
                       uint32_t seq_len, uint64_t step, uint64_t end);
 
-// Whether its lists fit together: a rate for each step, the samples of all steps, and a group in the
-// order of the roster. Nothing may be done with a window from outside before that.
+// Whether its lists fit together: a rate for each step, the samples of all steps, and a group of trainers and then
+// `servers` of config, each in the order of the roster. Nothing may be done with a window from outside before that.
 bool window_is_sound(const struct wire_window *self, const struct wire_windows_config *config,
                      uint32_t seq_len);
 

@@ -9,6 +9,7 @@
 #include "common/pace/windows/level.h"
 #include "common/pace/windows/linking.h"
 #include "common/pace/windows/opening.h"
+#include "common/pace/windows/places.h"
 #include "common/pace/windows/standing.h"
 #include "common/pace/windows/voided.h"
 #include <inttypes.h>
@@ -41,14 +42,20 @@ static uint64_t marked(const struct stands *stands, enum mark mark, uint64_t win
     return mark == TAKEN ? stands->taken : stands->copied;
 }
 
+// Only those that own a share copy it.
+static uint32_t first_that_marks(const struct turn *turn, enum mark mark)
+{
+    return mark == COPIED ? places_first_owner(turn, windows_first(turn->run)) : 0;
+}
+
 // Most of the members of the group that have said this step, or a later one, have marked it, or a later one since. Else
 // it is the word of one that is wrong: all mark a step, or nobody does.
-static bool most_have_marked(const struct windows *self, const struct run *run, enum mark mark,
+static bool most_have_marked(const struct windows *self, const struct turn *turn, enum mark mark,
                              uint64_t step)
 {
-    const struct wire_window *window = windows_first(run);
+    const struct wire_window *window = windows_first(turn->run);
     uint32_t beyond = 0, have = 0;
-    for (uint32_t i = 0; i < window->group_count; i++) {
+    for (uint32_t i = first_that_marks(turn, mark); i < window->group_count; i++) {
         const struct stands *stands = &self->stands[window->group[i].member];
         if (stands->instance != window->group[i].instance || stands->window < window->number ||
             stands->step < step)
@@ -60,17 +67,17 @@ static bool most_have_marked(const struct windows *self, const struct run *run, 
 }
 
 // The oldest step in (from, end] that the members of the group have marked; 0: none.
-static uint64_t first_marked(const struct windows *self, const struct run *run, enum mark mark,
+static uint64_t first_marked(const struct windows *self, const struct turn *turn, enum mark mark,
                              uint64_t from, uint64_t end)
 {
-    const struct wire_window *window = windows_first(run);
+    const struct wire_window *window = windows_first(turn->run);
     uint64_t first = 0;
-    for (uint32_t i = 0; i < window->group_count; i++) {
+    for (uint32_t i = first_that_marks(turn, mark); i < window->group_count; i++) {
         const struct stands *stands = &self->stands[window->group[i].member];
         const uint64_t step = marked(stands, mark, window->number);
         // mutant: saves: one member says for all what is saved
         if (stands->instance == window->group[i].instance && step > from && step <= end &&
-            (first == 0 || step < first) && most_have_marked(self, run, mark, step))
+            (first == 0 || step < first) && most_have_marked(self, turn, mark, step))
             first = step;
     }
     return first;
@@ -98,8 +105,8 @@ static void put_record(struct windows *self, const struct turn *turn, uint64_t e
         .previous = windows_run_of(run)->last_steps,
         .voided = closing ? closing->voided : (struct wire_voided){ 0 },
         .differ = closing ? closing->differ : 0,
-        .saved = first_marked(self, run, TAKEN, run->step, end) == end && end > 0,
-        .copied = first_marked(self, run, COPIED, run->step, end) == end && end > 0,
+        .saved = first_marked(self, turn, TAKEN, run->step, end) == end && end > 0,
+        .copied = first_marked(self, turn, COPIED, run->step, end) == end && end > 0,
         .kept_step = windows_run_of(run)->kept.at.step,
         .kept_window = windows_run_of(run)->kept_window,
     };
@@ -118,9 +125,9 @@ static void put_steps(struct windows *self, const struct turn *turn, uint64_t en
     for (;;) {
         const uint64_t from = turn->run->step;
         // mutant: saves: the data position of a save is that of a later step
-        const uint64_t taken = first_marked(self, turn->run, TAKEN, from, end);
+        const uint64_t taken = first_marked(self, turn, TAKEN, from, end);
         // mutant: keeping: the data position of a memory save is that of a later step
-        const uint64_t copied = first_marked(self, turn->run, COPIED, from, end);
+        const uint64_t copied = first_marked(self, turn, COPIED, from, end);
         const uint64_t first = !taken || (copied && copied < taken) ? copied : taken;
         if (first == 0 || first >= end) break;
         put_record(self, turn, first, NULL);
@@ -229,6 +236,18 @@ static void say_what_a_death_costs(const struct turn *turn)
     const struct wire_windows_config *config = windows_config(turn->rules);
     if (config->parts == PARTS_NONE)
         outbox_note(turn->out, "run.death_costs no step: each trainer holds all of the state");
+    else if (config->servers > 0 && (config->memory_every == 0 || config->servers < 2))
+        outbox_note(turn->out, "run.death_costs \"of a trainer mostly no step; "
+                               "of a parameter server the steps since the newest save\"");
+    else if (config->servers > 0)
+        outbox_note(
+            turn->out,
+            "run.death_costs \"of a trainer mostly no step; of a "
+            "parameter server about %u steps, or those of two to three seconds if these are "
+            "more; if one dies together with its %u buddies, the steps since the newest "
+            "save\"",
+            config->memory_every,
+            config->buddies < config->servers ? config->buddies : config->servers - 1);
     else if (config->memory_every == 0)
         outbox_note(turn->out, "run.death_costs \"the steps since the newest save: each trainer "
                                "alone has its share of the state (see strategy.memory_every)\"");
@@ -396,6 +415,8 @@ static uint64_t ahead(const struct run *run)
     return windows_are_open(run) ? window_end(windows_newest(run)) - run->step : 0;
 }
 
+static uint32_t servers(const struct rules *rules) { return windows_config(rules)->servers; }
+
 static bool has_part(const struct turn *turn, uint32_t member)
 {
     return standing_has_part(turn->live, turn, member);
@@ -453,6 +474,7 @@ const struct pace pace_windows = {
     .peer_waits = peer_waits,
     .needs = pace_alone_is_as_far,
     .stays_pending = opening_stays_pending,
+    .servers = servers,
     .hear_arrival = hear_arrival,
     .ahead = ahead,
     .evidence_counts = { "windows", "committed steps", NULL },

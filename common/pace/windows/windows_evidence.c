@@ -17,16 +17,19 @@ static struct windows_run *own(struct evidence *evidence)
 
 static bool group_is_sound(struct evidence *evidence, const struct wire_window *window)
 {
+    const uint32_t servers = windows_config(&evidence->rules)->servers;
+    const uint32_t trainers = window->group_count - servers; // window_is_sound
     for (uint32_t i = 0; i < window->group_count; i++) {
         const uint32_t member = window->group[i].member;
         const struct wire_member *place =
             member < evidence->roster.count ? &evidence->roster.members[member] : NULL;
-        if (!place || place->role != ACTOR_TRAINER || place->state != MEMBER_HEALTHY ||
-            place->instance != window->group[i].instance)
+        if (!place || place->role != (i < trainers ? ACTOR_TRAINER : ACTOR_SERVER) ||
+            place->state != MEMBER_HEALTHY || place->instance != window->group[i].instance)
             return evidence_refuse(evidence,
-                                   "window %" PRIu64 " has member %u in its group, which is no "
-                                   "healthy trainer with this process",
-                                   window->number, member);
+                                   "window %" PRIu64 " has member %u at place %u, which is no "
+                                   "healthy %s with this process",
+                                   window->number, member, i,
+                                   i < trainers ? "trainer" : "parameter server");
     }
     return true;
 }

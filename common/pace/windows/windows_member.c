@@ -25,14 +25,14 @@ static void hear(void *state, const struct member_turn *turn)
     if (replica) {
         replica->follows_pins = true;
         replica->can_replay = false;
-        replica->waits_for_pin = turn->member->role == ACTOR_TRAINER;
-        if (turn->heard & HEARD_CONFIG && turn->member->role == ACTOR_TRAINER)
+        replica->waits_for_pin = role_takes_steps(turn->member->role);
+        if (turn->heard & HEARD_CONFIG && role_takes_steps(turn->member->role))
             memcpy(replica->shared_dir, windows_config_of(&turn->member->config)->shared_dir,
                    sizeof replica->shared_dir);
     }
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_WINDOW)
         windows_member_hear_window(self, turn);
-    if (turn->member->role == ACTOR_TRAINER && replica) windows_member_hear(self, turn);
+    if (role_takes_steps(turn->member->role) && replica) windows_member_hear(self, turn);
 }
 // ---- ending a window ----------------------------------------------------------------------------
 
@@ -405,7 +405,7 @@ static void look(void *state, const struct member_turn *turn)
     struct windows_member *self = state;
     struct replica *replica = turn->replica;
     if (!replica) return;
-    if (turn->member->role != ACTOR_TRAINER) {
+    if (!role_takes_steps(turn->member->role)) {
         if (replica->ready) replica_tell(replica, turn->member, turn->in->now_ms, turn->out);
         return;
     }

@@ -35,7 +35,7 @@ void windows_member_hear_window(struct windows_member *self, const struct member
         member->has_round = true;
         member->round = said->number;
     }
-    if (member->role != ACTOR_TRAINER || !turn->replica || said->number == 0) return;
+    if (!role_takes_steps(member->role) || !turn->replica || said->number == 0) return;
     windows_member_keep_recorded(self, turn, said->kept_window, said->kept_step);
     hear_closing(self, said->closed_from, said->closed, said->closed_at);
     if (said->number > self->kept[said->number % 2].frame.number)

@@ -8,6 +8,8 @@
 // 4. When RUN, STEPS or WINDOW says that it is on record, all members have their parts: the lists are released, and the
 //    learner drops older copies.
 //
+// With parameter servers all this is among them: the trainers keep nothing.
+//
 // A window with `drops` ends a memory save that is not on record by then.
 
 #include "common/pace/windows/windows_member.h"
@@ -33,7 +35,11 @@ static void hear_listed(struct windows_member *self, const struct member_turn *t
     struct windows_keeping *keeping = &self->keeping;
     const struct wire_window *newest = windows_member_newest(self);
     windows_member_keep_drop(self, turn);
-    if (!windows_member_in_hand(self) || said->lists_count != newest->group_count) return;
+    const uint32_t servers = windows_config_of(&turn->member->config)->servers;
+    const uint32_t owners = servers ? servers : newest->group_count;
+    if (!windows_member_in_hand(self) || said->lists_count != owners ||
+        newest->group_count < owners)
+        return;
     keeping->window = said->window;
     keeping->step = said->step;
     keeping->place = said->place;
@@ -44,9 +50,9 @@ static void hear_listed(struct windows_member *self, const struct member_turn *t
     keeping->turn++; // What was asked for before counts no more
     for (uint32_t i = 0; i < said->lists_count; i++) {
         keeping->lists[i] = said->lists[i];
-        keeping->members[i] = newest->group[i].member;
+        keeping->members[i] = newest->group[newest->group_count - owners + i].member;
         if (i == said->place) blobs_have_kept(turn->blobs, &said->lists[i], said->step);
-        else blobs_want_kept(turn->blobs, &said->lists[i], said->step, newest->group[i].member);
+        else blobs_want_kept(turn->blobs, &said->lists[i], said->step, keeping->members[i]);
     }
 }
 

@@ -148,6 +148,20 @@ static void apply_steps(struct run *run, const struct wire_steps *steps)
     } else if (steps->end == window_end(window)) shift(self);
 }
 
+// Those of it that own shares: the parameter servers, if it has any.
+static uint32_t list_owners(const struct run *run, const struct wire_window *window,
+                            struct wire_place *ret_list)
+{
+    struct wire_place group[WINDOW_MEMBERS_MAX];
+    const uint32_t all = list_group(window, group);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < all; i++)
+        if (run->roster.members[group[i].member].role == ACTOR_SERVER) ret_list[count++] = group[i];
+    if (count > 0) return count;
+    memcpy(ret_list, group, all * sizeof *group);
+    return all;
+}
+
 // The group is that of the copies: a window that follows without a break has the same one.
 static void apply_kept(struct run *run, const struct wire_record_kept *kept)
 {
@@ -158,7 +172,7 @@ static void apply_kept(struct run *run, const struct wire_record_kept *kept)
     run_point_load(&self->kept, &copied);
     self->kept.at.digest = kept->digest;
     self->kept_window = kept->window;
-    self->keepers_count = list_group(window, self->keepers);
+    self->keepers_count = list_owners(run, window, self->keepers);
 }
 
 // What a restore gives up is no way back any more.

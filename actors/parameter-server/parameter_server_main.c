@@ -1,0 +1,37 @@
+// shoal-parameter-server -- holds one share of the state of a run with strategy.kind = "server" and takes the steps of
+// it. It goes through the parts of a trainer (actors/trainer); because of its role the pace gives it a share, and no samples.
+
+#include "actors/trainer/trainer.h"
+#include "common/member/member_shell.h"
+
+static void init(void *state) { trainer_init_server(state); }
+
+static const struct flag flags[] = {
+    FLAG("threads", 't', "N", TO_NUMBER(struct member_options, threads, 1, 64),
+         "Threads that sum and apply (1)"),
+    FLAGS_TOO(member_flags),
+    { 0 },
+};
+
+static const struct command_line line = {
+    .flags = flags,
+    .about =
+        "Holds a share of the state of a run with parameter servers, and takes its steps.\n\n"
+        "  shoal-parameter-server -i secret.key --ticket ticket\n"
+        "  shoal-parameter-server -i secret.key --ticket ticket --state-dir /var/lib/shoal/s\n",
+};
+
+int main(int argc, char **argv)
+{
+    static const struct actor actor = { sizeof(struct trainer), trainer_step };
+    struct member_options self = { MEMBER_DEFAULTS };
+    struct why why = { 0 };
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc < 0) return fault_exit(rc, &why);
+    command_log(&self.command, "parameter-server");
+    struct member_process process = { .actor = &actor,
+                                      .init = init,
+                                      .workers = { member_learner, member_fetcher },
+                                      .keeps_blobs = true };
+    return member_run(&self, &process);
+}
