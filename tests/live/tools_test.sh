@@ -235,9 +235,10 @@ says 64 '"trian": train is the only word that is taken' shoal-trainer trian -i t
 says 64 "--keep-steps is Psyche's and not supported: shoal-checkpointer" shoal-trainer train --keep-steps 3
 # An order says what becomes of a run of each strategy.
 says 0 'of the newest pinned step, in the' shoal checkpoint --help
-says 0 'with kind = "allreduce", "sharded" or "server" the epoch ends for it' shoal checkpoint --help
-says 0 'with kind = "allreduce", "sharded" or "server"
-after the step in hand' shoal pause --help
+says 0 'with kind = "allreduce", "sharded" or "server" the epoch
+ends for it' shoal checkpoint --help
+says 0 'with kind = "allreduce", "sharded" or
+"server" after the step in hand' shoal pause --help
 
 # A letter means one flag in all programs; those of all --help.
 {

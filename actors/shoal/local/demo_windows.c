@@ -39,7 +39,8 @@ static struct {
     uint64_t lost_ms, lost_step;       // The coordinator was killed
     uint64_t reborn_ms, reborn_step;   // Its next life was heard, and the steps by then
     // Of server: a parameter server was killed; the first window behind it, and its step.
-    uint64_t server_ms, server_window, server_step, server_back_ms, server_back_step;
+    uint64_t server_ms, server_window, server_step, server_instance, server_back_ms,
+        server_back_step;
     struct hash alone;            // The state of one trainer alone; none: not known
     uint64_t alone_s, alone_peak; // How long it took, and the most memory that it had, bytes
     // Of sharded: what the steps waited for saves to the folder and for copies in memory, by the trainers' logs.
@@ -50,18 +51,18 @@ static struct {
 
 static void plan(struct demo *self) { (void)self; }
 
-static bool in_group(const struct demo *self, uint32_t trainer)
+static bool in_group(const struct demo *self, const struct key *key)
 {
     const struct run_view *view = self->net.view;
-    const uint32_t member = run_view_member(view, &self->net.keys[trainer]);
+    const uint32_t member = run_view_member(view, key);
     return member != NO_MEMBER && run_view_in_group(view, member);
 }
 
 // Of the process that has this key, as the roster tells; 0: not known.
-static uint64_t instance_of(const struct demo *self, uint32_t trainer)
+static uint64_t instance_of(const struct demo *self, const struct key *key)
 {
     const struct run_view *view = self->net.view;
-    const uint32_t member = run_view_member(view, &self->net.keys[trainer]);
+    const uint32_t member = run_view_member(view, key);
     return member != NO_MEMBER ? view->roster.members[member].instance : 0;
 }
 
@@ -72,7 +73,7 @@ static void kill_trainer(struct demo *self, uint64_t now_ms)
     on.kill_ms = now_ms;
     on.kill_step = on.step;
     on.kill_window = self->net.view->window.number;
-    on.kill_instance = instance_of(self, KILLED);
+    on.kill_instance = instance_of(self, &self->net.keys[KILLED]);
     snprintf(line, sizeof line, "kill -9 trainer-%d (pid %d), in window %" PRIu64 ", step %" PRIu64,
              KILLED + 1, (int)victim->pid, on.kill_window, on.step);
     demo_say(self, line);
@@ -94,6 +95,7 @@ static void kill_server(struct demo *self, uint64_t now_ms)
     on.server_ms = now_ms;
     on.server_step = on.step;
     on.server_window = self->net.view->window.number;
+    on.server_instance = instance_of(self, &self->net.server_keys[SERVER_KILLED]);
     snprintf(line, sizeof line,
              "kill -9 parameter-server-%d (pid %d), in window %" PRIu64 ", step %" PRIu64,
              SERVER_KILLED + 1, (int)victim->pid, on.server_window, on.step);
@@ -107,13 +109,14 @@ static bool is_due_server(const struct demo *self)
            on.step >= self->setup.config.total_steps * 11 / 20;
 }
 
-// The first window of the epoch that follows the kill.
+// The first window without the process that was killed.
 static void hear_server_replaced(struct demo *self, uint64_t now_ms)
 {
     const struct view_window *window = &self->net.view->window;
     char line[200];
+    const struct key *key = &self->net.server_keys[SERVER_KILLED];
     if (!on.server_ms || on.server_back_ms || window->number <= on.server_window ||
-        self->net.view->now.phase == PHASE_COOLDOWN || window->step > on.server_step)
+        (in_group(self, key) && instance_of(self, key) == on.server_instance))
         return;
     on.server_back_ms = now_ms;
     on.server_back_step = window->step;
@@ -163,8 +166,8 @@ static void hear_window(struct demo *self, uint64_t now_ms)
     char line[160];
     if (!on.began_ms) on.began_ms = now_ms, on.began_step = window->step;
     hear_server_replaced(self, now_ms);
-    const bool is_new = instance_of(self, KILLED) != on.kill_instance;
-    const bool is_in = in_group(self, KILLED);
+    const bool is_new = instance_of(self, &self->net.keys[KILLED]) != on.kill_instance;
+    const bool is_in = in_group(self, &self->net.keys[KILLED]);
     if (on.kill_ms && !on.regroup_ms && window->number > on.kill_window && (!is_in || is_new))
         on.regroup_ms = now_ms, on.regroup_step = window->step;
     if (on.regroup_ms && !on.back_ms && is_in && is_new) {
@@ -173,7 +176,7 @@ static void hear_window(struct demo *self, uint64_t now_ms)
                  KILLED + 1, (double)(on.back_ms - on.kill_ms) / 1000);
         demo_say(self, line);
     }
-    if (on.join_ms && !on.joined_ms && in_group(self, JOINING)) {
+    if (on.join_ms && !on.joined_ms && in_group(self, &self->net.keys[JOINING])) {
         on.joined_ms = now_ms;
         snprintf(line, sizeof line, "trainer-%d is in the group, %.1f s after its start",
                  JOINING + 1, (double)(on.joined_ms - on.join_ms) / 1000);
