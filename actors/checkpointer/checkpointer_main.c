@@ -78,14 +78,10 @@ int main(int argc, char **argv)
 {
     static const struct actor actor = { sizeof(struct checkpointer), checkpointer_step };
     struct member_options self = { MEMBER_DEFAULTS, .checkpoint_dir = "checkpoints" };
-    struct why why = { 0 };
-    int rc = command_parse(&line, argc, argv, &self, &why);
-    if (rc < 0) return fault_exit(rc, &why);
-    command_log(&self.command, "checkpointer");
-    struct member_process process = { .actor = &actor,
-                                      .init = init,
-                                      .workers = { member_learner, member_fetcher },
-                                      .keeps_blobs = true,
-                                      .find = find_checkpoint };
-    return member_run(&self, &process);
+    const struct member_process process = { .actor = &actor,
+                                            .init = init,
+                                            .workers = { member_learner, member_fetcher },
+                                            .keeps_blobs = true,
+                                            .find = find_checkpoint };
+    return member_main(argc, argv, &line, "checkpointer", &self, &process);
 }

@@ -48,13 +48,9 @@ int main(int argc, char **argv)
 {
     static const struct actor actor = { sizeof(struct trainer), trainer_step };
     struct member_options self = { MEMBER_DEFAULTS };
-    struct why why = { 0 };
-    int rc = command_parse(&line, argc, argv, &self, &why);
-    if (rc < 0) return fault_exit(rc, &why);
-    command_log(&self.command, "trainer");
-    struct member_process process = { .actor = &actor,
-                                      .init = init,
-                                      .workers = { member_learner, member_fetcher },
-                                      .keeps_blobs = true };
-    return member_run(&self, &process);
+    const struct member_process process = { .actor = &actor,
+                                            .init = init,
+                                            .workers = { member_learner, member_fetcher },
+                                            .keeps_blobs = true };
+    return member_main(argc, argv, &line, "trainer", &self, &process);
 }

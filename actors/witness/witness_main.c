@@ -16,12 +16,8 @@ int main(int argc, char **argv)
 {
     static const struct actor actor = { sizeof(struct witness_actor), witness_actor_step };
     struct member_options self = { MEMBER_DEFAULTS };
-    struct why why = { 0 };
-    int rc = command_parse(&line, argc, argv, &self, &why);
-    if (rc < 0) return fault_exit(rc, &why);
-    command_log(&self.command, "witness");
-    struct member_process process = {
+    const struct member_process process = {
         .actor = &actor, .init = init, .workers = { member_fetcher }, .keeps_blobs = true
     };
-    return member_run(&self, &process);
+    return member_main(argc, argv, &line, "witness", &self, &process);
 }

@@ -478,3 +478,13 @@ const struct flag member_flags[] = {
     FLAGS_OF(command_flags, struct member_options, command),
     { 0 },
 };
+
+int member_main(int argc, char **argv, const struct command_line *line, const char *log,
+                struct member_options *options, const struct member_process *process)
+{
+    struct why why = { 0 };
+    const int rc = command_parse(line, argc, argv, options, &why);
+    if (rc < 0) return fault_exit(rc, &why);
+    command_log(&options->command, log);
+    return member_run(options, process);
+}

@@ -70,5 +70,9 @@ struct member_process {
     struct hash data, positions; // Digests of its dataset (common/data/proof.h)
 };
 
+// Reads the command line into *options and runs the process. `log`: the name of its log lines until it has another one.
+int member_main(int argc, char **argv, const struct command_line *line, const char *log,
+                struct member_options *options, const struct member_process *process);
+
 // Runs the process to its end. Returns its exit code; it has printed any error.
 int member_run(struct member_options *options, const struct member_process *process);
