@@ -318,6 +318,21 @@ static void check_shares(struct config_load *load)
         "read from there");
 }
 
+// A group that can never be: it would wait for ever.
+static void check_servers(struct config_load *load)
+{
+    enum { PLACES = 64 }; // WINDOW_MEMBERS_MAX of common/pace/windows/window.h
+    const struct setting servers = setting_of(load, "strategy.server.servers");
+    const struct setting trainers = setting_of(load, "config.min_clients");
+    if (!servers.right || !trainers.right || config_servers(load->base) == 0 ||
+        servers.number + trainers.number <= PLACES)
+        return;
+    char text[CONFIG_FAULT_TEXT];
+    snprintf(text, sizeof text, "%.0f servers and %.0f trainers (config.min_clients)",
+             servers.number, trainers.number);
+    fault_at(load, &servers, text, "a group has at most 64 members: set fewer");
+}
+
 // The coordinator does not see the links. But a broker at a public address has members elsewhere.
 static void check_link(struct config_load *load)
 {
@@ -417,6 +432,7 @@ void config_run_rules(struct config_load *load)
     check_pins(load);
     check_link(load);
     check_shares(load);
+    check_servers(load);
     check_proved(load);
     check_idle(load);
     check_optimizer(load);
