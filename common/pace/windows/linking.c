@@ -1,8 +1,9 @@
 // linking -- keeps the list of trainers that link with one another, tells it, and judges by what they say of it.
 //
-// 1. Every STANDS makes a list from the roster: first the trainers of the newest group, then the other ones whose
-//    links are known. If it differs from the list before, it gets a new number and is told. What was said of the
-//    list before is kept for those that are in both, so that a joiner never makes the links of others doubtful.
+// 1. Every STANDS makes a list from the roster: first the members of the newest group, then as many parameter servers
+//    as the run has, then the trainers and the other servers whose links are known. If it differs from the list before,
+//    it gets a new number and is told. What was said of the list before is kept for those that are in both, so that a
+//    joiner never makes the links of others doubtful.
 // 2. Whose links stand is asked at three places: may a joiner end the epoch, who is in the first window of an epoch,
 //    and what is to be said of one that waits. If one cannot be reached, that is said rather than how long another waits.
 
@@ -55,6 +56,13 @@ static void list_trainer(const struct windows *self, const struct run *run, uint
     if (place_of(list, &place) == NO_MEMBER) list->trainers[list->count++] = place;
 }
 
+static void list_role(const struct windows *self, const struct run *run, uint8_t role,
+                      uint32_t most, struct linking *list)
+{
+    for (uint32_t i = 0; i < run->roster.count && list->count < most; i++)
+        if (run->roster.members[i].role == role) list_trainer(self, run, i, list);
+}
+
 // What trainer `from` of the old list has said, in bits of the new one.
 static uint64_t carry_over(const struct linking *old, uint32_t from, const struct linking *list)
 {
@@ -91,9 +99,11 @@ static bool make_list(struct windows *self, const struct turn *turn)
     struct linking list = { 0 }, *old = &self->linking;
     for (uint32_t i = 0; i < newest->group_count; i++)
         list_trainer(self, run, newest->group[i].member, &list);
-    for (uint32_t i = 0; i < run->roster.count; i++) // Of them the run cannot do without
-        if (run->roster.members[i].role == ACTOR_SERVER) list_trainer(self, run, i, &list);
-    for (uint32_t i = 0; i < run->roster.count; i++) list_trainer(self, run, i, &list);
+    // The list has room for 64. Servers that stand by must not crowd out trainers, nor trainers the servers
+    // mutant: servers: those that stand by crowd the trainers out of the list
+    list_role(self, run, ACTOR_SERVER, list.count + places_servers_wanted(turn), &list);
+    list_role(self, run, ACTOR_TRAINER, WINDOW_MEMBERS_MAX, &list);
+    list_role(self, run, ACTOR_SERVER, WINDOW_MEMBERS_MAX, &list);
     if (list.count == 0 || is_same(old, &list)) return false;
     for (uint32_t i = 0; i < list.count; i++) {
         const uint32_t place = place_of(old, &list.trainers[i]);
