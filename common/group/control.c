@@ -255,6 +255,7 @@ static bool is_told(struct group *self, struct peer *peer, const struct message 
                     const void *bytes)
 {
     // One whose window is broken may still need what we say (group_hear_out)
+    // mutant: group: one whose window is broken is told nothing more
     const bool is_gone = peer->fault || peer->formed > self->window;
     return is_gone || control_say(self, peer, message, bytes);
 }

@@ -725,6 +725,7 @@ mutant 'older: the save that a run may go back to is removed' drop
 by_unit 'older: what was said of a save before a restore counts' coordinator_test drop
 mutant 'older: nobody hears that a save cannot be read' drop
 by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || is_later(copies, window->kept_window, window->kept_step))' '!same'
+by_unit 'group: one whose window is broken is told nothing more' group_test 'peer->formed > self->window' 'peer_has_left(self, peer)'
 by_unit 'shares: a member that lives is called dead, as one of the group before is' windows_saves_test 'work->placed ? group_dead(work->group) : 0' 'group_dead(work->group)'
 by_unit 'servers: a group begins without one of its servers' coordinator_test 'servers >= places_servers_wanted(turn)' 'turn'
 by_unit 'servers: those that stand by crowd the trainers out of the list' linking_test 'places_servers_wanted(turn), &list' 'WINDOW_MEMBERS_MAX, &list'

@@ -301,6 +301,42 @@ static void each_member_hears_the_words_of_all_others(void **state)
     for (int i = 0; i < 2; i++) run(3, words, &links[i], 0);
 }
 
+// Member 2 leaves, and with it the window of member 1 breaks. Member 0 learns both, and says one more word: 1 hears it.
+static void hear_out(void *arg)
+{
+    const struct group_options options = options_of(me);
+    group_t *group = group_of(&options);
+    uint32_t member;
+    const void *bytes;
+    size_t count;
+    (void)arg;
+    CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
+    pthread_barrier_wait(&shared->barrier);
+    if (me == 0) {
+        for (int ended = 0; ended < 2; ended++)
+            CHECK(group_hear(group, SUM_MS, &why, &blame, &member, &bytes, &count) ==
+                  FAULT_UNREACHABLE);
+        CHECK(group_tell(group, "late", 4, &why, &blame) == FAULT_UNREACHABLE);
+    } else if (me == 1) {
+        CHECK(sum_zeros(group, 0, 1000, SUM_MS) == FAULT_UNREACHABLE && blame.member == 2);
+        CHECK(group_hear(group, SUM_MS, &why, &blame, &member, &bytes, &count) ==
+              FAULT_UNREACHABLE);
+        CHECK(group_hear_out(group, SUM_MS, &why, &member, &bytes, &count) == 0);
+        CHECK(member == 0 && count == 4 && memcmp(bytes, "late", 4) == 0);
+        CHECK(group_hear_out(group, 1, &why, &member, &bytes, &count) == FAULT_TIMEOUT);
+    } else {
+        group_destroy(&group);
+    }
+    pthread_barrier_wait(&shared->barrier);
+    group_destroy(&group);
+}
+
+static void a_word_is_heard_in_a_window_that_is_broken(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 10; i++) run(3, hear_out, NULL, 0);
+}
+
 // ---- deaths ---------------------------------------------------------------------------------
 
 struct death {
@@ -526,7 +562,8 @@ TESTS(TEST(the_bits_are_those_of_the_tree), TEST(each_member_hears_the_words_of_
       TEST(a_member_without_samples_takes_results_before_it_offers),
       TEST(sealed_links_and_many_connections_give_the_same_bits),
       TEST(a_sum_is_scattered_and_a_vector_gathered), TEST(some_compute_and_others_own),
-      TEST(who_does_not_gather_is_named), TEST(a_death_is_known_and_the_others_go_on),
+      TEST(who_does_not_gather_is_named), TEST(a_word_is_heard_in_a_window_that_is_broken),
+      TEST(a_death_is_known_and_the_others_go_on),
       TEST(what_a_member_never_read_is_not_taken_for_the_next_window),
       TEST(all_that_died_at_once_are_named), TEST(a_process_that_listens_is_not_dead),
       TEST(deaths_at_any_moment_leave_a_group_that_sums),
