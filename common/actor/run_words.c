@@ -36,11 +36,17 @@ char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX])
     return text;
 }
 
-char *run_words_pending(const struct run_unit *unit, const struct wire_run *now,
+char *run_words_pending(const struct run_unit *unit, uint8_t role, const struct wire_run *now,
                         char text[RUN_WORDS_MAX])
 {
     text[0] = 0;
-    if (phase_makes_steps(now->phase))
+    if (!phase_makes_steps(now->phase)) return text;
+    if (role == ACTOR_SERVER)
+        snprintf(text, RUN_WORDS_MAX,
+                 "standing by: the run has its parameter servers, and this one takes the place of "
+                 "one that dies (step %" PRIu64 " of %" PRIu64 ")",
+                 now->step, now->total_steps);
+    else
         snprintf(text, RUN_WORDS_MAX,
                  "waiting for the next epoch: this trainer joined after the present one had begun "
                  "(step %" PRIu64 " of %" PRIu64 ")%s",

@@ -29,10 +29,11 @@ char *run_words_lacks(const struct wire_run *now, char text[RUN_WORDS_MAX]);
 // (common/pace/rounds/missed.h); or a trainer is late, left out or waits to join, whose name comes first.
 bool run_words_is_past(const struct wire_run *now);
 
-// What a trainer waits for that joined while steps were made: "waiting for the next epoch: this
+// What a trainer or parameter server waits for that joined while steps were made: "waiting for the next epoch: this
 // trainer joined after the present one had begun (step 40 of 6000)", and under windows "; it may end
-// early to let it in"; "" in a phase that makes no steps. `unit` may be NULL.
-char *run_words_pending(const struct run_unit *unit, const struct wire_run *now,
+// early to let it in"; "standing by: the run has its parameter servers, and this one takes the place of one that
+// dies (step 40 of 6000)"; "" in a phase that makes no steps. `unit` may be NULL.
+char *run_words_pending(const struct run_unit *unit, uint8_t role, const struct wire_run *now,
                         char text[RUN_WORDS_MAX]);
 
 // The same for somebody who takes part in the run of another: the owner's actors are the owner's

@@ -262,7 +262,7 @@ static void say_lacks(const void *arg, char text[SHELL_STATUS_MAX])
     if (member->has_run && self->options->guest) run_words_lacks_for_guest(&member->now, words);
     else if (member->has_run) run_words_lacks(&member->now, words);
     if (member->has_run && !words[0] && member_is_pending(member))
-        run_words_pending(unit_of(member), &member->now, words);
+        run_words_pending(unit_of(member), member->role, &member->now, words);
     snprintf(text, SHELL_STATUS_MAX, "%s", words);
 }
 

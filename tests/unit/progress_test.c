@@ -59,20 +59,23 @@ static void test_what_a_run_says(void **state)
     assert_string_equal(run_words_loss(9999.5, loss), "9999.500");
     assert_string_equal(run_words_loss(3.4e38, loss), "3.4e+38"); // As most trainers say
     assert_string_equal(run_words_lacks(&run, text), "");
-    assert_string_equal(run_words_pending(NULL, &run, text),
+    assert_string_equal(run_words_pending(NULL, ACTOR_TRAINER, &run, text),
                         "waiting for the next epoch: this trainer joined after the present one had "
                         "begun (step 100 of 460)");
     const struct run_unit *windows = run_words_unit(FRAME_WINDOWS_CONFIG);
     assert_string_equal(run_words_status(windows, &run, 0, text),
                         "Train: step 100 of 460, 41200 tokens/s");
-    assert_string_equal(run_words_pending(windows, &run, text),
+    assert_string_equal(run_words_pending(windows, ACTOR_TRAINER, &run, text),
                         "waiting for the next epoch: this trainer joined after the present one had "
                         "begun (step 100 of 460); it may end early to let it in");
+    assert_string_equal(run_words_pending(windows, ACTOR_SERVER, &run, text),
+                        "standing by: the run has its parameter servers, and this one takes the "
+                        "place of one that dies (step 100 of 460)");
     run = (struct wire_run){ .total_steps = 460,
                              .lacks = "waiting for 1 more trainer (init_min_clients 4)" };
     assert_string_equal(run_words_lacks(&run, text),
                         "waiting for 1 more trainer (init_min_clients 4)");
-    assert_string_equal(run_words_pending(NULL, &run, text), "");
+    assert_string_equal(run_words_pending(NULL, ACTOR_TRAINER, &run, text), "");
     assert_string_equal(run_words_status(NULL, &run, 0, text),
                         "WaitingForMembers: step 0 of 460, waiting for 1 more trainer "
                         "(init_min_clients 4)");
