@@ -14,9 +14,8 @@
 _Static_assert((int)PIECE_LEAF_BYTES == (int)STATE_LEAF_BYTES,
                "a leaf of a file is one of the state's digest");
 
-enum {
-    LEAVES_AT_ONCE = 16
-}; // A mebibyte: few system calls, and it is in the cache when it is hashed
+// A mebibyte: few system calls, and it is in the cache when it is hashed.
+enum { LEAVES_AT_ONCE = 16 };
 
 static uint64_t leaves_of(uint64_t count)
 {

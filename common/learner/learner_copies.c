@@ -89,16 +89,16 @@ static void prepare(struct learner *self)
                            copies->kept_window ? copies->kept_step : UINT64_MAX,
                            copies->step ? copies->step : UINT64_MAX);
     if (copies->step) return;
-    if (of.owners < 2 ||
-        of.owner == OWNER_NONE) { // Nobody else would keep it, or there is nothing to keep
+    // Nobody else would keep it, or there is nothing to keep
+    if (of.owners < 2 || of.owner == OWNER_NONE) {
         blob_share_release(&copies->next);
         return;
     }
     if (!copies->next &&
         blob_store_new_share(self->options->store, &self->cut, &why, &copies->next) < 0) {
         log_line(LOG_ERR,
-                 "memory.impossible reason=\"%s\"; training goes on, and no "
-                 "member copies until there is room here",
+                 "memory.impossible reason=\"%s\"; training goes on, and no member copies until "
+                 "there is room here",
                  why.text);
         return;
     }

@@ -1,5 +1,5 @@
-// learner_shares -- the strategies `sharded` and `server`: each member of a group, or each server of it, holds its share of the optimizer's
-// state, and all hold the parameters (ZeRO stage 1; Rajbhandari et al. 2020, section 5.1).
+// learner_shares -- the strategies `sharded` and `server`: each member of a group, or each server of it, holds its share
+// of the optimizer's state, and all hold the parameters (ZeRO stage 1; Rajbhandari et al. 2020, section 5.1).
 //
 //   parameters of all ─▶ gradients of our lanes ─▶ the sum of our share ─▶ HAVE of all ─▶ norm, clip
 //        ▲                                                                                   │

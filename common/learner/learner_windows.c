@@ -1,5 +1,5 @@
-// The strategies `allreduce`, `sharded` and `server`: the learner takes the steps of a window together with the window's
-// group, and asks nobody. The core gives windows, freezes them, and says where they end.
+// The strategies `allreduce`, `sharded` and `server`: the learner takes the steps of a window together with the
+// window's group, and asks nobody. The core gives windows, freezes them, and says where they end.
 //
 //     TAKE_WINDOW ─▶ the group is formed ─▶ step, step, step ... ─▶ the next window, if it is here
 //                                             │ a fault: BROKE

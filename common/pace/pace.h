@@ -107,7 +107,7 @@ struct pace {
     // Whether this member may be the only one with committed data: then its LEAVE is refused.
     bool (*needs)(const struct turn *turn, uint32_t member);
 
-    // Whether a trainer stays pending though an epoch begins, as it could not take part: so nobody
+    // Whether a member that takes steps stays pending though an epoch begins, as it could not take part: so nobody
     // waits until it holds the model. Asked once Warmup is entered. (optional: none does)
     bool (*stays_pending)(const struct turn *turn, uint32_t member);
 

@@ -553,19 +553,23 @@ static int report(const struct services *self, struct why *why)
     if (kept < 0) return kept;
     static struct installed_run runs[INSTALLED_RUNS_MAX];
     const bool is_one_of_several = installed_runs("", runs) > 1;
-    char status[100];
+    const uint32_t count = config_servers(options->config);
+    char status[100], servers[60] = "";
+    if (count)
+        snprintf(servers, sizeof servers, "%" PRIu32 " parameter server%s and ", count,
+                 show_s(count));
     snprintf(status, sizeof status, "shoal status%s%s", is_one_of_several ? " --run-id " : "",
              is_one_of_several ? self->run : "");
     printf(
-        "run \"%s\" as services of this machine, with %" PRIu32
+        "run \"%s\" as services of this machine, with %s%" PRIu32
         " trainer%s, at each boot too; broker at %s\n"
         "Each has a key and a folder of its own below /var/lib/shoal; the keys in %s/run are not "
         "used.\n\n"
         "  %-36s  where the run stands\n"
         "  %-36s  what each one does\n"
         "  %-36s  all leave the run and end\n\n",
-        self->run, options->trainers, show_s(options->trainers), ticket.address, options->dir,
-        status, "systemctl status 'shoal-*'", "systemctl stop shoal.target");
+        self->run, servers, options->trainers, show_s(options->trainers), ticket.address,
+        options->dir, status, "systemctl status 'shoal-*'", "systemctl stop shoal.target");
     way_in_print(&options->way_in, &ticket);
     return 0;
 }

@@ -3,8 +3,8 @@
 //
 // With an address that others reach, every actor has a fixed port, so that a firewall can be told:
 // the broker `port` and the one above, the data-provider, the checkpointer, the parameter servers
-// and the trainers the next ones, in this order. With "allreduce", "sharded" or "server" each of them has two: the second is that of
-// the links of a trainer or server.
+// and the trainers the next ones, in this order. With "allreduce", "sharded" or "server" a server and
+// a trainer has two: the second is that of its links.
 
 #include "common/actor/ticket.h"
 #include "common/config/run_config.h"

@@ -122,8 +122,8 @@ int shoal_pause(int argc, char **argv)
 {
     return control(argc, argv, ACTION_PAUSE,
                    "The epoch ends with the round in hand, or with kind = \"allreduce\", "
-                   "\"sharded\" or \"server\" "
-                   "after the step in hand, and the run rests once its checkpoint is written.\n"
+                   "\"sharded\" or \"server\" after the step in hand, and the run rests once its "
+                   "checkpoint is written.\n"
                    "It goes on with a new epoch.\n\n"
                    "  shoal pause --ticket ticket -i coordinator.key\n"
                    "  TICKET=ticket shoal pause -i coordinator.key\n",
@@ -163,8 +163,8 @@ int shoal_checkpoint(int argc, char **argv)
     return control(argc, argv, ACTION_CHECKPOINT,
                    "Has the checkpointers write a checkpoint: of the newest pinned step, in the "
                    "middle of an epoch; with kind = \"allreduce\", \"sharded\" or \"server\" the "
-                   "epoch ends for it as "
-                   "soon as the open windows are done, and its last step is written.\n\n"
+                   "epoch ends for it as soon as the open windows are done, and its last step is "
+                   "written.\n\n"
                    "  shoal checkpoint --ticket ticket -i coordinator.key\n"
                    "  shoal status --ticket ticket              shows when it is written\n\n"
                    "\"shoal checkpoint show DIR\" says what lies in a save of pieces, \"shoal "

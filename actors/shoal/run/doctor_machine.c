@@ -168,8 +168,7 @@ static bool check_device(struct doctor *self, struct compute_device *ret_device)
     if (run->known && run->no_gpu && ret_device->kind != COMPUTE_CPU) {
         checkup_add(checkup, CHECKUP_WRONG, "device",
                     "%s; but a run of allreduce, sharded or server computes on the CPU in this "
-                    "version: use "
-                    "--device cpu",
+                    "version: use --device cpu",
                     ret_device->text);
         return true;
     }

@@ -41,6 +41,11 @@
 //     its predecessors. Once all have done so, that is recorded (keeping.h), and the run can go back to that step as
 //     long as each share is with somebody: nothing is read from a disk then.
 //
+//  9. Parameter servers. A run may have servers, each with a share of what the optimizer keeps, for trainers that keep
+//     none. A group needs exactly as many as the configuration says: one more stands by, and no epoch ends for it
+//     (places.h). When a trainer dies, the step in hand is applied if all servers have what it needs, and the others
+//     go on.
+//
 // A place of a group is a process, not a key: a process that restarts has lost its state.
 //
 //   windows.def          frames, records, parts of CONFIG and SNAPSHOT
@@ -48,6 +53,7 @@
 //   windows_run.[hc]     the durable half: which windows are open, what is committed of them
 //   windows.[hc]         the coordinator's half: commits, and calls those that follow
 //   standing.[hc]        ... takes what members say, and knows where the group stands
+//   places.[hc]          ... counts a group by roles: trainers compute, parameter servers own
 //   opening.[hc]         ... says whether another window is opened, and what is in it
 //   linking.[hc]         ... who has links with whom, before a window names them
 //   level.[hc]           ... closes a window that broke
