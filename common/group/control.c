@@ -254,10 +254,11 @@ void control_read(group_t *self, struct peer *peer)
 static bool is_told(struct group *self, struct peer *peer, const struct message *message,
                     const void *bytes)
 {
-    // One whose window is broken may still need what we say (group_hear_out)
+    // One whose window is broken may still need what we say (group_hear_out). It has ended its channels, and so looks
+    // as if its link had ended; but its control connection stands.
     // mutant: group: one whose window is broken is told nothing more
-    const bool is_gone = peer->fault || peer->formed > self->window;
-    return is_gone || control_say(self, peer, message, bytes);
+    const bool is_further = peer->formed > self->window;
+    return is_further || control_say(self, peer, message, bytes);
 }
 
 int group_tell(group_t *self, const void *bytes, size_t count, struct why *why,
