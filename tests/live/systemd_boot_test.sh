@@ -217,6 +217,44 @@ inside()
     up
     if [ $code -eq 78 ] && [[ $said == *"has made 4 trainers"*"give --trainers 4"*"shoal-trainer@theirs-{2..4}.env"* ]]; then ok "fewer trainers than before are refused"
     else not_ok "fewer trainers than before are refused" "ended with $code: $said"; fi
+
+    # A run with parameter servers in the place of that one. Its saves lie where a unit may not write by itself.
+    said=$(shoal up /test/served --systemd 2>&1); code=$?
+    local advice; advice=$(sed -n 's/.*end it first, with `\(.*\)`$/\1/p' <<<"$said")
+    eval "$advice" 2>/dev/null
+    check "the run that is on is named, with the command that ends it: ${advice:-none}" \
+        "$code $(systemctl list-units --plain --no-legend --state=active 'shoal-*')" "69 "
+    rm -f /etc/shoal/shoal-*.env
+    local servers="shoal-parameter-server@served-1 shoal-parameter-server@served-2"
+    sed -i 's|^shared_dir = .*|shared_dir = "/root/saves"|' /test/served/state.toml
+    said=$(shoal up /test/served --systemd 2>&1); code=$?
+    if [ $code -eq 78 ] && [[ $said == *"services see neither home directories nor /tmp"* ]] && [ ! -e /etc/shoal/served ]
+    then ok "saves in a home directory are refused"
+    else not_ok "saves in a home directory are refused" "ended with $code: $said"; fi
+    sed -i 's|^shared_dir = .*|shared_dir = "/test/served/saves"|' /test/served/state.toml
+    said=$(shoal up /test/served --systemd 2>&1); code=$?
+    if [ $code -eq 0 ] && [[ $said == *"gives /test/served/saves to the user shoal"*"ReadWritePaths=\"/test/served/saves\""*"2 parameter servers and 1 trainer"* ]]
+    then ok "a run with parameter servers: the folder of its saves is theirs to write to"
+    else not_ok "a run with parameter servers: the folder of its saves is theirs to write to" "ended with $code: $said"; fi
+    for unit in $servers shoal-trainer@served-1; do
+        check "it has started and enabled $unit" "$(show $unit ActiveState) $(show $unit UnitFileState)" "active enabled"
+    done
+    if says shoal-coordinator@served "checkpoint.saved step=" 60; then ok "its state is saved in pieces"
+    else not_ok "its state is saved in pieces" "$(log shoal-coordinator@served | tail -n 5) $(log shoal-parameter-server@served-1 | tail -n 5)"; fi
+    before=$(show shoal-parameter-server@served-1 MainPID)
+    kill -9 "$before"
+    if says shoal-coordinator@served "run.lost_steps" 30 && becomes shoal-parameter-server@served-1 NRestarts 1 20 &&
+        becomes shoal-parameter-server@served-1 ActiveState active 20 &&
+        hears 30 shares.taken "_PID=$(show shoal-parameter-server@served-1 MainPID)"
+    then ok "a parameter server comes back after -9, and has its share again"
+    else not_ok "a parameter server comes back after -9, and has its share again" "$(tell shoal-parameter-server@served-1) $(log shoal-coordinator@served | tail -n 5)"; fi
+    for unit in $servers; do
+        if becomes $unit StatusText '*: step * of 100000*' 30
+        then ok "the Status of $unit says: $(show $unit StatusText)"
+        else not_ok "the Status of $unit says the step" "$(show $unit StatusText)"; fi
+        before=$(systemd-analyze security --threshold=25 --no-pager $unit.service 2>&1); after=$?
+        [ $after -eq 0 ] && ok "$unit is hardened" || not_ok "$unit is hardened" "$(tail -n 1 <<<"$before")"
+    done
     echo "1..$number"
     [ $failures -eq 0 ]
 }
@@ -273,6 +311,8 @@ head -c 65536 "$0" >"$work/text"
 # As in a cache of Hugging Face: the model's folder has links that lead out of it.
 mv "$work/test/theirs/model" "$work/test/theirs/blobs" && mkdir "$work/test/theirs/model" &&
     for name in "$work"/test/theirs/blobs/*; do ln -s "../blobs/${name##*/}" "$work/test/theirs/model/"; done
+"$tree/usr/local/bin/shoal" init "$work/test/served" --strategy server --data "$work/text" --dim 32 --layers 1 --heads 2 --seq-len 64 \
+    --trainers 1 --steps 100000 --heldout-every 0 >"$work/console" 2>&1 || { echo "not ok 1 - a run with servers is made"; sed 's/^/# | /' "$work/console"; exit 1; }
 cp "${0%/*}/../../systemd/README.md" "$work/test/guide"
 
 cat >"$work/boot.sh" <<'BOOT'

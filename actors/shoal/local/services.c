@@ -2,15 +2,16 @@
 //
 //  1. the machine: we are root, systemd runs, the units are installed, the user is there;
 //  2. the folder: its run may be named in a unit, and has not begun in the foreground;
-//  3. what exists: no other run has the broker, no trainer is left over;
+//  3. what exists: no other run has the broker, no trainer is left over, services can have the folder of saves;
 //  4. what each file shall say: state.toml and data.toml with their folders in /etc/shoal, and the
-//     settings of each unit. The broker's have the coordinator's public key, so that is made here. No file
-//     is somebody else's;
+//     settings of each unit. The broker's have the coordinator's public key, so that is made here. Those that
+//     save have a drop-in, too. No file is somebody else's;
 //  5. model and tokens are copied, then data.toml and state.toml are written, which shows that the
 //     copies are whole, then the settings of the units;
 //  6. units that run with settings that have changed are started again; then the broker starts, since
 //     it leaves the ticket for the others; then all others start.
 
+#include "actors/shoal/local/service_saves.h"
 #include "actors/shoal/local/services.h"
 #include "actors/shoal/local/run_files.h"
 #include "actors/shoal/local/shown_command.h"
@@ -39,6 +40,7 @@
 
 #define ETC              "/etc/shoal"
 #define RESTARTS_PENDING "restarts-pending" // In the run's folder: units may run with old settings
+#define UNITS            "/etc/systemd/system"
 
 enum {
     SERVICES_MAX = 4 + TESTNET_SERVERS_MAX + TESTNET_TRAINERS_MAX,
@@ -55,6 +57,8 @@ struct service {
     char unit[80]; // Without ".service"
     char settings[600];
     enum on_disk on_disk;
+    bool saves; // It has a drop-in, which says `saves_text`
+    enum on_disk drop_in;
 };
 
 struct copy {
@@ -69,6 +73,7 @@ struct services {
     char *state, *data;      // What state.toml and data.toml shall say; data NULL: there is none
     enum on_disk state_on_disk, data_on_disk;
     bool restarts_pending; // An earlier call has ended before its restarts
+    char saves_text[SERVICE_SAVES_TEXT];
     struct copy copies[COPIES_MAX];
     uint32_t copies_count;
     struct service list[SERVICES_MAX]; // The broker first
@@ -198,7 +203,8 @@ static int check_others(const struct services *self, struct answer *answer, stru
         return why_set(
             why, FAULT_UNAVAILABLE,
             "%.*s is a service of this machine already, and a broker has one run: end it "
-            "first, with `systemctl disable --now 'shoal-*'`",
+            "first, with `systemctl disable --now $(systemctl list-units --all --plain "
+            "--no-legend 'shoal-*' | cut -d ' ' -f 1)`",
             (int)strcspn(line, " "), line);
     }
     return 0;
@@ -355,8 +361,10 @@ static void plan_services(struct services *self)
     if (self->data) add_member(self, "data-provider", 0, "");
     snprintf(flags, sizeof flags, "--keep-steps %" PRIu64, options->config->checkpoint_keep);
     add_member(self, "checkpointer", 0, flags);
-    for (uint32_t i = 1; i <= config_servers(options->config); i++)
+    for (uint32_t i = 1; i <= config_servers(options->config); i++) {
         add_member(self, "parameter-server", i, "");
+        self->list[self->count - 1].saves = service_saves_are_on(options->config);
+    }
     for (uint32_t i = 1; i <= options->trainers; i++) {
         char name[64] = "";
         if (options->label)
@@ -365,7 +373,9 @@ static void plan_services(struct services *self)
         snprintf(flags, sizeof flags, "%s%s%.20s", name, options->threads ? "--threads " : "",
                  options->threads ? options->threads : "");
         add_member(self, "trainer", i, flags);
+        self->list[self->count - 1].saves = service_saves_are_on(options->config);
     }
+    service_saves_print(options->config, self->mark, self->saves_text);
 }
 
 // `mark`: how our own files begin, which may be changed; NULL: no file of this name may be.
@@ -388,6 +398,12 @@ static int compare(const char *dir, const char *name, const char *wanted, const 
                    dir, name);
 }
 
+static const char *drop_in_dir(const struct service *service, char dir[120])
+{
+    snprintf(dir, 120, UNITS "/%s.service.d", service->unit);
+    return dir;
+}
+
 static int check_files(struct services *self, struct why *why)
 {
     char pending[PATH_MAX];
@@ -401,6 +417,10 @@ static int check_files(struct services *self, struct why *why)
         char name[96];
         snprintf(name, sizeof name, "%s.env", service->unit);
         rc = compare(ETC, name, service->settings, self->mark, why, &service->on_disk);
+        if (rc < 0 || !service->saves) continue;
+        char dir[120];
+        rc = compare(drop_in_dir(service, dir), SERVICE_SAVES_FILE, self->saves_text, self->mark,
+                     why, &service->drop_in);
     }
     return rc;
 }
@@ -444,11 +464,15 @@ static int write_file(const char *dir, const char *name, const char *text, enum 
     return durable_file_write(dir, name, text, strlen(text), why);
 }
 
-// Whether this unit, if it runs, has old settings: its own have changed, or the broker's, whose address
+// Whether this unit, if it runs, has old settings: its own have changed, or its drop-in, or the broker's, whose address
 // an actor reads at its start; or an earlier call has changed some and not come to the restarts.
 static bool must_restart(const struct services *self, uint32_t i)
 {
-    return self->restarts_pending || self->list[i].on_disk == OURS || self->list[0].on_disk == OURS;
+    const struct service *service = &self->list[i];
+    const bool lacks_drop_in =
+        service->saves && service->on_disk != ABSENT && service->drop_in != SAME;
+    return self->restarts_pending || service->on_disk == OURS || self->list[0].on_disk == OURS ||
+           lacks_drop_in;
 }
 
 // RESTARTS_PENDING is written before any settings change and removed after the restarts: so if this
@@ -475,6 +499,26 @@ static int forget_restarts(const struct services *self, struct why *why)
                : why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
 }
 
+// So that the services may write to the folder of the saves.
+static int write_drop_ins(struct services *self, struct why *why)
+{
+    struct arguments reload = { 0 };
+    bool changed = false;
+    int rc = service_saves_give(self->options->config, why);
+    for (uint32_t i = 0; i < self->count && rc == 0; i++) {
+        const struct service *service = &self->list[i];
+        char dir[120];
+        if (!service->saves || service->drop_in == SAME) continue;
+        rc = folder_make(drop_in_dir(service, dir), 0755, why);
+        if (rc == 0)
+            rc = write_file(dir, SERVICE_SAVES_FILE, self->saves_text, service->drop_in, true, why);
+        changed = true;
+    }
+    arguments_add(&reload, "systemctl");
+    arguments_add(&reload, "daemon-reload");
+    return rc < 0 || !changed ? rc : shown_command_run(&reload, why);
+}
+
 static int write_files(struct services *self, struct why *why)
 {
     int rc = folder_make(self->etc, 0755, why);
@@ -489,7 +533,7 @@ static int write_files(struct services *self, struct why *why)
         snprintf(name, sizeof name, "%s.env", service->unit);
         rc = write_file(ETC, name, service->settings, service->on_disk, true, why);
     }
-    return rc;
+    return rc < 0 ? rc : write_drop_ins(self, why);
 }
 
 // ---- 6. the units -------------------------------------------------------------------------------
@@ -587,6 +631,7 @@ int services_start(const struct services_options *options, struct why *why)
     if (rc == 0) rc = way_in_check(&options->way_in, why);
     if (rc == 0) rc = check_others(&self, &answer, why);
     if (rc == 0) rc = check_trainers(&self, why);
+    if (rc == 0) rc = service_saves_check(options->config, why);
     if (rc == 0) rc = plan_run(&self, why);
     if (rc == 0) rc = find_owner(&self, why);
     if (rc == 0) plan_services(&self);

@@ -5,7 +5,8 @@
 //     DIR/state.toml, data.toml, the model, the tokens  ─▶  /etc/shoal/RUN/, copied
 //     the settings of each actor                        ─▶  /etc/shoal/UNIT.env
 //     shoal-broker, shoal-coordinator@RUN, shoal-data-provider@RUN, shoal-checkpointer@RUN,
-//     shoal-trainer@RUN-1 ...                           ─▶  enabled and started
+//     shoal-parameter-server@RUN-1, shoal-trainer@RUN-1 ...  ─▶  enabled and started
+//     checkpoint.shared_dir                             ─▶  a drop-in for those that save (service_saves.h)
 //
 // The units' names have the run in them, so those of other runs stay as they are. Each service has
 // a key of its own (the coordinator's is made here, since the broker must know it) and keeps its state below /var/lib/shoal: the keys in DIR/run are not used, and a
