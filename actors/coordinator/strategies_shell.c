@@ -37,6 +37,15 @@ static void distro_model(const struct run_model *model, struct rules *rules)
 // The state has moments beside the parameters, so the ledger's first digest is not model.digest: the
 // first quorum decides it. model.digest still goes to the trainers, in CONFIG: they compare the
 // parameters that they begin with.
+static uint8_t descent_of(enum config_value value)
+{
+    switch (value) {
+    case CONFIG_OPTIMIZER_ADAM: return DESCENT_ADAM;
+    case CONFIG_OPTIMIZER_SGD: return DESCENT_SGD;
+    default: return DESCENT_ADAMW; // run_check.h has refused the others
+    }
+}
+
 static void windows_rules(const struct run_config *config, struct rules *rules)
 {
     struct wire_windows_config part = {
@@ -48,9 +57,12 @@ static void windows_rules(const struct run_config *config, struct rules *rules)
         .connections = (uint32_t)config->connections,
         .clip_norm = recipe_clip_norm(config),
         .weight_decay = config->weight_decay,
-        .beta1 = config->adamw_betas[0],
-        .beta2 = config->adamw_betas[1],
-        .eps = config->adamw_eps,
+        .beta1 = config->betas[0],
+        .beta2 = config->betas[1],
+        .eps = config->eps,
+        .optimizer = descent_of(config->optimizer),
+        .momentum = config->momentum,
+        .nesterov = config->nesterov,
         .batch_start = rules->batch_start,
         .batch_end = rules->batch_end,
         .batch_warmup_tokens = rules->batch_warmup_tokens,

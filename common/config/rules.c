@@ -287,8 +287,8 @@ static void check_proved(struct config_load *load)
                           pin_it);
 }
 
-// Each strategy has its optimizer. AdamW with distro is a warning alone: it is right for one trainer
-// alone (shoal train), and a coordinator refuses it (common/learner/run_check.h).
+// Distro is for results, the others are for sums of gradients. One of those with distro is a warning alone: it is right
+// for one trainer alone (shoal train), and a coordinator refuses it (common/learner/run_check.h).
 static void check_optimizer(struct config_load *load)
 {
     const struct setting optimizer = setting_of(load, "model.LLM.optimizer");
@@ -297,12 +297,23 @@ static void check_optimizer(struct config_load *load)
     const bool sums = config_sums(config);
     if (sums && config->optimizer == CONFIG_OPTIMIZER_DISTRO)
         fault_at(load, &optimizer, "Distro exchanges results, not gradients",
-                 "a strategy.kind that sums gradients needs [model.LLM.optimizer.AdamW]");
-    if (sums || config->optimizer != CONFIG_OPTIMIZER_ADAMW) return;
+                 "a strategy.kind that sums gradients needs AdamW, Adam or SGD, as in "
+                 "[model.LLM.optimizer.AdamW]");
+    if (sums || !optimizer.right || config->optimizer == CONFIG_OPTIMIZER_DISTRO) return;
     config_load_fault(load, true, optimizer.node, optimizer.key->path,
-                      "model.LLM.optimizer: AdamW exchanges no results",
-                      "shoal train learns with it alone; a run needs Distro, or strategy.kind = "
+                      "model.LLM.optimizer: AdamW, Adam and SGD exchange no results",
+                      "shoal train learns with them alone; a run needs Distro, or strategy.kind = "
                       "\"allreduce\"");
+}
+
+static void check_nesterov(struct config_load *load)
+{
+    const struct setting nesterov = setting_of(load, "model.LLM.optimizer.SGD.nesterov");
+    const struct run_config *config = load->base;
+    if (config->optimizer != CONFIG_OPTIMIZER_SGD || !config->nesterov || config->momentum > 0)
+        return;
+    fault_at(load, &nesterov, "there is no momentum to look ahead along",
+             "set momentum in [model.LLM.optimizer.SGD], 0.9 for example");
 }
 
 static void check_shares(struct config_load *load)
@@ -436,5 +447,6 @@ void config_run_rules(struct config_load *load)
     check_proved(load);
     check_idle(load);
     check_optimizer(load);
+    check_nesterov(load);
     check_vain_saves(load);
 }

@@ -40,7 +40,7 @@ enum config_scope { CONFIG_RUN, CONFIG_TOLD, CONFIG_LOCAL };
 enum config_need { CONFIG_REQUIRED, CONFIG_DEFAULT, CONFIG_ABSENT, CONFIG_SHOWN };
 
 // The fields' C types, by config_type.
-enum { CONFIG_NAME_MAX = 65, CONFIG_TEXT_MAX = 256, CONFIG_SEED_BYTES = 32, CONFIG_KEYS_MAX = 128 };
+enum { CONFIG_NAME_MAX = 65, CONFIG_TEXT_MAX = 256, CONFIG_SEED_BYTES = 32, CONFIG_KEYS_MAX = 160 };
 #define CONFIG_FIELD_COUNT(field)    uint64_t field;
 #define CONFIG_FIELD_SECONDS(field)  uint64_t field; // Milliseconds
 #define CONFIG_FIELD_REAL(field)     double field;

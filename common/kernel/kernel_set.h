@@ -32,5 +32,6 @@ const struct kernels KERNEL_SET_NAME(KERNEL_SET) = {
     .softmax = row_softmax, .softmax_back = row_softmax_back, .entropy = row_entropy,
     .accumulate = row_accumulate, .scale = row_scale, .square_sum = row_square_sum,
     .add_weighed = vector_add_weighed, .adamw = vector_adamw,
+    .adam = vector_adam, .sgd = vector_sgd,
     .project = decode_project, .attend = decode_attend,
 };

@@ -11,7 +11,7 @@
 // speed. Matrices are row-major; a stride is the distance between rows, in floats. Nothing here
 // allocates or fails.
 
-#include "common/kernel/adamw_factors.h"
+#include "common/kernel/optimizer_factors.h"
 #include "common/kernel/gemm.h"
 
 enum { KERNELS_TILE_ROWS_MAX = 32, KERNELS_TILE_COLUMNS_MAX = 32, KERNELS_DEPTH_WORDS_MAX = 512 };
@@ -100,9 +100,14 @@ struct kernels {
     void (*attend)(size_t count, size_t dim, float scale, const float *q, const float *k,
                    const float *v, float *scores, float *y);
 
-    // One step of the optimizer on `count` parameters p with moments m and v.
+    // One step of an optimizer on `count` parameters p with moments m and v, as optimizer_factors.h writes it. SGD
+    // without momentum: v is NULL.
     void (*adamw)(size_t count, const struct adamw_factors *by, const float *gradient, float *p,
                   float *m, float *v);
+    void (*adam)(size_t count, const struct adamw_factors *by, const float *gradient, float *p,
+                 float *m, float *v);
+    void (*sgd)(size_t count, const struct sgd_factors *by, const float *gradient, float *p,
+                float *v);
 };
 
 extern const struct kernels kernels_amx, kernels_avx512bf16, kernels_avx512, kernels_avx2,

@@ -18,16 +18,19 @@ static void vector_add_weighed(size_t count, const struct kernels_weights *by, c
     }
 }
 
-static void vector_adamw(size_t count, const struct adamw_factors *by, const float *gradient,
-                         float *p, float *m, float *v)
+// `pulls`: Adam; its weights decay by way of the gradient.
+static inline void vector_moments(size_t count, const struct adamw_factors *by, bool pulls,
+                                  const float *gradient, float *p, float *m, float *v)
 {
     const lanes one_less_beta1 = lanes_all(by->one_less_beta1), beta2 = lanes_all(by->beta2);
     const lanes one_less_beta2 = lanes_all(by->one_less_beta2), eps = lanes_all(by->eps);
     const lanes root_factor = lanes_all(by->root_factor), keep = lanes_all(by->keep);
-    const lanes step = lanes_all(by->step);
+    const lanes step = lanes_all(by->step), pull = lanes_all(by->pull);
     for (size_t i = 0; i < count; i += LANES) {
         const size_t left = count - i;
-        const lanes g = lanes_load_upto(gradient + i, left), old_m = lanes_load_upto(m + i, left);
+        const lanes given = lanes_load_upto(gradient + i, left),
+                    old_m = lanes_load_upto(m + i, left);
+        const lanes g = pulls ? lanes_fma(pull, lanes_load_upto(p + i, left), given) : given;
         const lanes new_m = lanes_fma(one_less_beta1, lanes_sub(g, old_m), old_m);
         const lanes new_v = lanes_fma(beta2, lanes_load_upto(v + i, left),
                                       lanes_mul(one_less_beta2, lanes_mul(g, g)));
@@ -36,5 +39,35 @@ static void vector_adamw(size_t count, const struct adamw_factors *by, const flo
         lanes_store_upto(m + i, new_m, left);
         lanes_store_upto(v + i, new_v, left);
         lanes_store_upto(p + i, lanes_fnma(step, lanes_div(new_m, below), kept), left);
+    }
+}
+
+static void vector_adamw(size_t count, const struct adamw_factors *by, const float *gradient,
+                         float *p, float *m, float *v)
+{
+    vector_moments(count, by, false, gradient, p, m, v);
+}
+
+static void vector_adam(size_t count, const struct adamw_factors *by, const float *gradient,
+                        float *p, float *m, float *v)
+{
+    vector_moments(count, by, true, gradient, p, m, v);
+}
+
+static void vector_sgd(size_t count, const struct sgd_factors *by, const float *gradient, float *p,
+                       float *v)
+{
+    const lanes pull = lanes_all(by->pull), momentum = lanes_all(by->momentum);
+    const lanes step = lanes_all(by->step);
+    for (size_t i = 0; i < count; i += LANES) {
+        const size_t left = count - i;
+        const lanes old_p = lanes_load_upto(p + i, left);
+        lanes g = lanes_fma(pull, old_p, lanes_load_upto(gradient + i, left));
+        if (v) {
+            const lanes new_v = lanes_fma(momentum, lanes_load_upto(v + i, left), g);
+            lanes_store_upto(v + i, new_v, left);
+            g = by->nesterov ? lanes_fma(momentum, new_v, g) : new_v;
+        }
+        lanes_store_upto(p + i, lanes_fnma(step, g, old_p), left);
     }
 }

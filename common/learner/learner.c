@@ -1,7 +1,7 @@
 // The life of a replica: build a model for a CONFIG, and hand each further job to its file, in the
 // order of learner.h. Each hear_ function does one job and answers it, also when it failed. BUILD
 // decides how gradients are computed before it takes memory. What a replica does besides follows
-// from the run's strategy: strategies[] names its optimizer and its jobs, and the jobs are in a file
+// from the run's strategy: strategies[] names its jobs, and the jobs are in a file
 // of their own.
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
@@ -58,7 +58,7 @@ static int open_optimizer(struct learner *self, struct why *why)
                                            .layout = &self->layout,
                                            .at = { 0, self->floats },
                                            .pool = self->pool };
-    return optimizer_new(self->strategy->optimizer, &place, &self->settings, why, &self->optimizer);
+    return optimizer_new(self->optimizer_kind, &place, &self->settings, why, &self->optimizer);
 }
 
 static uint32_t pins_of(const struct learner *self)

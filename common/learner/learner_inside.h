@@ -35,8 +35,7 @@ struct learner_pinning;
 // What a replica does beyond holding a state: it follows from the run's strategy.
 struct learner_strategy {
     uint16_t config; // The kind of its part of CONFIG
-    const struct optimizer_kind *optimizer;
-    // Reads the part: sets self->settings, self->same_bits, and what is its own. Refuses a run that
+    // Reads the part: sets self->optimizer_kind, self->settings, self->same_bits, and what is its own. Refuses a run that
     // this member cannot take part in.
     int (*read)(struct learner *self, const void *part, struct why *why);
     void (*plan)(struct learner *self, struct compute_config *config); // Or NULL: as it is
@@ -73,6 +72,7 @@ struct learner {
     bool has_job, has_ended;   // has_ended: the thread is asked to end
     struct wire_config config; // Without the strategy's part
     const struct learner_strategy *strategy;
+    const struct optimizer_kind *optimizer_kind;
     struct optimizer_settings settings;
     bool same_bits;                     // All trainers of the run must compute the same bits
     struct wire_rounds_config rounds;   // Of learner_results

@@ -17,6 +17,7 @@ static int read_part(struct learner *self, const void *part, struct why *why)
     const struct wire_rounds_config *rounds = part;
     self->rounds = *rounds;
     self->same_bits = rounds->verification_percent > 0;
+    self->optimizer_kind = &optimizer_distro;
     self->settings = (struct optimizer_settings){ .weight_decay = (double)self->config.weight_decay,
                                                   .decay = rounds->compression_decay,
                                                   .keeps_former = self->same_bits,
@@ -207,7 +208,6 @@ static bool pins_in_files(const struct learner *self)
 
 const struct learner_strategy learner_results = {
     .config = FRAME_ROUNDS_CONFIG,
-    .optimizer = &optimizer_distro,
     .read = read_part,
     .memory = memory_of_results,
     .pins = BLOB_PINS_MAX,

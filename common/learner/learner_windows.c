@@ -22,6 +22,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "common/learner/windows_optimizer.h"
 #include <string.h>
 #include <zmq.h>
 
@@ -41,10 +42,7 @@ static int read_part(struct learner *self, const void *part, struct why *why)
         return why_set(why, FAULT_UNSUPPORTED,
                        "a run with %u servers shares out the moments (parts)", config->servers);
     self->same_bits = true;
-    self->settings = (struct optimizer_settings){ .weight_decay = config->weight_decay,
-                                                  .beta1 = config->beta1,
-                                                  .beta2 = config->beta2,
-                                                  .eps = config->eps };
+    self->optimizer_kind = windows_optimizer(config, &self->settings);
     self->window = calloc(1, sizeof *self->window);
     if (!self->window) return why_set(why, FAULT_MEMORY, "windows");
     self->window->config = *config;
@@ -544,7 +542,6 @@ static void work(struct learner *self)
 
 const struct learner_strategy learner_windows = {
     .config = FRAME_WINDOWS_CONFIG,
-    .optimizer = &optimizer_adamw,
     .read = read_part,
     .plan = plan,
     .memory = memory,

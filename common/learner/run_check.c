@@ -21,30 +21,21 @@
 
 enum { MODEL_JSON_MAX = 65535 }; // Bytes; members keep it in memory
 
-// The optimizer that goes with each strategy.
-static const struct {
-    enum config_value strategy, optimizer;
-    const char *refusal; // Of every other one
-} pairs[] = {
-    { CONFIG_STRATEGY_DISTRO, CONFIG_OPTIMIZER_DISTRO,
-      "AdamW exchanges no results, so a run cannot be made of it with strategy.kind = \"distro\"; "
-      "write Distro, or kind = \"allreduce\" if the trainers trust one another, or use shoal "
-      "train" },
-    { CONFIG_STRATEGY_ALLREDUCE, CONFIG_OPTIMIZER_ADAMW,
-      "Distro exchanges results, not gradients; strategy.kind = \"allreduce\" needs AdamW" },
-    { CONFIG_STRATEGY_SHARDED, CONFIG_OPTIMIZER_ADAMW,
-      "Distro exchanges results, not gradients; strategy.kind = \"sharded\" needs AdamW" },
-    { CONFIG_STRATEGY_SERVER, CONFIG_OPTIMIZER_ADAMW,
-      "Distro exchanges results, not gradients; strategy.kind = \"server\" needs AdamW" },
-};
-
+// Distro is for results, the other optimizers are for sums of gradients.
 static int check_optimizer(const struct run_config *config, struct run_model *model,
                            struct why *why)
 {
+    const bool is_distro = config->optimizer == CONFIG_OPTIMIZER_DISTRO;
     (void)model;
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        if (pairs[i].strategy == config->strategy && pairs[i].optimizer != config->optimizer)
-            return why_set(why, FAULT_UNSUPPORTED, "%s", pairs[i].refusal);
+    if (config_sums(config) && is_distro)
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "Distro exchanges results, not gradients; this strategy.kind needs AdamW, "
+                       "Adam or SGD");
+    if (!config_sums(config) && !is_distro)
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "AdamW, Adam and SGD exchange no results, so a run cannot be made of them "
+                       "with strategy.kind = \"distro\"; write Distro, or kind = \"allreduce\" if "
+                       "the trainers trust one another, or use shoal train");
     return 0;
 }
 

@@ -3,10 +3,9 @@
 #include "common/optimizer/adamw.h"
 #include "common/base/ensure.h"
 #include "common/kernel/kernels.h"
+#include "common/optimizer/tensor_pieces.h"
 
 #include <math.h>
-
-enum { PIECE = 1 << 14 }; // Parameters in a task
 
 static int check(const char *name, double value, bool right, const char *range, struct why *why)
 {
@@ -26,30 +25,24 @@ int adamw_check(const struct adamw_options *options, struct why *why)
     return rc;
 }
 
-struct step_job {
+struct step {
     const struct adamw *self;
     const float *gradient;
     float *params;
     struct adamw_factors matrix, vector;
 };
 
-// Parameters are independent, so any cut into pieces gives the same bits.
-static void step_task(void *arg, uint32_t task, uint32_t worker)
+static void move(const void *arg, bool is_matrix, struct interval at)
 {
-    (void)worker;
-    const struct step_job *job = arg;
-    const struct adamw *self = job->self;
-    uint64_t at = self->at.begin + (uint64_t)task * PIECE, end = at + PIECE;
-    if (end > self->at.end) end = self->at.end;
-    for (const struct layout_tensor *t = layout_at(self->layout, at); at < end; t++) {
-        const uint64_t tensor_end = layout_interval(t).end;
-        const uint64_t stop = tensor_end < end ? tensor_end : end;
-        const uint64_t moment = at - self->at.begin;
-        kernels_chosen()->adamw(stop - at, t->dims == 2 ? &job->matrix : &job->vector,
-                                job->gradient + at, job->params + at, self->m + moment,
-                                self->v + moment);
-        at = stop;
-    }
+    const struct step *step = arg;
+    const struct adamw *self = step->self;
+    const struct kernels *kernels = kernels_chosen();
+    const struct adamw_factors *by = is_matrix ? &step->matrix : &step->vector;
+    const uint64_t count = interval_length(at), moment = at.begin - self->at.begin;
+    const float *gradient = step->gradient + at.begin;
+    float *params = step->params + at.begin, *m = self->m + moment, *v = self->v + moment;
+    if (self->options.coupled) kernels->adam(count, by, gradient, params, m, v);
+    else kernels->adamw(count, by, gradient, params, m, v);
 }
 
 static double power(double base, uint64_t exponent)
@@ -66,24 +59,24 @@ struct adamw_factors adamw_begin(struct adamw *self, float rate)
     const struct adamw_options *options = &self->options;
     const uint64_t steps = ++self->steps;
     return (struct adamw_factors){
-        .keep = (float)(1.0 - (double)rate * options->weight_decay),
+        .keep = options->coupled ? 1.0f : (float)(1.0 - (double)rate * options->weight_decay),
         .one_less_beta1 = (float)(1.0 - options->beta1),
         .beta2 = (float)options->beta2,
         .one_less_beta2 = (float)(1.0 - options->beta2),
         .root_factor = (float)(1.0 / sqrt(1.0 - power(options->beta2, steps))),
         .eps = (float)options->eps,
         .step = (float)((double)rate / (1.0 - power(options->beta1, steps))),
+        .pull = options->coupled ? (float)options->weight_decay : 0.0f,
     };
 }
 
 void adamw_step(struct adamw *self, const float *gradient, float rate, float *params)
 {
-    struct step_job job = {
+    struct step step = {
         .self = self, .gradient = gradient, .params = params, .matrix = adamw_begin(self, rate)
     };
-    job.vector = job.matrix;
-    job.vector.keep = 1.0f;
-    const uint64_t pieces = (interval_length(self->at) + PIECE - 1) / PIECE;
-    ensure(pieces <= UINT32_MAX);
-    if (pieces > 0) pool_run(self->pool, (uint32_t)pieces, step_task, &job);
+    step.vector = step.matrix;
+    step.vector.keep = 1.0f;
+    step.vector.pull = 0.0f;
+    tensor_pieces(self->pool, self->layout, self->at, move, &step);
 }

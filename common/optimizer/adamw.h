@@ -1,13 +1,14 @@
 #pragma once
-// adamw -- the optimizer of a single trainer (Loshchilov and Hutter 2019, "Decoupled Weight
-// Decay Regularization"). In step t = 1, 2, ...
+// adamw -- AdamW (Loshchilov and Hutter 2019, "Decoupled Weight Decay Regularization"), and Adam, from which it differs
+// in the decay alone (Kingma and Ba 2015). In step t = 1, 2, ...
 //
 //     m ← m + (1 − β1)(g − m)                     first moment
 //     v ← β2·v + (1 − β2)·g²                      second moment
 //     p ← p·(1 − rate·weight_decay) − rate/(1 − β1^t) · m / (√v / √(1 − β2^t) + eps)
 //
-// as torch.optim.AdamW does it. Only matrices decay, as is customary: the weights of norms, tensors
-// of one dimension, keep their length. The embedding is a matrix.
+// as torch.optim.AdamW does it. Adam decays by way of the gradient, g ← g + weight_decay · p before the first line, and
+// has no such factor in the third, as torch.optim.Adam. Only matrices decay, as is customary: the weights of norms,
+// tensors of one dimension, keep their length. The embedding is a matrix.
 //
 // Reproducible: the same bits for every number of threads and instruction set (kernels.h). Only
 // + − · / √ and fma; powers of β are products in double. Yardstick: the time to move p, g, m and v
@@ -17,7 +18,7 @@
 
 #include "common/base/fault.h"
 #include "common/base/interval.h"
-#include "common/kernel/adamw_factors.h"
+#include "common/kernel/optimizer_factors.h"
 #include "common/kernel/pool.h"
 #include "common/vector/layout.h"
 
@@ -25,12 +26,13 @@ struct adamw_options {
     double beta1, beta2; // In [0, 1)
     double eps;          // Above 0, at most 1
     double weight_decay; // 0..1000
+    bool coupled;        // Adam
 };
 
 // FAULT_RANGE with the option, its value and its range.
 int adamw_check(const struct adamw_options *options, struct why *why);
 
-// AdamW of an interval of the vector; a value. Layout, pool and moments are borrowed.
+// The optimizer of an interval of the vector; a value. Layout, pool and moments are borrowed.
 struct adamw {
     struct adamw_options options; // Have passed adamw_check
     const struct layout *layout;  // Of the whole vector

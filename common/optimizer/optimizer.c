@@ -12,7 +12,8 @@
 #include <string.h>
 #include <strings.h>
 
-static const struct optimizer_kind *const kinds[] = { &optimizer_adamw, &optimizer_distro };
+static const struct optimizer_kind *const kinds[] = { &optimizer_adamw, &optimizer_adam,
+                                                      &optimizer_sgd, &optimizer_distro };
 
 const struct optimizer_kind *optimizer_named(const char *name)
 {

@@ -14,9 +14,12 @@
 //
 //     adamw     adamw-m, adamw-v    reshard      they go with their parameters
 //               adamw-steps         replicate    one number, the same for all
+//     adam      adam-m, adam-v, adam-steps       as AdamW
+//     sgd       sgd-v               reshard      with momentum alone
+//               sgd-steps           replicate
 //     distro    distro-residual     drop         it belongs to the member that made it
 //
-// A third optimizer is a file of its own, optimizer_*.c or like it, and a row of the table in
+// One more optimizer is a file of its own, optimizer_*.c or like it, and a row of the table in
 // optimizer.c; on a GPU it needs a kernel, or refuses in its `begin`. What a run does with DisTrO
 // beside optimizer_step (results that others apply) is result.h.
 //
@@ -36,9 +39,11 @@
 struct optimizer_settings {
     double weight_decay;      // 0..1000
     double beta1, beta2, eps; // adamw.h
-    float decay;              // distro.h: of the residual
-    bool keeps_former;        // DisTrO: the residual before the adopted one is kept for auditors
-    uint32_t chunk, topk;     // payload_form_of_model
+    double momentum;          // sgd.h
+    bool nesterov;
+    float decay;          // distro.h: of the residual
+    bool keeps_former;    // DisTrO: the residual before the adopted one is kept for auditors
+    uint32_t chunk, topk; // payload_form_of_model
     bool one_bit;
 };
 
@@ -50,9 +55,9 @@ struct optimizer_place {
 };
 
 struct optimizer_kind;
-extern const struct optimizer_kind optimizer_adamw, optimizer_distro;
+extern const struct optimizer_kind optimizer_adamw, optimizer_adam, optimizer_sgd, optimizer_distro;
 
-// The optimizer of that name, as a state.toml writes it ("AdamW", "Distro"); NULL if there is none.
+// The optimizer of that name, as a state.toml writes it ("AdamW", "Adam", "SGD", "Distro"); NULL if there is none.
 const struct optimizer_kind *optimizer_named(const char *name);
 bool optimizer_is_item(const char *name); // Whether an item of state is one of some optimizer
 

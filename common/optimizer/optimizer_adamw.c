@@ -1,6 +1,6 @@
-// AdamW above a device: two vectors of moments and a count. On a CPU the moments are plain memory
-// and the step is that of adamw.h; on a GPU it is a kernel (cuda/vector.cu), which gets the
-// factors.
+// AdamW and Adam above a device: two vectors of moments and a count. On a CPU the moments are plain memory
+// and the step is that of adamw.h; on a GPU that of AdamW is a kernel (cuda/vector.cu), which gets the
+// factors, and Adam is refused.
 #include "common/compute/cuda/plugin.h"
 #include "common/optimizer/adamw.h"
 #include "common/optimizer/optimizer_kind.h"
@@ -14,7 +14,8 @@ enum { FIRST_MOMENT = COMPUTE_STATE, SECOND_MOMENT };
 struct moments {
     struct optimizer base;
     struct adamw adamw;
-    uint64_t *bare; // Intervals that do not decay, [bare_count][2]
+    const char *names[3]; // Of its items
+    uint64_t *bare;       // Intervals that do not decay, [bare_count][2]
     uint32_t bare_count;
 };
 
@@ -40,15 +41,15 @@ static uint32_t list_bare(const struct layout *layout, uint64_t *ret_bare)
 }
 
 static int open_moments(const struct optimizer_place *place,
-                        const struct optimizer_settings *settings, struct why *why,
-                        optimizer_t **ret_optimizer)
+                        const struct optimizer_settings *settings, bool coupled, struct why *why,
+                        struct moments **ret_moments)
 {
     const struct adamw_options options = { settings->beta1, settings->beta2, settings->eps,
-                                           settings->weight_decay };
+                                           settings->weight_decay, coupled };
     const int rc = adamw_check(&options, why);
     if (rc < 0) return rc;
     struct moments *self = calloc(1, sizeof *self);
-    if (!self) return why_set(why, FAULT_MEMORY, "an AdamW state");
+    if (!self) return why_set(why, FAULT_MEMORY, "the state of an optimizer");
     self->adamw = (struct adamw){
         .options = options, .layout = place->layout, .at = place->at, .pool = place->pool
     };
@@ -58,6 +59,29 @@ static int open_moments(const struct optimizer_place *place,
         return why_set(why, FAULT_MEMORY, "intervals of %zu tensors", place->layout->count);
     }
     self->bare_count = list_bare(place->layout, self->bare);
+    *ret_moments = self;
+    return 0;
+}
+
+static int open_adamw(const struct optimizer_place *place,
+                      const struct optimizer_settings *settings, struct why *why,
+                      optimizer_t **ret_optimizer)
+{
+    struct moments *self;
+    const int rc = open_moments(place, settings, false, why, &self);
+    if (rc < 0) return rc;
+    self->names[0] = "adamw-m", self->names[1] = "adamw-v", self->names[2] = "adamw-steps";
+    *ret_optimizer = &self->base;
+    return 0;
+}
+
+static int open_adam(const struct optimizer_place *place, const struct optimizer_settings *settings,
+                     struct why *why, optimizer_t **ret_optimizer)
+{
+    struct moments *self;
+    const int rc = open_moments(place, settings, true, why, &self);
+    if (rc < 0) return rc;
+    self->names[0] = "adam-m", self->names[1] = "adam-v", self->names[2] = "adam-steps";
     *ret_optimizer = &self->base;
     return 0;
 }
@@ -72,7 +96,9 @@ static void ask(const optimizer_t *base, struct compute_config *config)
 static int begin(optimizer_t *base, struct why *why)
 {
     struct moments *self = moments_of(base);
-    (void)why; // Cannot fail
+    if (self->adamw.options.coupled && compute_far(base->compute))
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "Adam computes on the CPU in this version; use --device cpu, or AdamW");
     self->adamw.m = compute_at(base->compute, FIRST_MOMENT);
     self->adamw.v = compute_at(base->compute, SECOND_MOMENT);
     return 0;
@@ -81,7 +107,7 @@ static int begin(optimizer_t *base, struct why *why)
 static size_t items(optimizer_t *base, struct state_item *ret_items)
 {
     struct moments *self = moments_of(base);
-    ret_items[0] = (struct state_item){ .name = "adamw-m",
+    ret_items[0] = (struct state_item){ .name = self->names[0],
                                         .tag = TAG_RESHARD,
                                         .at = self->adamw.at,
                                         .vector = FIRST_MOMENT,
@@ -89,8 +115,8 @@ static size_t items(optimizer_t *base, struct state_item *ret_items)
                                         .least = -FLT_MAX,
                                         .most = FLT_MAX };
     ret_items[1] = ret_items[0];
-    ret_items[1].name = "adamw-v", ret_items[1].vector = SECOND_MOMENT, ret_items[1].least = 0;
-    ret_items[2] = (struct state_item){ .name = "adamw-steps",
+    ret_items[1].name = self->names[1], ret_items[1].vector = SECOND_MOMENT, ret_items[1].least = 0;
+    ret_items[2] = (struct state_item){ .name = self->names[2],
                                         .tag = TAG_REPLICATE,
                                         .at = { 0, 1 },
                                         .values = &self->adamw.steps,
@@ -119,7 +145,18 @@ static int step(optimizer_t *base, float rate, struct why *why)
 const struct optimizer_kind optimizer_adamw = {
     .name = "AdamW",
     .steps_parts = true,
-    .open = open_moments,
+    .open = open_adamw,
+    .close = close_moments,
+    .ask = ask,
+    .begin = begin,
+    .items = items,
+    .step = step,
+};
+
+const struct optimizer_kind optimizer_adam = {
+    .name = "Adam",
+    .steps_parts = true,
+    .open = open_adam,
     .close = close_moments,
     .ask = ask,
     .begin = begin,

@@ -56,7 +56,7 @@ static double step_ms(struct adamw *adamw, const float *gradient, float *params)
 
 int main(void)
 {
-    static const struct adamw_options options = { 0.9, 0.95, 1e-8, 0.1 };
+    static const struct adamw_options options = { 0.9, 0.95, 1e-8, 0.1, false };
     struct layout_tensor room[1];
     struct layout layout;
     struct why why = { 0 };

@@ -187,7 +187,8 @@ struct alone {
     void *values[OPTIMIZER_ITEMS_MAX];
 };
 
-static const struct optimizer_settings settings = { 0.1, 0.9, 0.95, 1e-8, 0.9f, true, 16, 4, true };
+static const struct optimizer_settings settings = { 0.1,  0.9,  0.95, 1e-8, 0,   false,
+                                                    0.9f, true, 16,   4,    true };
 
 // A replica with an optimizer above it.
 static bool open_both(const struct compute_device *device, const struct compute_config *config,

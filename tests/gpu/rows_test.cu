@@ -179,7 +179,7 @@ static void test_vector(size_t count)
     mirror<uint64_t> bare(4); // The first, and the places 10..19 of an interval that begins at 5
     bare.host = { 0, 6, 15, 25 }, bare.up();
     const struct adamw_step step = {
-        { 0.99f, 0.1f, 0.95f, 0.05f, 2.0f, 1e-8f, 3e-2f }, bare.at, 2, 5
+        { 0.99f, 0.1f, 0.95f, 0.05f, 2.0f, 1e-8f, 3e-2f, 0.0f }, bare.at, 2, 5
     };
     std::vector<float> expected_p(p.host), expected_m(m.host), expected_v(v.host);
     std::vector<double> length(1);

@@ -238,7 +238,8 @@ static int run_steps(struct cuda_replica *replica, const struct model_case *whic
                                             0.05f,
                                             (float)(1 / sqrt(1 - pow(0.95, i))),
                                             1e-8f,
-                                            (float)(3e-4 / (1 - pow(0.9, i))) };
+                                            (float)(3e-4 / (1 - pow(0.9, i))),
+                                            0.0f };
         rc = plugin->loss(replica, tokens.data(), which->samples, true, why, ret_loss);
         if (rc == 0) rc = plugin->clip(replica, 1.0, why, &norm);
         if (rc == 0) rc = plugin->adamw(replica, &step, CUDA_STATE, CUDA_STATE + 1, why);

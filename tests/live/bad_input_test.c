@@ -187,7 +187,7 @@ static void an_optimizer_for_one_is_refused(void **state)
     expect_refused(state,
                    "sed -i -e '/^compression/d; s/optimizer.Distro/optimizer.AdamW/' -e "
                    "'s/^quantize.*/betas = [0.9, 0.95]\\neps = 1e-8\\nweight_decay = 0.1/' '%s'",
-                   "AdamW exchanges no results, so a run cannot be made");
+                   "AdamW, Adam and SGD exchange no results, so a run cannot be made");
 }
 
 static void saves_that_no_run_writes_are_refused(void **state)

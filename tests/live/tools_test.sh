@@ -129,7 +129,7 @@ refuses "model.LLM.max_seq_len: 4096, but config.json of model allows 1..$(sed -
 refuses "dir: cannot open the data folder nowhere" "" 's#^dir = .*#dir = "nowhere"#'
 refuses "dir: empty" "" 's#^dir = .*#dir = "empty"#'
 refuses "the configured token size" "" 's/^token_size = .*/token_size = "FourBytes"/'
-refuses "AdamW exchanges no results, so a run cannot be made of it" \
+refuses "AdamW, Adam and SGD exchange no results, so a run cannot be made of them" \
     's/optimizer.Distro/optimizer.AdamW/; s/^quantize.*/betas = [0.9, 0.95]\neps = 1e-8/; /^compression/d'
 refuses "buckets are not listed" "s/^Server = .*/Http = { location = { Gcp = { bucket_name = \"a\", filter_directory = \"b\" } }, token_size_in_bytes = \"TwoBytes\", shuffle = \"DontShuffle\" }/"
 refuses $'repo_id: nowhere: No such file\ndir: empty' 's/^repo_id = .*/repo_id = "nowhere"/' 's#^dir = .*#dir = "empty"#'

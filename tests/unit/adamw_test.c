@@ -1,8 +1,8 @@
-// adamw_test -- the optimizer against torch's, and its bits against themselves.
+// adamw_test -- AdamW and Adam against torch's, and its bits against themselves.
 
 #include "common/kernel/kernels.h"
 #include "common/optimizer/adamw.h"
-#include "tests/test.h"
+#include "tests/unit/torch_golden.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -54,62 +54,28 @@ static struct interval all_of(const struct layout *layout)
     return (struct interval){ 0, layout->total };
 }
 
-static void read_all(FILE *file, void *to, size_t bytes)
+static void follow_torch(const char *name, bool coupled)
 {
-    assert_int_equal(fread(to, 1, bytes, file), bytes);
+    golden_begin(name);
+    const struct adamw_options options = { golden.beta1, golden.beta2, golden.eps,
+                                           golden.weight_decay, coupled };
+    struct adamw *adamw = adamw_of(&golden.layout, all_of(&golden.layout), &options, NULL);
+    for (uint32_t step = 0; step < golden.steps; step++) {
+        adamw_step(adamw, golden.gradients[step], golden.rates[step], golden.params);
+        golden_compare("parameter", step, golden.params, coupled ? 2e-7 : 1e-12);
+    }
+    assert_int_equal(golden.moments, 2);
+    golden_compare("first moment", golden.steps, adamw->m, 2e-7);
+    golden_compare("second moment", golden.steps, adamw->v, 1e-12);
+    golden_end();
+    adamw_free(adamw);
 }
 
-// `apart` is for what cancels: gradients of up to 30 leave their rounding in a small first moment.
-static void assert_near(const char *what, uint32_t step, uint64_t i, float ours, double theirs,
-                        double apart)
-{
-    if (!(fabs((double)ours - theirs) <= 2e-6 * fabs(theirs) + apart))
-        fail_msg("step %u, %s %" PRIu64 ": %.9g, torch has %.9g", step, what, i, (double)ours,
-                 theirs);
-}
-
-// tests/numeric/adamw/make_golden.py tells the layout of the file.
 static void test_as_torch(void **state)
 {
     (void)state;
-    enum { STEPS_MAX = 64, FLOATS_MAX = 256 };
-    static float params[FLOATS_MAX], rates[STEPS_MAX], gradients[STEPS_MAX][FLOATS_MAX];
-    static double theirs[FLOATS_MAX];
-    char magic[8];
-    uint32_t sizes[4];
-    double numbers[4];
-    FILE *file = fopen("tests/numeric/adamw/adamw.golden", "rb");
-    assert_non_null(file);
-    read_all(file, magic, sizeof magic);
-    read_all(file, sizes, sizeof sizes);
-    read_all(file, numbers, sizeof numbers);
-    assert_memory_equal(magic, "SHOALADW", 8);
-    const uint64_t count = (uint64_t)sizes[0] * sizes[1] + sizes[2];
-    assert_true(count <= FLOATS_MAX && sizes[3] <= STEPS_MAX);
-    struct world *world = world_of(sizes[0], sizes[1], sizes[2]);
-    const struct adamw_options options = { numbers[0], numbers[1], numbers[2], numbers[3] };
-    struct adamw *adamw = adamw_of(&world->layout, all_of(&world->layout), &options, NULL);
-    read_all(file, params, count * sizeof *params);
-    for (uint32_t step = 0; step < sizes[3]; step++) {
-        read_all(file, &rates[step], sizeof rates[step]);
-        read_all(file, gradients[step], count * sizeof(float));
-    }
-    for (uint32_t step = 0; step < sizes[3]; step++) {
-        adamw_step(adamw, gradients[step], rates[step], params);
-        read_all(file, theirs, count * sizeof *theirs);
-        for (uint64_t i = 0; i < count; i++)
-            assert_near("parameter", step, i, params[i], theirs[i], 1e-12);
-    }
-    for (int moment = 0; moment < 2; moment++) {
-        const float *ours = moment == 0 ? adamw->m : adamw->v;
-        read_all(file, theirs, count * sizeof *theirs);
-        for (uint64_t i = 0; i < count; i++)
-            assert_near(moment == 0 ? "first moment" : "second moment", sizes[3], i, ours[i],
-                        theirs[i], moment == 0 ? 2e-7 : 1e-12);
-    }
-    assert_int_equal(fclose(file), 0);
-    adamw_free(adamw);
-    free(world);
+    follow_torch("adamw", false);
+    follow_torch("adam", true);
 }
 
 static float number(uint64_t *seed)
@@ -142,21 +108,21 @@ static float *begin(uint64_t floats)
     return params;
 }
 
-static const struct adamw_options usual = { 0.9, 0.999, 1e-8, 0.01 };
+static const struct adamw_options usual = { 0.9, 0.999, 1e-8, 0.01, false };
+static const struct adamw_options adam = { 0.9, 0.999, 1e-8, 0.01, true };
 
-static void test_same_bits(void **state)
+static void same_bits(const struct adamw_options *options)
 {
-    (void)state;
     struct world *world = world_of(211, 203, 1037); // Three pieces, the last one short
     const uint64_t floats = world->layout.total;
-    struct adamw *alone = adamw_of(&world->layout, all_of(&world->layout), &usual, NULL);
+    struct adamw *alone = adamw_of(&world->layout, all_of(&world->layout), options, NULL);
     assert_true(learn_set_isa("base"));
     float *expected = trained(alone, floats, 0, 4, begin(floats));
     for (size_t isa = 0; isa < sizeof isas / sizeof *isas; isa++) {
         if (!learn_set_isa(isas[isa])) continue;
         for (uint32_t threads = 1; threads <= 3; threads++) {
             pool_t *pool = pool_new(threads);
-            struct adamw *adamw = adamw_of(&world->layout, all_of(&world->layout), &usual, pool);
+            struct adamw *adamw = adamw_of(&world->layout, all_of(&world->layout), options, pool);
             float *params = trained(adamw, floats, 0, 4, begin(floats));
             if (memcmp(params, expected, floats * sizeof *params) != 0)
                 fail_msg("%s with %u threads: other bits", isas[isa], threads);
@@ -169,6 +135,13 @@ static void test_same_bits(void **state)
     free(expected);
     adamw_free(alone);
     free(world);
+}
+
+static void test_same_bits(void **state)
+{
+    (void)state;
+    same_bits(&usual);
+    same_bits(&adam);
 }
 
 // Shares that are stepped apart, cut where no tensor ends, are the whole in parts.
@@ -201,9 +174,12 @@ static void test_refusals(void **state)
         struct adamw_options options;
         const char *name;
     } cases[] = {
-        { { 1.0, 0.9, 1e-8, 0 }, "beta1" },         { { -0.1, 0.9, 1e-8, 0 }, "beta1" },
-        { { 0.9, NAN, 1e-8, 0 }, "beta2" },         { { 0.9, 0.9, 0, 0 }, "eps" },
-        { { 0.9, 0.9, 1e-8, -1 }, "weight_decay" }, { { 0.9, 0.9, 1e-8, 1e9 }, "weight_decay" },
+        { { 1.0, 0.9, 1e-8, 0, false }, "beta1" },
+        { { -0.1, 0.9, 1e-8, 0, false }, "beta1" },
+        { { 0.9, NAN, 1e-8, 0, false }, "beta2" },
+        { { 0.9, 0.9, 0, 0, false }, "eps" },
+        { { 0.9, 0.9, 1e-8, -1, false }, "weight_decay" },
+        { { 0.9, 0.9, 1e-8, 1e9, false }, "weight_decay" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct why why = { 0 };

@@ -1,4 +1,4 @@
-// optimizer_test -- an optimizer above a device: its state by tag, its shares, its digest. A third
+// optimizer_test -- an optimizer above a device: its state by tag, its shares, its digest. One more
 // optimizer, defined in this file only, shows that a lone trainer steps, saves and loads it without
 // knowing it.
 
@@ -22,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// ---- a third optimizer: descent with momentum, u ← 0.9·u + g, p ← p − rate·u
+// ---- one more optimizer: descent with momentum, u ← 0.9·u + g, p ← p − rate·u
 
 struct descent {
     struct optimizer base;
@@ -108,13 +108,16 @@ static void move(struct world *from, struct world *to)
     assert_int_equal(optimizer_push(to->optimizer, OPTIMIZER_OWN, NULL), 0);
 }
 
-static const struct optimizer_kind *const kinds[] = { &optimizer_adamw, &optimizer_distro,
-                                                      &descent };
+static const struct optimizer_kind *const kinds[] = { &optimizer_adamw, &optimizer_adam,
+                                                      &optimizer_sgd, &optimizer_distro, &descent };
+enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static void test_names(void **state)
 {
     (void)state;
     assert_ptr_equal(optimizer_named("AdamW"), &optimizer_adamw);
+    assert_ptr_equal(optimizer_named("Adam"), &optimizer_adam);
+    assert_ptr_equal(optimizer_named("SGD"), &optimizer_sgd);
     assert_ptr_equal(optimizer_named("Distro"), &optimizer_distro);
     assert_null(optimizer_named("Descent")); // Has no row
 }
@@ -123,7 +126,7 @@ static void test_names(void **state)
 static void test_state_goes_on(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < KINDS; k++) {
         struct world *straight = world_of(kinds[k], all(), true);
         struct world *first = world_of(kinds[k], all(), true);
         struct world *second = world_of(kinds[k], all(), true);
@@ -157,6 +160,8 @@ static void test_what_no_optimizer_leaves(void **state)
         { &optimizer_adamw, 0, NAN, "'adamw-m': float 3 " },
         { &optimizer_adamw, 1, -1e-20f, "'adamw-v': float 3 " },
         { &optimizer_adamw, 1, INFINITY, "'adamw-v': float 3 " },
+        { &optimizer_adam, 1, -1e-20f, "'adam-v': float 3 " },
+        { &optimizer_sgd, 0, NAN, "'sgd-v': float 3 " },
         { &optimizer_distro, 0, 0x1p64f, "'distro-residual': float 3 " },
         { &optimizer_distro, 0, NAN, "'distro-residual': float 3 " },
         { &descent, 0, -INFINITY, "'descent-u': float 3 " },
@@ -190,11 +195,12 @@ static void test_what_no_optimizer_leaves(void **state)
 static void test_shares(void **state)
 {
     (void)state;
-    const struct optimizer_kind *const which[] = { &optimizer_adamw, &descent };
+    const struct optimizer_kind *const which[] = { &optimizer_adamw, &optimizer_adam,
+                                                   &optimizer_sgd, &descent };
     const struct interval low = { 0, DIGEST_LEAF_FLOATS };
     const struct interval high = { DIGEST_LEAF_FLOATS, all().end };
     assert_true(all().end > DIGEST_LEAF_FLOATS);
-    for (size_t k = 0; k < 2; k++) {
+    for (size_t k = 0; k < sizeof which / sizeof *which; k++) {
         struct world *whole = world_of(which[k], all(), true);
         struct world *untouched = world_of(which[k], all(), true);
         struct world *first = world_of(which[k], low, true);
@@ -248,7 +254,7 @@ static void assert_digest_of_leaves(struct world *world)
 static void test_digest_and_scope(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < KINDS; k++) {
         struct world *one = world_of(kinds[k], all(), true), *two = world_of(kinds[k], all(), true);
         struct tags_item room[OPTIMIZER_ITEMS_MAX];
         struct tags tags;
@@ -307,7 +313,7 @@ static checkpoint_t *write_checkpoint(const char *root, struct world *world,
 static void test_checkpoints(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < 3; k++) {
+    for (size_t k = 0; k < KINDS; k++) {
         const bool drops = kinds[k] == &optimizer_distro;
         struct world *straight = world_of(kinds[k], all(), true);
         struct world *other = world_of(kinds[k], all(), true);

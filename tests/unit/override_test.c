@@ -91,7 +91,7 @@ static void a_word_brings_settings_of_its_own(void **state)
     set(&config, "optimizer=AdamW");
     check_says(&config, "model.LLM.optimizer.AdamW.betas has no value");
     set(&config, "betas=0.9,0.95");
-    assert_true(config.adamw_betas[0] == 0.9 && config.adamw_betas[1] == 0.95);
+    assert_true(config.betas[0] == 0.9 && config.betas[1] == 0.95);
     assert_int_equal(config_override(&config, "betas=0.9", NULL), FAULT_USAGE);
     assert_int_equal(config_override(&config, "betas=0.9,1", NULL), FAULT_USAGE);
     assert_int_equal(config_override(&config, "betas=0.9,0.9,0.9", NULL), FAULT_USAGE);

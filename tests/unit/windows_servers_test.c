@@ -34,6 +34,30 @@ static void any_number_of_each_ends_in_the_same_bits(void **unused)
     }
 }
 
+// All optimizers that sum gradients, with servers and by shares.
+static void each_optimizer_ends_in_the_same_bits(void **unused)
+{
+    static const struct {
+        uint8_t optimizer;
+        double momentum;
+        bool nesterov;
+    } kinds[] = { { DESCENT_ADAM, 0, false },
+                  { DESCENT_SGD, 0.9, true },
+                  { DESCENT_SGD, 0, false } };
+    struct hash ends[3];
+    (void)unused;
+    share_moments();
+    for (size_t i = 0; i < 3; i++) {
+        strategy.optimizer = kinds[i].optimizer;
+        strategy.momentum = kinds[i].momentum, strategy.nesterov = kinds[i].nesterov;
+        ends[i] = run_with_servers(1, 0);
+        const struct hash by_servers = run_with_servers(2, 2), by_shares = run_with_servers(3, 0);
+        assert_true(hash_equal(&by_servers, &ends[i]) && hash_equal(&by_shares, &ends[i]));
+    }
+    assert_false(hash_equal(&ends[0], &alone) || hash_equal(&ends[1], &ends[2]));
+    strategy.optimizer = DESCENT_ADAMW;
+}
+
 static void a_run_that_servers_cannot_serve_is_refused(void **unused)
 {
     (void)unused;
@@ -50,4 +74,5 @@ static void a_run_that_servers_cannot_serve_is_refused(void **unused)
 }
 
 TESTS(FOLDER_TEST(a_run_that_servers_cannot_serve_is_refused),
-      FOLDER_TEST(any_number_of_each_ends_in_the_same_bits))
+      FOLDER_TEST(any_number_of_each_ends_in_the_same_bits),
+      FOLDER_TEST(each_optimizer_ends_in_the_same_bits))

@@ -6,6 +6,7 @@
 #include "common/group/group.h"
 #include "common/kernel/gradient.h"
 #include "common/learner/products.h"
+#include "common/learner/windows_optimizer.h"
 #include "common/model/model_config.h"
 
 // What the learner plans (common/learner): memory_of_results, and the pins of rounds.
@@ -20,7 +21,8 @@ static uint64_t beside_windows(const struct wire_windows_config *windows, uint64
 {
     const uint32_t least = windows->members_least ? windows->members_least : 1;
     // Where parameter servers own the shares, a trainer has none
-    const uint64_t share = windows->servers ? 0 : (3 * floats * sizeof(float) + least - 1) / least;
+    const uint64_t state = windows_optimizer_floats(windows) * floats * sizeof(float);
+    const uint64_t share = windows->servers ? 0 : (state + least - 1) / least;
     const uint32_t held = windows->buddies + 1 < least ? windows->buddies + 1 : least;
     const uint64_t copy = windows->save_steps || windows->save_passes ? share : 0;
     const uint64_t kept = windows->memory_every ? 2 * held * share : 0;
@@ -49,21 +51,17 @@ static void of_rounds(const void *part, const struct wire_config *config,
     demands->beside = beside_results(rounds, model_parameter_count(&demands->shape));
 }
 
-// The state is parameters and both moments. No result is kept.
+// The state is parameters and what the optimizer keeps. No result is kept.
 static void of_windows(const void *part, const struct wire_config *config,
                        struct doctor_demands *demands)
 {
     const struct wire_windows_config *windows = part;
     (void)config;
-    demands->optimizer = &optimizer_adamw;
-    demands->settings = (struct optimizer_settings){ .weight_decay = windows->weight_decay,
-                                                     .beta1 = windows->beta1,
-                                                     .beta2 = windows->beta2,
-                                                     .eps = windows->eps };
+    demands->optimizer = windows_optimizer(windows, &demands->settings);
     demands->same_bits = demands->no_gpu = demands->links = true;
     demands->lanes = windows->lanes;
     demands->batch = windows->batch_end;
-    demands->state_floats = 3;
+    demands->state_floats = windows_optimizer_floats(windows);
     demands->copies = 2;
     demands->beside = beside_windows(windows, model_parameter_count(&demands->shape));
 }

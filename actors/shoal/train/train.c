@@ -31,7 +31,7 @@ static const struct flag flags[] = {
          TO_NUMBER(struct train_flags, heldout_samples, 1, TRAIN_HELDOUT_SAMPLES_MAX),
          "Samples to measure, from the first (256)", .group = 1),
     FLAG("optimizer", 0, "KIND", TO_TEXT(struct train_flags, optimizer),
-         "adamw, or distro as a run with one trainer", .group = 2),
+         "adamw, adam, sgd, or distro as a run with one trainer", .group = 2),
     FLAG("learning-rate", 0, "X", TO_TEXT(struct train_flags, learning_rate),
          "base_lr of the schedule", .group = 2),
     FLAG("batch-size", 0, "N", TO_TEXT(struct train_flags, batch_size),

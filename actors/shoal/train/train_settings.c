@@ -32,6 +32,30 @@ static bool is_set(const struct run_config *config, const char *path)
     return config->origin.line[config_key_index(schema, config_key_find(schema, path))] != 0;
 }
 
+// By the flag's word, with defaults for settings that must be there and that a file written for another optimizer does
+// not have.
+static int choose_optimizer(const char *word, struct run_config *config, struct why *why)
+{
+    static const struct {
+        const char *word, *name, *betas; // NULL: it has none
+    } optimizers[] = { { "adamw", "AdamW", "0.9,0.95" },
+                       { "adam", "Adam", "0.9,0.999" },
+                       { "sgd", "SGD", NULL },
+                       { "distro", "Distro", NULL } };
+    size_t i = 0;
+    while (i < sizeof optimizers / sizeof *optimizers && strcmp(optimizers[i].word, word) != 0) i++;
+    if (i == sizeof optimizers / sizeof *optimizers)
+        return why_set(why, FAULT_USAGE, "--optimizer %s: adamw, adam, sgd or distro", word);
+    int rc = override(config, "model.LLM.optimizer", optimizers[i].name, why);
+    if (rc < 0 || !optimizers[i].betas) return rc;
+    char key[64];
+    snprintf(key, sizeof key, "model.LLM.optimizer.%s.eps", optimizers[i].name);
+    if (!is_set(config, key)) rc = override(config, key, "1e-8", why);
+    snprintf(key, sizeof key, "model.LLM.optimizer.%s.betas", optimizers[i].name);
+    if (rc == 0 && !is_set(config, key)) rc = override(config, key, optimizers[i].betas, why);
+    return rc;
+}
+
 // Flags with a name of their own are settings like any other; --set comes after them.
 static int change_config(const struct train_flags *flags, struct run_config *config,
                          struct why *why)
@@ -45,17 +69,7 @@ static int change_config(const struct train_flags *flags, struct run_config *con
         { "--steps", flags->steps, "config.total_steps" },
     };
     int rc = 0;
-    if (flags->optimizer) {
-        const bool adamw = strcmp(flags->optimizer, "adamw") == 0;
-        if (!adamw && strcmp(flags->optimizer, "distro") != 0)
-            return why_set(why, FAULT_USAGE, "--optimizer %s: adamw or distro", flags->optimizer);
-        rc = override(config, "model.LLM.optimizer", adamw ? "AdamW" : "Distro", why);
-        // Defaults for settings that a file written for Distro does not have
-        if (rc == 0 && adamw && !is_set(config, "model.LLM.optimizer.AdamW.eps"))
-            rc = override(config, "eps", "1e-8", why);
-        if (rc == 0 && adamw && !is_set(config, "model.LLM.optimizer.AdamW.betas"))
-            rc = override(config, "betas", "0.9,0.95", why);
-    }
+    if (flags->optimizer) rc = choose_optimizer(flags->optimizer, config, why);
     for (size_t i = 0; i < sizeof named / sizeof *named && rc == 0; i++) {
         if (!named[i].value) continue;
         rc = override(config, named[i].key, named[i].value, why);
@@ -197,9 +211,11 @@ static struct solo_options solo_options_of(const struct run_config *config,
     return (struct solo_options){
         .optimizer = optimizer_of(config),
         .settings = { .weight_decay = config->weight_decay,
-                      .beta1 = config->adamw_betas[0],
-                      .beta2 = config->adamw_betas[1],
-                      .eps = config->adamw_eps,
+                      .beta1 = config->betas[0],
+                      .beta2 = config->betas[1],
+                      .eps = config->eps,
+                      .momentum = config->momentum,
+                      .nesterov = config->nesterov,
                       .decay = (float)config->compression_decay,
                       .chunk = (uint32_t)config->compression_chunk,
                       .topk = (uint32_t)config->compression_topk,

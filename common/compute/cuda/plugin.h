@@ -21,7 +21,7 @@
 
 #include "common/base/fault.h"
 #include "common/compute/cuda/plan.h"
-#include "common/kernel/adamw_factors.h"
+#include "common/kernel/optimizer_factors.h"
 #include "common/model/model_layout.h"
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 
 #include "common/compute/cuda/device.cuh"
 #include "common/compute/cuda/numbers.cuh"
-#include "common/kernel/adamw_factors.h"
+#include "common/kernel/optimizer_factors.h"
 
 // to[i] = from[i], rounded to nearest even
 void vector_narrow(struct device *device, bf16 *to, const float *from, size_t count);
