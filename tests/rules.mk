@@ -58,16 +58,17 @@ sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000
 	@$(if $(SEED),$< -v $(SEED),$< --seeds 1 $(or $(SEEDS),1000))
 
 chaos: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) $(B)/live/failpoints_test
-chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60, or MATRIX=1 STRATEGY=sharded, or FAILPOINTS=1
-	@$(if $(MATRIX),$(B)/chaos/matrix $(if $(STRATEGY),--strategy=$(STRATEGY)) $(B)/chaos/matrix$(STRATEGY:%=-%).txt, \
+chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60, or MATRIX=1 STRATEGY=server, SERVERS=1, FAILPOINTS=1
+	@$(if $(SERVERS),tests/chaos/servers.sh $(B), $(if $(MATRIX),$(B)/chaos/matrix $(if $(STRATEGY),--strategy=$(STRATEGY)) $(B)/chaos/matrix$(STRATEGY:%=-%).txt, \
 	 $(if $(FAILPOINTS),LIVE_LONG=1 $(B)/live/failpoints_test, \
-	 $(B)/chaos/chaos))
+	 $(B)/chaos/chaos)))
 
-soak: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb a run for TIME=3600 seconds: does anything grow? STRATEGY=allreduce or sharded
+soak: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb a run for TIME=3600 seconds: does anything grow? STRATEGY=allreduce, sharded or server
 	@$(SOAK_$(or $(STRATEGY),distro))
 SOAK_distro    = SOAK=$(or $(TIME),3600) $(B)/chaos/chaos
 SOAK_allreduce = $(B)/chaos/churn $(or $(TIME),3600) $(SEED)
 SOAK_sharded   = $(B)/chaos/churn $(or $(TIME),3600) $(or $(SEED),1) sharded
+SOAK_server    = $(B)/chaos/churn $(or $(TIME),3600) $(or $(SEED),1) server
 
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh
@@ -112,6 +113,9 @@ bench-runs: all                                 ## A run's tokens/s by those of 
 
 bench-memory: all                               ## What copies of shares in memory cost, and save when trainers die: T=cost or T=goodput
 	@for mode in $(or $(T),cost goodput); do tests/bench/memory_saves.sh $(B) $$mode || exit; done
+
+bench-servers: all                              ## Tokens/s of two trainers with two parameter servers by those of allreduce: TURNS=3
+	@tests/bench/servers.sh $(B) $(or $(TURNS),3)
 
 bench-deaths: all $(B)/bench/deaths_bench $(B)/live/step_times.so  ## Time what a death costs a window: sums, cut links, SIGSTOP, the coordinator, all. T="sums cuts"
 	@$(B)/bench/deaths_bench $(T)
@@ -301,4 +305,4 @@ $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 
 .PHONY: test test-build live-programs test-programs unit asan asan-build tsan tsan-build tsan-short-build clang-build sim mutants storage live adversaries attacks greedy chaos soak test-peers \
-        example fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-rounds bench-audits bench-runs bench-memory bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
+        example fuzz fuzz-build fuzz-keep bench bench-train bench-group bench-rounds bench-audits bench-runs bench-memory bench-servers bench-deaths bench-ddp blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench

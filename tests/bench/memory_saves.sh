@@ -7,12 +7,14 @@
 #                                                        32 million parameters, in turns
 #     tests/bench/memory_saves.sh BUILD disk [TURNS] [EVERY]     the same, and a save to a disk of 20 MB/s every EVERY steps; by
 #                                                        those of a run that saves nothing. As root, with cgroup v1
-#     tests/bench/memory_saves.sh BUILD goodput [SECONDS] [EVERY_S]   a random trainer is killed (-9) every EVERY_S
-#                                                        seconds: tokens a second by those of the same run before
+#     tests/bench/memory_saves.sh BUILD goodput [TURNS] [EVERY_S]   a random trainer is killed (-9) every EVERY_S seconds:
+#                                                        tokens a second by those of the same run without, in turns
 #     tests/bench/memory_saves.sh BUILD limit [MIB]      eight trainers of 56.7 million parameters, each in a memory group
 #                                                        (cgroup) of so many MiB (906: a trainer says that it takes 863).
 #                                                        A trainer is killed, and the run goes on. As root.
 #                                                        Not seen to end yet on two processors
+#     tests/bench/memory_saves.sh BUILD resume           32 million parameters with AdamW (384 MB), saved by four trainers: how
+#                                                        long three new ones take until each has its share, and trains
 #
 # The speed is that of committed steps: what is trained again counts once.
 
@@ -32,20 +34,6 @@ speed_for() {                                       # SECONDS, TOKENS A STEP: co
     last=$(run_step)
     awk -v a="$began" -v b="$EPOCHREALTIME" -v steps=$((last - first)) -v tokens="$2" \
         'BEGIN { if (steps < 1) exit 1; printf "%.1f\n", steps * tokens / (b - a) }'
-}
-
-# The same by a trainer's own lines, a step each: exact where a step takes seconds.
-step_speed_for() {                                  # SECONDS, TOKENS A STEP
-    local log=$work/run/run/logs/trainer-1.log known
-    known=$(wc -l <"$log")
-    sleep "$1"
-    tail -n +$((known + 1)) "$log" | awk -v tokens="$2" '
-        / step\.trained / {
-            split($2, of, ":"); now = of[1] * 3600 + of[2] * 60 + of[3]
-            match($0, / step=[0-9]+/); step = substr($0, RSTART + 6, RLENGTH - 6)
-            if (!began) { began = now; first = step }
-        }
-        END { if (step <= first) exit 1; printf "%.1f\n", (step - first) * tokens / (now - began) }'
 }
 
 set_memory() {                                      # EVERY; 0: none
@@ -116,25 +104,28 @@ cost() {                                            # WHAT, TURNS, EVERY
     echo "$what, every $every steps: $(median <"$work/ratio") of the tokens/s without"
 }
 
-goodput() {                                         # SECONDS, EVERY_S
-    local seconds=$1 every_s=$2 before after began killed=0 first
+# In turns within one run, as the machine's speed changes: a minute undisturbed, then four deaths.
+goodput() {                                         # TURNS, EVERY_S
+    local turns=$1 every_s=$2 quiet with first began
     init_run --strategy sharded --trainers 4 --seq-len 128 --batch 16
     set_memory "${MEMORY_EVERY:-10}"
     begin
-    before=$(speed_for 60 2048)
-    first=$(run_step) began=$EPOCHREALTIME
-    for ((at = 0; at < seconds; at += every_s)); do
-        sleep "$every_s"
-        kill -9 "$(pgrep -P "$up" -f shoal-trainer | shuf -n 1)" && killed=$((killed + 1))
+    for ((turn = 1; turn <= turns; turn++)); do
+        quiet=$(speed_for 60 2048)
+        first=$(run_step) began=$EPOCHREALTIME
+        for ((i = 0; i < 4; i++)); do
+            kill -9 "$(pgrep -P "$up" -f shoal-trainer | shuf -n 1)"
+            sleep "$every_s"
+        done
+        with=$(awk -v a="$began" -v b="$EPOCHREALTIME" -v steps=$(($(run_step) - first)) \
+            'BEGIN { printf "%.1f\n", steps * 2048 / (b - a) }')
+        awk -v a="$with" -v b="$quiet" 'BEGIN { print a / b }' >>"$work/ratio"
+        echo "turn $turn: $with tokens/s with deaths, $quiet without" >&2
     done
-    sleep "$every_s"
-    after=$(awk -v a="$began" -v b="$EPOCHREALTIME" -v steps=$(($(run_step) - first)) \
-        'BEGIN { printf "%.1f\n", steps * 2048 / (b - a) }')
     sed -n 's/.* run\.lost_steps count=\([0-9]*\).*; \(.*\)/\2 \1/p' "$work"/run/run/logs/coordinator.log |
         awk '{ n = $NF; $NF = ""; times[$0]++; steps[$0] += n } END { for (i in times) print times[i] " times, " steps[i] " steps lost: " i }'
     stop_run
-    awk -v a="$after" -v b="$before" -v n="$killed" \
-        'BEGIN { printf "%d killed: %.0f of %.0f tokens/s, %.3f\n", n, a, b, a / b }'
+    echo "a death every $every_s s: $(median <"$work/ratio") of the tokens/s without"
 }
 
 # A program in the place of shoal-trainer that begins in a memory group of its own.
@@ -171,6 +162,34 @@ limit() {                                           # MIB
     rmdir /sys/fs/cgroup/memory/shoal-bench.* /sys/fs/cgroup/shoal-bench.* 2>/dev/null || true
 }
 
+# When a line of a log was written, in seconds of its day; the first one after line FROM.
+said_at() {                                         # FILE, PATTERN, FROM
+    tail -n +$(($3 + 1)) "$1" | awk -v wanted="$2" '$0 ~ wanted { split($2, of, ":"); printf "%.3f\n", of[1] * 3600 + of[2] * 60 + of[3]; exit }'
+}
+
+resume() {
+    local lines log began step
+    init_run --strategy sharded --trainers 4 --dim 640 --layers 6 --ffn 1728 --seq-len 64 --batch 8
+    sed -i 's/^min_clients = .*/min_clients = 3/; s/^init_min_clients = .*/init_min_clients = 3/
+        /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = 5/' "$work/run/state.toml"
+    set_memory 0
+    start_run "${PORT:-22740}" --threads 1 --trainers 4
+    wait_for_step 12 900
+    stop_run
+    lines=$(wc -l <"$work/run/run/logs/coordinator.log")
+    declare -A before
+    for log in "$work"/run/run/logs/trainer-[123].log; do before[$log]=$(wc -l <"$log"); done
+    start_run "${PORT:-22740}" --threads 1 --trainers 3
+    wait_for_step 20 900
+    began=$(said_at "$work/run/run/logs/coordinator.log" 'phase.entered phase=Warmup' "$lines")
+    for log in "$work"/run/run/logs/trainer-[123].log; do
+        echo "$began $(said_at "$log" ' shares\.taken ' "${before[$log]}") $(said_at "$log" ' step\.trained ' "${before[$log]}")"
+    done | awk '{ share = $2 - $1; step = $3 - $1; if (share > shares) shares = share; if (step > steps) steps = step }
+        END { printf "from Warmup until all three have their shares: %.2f s; until each has trained a step: %.2f s\n", shares, steps }'
+    grep -h "run.lost_steps\|state.recut" "$work"/run/run/logs/{coordinator,trainer-1}.log | tail -n 3 || true
+    stop_run
+}
+
 say_processors
 make_text
 case $mode in
@@ -179,7 +198,8 @@ disk)
     mount_slow_disk
     cost disk "${1:-3}" "${2:-10}"
     ;;
-goodput) goodput "${1:-600}" "${2:-30}" ;;
+goodput) goodput "${1:-5}" "${2:-30}" ;;
 limit) limit "${1:-906}" ;;
-*) echo "$mode: cost, disk, goodput or limit" >&2; exit 64 ;;
+resume) resume ;;
+*) echo "$mode: cost, disk, goodput, limit or resume" >&2; exit 64 ;;
 esac

@@ -1,4 +1,4 @@
-# runs -- what the benchmarks of whole runs share: sourced by rounds_curve.sh, audits.sh and run_ratio.sh, which set
+# runs -- what the benchmarks of whole runs share: sourced by the scripts beside it, which set
 # `build`. A run is in $work/run, and ends with the script.
 
 work=$(mktemp -d)
@@ -43,6 +43,20 @@ wait_for_step() {                                   # STEP, SECONDS. The run's o
         kill -0 "$up" 2>/dev/null && [ $((SECONDS - from)) -lt "$2" ] || { tail -5 "$work/log" >&2; exit 1; }
         sleep "${look_every:-0.5}"
     done
+}
+
+# Tokens a second for so long, by a trainer's own lines, a step each: exact where a step takes seconds.
+step_speed_for() {                                  # SECONDS, TOKENS A STEP
+    local log=$work/run/run/logs/trainer-1.log known
+    known=$(wc -l <"$log")
+    sleep "$1"
+    tail -n +$((known + 1)) "$log" | awk -v tokens="$2" '
+        / step\.trained / {
+            split($2, of, ":"); now = of[1] * 3600 + of[2] * 60 + of[3]
+            match($0, / step=[0-9]+/); step = substr($0, RSTART + 6, RLENGTH - 6)
+            if (!began) { began = now; first = step }
+        }
+        END { if (step <= first) exit 1; printf "%.1f\n", (step - first) * tokens / (now - began) }'
 }
 
 median() { sort -n | awk '{ of[NR] = $1 } END { print of[int((NR + 1) / 2)] }'; }

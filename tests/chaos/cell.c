@@ -20,7 +20,8 @@
 enum { STOPPED_MS = 10000, CELL_S_MAX = 150, EPOCHS = 2, NEWCOMER_STEP = 4 };
 
 const char *const cell_victims[CELL_VICTIMS] = { "broker",  "coordinator", "data-provider",
-                                                 "trainer", "witness",     "checkpointer" };
+                                                 "trainer", "witness",     "checkpointer",
+                                                 "server" };
 const char *const cell_phases[CELL_PHASES] = { "Waiting",  "Warmup",     "Train",    "Witness",
                                                "Cooldown", "Checkpoint", "Transfer", "Have" };
 static const int signals[CELL_SIGNALS] = { SIGKILL, SIGSTOP, SIGTERM };
@@ -32,9 +33,10 @@ static struct hash digest_of_alone(struct testbed *bed, const struct testbed_end
 
 // What is different in the cells of a strategy.
 static const struct kind {
-    unsigned phases;              // That it has, as bits
-    unsigned witnesses;           // Standalone; 0: nobody votes
-    unsigned epoch_steps;         // A run has two epochs
+    unsigned phases;      // That it has, as bits
+    unsigned witnesses;   // Standalone; 0: nobody votes
+    unsigned epoch_steps; // A run has two epochs
+    bool has_servers;
     bool dead_trainers_change_it; // The digest
     const char *(*hold_transfer)(struct testbed *bed);
     struct hash (*undisturbed)(struct testbed *bed, const struct testbed_end *end);
@@ -49,6 +51,11 @@ static const struct kind {
                             .epoch_steps = 60,
                             .hold_transfer = hold_transfer_of_windows,
                             .undisturbed = digest_of_alone },
+    [TESTBED_SERVER] = { .phases = ~(1u << CELL_WITNESS),
+                         .epoch_steps = 60,
+                         .has_servers = true,
+                         .hold_transfer = hold_transfer_of_windows,
+                         .undisturbed = digest_of_alone },
     [TESTBED_SHARDED] = { .phases = ~(1u << CELL_WITNESS),
                           .epoch_steps = 60,
                           .hold_transfer = hold_transfer_of_windows,
@@ -60,8 +67,10 @@ static const struct kind *kind_of(const struct cell *cell) { return &kinds[cell-
 bool cell_is_left_out(const struct cell *cell)
 {
     const bool is_witness = strcmp(cell_victims[cell->victim], "witness") == 0;
+    const bool is_server = strcmp(cell_victims[cell->victim], "server") == 0;
     return !(kind_of(cell)->phases & 1u << cell->phase) ||
-           (is_witness && kind_of(cell)->witnesses == 0);
+           (is_witness && kind_of(cell)->witnesses == 0) ||
+           (is_server && !kind_of(cell)->has_servers);
 }
 
 struct cell cell_at(enum testbed_strategy strategy, unsigned index)
@@ -95,8 +104,10 @@ bool cell_promises_digest(const struct cell *cell)
 // The victim's name in the testbed: never one that holds the phase.
 static const char *victim_of(const struct cell *cell)
 {
-    static const char *const names[CELL_VICTIMS] = { "broker",   "coordinator", "data-provider",
-                                                     "trainer1", "witness1",    "checkpointer" };
+    static const char *const names[CELL_VICTIMS] = { "broker",           "coordinator",
+                                                     "data-provider",    "trainer1",
+                                                     "witness1",         "checkpointer",
+                                                     "parameter-server1" };
     if (is_trainer(cell) && cell->phase == CELL_TRANSFER)
         return "trainer2"; // It receives the model
     return names[cell->victim];

@@ -36,7 +36,7 @@ enum cell_phase {
     CELL_HAVE,
     CELL_PHASES
 };
-enum { CELL_VICTIMS = 6, CELL_SIGNALS = 3, CELLS = CELL_VICTIMS * CELL_PHASES * CELL_SIGNALS };
+enum { CELL_VICTIMS = 7, CELL_SIGNALS = 3, CELLS = CELL_VICTIMS * CELL_PHASES * CELL_SIGNALS };
 
 struct cell {
     enum testbed_strategy strategy;

@@ -1,4 +1,4 @@
-// churn -- members of a run of allreduce or sharded come and go for TIME seconds, and it must not show.
+// churn -- members of a run of allreduce, sharded or server come and go for TIME seconds, and it must not show.
 //
 //     make soak STRATEGY=allreduce TIME=3600 SEED=7
 //     build/chaos/churn 300 7                       300 seconds by seed 7
@@ -6,7 +6,9 @@
 // A small model (the testbed's) in 16 lanes. Every half second to two seconds, by the seed, a
 // trainer is killed or one is started: two to ten of them run. The first two stay to the end, so
 // that what grows in a process has time to show: in its first minutes each grows by a few MiB. Now
-// and then the coordinator is killed; it is started again at once, as by systemd.
+// and then the coordinator is killed; it is started again at once, as by systemd. Of `server` two
+// parameter servers and one that stands by run; now and then one of the three is killed, and started
+// again at a later such event.
 //
 // Fails when no step is committed for a minute, when a process ends that nobody killed, when
 // anything grows (soak.h), or when a member ever held another state than the pinned one: its log
@@ -31,6 +33,8 @@ enum {
     EVENT_MS_MIN = 500,
     EVENT_MS_SPAN = 1500,
     COORDINATOR_ONE_IN = 50, // Of so many events
+    SERVERS = 3,             // One more than the run needs
+    SERVER_ONE_IN = 6,
     RESTART_MS = 200,
     STEPS = 100000000,
     EPOCH_STEPS = 1000,
@@ -45,7 +49,7 @@ static struct churn {
     struct soak soak;
     uint64_t seed, until_ms, event_ms, coordinator_ms;
     uint64_t counts_from[TRAINERS_MAX]; // The first window whose group must have the newest process
-    unsigned kills, spawns, coordinator_kills;
+    unsigned kills, spawns, coordinator_kills, server_kills;
     enum testbed_strategy strategy;
 } churn;
 
@@ -114,6 +118,19 @@ static void kill_coordinator(struct churn *self, uint64_t now_ms)
     self->coordinator_kills++;
 }
 
+// The one that is down is started; else one is killed.
+static void disturb_servers(struct churn *self)
+{
+    const char *victim = testbed_server(draw(self, SERVERS));
+    for (unsigned i = 0; i < SERVERS; i++)
+        if (!testbed_actor(self->bed, testbed_server(i))->pid) {
+            testbed_start(self->bed, testbed_server(i));
+            return;
+        }
+    testbed_signal(self->bed, victim, SIGKILL);
+    self->server_kills++;
+}
+
 static void happen(struct churn *self, uint64_t now_ms)
 {
     const unsigned victim = pick(self, may_die), absent = pick(self, is_absent);
@@ -121,6 +138,8 @@ static void happen(struct churn *self, uint64_t now_ms)
     self->event_ms = now_ms + EVENT_MS_MIN + draw(self, EVENT_MS_SPAN);
     if (draw(self, COORDINATOR_ONE_IN) == 0 && !self->coordinator_ms)
         kill_coordinator(self, now_ms);
+    else if (self->strategy == TESTBED_SERVER && draw(self, SERVER_ONE_IN) == 0)
+        disturb_servers(self);
     else if (kills) kill_one(self, victim);
     else if (absent < TRAINERS_MAX) spawn(self, absent);
 }
@@ -156,6 +175,7 @@ static void begin(struct churn *self, uint64_t seconds)
                                                        .lanes = LANES,
                                                        .trainers = TRAINERS_FIRST,
                                                        .init_min_clients = TRAINERS_MIN,
+                                                       .servers = SERVERS - 1,
                                                        .batch = LANES,
                                                        .epoch_rounds = EPOCH_STEPS,
                                                        .total_steps = STEPS,
@@ -163,6 +183,7 @@ static void begin(struct churn *self, uint64_t seconds)
                                                        .lease_s = 3 });
     for (unsigned i = 0; i < TRAINERS_MAX; i++) testbed_actor(self->bed, testbed_trainer(i));
     testbed_start_all(self->bed);
+    if (self->strategy == TESTBED_SERVER) testbed_start(self->bed, testbed_server(SERVERS - 1));
     testbed_await_step(self->bed, 1);
     soak_begin(&self->soak, self->bed, &limits);
     self->event_ms = self->soak.began_ms + 1000;
@@ -195,12 +216,15 @@ static bool trains(struct testbed *bed, const void *arg)
     return bed->news.run.phase == PHASE_TRAIN;
 }
 
-// A trainer that has just been started does not know SIGTERM yet.
+// A process that has just been started does not know SIGTERM yet.
 static void await_ready(struct churn *self)
 {
     for (unsigned i = 0; i < TRAINERS_MAX; i++)
         if (runs(self, i))
             testbed_await_log(self->bed, testbed_trainer(i), "actor.ready", TESTBED_WAIT_MS);
+    for (unsigned i = 0; self->strategy == TESTBED_SERVER && i < SERVERS; i++)
+        if (testbed_actor(self->bed, testbed_server(i))->pid)
+            testbed_await_log(self->bed, testbed_server(i), "actor.ready", TESTBED_WAIT_MS);
 }
 
 static bool run(struct churn *self, uint64_t seconds)
@@ -217,12 +241,14 @@ static bool run(struct churn *self, uint64_t seconds)
     const unsigned same = replay(self, &end.ledger);
     const bool held = same > 0 && self->kills > 0 && self->spawns > 0;
     printf("%sok 1 - %" PRIu64
-           " s, %u trainers killed, %u started, the coordinator killed %u times: "
+           " s, %u trainers killed, %u started, the coordinator killed %u times, %u servers "
+           "killed: "
            "%" PRIu64 " steps in %" PRIu64 " windows, %" PRIu64
            " closed early, back at a save %" PRIu64 " times; %u pinned digests "
            "are those of one trainer alone, nothing grows\n",
            held ? "" : "not ", seconds, self->kills, self->spawns, self->coordinator_kills,
-           end.ledger.commits, end.ledger.rounds, end.ledger.closed, end.ledger.restores, same);
+           self->server_kills, end.ledger.commits, end.ledger.rounds, end.ledger.closed,
+           end.ledger.restores, same);
     testbed_destroy(&self->bed);
     return held;
 }
@@ -231,12 +257,13 @@ int main(int argc, char **argv)
 {
     const uint64_t seconds = argc > 1 ? strtoull(argv[1], NULL, 10) : 0;
     if (seconds < 1 || seconds > SECONDS_MAX) {
-        fprintf(stderr, "usage: churn SECONDS [SEED [sharded]]; SECONDS from 1 to %d\n",
+        fprintf(stderr, "usage: churn SECONDS [SEED [sharded or server]]; SECONDS from 1 to %d\n",
                 SECONDS_MAX);
         return 64;
     }
-    const bool shares = argc > 3 && strcmp(argv[3], testbed_strategies[TESTBED_SHARDED]) == 0;
-    churn.strategy = shares ? TESTBED_SHARDED : TESTBED_ALLREDUCE;
+    churn.strategy = TESTBED_ALLREDUCE;
+    for (enum testbed_strategy s = TESTBED_SHARDED; argc > 3 && s <= TESTBED_SERVER; s++)
+        if (strcmp(argv[3], testbed_strategies[s]) == 0) churn.strategy = s;
     setvbuf(stdout, NULL, _IOLBF, 0);
     churn.seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     return run(&churn, seconds) ? 0 : 1;

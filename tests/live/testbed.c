@@ -56,6 +56,13 @@ const char *testbed_trainer(unsigned index)
     return names[index];
 }
 
+const char *testbed_server(unsigned index)
+{
+    static char names[TESTBED_ACTORS_MAX][24];
+    snprintf(names[index], sizeof names[index], "parameter-server%u", index);
+    return names[index];
+}
+
 static bool is_free(unsigned port)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
@@ -118,6 +125,7 @@ static struct testbed_options with_defaults(const struct testbed_options *given)
     DEFAULT(map_mib_max, 64);
     DEFAULT(threads, 1);
     DEFAULT(lanes, 8);
+    DEFAULT(servers, 2);
 #undef DEFAULT
     return o;
 }
@@ -370,6 +378,8 @@ void testbed_start_all(struct testbed *self)
         snprintf(name, sizeof name, "witness%u", i);
         testbed_start(self, name);
     }
+    for (unsigned i = 0; self->options.strategy == TESTBED_SERVER && i < self->options.servers; i++)
+        testbed_start(self, testbed_server(i));
     for (unsigned i = 0; i < self->actors_count; i++)
         if (is_member(&self->actors[i]) && self->actors[i].pid &&
             strncmp(self->actors[i].name, "trainer", 7) != 0)

@@ -12,7 +12,7 @@
 // A directory of its own under $TMPDIR holds keys, a model of a few thousand parameters, a text of
 // a few hundred samples, state.toml, data.toml and, for each actor NAME, NAME.key, NAME/ (its
 // state) and NAME.log. Actors are "broker", "coordinator", "data-provider", "checkpointer",
-// "trainer0" .., "witness0" .. They die with the test (PR_SET_PDEATHSIG), whatever becomes of it.
+// "trainer0" .., "parameter-server0" .., "witness0" .. They die with the test (PR_SET_PDEATHSIG), whatever becomes of it.
 //
 // Nothing here sleeps: every wait is for the run's own news, for a line in a log, for the end of a
 // process, or for a stated instant, and each has a time limit that fails the test and shows the
@@ -30,13 +30,20 @@
 enum { TESTBED_ACTORS_MAX = 24, TESTBED_STEPS_MAX = 4096, TESTBED_WAIT_MS = 30000 };
 
 // How the run trains: what state.toml says of it.
-enum testbed_strategy { TESTBED_DISTRO, TESTBED_ALLREDUCE, TESTBED_SHARDED, TESTBED_STRATEGIES };
+enum testbed_strategy {
+    TESTBED_DISTRO,
+    TESTBED_ALLREDUCE,
+    TESTBED_SHARDED,
+    TESTBED_SERVER,
+    TESTBED_STRATEGIES
+};
 extern const char *const testbed_strategies[TESTBED_STRATEGIES]; // As strategy.kind names them
 
 // Zero means the default in brackets.
 struct testbed_options {
     enum testbed_strategy strategy;     // distro
     unsigned lanes;                     // 8; of allreduce
+    unsigned servers;                   // 2; of server
     const char *run_id;                 // "live"
     unsigned trainers;                  // 3; init_min_clients is as many
     unsigned witnesses;                 // 0; else standalone witness actors
@@ -131,6 +138,7 @@ void testbed_start_with(struct testbed *self, const char *name,
                         const struct testbed_launch *launch);
 void testbed_start_all(struct testbed *self); // In the order of the drawing: post office first
 const char *testbed_trainer(unsigned index);  // "trainer3"
+const char *testbed_server(unsigned index);   // "parameter-server1"
 
 // Whether the group of the newest window has a process with this actor's key. Just after its death
 // that may be the dead one.

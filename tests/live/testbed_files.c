@@ -152,7 +152,8 @@ void testbed_write_data(struct testbed *self)
     testbed_write_file(self, "data.toml", toml, sizeof toml - 1);
 }
 
-const char *const testbed_strategies[TESTBED_STRATEGIES] = { "distro", "allreduce", "sharded" };
+const char *const testbed_strategies[TESTBED_STRATEGIES] = { "distro", "allreduce", "sharded",
+                                                             "server" };
 
 static int print_distro(const struct testbed *self, char **ret_text)
 {
@@ -187,13 +188,17 @@ static int print_distro(const struct testbed *self, char **ret_text)
         o->genesis ? o->genesis : "model", o->full_values ? "false" : "true");
 }
 
-// Runs of allreduce and of sharded differ in one word; members of the second save beside the steps.
+// Runs of allreduce, sharded and server differ in few words. Members of the last two save beside the steps; with servers
+// their shares lie in memory as well.
 static int print_windows(const struct testbed *self, char **ret_text)
 {
     enum { SAVE_STEPS = 25 };
     const struct testbed_options *o = &self->options;
-    char saves[sizeof self->dir + 80] = "";
-    if (o->strategy == TESTBED_SHARDED)
+    char saves[sizeof self->dir + 80] = "", servers[80] = "";
+    if (o->strategy == TESTBED_SERVER)
+        snprintf(servers, sizeof servers, "memory_every = 10\n[strategy.server]\nservers = %u\n",
+                 o->servers);
+    if (o->strategy == TESTBED_SHARDED || o->strategy == TESTBED_SERVER)
         snprintf(saves, sizeof saves, "[checkpoint]\nshared_dir = \"%s/saves\"\nsteps = %d\n",
                  self->dir, SAVE_STEPS);
     return asprintf(
@@ -205,7 +210,7 @@ static int print_windows(const struct testbed *self, char **ret_text)
         "global_batch_size_warmup_tokens = 0\nwaiting_for_members_extra_time = 0.2\n"
         "[progress]\nstep = %u\nepoch_start_data_index = %" PRIu64 "\n"
         "[strategy]\nkind = \"%s\"\nlanes = %u\nwindow_time = 1\nstep_timeout = %g\n"
-        "link = \"plain\"\n"
+        "link = \"plain\"\n%s"
         "[members]\nlease_time = %g\nheartbeat_time = 0.1\n"
         "[compute]\nmicro_batch_size = 2\n"
         "[ledger]\nmap_mib_start = 1\nmap_mib_max = %u\n"
@@ -218,14 +223,15 @@ static int print_windows(const struct testbed *self, char **ret_text)
         "clip_grad_norm = 1.0\n%s",
         o->run_id, o->warmup_s, o->cooldown_s, o->epoch_rounds, o->total_steps, o->min_clients,
         o->init_min_clients, o->batch, o->batch, o->first_step ? o->first_step : 1, o->first_sample,
-        testbed_strategies[o->strategy], o->lanes, o->train_s, o->lease_s, o->map_mib_max,
+        testbed_strategies[o->strategy], o->lanes, o->train_s, servers, o->lease_s, o->map_mib_max,
         o->genesis ? o->genesis : "model", saves);
 }
 
 void testbed_write_state(struct testbed *self, const char *file)
 {
-    static int (*const prints[TESTBED_STRATEGIES])(
-        const struct testbed *, char **) = { print_distro, print_windows, print_windows };
+    static int (*const prints[TESTBED_STRATEGIES])(const struct testbed *,
+                                                   char **) = { print_distro, print_windows,
+                                                                print_windows, print_windows };
     char *text, saves[sizeof self->dir + 16];
     snprintf(saves, sizeof saves, "%s/saves", self->dir);
     ensure(mkdir(saves, 0755) == 0 || errno == EEXIST);

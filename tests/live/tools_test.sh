@@ -598,6 +598,8 @@ says 0 " times" perl seldom.pl late.log
 
 # ---- the address of `shoal up` ------------------------------------------------------------------------
 
+says 64 "--standby 1: the run has no parameter servers" shoal up words --standby 1
+
 # The folder keeps it. In a network of its own, where it has other addresses.
 cat >space <<'SCRIPT'
 ip link set lo up && ip address add 203.0.113.7/32 dev lo && ip address add 198.51.100.4/32 dev lo && exec "$@"
