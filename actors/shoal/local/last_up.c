@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const flags[LAST_UP_FLAGS] = { "--trainers", "--threads", "--name" };
+static const char *const flags[LAST_UP_FLAGS] = { "--trainers", "--threads", "--name",
+                                                  "--standby" };
 
 static void read_file(struct last_up *self, const char *dir)
 {
@@ -28,7 +29,7 @@ static void read_file(struct last_up *self, const char *dir)
 
 void last_up_take(struct last_up *self, const char *dir, const char *const given[LAST_UP_FLAGS])
 {
-    char same[120] = "", changed[160] = "";
+    char same[200] = "", changed[300] = "";
     *self = (struct last_up){ 0 };
     read_file(self, dir);
     for (int i = 0; i < LAST_UP_FLAGS; i++) {

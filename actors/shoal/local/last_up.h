@@ -4,11 +4,12 @@
 
 #include "common/base/fault.h"
 
-enum { LAST_UP_FLAGS = 3, LAST_UP_VALUE = 48 };
+enum { LAST_UP_FLAGS = 4, LAST_UP_VALUE = 48 };
 
 struct last_up {
-    char values[LAST_UP_FLAGS][LAST_UP_VALUE]; // Of --trainers, --threads, --name; "": never given
-    char words[300]; // What was taken from last time, and what is not as it was; "": neither
+    char values[LAST_UP_FLAGS]
+               [LAST_UP_VALUE]; // Of --trainers, --threads, --name, --standby; "": never given
+    char words[600]; // What was taken from last time, and what is not as it was; "": neither
 };
 
 // `given`: the values of this command line, NULL where a flag is not on it. `dir` need not exist.

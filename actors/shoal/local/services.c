@@ -347,6 +347,11 @@ static int find_owner(struct services *self, struct why *why)
                : why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
 }
 
+static uint32_t servers_of(const struct services_options *options)
+{
+    return config_servers(options->config) + options->standby;
+}
+
 // The actors of this machine reach the broker at 127.0.0.1, so with an address for others it listens
 // on all.
 static void plan_services(struct services *self)
@@ -361,7 +366,7 @@ static void plan_services(struct services *self)
     if (self->data) add_member(self, "data-provider", 0, "");
     snprintf(flags, sizeof flags, "--keep-steps %" PRIu64, options->config->checkpoint_keep);
     add_member(self, "checkpointer", 0, flags);
-    for (uint32_t i = 1; i <= config_servers(options->config); i++) {
+    for (uint32_t i = 1; i <= servers_of(options); i++) {
         add_member(self, "parameter-server", i, "");
         self->list[self->count - 1].saves = service_saves_are_on(options->config);
     }
@@ -597,7 +602,7 @@ static int report(const struct services *self, struct why *why)
     if (kept < 0) return kept;
     static struct installed_run runs[INSTALLED_RUNS_MAX];
     const bool is_one_of_several = installed_runs("", runs) > 1;
-    const uint32_t count = config_servers(options->config);
+    const uint32_t count = servers_of(options);
     char status[100], servers[60] = "";
     if (count)
         snprintf(servers, sizeof servers, "%" PRIu32 " parameter server%s and ", count,

@@ -23,6 +23,7 @@ struct services_options {
     const struct run_config *config; // Its state.toml
     struct way_in way_in;
     uint32_t trainers;
+    uint32_t standby;    // Parameter servers more than the run has places for
     const char *threads; // Of each trainer; NULL: its default
     const char *label;   // The trainers are named label-1, label-2 ..; NULL: by key alone
 };

@@ -286,7 +286,7 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
 {
     static struct tap_options tap;
     ensure(options->trainers >= 1 && options->trainers <= TESTNET_TRAINERS_MAX &&
-           options->standby <= 1);
+           options->standby <= TESTNET_STANDBY_MAX);
     *self = (struct testnet){ .options = *options, .lock = -1, .signals = -1 };
     self->view = calloc(1, sizeof *self->view);
     ensure(self->view);

@@ -20,7 +20,11 @@
 #include "common/actor/tap.h"
 #include "common/config/run_config.h"
 
-enum { TESTNET_TRAINERS_MAX = 256, TESTNET_SERVERS_MAX = 64 };
+enum {
+    TESTNET_TRAINERS_MAX = 256,
+    TESTNET_STANDBY_MAX = 8,
+    TESTNET_SERVERS_MAX = 63 + TESTNET_STANDBY_MAX
+};
 
 // Called for every broadcast after the view has heard it; `heard` is a mask of enum view_heard.
 typedef void testnet_hear(void *arg, const struct msg *msg, unsigned heard);
@@ -30,10 +34,11 @@ struct testnet_options {
     const char *state_dir,
         *log_dir;      // Made if missing, folders above too; log_dir NULL: <state_dir>/logs
     uint32_t trainers; // 1..TESTNET_TRAINERS_MAX
-    uint32_t standby;  // 0 or 1: so many parameter servers more than a run of them has places for
-    uint32_t late;     // Of the trainers, the last so many wait for testnet_start_late
-    struct way_in way_in;              // Its `members` is filled in by testnet_start
-    bool own_keys;                     // Secrets of random bytes: a run for others, too
+    uint32_t
+        standby; // 0..TESTNET_STANDBY_MAX: so many parameter servers more than a run of them has places for
+    uint32_t late;        // Of the trainers, the last so many wait for testnet_start_late
+    struct way_in way_in; // Its `members` is filled in by testnet_start
+    bool own_keys;        // Secrets of random bytes: a run for others, too
     const char *threads, *micro_batch; // Of each trainer; NULL: its default
     const char *label; // The trainers are named label-1, label-2 ..; NULL: by key alone
     bool debug;        // Children log every message

@@ -132,9 +132,12 @@ static void say_started(const struct session *self, const struct testnet_options
 {
     fputs(self->moved, stdout);
     fputs(self->last.words, stdout);
-    printf("run \"%s\": %u trainer%s, broker at %s, logs in %s\n", self->net.config.run_id,
-           options->trainers, show_s(options->trainers), self->net.ticket.address,
-           self->net.log_dir);
+    printf("run \"%s\": ", self->net.config.run_id);
+    if (self->net.servers_count)
+        printf("%u parameter server%s and ", self->net.servers_count,
+               show_s(self->net.servers_count));
+    printf("%u trainer%s, broker at %s, logs in %s\n", options->trainers,
+           show_s(options->trainers), self->net.ticket.address, self->net.log_dir);
     if (!options->own_keys)
         printf("The keys are small numbers and not secret: not for real runs. ");
     printf("Watch with: shoal status --watch --ticket %s\n", self->net.ticket_path);
@@ -332,8 +335,8 @@ int shoal_testnet(int argc, char **argv)
 
 struct up {
     const char *dir, *bind;
-    const char *trainers, *threads, *label; // Remembered (last_up.h); trainers NULL: as many as the
-                                            // run begins with
+    // Remembered (last_up.h). trainers NULL: as many as the run begins with; standby NULL: none
+    const char *trainers, *threads, *label, *standby;
     uint64_t port, server_port;
     bool systemd;
     char last[TICKET_ADDRESS_MAX + 1]; // The broker's address of last time; "": there was none
@@ -342,6 +345,8 @@ struct up {
 static const struct flag up_flags[] = {
     FLAG("trainers", 0, "N", TO_TEXT(struct up, trainers),
          "Trainers on this machine (that of last time; at first as many as the run begins with)"),
+    FLAG("standby", 0, "N", TO_TEXT(struct up, standby),
+         "Parameter servers that take the place of one that dies (that of last time; at first 0)"),
     FLAG("bind", 'b', "ADDRESS", TO_TEXT(struct up, bind),
          "Address of this machine that others can reach (that of last time; at first 127.0.0.1: "
          "nobody else)"),
@@ -365,8 +370,9 @@ static const struct command_line up_line = {
     .flags = up_flags,
     .usage = "DIR",
     .about =
-        "Starts a run that `shoal init` made: broker, coordinator, data-provider, checkpointer "
-        "and trainers, restarted when they die. Goes on where the last `up` stopped. Ends with "
+        "Starts a run that `shoal init` made: broker, coordinator, data-provider, checkpointer, "
+        "parameter servers if it has any, and trainers, restarted when they die. Goes on where the "
+        "last `up` stopped. Ends with "
         "0 when the run is finished.\n\n"
         "  shoal up my-run\n"
         "  shoal up my-run --bind 203.0.113.7        others join with the ticket it prints\n"
@@ -377,7 +383,7 @@ static const struct command_line up_line = {
 
 // The run begins with init_min_clients trainers: by default we start as many.
 static int read_run(const struct up *up, struct why *why, struct run_config *ret_config,
-                    uint32_t *ret_trainers)
+                    struct testnet_options *options)
 {
     static struct config_faults faults;
     char path[PATH_MAX];
@@ -387,17 +393,26 @@ static int read_run(const struct up *up, struct why *why, struct run_config *ret
         config_faults_print(&faults, stderr);
         return why_set(why, rc, "%s is refused (see above)", path);
     }
-    uint64_t trainers = ret_config->init_min_clients, threads;
+    uint64_t trainers = ret_config->init_min_clients, threads, standby = 0;
     if (up->trainers &&
         command_number("--trainers", up->trainers, 1, TESTNET_TRAINERS_MAX, why, &trainers) < 0)
         return FAULT_USAGE;
     if (up->threads &&
         command_number("--threads", up->threads, 1, POOL_THREADS_MAX, why, &threads) < 0)
         return FAULT_USAGE;
-    *ret_trainers = (uint32_t)trainers;
-    if (*ret_trainers > TESTNET_TRAINERS_MAX)
+    if (up->standby &&
+        command_number("--standby", up->standby, 0, TESTNET_STANDBY_MAX, why, &standby) < 0)
+        return FAULT_USAGE;
+    if (standby > 0 && config_servers(ret_config) == 0)
+        return why_set(why, FAULT_USAGE,
+                       "--standby %s: the run has no parameter servers; strategy.kind of %s is not "
+                       "\"server\"",
+                       up->standby, path);
+    options->trainers = (uint32_t)trainers;
+    options->standby = (uint32_t)standby;
+    if (options->trainers > TESTNET_TRAINERS_MAX)
         return why_set(why, FAULT_USAGE, "init_min_clients %u of %s: give --trainers, 1 to %d",
-                       *ret_trainers, path, TESTNET_TRAINERS_MAX);
+                       options->trainers, path, TESTNET_TRAINERS_MAX);
     return 0;
 }
 
@@ -413,11 +428,13 @@ static int check_label(const char *label, uint32_t trainers, struct why *why)
 // What the command line leaves open is as it was last time.
 static void remember(struct up *up, const char *state_dir, struct last_up *last)
 {
-    last_up_take(last, state_dir,
-                 (const char *const[LAST_UP_FLAGS]){ up->trainers, up->threads, up->label });
+    last_up_take(
+        last, state_dir,
+        (const char *const[LAST_UP_FLAGS]){ up->trainers, up->threads, up->label, up->standby });
     up->trainers = last_up_value(last, 0);
     up->threads = last_up_value(last, 1);
     up->label = last_up_value(last, 2);
+    up->standby = last_up_value(last, 3);
 }
 
 // The broker's address of last time is in the ticket that the run's folder has. What the command line
@@ -466,9 +483,10 @@ static int start_services(const struct up *up, const struct testnet_options *opt
                                          .config = config,
                                          .way_in = options->way_in,
                                          .trainers = options->trainers,
+                                         .standby = options->standby,
                                          .threads = up->threads,
                                          .label = up->label };
-    way_in_set_members(&services.way_in, config, options->trainers);
+    way_in_set_members(&services.way_in, config, options->trainers + options->standby);
     const int rc = way_in_check_link(&services.way_in, config, why);
     return rc < 0 ? rc : services_start(&services, why);
 }
@@ -486,7 +504,7 @@ int shoal_up(int argc, char **argv)
     int rc = command_parse(&up_line, argc, argv, &up, &why);
     if (rc == 0) snprintf(state_dir, sizeof state_dir, "%s/run", up.dir);
     if (rc == 0) remember(&up, state_dir, &self.last);
-    if (rc == 0) rc = read_run(&up, &why, &config, &options.trainers);
+    if (rc == 0) rc = read_run(&up, &why, &config, &options);
     if (rc == 0) rc = check_label(up.label, options.trainers, &why);
     if (rc == 0 && !up.systemd) rc = services_check_foreground(up.dir, config.run_id, &why);
     if (rc < 0) return fault_exit(rc, &why);

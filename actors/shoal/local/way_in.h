@@ -17,8 +17,8 @@ struct way_in {
     uint32_t ports_each;   // Of each of them: 1 or 2
 };
 
-// Sets the last two fields: for a run with so many trainers on this machine, a checkpointer, and a
-// data-provider if the run has one.
+// Sets the last two fields: for a run with its parameter servers on this machine, so many trainers
+// and further servers, a checkpointer, and a data-provider if the run has one.
 void way_in_set_members(struct way_in *self, const struct run_config *config, uint32_t trainers);
 
 uint32_t way_in_member_port(const struct way_in *self, uint32_t index); // 0: any free one
