@@ -140,9 +140,36 @@ static const char *const scopes[] = {
     [CONFIG_LOCAL] = "Of this machine only: other machines may differ.",
 };
 
+// What a table is for, and the sentence of each key that stands in it.
+static int explain_table(const struct config_schema *schema, const struct config_table *table,
+                         FILE *out)
+{
+    const size_t length = strlen(table->path);
+    fprintf(out, "[%s]\n  %s\n", table->path, table->sentence);
+    for (size_t i = 0; i < schema->count; i++) {
+        const struct config_key *key = &schema->keys[i];
+        if (strncmp(key->path, table->path, length) != 0 || key->path[length] != '.' ||
+            strchr(key->path + length + 1, '.') || key->type == CONFIG_IGNORED ||
+            key->type == CONFIG_REFUSED)
+            continue;
+        fprintf(out, "\n%s (%s)\n  %s\n", key->path + length + 1, config_value_expected(key),
+                key->sentence);
+    }
+    return 0;
+}
+
+static const struct config_table *find_table(const struct config_schema *schema, const char *path)
+{
+    for (size_t i = 0; i < schema->table_count; i++)
+        if (strcmp(schema->tables[i].path, path) == 0) return &schema->tables[i];
+    return NULL;
+}
+
 int config_explain(const struct config_schema *schema, const char *path, FILE *out)
 {
     const struct config_key *key = config_key_find(schema, path);
+    const struct config_table *table = key ? NULL : find_table(schema, path);
+    if (table) return explain_table(schema, table, out);
     if (!key) return explain_nothing(schema, path, out);
     fprintf(out, "%s (%s)\n  %s\n", key->path, config_value_expected(key), key->sentence);
     if (key->type == CONFIG_IGNORED || key->type == CONFIG_REFUSED) return 0;

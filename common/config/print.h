@@ -16,6 +16,6 @@ struct config_choice {
 void config_print_sample(const struct config_schema *schema, const struct config_choice *choices,
                          FILE *out);
 
-// The page of one key. If there is no such key: FAULT_NOT_FOUND, after printing the likely intended
-// one.
+// The page of one key, or of a table: its keys. If there is neither: FAULT_NOT_FOUND, after printing the
+// likely intended key.
 int config_explain(const struct config_schema *schema, const char *path, FILE *out);

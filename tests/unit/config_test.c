@@ -536,6 +536,11 @@ static void keys_explain_themselves(void **state)
         "  range 1..16384 members; required\n"
         "  Part of the run: every member must have the same.\n");
     free(text);
+    text = explained("model.LLM.optimizer.SGD", 0);
+    assert_non_null(strstr(text, "[model.LLM.optimizer.SGD]\n"));
+    assert_non_null(strstr(text, "\nmomentum (number)\n"));
+    assert_null(strstr(text, "betas"));
+    free(text);
     text = explained("min_client", FAULT_NOT_FOUND);
     assert_string_equal(text,
                         "min_client: no key of state.toml; did you mean `config.min_clients`?\n");

@@ -21,10 +21,13 @@ bool service_saves_are_on(const struct run_config *config)
 // Where ProtectHome, PrivateTmp and TemporaryFileSystem of the units hide what is there.
 static bool is_hidden(const char *path)
 {
-    static const char *const hidden[] = { "/home/", "/root/",    "/run/user/",
-                                          "/tmp/",  "/var/tmp/", "/var/lib/shoal/" };
-    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
-        if (strncmp(path, hidden[i], strlen(hidden[i])) == 0) return true;
+    static const char *const hidden[] = { "/home", "/root",    "/run/user",
+                                          "/tmp",  "/var/tmp", "/var/lib/shoal" };
+    for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) {
+        const size_t length = strlen(hidden[i]);
+        if (strncmp(path, hidden[i], length) == 0 && (path[length] == '/' || !path[length]))
+            return true;
+    }
     return false;
 }
 

@@ -136,8 +136,8 @@ static void say_started(const struct session *self, const struct testnet_options
     if (self->net.servers_count)
         printf("%u parameter server%s and ", self->net.servers_count,
                show_s(self->net.servers_count));
-    printf("%u trainer%s, broker at %s, logs in %s\n", options->trainers,
-           show_s(options->trainers), self->net.ticket.address, self->net.log_dir);
+    printf("%u trainer%s, broker at %s, logs in %s\n", options->trainers, show_s(options->trainers),
+           self->net.ticket.address, self->net.log_dir);
     if (!options->own_keys)
         printf("The keys are small numbers and not secret: not for real runs. ");
     printf("Watch with: shoal status --watch --ticket %s\n", self->net.ticket_path);

@@ -333,8 +333,9 @@ struct explain {
 
 static const struct command_line explain_line = {
     .usage = "KEY",
-    .about = "Explains a setting: meaning, type, unit, range, default. For `state.toml` or "
-             "`data.toml` it prints the whole file with comments, ready to edit.\n\n"
+    .about = "Explains a setting: meaning, type, unit, range, default; or the settings of a "
+             "table. For `state.toml` or `data.toml` it prints the whole file with comments, "
+             "ready to edit.\n\n"
              "  shoal explain config.min_clients\n"
              "  shoal explain state.toml > my-run/state.toml\n",
     .arguments = TO_TEXT(struct explain, name),
