@@ -59,9 +59,12 @@ static bool is_saved(const struct saving *self, const struct testnet *net)
            (saving_at_risk(net) == 0 || !now->checkpoint_pieces);
 }
 
+// Who was asked to end by somebody else, as when all processes get SIGTERM, does not come back.
+static bool is_gone(const struct child *child) { return !child->pid && !child->due_ms; }
+
 bool saving_is_over(const struct saving *self, const struct testnet *net, uint64_t now_ms)
 {
     const struct wire_run *now = &net->view->now;
     return is_saved(self, net) || now->phase == PHASE_FINISHED || net->insists ||
-           now_ms >= self->end_ms;
+           now_ms >= self->end_ms || is_gone(&net->fleet.children[0]) || is_gone(net->coordinator);
 }

@@ -23,5 +23,5 @@ bool saving_begin(struct saving *self, struct testnet *net, uint64_t now_ms, str
 // Gives the order once a second, as mail may be lost, and returns when it is due again.
 uint64_t saving_order(struct saving *self, struct testnet *net, uint64_t now_ms);
 
-// It is saved, the time is up, or the second interrupt has come.
+// It is saved, the time is up, the second interrupt has come, or broker or coordinator have ended for good.
 bool saving_is_over(const struct saving *self, const struct testnet *net, uint64_t now_ms);
