@@ -123,6 +123,18 @@ static int check_results(const struct run_config *config, struct run_model *mode
     return 0;
 }
 
+// A share is whole leaves of the digest: of more servers than leaves some would own nothing.
+static int check_servers(const struct run_config *config, struct run_model *model, struct why *why)
+{
+    const uint64_t floats = model_parameter_count(&model->shape);
+    const uint64_t leaves = (floats + DIGEST_LEAF_FLOATS - 1) / DIGEST_LEAF_FLOATS;
+    if (config_servers(config) <= leaves) return 0;
+    return why_set(why, FAULT_RANGE,
+                   "%u, but the model has %" PRIu64 " parameters, and a share is %d of them or "
+                   "more: allowed 1..%" PRIu64,
+                   config_servers(config), floats, DIGEST_LEAF_FLOATS, leaves);
+}
+
 static int check_data(const struct run_config *config, struct run_model *model, struct why *why)
 {
     const int rc = source_of_config(config, why, &model->data);
@@ -139,6 +151,7 @@ static const struct check {
     { "model.LLM.checkpoint.Hub.repo_id", check_folder, false },
     { "model.LLM.max_seq_len", check_length, true },
     { "model.LLM.optimizer.Distro.compression_topk", check_results, true },
+    { "strategy.server.servers", check_servers, true },
     { "model.LLM.data_location", check_data, false },
 };
 enum { CHECKS = sizeof checks / sizeof *checks };

@@ -7,6 +7,7 @@
 //     model.LLM.checkpoint      a folder with a config.json of a model that is computed here
 //     model.LLM.max_seq_len     at most what the model allows       FAULT_RANGE
 //     compression_topk          results are not too large           FAULT_LIMIT
+//     strategy.server.servers   at most the leaves of the model     FAULT_RANGE
 //     model.LLM.data_location   can be read by a run                FAULT_UNSUPPORTED for buckets
 //
 // A data-provider and a trainer check their data by source_open_folder (common/data/source.h).

@@ -51,6 +51,7 @@ static void allreduce_fills_the_part_of_windows(void **state)
     assert_true(part->clip_norm == (double)0.7f); // As in a run of rounds: CONFIG had a float
     assert_true(part->weight_decay == 0.1 && part->eps == 1e-8);
     assert_true(part->beta1 == 0.9 && part->beta2 == 0.95);
+    assert_int_equal(part->optimizer, DESCENT_ADAMW);
     assert_int_equal(part->batch_start, 4);
     assert_int_equal(part->batch_end, 12);
     assert_int_equal(part->batch_warmup_tokens, 65536);
