@@ -6,7 +6,7 @@
 #     tests/chaos/servers.sh BUILD ["1 2 4 7" ["1 2 3 5"]]     trainers, servers
 #
 # Real processes on loopback, a small model in eight lanes. Every 1.5 s a random trainer or server that has lived for
-# twelve seconds is killed, and `shoal up` starts it again. One in three of them is a server.
+# twelve seconds is killed, and `shoal up` starts it again. One in three of them is a server, or with ONLY=trainers none.
 
 set -eu -o pipefail
 build=$(realpath "$1") trainers=${2:-1 2 4 7} servers=${3:-1 2 3 5} failed=0 number=0
@@ -26,7 +26,7 @@ disturb() {                                         # Until the run ends; prints
     local died_trainers=0 died_servers=0 victim
     while kill -0 "$up" 2>/dev/null; do
         sleep 1.5
-        if ((RANDOM % 3)); then
+        if [ "${ONLY:-}" = trainers ] || ((RANDOM % 3)); then
             victim=$(old_one shoal-trainer) && kill -9 "$victim" && died_trainers=$((died_trainers + 1)) || true
         else
             victim=$(old_one shoal-parameter-server) && kill -9 "$victim" && died_servers=$((died_servers + 1)) || true

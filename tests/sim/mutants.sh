@@ -359,7 +359,7 @@ mutant 'saves: a save that was given up is gone back to' drop
 mutant 'saves: a snapshot forgets the save that is being written' drop
 mutant 'saves: the save that a restore needs is removed' 'step_to_spare(member)' 'step_to_spare(member) | UINT64_MAX'
 mutant 'saves: a save is never read back' 'self->shared_dir[0]' '!self->shared_dir[0]'
-mutant 'saves: a checkpoint of a step that is saved in pieces is not registered' '&& run->checkpoint.pieces)' '&& false)'
+by_unit 'saves: a checkpoint of a step that is saved in pieces is not registered' coordinator_test '&& run->checkpoint.pieces)' '&& false)'
 mutant 'saves: a run is finished without a checkpoint that other tools read' '&& !run->checkpoint.pieces' ''
 by_unit 'saves: what was taken before a restore is taken again' coordinator_test \
     'in != window' 'in != window && !stands'
@@ -730,6 +730,10 @@ by_unit 'shares: a member that lives is called dead, as one of the group before 
 by_unit 'servers: a group begins without one of its servers' coordinator_test 'servers >= places_servers_wanted(turn)' 'turn'
 by_unit 'servers: those that stand by crowd the trainers out of the list' linking_test 'places_servers_wanted(turn), &list' 'WINDOW_MEMBERS_MAX, &list'
 by_unit 'servers: a trainer that does not reach a server puts it out of the run' coordinator_test '(member_of(run, &group[i])->role == ACTOR_SERVER) == spares' 'spares && count > 99'
+by_unit 'servers: of two trainers that die one after the other the second costs the state' coordinator_test \
+    '|| closing.left_out != 0' ''
+by_unit 'windows: one that hears another stop because of a death is left out' coordinator_test \
+    'places != all_places(turn->run)' 'places == 0'
 by_unit 'servers: an epoch ends for a server that has no place' coordinator_test 'if (trains && here &&' 'if (here && run->roster.count > trains &&'
 by_unit 'servers: a run begins before its servers are here' coordinator_test 'if (here >= wanted) return NULL;' 'if (here + wanted) return NULL;'
 by_unit 'servers: a server joins a run that has none' coordinator_test '!(turn->pace->servers && turn->pace->servers(turn->rules))' 'join->instance == 0'

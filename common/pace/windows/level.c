@@ -115,6 +115,11 @@ static bool has_spoken(const struct windows *self, const struct run *run,
     return has_answered(self, run, place) || (stands && stands->heard == self->level);
 }
 
+static uint64_t all_places(const struct run *run)
+{
+    return (bit(windows_first(run)->group_count - 1) << 1) - 1;
+}
+
 static uint64_t places_that(const struct windows *self, const struct run *run,
                             bool (*test)(const struct windows *, const struct run *,
                                          const struct wire_place *))
@@ -330,8 +335,9 @@ static void judge_overdue(struct windows *self, const struct turn *turn, uint64_
     self->last_overdue = member;
 }
 
-// Two that cannot hear each other twice in a row, though both live: one of them is left out. Of the two, the
-// one that is blamed; if both are, the later one. Of a trainer and the owner of a share it is the trainer.
+// Two that cannot hear each other twice in a row, though all live: one of them is left out. Of the two, the
+// one that is blamed; if both are, the later one. Of a trainer and the owner of a share it is the trainer. Where one is
+// dead, others stop because of it, and are blamed by those that hear them stop.
 static void judge_pair(struct windows *self, const struct turn *turn, uint64_t places,
                        uint64_t *left_out)
 {
@@ -339,6 +345,11 @@ static void judge_pair(struct windows *self, const struct turn *turn, uint64_t p
     const bool again = self->pair[0] != NO_MEMBER && self->pair[0] == self->last_pair[0] &&
                        self->pair[1] == self->last_pair[1];
     uint32_t out = NO_MEMBER, pair = 0, trainer = NO_MEMBER, owners = 0;
+    // mutant: windows: one that hears another stop because of a death is left out
+    if (places != all_places(turn->run)) {
+        self->pair[0] = self->pair[1] = NO_MEMBER;
+        return;
+    }
     for (uint32_t i = 0; i < window->group_count; i++) {
         const uint32_t member = window->group[i].member;
         if (!(places & bit(i)) || (member != self->pair[0] && member != self->pair[1])) continue;
@@ -379,7 +390,7 @@ static void count_strikes(struct windows *self, const struct turn *turn, uint64_
     const uint32_t member = place == NO_MEMBER ? 0 : window->group[place].member;
     const uint32_t strikes = self->strikes[member];
     for (uint32_t i = 0; i < window->group_count; i++) self->strikes[window->group[i].member] = 0;
-    if (place == NO_MEMBER || places != (bit(window->group_count - 1) << 1) - 1) return;
+    if (place == NO_MEMBER || places != all_places(turn->run)) return;
     self->strikes[member] = (uint8_t)(strikes + 1);
     // mutant: windows: a strike is not counted
     if (self->strikes[member] >= STRIKES_MAX && !(*left_out & bit(place)))
@@ -459,9 +470,12 @@ static void close_windows(struct windows *self, const struct turn *turn, uint64_
     count_fruitless(self, turn, end, closing.left_out);
     windows_close(self, turn, end, &closing);
     // mutant: windows: an epoch ends and the shares of its state lie apart
-    self->apart = windows_config(turn->rules)->parts != PARTS_NONE &&
-                  (closing.left_out & places_that_own(turn)) == 0 &&
-                  !self->mends; // Once: if it breaks again, nobody waits any longer
+    self->apart =
+        windows_config(turn->rules)->parts != PARTS_NONE &&
+        (closing.left_out & places_that_own(turn)) == 0 &&
+        // Once, and again for each that goes: if the same group breaks again, nobody waits any longer
+        // mutant: servers: of two trainers that die one after the other the second costs the state
+        (!self->mends || closing.left_out != 0);
     voided_settle(turn, &closing.voided);
     if (self->lonely_ms) {
         self->given_up_ms = turn->now_ms;

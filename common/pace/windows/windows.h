@@ -144,8 +144,8 @@ struct windows {
     // Windows in a row that were closed without a step, by the same group; before this the next one is not opened.
     uint32_t fruitless;
     uint64_t open_ms;
-    // The newest window was closed before its group had put its shares together. Before the epoch ends the same group
-    // gets one more window, behind which it does. `mends`: the newest window is that one.
+    // The newest window was closed before its group had put its shares together. Before the epoch ends those that are
+    // left of the group get one more window, behind which it does. `mends`: the newest window is that one.
     bool apart, mends;
     char because[224];     // What the first of them that cannot go on says
     uint32_t pair[2];      // Who blames whom in this break (members); NO_MEMBER: nobody
