@@ -494,7 +494,7 @@ static void wrong_lines_are_refused_by_name(void **state)
     expect("train config/demo/state.toml", EX_NOINPUT, "make one with shoal init-model");
     expect("train config/demo/state.toml --model @/model", EX_USAGE, "--data-config");
     expect(TRAIN "--data-config config/demo/data.toml", EX_USAGE, "come from one");
-    expect(TRAIN "--optimizer adam", EX_USAGE, "adamw or distro");
+    expect(TRAIN "--optimizer lion", EX_USAGE, "adamw, adam, sgd or distro");
     expect(TRAIN "--set base_rl=1", EX_USAGE, "did you mean base_lr");
     expect(TRAIN "--set lr_schedule=WarmupStableDecay", EX_CONFIG, "stable_steps has no value");
     expect(TRAIN "--set global_batch_size_start=60000", EX_CONFIG, "a batch grows");

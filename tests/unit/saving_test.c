@@ -17,7 +17,11 @@ static void a_save_that_was_due_is_not_the_one_that_was_ordered(void **state)
 {
     (void)state;
     static struct run_view view;
-    static struct testnet net = { .view = &view };
+    static struct child children[] = { { .name = "broker", .pid = 10 },
+                                       { .name = "coordinator", .pid = 11 } };
+    static struct testnet net = { .view = &view,
+                                  .fleet = { .children = children, .count = 2 },
+                                  .coordinator = &children[1] };
     const struct saving saving = { .step = 8740, .end_ms = 1000 };
     struct wire_run *now = &view.now;
     net.config.strategy = CONFIG_STRATEGY_SHARDED;
@@ -35,6 +39,10 @@ static void a_save_that_was_due_is_not_the_one_that_was_ordered(void **state)
     assert_true(saving_is_over(&saving, &net, 0));
     now->checkpoint_step = 8739;
     assert_false(saving_is_over(&saving, &net, 0));
+    children[1].pid = 0, children[1].due_ms = 5; // It died, and is started again
+    assert_false(saving_is_over(&saving, &net, 0));
+    children[1].due_ms = 0; // It was told to end: nobody is left who could save
+    assert_true(saving_is_over(&saving, &net, 0));
 }
 
 // The first RUN names a restore of days ago. The news of a window may have come before it.
