@@ -292,6 +292,14 @@ static int look_restore(struct check *self, const struct wire_record_restore *ba
     return 0;
 }
 
+// The step of a memory save was committed before it.
+static int look_kept(struct check *self, const struct wire_record_kept *kept)
+{
+    if (kept->step <= self->report->commits) return 0;
+    return bad(self, "a memory save of step %" PRIu64 " after %" PRIu64 " commits", kept->step,
+               self->report->commits);
+}
+
 static int look(void *arg, const struct record *record)
 {
     struct check *self = arg;
@@ -334,6 +342,7 @@ static int look(void *arg, const struct record *record)
     case FRAME_RECORD_STEPS: return look_steps(self, body);
     case FRAME_RECORD_EPOCH_END: return look_epoch_end(self, body);
     case FRAME_RECORD_RESTORE: return look_restore(self, body);
+    case FRAME_RECORD_KEPT: return look_kept(self, body);
     case FRAME_RECORD_CHECKPOINT:
         if (!((const struct wire_checkpoint *)body)->pieces)
             self->report->checkpoint_step = ((const struct wire_checkpoint *)body)->step;
