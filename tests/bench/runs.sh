@@ -53,7 +53,7 @@ step_speed_for() {                                  # SECONDS, TOKENS A STEP
     tail -n +$((known + 1)) "$log" | awk -v tokens="$2" '
         / step\.trained / {
             split($2, of, ":"); now = of[1] * 3600 + of[2] * 60 + of[3]
-            match($0, / step=[0-9]+/); step = substr($0, RSTART + 6, RLENGTH - 6)
+            match($0, / step=[0-9]+/); step = substr($0, RSTART + 6, RLENGTH - 6) + 0
             if (!began) { began = now; first = step }
         }
         END { if (step <= first) exit 1; printf "%.1f\n", (step - first) * tokens / (now - began) }'
