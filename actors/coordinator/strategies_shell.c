@@ -34,18 +34,21 @@ static void distro_model(const struct run_model *model, struct rules *rules)
 
 // ---- allreduce, sharded, server --------------------------------------------------------------------------
 
-// The state has moments beside the parameters, so the ledger's first digest is not model.digest: the
-// first quorum decides it. model.digest still goes to the trainers, in CONFIG: they compare the
-// parameters that they begin with.
+_Static_assert((int)CONFIG_GROUP_MAX == (int)WINDOW_MEMBERS_MAX, "a group has so many places");
+
 static uint8_t descent_of(enum config_value value)
 {
     switch (value) {
     case CONFIG_OPTIMIZER_ADAM: return DESCENT_ADAM;
     case CONFIG_OPTIMIZER_SGD: return DESCENT_SGD;
-    default: return DESCENT_ADAMW; // run_check.h has refused the others
+    default: ensure(value == CONFIG_OPTIMIZER_ADAMW); // The loader has refused the others
     }
+    return DESCENT_ADAMW;
 }
 
+// The state has moments beside the parameters, so the ledger's first digest is not model.digest: the
+// first quorum decides it. model.digest still goes to the trainers, in CONFIG: they compare the
+// parameters that they begin with.
 static void windows_rules(const struct run_config *config, struct rules *rules)
 {
     struct wire_windows_config part = {

@@ -332,11 +332,10 @@ static void check_shares(struct config_load *load)
 // A group that can never be: it would wait for ever.
 static void check_servers(struct config_load *load)
 {
-    enum { PLACES = 64 }; // WINDOW_MEMBERS_MAX of common/pace/windows/window.h
     const struct setting servers = setting_of(load, "strategy.server.servers");
     const struct setting trainers = setting_of(load, "config.min_clients");
     if (!servers.right || !trainers.right || config_servers(load->base) == 0 ||
-        servers.number + trainers.number <= PLACES)
+        servers.number + trainers.number <= CONFIG_GROUP_MAX)
         return;
     char text[CONFIG_FAULT_TEXT];
     snprintf(text, sizeof text, "%.0f servers and %.0f trainers (config.min_clients)",

@@ -29,6 +29,9 @@ struct run_config {
 // has a second port, for its links, and the newest state is in their memory alone.
 bool config_sums(const struct run_config *config);
 
+// The most members of a group of such a run, parameter servers included.
+enum { CONFIG_GROUP_MAX = 64 };
+
 // How many parameter servers it has.
 uint32_t config_servers(const struct run_config *config);
 

@@ -191,7 +191,8 @@ void group_offer(group_t *self, uint64_t from);
 int group_end(group_t *self, struct why *why, struct group_blame *ret_blame);
 
 // Says a word to every other member: at most GROUP_WORD_MAX bytes; more end the process. Copied; what the socket does not
-// take at once goes out in later calls. FAULT_LIMIT: a member does not read its words.
+// take at once goes out in later calls. One whose window is broken is told as well: it may hear that out
+// (group_hear_out). FAULT_LIMIT: a member does not read its words.
 int group_tell(group_t *self, const void *bytes, size_t count, struct why *why,
                struct group_blame *ret_blame);
 

@@ -1,8 +1,7 @@
 // The life of a replica: build a model for a CONFIG, and hand each further job to its file, in the
 // order of learner.h. Each hear_ function does one job and answers it, also when it failed. BUILD
 // decides how gradients are computed before it takes memory. What a replica does besides follows
-// from the run's strategy: strategies[] names its jobs, and the jobs are in a file
-// of their own.
+// from the run's strategy: strategies[] names its jobs, and the jobs are in a file of their own.
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"

@@ -16,13 +16,13 @@
 #include "common/base/log.h"
 #include "common/kernel/gradient.h"
 #include "common/learner/learner_windows.h"
+#include "common/learner/windows_optimizer.h"
 #include "common/model/batch.h"
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "common/learner/windows_optimizer.h"
 #include <string.h>
 #include <zmq.h>
 

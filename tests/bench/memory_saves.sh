@@ -170,6 +170,8 @@ said_at() {                                         # FILE, PATTERN, FROM
 resume() {
     local lines log began step
     init_run --strategy sharded --trainers 4 --dim 640 --layers 6 --ffn 1728 --seq-len 64 --batch 8
+    # So that all four are there when it begins
+    sed -i 's/^waiting_for_members_extra_time = .*/waiting_for_members_extra_time = 5/' "$work/run/state.toml"
     sed -i 's/^min_clients = .*/min_clients = 3/; s/^init_min_clients = .*/init_min_clients = 3/
         /^\[checkpoint\]/,/^\[/ s/^steps = .*/steps = 5/' "$work/run/state.toml"
     set_memory 0
@@ -184,8 +186,9 @@ resume() {
     began=$(said_at "$work/run/run/logs/coordinator.log" 'phase.entered phase=Warmup' "$lines")
     for log in "$work"/run/run/logs/trainer-[123].log; do
         echo "$began $(said_at "$log" ' shares\.taken ' "${before[$log]}") $(said_at "$log" ' step\.trained ' "${before[$log]}")"
-    done | awk '{ share = $2 - $1; step = $3 - $1; if (share > shares) shares = share; if (step > steps) steps = step }
-        END { printf "from Warmup until all three have their shares: %.2f s; until each has trained a step: %.2f s\n", shares, steps }'
+    done | awk 'NF != 3 { bad = 1 } { share = $2 - $1; step = $3 - $1; if (share > shares) shares = share; if (step > steps) steps = step }
+        END { if (bad || NR != 3) { print "a line is missing in the logs"; exit 1 }
+            printf "from Warmup until all three have their shares: %.2f s; until each has trained a step: %.2f s\n", shares, steps }'
     grep -h "run.lost_steps\|state.recut" "$work"/run/run/logs/{coordinator,trainer-1}.log | tail -n 3 || true
     stop_run
 }

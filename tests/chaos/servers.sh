@@ -51,6 +51,8 @@ one() {                                             # TRAINERS, SERVERS
     up=
     local other
     other=$(alone)
+    [ -n "$other" ] || { echo "shoal train ended without a digest"; return 1; }
+    ! grep -q "^0 trainers and 0 servers" "$work/died" || { echo "nobody was killed: STEPS=$steps is too short"; return 1; }
     [ "$(sed -n 's/^state digest //p' "$work/log")" = "$other" ] ||
         { tail -n 20 "$work/log"; echo "shoal train: $other"; return 1; }
 }

@@ -241,6 +241,12 @@ inside()
     done
     if says shoal-coordinator@served "checkpoint.saved step=" 60; then ok "its state is saved in pieces"
     else not_ok "its state is saved in pieces" "$(log shoal-coordinator@served | tail -n 5) $(log shoal-parameter-server@served-1 | tail -n 5)"; fi
+    printf '# Made by `shoal up --systemd` for run "served"\n' >/etc/shoal/shoal-parameter-server@served-3.env
+    said=$(shoal up /test/served --systemd 2>&1); code=$?
+    rm /etc/shoal/shoal-parameter-server@served-3.env
+    if [ $code -eq 78 ] && [[ $said == *"has made 3 parameter-servers"*"give --standby 1"*"shoal-parameter-server@served-{3..3}.env"* ]]
+    then ok "fewer parameter servers than before are refused"
+    else not_ok "fewer parameter servers than before are refused" "ended with $code: $said"; fi
     before=$(show shoal-parameter-server@served-1 MainPID)
     kill -9 "$before"
     if says shoal-coordinator@served "run.lost_steps" 30 && becomes shoal-parameter-server@served-1 NRestarts 1 20 &&

@@ -98,8 +98,7 @@ static const struct strategy {
     const struct setting *of_new; // For a new model alone
     size_t of_new_count;
     const char *members; // A sentence of the report
-    bool
-        saves; // Its state lies apart: it needs a folder for saves, DIR/saves, and copies in memory
+    bool saves;          // Its state lies apart: it needs DIR/saves, and copies in memory
 } strategies[] = {
     // A trainer that joins later takes part from the next epoch on, so there must be one soon.
     { "distro", "Distro", 100, "3", of_new_distro, sizeof of_new_distro / sizeof *of_new_distro,

@@ -7,8 +7,8 @@
 enum { LAST_UP_FLAGS = 4, LAST_UP_VALUE = 48 };
 
 struct last_up {
-    char values[LAST_UP_FLAGS]
-               [LAST_UP_VALUE]; // Of --trainers, --threads, --name, --standby; "": never given
+    // Of --trainers, --threads, --name, --standby; "": never given
+    char values[LAST_UP_FLAGS][LAST_UP_VALUE];
     char words[600]; // What was taken from last time, and what is not as it was; "": neither
 };
 

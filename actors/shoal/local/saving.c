@@ -59,7 +59,7 @@ static bool is_saved(const struct saving *self, const struct testnet *net)
            (saving_at_risk(net) == 0 || !now->checkpoint_pieces);
 }
 
-// Who was asked to end by somebody else, as when all processes get SIGTERM, does not come back.
+// It has ended, and is not started again: somebody else told it to end, as when all processes get SIGTERM.
 static bool is_gone(const struct child *child) { return !child->pid && !child->due_ms; }
 
 bool saving_is_over(const struct saving *self, const struct testnet *net, uint64_t now_ms)

@@ -2,7 +2,7 @@
 //
 //  1. the machine: we are root, systemd runs, the units are installed, the user is there;
 //  2. the folder: its run may be named in a unit, and has not begun in the foreground;
-//  3. what exists: no other run has the broker, no trainer is left over, services can have the folder of saves;
+//  3. what exists: no other run has the broker, nobody is left over, services can have the folder of saves;
 //  4. what each file shall say: state.toml and data.toml with their folders in /etc/shoal, and the
 //     settings of each unit. The broker's have the coordinator's public key, so that is made here. Those that
 //     save have a drop-in, too. No file is somebody else's;
@@ -183,6 +183,11 @@ static int read_file(const char *dir, const char *name, struct why *why, char **
     return rc < 0 ? why_wrap(why, rc, "%s", dir) : 0;
 }
 
+static uint32_t servers_of(const struct services_options *options)
+{
+    return config_servers(options->config) + options->standby;
+}
+
 // A run's coordinator that is started, or will be at boot. One broker has one run.
 static int check_others(const struct services *self, struct answer *answer, struct why *why)
 {
@@ -210,14 +215,13 @@ static int check_others(const struct services *self, struct answer *answer, stru
     return 0;
 }
 
-// Trainers of an earlier call that had more of them would go on, uncounted.
-static int check_trainers(const struct services *self, struct why *why)
+// Those of an earlier call that had more of them would go on, uncounted. `base`: how many of them `flag` does not count.
+static int check_left_over(const struct services *self, const char *role, uint32_t wanted,
+                           uint32_t last, const char *flag, uint32_t base, struct why *why)
 {
-    const uint32_t wanted = self->options->trainers;
-    uint32_t last = TESTNET_TRAINERS_MAX;
     for (; last > wanted; last--) {
         char name[120], *text;
-        snprintf(name, sizeof name, "shoal-trainer@%s-%" PRIu32 ".env", self->run, last);
+        snprintf(name, sizeof name, "shoal-%s@%s-%" PRIu32 ".env", role, self->run, last);
         if (read_file(ETC, name, NULL, &text) < 0) continue;
         const bool is_ours = strncmp(text, self->mark, strlen(self->mark)) == 0;
         free(text);
@@ -225,11 +229,12 @@ static int check_trainers(const struct services *self, struct why *why)
     }
     if (last <= wanted) return 0;
     return why_set(why, FAULT_CONFIG,
-                   "an earlier call has made %" PRIu32 " trainers services of this machine: give "
-                   "--trainers %" PRIu32 ", or end the others first: sudo systemctl disable --now "
-                   "shoal-trainer@%s-{%" PRIu32 "..%" PRIu32 "}; sudo rm -f " ETC
-                   "/shoal-trainer@%s-{%" PRIu32 "..%" PRIu32 "}.env",
-                   last, last, self->run, wanted + 1, last, self->run, wanted + 1, last);
+                   "an earlier call has made %" PRIu32 " %ss services of this machine: give "
+                   "%s %" PRIu32 ", or end the others first: sudo systemctl disable --now "
+                   "shoal-%s@%s-{%" PRIu32 "..%" PRIu32 "}; sudo rm -f " ETC
+                   "/shoal-%s@%s-{%" PRIu32 "..%" PRIu32 "}.env",
+                   last, role, flag, last - base, role, self->run, wanted + 1, last, role,
+                   self->run, wanted + 1, last);
 }
 
 // ---- 4. what each file shall say ----------------------------------------------------------------
@@ -345,11 +350,6 @@ static int find_owner(struct services *self, struct why *why)
                    chown(path, user->pw_uid, user->pw_gid) == 0
                ? 0
                : why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-}
-
-static uint32_t servers_of(const struct services_options *options)
-{
-    return config_servers(options->config) + options->standby;
 }
 
 // The actors of this machine reach the broker at 127.0.0.1, so with an address for others it listens
@@ -635,7 +635,12 @@ int services_start(const struct services_options *options, struct why *why)
     if (rc == 0) rc = check_folder(&self, why);
     if (rc == 0) rc = way_in_check(&options->way_in, why);
     if (rc == 0) rc = check_others(&self, &answer, why);
-    if (rc == 0) rc = check_trainers(&self, why);
+    if (rc == 0)
+        rc = check_left_over(&self, "trainer", options->trainers, TESTNET_TRAINERS_MAX,
+                             "--trainers", 0, why);
+    if (rc == 0)
+        rc = check_left_over(&self, "parameter-server", servers_of(options), TESTNET_SERVERS_MAX,
+                             "--standby", config_servers(options->config), why);
     if (rc == 0) rc = service_saves_check(options->config, why);
     if (rc == 0) rc = plan_run(&self, why);
     if (rc == 0) rc = find_owner(&self, why);

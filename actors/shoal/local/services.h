@@ -13,7 +13,7 @@
 // run that `shoal up` has begun in the foreground is refused, since its records would stay behind. A
 // second call starts what does not run and changes nothing else, but for other options: then it changes
 // the settings, and restarts the units that run with the old ones, also after a call that failed between
-// the two. Fewer trainers than before are refused.
+// the two. Fewer trainers or servers than before are refused.
 
 #include "actors/shoal/local/way_in.h"
 #include "common/config/run_config.h"

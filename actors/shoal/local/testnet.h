@@ -32,10 +32,9 @@ typedef void testnet_hear(void *arg, const struct msg *msg, unsigned heard);
 struct testnet_options {
     const char *config_dir; // Holds state.toml, and data.toml if the data comes from a Server
     const char *state_dir,
-        *log_dir;      // Made if missing, folders above too; log_dir NULL: <state_dir>/logs
-    uint32_t trainers; // 1..TESTNET_TRAINERS_MAX
-    uint32_t
-        standby; // 0..TESTNET_STANDBY_MAX: so many parameter servers more than a run of them has places for
+        *log_dir;         // Made if missing, folders above too; log_dir NULL: <state_dir>/logs
+    uint32_t trainers;    // 1..TESTNET_TRAINERS_MAX
+    uint32_t standby;     // 0..TESTNET_STANDBY_MAX: parameter servers that the run has no place for
     uint32_t late;        // Of the trainers, the last so many wait for testnet_start_late
     struct way_in way_in; // Its `members` is filled in by testnet_start
     bool own_keys;        // Secrets of random bytes: a run for others, too

@@ -240,20 +240,19 @@ static void say_what_a_death_costs(const struct turn *turn)
         outbox_note(turn->out, "run.death_costs \"of a trainer mostly no step; "
                                "of a parameter server the steps since the newest save\"");
     else if (config->servers > 0)
-        outbox_note(
-            turn->out,
-            "run.death_costs \"of a trainer mostly no step; of a "
-            "parameter server about %u steps, or those of two to three seconds if these are "
-            "more; if one dies together with its %u buddies, the steps since the newest "
-            "save\"",
-            config->memory_every,
-            config->buddies < config->servers ? config->buddies : config->servers - 1);
+        outbox_note(turn->out,
+                    "run.death_costs \"of a trainer mostly no step; of a "
+                    "parameter server about %u steps, or those of a second or two if these are "
+                    "more; if one dies together with its %u buddies, the steps since the newest "
+                    "save\"",
+                    config->memory_every,
+                    config->buddies < config->servers ? config->buddies : config->servers - 1);
     else if (config->memory_every == 0)
         outbox_note(turn->out, "run.death_costs \"the steps since the newest save: each trainer "
                                "alone has its share of the state (see strategy.memory_every)\"");
     else
         outbox_note(turn->out,
-                    "run.death_costs \"about %u steps, or those of two to three seconds if these "
+                    "run.death_costs \"about %u steps, or those of a second or two if these "
                     "are more; if a trainer dies together with its %u buddies, the steps since the "
                     "newest save\"",
                     config->memory_every, config->buddies);
