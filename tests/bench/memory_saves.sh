@@ -14,7 +14,7 @@
 #                                                        A trainer is killed, and the run goes on. As root.
 #                                                        Not seen to end yet on two processors
 #     tests/bench/memory_saves.sh BUILD resume           32 million parameters with AdamW (384 MB), saved by four trainers: how
-#                                                        long three new ones take until each has its share, and trains
+#                                                        long three new ones take until each has loaded the state
 #
 # The speed is that of committed steps: what is trained again counts once.
 
@@ -183,12 +183,12 @@ resume() {
     for log in "$work"/run/run/logs/trainer-[123].log; do before[$log]=$(wc -l <"$log"); done
     start_run "${PORT:-22740}" --threads 1 --trainers 3
     wait_for_step 20 900
-    began=$(said_at "$work/run/run/logs/coordinator.log" 'phase.entered phase=Warmup' "$lines")
+    began=$(said_at "$work/run/run/logs/coordinator.log" 'run.lost_steps' "$lines")
     for log in "$work"/run/run/logs/trainer-[123].log; do
-        echo "$began $(said_at "$log" ' shares\.taken ' "${before[$log]}") $(said_at "$log" ' step\.trained ' "${before[$log]}")"
-    done | awk 'NF != 3 { bad = 1 } { share = $2 - $1; step = $3 - $1; if (share > shares) shares = share; if (step > steps) steps = step }
+        echo "$began $(said_at "$log" ' state\.recut ' "${before[$log]}")"
+    done | awk 'NF != 2 { bad = 1 } { took = $2 - $1; if (took > most) most = took }
         END { if (bad || NR != 3) { print "a line is missing in the logs"; exit 1 }
-            printf "from Warmup until all three have their shares: %.2f s; until each has trained a step: %.2f s\n", shares, steps }'
+            printf "from the order to go back until the last of three has the state: %.2f s\n", most }'
     grep -h "run.lost_steps\|state.recut" "$work"/run/run/logs/{coordinator,trainer-1}.log | tail -n 3 || true
     stop_run
 }
