@@ -118,7 +118,8 @@ int blob_store_read_leaf(struct blob_store *self, const struct hash *hash, uint6
     const struct hash is = merkle_leaf(ref->bytes, ref->count);
     if (hash_equal(&is, hash)) return 0;
     blob_store_release(ref);
-    return why_set(why, FAULT_CORRUPT, "a leaf of a pin has changed on the disk of %s", self->dir);
+    return why_set(why, FAULT_CORRUPT, "a leaf of a pin has changed on the disk%s%s",
+                   self->dir ? " of " : "", self->dir ? self->dir : "");
 }
 
 // ---- pins -----------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 // blob_store_new removes.
 
 #include "common/bulk/state_copy.h"
+#include "common/base/ensure.h"
 #include "common/base/failpoint.h"
 #include "common/base/hash.h"
 #include "common/base/large_pages.h"
@@ -59,12 +60,14 @@ void state_copy_free(struct state_copy *self)
 {
     free(self->bytes);
     if (self->fd >= 0) close(self->fd);
+    if (self->view) self->view->destroy(self->view);
     *self = no_state_copy;
 }
 
 int state_copy_put(const struct state_copy *self, uint64_t offset, const void *from, size_t count,
                    struct why *why)
 {
+    ensure(!self->view);
     if (self->fd < 0) {
         memcpy(self->bytes + offset, from, count);
         return 0;
@@ -82,6 +85,7 @@ int state_copy_put(const struct state_copy *self, uint64_t offset, const void *f
 int state_copy_get(const struct state_copy *self, uint64_t offset, void *to, size_t count,
                    struct why *why)
 {
+    if (self->view) return self->view->get(self->view, offset, to, count, why);
     if (self->fd < 0) {
         memcpy(to, self->bytes + offset, count);
         return 0;

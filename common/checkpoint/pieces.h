@@ -149,5 +149,17 @@ int pieces_read(const pieces_t *self, const struct pieces_item *item, struct int
 int pieces_root(const pieces_t *self, const struct pieces_item *item, struct why *why,
                 struct hash *ret_root);
 
+// The leaves of an item as a whole, as many as its bytes have (common/vector/state_cut.h), from the same hashes; faults
+// as pieces_root.
+int pieces_leaves(const pieces_t *self, const struct pieces_item *item, struct why *why,
+                  struct hash *ret_leaves);
+
+// Reads and checks all of an item, a part at a time, in order. `visit` (NULL: none does) sees each part that is sound;
+// `offset` is that of its first byte in the item. Its fault ends the walk.
+typedef int pieces_visit(void *arg, uint64_t offset, const void *bytes, size_t count,
+                         struct why *why);
+int pieces_walk(const pieces_t *self, const struct pieces_item *item, pieces_visit *visit,
+                void *arg, struct why *why);
+
 // Reads and checks every leaf of every piece.
 int pieces_verify(const pieces_t *self, struct why *why);

@@ -210,10 +210,10 @@ int pieces_read(const pieces_t *self, const struct pieces_item *item, struct int
     return 0;
 }
 
-int pieces_root(const pieces_t *self, const struct pieces_item *item, struct why *why,
-                struct hash *ret_root)
+// Adds the leaves of an item to the tree, and writes them to ret_leaves, unless that is NULL.
+static int add_leaves(const pieces_t *self, const struct pieces_item *item, struct merkle *tree,
+                      struct hash *ret_leaves, struct why *why)
 {
-    struct merkle tree = { 0 };
     uint64_t reached = 0;
     for (uint32_t w = 0; w < self->meta.workers; w++) {
         const uint64_t count = pieces_bytes_of(item, w);
@@ -228,38 +228,69 @@ int pieces_root(const pieces_t *self, const struct pieces_item *item, struct why
                            self->place, item->name, w, reached, PIECE_LEAF_BYTES);
         const int rc = open_piece(self, item, w, name, why, &file);
         if (rc < 0) return why_wrap(why, rc, "%s", self->place);
-        for (uint64_t i = 0; i * PIECE_LEAF_BYTES < count; i++) merkle_add(&tree, &file.leaves[i]);
+        for (uint64_t i = 0; i * PIECE_LEAF_BYTES < count; i++) {
+            merkle_add(tree, &file.leaves[i]);
+            if (ret_leaves) *ret_leaves++ = file.leaves[i];
+        }
         piece_file_close(&file);
         reached += count;
     }
-    *ret_root = merkle_end(&tree);
     return 0;
 }
 
-// In blocks, so that a piece of any size takes little memory.
-static int verify_piece(const pieces_t *self, const struct pieces_item *item, uint32_t w,
-                        uint8_t *block, struct why *why)
+int pieces_root(const pieces_t *self, const struct pieces_item *item, struct why *why,
+                struct hash *ret_root)
 {
-    enum { BLOCK = 16 * PIECE_LEAF_BYTES };
+    struct merkle tree = { 0 };
+    const int rc = add_leaves(self, item, &tree, NULL, why);
+    if (rc == 0) *ret_root = merkle_end(&tree);
+    return rc;
+}
+
+int pieces_leaves(const pieces_t *self, const struct pieces_item *item, struct why *why,
+                  struct hash *ret_leaves)
+{
+    struct merkle tree = { 0 };
+    return add_leaves(self, item, &tree, ret_leaves, why);
+}
+
+// In blocks, so that a piece of any size takes little memory.
+enum { BLOCK = 16 * PIECE_LEAF_BYTES };
+
+static int walk_piece(const pieces_t *self, const struct pieces_item *item, uint32_t w,
+                      uint8_t *block, pieces_visit *visit, void *arg, struct why *why)
+{
     const uint64_t count = pieces_bytes_of(item, w);
     char name[PIECES_NAME];
     struct piece_file file;
     if (count == 0) return 0;
     int rc = open_piece(self, item, w, name, why, &file);
     if (rc < 0) return rc;
-    for (uint64_t at = 0; rc == 0 && at < count; at += BLOCK)
-        rc = piece_file_read(&file, at, block, count - at < BLOCK ? count - at : BLOCK, why);
+    for (uint64_t at = 0; rc == 0 && at < count; at += BLOCK) {
+        const uint64_t bytes = count - at < BLOCK ? count - at : BLOCK;
+        rc = piece_file_read(&file, at, block, bytes, why);
+        if (rc == 0 && visit)
+            rc = visit(arg, item->begins[w] * item->element_bytes + at, block, (size_t)bytes, why);
+    }
     piece_file_close(&file);
     return rc;
 }
 
-int pieces_verify(const pieces_t *self, struct why *why)
+int pieces_walk(const pieces_t *self, const struct pieces_item *item, pieces_visit *visit,
+                void *arg, struct why *why)
 {
-    uint8_t *block = malloc(16 * PIECE_LEAF_BYTES);
-    int rc = block ? 0 : why_set(why, FAULT_MEMORY, "verifying %s", self->place);
-    for (size_t i = 0; rc == 0 && i < self->meta.count; i++)
-        for (uint32_t w = 0; rc == 0 && w < self->meta.workers; w++)
-            rc = verify_piece(self, &self->meta.items[i], w, block, why);
+    uint8_t *block = malloc(BLOCK);
+    int rc = block ? 0 : why_set(why, FAULT_MEMORY, "no memory to read item '%s'", item->name);
+    for (uint32_t w = 0; rc == 0 && w < self->meta.workers; w++)
+        rc = walk_piece(self, item, w, block, visit, arg, why);
     free(block);
     return rc < 0 ? why_wrap(why, rc, "%s", self->place) : 0;
+}
+
+int pieces_verify(const pieces_t *self, struct why *why)
+{
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < self->meta.count; i++)
+        rc = pieces_walk(self, &self->meta.items[i], NULL, NULL, why);
+    return rc;
 }

@@ -3,8 +3,9 @@
 // takes 4 bytes a parameter, and not 12, at a group's beginning and end and while it is loaded.
 //
 //   group ends:  each moment, gathered in the gradient's vector ─▶ hashed ─▶ written to the copy
-//   LOAD:        each moment, from peers or a save, through it  ─▶ hashed ─▶ written, or it is the fetcher's copy
-//   pinned:      the parameters are added, and the blob store has the copy
+//   LOAD:        each moment, from peers, through it            ─▶ hashed ─▶ written, or it is the fetcher's copy
+//                of a save: read once and compared with its hashes; the copy is a view of the save
+//   pinned:      the parameters are added, unless it is a view, and the blob store has the copy
 //   next group:  our share of each moment, read from the copy or from the pin, and compared with its hashes
 //
 // The gradient's vector is free at these times. What all members have alike and is no vector (a number of steps) stays in
@@ -49,6 +50,8 @@ static int take_item(struct learner *self, const struct state_item *item, uint32
 {
     float *floats = compute_at(self->compute, COMPUTE_GRADIENT);
     void *values = item->values ? item->values : floats;
+    if (source->check && !item->values)
+        return source->check(item, source->arg, why, leaves_of(self, number));
     int rc = source->fill(self, item, number, values, source->arg, why);
     if (rc < 0) return rc;
     if (item->values) state_item_fill(values, self->cut.bytes[number], leaves_of(self, number));

@@ -12,10 +12,13 @@ uint64_t learner_away_moments(struct learner *self, struct interval part);
 
 // Where all of the optimizer's items come from. `fill` writes one of them, `number` in the cut, to `values`: floats
 // to the gradient's vector, the others to where the optimizer has them. `copy`, if not NULL, has all of them in their
-// places, and is taken; else they are written to a new one.
+// places, and is taken; else they are written to a new one. `check`, if not NULL, takes the place of `fill` for floats:
+// it gives their leaves and has looked at them where they lie, in `copy`.
 struct learner_away_source {
     int (*fill)(struct learner *self, const struct state_item *item, uint32_t number, void *values,
                 void *arg, struct why *why);
+    int (*check)(const struct state_item *item, void *arg, struct why *why,
+                 struct hash *ret_leaves);
     void *arg;
     struct state_copy *copy;
 };

@@ -70,12 +70,25 @@ static int fill_from_save(struct learner *self, const struct state_item *item, u
     return state_read_item(arg, item, values, why);
 }
 
-static int read_items(struct learner *self, pieces_t *pieces, struct why *why)
+static int check_in_save(const struct state_item *item, void *arg, struct why *why,
+                         struct hash *ret_leaves)
+{
+    return state_check_pieces(arg, item, why, ret_leaves);
+}
+
+// Takes *pieces_p if the moments stay in the save: a member of a group reads its share there.
+static int read_items(struct learner *self, pieces_t **pieces_p, struct why *why)
 {
     bool is_fresh;
+    struct state_copy view;
+    pieces_t *pieces = *pieces_p;
     if (!learner_away_is_on(self))
         return state_read_pieces(self->optimizer, OPTIMIZER_SHARED, pieces, why, &is_fresh);
-    const struct learner_away_source source = { .fill = fill_from_save, .arg = pieces };
+    const int rc = state_view_pieces(pieces_p, self->optimizer, &self->cut, why, &view);
+    if (rc < 0) return rc;
+    const struct learner_away_source source = {
+        .fill = fill_from_save, .check = check_in_save, .arg = pieces, .copy = &view
+    };
     return learner_away_take(self, &source, why);
 }
 
@@ -92,12 +105,13 @@ static int load_saved(struct learner *self, const struct wire_load *load, struct
     if (rc == 0)
         rc = state_read_params(pieces, &self->layout, (struct interval){ 0, self->floats },
                                self->params, why);
-    if (rc == 0) rc = read_items(self, pieces, why);
+    const uint32_t workers = pieces_meta(pieces)->workers;
+    if (rc == 0) rc = read_items(self, &pieces, why);
     if (rc == 0)
-        log_line(
-            LOG_INFO,
-            "state.recut step=%" PRIu64 " from=%u to=1 bytes=%" PRIu64 " folder=%s/step-%08" PRIu64,
-            load->step, pieces_meta(pieces)->workers, state_bytes(&self->cut), root, load->step);
+        log_line(LOG_INFO,
+                 "state.recut step=%" PRIu64 " from=%u to=1 bytes=%" PRIu64
+                 " folder=%s/step-%08" PRIu64,
+                 load->step, workers, state_bytes(&self->cut), root, load->step);
     pieces_close(&pieces);
     return rc;
 }

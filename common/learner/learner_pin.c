@@ -3,7 +3,8 @@
 // It reads the parameters in place, so every job that changes them waits for it first (learner_pin_wait). Until the
 // pin is written, peers that ask for it are told that it is not here, and ask again.
 //
-// Where the moments are away (learner_away.c), their copy becomes the pin: the parameters alone are written to it.
+// Where the moments are away (learner_away.c), their copy becomes the pin: the parameters alone are written to it. A view
+// of a save has them already.
 
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -33,7 +34,9 @@ static void *write_pin(void *arg)
         self->rc = blob_store_pin(self->store, &self->held, self->items, self->leaves, &self->why);
         return NULL;
     }
-    self->rc = state_copy_put(&self->copy, 0, self->items[0], self->held.cut.bytes[0], &self->why);
+    if (!self->copy.view) // Of a save, which has the parameters
+        self->rc =
+            state_copy_put(&self->copy, 0, self->items[0], self->held.cut.bytes[0], &self->why);
     if (self->rc == 0)
         self->rc =
             blob_store_pin_copy(self->store, &self->held, &self->copy, self->leaves, &self->why);

@@ -2,7 +2,9 @@
 // for the optimizer's interval, of which a share is saved; all others have one for the whole item.
 
 #include "common/learner/state_pieces.h"
+#include "common/base/ensure.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static struct interval saved_of(const struct state_item *item, struct interval share)
@@ -131,6 +133,87 @@ int state_read_item(const pieces_t *pieces, const struct state_item *item, void 
     const int rc =
         check_item(saved, item, interval_length(item->at), pieces_meta(pieces)->workers, why);
     return rc < 0 ? rc : pieces_read(pieces, saved, item->at, values, why);
+}
+
+static int check_floats(void *arg, uint64_t offset, const void *bytes, size_t count,
+                        struct why *why)
+{
+    struct state_item part = *(const struct state_item *)arg;
+    part.at.begin += offset / sizeof(float);
+    part.at.end = part.at.begin + count / sizeof(float);
+    return optimizer_check_item(&part, bytes, why);
+}
+
+int state_check_pieces(const pieces_t *pieces, const struct state_item *item, struct why *why,
+                       struct hash *ret_leaves)
+{
+    const struct pieces_item *saved = pieces_find(pieces, item->name);
+    struct state_item checked = *item;
+    int rc = check_item(saved, item, interval_length(item->at), pieces_meta(pieces)->workers, why);
+    if (rc == 0) rc = pieces_leaves(pieces, saved, why, ret_leaves);
+    // mutant: saves: the moments of a save are taken unread
+    return rc < 0 ? rc
+                  : pieces_walk(pieces, saved, item->values ? NULL : check_floats, &checked, why);
+}
+
+struct save_view {
+    struct state_view view;
+    pieces_t *pieces;
+    struct state_cut cut;
+    const struct pieces_item *items[STATE_ITEMS_MAX];
+};
+
+// The part of item `number` that lies in the `count` bytes at `offset` of the copy.
+static int view_item(const struct save_view *self, uint32_t number, uint64_t offset, uint8_t *to,
+                     size_t count, struct why *why)
+{
+    const uint64_t place = state_cut_place(&self->cut, number);
+    const struct interval has = { place, place + self->cut.bytes[number] };
+    const struct interval part = interval_meet(has, (struct interval){ offset, offset + count });
+    if (interval_empty(part)) return 0;
+    const uint32_t size = self->items[number]->element_bytes;
+    ensure((part.begin - place) % size == 0 && (part.end - place) % size == 0);
+    const struct interval elements = { (part.begin - place) / size, (part.end - place) / size };
+    return pieces_read(self->pieces, self->items[number], elements, to + (part.begin - offset),
+                       why);
+}
+
+static int view_get(const struct state_view *view, uint64_t offset, void *to, size_t count,
+                    struct why *why)
+{
+    const struct save_view *self = (const struct save_view *)view;
+    int rc = 0;
+    for (uint32_t i = 0; i < self->cut.count && rc == 0; i++)
+        rc = view_item(self, i, offset, to, count, why);
+    return rc;
+}
+
+static void view_destroy(struct state_view *view)
+{
+    struct save_view *self = (struct save_view *)view;
+    pieces_close(&self->pieces);
+    free(self);
+}
+
+int state_view_pieces(pieces_t **pieces_p, optimizer_t *optimizer, const struct state_cut *cut,
+                      struct why *why, struct state_copy *ret_copy)
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = optimizer_items(optimizer, items);
+    struct save_view *self = malloc(sizeof *self);
+    uint32_t number = 0;
+    if (!self) return why_set(why, FAULT_MEMORY, "no memory for the view of a save");
+    *self = (struct save_view){ { view_get, view_destroy }, *pieces_p, *cut, { NULL } };
+    self->items[number++] = pieces_find(self->pieces, STATE_PARAMETERS);
+    for (size_t i = 0; i < count; i++)
+        if (items[i].tag != TAG_DROP)
+            self->items[number++] = pieces_find(self->pieces, items[i].name);
+    ensure(number == cut->count);
+    for (uint32_t i = 0; i < number; i++) ensure(self->items[i]);
+    *pieces_p = NULL;
+    *ret_copy = no_state_copy;
+    ret_copy->view = &self->view;
+    return 0;
 }
 
 int state_read_pieces(optimizer_t *optimizer, enum optimizer_scope scope, const pieces_t *pieces,

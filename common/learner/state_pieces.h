@@ -42,6 +42,18 @@ int state_read_params(const pieces_t *pieces, const struct layout *layout, struc
 int state_read_item(const pieces_t *pieces, const struct state_item *item, void *values,
                     struct why *why);
 
+// The leaves of an item of the optimizer, state_item_leaves of its bytes, from the hashes in the save. Reads all of the
+// item and compares it with them, and floats with what the optimizer leaves behind; keeps nothing of it in memory.
+// Faults as above; FAULT_NAN.
+int state_check_pieces(const pieces_t *pieces, const struct state_item *item, struct why *why,
+                       struct hash *ret_leaves);
+
+// A view of the state in a save (state_copy.h): nothing is read now. Takes *pieces_p if it succeeds. The items were
+// checked as above, and `cut` is theirs. What is read is compared with the save's hashes each time; a save that has
+// been removed since cannot be read any more: FAULT_CORRUPT.
+int state_view_pieces(pieces_t **pieces_p, optimizer_t *optimizer, const struct state_cut *cut,
+                      struct why *why, struct state_copy *ret_copy);
+
 // Has the optimizer take its items of the scope from a save, those that reshard for its interval.
 // An item with the tag drop is taken only if the save has one worker; else it begins with zeros,
 // and *ret_is_fresh is true. FAULT_NOT_FOUND, FAULT_FOREIGN: the save has no such item, or another.

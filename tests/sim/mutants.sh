@@ -306,6 +306,8 @@ by_unit 'world: as many workers are the same world' world_test drop
 by_unit "pieces: what was a member's own goes to another one" state_pieces_test 'workers != 1' 'workers == 0'
 by_unit 'pieces: each worker takes the first share of the moments' state_pieces_test \
     'items[i].at' '(struct interval){ 0, tagged[i].elements }'
+by_unit 'saves: the moments of a save are taken unread' state_pieces_test \
+    'rc < 0 ? rc : pieces_walk' 'rc < 0 || rc == 0 ? rc : pieces_walk'
 by_unit 'pieces: a piece that begins within a leaf has a root' state_pieces_test \
     'reached % PIECE_LEAF_BYTES != 0' 'reached == UINT64_MAX'
 by_unit 'saver: half a save stays on a full disk' saver_test 'rc < 0 && save->workers == 1' 'rc < 0 && save->workers == 0'

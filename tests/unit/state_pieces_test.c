@@ -7,6 +7,8 @@
 #include "tests/unit/pieces_fixture.h"
 #include "tests/unit/replica_fixture.h"
 
+#include <fcntl.h>
+#include <math.h>
 #include <string.h>
 
 enum { WORKERS_MAX = 3 };
@@ -236,10 +238,149 @@ static void an_item_larger_than_the_parameters_has_no_digest(void **unused)
     pieces_close(&pieces);
 }
 
+// ---- a view of a save ---------------------------------------------------------------------------
+
+static struct state_cut cut_of(struct worker *self)
+{
+    struct state_cut cut = state_cut_of_floats(self->world->layout.total);
+    optimizer_cut(self->world->optimizer, &cut);
+    return cut;
+}
+
+// A save of step 3 by two workers.
+static pieces_t *saved_by_two(struct worker *one)
+{
+    pieces_t *pieces = NULL;
+    struct worker *both[] = { one, trained(&optimizer_adamw, 3) };
+    both[0]->share = share_of(0, 2), both[1]->share = share_of(1, 2);
+    save(both, 2, 3);
+    worker_free(both[1]);
+    assert_int_equal(pieces_open(root, 3, "a", &why, &pieces), 0);
+    return pieces;
+}
+
+static struct state_item item_named(struct worker *self, const char *name)
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = optimizer_items(self->world->optimizer, items);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(items[i].name, name) == 0) return items[i];
+    fail_msg("no item %s", name);
+    return items[0];
+}
+
+static void flip(const char *name, off_t at)
+{
+    char path[400];
+    uint8_t byte;
+    snprintf(path, sizeof path, "%s/step-00000003/%s", root, name);
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(pread(fd, &byte, 1, at), 1);
+    byte ^= 1;
+    assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    close(fd);
+}
+
+static void a_view_is_the_state_of_a_save(void **unused)
+{
+    (void)unused;
+    struct worker *one = trained(&optimizer_adamw, 3);
+    const struct state_cut cut = cut_of(one);
+    pieces_t *pieces = saved_by_two(one);
+    struct state_copy view;
+    struct state state;
+    uint8_t *room = calloc(1, state_cut_room(&cut));
+    assert_non_null(room);
+    assert_int_equal(state_view_pieces(&pieces, one->world->optimizer, &cut, &why, &view), 0);
+    assert_null(pieces);
+    assert_int_equal(state_copy_get(&view, 0, room, state_cut_room(&cut), &why), 0);
+    assert_memory_equal(room, compute_host(one->world->compute), cut.bytes[0]);
+    assert_int_equal(state_save(one->world->optimizer, OPTIMIZER_SHARED, NULL, &state), 0);
+    for (uint32_t i = 1; i < cut.count; i++)
+        assert_memory_equal(room + state_cut_place(&cut, i), state.values[i - 1], cut.bytes[i]);
+    // A part that lies in the pieces of both workers
+    float part[8];
+    const uint64_t at = share_of(0, 2).end - 4;
+    assert_int_equal(state_copy_get(&view, state_cut_place(&cut, 1) + at * sizeof(float), part,
+                                    sizeof part, &why),
+                     0);
+    assert_memory_equal(part, (const float *)state.values[0] + at, sizeof part);
+    free(room);
+    state_copy_free(&view);
+    worker_free(one);
+}
+
+static void a_view_gives_nothing_that_was_changed_or_removed(void **unused)
+{
+    (void)unused;
+    char line[300];
+    float part[8];
+    struct worker *one = trained(&optimizer_adamw, 3);
+    const struct state_cut cut = cut_of(one);
+    pieces_t *pieces = saved_by_two(one);
+    struct state_copy view;
+    snprintf(line, sizeof line, "adamw-v.0-%" PRIu64, share_of(0, 2).end);
+    flip(line, 100);
+    assert_int_equal(state_view_pieces(&pieces, one->world->optimizer, &cut, &why, &view), 0);
+    const uint64_t place = state_cut_place(&cut, 2);
+    assert_int_equal(state_copy_get(&view, place, part, sizeof part, &why), FAULT_DIGEST);
+    assert_int_equal(state_copy_get(&view, state_cut_place(&cut, 1), part, sizeof part, &why), 0);
+    snprintf(line, sizeof line, "rm -r %s/step-00000003", root);
+    assert_int_equal(system(line), 0);
+    assert_int_equal(state_copy_get(&view, place, part, sizeof part, &why), FAULT_CORRUPT);
+    state_copy_free(&view);
+    worker_free(one);
+}
+
+static void all_of_an_item_is_compared_with_the_hashes_of_a_save(void **unused)
+{
+    (void)unused;
+    char name[64];
+    struct worker *one = trained(&optimizer_adamw, 3);
+    pieces_t *pieces = saved_by_two(one);
+    const struct state_item item = item_named(one, "adamw-v");
+    const struct state_cut cut = cut_of(one);
+    const size_t count = (size_t)state_item_leaves(cut.bytes[2]);
+    struct hash *leaves = calloc(count, sizeof *leaves), *wanted = calloc(count, sizeof *wanted);
+    assert_true(leaves && wanted && count > 2);
+    assert_int_equal(state_check_pieces(pieces, &item, &why, leaves), 0);
+    state_item_fill(compute_at(one->world->compute, item.vector), cut.bytes[2], wanted);
+    assert_memory_equal(leaves, wanted, count * sizeof *leaves);
+    snprintf(name, sizeof name, "adamw-v.%" PRIu64 "-%" PRIu64, share_of(1, 2).begin, all().end);
+    flip(name, 5);
+    assert_int_equal(state_check_pieces(pieces, &item, &why, leaves), FAULT_DIGEST);
+    pieces_close(&pieces);
+    free(leaves);
+    free(wanted);
+    worker_free(one);
+}
+
+static void a_save_with_moments_that_no_optimizer_leaves_is_refused(void **unused)
+{
+    (void)unused;
+    struct worker *one = trained(&optimizer_adamw, 3);
+    const struct state_item item = item_named(one, "adamw-v");
+    struct hash leaves[64];
+    ((float *)compute_at(one->world->compute, item.vector))[all().end - 1] = NAN;
+    save(&one, 1, 3);
+    pieces_t *pieces = NULL;
+    assert_int_equal(pieces_open(root, 3, "a", &why, &pieces), 0);
+    assert_true(state_item_leaves(all().end * sizeof(float)) <= 64);
+    assert_int_equal(state_check_pieces(pieces, &item, &why, leaves), FAULT_NAN);
+    assert_non_null(strstr(why.text, "state item 'adamw-v': float "));
+    pieces_close(&pieces);
+    worker_free(one);
+}
+
 #define IN_FOLDER(test) TEST_WITH(test, set_up, tear_down)
 
 TESTS(IN_FOLDER(a_chain_of_worlds_keeps_every_bit),
       IN_FOLDER(what_is_dropped_begins_anew_in_another_world),
       IN_FOLDER(a_cut_within_a_leaf_has_no_digest),
       IN_FOLDER(another_optimizer_or_model_is_refused_by_name),
-      IN_FOLDER(an_item_larger_than_the_parameters_has_no_digest))
+      IN_FOLDER(an_item_larger_than_the_parameters_has_no_digest),
+      IN_FOLDER(a_view_is_the_state_of_a_save),
+      IN_FOLDER(a_view_gives_nothing_that_was_changed_or_removed),
+      IN_FOLDER(all_of_an_item_is_compared_with_the_hashes_of_a_save),
+      IN_FOLDER(a_save_with_moments_that_no_optimizer_leaves_is_refused))
