@@ -24,7 +24,7 @@ void learner_late_open(struct learner_window_work *work)
     lateness_init(&work->lateness, ceiling < LATE_FLOOR_US ? ceiling : LATE_FLOOR_US, ceiling);
 }
 
-static bool is_same_group(const struct learner_window *a, const struct learner_window *b)
+bool learner_same_group(const struct learner_window *a, const struct learner_window *b)
 {
     return a && a->said.group_count == b->said.group_count &&
            memcmp(a->members, b->members, a->said.group_count * sizeof *a->members) == 0;
@@ -32,7 +32,7 @@ static bool is_same_group(const struct learner_window *a, const struct learner_w
 
 void learner_late_begin(struct learner_window_work *work, const struct learner_window *next)
 {
-    if (is_same_group(work->now, next)) return;
+    if (learner_same_group(work->now, next)) return;
     memset(work->late_row, 0, sizeof work->late_row);
     work->late = 0;
 }

@@ -78,8 +78,9 @@ void learner_shares_begin(struct learner *self, const struct wire_take_window *w
     const bool is_here = !self->away || self->has_share;
     const struct learner_owner of = learner_owner_in(self, window);
     const bool same = is_here && work->owner == of.owner && work->owners == of.owners;
+    // A trainer of a run with servers owns none, and so can lose none
     // mutant: shares: a share is taken though its moments are not here
-    work->lost = self->share_only && !same;
+    work->lost = self->share_only && !same && of.owner != OWNER_NONE;
     if (work->lost)
         why_set(&work->lost_why, FAULT_NOT_FOUND, "the moments of a member that is gone are lost");
     if (work->lost || same) return;
@@ -138,10 +139,10 @@ void learner_shares_applied(struct learner *self)
 }
 
 // `to_all`: servers, too, take the shares of the others.
-static int gather(struct learner *self, float *vector, bool to_all, struct why *why,
-                  struct group_blame *ret_blame)
+static int gather(struct learner *self, float *vector, uint64_t floats, bool to_all,
+                  struct why *why, struct group_blame *ret_blame)
 {
-    struct group_sum sum = learner_sum(self, GROUP_GATHER, self->floats);
+    struct group_sum sum = learner_sum(self, GROUP_GATHER, floats);
     sum.result = vector;
     if (to_all) sum.computers = 0;
     return group_add(self->window->group, &sum, why, ret_blame);
@@ -154,7 +155,7 @@ int learner_shares_gather(struct learner *self, struct why *why, struct group_bl
     learner_pin_wait(self); // Its thread reads what this step changes
     if (is_alone(self)) return 0;
     // mutant: shares: a step is computed by parameters of the one before
-    return gather(self, self->params, false, why, ret_blame);
+    return gather(self, self->params, self->floats, false, why, ret_blame);
 }
 
 // Returns when all have come here, each with all that was gathered. Until then a member whose own call failed may
@@ -176,17 +177,28 @@ static int meet(struct learner *self, struct why *why, struct group_blame *ret_b
         "the ones of %u members do not add up: a member of the group sent another number", count);
 }
 
+// What all have alike. A trainer that came to the servers within the epoch has not: it gets it from the owner of the
+// first share, as if it were floats.
+static int fill_alike(struct learner *self, uint32_t number, void *values, void *arg,
+                      struct why *why)
+{
+    const uint64_t bytes = self->cut.bytes[number];
+    ensure(bytes % sizeof(float) == 0);
+    // mutant: servers: a trainer that came within the epoch counts the steps since
+    if (self->window->config.servers == 0) return 0;
+    return gather(self, values, bytes / sizeof(float), true, why, arg);
+}
+
 // Our share of the moment to its place in the gradient's vector, and those of the others beside it.
 static int fill_from_group(struct learner *self, const struct state_item *item, uint32_t number,
                            void *values, void *arg, struct why *why)
 {
-    (void)number;
     // mutant: shares: the moments of the others are of an earlier step
-    if (item->tag != TAG_RESHARD) return 0; // All have it already
+    if (item->tag != TAG_RESHARD) return fill_alike(self, number, values, arg, why);
     const struct interval part = learner_shares_part(self);
     memcpy((float *)values + part.begin, compute_at(self->compute, item->vector) + part.begin,
            interval_length(part) * sizeof(float));
-    return gather(self, values, true, why, arg);
+    return gather(self, values, self->floats, true, why, arg);
 }
 
 int learner_shares_close(struct learner *self, struct why *why, struct group_blame *ret_blame)
@@ -195,7 +207,7 @@ int learner_shares_close(struct learner *self, struct why *why, struct group_bla
     if (!learner_shares_are_on(self) || is_alone(self)) return 0;
     if (!work->ends && !work->holder.stopped) return 0;
     const struct learner_away_source source = { .fill = fill_from_group, .arg = ret_blame };
-    int rc = gather(self, self->params, true, why, ret_blame);
+    int rc = gather(self, self->params, self->floats, true, why, ret_blame);
     if (rc == 0) rc = learner_away_take(self, &source, why);
     self->share_only = rc < 0;
     return rc < 0 ? rc : meet(self, why, ret_blame);

@@ -15,6 +15,7 @@
 #include "common/base/ensure.h"
 #include "common/base/log.h"
 #include "common/kernel/gradient.h"
+#include "common/learner/learner_away.h"
 #include "common/learner/learner_windows.h"
 #include "common/learner/windows_optimizer.h"
 #include "common/model/batch.h"
@@ -242,15 +243,18 @@ static bool is_over(const struct learner *self)
     return !now || self->step >= now->said.step + now->said.steps || work_of(self)->holder.stopped;
 }
 
-// A window that follows the one in hand has the same group; the wish to stop goes over to it.
+// The wish to stop goes over to a window that follows the one in hand. Where servers own the shares that may have more
+// trainers.
 static void begin_window(struct learner *self, struct learner_window *window)
 {
     struct learner_window_work *work = work_of(self);
     const struct wire_take_window *said = &window->said;
     struct holder *holder = &work->holder;
-    if (work->now && holder->me == said->place && holder->count == said->group_count)
-        holder_follow(holder, said->number);
+    const bool stops = work->now && holder->asks_stop;
+    // mutant: servers: a trainer that has come is taken for the one before it
+    if (learner_same_group(work->now, window)) holder_follow(holder, said->number);
     else holder_begin(holder, said->number, self->step, said->place, said->group_count);
+    if (stops) holder_stop(holder);
     learner_late_begin(work, window);
     learner_pieces_begin(self, said);
     learner_shares_begin(self, said);
@@ -274,10 +278,23 @@ static void follow(struct learner *self)
     work->next = NULL;
 }
 
+// What is held counts no more. The moments are the servers', and the parameters come when the first step begins.
+static void enter(struct learner *self, uint64_t step)
+{
+    learner_pin_wait(self);
+    learner_away_drop(self);
+    past_clear(&self->past);
+    self->step = step;
+    self->holding = self->share_only = true;
+    self->has_share = false;
+    work_of(self)->owners = 0;
+}
+
 // The newest of the core counts: one that does not begin where the one in hand ends replaces it.
 static void hear_take(struct learner *self, const struct wire_take_window *said)
 {
     struct learner_window_work *work = work_of(self);
+    if (said->enters && !work->now) enter(self, said->step);
     drop_window(&work->next);
     work->next = keep(said);
     follow(self);
@@ -501,8 +518,11 @@ static int form(struct learner *self, struct why *why, struct group_blame *ret_b
                        "trainers and more (min_clients)",
                        window->group_count, work->config.servers, learner_members_least(self));
     work->placed = true;
-    const int rc = group_form(work->group, window->number, work->now->members, window->group_count,
-                              window->place, work->config.step_timeout_ms, why, ret_blame);
+    // The others may still have the rest of the window before this one in hand
+    const uint32_t before_ms = window->enters ? work->config.window_ms : 0;
+    const int rc =
+        group_form(work->group, window->number, work->now->members, window->group_count,
+                   window->place, work->config.step_timeout_ms + before_ms, why, ret_blame);
     work->formed = rc == 0;
     work->sums = 0;
     return rc;

@@ -56,6 +56,9 @@ struct learner_copies {
     bool somebody; // Has a copy that is not on record, when the step in hand was told
 };
 
+// Whether the same processes are in the same places. `a` NULL: no.
+bool learner_same_group(const struct learner_window *a, const struct learner_window *b);
+
 enum { OWNER_NONE = UINT32_MAX };
 
 struct learner_window_work {

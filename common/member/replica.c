@@ -4,6 +4,7 @@
 
 #include "common/member/replica.h"
 #include "common/base/ensure.h"
+#include "common/run/phase.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <sysexits.h>
@@ -422,6 +423,7 @@ void replica_look(void *state, const struct member_turn *turn)
     if (self->fetching) return;
     if (!self->holding) {
         if (self->waits_for_pin && member->now.pin_step != member->now.step) return;
+        if (self->needs_no_state && phase_makes_steps(member->now.phase)) return;
         obtain(self, member, now_ms, out);
         return;
     }

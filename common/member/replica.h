@@ -65,6 +65,8 @@ struct replica {
     // Set by a pace that cannot take it from one committed step to the next by itself: it goes from
     // one pinned step to another. `waits_for_pin`: and fetches none that the run has left.
     bool follows_pins, waits_for_pin;
+    // Set by a pace whose trainers get what they need with each step: none is obtained while the run makes steps.
+    bool needs_no_state;
     char shared_dir[256]; // Set by a pace whose members save in pieces there; "": none do
 };
 

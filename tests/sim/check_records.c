@@ -61,7 +61,7 @@ static void hear_member(struct sim *sim, const struct wire_member *record)
          record->name);
     bool enters = role_takes_steps(record->role) && record->state == MEMBER_HEALTHY;
     hold(!enters || member->state == MEMBER_HEALTHY ||
-             (sim->pace->admits && sim->pace->admits(sim)),
+             (record->role == ACTOR_TRAINER && sim->pace->admits && sim->pace->admits(sim)),
          "a trainer enters at an epoch's border", "%s in %s", record->name, run_phase_name(phase));
     const uint64_t joined_number = member->known && member->instance == record->instance
                                        ? member->joined_number

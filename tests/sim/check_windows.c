@@ -262,6 +262,13 @@ static bool may_enter(const struct sim *sim, uint8_t from, uint8_t to)
     return from == PHASE_TRAIN && to == PHASE_COOLDOWN && sim->ghost.ahead == 0;
 }
 
+// Trainers that need no state, as servers have it.
+static bool admits(const struct sim *sim)
+{
+    const struct wire_windows_config *config = rules_strategy(&sim->plan.rules);
+    return config->servers > 0 && now((struct sim *)(uintptr_t)sim)->phase == PHASE_TRAIN;
+}
+
 static void keep_digests(struct sim *sim, struct ghost_window *window)
 {
     struct ghost *ghost = &sim->ghost;
@@ -612,6 +619,14 @@ static void pinned(struct sim *sim, const struct wire_epoch_end *end)
 
 static bool may_pause(const struct sim *sim) { return sim->faults[SPOILT] > 0; }
 
+// It came to the servers without a state, so it has none to pin.
+static bool has_entered(const struct sim *sim, uint8_t id)
+{
+    const struct wire_windows_config *config = rules_strategy(&sim->plan.rules);
+    return config->servers > 0 && sim->nodes[id].role == ACTOR_TRAINER &&
+           sim->nodes[id].learner.exchange.shares.only;
+}
+
 // Joiners fetch what an epoch begins with: who goes on from it keeps a copy.
 void check_window_begun(struct sim *sim, uint8_t id, const struct wire_take_window *job)
 {
@@ -624,7 +639,7 @@ void check_window_begun(struct sim *sim, uint8_t id, const struct wire_take_wind
          "a window begins with what is committed", "%s at %" PRIu64, sim->nodes[id].name,
          job->step);
     if (job->step != ghost->pin_step || ghost->restores > 0 || job->number != check_round(sim) ||
-        own(sim)->ended[job->number])
+        own(sim)->ended[job->number] || has_entered(sim, id))
         return;
     hold(pins_have(learner, job->step, &ghost->digest[job->step]),
          "what an epoch begins with is pinned before it is left", "%s leaves step %" PRIu64,
@@ -666,6 +681,7 @@ const struct sim_pace sim_pace_windows = { .one_in = 4,
                                            .takes_ms = takes_ms,
                                            .built = built,
                                            .may_enter = may_enter,
+                                           .admits = admits,
                                            .may_restore = is_lost,
                                            .way_back = way_back,
                                            .may_lose = leaves_a_holder,

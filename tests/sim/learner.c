@@ -303,6 +303,7 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
         learner->loaded_step = job->step;
         learner->differs = learner->is_named = false;
         learner->exchange.shares.only = learner->exchange.shares.dropped = false;
+        learner->exchange.shares.pulls = false;
         learner->generation++;
         keep_pin(learner->pins, &learner->pins_count, job->step, &loaded.digest);
         check_loaded(self, id);

@@ -375,7 +375,7 @@ by_unit 'saves: a save of the present step is no way out' coordinator_test \
 by_unit 'windows: a member that holds nothing is waited for' windows_member_test 'broken = true' 'broken = false'
 by_unit 'windows: an epoch ends and the shares of its state lie apart' coordinator_test drop
 by_unit 'windows: who holds all of the state is not waited for' coordinator_test \
-    'self->stands[member].share && ' ''
+    'stands->share && ' ''
 by_unit 'windows: who held a share holds one for ever' windows_member_test drop
 by_unit 'windows: a share without the others is waited for' coordinator_test \
     'lost |= has_lost(self, &newest->group[i])' '(void)has_lost(self, &newest->group[i])'
@@ -406,7 +406,7 @@ by_unit 'leases: after a restart leases have what was left of their time' leases
 by_unit 'shares: a share is taken though its moments are not here' windows_saves_test 'self->share_only && !same' 'false'
 by_unit 'shares: who holds a share says that it holds all' windows_saves_test drop
 by_unit 'shares: a step is computed by parameters of the one before' windows_learner_test \
-    'gather(self, self->params, false, why, ret_blame)' 'why && !ret_blame'
+    'gather(self, self->params, self->floats, false, why, ret_blame)' 'why && !ret_blame'
 by_unit 'shares: a member goes on with the moments that it had before it loaded a state' windows_saves_test '|| self->has_share' '|| self'
 by_unit 'away: moments that have changed on the disk are taken' windows_saves_test '!hash_equal(&leaf' '!self && !hash_equal(&leaf'
 by_unit 'shares: the moments of the others are of an earlier step' windows_saves_test 'TAG_RESHARD' 'TAG_DROP'
@@ -736,6 +736,20 @@ by_unit 'servers: of two trainers that die one after the other the second costs 
     '|| closing.left_out != 0' ''
 by_unit 'windows: one that hears another stop because of a death is left out' coordinator_test \
     'places != all_places(turn->run)' 'places == 0'
+by_unit 'servers: a trainer that loads a state is in the next window' coordinator_test 'stands->enters' 'stands'
+by_unit 'servers: a trainer enters without its links' coordinator_test '|| !linking_stands(self, &place, group, count)' ''
+by_unit 'servers: an epoch ends for a trainer that can enter' coordinator_test '&& !may_enter(self, turn, i)' ''
+by_unit 'servers: without trainers the shares of the servers are lost' coordinator_test 'self->apart' '!self'
+by_unit 'servers: a pending member is in a group' coordinator_test drop
+by_unit 'servers: a restart of the coordinator loses the shares that servers keep' coordinator_test drop
+by_unit 'servers: a trainer without a state is left out' coordinator_test 'i >= owner' 'true'
+by_unit 'servers: a trainer without a state is waited for' coordinator_test drop
+by_unit 'servers: who holds the state enters without it' windows_member_test drop
+by_unit 'servers: a trainer enters a window that is over' windows_member_test '&& window->number > self->closed' ''
+by_unit 'servers: a trainer without a state keeps its group from a step' windows_member_test 'replica->needs_no_state ||' ''
+by_unit 'servers: a trainer that has come is taken for the one before it' windows_servers_test 'learner_same_group(work->now, window)' 'work->now'
+by_unit 'servers: a trainer that came within the epoch counts the steps since' windows_servers_test \
+    'servers == 0' 'servers + 1'
 by_unit 'servers: an epoch ends for a server that has no place' coordinator_test 'if (trains && here &&' 'if (here && run->roster.count > trains &&'
 by_unit 'servers: a run begins before its servers are here' coordinator_test 'if (here >= wanted) return NULL;' 'if (here + wanted) return NULL;'
 by_unit 'servers: a server joins a run that has none' coordinator_test '!(turn->pace->servers && turn->pace->servers(turn->rules))' 'join->instance == 0'

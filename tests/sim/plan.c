@@ -13,7 +13,7 @@ const char *const fault_names[FAULT_KINDS] = {
     "damaged",      "wrong",         "replays",    "forged",         "spam",          "skewed",
     "full_disks",   "ejected",       "behind",     "restores",       "losses_of_all", "torn",
     "lost_ledgers", "lost_journals", "thin_lines", "spoilt",         "impostures",    "belated",
-    "copied",       "greedy",        "decayed",
+    "copied",       "greedy",        "decayed",    "entered",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)

@@ -158,6 +158,7 @@ enum fault_kind {
     COPIED,    // Memory saves on record
     GREED,     // Seconds in which a trainer says as much as it may
     DECAYED,   // Saves that cannot be read any more
+    ENTERED,   // Windows that a trainer entered without a state
     FAULT_KINDS
 };
 
@@ -356,6 +357,7 @@ struct sim_links {
 struct sim_shares {
     uint32_t owner, owners; // Share `owner` of so many; owners 0: none was taken
     bool computes;          // It owns no share: servers do
+    bool pulls;             // It entered without a state, and has no parameters yet
     bool only;              // The other shares are not here
     bool lost;              // Another share is wanted, and `only`
     bool dropped;           // It could not say where its window ended: nobody counts on its state

@@ -55,7 +55,7 @@ static void take_share(struct sim *self, uint8_t id)
     const uint32_t owner = computes ? 0 : window->place - first;
     const bool same =
         shares->owner == owner && shares->owners == owners && shares->computes == computes;
-    shares->lost = shares->only && !same;
+    shares->lost = shares->only && !same && !computes;
     if (shares->lost) return;
     shares->owner = owner, shares->owners = owners, shares->computes = computes;
 }
@@ -319,13 +319,27 @@ static void hear_written(struct sim *self, uint8_t id, const struct wire_sim_wor
                      &(struct wire_whole){ word->window, word->step, whole->digest });
 }
 
+static bool is_same_group(const struct sim_window *a, const struct sim_window *b)
+{
+    bool same = a->place == b->place && a->count == b->count;
+    for (uint32_t i = 0; same && i < a->count; i++)
+        same = a->nodes[i] == b->nodes[i] && a->instances[i] == b->instances[i];
+    return same;
+}
+
 static void go_on(struct sim *self, uint8_t id)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
     if (at->holder.step == at->windows[0].end && at->count == 2) {
+        const bool same = is_same_group(&at->windows[0], &at->windows[1]);
+        const bool stops = at->holder.asks_stop;
         at->windows[0] = at->windows[1];
         at->count = 1;
-        holder_follow(&at->holder, at->windows[0].number);
+        const struct sim_window *window = &at->windows[0];
+        if (same) holder_follow(&at->holder, window->number);
+        else holder_begin(&at->holder, window->number, window->step, window->place, window->count);
+        if (stops) holder_stop(&at->holder);
+        take_share(self, id);
         copies_begin(self, id);
     }
     at->arrived = false;
@@ -485,11 +499,28 @@ static void hear_computed(struct sim *self, uint8_t id)
     gather(self, id);
 }
 
+// The parameters come from the servers, who stand at this step until we have it. False: they are gone.
+static bool pull(struct sim *self, uint8_t id)
+{
+    struct learner *learner = learner_of(self, id);
+    const struct sim_window *window = &learner->exchange.windows[0];
+    for (uint32_t i = 0; i < window->count && learner->exchange.shares.pulls; i++) {
+        const struct learner *other = learner_of(self, window->nodes[i]);
+        if (is_dead(self, window, i) || other->exchange.shares.pulls ||
+            other->step != learner->step || is_cut(self, id, window->nodes[i]))
+            continue;
+        learner->digest = other->digest;
+        learner->exchange.shares.pulls = false;
+    }
+    return !learner->exchange.shares.pulls;
+}
+
 static void hear_sum(struct sim *self, uint8_t id, const struct wire_sim_word *word)
 {
     struct exchange *at = &learner_of(self, id)->exchange;
     const struct sim_window *window = &at->windows[0];
     if (at->broken || word->window != at->holder.window || word->step != at->holder.step) return;
+    if (!pull(self, id)) return;
     for (uint32_t i = 0; i < window->count; i++) // A part of it may not have been sent
         if ((is_dead(self, window, i) || is_cut(self, id, window->nodes[i])) && roll(self, 2))
             return;
@@ -592,14 +623,30 @@ static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *
 
 // ---- what the core asks -----------------------------------------------------------------------------
 
+// What learner_windows.c does with a window that is entered without a state.
+static void enter(struct sim *self, uint8_t id, uint64_t step)
+{
+    struct learner *learner = learner_of(self, id);
+    struct sim_shares *shares = &learner->exchange.shares;
+    ensure(config_of(self)->servers > 0 && self->nodes[id].role == ACTOR_TRAINER);
+    learner->holding = true;
+    learner->step = learner->loaded_step = step;
+    learner->digest = (struct hash){ { 0 } };
+    learner->differs = learner->is_named = false;
+    *shares = (struct sim_shares){ .only = true, .pulls = true };
+    self->faults[ENTERED]++;
+}
+
 static void take_window(struct sim *self, uint8_t id, const struct wire_take_window *job)
 {
     struct learner *learner = learner_of(self, id);
     struct exchange *at = &learner->exchange;
     const bool first = at->count == 0;
+    ensure(!job->enters || first);
+    if (job->enters) enter(self, id, job->step);
     ensure(learner->holding && at->count < 2 && job->samples_count <= WINDOW_SAMPLES_MAX);
     ensure(job->step == (first ? learner->step : at->windows[at->count - 1].end));
-    if (first) check_window_begun(self, id, job);
+    if (first && !at->shares.pulls) check_window_begun(self, id, job);
     struct sim_window *window = &at->windows[at->count++];
     *window = (struct sim_window){ .number = job->number,
                                    .step = job->step,

@@ -634,7 +634,122 @@ static void who_is_late_is_said_at_once(void **unused)
     assert_true(stands && stands->broken && stands->overdue && stands->late == 1);
 }
 
+// ---- a trainer of a run with parameter servers ----------------------------------------------------
+
+// Member 2 is the server. The trainer holds no state, and has links.
+static void be_without_a_state(void)
+{
+    static struct wire_windows_config with;
+    with = *(const struct wire_windows_config *)member->config.strategy.body;
+    with.servers = 1;
+    member->config.strategy.body = &with;
+    member->roster.count = 3;
+    replica.holding = replica.ready = false;
+    hear(FRAME_RUN, &member->now, HEARD_CONFIG);
+    hear_links();
+}
+
+static void hear_window_of_server(uint64_t number, uint64_t step)
+{
+    static const struct wire_place group[] = { { .member = ME, .instance = INSTANCE },
+                                               { .member = 2, .instance = 3 } };
+    static const struct interval samples = { 0, 16 };
+    static const uint8_t lr_bits[16];
+    hear(FRAME_WINDOW,
+         &(struct wire_window){ .number = number,
+                                .step = step,
+                                .steps = 4,
+                                .lr_bits = { lr_bits, 16 },
+                                .samples = &samples,
+                                .samples_count = 1,
+                                .group = group,
+                                .group_count = 2 },
+         HEARD_PACE);
+}
+
+static bool has_entered(void)
+{
+    const struct wire_take_window *job = said(FRAME_TAKE_WINDOW);
+    return job && job->enters;
+}
+
+static void who_needs_no_state_enters_the_newest_window(void **unused)
+{
+    (void)unused;
+    be_without_a_state();
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_true(stands && stands->enters);
+    hear_window_of_server(5, STEP + 40);
+    assert_true(taken() == 5 && has_entered());
+    assert_true(replica.applying && replica.holding && replica.step == STEP + 40);
+    now_ms += 2000;
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
+    stands = said(FRAME_STANDS);
+    assert_true(stands && !stands->enters && stands->window == 5 && stands->step == STEP + 40);
+    // One that follows is taken as by all others
+    hear_window_of_server(6, STEP + 44);
+    assert_true(taken() == 6 && !has_entered());
+}
+
+static void who_loads_a_state_enters_no_window(void **unused)
+{
+    (void)unused;
+    be_without_a_state();
+    replica.loading = true;
+    now_ms += 2000;
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_true(stands && !stands->enters);
+    hear_window_of_server(5, STEP + 40);
+    assert_int_equal(taken(), 0);
+    replica.loading = false;
+    hear(FRAME_RUN, &member->now, HEARD_RUN);
+    assert_int_equal(taken(), 5);
+}
+
+static void a_window_that_is_over_is_not_entered(void **unused)
+{
+    (void)unused;
+    be_without_a_state();
+    hear_closing(4, 5, STEP + 42);
+    hear_window_of_server(5, STEP + 40);
+    assert_int_equal(taken(), 0);
+}
+
+// Whom the window names with the state that it holds begins it as all others do.
+static void who_holds_the_state_does_not_enter_without_it(void **unused)
+{
+    (void)unused;
+    be_without_a_state();
+    replica.holding = true;
+    hear_window_of_server(1, STEP);
+    assert_true(taken() == 1 && !has_entered());
+}
+
+// Its window was closed elsewhere: it has lost nothing that the run needs, keeps nobody from a step, and enters again.
+static void who_needs_no_state_goes_on_with_the_next_window(void **unused)
+{
+    (void)unused;
+    be_without_a_state();
+    hear_window_of_server(5, STEP + 40);
+    hear_closing(5, 5, STEP + 38);
+    assert_non_null(said(FRAME_CLOSE_WINDOW));
+    hear(FRAME_CLOSED_WINDOW, &(struct wire_closed_window){ .window = 5, .step = STEP + 40 }, 0);
+    assert_false(replica.holding);
+    const struct wire_stands *stands = said(FRAME_STANDS);
+    assert_true(stands && stands->enters && stands->lost && !stands->broken);
+    hear_window_of_server(6, STEP + 38);
+    assert_true(taken() == 6 && has_entered());
+    stands = said(FRAME_STANDS);
+    assert_true(!stands || !stands->broken);
+}
+
 TESTS(TEST_WITH(windows_follow_one_another, set_up, NULL),
+      TEST_WITH(who_needs_no_state_enters_the_newest_window, set_up, NULL),
+      TEST_WITH(who_loads_a_state_enters_no_window, set_up, NULL),
+      TEST_WITH(a_window_that_is_over_is_not_entered, set_up, NULL),
+      TEST_WITH(who_holds_the_state_does_not_enter_without_it, set_up, NULL),
+      TEST_WITH(who_needs_no_state_goes_on_with_the_next_window, set_up, NULL),
       TEST_WITH(a_window_that_begins_elsewhere_waits, set_up, NULL),
       TEST_WITH(a_window_whose_lists_do_not_fit_is_ignored, set_up, NULL),
       TEST_WITH(it_says_where_it_stands, set_up, NULL),

@@ -58,6 +58,78 @@ static void each_optimizer_ends_in_the_same_bits(void **unused)
     strategy.optimizer = DESCENT_ADAMW;
 }
 
+static void move(struct course *at, uint32_t steps)
+{
+    for (uint32_t k = 0; k < steps; k++, at->step++) at->samples_done += batch_at(at->samples_done);
+}
+
+// It has no state of that step, and owns nothing: the window that follows names it, and nobody ends for it what he is at.
+// When the group ends it has all of the state.
+static void a_trainer_enters_the_window_that_follows(void **unused)
+{
+    struct member *before[] = { &members[0], &members[1], &members[2], &members[3] };
+    struct member *after[] = { &members[0], &members[4], &members[1], &members[2], &members[3] };
+    struct course at = { 0, 0 };
+    struct plan plan;
+    (void)unused;
+    share_moments();
+    strategy.servers = 2;
+    for (uint32_t i = 0; i < 5; i++) be_born(&members[i], i, 0, NULL);
+    give_window(&at, 5, before, 4);
+    move(&at, 5);
+    plan_window(&plan, &at, 5, after, 5);
+    for (uint32_t i = 0; i < 5; i++) {
+        plan.job.enters = after[i] == &members[4];
+        give_one(&plan, after, i);
+    }
+    await_end(after, 5, 10);
+    assert_int_equal(close_window(after, 5, 5), 10); // All of one digest
+    move(&at, 5);
+    go_on_to_the_end(&at, after, 5);
+    send_job(&members[4], FRAME_CLOSE_WINDOW, &(struct wire_close_window){ 0, STEPS, true });
+    const struct wire_closed_window *closed = hear_kind(&members[4], FRAME_CLOSED_WINDOW);
+    assert_true(closed->ok && !closed->share && hash_equal(&closed->digest, &alone));
+    end_group();
+    strategy.servers = 0;
+}
+
+// Its window comes to nothing before its first step: then it holds nothing, and can enter the next one.
+static void who_has_entered_and_taken_no_step_enters_again(void **unused)
+{
+    struct member *before[] = { &members[0], &members[1], &members[2] };
+    struct member *after[] = { &members[0], &members[3], &members[1], &members[2] };
+    struct course at = { 0, 0 };
+    struct plan plan;
+    (void)unused;
+    share_moments();
+    strategy.servers = 2;
+    for (uint32_t i = 0; i < 4; i++) be_born(&members[i], i, 0, NULL);
+    struct course behind = at;
+    move(&behind, 5);
+    plan_window(&plan, &behind, 5, after, 4);
+    plan.job.enters = true;
+    give_one(&plan, after, 1);
+    const struct wire_close_window close = { plan.job.number, 3, false };
+    send_job(&members[3], FRAME_CLOSE_WINDOW, &close);
+    const struct wire_closed_window *closed = hear_kind(&members[3], FRAME_CLOSED_WINDOW);
+    assert_false(closed->ok);
+    take_steps(&at, 5, before, 3);
+    plan_window(&plan, &at, 5, after, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        plan.job.enters = i == 1;
+        give_one(&plan, after, i);
+    }
+    await_end(after, 4, 10);
+    assert_int_equal(close_window(after, 4, 5), 10);
+    move(&at, 5);
+    go_on_to_the_end(&at, after, 4);
+    send_job(&members[3], FRAME_CLOSE_WINDOW, &(struct wire_close_window){ 0, STEPS, true });
+    closed = hear_kind(&members[3], FRAME_CLOSED_WINDOW);
+    assert_true(closed->ok && hash_equal(&closed->digest, &alone));
+    end_group();
+    strategy.servers = 0;
+}
+
 static void a_run_that_servers_cannot_serve_is_refused(void **unused)
 {
     (void)unused;
@@ -75,4 +147,6 @@ static void a_run_that_servers_cannot_serve_is_refused(void **unused)
 
 TESTS(FOLDER_TEST(a_run_that_servers_cannot_serve_is_refused),
       FOLDER_TEST(any_number_of_each_ends_in_the_same_bits),
+      FOLDER_TEST(a_trainer_enters_the_window_that_follows),
+      FOLDER_TEST(who_has_entered_and_taken_no_step_enters_again),
       FOLDER_TEST(each_optimizer_ends_in_the_same_bits))

@@ -285,13 +285,14 @@ static void leave_out(struct windows *self, const struct turn *turn, uint32_t pl
 
 // One that nobody waits for, and one that does not hold the step at which the window ends and cannot make it. The
 // first is dropped, so that no barrier waits for its lease to run out; should it live, it joins again. The other
-// fetches the state.
+// fetches the state, unless it needs none.
 static void leave_out_the_absent(struct windows *self, const struct turn *turn, uint64_t places,
                                  uint64_t end, uint64_t *left_out)
 {
     const struct run *run = turn->run;
     const struct wire_window *window = windows_first(run);
     const uint64_t hang = hanging(self, turn);
+    const uint32_t owner = places_first_owner(turn, window);
     for (uint32_t i = 0; i < window->group_count; i++) {
         const struct wire_place *place = &window->group[i];
         uint64_t step = 0;
@@ -300,6 +301,8 @@ static void leave_out_the_absent(struct windows *self, const struct turn *turn, 
         // With shares it may still hear how long those of the others are (learner_step_hear_out)
         const bool may = windows_config(turn->rules)->parts != PARTS_NONE;
         const bool has = counts && (may || has_step(self, run, place));
+        // mutant: servers: a trainer without a state is left out
+        const bool needs_state = i >= owner;
         if (!(places & bit(i))) {
             leave_out(self, turn, i,
                       hang & bit(i) ? "it did not say within step_timeout where it stands"
@@ -307,7 +310,7 @@ static void leave_out_the_absent(struct windows *self, const struct turn *turn, 
                       left_out);
             // mutant: windows: a barrier waits for the lease of a dead member
             turn_set_state(turn, place->member, MEMBER_DROPPED);
-        } else if (!counts || (step != end && !(step + 1 == end && has)))
+        } else if (needs_state && (!counts || (step != end && !(step + 1 == end && has))))
             leave_out(self, turn, i, "it does not hold the run's step", left_out);
     }
 }

@@ -133,6 +133,14 @@ static bool is_linked(const struct linking *self, const struct wire_place *a,
     return self->linked[i] & bit(j) && self->linked[j] & bit(i);
 }
 
+bool linking_stands(const struct windows *self, const struct wire_place *member,
+                    const struct wire_place *group, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!is_linked(&self->linking, member, &group[i])) return false;
+    return true;
+}
+
 static bool is_left(const struct windows *self, const struct run *run,
                     const struct wire_place *place)
 {

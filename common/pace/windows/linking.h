@@ -33,6 +33,10 @@ uint64_t linking_wait_ms(const struct windows *self, const struct turn *turn);
 // Whether this trainer's links with all that are left of the newest group stand.
 bool linking_has_joined(const struct windows *self, const struct run *run, uint32_t member);
 
+// Whether its links with all of these stand.
+bool linking_stands(const struct windows *self, const struct wire_place *member,
+                    const struct wire_place *group, uint32_t count);
+
 // Keeps of `group` those whose links stand, each with all others: first goes a trainer that is not in
 // the newest group, then the one that lacks most links, then the later one. If fewer than min_clients
 // are left so, or a parameter server is missing, the newest group has no precedence. A server too many goes as well

@@ -32,8 +32,43 @@ static uint32_t group_left(const struct windows *self, const struct run *run,
     return left;
 }
 
-// A trainer that is linked with the group, and is not in it: it enters when the next epoch begins. A server too many
-// waits for the death of another one.
+// Whether this trainer, which is in no group, is in the next window: where servers have the state it needs none.
+static bool may_enter(const struct windows *self, const struct turn *turn, uint32_t member)
+{
+    const struct run *run = turn->run;
+    const struct wire_member *at = &run->roster.members[member];
+    const struct stands *stands = &self->stands[member];
+    return places_servers_wanted(turn) > 0 && at->role == ACTOR_TRAINER &&
+           (at->state == MEMBER_PENDING || at->state == MEMBER_HEALTHY) &&
+           // mutant: servers: a trainer that loads a state is in the next window
+           stands->instance == at->instance && stands->enters && !stands->leaves &&
+           !self->is_left_out[member] &&
+           window_place(windows_newest(run), member, at->instance) == NO_MEMBER;
+}
+
+// Those of the newest group that go on, and the trainers that enter: each part in the order of the roster.
+static uint32_t group_next(const struct windows *self, const struct turn *turn,
+                           struct wire_place group[WINDOW_MEMBERS_MAX])
+{
+    const struct run *run = turn->run;
+    uint32_t count = group_left(self, run, group);
+    for (uint32_t i = 0; i < run->roster.count && count < WINDOW_MEMBERS_MAX; i++) {
+        struct wire_place place = { .member = i, .instance = run->roster.members[i].instance };
+        // mutant: servers: a trainer enters without its links
+        if (!may_enter(self, turn, i) || !linking_stands(self, &place, group, count)) continue;
+        const uint32_t trainers = count - places_servers(run, group, count);
+        uint32_t at = 0;
+        while (at < trainers && group[at].member < i) at++;
+        memmove(&group[at + 1], &group[at], (count - at) * sizeof *group);
+        memcpy(place.links, self->stands[i].links, sizeof place.links);
+        group[at] = place;
+        count++;
+    }
+    return count;
+}
+
+// A trainer that is linked with the group, is not in it and cannot enter it: it waits for the next epoch. A server too
+// many waits for the death of another one.
 static bool somebody_waits(const struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -44,7 +79,8 @@ static bool somebody_waits(const struct windows *self, const struct turn *turn)
         const bool here =
             takes_steps(run, i, MEMBER_PENDING) || takes_steps(run, i, MEMBER_HEALTHY);
         // mutant: servers: an epoch ends for a server that has no place
-        if (trains && here && linking_has_joined(self, run, i) &&
+        // mutant: servers: an epoch ends for a trainer that can enter
+        if (trains && here && linking_has_joined(self, run, i) && !may_enter(self, turn, i) &&
             (self->is_left_out[i] ||
              window_place(last, i, run->roster.members[i].instance) == NO_MEMBER))
             return true;
@@ -59,6 +95,23 @@ static uint64_t epoch_end(const struct turn *turn)
     return steps ? turn->run->epoch_start_step + steps : UINT64_MAX;
 }
 
+// The servers are there, each with its share alone, and there are too few trainers for a window. With the next one that
+// comes the run goes on; if the epoch ended, the shares would be lost.
+static bool keeps_shares(const struct windows *self, const struct turn *turn,
+                         const struct wire_place *group, uint32_t count)
+{
+    const uint32_t servers = places_servers_wanted(turn);
+    // mutant: servers: without trainers the shares of the servers are lost
+    return servers > 0 && self->apart && !places_are_enough(turn, group, count) &&
+           places_servers(turn->run, group, count) >= servers;
+}
+
+bool opening_waits(const struct windows *self, const struct turn *turn)
+{
+    struct wire_place group[WINDOW_MEMBERS_MAX];
+    return keeps_shares(self, turn, group, group_next(self, turn, group));
+}
+
 const char *opening_why_not(const struct windows *self, const struct turn *turn)
 {
     const struct run *run = turn->run;
@@ -66,20 +119,21 @@ const char *opening_why_not(const struct windows *self, const struct turn *turn)
     const uint64_t next = windows_are_open(run) ? window_end(windows_newest(run)) : run->step;
     const bool may_end = !self->apart; // By what can wait for a window
     struct wire_place group[WINDOW_MEMBERS_MAX];
-    const uint32_t left = group_left(self, run, group);
+    const uint32_t left = group_next(self, turn, group);
+    const bool waits = keeps_shares(self, turn, group, left);
     if (next >= rules->total_steps) return "all steps are done";
     if (next >= epoch_end(turn)) return "the epoch's steps are done";
     if (may_end && rules->epoch_ms &&
         turn->now_ms - turn->presence->epoch_began_ms >= rules->epoch_ms)
         return "the epoch's time is up";
     if (run->pausing && voided_pauses(run)) return "a step was void twice";
-    if (may_end && run->pausing) return "a pause was asked for";
+    if ((may_end || waits) && run->pausing) return "a pause was asked for";
     // mutant: windows: a checkpoint that the owner wants waits for the end of the epoch
     if (may_end && turn->presence->wants_end) return "a checkpoint was asked for";
     if (differ_ends_epoch(run)) return "the states of the members differ";
     if (places_servers(run, group, left) < places_servers_wanted(turn))
         return "a parameter server is missing";
-    if (!places_are_enough(turn, group, left)) return "too few members";
+    if (!waits && !places_are_enough(turn, group, left)) return "too few members";
     return may_end && somebody_waits(self, turn) ? "a trainer waits to join" : NULL;
 }
 
@@ -112,12 +166,13 @@ static uint32_t list_linkable(const struct windows *self, const struct turn *tur
 }
 
 // Those that hold the run's step and are linked: when an epoch begins all healthy trainers and as many servers as
-// there are places, later those of the group that are left. In the order of places.h. Returns how many.
+// there are places, later those of the group that are left, and trainers that need no state. In the order of places.h.
+// Returns how many.
 static uint32_t choose_group(const struct windows *self, const struct turn *turn,
                              struct wire_place group[WINDOW_MEMBERS_MAX])
 {
     const struct run *run = turn->run;
-    if (run->phase == PHASE_TRAIN) return group_left(self, run, group);
+    if (run->phase == PHASE_TRAIN) return group_next(self, turn, group);
     const uint32_t count = list_linkable(self, turn, MEMBER_HEALTHY, group, 0);
     // mutant: windows: a window names trainers that have no link
     return linking_choose(self, turn, group, count);
@@ -154,6 +209,15 @@ static uint64_t samples_after(const struct turn *turn)
     return newest->samples_done + interval_list_total(newest->samples, newest->samples_count);
 }
 
+// Those that enter were pending until now.
+static void admit(const struct turn *turn, const struct wire_place *group, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        // mutant: servers: a pending member is in a group
+        if (turn->run->roster.members[group[i].member].state == MEMBER_PENDING)
+            turn_set_state(turn, group[i].member, MEMBER_HEALTHY);
+}
+
 void opening_open(struct windows *self, const struct turn *turn)
 {
     struct run *run = turn->run;
@@ -181,6 +245,7 @@ void opening_open(struct windows *self, const struct turn *turn)
         .drops = !windows_are_open(run),
     };
     ensure(window.group_count > 0);
+    admit(turn, group, window.group_count);
     self->open_ms = 0;
     self->mends = self->apart;
     self->apart = false;
@@ -269,9 +334,24 @@ static const char *lacks_servers(struct windows *self, const struct turn *turn)
     return self->lacks;
 }
 
+// Each server keeps its share of the newest step meanwhile.
+static const char *lacks_trainers(struct windows *self, const struct turn *turn)
+{
+    struct wire_place group[WINDOW_MEMBERS_MAX];
+    const uint32_t count = group_next(self, turn, group);
+    if (windows_are_open(turn->run) || !keeps_shares(self, turn, group, count)) return NULL;
+    snprintf(
+        self->lacks, sizeof self->lacks,
+        "waiting for trainers: %u of %u are here (min_clients); the parameter servers keep step "
+        "%" PRIu64,
+        count - places_servers(turn->run, group, count), turn->rules->min_clients, turn->run->step);
+    return self->lacks;
+}
+
 const char *opening_lacks(struct windows *self, const struct turn *turn)
 {
     switch (turn->run->phase) {
+    case PHASE_TRAIN: return lacks_trainers(self, turn);
     case PHASE_WAITING: {
         const char *servers = lacks_servers(self, turn);
         return servers ? servers : still_lacks_links(self, turn);

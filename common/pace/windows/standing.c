@@ -142,11 +142,13 @@ bool standing_may_hold(const struct windows *self, const struct turn *turn, uint
     const uint32_t place = window_place(newest, member, instance);
     if (place == NO_MEMBER) return has_followed(self, turn, member);
     bool lost = has_lost(self, &newest->group[place]);
+    const struct stands *stands = &self->stands[member];
     const uint32_t owner = places_first_owner(turn, newest);
-    // Where servers own the shares it has the parameters alone
-    if (self->stands[member].share && place < owner) return false;
+    // Where servers own the shares it has the parameters alone, unless it says that it has put all together
+    // mutant: servers: a trainer without a state is waited for
+    if (place < owner && stands->instance == instance) return has_followed(self, turn, member);
     // mutant: windows: who holds all of the state is not waited for
-    for (uint32_t i = owner; self->stands[member].share && i < newest->group_count; i++)
+    for (uint32_t i = owner; stands->share && i < newest->group_count; i++)
         // mutant: windows: a share without the others is waited for
         lost |= has_lost(self, &newest->group[i]);
     return !lost;
@@ -199,6 +201,7 @@ static void take_stands(struct stands *kept, const struct wire_stands *said, con
     if (is_newest) kept->seq = seq;
     // mutant: windows: who has said once that it can make a step is waited for
     if (!is_late) kept->can_make = said->has && !said->share ? said->step + 1 : 0;
+    if (!is_late) kept->enters = said->enters;
     if (said->links[0]) memcpy(kept->links, said->links, sizeof kept->links);
     // Windows only go on, also when a restore takes the run back
     if (said->taken_window > kept->taken_window ||

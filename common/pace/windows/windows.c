@@ -198,13 +198,14 @@ static const char *settle(void *state, const struct turn *turn)
     standing_register(self, turn);
     if (windows_are_open(run) && windows_run_of(run)->open < WINDOWS_OPEN_MAX &&
         !level_is_due(self, turn) && is_past_middle(self, run) && !opening_why_not(self, turn))
-        opening_open(self, turn);
+        opening_open(self, turn); // Nothing lies apart behind an open window, so none is waited for
     if (windows_are_open(run)) return NULL;
     const char *cause = opening_why_not(self, turn);
     if (cause) {
         self->barrier_began_ms = turn->now_ms;
         self->barrier_epoch = run->epoch + 1;
-    } else if (turn->now_ms >= self->open_ms) opening_open(self, turn);
+    } else if (turn->now_ms >= self->open_ms && !opening_waits(self, turn))
+        opening_open(self, turn);
     return cause;
 }
 
@@ -289,9 +290,21 @@ static void leave_out_again(struct windows *self, const struct run *run)
         self->is_left_out[window->group[i].member] |= closing->left_out.data[i / 8] >> i % 8 & 1;
 }
 
+// Servers may keep their shares without a window (opening_waits). That they did is not on record; if they have put
+// them together, the epoch merely ends a window later.
+static bool may_be_apart(const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    const struct wire_steps *closing = &windows_run_of(run)->closing;
+    return windows_config(turn->rules)->servers > 0 && run->phase == PHASE_TRAIN &&
+           !windows_are_open(run) && closing->closed == windows_newest(run)->number;
+}
+
 static void resume(void *state, const struct turn *turn)
 {
     struct windows *self = state;
+    // mutant: servers: a restart of the coordinator loses the shares that servers keep
+    self->apart = may_be_apart(turn);
     // When this Warmup began is not known any more
     if (turn->run->phase == PHASE_WARMUP) {
         self->barrier_began_ms = turn->now_ms;
@@ -317,6 +330,8 @@ static const char *lacks(const struct turn *turn)
     struct windows *self = turn->live;
     if (turn->run->phase != PHASE_TRAIN) return opening_lacks(self, turn);
     if (!windows_are_open(turn->run) && turn->now_ms < self->open_ms) return self->because;
+    const char *trainers = opening_lacks(self, turn);
+    if (trainers) return trainers;
     if (!level_is_lonely(self, turn->run)) return level_waits(self, turn);
     snprintf(self->lacks, sizeof self->lacks,
              "no member of window %" PRIu64 " is here, and they alone hold its newest steps",
@@ -353,7 +368,8 @@ static uint64_t due_ms(const void *state, const struct turn *turn)
 {
     const struct windows *self = state;
     const struct run *run = turn->run;
-    if (!windows_are_open(run)) return run->phase == PHASE_TRAIN ? self->open_ms : 0;
+    if (!windows_are_open(run)) // It is over if trainers are waited for
+        return run->phase == PHASE_TRAIN && turn->now_ms < self->open_ms ? self->open_ms : 0;
     const uint64_t level_ms = level_due_ms(self, turn);
     if (self->level || standing_slowest(self, run) <= run->step) return level_ms;
     return level_ms ? least(level_ms, self->commit_ms) : self->commit_ms;

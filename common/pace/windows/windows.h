@@ -44,7 +44,9 @@
 //  9. Parameter servers. A run may have servers, each with a share of what the optimizer keeps, for trainers that keep
 //     none. A group needs exactly as many as the configuration says: one more stands by, and no epoch ends for it
 //     (places.h). When a trainer dies, the step in hand is applied if all servers have what it needs, and the others
-//     go on.
+//     go on. A trainer holds no state that the run needs: it gets the parameters when a step begins. So one that comes
+//     enters the next window, and no epoch ends for it. While there are too few of them the epoch goes on
+//     without a window: the servers keep their shares, and nothing is lost.
 //
 // A place of a group is a process, not a key: a process that restarts has lost its state.
 //
@@ -84,8 +86,10 @@ struct stands {
     uint64_t seq;      // Of the newest word
     uint64_t window, step, level, heard;
     bool has, broken, stopped, leaves, overdue, lost, share;
-    uint64_t
-        can_make; // By its newest word alone: the state of this step, from what it has in memory; 0: none
+    // By its newest word alone: the state of this step, from what it has in memory; 0: none. And whether it can be in
+    // the next window without a state.
+    uint64_t can_make;
+    bool enters;
     // Places of the oldest open window, as bits: whose bytes it lacks, and whom it calls dead.
     uint64_t missing, dead;
     uint8_t unsound;   // UNSOUND_: `step` is void

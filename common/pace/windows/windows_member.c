@@ -26,9 +26,11 @@ static void hear(void *state, const struct member_turn *turn)
         replica->follows_pins = true;
         replica->can_replay = false;
         replica->waits_for_pin = role_takes_steps(turn->member->role);
-        if (turn->heard & HEARD_CONFIG && role_takes_steps(turn->member->role))
-            memcpy(replica->shared_dir, windows_config_of(&turn->member->config)->shared_dir,
-                   sizeof replica->shared_dir);
+        if (turn->heard & HEARD_CONFIG && role_takes_steps(turn->member->role)) {
+            const struct wire_windows_config *config = windows_config_of(&turn->member->config);
+            memcpy(replica->shared_dir, config->shared_dir, sizeof replica->shared_dir);
+            replica->needs_no_state = config->servers > 0 && turn->member->role == ACTOR_TRAINER;
+        }
     }
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_WINDOW)
         windows_member_hear_window(self, turn);
@@ -180,8 +182,18 @@ static uint64_t step_to_spare(const struct member *member)
     return step;
 }
 
+// From now on it has what a trainer of such a group has: the parameters, once the first step begins.
+static void enter(struct replica *replica, struct member *member, uint64_t step)
+{
+    replica->holding = true;
+    replica->failures = 0;
+    replica->step = member->step_held = step;
+    replica->digest = (struct hash){ { 0 } };
+    replica->beginnings++;
+}
+
 static void take(struct windows_member *self, const struct member_turn *turn,
-                 const struct wire_window *window)
+                 const struct wire_window *window, bool enters)
 {
     const struct member *member = turn->member;
     struct wire_linked group[WINDOW_MEMBERS_MAX];
@@ -208,6 +220,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         .kept_step = window->kept_step,
         .kept_window = window->kept_window,
         .drops = window->drops,
+        .enters = enters,
     };
     if (job.group_count == 0) return;
     if (!windows_member_in_hand(self)) {
@@ -217,7 +230,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         self->stands.step = window->step;
         self->stands.has = self->stands.broken = self->stands.stopped = false;
         // mutant: windows: who held a share holds one for ever
-        self->stands.share = false;
+        self->stands.share = enters;
         self->stands.overdue = false;
         self->stands.missing = 0;
         self->stands.dead = self->stands.heard = 0;
@@ -230,6 +243,7 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         turn->replica->applying = true;
         turn->replica->epoch = window->epoch;
     }
+    if (enters) enter(turn->replica, turn->member, window->step);
     if (window->drops) windows_member_keep_drop(self, turn);
     self->newest = window->number;
     self->newest_end = window_end(window);
@@ -269,7 +283,32 @@ static void begin(struct windows_member *self, const struct member_turn *turn)
 {
     const struct wire_window *window = next_window(self, turn);
     if (window && (turn->replica->epoch >= window->epoch || has_pinned(turn)))
-        take(self, turn, window);
+        take(self, turn, window, false);
+}
+
+// A trainer of a run with servers that has nothing else to do now.
+static bool may_enter(const struct windows_member *self, const struct member_turn *turn)
+{
+    const struct replica *replica = turn->replica;
+    return replica->needs_no_state && replica->built && turn->member->admitted &&
+           turn->member->has_run && phase_makes_steps(turn->member->now.phase) &&
+           !turn->member->leaving && !replica->loading && !replica->fetching &&
+           !windows_member_in_hand(self) && !self->closing;
+}
+
+// The newest window names us: it is taken whatever is held. Who holds the state that it begins with begins it as all
+// others do, and pins that state before.
+static void enter_window(struct windows_member *self, const struct member_turn *turn)
+{
+    const struct wire_window *window = windows_member_newest(self);
+    const struct replica *replica = turn->replica;
+    // mutant: servers: who holds the state enters without it
+    if (replica->holding && replica->step == window->step) return;
+    // mutant: servers: a trainer enters a window that is over
+    if (may_enter(self, turn) && window->number > self->frozen && window->number > self->closed &&
+        window->number > self->done && windows_member_place(window, turn->member) != UINT32_MAX &&
+        !is_over_by_run(turn->member, window->number))
+        take(self, turn, window, true);
 }
 
 // The next window follows without a break. It is given before the present one is done.
@@ -281,7 +320,7 @@ static void follow(struct windows_member *self, const struct member_turn *turn)
         self->is_frozen)
         return;
     if (window->number <= self->frozen) return;
-    if (windows_member_place(window, turn->member) != UINT32_MAX) take(self, turn, window);
+    if (windows_member_place(window, turn->member) != UINT32_MAX) take(self, turn, window, false);
 }
 
 // ---- what is due --------------------------------------------------------------------------------
@@ -304,6 +343,7 @@ static void say(struct windows_member *self, const struct member_turn *turn)
     self->stands.instance = member->instance;
     self->stands.leaves = member->leaving;
     self->stands.lost = self->lost;
+    self->stands.enters = may_enter(self, turn);
     self->say_ms = turn->in->now_ms + (is_urgent(self) ? every_ms / 4 : every_ms);
     outbox_mail(turn->out, "coordinator", FRAME_STANDS, &self->stands);
 }
@@ -386,9 +426,10 @@ static void say_missed(struct windows_member *self, const struct member_turn *tu
     const struct wire_window *newest = windows_member_newest(self);
     struct wire_stands *stands = &self->stands;
     const struct replica *replica = turn->replica;
-    if (turn->member->now.phase != PHASE_TRAIN || newest->number <= self->closed ||
-        (replica->holding && replica->step == newest->step) || newest->number <= self->done ||
-        newest->number <= stands->window ||
+    // mutant: servers: a trainer without a state keeps its group from a step
+    if (replica->needs_no_state || turn->member->now.phase != PHASE_TRAIN ||
+        newest->number <= self->closed || (replica->holding && replica->step == newest->step) ||
+        newest->number <= self->done || newest->number <= stands->window ||
         windows_member_place(newest, turn->member) == UINT32_MAX)
         return;
     stands->window = newest->number;
@@ -421,6 +462,9 @@ static void look(void *state, const struct member_turn *turn)
         if (!windows_member_in_hand(self) && !self->closing) ask_for_window(self, turn);
     }
     if (!windows_member_in_hand(self) && !self->closing && self->lost) say_missed(self, turn);
+    enter_window(self, turn);
+    // Said at once: the coordinator has a window for it
+    if (may_enter(self, turn) && !self->stands.enters) self->say_ms = 0;
     // mutant: windows: a member leaves in the middle of a step
     turn->member->leaves_later = windows_member_in_hand(self);
     say(self, turn);

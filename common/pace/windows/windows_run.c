@@ -162,7 +162,7 @@ static uint32_t list_owners(const struct run *run, const struct wire_window *win
     return all;
 }
 
-// The group is that of the copies: a window that follows without a break has the same one.
+// Its owners are those of the copies: a window that follows without a break has the same ones.
 static void apply_kept(struct run *run, const struct wire_record_kept *kept)
 {
     struct windows_run *self = own(run);
