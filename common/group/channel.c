@@ -47,9 +47,17 @@ bool channels_idle(const group_t *self, const struct peer *peer)
     return true;
 }
 
+// Bytes that are sealed at a time: the rooms of all channels together are bounded.
+static size_t record_of(const group_t *self)
+{
+    const uint32_t others = self->member_count > 1 ? self->member_count - 1 : 1;
+    const size_t most = RECORD_ROOM_MAX / (self->options.connections * others);
+    return most < 4096 ? 4096 : (most < RECORD_MAX ? most : RECORD_MAX) >> 12 << 12;
+}
+
 static void seal_record(group_t *self, struct channel *channel)
 {
-    const size_t most = self->sum.record;
+    const size_t most = record_of(self);
     const size_t count = channel->from_left < most ? channel->from_left : most;
     if (!channel->room) channel->room = malloc(RECORD_MAX + SEALING_TAG);
     ensure(channel->room);
@@ -70,7 +78,7 @@ static bool compose(group_t *self, struct peer *peer, struct channel *channel)
     }
     if (!sum_next(self, peer, &message, &from)) return false;
     const bool sealed = channel->seal.context;
-    if (sealed) message.record = (uint32_t)(self->sum.record >> 10);
+    if (sealed) message.record = (uint32_t)(record_of(self) >> 10);
     message_pack(&message, channel->head_out);
     if (sealed)
         sealing_put(&channel->seal, channel->head_out, HEAD_BYTES, channel->head_out,

@@ -179,7 +179,7 @@ struct sum {
     uint64_t ready;           // Our nodes are final from this byte on
     uint64_t bucket, buckets; // Bytes of a bucket; how many there are
     uint64_t added;           // Turns of which our segment is added, or has no bytes
-    size_t segment, piece, record;
+    size_t segment, piece;
     uint32_t owners, first_owner; // How many own a share; the place of the first
     uint32_t ahead;
     bool flat, spliced;

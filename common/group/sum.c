@@ -173,15 +173,12 @@ static void size_messages(group_t *self)
 {
     struct sum *sum = &self->sum;
     const uint32_t connections = self->options.connections;
-    const uint32_t channels = connections * (self->member_count > 1 ? self->member_count - 1 : 1);
     sum->ahead = connections == 1
                      ? AHEAD_MIN
                      : (uint32_t)at_most(SLOTS_MAX / self->tree.total / sum->segment, AHEAD_MAX);
     sum->piece = sum->segment / connections / 4096 * 4096;
     if (sum->piece < 16 << 10) sum->piece = 16 << 10;
     if (sum->flat) sum->piece = FLAT_MAX;
-    sum->record = at_most(RECORD_ROOM_MAX / channels, RECORD_MAX) >> 12 << 12;
-    if (sum->record < 4096) sum->record = 4096;
 }
 
 static void lay_slots(group_t *self)
