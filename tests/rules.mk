@@ -12,7 +12,7 @@ FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/mode
 # Code that only drives the cores is built without coverage: it is twice as fast, and the fuzzer seeks no edges in it.
 FUZZ_DRIVER = cores core_kinds core_process core_seeds events honest post_office scratch wire
 # Tests with threads of their own, or of a library.
-TSAN_UNIT = pool_test store_test store_shares_test saver_test learner_save_test hash_beside_test bulk_test bulk_slow_test bulk_line_test bulk_server_test bulk_limits_test share_fetch_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test group_test group_links_test
+TSAN_UNIT = pool_test store_test store_shares_test saver_test learner_save_test hash_beside_test bulk_test bulk_slow_test bulk_line_test bulk_server_test bulk_limits_test share_fetch_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test group_test group_links_test group_questions_test
 CHAOS    := chaos matrix churn
 LIVE_PRE := failpoint clock liar step_times            # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
@@ -98,9 +98,10 @@ bench-train: $(B)/bench/train_bench             ## Time a training step: share o
 	@if $(peers_python); then $(B)/peers/bin/python tests/peers/train_torch.py $(B); \
 	else echo "PyTorch left out: it could not be installed"; fi
 
-bench-group: $(B)/bench/group_bench $(B)/bench/line_bench  ## Time sums of a group beside gloo's (libgloo-dev) and bare TCP, and over a long line: TURNS=5 W=2
+bench-group: $(B)/bench/group_bench $(B)/bench/line_bench $(B)/bench/ask_bench  ## Time sums of a group beside gloo's (libgloo-dev) and bare TCP, over a long line, and questions: TURNS=5 W=2
 	@$< $(or $(TURNS),5) $(W)
 	@$(B)/bench/line_bench
+	@$(B)/bench/ask_bench $(or $(TURNS),5)
 
 bench-rounds: all                               ## What a round costs with 2 to 64 trainers: TIME=15 T="2 16"
 	@tests/bench/rounds_curve.sh $(B) $(or $(TIME),15) $(T)
@@ -289,7 +290,7 @@ $(B)/bench/cost_bench: $(patsubst %,$(B)/tests/bench/%.o,cost_bench cost_run pla
 $(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
                       | $(B)/bench/crypto_counts.so
 	$(link) -lcmocka $(LIBS) -o $@
-$(B)/bench/line_bench: $(patsubst %,$(B)/tests/bench/%.o,line_bench group_member) $(LIBRARIES)
+$(B)/bench/line_bench $(B)/bench/ask_bench: $(B)/bench/%: $(B)/tests/bench/%.o $(B)/tests/bench/group_member.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
 $(B)/example/%: $(B)/tests/example/%.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@

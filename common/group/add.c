@@ -238,6 +238,8 @@ int group_begin(group_t *self, const struct group_sum *ask, struct why *why,
     const int rc = group_again(self, why, ret_blame);
     if (rc < 0) return rc;
     ensure(!self->sum.ask && ask->number == self->next_sum);
+    ensure(self->traffic == TRAFFIC_NONE || self->traffic == TRAFFIC_SUMS);
+    self->traffic = TRAFFIC_SUMS;
     ensure(ask->floats >= 1 && ask->lanes >= 1 && ask->batch >= 1);
     sum_begin(self, ask);
     return 0;

@@ -8,7 +8,8 @@
 // In: the payload goes straight to its place, and the next head is read along with it. A sealed
 // record is opened where it lies.
 //
-// With several channels each takes a message in turn, so that they move forward together.
+// With several channels each takes a message in turn, so that they move forward together. What the messages are is
+// said by sums (sum.c) or by questions (questions.c): a window has one of the two.
 
 #include "common/group/group_inside.h"
 
@@ -34,6 +35,11 @@ static void end(struct peer *peer, struct channel *channel, const char *how)
     char name[PEER_NAME_MAX];
     peer_end(peer, FAULT_UNREACHABLE, "%s: its link ended: %s", peer_name(peer, name), how);
     channel_close(channel);
+}
+
+static bool is_talk(const group_t *self)
+{
+    return self->traffic == TRAFFIC_ASKS || self->traffic == TRAFFIC_ANSWERS;
 }
 
 // ---- out ------------------------------------------------------------------------------------
@@ -76,7 +82,7 @@ static bool compose(group_t *self, struct peer *peer, struct channel *channel)
         seal_record(self, channel);
         return true;
     }
-    if (!sum_next(self, peer, &message, &from)) return false;
+    if (!(is_talk(self) ? talk_next : sum_next)(self, peer, &message, &from)) return false;
     const bool sealed = channel->seal.context;
     if (sealed) message.record = (uint32_t)(record_of(self) >> 10);
     message_pack(&message, channel->head_out);
@@ -234,7 +240,8 @@ static bool begin(group_t *self, struct peer *peer, struct channel *channel)
             return false;
         }
     }
-    const enum sum_place place = sum_place(self, peer, &channel->in, &channel->to);
+    const enum sum_place place =
+        (is_talk(self) ? talk_place : sum_place)(self, peer, &channel->in, &channel->to);
     channel->held = place == SUM_HELD;
     if (place == SUM_WRONG) channel_close(channel);
     if (place != SUM_TAKEN) return false;
@@ -332,7 +339,7 @@ static bool read_message(group_t *self, struct peer *peer, struct channel *chann
         moved = true;
         if (channel->left) continue;
         channel->reading = false;
-        sum_arrived(self, peer, &channel->in);
+        (is_talk(self) ? talk_arrived : sum_arrived)(self, peer, &channel->in);
         return true;
     }
     return moved;

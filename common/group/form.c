@@ -51,7 +51,8 @@ static void begin(group_t *self)
     words_drop(self);
     for (uint32_t i = 0; i < self->peer_count; i++) {
         struct peer *peer = self->peers[i];
-        peer->dirty |= self->fault != 0 || peer->broke;
+        peer->dirty |= self->fault != 0 || peer->broke || talk_is_under_way(peer);
+        talk_end(peer);
         if (peer->place == UINT32_MAX) close_channels(self, peer);
         peer->fault = peer->form_fault = 0;
         peer->broke = peer->form_said = peer->renewed = peer->end_told = false;
@@ -62,6 +63,7 @@ static void begin(group_t *self)
         peer->probe_at_ms = now_ms + PROBE_AFTER_MS;
     }
     self->fault = 0;
+    self->traffic = TRAFFIC_NONE;
     self->blame = (struct group_blame){ .member = UINT32_MAX };
     self->done_before = self->done;
     self->next_sum = self->done = 0;

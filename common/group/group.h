@@ -2,7 +2,8 @@
 // group -- direct links among the members of a window, and sums over them.
 //
 //     group_new ─▶ group_form (who is in it) ─▶ group_add, group_tell, group_hear ... ─▶ group_form ...
-//         └─▶ group_expect (who may be in the next one), group_serve: their links stand before that
+//         ├─▶ group_expect (who may be in the next one), group_serve: their links stand before that
+//         └─▶ group_ask, group_hear_answer / group_hear_question, group_answer: between two members
 //
 //              contributions                results
 //     member 0 ─────────────▶ owner of ───────────────▶ member 0
@@ -31,11 +32,14 @@
 // share, and GROUP_GATHER has each owner send its share of a vector to all. So what lies between them
 // is done once, by the owner. There the shares are whole intervals (group_interval).
 //
+// A window has sums, in which all take part, or questions, each between two members (below).
+//
 // Threads: all functions on the thread that made the group, except group_abort (any thread).
 // Nothing moves while the caller is not inside one of them. Waiting sleeps.
 // Memory, beside the caller's vectors: at most GROUP_MEMORY bytes, and 12 KiB more for each sealed
 // connection of this process beyond the 768th; and the words that wait: of each peer up to 192 KiB
-// until they are heard, and up to 320 KiB to it until it reads them.
+// until they are heard, and up to 320 KiB to it until it reads them. One that answers questions keeps a
+// vector for each member that sends or gets floats, until the next group_form.
 
 #include "common/base/fault.h"
 #include "common/base/interval.h"
@@ -48,6 +52,7 @@ enum {
     GROUP_MEMBERS_MAX = 64,
     GROUP_LEAF_FLOATS = 16384, // = DIGEST_LEAF_FLOATS = GRADIENT_PIECE
     GROUP_WORD_MAX = 65536,    // Bytes of one word (group_tell)
+    GROUP_HEADER_MAX = 128,    // Bytes of the header of a question or an answer
     GROUP_CONNECTIONS_MAX = 64,
     GROUP_MEMORY = 16 << 20, // Without the words that wait
 };
@@ -212,6 +217,67 @@ int group_hear(group_t *self, uint32_t timeout_ms, struct why *why, struct group
 // out. That a link has ended is not told: FAULT_TIMEOUT then.
 int group_hear_out(group_t *self, uint32_t timeout_ms, struct why *why, uint32_t *ret_member,
                    const void **ret_bytes, size_t *ret_count);
+
+// ---- questions
+//
+// A member asks another one, which answers: a header each, and floats or none. So a trainer gives a parameter server
+// its gradient, or gets parameters.
+//
+//     one that asks:     group_ask ─▶ group_ask (another) ─▶ group_hear_answer ─▶ group_hear_answer ...
+//     one that answers:  group_hear_question ─▶ group_answer ─▶ group_hear_question ...
+//
+// In a window of questions each member either asks or answers: its first call of one of them decides, and one of the
+// other kind, or a sum, ends the process. A member that asks has at most one question to each of the others under
+// way, and any number of others may be asked at once. What goes between two of them waits for no third: a member
+// that stops in the middle of its question or of our answer delays nobody else.
+//
+// None of this breaks a window, except that a broken one fails all calls. A link that ends, or that is ended for
+// what came over it, concerns that member alone, and is told (FAULT_UNREACHABLE, FAULT_FORMAT). `gone` is always
+// false here: to learn whether that process is dead, call group_dead, which may wait 200 ms. After FAULT_TIMEOUT and
+// FAULT_INTERRUPTED all goes on with the next call. group_form ends what is under way.
+
+struct group_letter {
+    const void *header; // 1..GROUP_HEADER_MAX bytes; more or none end the process
+    size_t count;
+    const float *floats; // NULL: none
+    uint64_t floats_count;
+};
+
+struct group_question {
+    uint32_t to; // Not the caller
+    struct group_letter
+        said; // Header copied. The floats are unchanged until the answer, or the fault, is heard
+    // The answer has as many floats, which come here, or none. Before it is heard they mean nothing.
+    float *ret_floats;
+    uint64_t answer_floats;
+};
+
+// Asks, and sends what can be without waiting. One question to a member at a time: a second one ends the process.
+// FAULT_UNREACHABLE, FAULT_FORMAT: that member has left the window, and is not asked; the faults of a broken window.
+int group_ask(group_t *self, const struct group_question *question, struct why *why,
+              struct group_blame *ret_blame);
+
+// The next answer of any member that was asked; waits up to timeout_ms. With 0, moves what can be moved. With nobody
+// asked the process ends. *ret_answer is good until that member is asked again. FAULT_TIMEOUT: none came, and the
+// first member that is still asked is named. FAULT_UNREACHABLE, FAULT_FORMAT: that member, which is named, will not
+// answer. It is no longer asked; whether it has taken the question is not known.
+int group_hear_answer(group_t *self, uint32_t timeout_ms, struct why *why,
+                      struct group_blame *ret_blame, uint32_t *ret_member,
+                      struct group_letter *ret_answer);
+
+// The next question that is whole, of any member, in the order in which they became so; waits up to timeout_ms. A
+// question has `floats` floats or none, else its sender's link is ended. Another number than in the window's first
+// call ends the process. *ret_question, floats included, lies in a room lent to the caller until group_answer, which
+// each question must have. The questions of other members can be heard meanwhile. FAULT_TIMEOUT: none came. That a
+// member has left is told once, behind its own question: FAULT_UNREACHABLE, FAULT_FORMAT.
+int group_hear_question(group_t *self, uint64_t floats, uint32_t timeout_ms, struct why *why,
+                        struct group_blame *ret_blame, uint32_t *ret_member,
+                        struct group_letter *ret_question);
+
+// Answers the question of a member that was heard. Keeps header and floats: these are copied to the room of the
+// question, and may lie there already. Does not wait: what the socket does not take goes out in later calls. To one
+// that has left nothing is sent.
+void group_answer(group_t *self, uint32_t member, const struct group_letter *answer);
 
 // The members of the window in hand that are certainly dead, as far as this process can tell, as bits
 // by place: the link with each was there and has ended, and its port refuses a connection. So one that

@@ -9,6 +9,7 @@
 //     add.c       group_add: the turns over all links, and how a sum ends
 //     sum.c       which message next, where it goes, when a segment can be added
 //     tree.c      the adding
+//     questions.c group_ask: what two members say to each other
 //
 // A link to a member is one control connection and `connections` channels. The control connection
 // says whether the member is there, and its messages never wait behind floats. A channel that a
@@ -54,7 +55,7 @@ enum {
 // offset 8. On a sealed connection the head is one record; the payload follows in records of
 // `record` KiB, the last one shorter.
 enum message_kind {
-    // On channels:
+    // On channels, in a window of sums:
     MESSAGE_PART = 1, // Of node `node` of the sum `number`, from byte `offset` on, to its owner
     MESSAGE_RESULT,   // Of the sum, from its owner
     // On the control connection:
@@ -64,6 +65,10 @@ enum message_kind {
     MESSAGE_WORD,  // group_tell
     MESSAGE_DONE,  // The sender has all of sum `number`, and reads no more of it
     MESSAGE_BREAK, // The sender's window is broken. number: 1 + the member whose bytes it lacks
+    // On channels, in a window of questions. number: of the question, from 1
+    MESSAGE_QUESTION, // Its header. offset: how many bytes of floats come behind it
+    MESSAGE_ANSWER,   // Alike
+    MESSAGE_FLOATS,   // Of the question or the answer, from byte `offset` on
     MESSAGE_KINDS,
 };
 
@@ -122,6 +127,46 @@ struct word {
     uint8_t bytes[]; // count + SEALING_TAG
 };
 
+// A question or an answer on its way: its header, then its floats in pieces.
+struct letter {
+    uint8_t header[GROUP_HEADER_MAX];
+    uint32_t header_count; // 0: not known yet
+    bool header_done;      // Given to a channel, or here
+    uint8_t *floats;
+    uint64_t bytes, at; // Of the floats; how many of them are given to channels, or are here
+    uint64_t ready;     // Out: how many may be given
+    uint8_t *taken;     // In: a bit for each piece that has a place, in taken_room bytes
+    size_t taken_room;
+};
+
+// What goes between the caller and another member.
+//
+//     one that asks:     NONE ─group_ask─▶ ASKED ─answer is whole─▶ ANSWERED ─group_hear_answer─▶ NONE
+//     one that answers:  NONE ─its header─▶ COMES ─question is whole─▶ WAITS ─group_hear_question─▶ LENT
+//                                             ▲                                                       │
+//                                             └── next header ── ANSWERS ◀────── group_answer ────────┘
+enum talk_phase {
+    TALK_NONE,
+    TALK_ASKED,
+    TALK_ANSWERED,
+    TALK_COMES,
+    TALK_WAITS,
+    TALK_LENT,
+    TALK_ANSWERS,
+};
+
+struct talk {
+    enum talk_phase phase;
+    uint64_t number;       // Of the newest question, from 1
+    uint64_t wanted_bytes; // Of the answer's floats, if it has any
+    struct letter out, in;
+    uint8_t *room; // Of one that answers: for the question's floats, then for those of the answer
+    size_t room_bytes;
+    uint64_t whole_at;  // Rises with each question and answer that became whole
+    uint32_t turn_left; // Messages that it may yet be given in this turn
+    bool end_told;      // By group_hear_question
+};
+
 // Another member, or one that is expected.
 struct peer {
     struct group_member who;
@@ -166,6 +211,8 @@ struct peer {
     uint64_t parts_whole;        // Bytes of its parts that have come, of all segments
     uint8_t *slots;              // [ahead][nodes][segment]
     bool done_said;
+
+    struct talk talk;
 };
 
 struct byte_range {
@@ -228,6 +275,15 @@ struct group {
     struct why why;
     struct group_blame blame;
     struct word *first_word, *last_word, *told; // told: what group_hear gave last
+
+    enum traffic {
+        TRAFFIC_NONE,
+        TRAFFIC_SUMS,
+        TRAFFIC_ASKS,
+        TRAFFIC_ANSWERS
+    } traffic;               // Of this window
+    uint64_t question_bytes; // Of the floats of a question, if it has any
+    uint64_t whole_count;    // Questions and answers that became whole
 
     struct tree tree;
     struct sum sum;
@@ -313,7 +369,7 @@ void words_drop(group_t *self);
 // ---- channel.c ------------------------------------------------------------------------------
 
 void channel_close(struct channel *self);
-// Writes what can be without waiting; asks sum_next for messages. True: something moved.
+// Writes what can be without waiting; asks sum_next or talk_next for messages. True: something moved.
 bool channels_write(group_t *self, struct peer *peer);
 bool channels_read(group_t *self, struct peer *peer);
 bool channels_idle(const group_t *self, const struct peer *peer); // Nothing is half written
@@ -325,8 +381,8 @@ static inline uint32_t sum_brings(const group_t *self, uint32_t member)
 {
     return self->sum.ask->way == GROUP_GATHER ? 0 : self->tree.brings[member];
 }
-// Whether owners send this member what they own. Of a small vector each member adds all. A vector is gathered for those
-// that compute.
+// Whether owners send this member what they own. Of a small vector each member adds all. A vector is gathered for
+// those that compute.
 static inline bool sum_takes_results(const group_t *self, uint32_t member)
 {
     const struct group_sum *ask = self->sum.ask;
@@ -349,3 +405,14 @@ bool sum_parts_are_sent(const group_t *self, const struct peer *peer);
 bool sum_results_are_sent(const group_t *self, const struct peer *peer);
 // Adds our next segment if all of it is here.
 bool sum_add_segment(group_t *self);
+
+// ---- questions.c ----------------------------------------------------------------------------
+
+// As sum_next, sum_place and sum_arrived, in a window of questions.
+bool talk_next(group_t *self, struct peer *peer, struct message *ret_message,
+               const uint8_t **ret_from);
+enum sum_place talk_place(group_t *self, struct peer *peer, const struct message *message,
+                          uint8_t **ret_to);
+void talk_arrived(group_t *self, struct peer *peer, const struct message *message);
+bool talk_is_under_way(const struct peer *peer); // Its channels may hold a part of it
+void talk_end(struct peer *peer);                // With the window; takes the room back

@@ -44,6 +44,7 @@ static void drop_attempts(group_t *self, const struct peer *peer);
 static void peer_destroy(group_t *self, struct peer *peer)
 {
     drop_attempts(self, peer);
+    talk_end(peer);
     control_close(peer);
     for (uint32_t c = 0; c < self->options.connections; c++) {
         channel_close(&peer->channels[c]);

@@ -174,18 +174,6 @@ static void measure_cell(uint32_t members, size_t bytes, int turns)
     fflush(stdout);
 }
 
-static void print_processor(void)
-{
-    char line[256];
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    while (file && fgets(line, sizeof line, file))
-        if (strncmp(line, "model name", 10) == 0) {
-            printf("%ld x %s", sysconf(_SC_NPROCESSORS_ONLN), strchr(line, ':') + 2);
-            break;
-        }
-    if (file) fclose(file);
-}
-
 static void measure_costs(void)
 {
     long most_kib = 0;

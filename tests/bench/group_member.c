@@ -24,6 +24,18 @@ double median(double *values, int count)
     return values[count / 2];
 }
 
+void print_processor(void)
+{
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "model name", 10) == 0) {
+            printf("%ld x %s", sysconf(_SC_NPROCESSORS_ONLN), strchr(line, ':') + 2);
+            break;
+        }
+    if (file) fclose(file);
+}
+
 int member_add(struct member *self, struct why *why)
 {
     const float *nodes[] = { self->values };

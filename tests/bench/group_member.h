@@ -46,3 +46,4 @@ typedef void member_body(struct member *self, void *arg);
 int members_run(enum way way, uint32_t members, size_t bytes, member_body *body, void *arg);
 
 double median(double *values, int count); // Sorts them
+void print_processor(void);               // One line: how many, and which

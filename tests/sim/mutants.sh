@@ -728,6 +728,9 @@ by_unit 'older: what was said of a save before a restore counts' coordinator_tes
 mutant 'older: nobody hears that a save cannot be read' drop
 by_unit 'keeping: a window that was given earlier drops the newest save' windows_copies_test '!same && (window->drops || is_later(copies, window->kept_window, window->kept_step))' '!same'
 by_unit 'group: one whose window is broken is told nothing more' group_test 'peer->formed > self->window' 'peer->fault || peer->formed > self->window'
+by_unit 'group: a question comes before the answer to the one before it' group_questions_test '!may ||' '(!may && !self) ||'
+by_unit 'group: a question brings as many floats as it likes' group_questions_test 'self->question_bytes' 'message->offset'
+by_unit 'group: the end of a member overtakes its question' group_questions_test 'phase != TALK_WAITS && phase != TALK_LENT && ' ''
 by_unit 'shares: a member that lives is called dead, as one of the group before is' windows_saves_test 'work->placed ? group_dead(work->group) : 0' 'group_dead(work->group)'
 by_unit 'servers: a group begins without one of its servers' coordinator_test 'servers >= places_servers_wanted(turn)' 'turn'
 by_unit 'servers: those that stand by crowd the trainers out of the list' linking_test 'places_servers_wanted(turn), &list' 'WINDOW_MEMBERS_MAX, &list'
