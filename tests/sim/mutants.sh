@@ -731,6 +731,22 @@ by_unit 'group: one whose window is broken is told nothing more' group_test 'pee
 by_unit 'group: a question comes before the answer to the one before it' group_questions_test '!may ||' '(!may && !self) ||'
 by_unit 'group: a question brings as many floats as it likes' group_questions_test 'self->question_bytes' 'message->offset'
 by_unit 'group: the end of a member overtakes its question' group_questions_test 'phase != TALK_WAITS && phase != TALK_LENT && ' ''
+by_unit 'async: a new process begins where the old one stood' async_test drop
+by_unit 'async: versions of a lost server are taken for those of its successor' async_test 'if (is_new)' 'if (is_new && !self)'
+by_unit 'async: the limit falls to nothing' async_test 'limit > 0 ? limit : 1' 'limit'
+by_unit 'async: a push of an older process is applied' async_test 'push->instance' 'line ? line->instance : 0'
+by_unit 'async: a push that was meant for a lost server is applied' async_test drop
+by_unit 'async: a retry of a discarded push is said to be applied' async_test drop
+by_unit 'async: a retry is applied twice' async_test 'push->sequence <= line->sequence' 'push->sequence < line->sequence'
+by_unit 'async: a push under the lease of another trainer is applied' async_test 'if (!may_use_lease(self, push, line))' 'if (!may_use_lease(self, push, line) && !line)'
+by_unit 'async: a push names parameters that its trainer was never given' async_test drop
+by_unit 'async: a stale push is applied' async_test '>= async_server_limit(self)' '> async_server_limit(self)'
+by_unit 'async: a gradient that is not finite is applied' async_test '!are_finite(gradient, floats)' '!are_finite(gradient, floats - 6)'
+by_unit 'async: a retry of a discarded push counts again' async_test drop
+by_unit 'async: what is left at the end of a task is not pushed' async_test '|| (task_ends && self->batches > 0)' '|| (task_ends && !self)'
+by_unit 'async: a trainer whose push was stale does not pull' async_test '|| self->must_pull' ''
+by_unit 'async: batches until a pull are counted from the last push on' async_test 'self->batches = 0;' 'self->batches = self->since_pull = 0;'
+by_unit 'async: a push is the sum of its batches' async_test drop
 by_unit 'shares: a member that lives is called dead, as one of the group before is' windows_saves_test 'work->placed ? group_dead(work->group) : 0' 'group_dead(work->group)'
 by_unit 'servers: a group begins without one of its servers' coordinator_test 'servers >= places_servers_wanted(turn)' 'turn'
 by_unit 'servers: those that stand by crowd the trainers out of the list' linking_test 'places_servers_wanted(turn), &list' 'WINDOW_MEMBERS_MAX, &list'
