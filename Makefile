@@ -58,7 +58,7 @@ COMMON_CC := $(wildcard common/*/*.cc)
 # Cores: pure, linked by the actors and by the simulator alike. *_shell.c and *_main.c are the far
 # side of the wall; the front command and the monitor have no core.
 ACTORS    = coordinator trainer parameter-server witness checkpointer data-provider
-CORE_DIRS = $(ACTORS:%=actors/%) common/member common/pace common/pace/rounds common/pace/windows
+CORE_DIRS = $(ACTORS:%=actors/%) common/member common/pace common/pace/rounds common/pace/windows common/pace/leases
 CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach d,$(CORE_DIRS),$(wildcard $(d)/*.c)))
 SHELL_C  := $(foreach d,$(CORE_DIRS),$(wildcard $(d)/*_shell.c)) \
             $(filter-out %_main.c broker/post_office.c, $(wildcard broker/*.c))
