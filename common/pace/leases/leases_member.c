@@ -1,0 +1,399 @@
+// leases_member -- first notes what the coordinator and the learner say; then does what is due.
+
+#include "common/pace/leases/leases_member.h"
+#include "common/run/phase.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint32_t place_of(const struct leases_member *self, const struct member *member)
+{
+    return leases_group_place(&self->group, member->index, member->instance);
+}
+
+static bool is_server(const struct member *member) { return member->role == ACTOR_SERVER; }
+
+// ---- what the coordinator says ------------------------------------------------------------------
+
+static void hear_group(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_group *said = turn->in->body;
+    struct member *member = turn->member;
+    if (!leases_group_is_sound(said, leases_config_of(&member->config))) {
+        outbox_note(turn->out, "group.unsound number=%" PRIu64 "; ignored", said->number);
+        return;
+    }
+    if (!member->has_round && said->number <= self->group.number) { // An older ledger was put back
+        self->group.number = 0;
+        if (!self->in_hand) self->over = 0;
+    }
+    if (!member->has_round || said->number > member->round) {
+        member->has_round = true;
+        member->round = said->number;
+    }
+    if (said->number <= self->group.number) return;
+    self->group = *said;
+    memcpy(self->places, said->group, said->group_count * sizeof *said->group);
+    self->group.group = self->places;
+}
+
+static void train(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_task *task = turn->in->body;
+    struct wire_holder providers[16];
+    const struct wire_train_task job = {
+        .lease = task->lease,
+        .step = task->step,
+        .lr_bits = task->lr_bits,
+        .samples = task->samples,
+        .samples_count = task->samples_count,
+        .providers = providers,
+        .providers_count = member_providers(turn->member, task->lease, providers, 16),
+    };
+    self->lease = self->newest = task->lease;
+    self->say_ms = 0;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_TRAIN_TASK, &job);
+}
+
+static void hear_task(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_task *task = turn->in->body;
+    const bool is_free = self->in_hand && !self->lease && !self->end.lease &&
+                         !self->closing.attempt && !self->busy.broken && !is_server(turn->member);
+    // mutant: leases: a task that comes twice is trained twice
+    const bool is_new = task->number == self->in_hand && task->lease > self->newest;
+    if (is_free && is_new && interval_list_tidy(task->samples, task->samples_count))
+        train(self, turn);
+}
+
+// The learner gives up a task that is still in its hands: its lease is over.
+static void hear_close(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_close_group *said = turn->in->body;
+    // mutant: leases: a member puts the state of an earlier group together
+    if (!self->in_hand || said->number != self->in_hand) return;
+    self->settle_ms = 0; // It waits for our answer
+    if (said->attempt <= self->closing.attempt) return;
+    self->closing = *said;
+    self->settled = (struct wire_settled){ 0 };
+    self->lease = 0;
+    self->end.lease = 0;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_SETTLE_GROUP, said);
+}
+
+// The end of a task is on record, or its lease was over before.
+static void hear_answer(struct leases_member *self, uint64_t lease)
+{
+    if (lease == self->end.lease) self->end.lease = 0;
+}
+
+static void hear_refused(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_refused *said = turn->in->body;
+    if (said->kind == FRAME_TASK_END && said->reason == REFUSAL_STALE &&
+        said->round == self->end.lease && self->end.lease) {
+        outbox_note(turn->out, "task.stale lease=%" PRIu64 " %s", said->round, said->text);
+        hear_answer(self, said->round);
+    }
+    if (said->kind ==
+        FRAME_GET_TASK) // It is sent without our asking again, unless the mail is lost
+        self->ask_ms = turn->in->now_ms + turn->member->config.heartbeat_ms;
+}
+
+// ---- what the learner says ----------------------------------------------------------------------
+
+static void tell_progress(const struct leases_member *self, const struct member_turn *turn,
+                          const struct wire_task_trained *said)
+{
+    struct member *member = turn->member;
+    member->loss = said->loss;
+    member->loss_step = member->now.step;
+    member->tokens_per_s = said->tokens_per_s;
+    outbox_news(
+        turn->out, FRAME_PROGRESS,
+        &(struct wire_progress){ .round = self->in_hand,
+                                 .step = member->now.step,
+                                 .loss = said->loss,
+                                 .tokens_per_s = said->tokens_per_s,
+                                 .samples = said->samples < 65535 ? (uint32_t)said->samples : 65535,
+                                 .train_ms = said->train_ms });
+}
+
+static void hear_trained(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_task_trained *said = turn->in->body;
+    // mutant: leases: a task that was given up is said to be trained
+    if (said->lease != self->lease || !self->lease) return;
+    self->lease = 0;
+    self->end = (struct wire_task_end){ .instance = turn->member->instance,
+                                        .lease = said->lease,
+                                        .done = said->done,
+                                        .samples = said->samples };
+    memcpy(self->end.because, said->because, sizeof self->end.because);
+    self->busy.pushes = said->pushes;
+    self->busy.discarded = said->discarded;
+    self->busy.lag = said->lag;
+    self->busy.tokens_per_s = said->tokens_per_s;
+    self->end_ms = self->ask_ms = 0;
+    if (said->done) tell_progress(self, turn, said);
+    else
+        outbox_note(turn->out, "task.failed lease=%" PRIu64 " because=\"%s\"", said->lease,
+                    said->because);
+}
+
+static void hear_settled(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_settled *said = turn->in->body;
+    // mutant: leases: the answer to an earlier attempt is said for a later one
+    if (!self->in_hand || said->number != self->in_hand || said->attempt != self->closing.attempt)
+        return;
+    self->settled = *said;
+    self->settled.instance = turn->member->instance;
+    self->settled.step = self->closing.step;
+    self->settle_ms = 0;
+    if (!said->ok)
+        outbox_note(turn->out,
+                    "group.unsettled number=%" PRIu64 " attempt=%" PRIu64 " because=\"%s\"",
+                    said->number, said->attempt, said->because);
+}
+
+static void hear_broke(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_group_broke *said = turn->in->body;
+    if (!self->in_hand || said->number != self->in_hand) return;
+    self->busy.broken = true;
+    self->busy.dead |= said->dead;
+    memcpy(self->busy.because, said->because, sizeof self->busy.because);
+    self->lease = 0;
+    self->say_ms = 0;
+    outbox_note(turn->out, "group.broke number=%" PRIu64 " because=\"%s\"", said->number,
+                said->because);
+}
+
+static void hear_links(struct leases_member *self, const struct wire_links *said)
+{
+    memcpy(self->busy.links, said->endpoint, sizeof self->busy.links);
+    self->say_ms = 0;
+}
+
+static void hear_learner(struct leases_member *self, const struct member_turn *turn)
+{
+    switch (turn->in->kind) {
+    case FRAME_LINKS: hear_links(self, turn->in->body); break;
+    case FRAME_TASK_TRAINED: hear_trained(self, turn); break;
+    case FRAME_GROUP_SETTLED: hear_settled(self, turn); break;
+    case FRAME_GROUP_BROKE: hear_broke(self, turn); break;
+    }
+}
+
+static void hear(void *state, const struct member_turn *turn)
+{
+    struct leases_member *self = state;
+    struct replica *replica = turn->replica;
+    const bool takes_steps = role_takes_steps(turn->member->role) && replica;
+    if (replica) {
+        replica->follows_pins = true;
+        replica->can_replay = false;
+        replica->waits_for_pin = takes_steps;
+        if (turn->heard & HEARD_CONFIG && takes_steps)
+            memcpy(replica->shared_dir, leases_config_of(&turn->member->config)->shared_dir,
+                   sizeof replica->shared_dir);
+    }
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_GROUP) hear_group(self, turn);
+    if (!takes_steps) return;
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_TASK) hear_task(self, turn);
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_CLOSE_GROUP) hear_close(self, turn);
+    if (turn->heard & HEARD_REFUSED) hear_refused(self, turn);
+    if (turn->heard & HEARD_ACK &&
+        ((const struct wire_ack *)turn->in->body)->kind == FRAME_TASK_END)
+        hear_answer(self, ((const struct wire_ack *)turn->in->body)->round);
+    if (turn->heard & (HEARD_REBORN | HEARD_ADMITTED)) // It may have lost all that we said
+        self->say_ms = self->ask_ms = self->end_ms = self->settle_ms = 0;
+    hear_learner(self, turn);
+}
+
+// ---- taking a group, and ending it --------------------------------------------------------------
+
+// With the keys of the roster. 0: it is behind.
+static uint32_t list_linked(const struct member *member, const struct wire_group *group,
+                            struct wire_linked ret_list[LEASES_GROUP_MAX])
+{
+    for (uint32_t i = 0; i < group->group_count; i++) {
+        const struct wire_member *at = member_at(member, group->group[i].member);
+        if (!at) return 0;
+        ret_list[i] = (struct wire_linked){ .key = at->key, .instance = group->group[i].instance };
+        memcpy(ret_list[i].endpoint, group->group[i].links, sizeof ret_list[i].endpoint);
+    }
+    return group->group_count;
+}
+
+static void take(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct member *member = turn->member;
+    struct wire_linked group[LEASES_GROUP_MAX];
+    const struct wire_take_group job = {
+        .number = self->group.number,
+        .step = self->group.step,
+        .samples_done = self->group.samples_done,
+        .group = group,
+        .group_count = list_linked(member, &self->group, group),
+        .place = place_of(self, member),
+        .servers = leases_config_of(&member->config)->servers,
+        .data = member->now.data,
+        .order = member->now.order,
+        .born_unix_ms = member->born_unix_ms,
+        .pass_samples = member->now.pass_samples,
+    };
+    if (job.group_count == 0) return;
+    struct wire_busy busy = { .number = job.number };
+    memcpy(busy.links, self->busy.links, sizeof busy.links);
+    self->busy = busy;
+    self->in_hand = job.number;
+    self->epoch = self->group.epoch;
+    self->lease = self->newest = self->end.lease = 0;
+    self->closing = (struct wire_close_group){ 0 };
+    self->settled = (struct wire_settled){ 0 };
+    self->say_ms = self->ask_ms = 0;
+    turn->replica->applying = true;
+    turn->replica->epoch = self->epoch;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_TAKE_GROUP, &job);
+}
+
+// The run makes no steps now, and no group is newer than this one; or one is.
+static bool is_over(const struct leases_member *self, const struct member *member, uint64_t number)
+{
+    return (member->now.round == number && !phase_makes_steps(member->now.phase)) ||
+           member->now.round > number || self->group.number > number;
+}
+
+static bool has_pinned(const struct member_turn *turn)
+{
+    const struct replica *replica = turn->replica;
+    return replica->pin_step == replica->step || turn->member->now.pin_step > replica->step;
+}
+
+// Each member of a group keeps the state that its epoch begins with for joiners.
+static void begin(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_group *group = &self->group;
+    const struct replica *replica = turn->replica;
+    if (group->number > self->over && group->step == replica->step &&
+        place_of(self, turn->member) != UINT32_MAX && !is_over(self, turn->member, group->number) &&
+        (replica->epoch >= group->epoch || has_pinned(turn)))
+        take(self, turn);
+}
+
+// What was put together is the run's, unless the run has gone back since, or ended elsewhere.
+static bool may_keep(const struct leases_member *self, const struct member *member)
+{
+    // mutant: leases: a member keeps a state that was not put together
+    return self->settled.ok && self->settled.step <= member->now.step &&
+           !replica_is_given_up(&member->now, self->settled.step, self->epoch);
+}
+
+static void end_group(struct leases_member *self, const struct member_turn *turn)
+{
+    struct replica *replica = turn->replica;
+    const bool keep = may_keep(self, turn->member);
+    const struct wire_end_group job = { self->in_hand, keep, keep ? self->settled.step : 0 };
+    self->over = self->in_hand;
+    self->in_hand = self->lease = self->end.lease = 0;
+    self->busy.number = self->busy.lease = self->busy.dead = 0;
+    self->busy.broken = false;
+    self->busy.because[0] = 0;
+    self->say_ms = 0;
+    replica->applying = false;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_END_GROUP, &job);
+    if (keep) replica_move(replica, turn->member, job.step, &self->settled.digest, self->epoch);
+    else replica_drop(replica, "its group ended, and here is only a part of its state", turn->out);
+}
+
+// ---- what is due --------------------------------------------------------------------------------
+
+static bool is_due(uint64_t *at_ms, const struct member_turn *turn)
+{
+    if (turn->in->now_ms < *at_ms) return false;
+    *at_ms = turn->in->now_ms + turn->member->config.heartbeat_ms;
+    return true;
+}
+
+static void say_end(struct leases_member *self, const struct member_turn *turn)
+{
+    // mutant: leases: an end that is lost is never said again
+    if (self->end.lease && is_due(&self->end_ms, turn))
+        outbox_mail(turn->out, "coordinator", FRAME_TASK_END, &self->end);
+}
+
+static void get_task(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct member *member = turn->member;
+    if (is_server(member) || self->lease || self->end.lease || self->closing.attempt ||
+        self->busy.broken || member->leaving || !is_due(&self->ask_ms, turn))
+        return;
+    outbox_mail(turn->out, "coordinator", FRAME_GET_TASK,
+                &(struct wire_get_task){ member->instance, self->in_hand, self->newest });
+}
+
+static void say_settled(struct leases_member *self, const struct member_turn *turn)
+{
+    if (self->settled.attempt && is_due(&self->settle_ms, turn))
+        outbox_mail(turn->out, "coordinator", FRAME_SETTLED, &self->settled);
+}
+
+static void say_busy(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct member *member = turn->member;
+    if (!member->admitted || (member->leaving && !self->in_hand) || !self->busy.links[0] ||
+        !is_due(&self->say_ms, turn))
+        return;
+    self->busy.instance = member->instance;
+    self->busy.lease = self->lease;
+    self->busy.leaves = member->leaving;
+    outbox_mail(turn->out, "coordinator", FRAME_BUSY, &self->busy);
+}
+
+// A group that begins further on is open, and we are in it: its news was lost, or RUN came before.
+static void ask_for_group(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_run *run = &turn->member->now;
+    const struct wire_ask ask = { .topic = TOPIC_RUN };
+    if (run->phase != PHASE_TRAIN || run->round <= self->group.number ||
+        turn->in->now_ms < self->run_ms)
+        return;
+    self->run_ms = turn->in->now_ms + MEMBER_RETRY_MS;
+    outbox_mail(turn->out, "coordinator", FRAME_ASK, &ask);
+}
+
+static void look_in_hand(struct leases_member *self, const struct member_turn *turn)
+{
+    if (is_over(self, turn->member, self->in_hand)) {
+        end_group(self, turn);
+        return;
+    }
+    say_end(self, turn);
+    get_task(self, turn);
+    say_settled(self, turn);
+}
+
+static void look(void *state, const struct member_turn *turn)
+{
+    struct leases_member *self = state;
+    struct replica *replica = turn->replica;
+    struct member *member = turn->member;
+    if (!replica) return;
+    if (role_takes_steps(member->role) && self->in_hand) look_in_hand(self, turn);
+    else if (replica->ready) {
+        replica_tell(replica, member, turn->in->now_ms, turn->out);
+        if (role_takes_steps(member->role)) begin(self, turn);
+    }
+    if (!role_takes_steps(member->role)) return;
+    ask_for_group(self, turn);
+    // A server's share is of use to the others until the group is over; a trainer ends its task
+    // mutant: leases: a member leaves with a task in its hands
+    member->leaves_later = self->in_hand && (is_server(member) || self->lease || self->end.lease);
+    say_busy(self, turn);
+}
+
+_Static_assert(sizeof(struct leases_member) <= PACE_PART_BYTES, "a role has room for its pace");
+
+const struct member_pace member_pace_leases = { "leases", FRAME_LEASES_CONFIG, hear, look, NULL };

@@ -1,0 +1,39 @@
+#pragma once
+// leases_member -- the member's half of leases: gives its learner the group and one task after the other, and tells
+// the coordinator what came of them.
+//
+//     nothing in hand ──GROUP, its step is held──▶ in hand: GET_TASK ─▶ TASK ─▶ TRAIN_TASK ─▶ TASK_TRAINED ─▶ TASK_END
+//            ▲                                       │ CLOSE_GROUP ─▶ SETTLE_GROUP ─▶ GROUP_SETTLED ─▶ SETTLED
+//            └── END_GROUP ◀── RUN: the epoch is over, or a newer GROUP
+//
+// A parameter server gets no tasks: its learner serves pushes and pulls over its links. While a group is in hand the
+// learner is busy: nothing is loaded, pinned or told (replica.applying). When it is over, the state that was put
+// together is that of the run's step; a member that has put none together drops what it has and fetches the pinned
+// step.
+//
+// What is said by mail may be lost: TASK_END is said again until it is answered, SETTLED until the group is over,
+// GET_TASK and BUSY once a heartbeat. What comes under an old number is ignored.
+//
+// Pure; one thread.
+
+#include "common/member/pace_part.h"
+#include "common/member/replica.h"
+#include "common/pace/leases/leases_group.h"
+
+struct leases_member {
+    struct wire_group group; // The newest that was told; number 0: none
+    struct wire_place places[LEASES_GROUP_MAX];
+    uint64_t in_hand; // The group that the learner has; 0: none
+    uint64_t epoch;   // Of that one
+    uint64_t over;    // Groups up to this are not begun (again)
+
+    uint64_t lease, newest;   // In the learner's hands, 0: none; and the newest that it has got
+    struct wire_task_end end; // Not answered yet; lease 0: none
+
+    struct wire_close_group
+        closing;                 // The newest attempt that the learner was given; attempt 0: none
+    struct wire_settled settled; // Its answer; attempt 0: none yet
+
+    struct wire_busy busy; // As it is told
+    uint64_t say_ms, ask_ms, end_ms, settle_ms, run_ms;
+};
