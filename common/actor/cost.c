@@ -60,6 +60,10 @@ static const struct {
     { FRAME_PING, 4 },        // One a second, and two a window
     { FRAME_VOTE, 4 },        // One a round, then each 700 ms: an answer
     { FRAME_STANDS, 4 },      // Two a window, and as a vote
+    { FRAME_BUSY, 4 },        // One a second, and two a task
+    { FRAME_SETTLED, 4 },     // One an epoch, then each second
+    { FRAME_GET_TASK, 20 },   // One a task, then each second: a record
+    { FRAME_TASK_END, 20 },   // The same
     { FRAME_FINDING, 4 },     // As a vote, for each audit
     { FRAME_CHECKPOINT, 20 }, // One for each checkpoint: a record
     { FRAME_CONTROL, 20 },    // By hand: a record

@@ -12,11 +12,14 @@
 // Hashes are words: digest=x is the hash that reads x. In a VOTE, seen=0:a,1:b names results a and
 // b of clients 0 and 1, and who=t1,t2 is its bloom. In a CLAIM_COPY, claim=t4:2:a is the CLAIM of
 // t4, which is client 3, in round 2 with payload a. pin=m:p:8 pins the dataset of manifest m,
-// positions p and 8 samples. windows=1000 makes it a run in windows of so many ms. A second START is
-// a restart: another core begins with the records.
+// positions p and 8 samples. windows=1000 makes it a run in windows of so many ms, leases=8:2 one in tasks of 8
+// samples with 2 parameter servers; then its records are verified at the end (evidence.h). A second START is a restart:
+// another core begins with the records.
 // GOLDEN=write rewrites the files; then read the difference.
 
 #include "actors/coordinator/coordinator.h"
+#include "common/pace/evidence.h"
+#include "common/pace/leases/leases_group.h"
 #include "common/pace/rounds/rounds.h"
 #include "common/run/dataset.h"
 #include "common/wire/wire_table.h"
@@ -88,6 +91,9 @@ static const struct rules usual = {
 #define RULE(name) { #name, offsetof(struct rules, name), sizeof(((struct rules *)0)->name) }
 #define RULE_OF_DRAW(type, name) \
     { #name, offsetof(struct rules, strategy) + offsetof(struct wire_rounds_config, name), sizeof(type) },
+#define RULE_OF_LEASES(name) \
+    { #name, offsetof(struct rules, strategy) + offsetof(struct wire_leases_config, name), \
+      sizeof(((struct wire_leases_config *)0)->name) }
 static const struct { const char *name; size_t offset, size;
 } rule_names[] = {
     RULE(waiting_ms),  RULE(warmup_ms),        RULE(train_ms),         RULE(witness_ms),
@@ -97,6 +103,9 @@ static const struct { const char *name; size_t offset, size;
     { "lr_warmup_steps", offsetof(struct rules, lr.warmup_steps), 4 },
     { "data_kind", offsetof(struct rules, frame.data.kind), 1 },
     DRAW_RULES(RULE_OF_DRAW)
+    // Behind leases= in their line
+    RULE_OF_LEASES(time_max_ms), RULE_OF_LEASES(settle_ms), RULE_OF_LEASES(save_steps),
+    RULE_OF_LEASES(save_passes), RULE_OF_LEASES(batch_warmup_tokens),
 };
 // clang-format on
 
@@ -354,7 +363,8 @@ static void fill(struct talk *self, uint16_t kind, const char *from, char *field
         *join = (struct wire_join){ .role = role_named(from), .instance = 1 };
         actor_name(join->role, &key, join->name);
     }
-    if (kind == FRAME_PING || kind == FRAME_LEAVE || kind == FRAME_STANDS)
+    if (kind == FRAME_PING || kind == FRAME_LEAVE || kind == FRAME_STANDS || kind == FRAME_BUSY ||
+        kind == FRAME_GET_TASK || kind == FRAME_TASK_END || kind == FRAME_SETTLED)
         set_field(self, record, body, "instance", "1");
     if (kind == FRAME_STANDS) { // All links of the newest list stand, unless the line says else
         struct wire_stands *stands = body;
@@ -485,6 +495,26 @@ static void set_windows(struct talk *self, const char *window_ms, uint8_t parts)
     rules_set_strategy(&self->rules, FRAME_WINDOWS_CONFIG, &strategy, sizeof strategy);
 }
 
+// SAMPLES:SERVERS
+static void set_leases(struct talk *self, const char *task_samples)
+{
+    const char *servers = strchr(task_samples, ':');
+    const struct wire_leases_config strategy = { .servers = (uint32_t)atoi(servers + 1),
+                                                 .push_every = 1,
+                                                 .pull_every = 1,
+                                                 .staleness = 1.5,
+                                                 .task_samples = strtoull(task_samples, NULL, 10),
+                                                 .strikes_max = 3,
+                                                 .time_min_ms = 2000,
+                                                 .time_max_ms = 20000,
+                                                 .pass_barrier = true,
+                                                 .settle_ms = 4000,
+                                                 .connections = 1,
+                                                 .batch_start = self->rules.batch_start,
+                                                 .batch_end = self->rules.batch_end };
+    rules_set_strategy(&self->rules, FRAME_LEASES_CONFIG, &strategy, sizeof strategy);
+}
+
 static void set_rule(struct talk *self, char *line)
 {
     char *save;
@@ -499,6 +529,10 @@ static void set_rule(struct talk *self, char *line)
         }
         if (strcmp(item, "windows") == 0) {
             set_windows(self, value, PARTS_NONE);
+            continue;
+        }
+        if (strcmp(item, "leases") == 0) {
+            set_leases(self, value);
             continue;
         }
         if (strcmp(item, "shares") == 0) {
@@ -529,6 +563,20 @@ static void converse(struct talk *self, const char *text)
         if (line[0] == '@') hear(self, line);
         else if (strncmp(line, "set ", 4) == 0) set_rule(self, line);
     }
+}
+
+// What the core has recorded follows from its rules.
+static void verify(struct talk *self)
+{
+    struct evidence *evidence = calloc(1, sizeof *evidence);
+    assert_non_null(evidence);
+    evidence_init(evidence, &self->rules, NULL);
+    for (uint32_t i = 0; i < self->log_count; i++)
+        if (!evidence_hear(evidence, i + 1, self->log[i].kind,
+                           unpack(self, self->log[i].kind, self->log[i].body, self->log[i].bytes)))
+            fail_msg("%s", evidence->text);
+    assert_int_equal(evidence->step, self->core->run.step);
+    free(evidence);
 }
 
 static void compare(const char *path, const char *expected, const char *said)
@@ -578,6 +626,7 @@ static void conversation(void **state)
         assert_true(file && fwrite(self->said, 1, self->said_bytes, file) == self->said_bytes);
         fclose(file);
     } else compare(path, text, self->said);
+    if (self->rules.frame.strategy.kind == FRAME_LEASES_CONFIG) verify(self);
     free_talk(self);
     free(text);
 }

@@ -1,0 +1,224 @@
+// muster -- lists who may be in a group, says what is missing, and how long a joiner waits.
+
+#include "common/pace/leases/muster.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint32_t servers_wanted(const struct turn *turn)
+{
+    return leases_config(turn->rules)->servers;
+}
+
+// ---- choosing -----------------------------------------------------------------------------------
+
+static bool may_be_chosen(const struct lease_pace *self, const struct turn *turn, uint32_t member,
+                          uint8_t role, uint8_t state)
+{
+    const struct wire_member *at = &turn->run->roster.members[member];
+    const struct busy *busy = &self->busy[member];
+    // mutant: leases: a group names a member whose links are not known
+    return at->role == role && at->state == state && busy->instance == at->instance &&
+           busy->links[0] && !busy->leaves;
+}
+
+static void add(const struct lease_pace *self, const struct turn *turn, uint32_t member,
+                struct wire_place *ret_place)
+{
+    *ret_place = (struct wire_place){ .member = member,
+                                      .instance = turn->run->roster.members[member].instance };
+    memcpy(ret_place->links, self->busy[member].links, sizeof ret_place->links);
+}
+
+static uint32_t choose_trainers(const struct lease_pace *self, const struct turn *turn,
+                                struct wire_place group[LEASES_GROUP_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++)
+        if (count + servers_wanted(turn) < LEASES_GROUP_MAX &&
+            may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY))
+            add(self, turn, i, &group[count++]);
+    return count;
+}
+
+static bool was_in_group(const struct run *run, uint32_t member)
+{
+    return leases_group_place(&leases_run_of(run)->group, member,
+                              run->roster.members[member].instance) != NO_MEMBER;
+}
+
+// Those of the newest group that are here, if they are at most so many.
+static uint32_t count_old_servers(const struct lease_pace *self, const struct turn *turn)
+{
+    uint32_t old = 0;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++)
+        old += may_be_chosen(self, turn, i, ACTOR_SERVER, MEMBER_HEALTHY) &&
+               was_in_group(turn->run, i);
+    return old < servers_wanted(turn) ? old : servers_wanted(turn);
+}
+
+static uint32_t choose_servers(const struct lease_pace *self, const struct turn *turn,
+                               struct wire_place group[LEASES_GROUP_MAX], uint32_t count)
+{
+    uint32_t old = count_old_servers(self, turn), others = servers_wanted(turn) - old;
+    for (uint32_t i = 0; i < turn->run->roster.count; i++) {
+        if (!may_be_chosen(self, turn, i, ACTOR_SERVER, MEMBER_HEALTHY)) continue;
+        // mutant: leases: a server that stood by drives out one that has the state
+        uint32_t *left = was_in_group(turn->run, i) ? &old : &others;
+        if (*left == 0) continue;
+        (*left)--;
+        add(self, turn, i, &group[count++]);
+    }
+    return count;
+}
+
+uint32_t muster_choose(const struct lease_pace *self, const struct turn *turn,
+                       struct wire_place group[LEASES_GROUP_MAX])
+{
+    return choose_servers(self, turn, group, choose_trainers(self, turn, group));
+}
+
+static uint32_t servers_of(const struct run *run, const struct wire_place *group, uint32_t count)
+{
+    uint32_t servers = 0;
+    for (uint32_t i = 0; i < count; i++)
+        servers += run->roster.members[group[i].member].role == ACTOR_SERVER;
+    return servers;
+}
+
+// All servers, and at least one trainer.
+static bool are_enough(const struct turn *turn, const struct wire_place *group, uint32_t count)
+{
+    const uint32_t servers = servers_of(turn->run, group, count), trainers = count - servers;
+    // mutant: leases: a group begins without one of its servers
+    return trainers > 0 && trainers >= turn->rules->min_clients && servers == servers_wanted(turn);
+}
+
+static bool is_chosen(const struct wire_place *group, uint32_t count, uint32_t member)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (group[i].member == member) return true;
+    return false;
+}
+
+bool muster_stays_pending(const struct turn *turn, uint32_t member)
+{
+    struct wire_place group[LEASES_GROUP_MAX];
+    const uint32_t count = muster_choose(turn->live, turn, group);
+    const bool is_server = turn->run->roster.members[member].role == ACTOR_SERVER;
+    const bool is_full = count == LEASES_GROUP_MAX;
+    return (is_server || is_full) && are_enough(turn, group, count) &&
+           !is_chosen(group, count, member);
+}
+
+// ---- what an epoch lacks ------------------------------------------------------------------------
+
+static const char *lacks_members(struct lease_pace *self, const struct turn *turn)
+{
+    const struct roster *roster = &turn->run->roster;
+    const uint32_t wanted = servers_wanted(turn);
+    const uint32_t here = roster_count(roster, ACTOR_SERVER, MEMBER_PENDING) +
+                          roster_count(roster, ACTOR_SERVER, MEMBER_HEALTHY);
+    // mutant: leases: a run begins before its servers are here
+    if (here < wanted) {
+        snprintf(self->lacks, sizeof self->lacks,
+                 "waiting for parameter servers: servers.waiting have=%u desired=%u", here, wanted);
+        return self->lacks;
+    }
+    return turn->run->pass_samples ? NULL
+                                   : "waiting for a data-provider: it says how many samples a "
+                                     "pass has, of which tasks are parts";
+}
+
+// A healthy member that takes steps and has not said where its links end; NO_MEMBER: each has.
+static uint32_t without_links(const struct lease_pace *self, const struct turn *turn)
+{
+    const struct run *run = turn->run;
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        const struct wire_member *at = &run->roster.members[i];
+        const bool leaves = self->busy[i].instance == at->instance && self->busy[i].leaves;
+        if (role_takes_steps(at->role) && at->state == MEMBER_HEALTHY && !leaves &&
+            !may_be_chosen(self, turn, i, at->role, MEMBER_HEALTHY))
+            return i;
+    }
+    return NO_MEMBER;
+}
+
+// All healthy members are waited for; when the time is up, only as many as a group needs.
+static const char *lacks_links(struct lease_pace *self, const struct turn *turn)
+{
+    struct wire_place group[LEASES_GROUP_MAX];
+    const uint32_t count = muster_choose(self, turn, group);
+    const uint32_t without = without_links(self, turn);
+    const bool enough = are_enough(turn, group, count);
+    const bool late = turn->now_ms >= turn->presence->deadline_ms;
+    if (enough && (without == NO_MEMBER || late)) return NULL;
+    const uint32_t servers = servers_of(turn->run, group, count);
+    if (without != NO_MEMBER)
+        snprintf(self->lacks, sizeof self->lacks, "waiting for the links of %s",
+                 turn->run->roster.members[without].name);
+    else if (servers < servers_wanted(turn))
+        snprintf(self->lacks, sizeof self->lacks,
+                 "waiting for parameter servers: servers.waiting have=%u desired=%u", servers,
+                 servers_wanted(turn));
+    else
+        snprintf(self->lacks, sizeof self->lacks,
+                 "waiting for trainers: %u of %u are here (min_clients)", count - servers,
+                 turn->rules->min_clients);
+    return self->lacks;
+}
+
+const char *muster_lacks(struct lease_pace *self, const struct turn *turn)
+{
+    switch (turn->run->phase) {
+    case PHASE_WAITING: return lacks_members(self, turn);
+    case PHASE_WARMUP: return lacks_links(self, turn);
+    default: return NULL;
+    }
+}
+
+// ---- joiners, and the barrier -------------------------------------------------------------------
+
+uint64_t muster_wait_ms(const struct lease_pace *self, const struct turn *turn)
+{
+    const uint64_t lasted_ms = turn->now_ms - self->barrier_ended_ms;
+    const uint64_t least_ms = LEASES_BARRIERS * self->barrier_ms;
+    return lasted_ms < least_ms ? least_ms - lasted_ms : 0;
+}
+
+// A server that is not in the group waits for the death of another one: no epoch ends for it.
+uint32_t muster_joiner(const struct lease_pace *self, const struct turn *turn, bool soon)
+{
+    const struct run *run = turn->run;
+    // mutant: leases: a joiner ends a young epoch
+    if (!soon && muster_wait_ms(self, turn) > 0) return NO_MEMBER;
+    for (uint32_t i = 0; i < run->roster.count; i++)
+        if (!was_in_group(run, i) && (may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_PENDING) ||
+                                      may_be_chosen(self, turn, i, ACTOR_TRAINER, MEMBER_HEALTHY)))
+            return i;
+    return NO_MEMBER;
+}
+
+void muster_barrier_begin(struct lease_pace *self, const struct turn *turn)
+{
+    self->barrier_began_ms = turn->now_ms;
+    self->barrier_epoch = turn->run->epoch + 1;
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+// How long the barrier took for those that the new group names: not what the run was paused or waited for members,
+// and not what Warmup waited when all of its members held the state. The first one, or the one after the run has gone
+// back: since members load a state.
+void muster_barrier_end(struct lease_pace *self, const struct turn *turn)
+{
+    const struct presence *presence = turn->presence;
+    const struct rules *rules = turn->rules;
+    const uint64_t warmup_ms = turn->now_ms - presence->epoch_began_ms;
+    const bool is_whole = self->barrier_began_ms && turn->run->epoch == self->barrier_epoch;
+    const uint64_t all_ms = is_whole ? turn->now_ms - self->barrier_began_ms : warmup_ms;
+    const uint64_t most_ms = (uint64_t)rules->cooldown_ms + rules->waiting_ms + warmup_ms;
+    const uint64_t in_vain_ms = presence->ready_ms ? turn->now_ms - presence->ready_ms : 0;
+    self->barrier_ms = least(all_ms, most_ms) - least(in_vain_ms, least(all_ms, most_ms));
+    self->barrier_ended_ms = turn->now_ms;
+}
