@@ -402,6 +402,62 @@ by_unit 'leases: anybody ends a lease' leases_test '&& lease->member == member &
 by_unit 'leases: after a restart leases have what was left of their time' leases_test \
     'now_ms +' 'self->leases[i].deadline_ms + 0 *'
 
+# A pace of them.
+by_unit 'leases: who is called dead and lives is dropped' coordinator_test instead 'return since_ms > 0;'
+by_unit 'leases: a group goes on without one of its servers' coordinator_test drop
+by_unit 'leases: an answer to an earlier attempt counts' coordinator_test 'said->attempt != closing->attempt ||' ''
+by_unit 'leases: a group is closed before that is stored' coordinator_test swap
+by_unit 'leases: a run whose members hold different states goes on' coordinator_test drop
+by_unit 'leases: a trainer that died is waited for when the group is closed' coordinator_test \
+    'waits & ~able' 'waits & ~able & owners(turn)'
+by_unit 'leases: the task of a dead trainer is waited for until its time is over' coordinator_test \
+    'first_dead(self, turn)' '(turn->now_ms ? NULL : first_dead(self, turn))'
+by_unit 'leases: a task may take as long as it likes' coordinator_test drop
+by_unit 'leases: a task that is trained in part is done' coordinator_test \
+    '&& said->samples == samples_out(turn->run, said->lease)' ''
+by_unit 'leases: an end is acknowledged before it is stored' coordinator_test swap
+by_unit 'leases: more is dealt than the steps need' coordinator_test 'last).step >= last' 'last).step > last'
+by_unit 'leases: a trainer gets a second task while it has one' coordinator_test \
+    'else if (lease_of(turn, place)) continue;' 'else if (!turn) continue;'
+by_unit 'leases: a trainer that has lost the mail with its task gets none any more' coordinator_test \
+    'lease->number > said->after' 'lease->number > said->after + 99'
+by_unit 'leases: the group is of keys, not of processes' coordinator_test \
+    'group->group[i].instance == instance' 'instance < UINT64_MAX'
+by_unit 'leases: a step is counted before all of its samples are trained' coordinator_test 'way.rest < batch' 'way.rest + 2 < batch'
+by_unit 'leases: a task that comes twice is trained twice' leases_member_test 'task->lease > self->newest' 'task->lease > 0'
+by_unit 'leases: a member puts the state of an earlier group together' leases_member_test '|| said->number != self->in_hand' ''
+by_unit 'leases: a task that was given up is said to be trained' leases_member_test 'said->lease != self->lease ||' ''
+by_unit 'leases: the answer to an earlier attempt is said for a later one' leases_member_test \
+    '|| said->attempt != self->closing.attempt' ''
+by_unit 'leases: a member keeps a state that was not put together' leases_member_test 'self->settled.ok &&' ''
+by_unit 'leases: an end that is lost is never said again' leases_member_test 'is_due(&self->end_ms, turn)' '!self->end_ms++'
+by_unit 'leases: a member leaves with a task in its hands' leases_member_test '|| self->lease || self->end.lease' ''
+by_unit 'leases: a trainer that cannot go on gets tasks' coordinator_test 'busy->broken' 'busy->broken && !run'
+by_unit 'leases: an earlier word of a member takes the place of a later one' coordinator_test drop
+by_unit 'leases: the death of a trainer ends the epoch of the others' coordinator_test \
+    'trainers_left(self, turn) == 0' 'trainers_left(self, turn) + leases_config(rules)->servers < own(turn)->group.group_count'
+by_unit 'leases: after a restart a joiner ends the epoch at once' coordinator_test drop
+by_unit 'leases: after a restart the tasks that are out are late' coordinator_test \
+    'turn->now_ms' '0 * turn->now_ms'
+by_unit 'leases: a trainer is kept until the epoch ends' coordinator_test \
+    instead 'return place != NO_MEMBER || pace_alone_is_as_far(turn, member);'
+by_unit 'leases: who has its share alone is waited for' coordinator_test \
+    'leases_run_has_settled(own(turn), member, instance)' 'leases_group_place(&own(turn)->group, member, instance) != NO_MEMBER'
+by_unit 'leases: what is left of the epoch before counts for the first step' leases_run_test drop
+by_unit 'leases: two states have the number of one step' leases_run_test '> self->dealt_before' '> self->dealt_before + 99'
+by_unit 'leases: what is out when a server dies is never trained' leases_run_test '[i].number' '[i].number + 99'
+by_unit 'leases: what is trained of a step that nobody holds is lost' leases_run_test 'step > self->group.step' 'step >= self->group.step'
+by_unit 'leases: a snapshot forgets which tasks are out' leases_run_test 'from->leases_count' '0 * from->leases_count'
+by_unit 'leases: a snapshot forgets the strikes' leases_run_test 'from->struck_count' '0 * from->struck_count'
+by_unit 'leases: a snapshot forgets that the group is closed' leases_run_test drop
+by_unit 'leases: a snapshot forgets the samples of the step in hand' leases_run_test drop
+by_unit 'leases: a group names a member whose links are not known' coordinator_test \
+    'busy->instance == at->instance && busy->links[0] &&' ''
+by_unit 'leases: a server that stood by drives out one that has the state' coordinator_test \
+    'was_in_group(turn->run, i) ?' 'old > 0 ?'
+by_unit 'leases: a run begins before its servers are here' coordinator_test 'here < wanted' 'here + 99 < wanted'
+by_unit 'leases: a joiner ends a young epoch' coordinator_test 'muster_wait_ms(self, turn) > 0' 'muster_wait_ms(self, turn) > 1 << 30'
+
 # ---- moments by shares ----------------------------------------------------------------------------------
 by_unit 'shares: a share is taken though its moments are not here' windows_saves_test 'self->share_only && !same' 'false'
 by_unit 'shares: who holds a share says that it holds all' windows_saves_test drop

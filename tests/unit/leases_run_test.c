@@ -274,6 +274,40 @@ static void what_nobody_holds_is_dealt_again(void **state)
     free(run);
 }
 
+// The same with two tasks out, which get no strike.
+static void what_is_out_is_dealt_again(void **state)
+{
+    (void)state;
+    struct run *run = run_after(10);
+    assert_int_equal(run->table.count, 2);
+    run_apply(run, FRAME_RECORD_PHASE, &(struct wire_record_phase){ .phase = PHASE_COOLDOWN });
+    assert_int_equal(run->table.cursor, 0);
+    assert_int_equal(run->table.count, 0);
+    assert_int_equal(leases_run_of(run)->leases.count, 0);
+    assert_int_equal(leases_run_of(run)->leases.struck_count, 0);
+    free(run);
+}
+
+static void an_epoch_begins_with_a_whole_step(void **state)
+{
+    (void)state;
+    struct run *run = run_after(9); // Lease 1 is out
+    const struct wire_group again = { .number = 2, .epoch = 1, .step = 1, .samples_done = 8 };
+    run_apply(run, FRAME_RECORD_LEASE_END,
+              &(struct wire_lease_ended){ .lease = 1, .samples = 8, .end = 1, .rest = 2 });
+    run_apply(run, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 1, 1, 1, 7 });
+    run_apply(run, FRAME_RECORD_SETTLED, &(struct wire_group_settled){ 1, 1, 0 });
+    run_apply(run, FRAME_RECORD_PHASE, &(struct wire_record_phase){ .phase = PHASE_COOLDOWN });
+    assert_true(leases_run_has_settled(leases_run_of(run), 0, 7));
+    assert_false(leases_run_has_settled(leases_run_of(run), 0, 8));
+    run_apply(run, FRAME_RECORD_PHASE, &(struct wire_record_phase){ .phase = PHASE_WAITING });
+    run_apply(run, FRAME_RECORD_PHASE, &(struct wire_record_phase){ .phase = PHASE_WARMUP });
+    run_apply(run, FRAME_RECORD_GROUP, &again);
+    assert_int_equal(leases_run_of(run)->rest, 0);
+    assert_int_equal(run->samples_done, 8);
+    free(run);
+}
+
 static void members_that_are_named_keep_their_place(void **state)
 {
     (void)state;
@@ -501,6 +535,7 @@ static void what_a_group_may_not_do_is_refused(void **state)
 
 TESTS_WITH(tell_run, forget_run, TEST(a_snapshot_leads_to_the_same_run), TEST(tasks_are_counted),
            TEST(each_lease_has_its_full_time), TEST(what_nobody_holds_is_dealt_again),
+           TEST(what_is_out_is_dealt_again), TEST(an_epoch_begins_with_a_whole_step),
            TEST(members_that_are_named_keep_their_place), TEST(a_torn_snapshot_is_refused),
            TEST(the_records_follow), TEST(a_group_that_does_not_follow_is_refused),
            TEST(a_lease_that_does_not_follow_is_refused),

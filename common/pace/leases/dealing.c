@@ -235,7 +235,6 @@ static enum lease_answer deal(struct lease_pace *self, const struct turn *turn, 
     self->asked[place] = 0;
     turn_put(turn, FRAME_RECORD_LEASE, &lease);
     leases_run_arm(leases_run_times(run), &rules, turn->now_ms);
-    // mutant: leases: a task is told before its lease is stored
     tell_task(turn, &leases_of(turn)->leases[leases_of(turn)->count - 1]);
     return LEASE_OK;
 }

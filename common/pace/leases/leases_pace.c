@@ -201,7 +201,6 @@ static const char *settle(void *state, const struct turn *turn)
     if ((cause = closing_lost(self, turn))) return end_epoch(self, turn, cause);
     dealing_return(self, turn);
     cause = why_over(self, turn);
-    // mutant: leases: a group is closed while a task is out
     const bool closes = cause && own(turn)->leases.count == 0;
     if (closes && leases_run_must_step(own(turn), turn->run->step)) dealing_step(turn);
     if (closes && closing_settle(self, turn))
@@ -242,7 +241,6 @@ static void begin(void *state, const struct turn *turn)
         .barrier_ms = self->barrier_ms,
     };
     ensure(leases_group_is_sound(&group, leases_config(turn->rules)));
-    // mutant: leases: a group is told before it is stored
     turn_put(turn, FRAME_RECORD_GROUP, &group);
     turn_arm(turn);
 }

@@ -129,6 +129,7 @@ static void go_back(const struct leases_run *self, struct table *table)
 // No strike: a task is not at fault when the group ends.
 static void return_all(struct leases_run *self, struct table *table)
 {
+    // mutant: leases: what is out when a server dies is never trained
     for (uint32_t i = 0; i < self->leases.count; i++)
         ensure(table_return_rest(table, self->leases.leases[i].number) == TABLE_OK);
     self->leases.count = 0;
@@ -139,7 +140,6 @@ uint64_t leases_run_over(struct leases_run *self, struct table *table, uint64_t 
     const uint64_t rest = self->rest;
     if (!self->is_open) return 0;
     self->is_open = false;
-    // mutant: leases: what is out when a server dies is never trained
     return_all(self, table);
     // mutant: leases: what is trained of a step that nobody holds is lost
     if (self->settled || step > self->group.step || rest == 0) return 0;

@@ -90,7 +90,6 @@ static uint32_t servers_of(const struct run *run, const struct wire_place *group
 static bool are_enough(const struct turn *turn, const struct wire_place *group, uint32_t count)
 {
     const uint32_t servers = servers_of(turn->run, group, count), trainers = count - servers;
-    // mutant: leases: a group begins without one of its servers
     return trainers > 0 && trainers >= turn->rules->min_clients && servers == servers_wanted(turn);
 }
 
