@@ -456,6 +456,7 @@ by_unit 'leases: a group names a member whose links are not known' coordinator_t
 by_unit 'leases: a server that stood by drives out one that has the state' coordinator_test \
     'was_in_group(turn->run, i) ?' 'old > 0 ?'
 by_unit 'leases: a run begins before its servers are here' coordinator_test 'here < wanted' 'here + 99 < wanted'
+by_unit 'leases: a group settles once more after a crash' leases_group_test drop
 by_unit 'leases: a joiner ends a young epoch' coordinator_test 'muster_wait_ms(self, turn) > 0' 'muster_wait_ms(self, turn) > 1 << 30'
 
 # ---- moments by shares ----------------------------------------------------------------------------------

@@ -337,7 +337,8 @@ static void a_torn_snapshot_is_refused(void **state)
     struct wire_leases_snapshot part;
     struct wire_lease_out out[3];
     struct wire_strikes struck[2] = { { 0, 1 }, { 0, 2 } };
-    for (int i = 0; i < 13; i++) {
+    const struct interval some = { 2, 5 }, others = { 4, 6 };
+    for (int i = 0; i < 16; i++) {
         struct wire_snapshot snapshot = torn(run, &part, memory);
         struct run *again = new_run();
         assert_int_equal(part.leases_count, 2);
@@ -361,6 +362,9 @@ static void a_torn_snapshot_is_refused(void **state)
         case 10: part.settled = true; break;
         case 11: part.group.group_count = 1; break; // One that has a lease is not in it
         case 12: snapshot.pace.kind = FRAME_WINDOWS_SNAPSHOT; break;
+        case 13: part.begin = (struct wire_data_position){ 4, &some, 1, NULL, 0 }; break;
+        case 14: part.begin = (struct wire_data_position){ 9, &some, 1, &others, 1 }; break;
+        case 15: part.begin = (struct wire_data_position){ 4, NULL, 0, &others, 1 }; break;
         }
         assert_int_equal(i == 12 ? run_from_snapshot(again, &snapshot) : load(again, &snapshot),
                          i == 0);

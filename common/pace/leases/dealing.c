@@ -159,7 +159,8 @@ void dealing_hear_end(struct lease_pace *self, const struct turn *turn, const st
         if (again) turn_ack(turn, in, said->lease, NULL); // Our answer was lost
         else
             turn_refuse(turn, in, REFUSAL_STALE, said->lease,
-                        "lease %" PRIu64 " is over, and its task is dealt again or was given up",
+                        "lease %" PRIu64
+                        " is over: how it ended is on record, and this changes nothing",
                         said->lease);
         return;
     }

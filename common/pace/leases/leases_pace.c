@@ -191,11 +191,19 @@ static void look_at_clock(struct lease_pace *self, const struct turn *turn)
     if (self->settle_by_ms) self->settle_by_ms += away_ms;
 }
 
+static const char *why_settled(const struct turn *turn, const char *cause)
+{
+    return own(turn)->differ ? "the states of the members differ" : cause;
+}
+
+// A crash may have come between the record that all have settled and that of the phase.
 static const char *settle(void *state, const struct turn *turn)
 {
     struct lease_pace *self = state;
     const char *cause;
     ensure(own(turn)->is_open);
+    // mutant: leases: a group settles once more after a crash
+    if (own(turn)->settled) return end_epoch(self, turn, why_settled(turn, "the group has ended"));
     look_at_clock(self, turn);
     closing_watch(self, turn);
     if ((cause = closing_lost(self, turn))) return end_epoch(self, turn, cause);
@@ -204,8 +212,7 @@ static const char *settle(void *state, const struct turn *turn)
     const bool closes = cause && own(turn)->leases.count == 0;
     if (closes && leases_run_must_step(own(turn), turn->run->step)) dealing_step(turn);
     if (closes && closing_settle(self, turn))
-        return end_epoch(self, turn,
-                         own(turn)->differ ? "the states of the members differ" : cause);
+        return end_epoch(self, turn, why_settled(turn, cause));
     if (!cause) dealing_deal(self, turn);
     dealing_answer(self, turn, cause);
     look_for_missed(self, turn);

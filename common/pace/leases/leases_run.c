@@ -251,6 +251,23 @@ struct wire_part leases_run_store(const struct run *run, void *memory)
     return (struct wire_part){ FRAME_LEASES_SNAPSHOT, snapshot };
 }
 
+// Whether it can be the data position of a table: two lists below the cursor that have no sample in common.
+static bool position_fits(const struct wire_data_position *at)
+{
+    if (!interval_list_tidy(at->returned, at->returned_count) ||
+        !interval_list_tidy(at->failed, at->failed_count) ||
+        at->returned_count + at->failed_count > TABLE_INTERVALS_MAX ||
+        (at->returned_count && at->returned[at->returned_count - 1].end > at->cursor) ||
+        (at->failed_count && at->failed[at->failed_count - 1].end > at->cursor))
+        return false;
+    for (uint32_t i = 0, j = 0; i < at->returned_count && j < at->failed_count;) {
+        if (at->returned[i].end <= at->failed[j].begin) i++;
+        else if (at->failed[j].end <= at->returned[i].begin) j++;
+        else return false;
+    }
+    return true;
+}
+
 // Whether its lists can be those of a group: what is bounded otherwise, the wire has bounded.
 static bool group_fits(const struct run *run, const struct wire_leases_snapshot *from)
 {
@@ -260,8 +277,7 @@ static bool group_fits(const struct run *run, const struct wire_leases_snapshot 
     const uint64_t all = fits ? leases_group_all(&from->group) : 0;
     fits = fits && (!from->is_open || from->group.number > 0) && !(from->differ & ~all) &&
            !(from->closing.members & ~all) && (!from->settled || from->closing.attempt > 0);
-    return fits && interval_list_tidy(from->begin.returned, from->begin.returned_count) &&
-           interval_list_tidy(from->begin.failed, from->begin.failed_count);
+    return fits && position_fits(&from->begin);
 }
 
 static bool is_pending(const struct table *table, uint64_t number)
