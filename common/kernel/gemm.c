@@ -1,7 +1,10 @@
-// gemm -- c is computed in strips of up to COLUMNS_MAX columns, and each strip in parts of the
-// depth k. For each part all workers first pack B into panels; then each task packs a block of rows
-// of A and multiplies it with all panels. A later part of k adds to the earlier ones, in ascending
-// order, so every element of c stays one chain.
+// gemm -- c is computed in strips of up to COLUMNS_MAX columns. Of a strip all workers first pack as many parts of the
+// depth k of B as the scratch memory holds. Then each task has some rows of c to itself: for one part after the other
+// it packs them of A, a block at a time, and multiplies the block with all panels of B. A later part of k adds to the
+// earlier ones, in ascending order, so every element of c stays one chain. Workers wait for each other twice for each
+// filling of the scratch memory, and for most products it is filled once.
+//
+// A lies in no near cache when it is packed. So while a block is multiplied, the next one is asked of the memory.
 
 #include "common/kernel/gemm.h"
 #include "common/kernel/kernels.h"
@@ -11,19 +14,26 @@
 
 #include <string.h>
 
-// A block of A and a panel of B fit into the second-level cache; COLUMNS_MAX columns of B (4 MiB)
-// fit into the third.
-enum { COLUMNS_MAX = 2048, BLOCK_TILES = 5, PACK_PANELS = 4, DEPTH_GRAIN = 32 };
+// A block of A and a panel of B fit into the second-level cache; COLUMNS_MAX columns of a part of B (4 MiB) fit into
+// the third. TASKS_MAX is for each worker: so few that a part of B serves several blocks.
+enum { COLUMNS_MAX = 2048, BLOCK_TILES = 5, PACK_PANELS = 4, DEPTH_GRAIN = 32, TASKS_MAX = 8 };
 
 struct product {
     const struct gemm *job;
     const struct kernels_product *kernels;
     float *b_packed, *a_packed; // a_packed: one block for each worker
     size_t a_packed_count;
-    uint32_t blocks;              // Blocks of rows of c: one task each
-    size_t depth_first, depth;    // The present part of k
-    size_t words;                 // Packed words of that part
-    size_t column_first, columns; // The present part of n
+    uint32_t tasks;                // Each has a share of the rows of c
+    size_t column_first, columns;  // The present strip
+    size_t panels;                 // Of B, for that strip
+    size_t depth_first, depth_end; // The parts of k that are packed at present
+    size_t part_depth, part_count; // Of each but the last: its depth, its floats in b_packed
+};
+
+// A part of k.
+struct part {
+    size_t first, depth, words;
+    float *b; // Packed
 };
 
 static size_t round_up(size_t count, size_t unit) { return (count + unit - 1) / unit * unit; }
@@ -36,10 +46,12 @@ static size_t words_max(uint32_t k)
     return smaller(round_up(k, DEPTH_GRAIN), KERNELS_DEPTH_WORDS_MAX);
 }
 
+// The whole of B, or as much as COLUMNS_MAX of the deepest part.
 static size_t b_packed_count(uint32_t n, uint32_t k)
 {
     const size_t columns = round_up(smaller(n, COLUMNS_MAX), KERNELS_TILE_COLUMNS_MAX);
-    return columns * words_max(k);
+    const size_t most = (size_t)COLUMNS_MAX * KERNELS_DEPTH_WORDS_MAX;
+    return smaller(columns * round_up(k, DEPTH_GRAIN), most);
 }
 
 static size_t a_packed_count(uint32_t k)
@@ -52,55 +64,106 @@ size_t gemm_scratch_count(uint32_t threads, uint32_t n, uint32_t k)
     return round_up(b_packed_count(n, k), 16) + threads * a_packed_count(k);
 }
 
-// Packs `count` rows of a or b (columns of the matrix as stored, if `by_column`) into panels.
-static void pack(const struct product *product, const struct kernels_packing *packing,
-                 const float *from, size_t stride, bool by_column, size_t count, uint32_t height,
-                 float *to)
+static uint32_t blocks_of(const struct kernels_product *kernels, size_t rows)
 {
-    for (size_t i = 0; i < count; i += height, to += height * product->words) {
-        const uint32_t rows = (uint32_t)smaller(height, count - i);
-        if (by_column) packing->columns(from + i, stride, rows, height, product->depth, to);
-        else packing->rows(from + i * stride, stride, rows, height, product->depth, to);
-    }
+    const size_t block = (size_t)BLOCK_TILES * kernels->tile_rows;
+    return (uint32_t)((rows + block - 1) / block);
+}
+
+static size_t words_of(const struct kernels_product *kernels, size_t depth)
+{
+    return (depth + kernels->group - 1) / kernels->group * kernels->group_words;
+}
+
+// Part number `index` of those that are packed.
+static struct part part_of(const struct product *self, size_t index)
+{
+    const size_t first = self->depth_first + index * self->part_depth;
+    const size_t depth = smaller(self->part_depth, self->depth_end - first);
+    return (struct part){ first, depth, words_of(self->kernels, depth),
+                          self->b_packed + index * self->part_count };
+}
+
+static size_t parts_of(const struct product *self)
+{
+    return (self->depth_end - self->depth_first + self->part_depth - 1) / self->part_depth;
+}
+
+static size_t groups_of(const struct product *self)
+{
+    return (self->panels + PACK_PANELS - 1) / PACK_PANELS;
 }
 
 static void pack_b_task(void *arg, uint32_t task, uint32_t worker)
 {
     (void)worker;
-    const struct product *product = arg;
-    const struct gemm *job = product->job;
-    const uint32_t height = product->kernels->tile_columns;
-    const size_t group = (size_t)PACK_PANELS * height, first = task * group;
-    const size_t column = product->column_first + first, k = product->depth_first;
-    const bool by_column = job->form != GEMM_NT;
-    pack(product, &product->kernels->b,
-         job->b + (by_column ? k * job->b_stride + column : column * job->b_stride + k),
-         job->b_stride, by_column, smaller(group, product->columns - first), height,
-         product->b_packed + first * product->words);
+    const struct product *self = arg;
+    const struct gemm *job = self->job;
+    const struct kernels_packing *packing = &self->kernels->b;
+    const struct part part = part_of(self, task / groups_of(self));
+    const uint32_t height = self->kernels->tile_columns;
+    const size_t group = (size_t)PACK_PANELS * height, first = task % groups_of(self) * group;
+    const size_t column = self->column_first + first, stride = job->b_stride;
+    const size_t rows = smaller(group, self->columns - first);
+    float *to = part.b + first * part.words;
+    if (job->form == GEMM_NT)
+        packing->rows(job->b + column * stride + part.first, stride, rows, height, part.depth, to);
+    else
+        packing->columns(job->b + part.first * stride + column, stride, rows, height, part.depth,
+                         to);
 }
 
-static void pack_a(const struct product *product, struct pool_share rows, float *to)
+static struct pool_share block_of(struct pool_share rows, uint32_t grain, uint32_t blocks,
+                                  uint32_t index)
 {
-    const struct gemm *job = product->job;
-    const size_t k = product->depth_first;
-    const bool by_column = job->form == GEMM_TN;
-    pack(product, &product->kernels->a,
-         job->a + (by_column ? k * job->a_stride + rows.first : rows.first * job->a_stride + k),
-         job->a_stride, by_column, rows.end - rows.first, product->kernels->tile_rows, to);
+    const struct pool_share share = pool_share_of(rows.end - rows.first, grain, blocks, index);
+    return (struct pool_share){ rows.first + share.first, rows.first + share.end };
 }
 
+// Some rows of a part of A, as they are stored.
+static struct kernels_piece a_piece(const struct product *self, struct pool_share rows,
+                                    const struct part *part)
+{
+    const struct gemm *job = self->job;
+    const size_t stride = job->a_stride, count = rows.end - rows.first;
+    if (job->form == GEMM_TN)
+        return (struct kernels_piece){ job->a + part->first * stride + rows.first, stride,
+                                       part->depth, count };
+    return (struct kernels_piece){ job->a + rows.first * stride + part->first, stride, count,
+                                   part->depth };
+}
+
+static void multiply_block(const struct product *self, struct pool_share rows,
+                           const struct part *part, float *a_packed, struct kernels_piece next)
+{
+    const struct gemm *job = self->job;
+    const struct kernels_piece a = a_piece(self, rows, part);
+    const size_t count = rows.end - rows.first;
+    (job->form == GEMM_TN ? self->kernels->a.columns : self->kernels->a.rows)(
+        a.at, a.stride, count, self->kernels->tile_rows, part->depth, a_packed);
+    self->kernels->multiply(count, self->columns, part->depth, a_packed, part->b,
+                            job->c + rows.first * job->c_stride + self->column_first, job->c_stride,
+                            job->add || part->first > 0, &next);
+}
+
+// A task's rows of c: a part of k after the other, in each a block of rows after the other.
 static void multiply_task(void *arg, uint32_t task, uint32_t worker)
 {
-    const struct product *product = arg;
-    const struct gemm *job = product->job;
-    const struct pool_share rows =
-        pool_share_of(job->m, product->kernels->tile_rows, product->blocks, task);
-    float *a_packed = product->a_packed + worker * product->a_packed_count;
-    pack_a(product, rows, a_packed);
-    float *corner = job->c + rows.first * job->c_stride + product->column_first;
-    product->kernels->multiply(rows.end - rows.first, product->columns, product->depth, a_packed,
-                               product->b_packed, corner, job->c_stride,
-                               job->add || product->depth_first > 0);
+    const struct product *self = arg;
+    const uint32_t grain = self->kernels->tile_rows;
+    const struct pool_share all = pool_share_of(self->job->m, grain, self->tasks, task);
+    const uint32_t blocks = blocks_of(self->kernels, all.end - all.first);
+    const uint32_t steps = blocks * (uint32_t)parts_of(self);
+    float *a_packed = self->a_packed + worker * self->a_packed_count;
+    for (uint32_t step = 0; step < steps; step++) {
+        const struct part part = part_of(self, step / blocks);
+        struct kernels_piece next = { 0 };
+        if (step + 1 < steps) {
+            const struct part then = part_of(self, (step + 1) / blocks);
+            next = a_piece(self, block_of(all, grain, blocks, (step + 1) % blocks), &then);
+        }
+        multiply_block(self, block_of(all, grain, blocks, step % blocks), &part, a_packed, next);
+    }
 }
 
 static void clear(const struct gemm *job)
@@ -116,6 +179,32 @@ static size_t depth_of_parts(const struct kernels_product *kernels, size_t k)
     const size_t most = kernels->depth_words / kernels->group_words * kernels->group;
     const size_t parts = (k + most - 1) / most;
     return round_up((k + parts - 1) / parts, DEPTH_GRAIN);
+}
+
+// About as many tasks for each worker, none of them so small that a part of B serves less than a block. For one worker
+// they are one.
+static uint32_t tasks_of(const struct kernels_product *kernels, size_t m, uint32_t threads)
+{
+    const size_t each = blocks_of(kernels, (m + threads - 1) / threads);
+    return threads * (uint32_t)(threads == 1 ? 1 : smaller(each, TASKS_MAX));
+}
+
+static void multiply_strip(pool_t *pool, struct product *self)
+{
+    const size_t k = self->job->k, height = self->kernels->tile_columns;
+    self->panels = (self->columns + height - 1) / height;
+    self->part_count = self->panels * height * words_of(self->kernels, self->part_depth);
+    // A single worker waits for nobody. It does better to multiply a part while that is in its cache
+    const size_t fits = pool_threads(pool) > 1 ? b_packed_count(self->job->n, self->job->k) : 0;
+    const bool whole = self->panels * height * words_of(self->kernels, k) <= fits;
+    const size_t parts = fits / self->part_count > 0 ? fits / self->part_count : 1;
+    const size_t depth = whole ? k : parts * self->part_depth;
+    for (size_t first = 0; first < k; first += depth) {
+        self->depth_first = first;
+        self->depth_end = first + smaller(depth, k - first);
+        pool_run(pool, (uint32_t)(parts_of(self) * groups_of(self)), pack_b_task, self);
+        pool_run(pool, self->tasks, multiply_task, self);
+    }
 }
 
 const char *gemm_precision_name(enum gemm_precision precision)
@@ -150,23 +239,12 @@ void gemm_run(pool_t *pool, const struct gemm *job, float *scratch)
                                .kernels = kernels,
                                .b_packed = scratch,
                                .a_packed = scratch + round_up(b_packed_count(job->n, job->k), 16),
-                               .a_packed_count = a_packed_count(job->k) };
-    const size_t tiles = (job->m + kernels->tile_rows - 1) / kernels->tile_rows;
-    const size_t depth_max = depth_of_parts(kernels, job->k);
-    product.blocks = (uint32_t)((tiles + BLOCK_TILES - 1) / BLOCK_TILES);
+                               .a_packed_count = a_packed_count(job->k),
+                               .tasks = tasks_of(kernels, job->m, pool_threads(pool)),
+                               .part_depth = depth_of_parts(kernels, job->k) };
     for (size_t j = 0; j < job->n; j += COLUMNS_MAX) {
         product.column_first = j;
         product.columns = smaller(COLUMNS_MAX, job->n - j);
-        for (size_t k = 0; k < job->k; k += depth_max) {
-            product.depth_first = k;
-            product.depth = smaller(depth_max, job->k - k);
-            product.words =
-                (product.depth + kernels->group - 1) / kernels->group * kernels->group_words;
-            const size_t panels =
-                (product.columns + kernels->tile_columns - 1) / kernels->tile_columns;
-            pool_run(pool, (uint32_t)((panels + PACK_PANELS - 1) / PACK_PANELS), pack_b_task,
-                     &product);
-            pool_run(pool, product.blocks, multiply_task, &product);
-        }
+        multiply_strip(pool, &product);
     }
 }

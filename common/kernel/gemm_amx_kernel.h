@@ -38,7 +38,7 @@ LANES_INLINE lanes amx_pair_of_columns(const float *from, size_t stride, size_t 
 
 // The four ways to pack: A or B, from rows or from columns of the matrix. A tile of A has a vector for each row, one
 // of B for each pair of k; if the matrix lies the other way, the tile is transposed on the way.
-LANES_INLINE void amx_pack(const float *from, size_t stride, uint32_t rows, size_t depth, float *to,
+LANES_INLINE void amx_pack(const float *from, size_t stride, size_t rows, size_t depth, float *to,
                            bool by_column, bool transpose)
 {
     for (size_t k = 0; k < depth; k += AMX_K) {
@@ -61,12 +61,17 @@ LANES_INLINE void amx_pack(const float *from, size_t stride, uint32_t rows, size
 }
 
 #define AMX_PACK(name, by_column, transpose)                                                       \
-    static void name(const float *from, size_t stride, uint32_t rows, uint32_t height,             \
-                     size_t depth, float *to)                                                      \
+    static void name(const float *from, size_t stride, size_t rows, uint32_t height, size_t depth, \
+                     float *to)                                                                    \
     {                                                                                              \
+        const size_t panel = (depth + AMX_K - 1) / AMX_K * 2 * AMX_WORDS;                          \
         (void)height;                                                                              \
-        if (rows == AMX_TILE) amx_pack(from, stride, AMX_TILE, depth, to, by_column, transpose);   \
-        else amx_pack(from, stride, rows, depth, to, by_column, transpose);                        \
+        for (size_t r = 0; r < rows; r += AMX_TILE, to += panel) {                                 \
+            const float *at = from + (by_column ? r : r * stride);                                 \
+            if (rows - r >= AMX_TILE)                                                              \
+                amx_pack(at, stride, AMX_TILE, depth, to, by_column, transpose);                   \
+            else amx_pack(at, stride, rows - r, depth, to, by_column, transpose);                  \
+        }                                                                                          \
     }
 AMX_PACK(amx_pack_a_rows, false, false)
 AMX_PACK(amx_pack_a_columns, true, true)
@@ -116,8 +121,9 @@ LANES_INLINE void amx_quarters(size_t words, const float *a, const float *b, flo
 }
 
 LANES_INLINE void amx_tile(size_t words, const float *a, const float *b, float *c, size_t c_stride,
-                           bool add, struct gemm_size inside)
+                           bool add, struct gemm_size inside, struct gemm_ahead *ahead)
 {
+    (void)ahead;
     float aside[AMX_TILE * AMX_TILE] __attribute__((aligned(64)));
     const bool low = inside.rows > AMX_SIDE, right = inside.columns > AMX_SIDE;
     const bool cut = inside.rows % AMX_SIDE || inside.columns % AMX_SIDE;
@@ -136,7 +142,8 @@ LANES_INLINE void amx_tile(size_t words, const float *a, const float *b, float *
 
 // Tiles need a configuration, and a thread that has one pays for it when it is switched: so it ends here.
 static void gemm_multiply_amx(size_t rows, size_t columns, size_t depth, const float *a,
-                              const float *b, float *c, size_t c_stride, bool add)
+                              const float *b, float *c, size_t c_stride, bool add,
+                              const struct kernels_piece *next)
 {
     static const struct {
         uint8_t palette, start_row, reserved[14];
@@ -147,8 +154,8 @@ static void gemm_multiply_amx(size_t rows, size_t columns, size_t depth, const f
     };
     const struct gemm_size whole = { AMX_TILE, AMX_TILE }, all = { rows, columns };
     _tile_loadconfig(&all_whole);
-    gemm_tiles(amx_tile, whole, all, (depth + AMX_K - 1) / AMX_K * AMX_SIDE, a, b, c, c_stride,
-               add);
+    gemm_tiles(amx_tile, whole, all, (depth + AMX_K - 1) / AMX_K * AMX_SIDE, a, b, c, c_stride, add,
+               next);
     _tile_release();
 }
 
@@ -196,8 +203,10 @@ LANES_INLINE void gemm_chain(size_t first, size_t words, const float *a, const f
 
 // The odd k lie first in the panels. `c` is whole in memory between the steps.
 LANES_INLINE void gemm_tile_as_amx(size_t words, const float *a, const float *b, float *c,
-                                   size_t c_stride, bool add, struct gemm_size inside)
+                                   size_t c_stride, bool add, struct gemm_size inside,
+                                   struct gemm_ahead *ahead)
 {
+    (void)ahead;
     for (size_t k = 0; k < words;
          k += AMX_FLOATS, a += AMX_FLOATS * TILE_ROWS, b += AMX_FLOATS * TILE_COLUMNS) {
         const size_t count = words - k < AMX_FLOATS ? words - k : AMX_FLOATS;
@@ -217,24 +226,26 @@ LANES_INLINE void gemm_tile_as_amx(size_t words, const float *a, const float *b,
     }
 }
 
-static void gemm_pack_rows_apart(const float *from, size_t stride, uint32_t rows, uint32_t height,
+static void gemm_pack_rows_apart(const float *from, size_t stride, size_t rows, uint32_t height,
                                  size_t depth, float *to)
 {
-    gemm_pack_rows_as(from, stride, rows, height, depth, to, true);
+    for (size_t r = 0; r < rows; r += height, to += height * (depth + depth % 2))
+        gemm_pack_rows_as(from + r * stride, stride, rows - r, height, depth, to, true);
 }
 
-static void gemm_pack_columns_apart(const float *from, size_t stride, uint32_t rows,
-                                    uint32_t height, size_t depth, float *to)
+static void gemm_pack_columns_apart(const float *from, size_t stride, size_t rows, uint32_t height,
+                                    size_t depth, float *to)
 {
-    gemm_pack_panel(from, stride, rows, height, depth, to, true);
+    gemm_pack_columns_of(from, stride, rows, height, depth, to, true);
 }
 
 static void gemm_multiply_as_amx(size_t rows, size_t columns, size_t depth, const float *a,
-                                 const float *b, float *c, size_t c_stride, bool add)
+                                 const float *b, float *c, size_t c_stride, bool add,
+                                 const struct kernels_piece *next)
 {
     const unsigned before = lanes_flush_begin();
     gemm_tiles(gemm_tile_as_amx, gemm_whole, (struct gemm_size){ rows, columns },
-               (depth + 1) / 2 * 2, a, b, c, c_stride, add);
+               (depth + 1) / 2 * 2, a, b, c, c_stride, add, next);
     lanes_flush_end(before);
 }
 

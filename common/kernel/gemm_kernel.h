@@ -14,11 +14,12 @@ enum {
     TILE_COLUMNS = TILE_LANES * LANES,
     PACK_AHEAD = 8,  // Rows that are asked of the memory before they are packed
     STRIP_TILES = 8, // Side by side, before the next row of tiles
+    ASK_STEPS = 4,   // Of the depth, between two lines that are asked for
 };
 
-// Packs panels from transposed blocks of 16 x 16. With `bf16` the two k of a pair are swapped.
-LANES_INLINE void gemm_pack_rows_as(const float *from, size_t stride, uint32_t rows,
-                                    uint32_t height, size_t depth, float *to, bool bf16)
+// A panel from transposed blocks of 16 x 16. With `bf16` the two k of a pair are swapped.
+LANES_INLINE void gemm_pack_rows_as(const float *from, size_t stride, size_t rows, uint32_t height,
+                                    size_t depth, float *to, bool bf16)
 {
     const size_t places = bf16 ? depth + depth % 2 : depth;
     for (uint32_t r = 0; r < height; r += LANES) {
@@ -43,47 +44,58 @@ LANES_INLINE void gemm_pack_rows_as(const float *from, size_t stride, uint32_t r
     }
 }
 
-LANES_INLINE void gemm_pack_columns_as(const float *from, size_t stride, uint32_t rows,
+// One place of a panel; behind it `places_left` more begin.
+LANES_INLINE void gemm_pack_place(const float *row, size_t rows, uint32_t height, float *to,
+                                  size_t left, bool here, bool bf16)
+{
+    for (uint32_t r = 0; r < height; r += LANES) {
+        lanes a = r < rows && here ? lanes_load_upto(row + r, rows - r) : lanes_all(0.0f);
+        if (bf16) a = lanes_round_bf16(a);
+        lanes_store_upto(to + r, a, left - r);
+    }
+}
+
+// All panels side by side, so that each row of the matrix is read once, from end to end.
+LANES_INLINE void gemm_pack_columns_as(const float *from, size_t stride, size_t rows,
                                        uint32_t height, size_t depth, float *to, bool bf16)
 {
     const size_t places = bf16 ? depth + depth % 2 : depth;
-    for (size_t place = 0; place < places; place++) {
-        const size_t k = bf16 ? place ^ 1 : place;
+    for (size_t place = 0; place < places; place++, to += height) {
+        const size_t k = bf16 ? place ^ 1 : place, left = (places - place) * height;
         const bool here = k < depth;
         const float *row = from + (here ? k * stride : 0);
         // Rows lie up to pages apart: no processor guesses which line comes next. Behind the last row nothing is read
         const uintptr_t ahead = (uintptr_t)row + PACK_AHEAD * stride * sizeof *row;
-        for (uint32_t r = 0; r < height; r += LANES)
+        for (size_t r = 0; r < rows; r += LANES)
             __builtin_prefetch((const void *)(ahead + r * sizeof *row));
-        for (uint32_t r = 0; r < height; r += LANES) {
-            lanes a = r < rows && here ? lanes_load_upto(row + r, rows - r) : lanes_all(0.0f);
-            if (bf16) a = lanes_round_bf16(a);
-            lanes_store_upto(to + place * height + r, a, (places - place) * height - r);
-        }
+        float *panel = to;
+        size_t r = 0;
+        for (; r + height <= rows; r += height, panel += height * places)
+            gemm_pack_place(row + r, height, height, panel, left, here, bf16);
+        if (r < rows) gemm_pack_place(row + r, rows - r, height, panel, left, here, bf16);
     }
 }
 
-static void gemm_pack_rows(const float *from, size_t stride, uint32_t rows, uint32_t height,
+// The heights that occur as constants, so that the compiler knows which lanes count.
+LANES_INLINE void gemm_pack_columns_of(const float *from, size_t stride, size_t rows,
+                                       uint32_t height, size_t depth, float *to, bool bf16)
+{
+    if (height == TILE_COLUMNS)
+        gemm_pack_columns_as(from, stride, rows, TILE_COLUMNS, depth, to, bf16);
+    else gemm_pack_columns_as(from, stride, rows, TILE_ROWS, depth, to, bf16);
+}
+
+static void gemm_pack_rows(const float *from, size_t stride, size_t rows, uint32_t height,
                            size_t depth, float *to)
 {
-    gemm_pack_rows_as(from, stride, rows, height, depth, to, false);
+    for (size_t r = 0; r < rows; r += height, to += height * depth)
+        gemm_pack_rows_as(from + r * stride, stride, rows - r, height, depth, to, false);
 }
 
-// Whole panels are most of the work: there the compiler knows which lanes count.
-LANES_INLINE void gemm_pack_panel(const float *from, size_t stride, uint32_t rows, uint32_t height,
-                                  size_t depth, float *to, bool bf16)
-{
-    if (rows == TILE_COLUMNS && height == TILE_COLUMNS)
-        gemm_pack_columns_as(from, stride, TILE_COLUMNS, TILE_COLUMNS, depth, to, bf16);
-    else if (rows == TILE_ROWS && height == TILE_ROWS)
-        gemm_pack_columns_as(from, stride, TILE_ROWS, TILE_ROWS, depth, to, bf16);
-    else gemm_pack_columns_as(from, stride, rows, height, depth, to, bf16);
-}
-
-static void gemm_pack_columns(const float *from, size_t stride, uint32_t rows, uint32_t height,
+static void gemm_pack_columns(const float *from, size_t stride, size_t rows, uint32_t height,
                               size_t depth, float *to)
 {
-    gemm_pack_panel(from, stride, rows, height, depth, to, false);
+    gemm_pack_columns_of(from, stride, rows, height, depth, to, false);
 }
 
 #if defined(__AVX512BF16__)
@@ -104,8 +116,8 @@ LANES_INLINE lanes gemm_pair(lanes even, lanes odd)
 enum { GEMM_PAIR_WORDS = 1 };
 
 // 16 rows of 32 k become 16 rows of 16 words, a pair in each word: then a block as above.
-static void gemm_pack_rows_bf16(const float *from, size_t stride, uint32_t rows, uint32_t height,
-                                size_t depth, float *to)
+LANES_INLINE void gemm_pack_row_pairs(const float *from, size_t stride, size_t rows,
+                                      uint32_t height, size_t depth, float *to)
 {
     for (uint32_t r = 0; r < height; r += LANES) {
         for (size_t k = 0; k < depth; k += 2 * LANES) {
@@ -127,7 +139,14 @@ static void gemm_pack_rows_bf16(const float *from, size_t stride, uint32_t rows,
     }
 }
 
-LANES_INLINE void gemm_pack_pairs(const float *from, size_t stride, uint32_t rows, uint32_t height,
+static void gemm_pack_rows_bf16(const float *from, size_t stride, size_t rows, uint32_t height,
+                                size_t depth, float *to)
+{
+    for (size_t r = 0; r < rows; r += height, to += height * ((depth + 1) / 2))
+        gemm_pack_row_pairs(from + r * stride, stride, rows - r, height, depth, to);
+}
+
+LANES_INLINE void gemm_pack_pairs(const float *from, size_t stride, size_t rows, uint32_t height,
                                   size_t depth, float *to)
 {
     for (size_t k = 0; k < depth; k += 2, to += height) {
@@ -141,28 +160,32 @@ LANES_INLINE void gemm_pack_pairs(const float *from, size_t stride, uint32_t row
     }
 }
 
-static void gemm_pack_columns_bf16(const float *from, size_t stride, uint32_t rows, uint32_t height,
+static void gemm_pack_columns_bf16(const float *from, size_t stride, size_t rows, uint32_t height,
                                    size_t depth, float *to)
 {
-    if (rows == TILE_COLUMNS && height == TILE_COLUMNS)
-        gemm_pack_pairs(from, stride, TILE_COLUMNS, TILE_COLUMNS, depth, to);
-    else if (rows == TILE_ROWS && height == TILE_ROWS)
-        gemm_pack_pairs(from, stride, TILE_ROWS, TILE_ROWS, depth, to);
-    else gemm_pack_pairs(from, stride, rows, height, depth, to);
+    for (size_t r = 0; r < rows; r += height, to += height * ((depth + 1) / 2)) {
+        const size_t left = rows - r;
+        if (left >= height && height == TILE_COLUMNS)
+            gemm_pack_pairs(from + r, stride, TILE_COLUMNS, TILE_COLUMNS, depth, to);
+        else if (left >= height && height == TILE_ROWS)
+            gemm_pack_pairs(from + r, stride, TILE_ROWS, TILE_ROWS, depth, to);
+        else gemm_pack_pairs(from + r, stride, left, height, depth, to);
+    }
 }
 #else
 enum { GEMM_PAIR_WORDS = 2 };
 
-static void gemm_pack_rows_bf16(const float *from, size_t stride, uint32_t rows, uint32_t height,
+static void gemm_pack_rows_bf16(const float *from, size_t stride, size_t rows, uint32_t height,
                                 size_t depth, float *to)
 {
-    gemm_pack_rows_as(from, stride, rows, height, depth, to, true);
+    for (size_t r = 0; r < rows; r += height, to += height * (depth + depth % 2))
+        gemm_pack_rows_as(from + r * stride, stride, rows - r, height, depth, to, true);
 }
 
-static void gemm_pack_columns_bf16(const float *from, size_t stride, uint32_t rows, uint32_t height,
+static void gemm_pack_columns_bf16(const float *from, size_t stride, size_t rows, uint32_t height,
                                    size_t depth, float *to)
 {
-    gemm_pack_panel(from, stride, rows, height, depth, to, true);
+    gemm_pack_columns_of(from, stride, rows, height, depth, to, true);
 }
 #endif
 
@@ -201,11 +224,35 @@ LANES_INLINE void gemm_store(float *c, size_t c_stride, size_t i, size_t j, stru
         lanes_store_upto(c + i * c_stride + j * LANES, sum, inside.columns - j * LANES);
 }
 
+// What is asked of the memory while a tile is computed: the lines of A that the next block packs, into the second-level
+// cache, and the next tile of c, into the first. One at a time, so that the lines of the present tile find room among
+// those that are on their way.
+struct gemm_ahead {
+    struct kernels_piece piece; // What is left of it
+    size_t column;              // The next of its first row
+    const float *c;
+    size_t c_stride;
+};
+
+LANES_INLINE void gemm_ask(struct gemm_ahead *self)
+{
+    struct kernels_piece *piece = &self->piece;
+    __builtin_prefetch(piece->at + self->column, 0, 2);
+    self->column += LANES;
+    if (self->column < piece->columns + LANES) return;
+    self->column = 0;
+    if (piece->rows <= 1) return; // The last row is asked for again
+    piece->rows--;
+    piece->at += piece->stride;
+}
+
 // One chain of multiply-adds per element of c; it begins with c itself or with 0. Of the columns `width` vectors are
 // computed, and only what is inside c is read and written.
 LANES_INLINE void gemm_tile(size_t words, const float *a, const float *b, float *c, size_t c_stride,
-                            bool add, struct gemm_size inside, size_t width, bool bf16)
+                            bool add, struct gemm_size inside, size_t width, bool bf16,
+                            struct gemm_ahead *told)
 {
+    struct gemm_ahead ahead = *told;
     lanes sum[TILE_ROWS][TILE_LANES];
     LANES_UNROLL(16)
     for (size_t i = 0; i < TILE_ROWS; i++) {
@@ -215,16 +262,24 @@ LANES_INLINE void gemm_tile(size_t words, const float *a, const float *b, float 
             if (add && bf16) sum[i][j] = lanes_flush(sum[i][j]);
         }
     }
-    for (size_t k = 0; k < words; k++, a += TILE_ROWS, b += TILE_COLUMNS) {
-        lanes columns[TILE_LANES];
-        LANES_UNROLL(2)
-        for (size_t j = 0; j < width; j++) columns[j] = lanes_load(b + j * LANES);
-        LANES_UNROLL(16)
-        for (size_t i = 0; i < TILE_ROWS; i++) {
-            const lanes row = lanes_all(a[i]);
+    size_t row = 0;
+    for (size_t k = 0; k < words;) {
+        const size_t end = words - k < ASK_STEPS ? words : k + ASK_STEPS;
+        gemm_ask(&ahead);
+        __builtin_prefetch(ahead.c + row * ahead.c_stride, 1);
+        if (width > 1) __builtin_prefetch(ahead.c + row * ahead.c_stride + LANES, 1);
+        row += row + 1 < TILE_ROWS;
+        for (; k < end; k++, a += TILE_ROWS, b += TILE_COLUMNS) {
+            lanes columns[TILE_LANES];
             LANES_UNROLL(2)
-            for (size_t j = 0; j < width; j++)
-                sum[i][j] = gemm_step(row, columns[j], sum[i][j], bf16);
+            for (size_t j = 0; j < width; j++) columns[j] = lanes_load(b + j * LANES);
+            LANES_UNROLL(16)
+            for (size_t i = 0; i < TILE_ROWS; i++) {
+                const lanes each = lanes_all(a[i]);
+                LANES_UNROLL(2)
+                for (size_t j = 0; j < width; j++)
+                    sum[i][j] = gemm_step(each, columns[j], sum[i][j], bf16);
+            }
         }
     }
     LANES_UNROLL(16)
@@ -232,44 +287,53 @@ LANES_INLINE void gemm_tile(size_t words, const float *a, const float *b, float 
         LANES_UNROLL(2)
         for (size_t j = 0; j < width; j++) gemm_store(c, c_stride, i, j, inside, sum[i][j]);
     }
+    *told = ahead;
 }
 
 // Each case with constants, so that the compiler unrolls it.
 LANES_INLINE void gemm_tile_of(size_t words, const float *a, const float *b, float *c,
-                               size_t c_stride, bool add, struct gemm_size inside, bool bf16)
+                               size_t c_stride, bool add, struct gemm_size inside, bool bf16,
+                               struct gemm_ahead *ahead)
 {
     const bool whole = inside.rows == TILE_ROWS && inside.columns == TILE_COLUMNS;
-    if (whole && add) gemm_tile(words, a, b, c, c_stride, true, gemm_whole, TILE_LANES, bf16);
-    else if (whole) gemm_tile(words, a, b, c, c_stride, false, gemm_whole, TILE_LANES, bf16);
-    else if (inside.columns <= LANES) gemm_tile(words, a, b, c, c_stride, add, inside, 1, bf16);
-    else gemm_tile(words, a, b, c, c_stride, add, inside, TILE_LANES, bf16);
+    if (whole && add)
+        gemm_tile(words, a, b, c, c_stride, true, gemm_whole, TILE_LANES, bf16, ahead);
+    else if (whole) gemm_tile(words, a, b, c, c_stride, false, gemm_whole, TILE_LANES, bf16, ahead);
+    else if (inside.columns <= LANES)
+        gemm_tile(words, a, b, c, c_stride, add, inside, 1, bf16, ahead);
+    else gemm_tile(words, a, b, c, c_stride, add, inside, TILE_LANES, bf16, ahead);
 }
 
 LANES_INLINE void gemm_tile_float32(size_t words, const float *a, const float *b, float *c,
-                                    size_t c_stride, bool add, struct gemm_size inside)
+                                    size_t c_stride, bool add, struct gemm_size inside,
+                                    struct gemm_ahead *ahead)
 {
-    gemm_tile_of(words, a, b, c, c_stride, add, inside, false);
+    gemm_tile_of(words, a, b, c, c_stride, add, inside, false, ahead);
 }
 
 LANES_INLINE void gemm_tile_bf16(size_t words, const float *a, const float *b, float *c,
-                                 size_t c_stride, bool add, struct gemm_size inside)
+                                 size_t c_stride, bool add, struct gemm_size inside,
+                                 struct gemm_ahead *ahead)
 {
-    gemm_tile_of(words, a, b, c, c_stride, add, inside, true);
+    gemm_tile_of(words, a, b, c, c_stride, add, inside, true, ahead);
 }
 
 // ---- all tiles ----------------------------------------------------------------------------------
 
 // Computes one tile of c over `words` of a panel of A and one of B.
 typedef void gemm_tile_function(size_t words, const float *a, const float *b, float *c,
-                                size_t c_stride, bool add, struct gemm_size inside);
+                                size_t c_stride, bool add, struct gemm_size inside,
+                                struct gemm_ahead *ahead);
 
 // c, of size `all`, in tiles of size `whole`: a strip after the other, in a strip row by row. So c is written in runs
 // of a KiB, and the panels of B of a strip stay in the second-level cache.
 LANES_INLINE void gemm_tiles(gemm_tile_function *tile, struct gemm_size whole, struct gemm_size all,
                              size_t words, const float *a, const float *b, float *c,
-                             size_t c_stride, bool add)
+                             size_t c_stride, bool add, const struct kernels_piece *next)
 {
     const size_t strip = STRIP_TILES * whole.columns;
+    struct gemm_ahead ahead = { .piece = *next, .c_stride = c_stride };
+    if (!ahead.piece.at) ahead.piece = (struct kernels_piece){ a, 0, 1, 1 };
     for (size_t first = 0; first < all.columns; first += strip) {
         const size_t end = all.columns - first < strip ? all.columns : first + strip;
         for (size_t i = 0; i < all.rows; i += whole.rows) {
@@ -277,25 +341,29 @@ LANES_INLINE void gemm_tiles(gemm_tile_function *tile, struct gemm_size whole, s
                 const size_t m = all.rows - i, n = all.columns - j;
                 const struct gemm_size inside = { m < whole.rows ? m : whole.rows,
                                                   n < whole.columns ? n : whole.columns };
+                const size_t right = j + whole.columns;
+                ahead.c = right < end ? c + i * c_stride + right
+                                      : c + (i + whole.rows) * c_stride + first;
                 tile(words, a + i * words, b + j * words, c + i * c_stride + j, c_stride, add,
-                     inside);
+                     inside, &ahead);
             }
         }
     }
 }
 
 static void gemm_multiply(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
-                          float *c, size_t c_stride, bool add)
+                          float *c, size_t c_stride, bool add, const struct kernels_piece *next)
 {
     gemm_tiles(gemm_tile_float32, gemm_whole, (struct gemm_size){ rows, columns }, depth, a, b, c,
-               c_stride, add);
+               c_stride, add, next);
 }
 
 static void gemm_multiply_bf16(size_t rows, size_t columns, size_t depth, const float *a,
-                               const float *b, float *c, size_t c_stride, bool add)
+                               const float *b, float *c, size_t c_stride, bool add,
+                               const struct kernels_piece *next)
 {
     const unsigned before = lanes_flush_begin();
     gemm_tiles(gemm_tile_bf16, gemm_whole, (struct gemm_size){ rows, columns },
-               (depth + 1) / 2 * GEMM_PAIR_WORDS, a, b, c, c_stride, add);
+               (depth + 1) / 2 * GEMM_PAIR_WORDS, a, b, c, c_stride, add, next);
     lanes_flush_end(before);
 }

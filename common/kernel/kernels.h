@@ -16,13 +16,19 @@
 
 enum { KERNELS_TILE_ROWS_MAX = 32, KERNELS_TILE_COLUMNS_MAX = 32, KERNELS_DEPTH_WORDS_MAX = 512 };
 
-// Packs one panel of `height` rows, missing rows as zeros: `rows` takes element (r, k) from
-// from[r*stride + k], `columns` from from[k*stride + r].
+// Packs panels of `height` rows, one behind the other, the rows that the last one lacks as zeros: `rows` takes element
+// (r, k) from from[r*stride + k], `columns` from from[k*stride + r].
 struct kernels_packing {
-    void (*rows)(const float *from, size_t stride, uint32_t rows, uint32_t height, size_t depth,
+    void (*rows)(const float *from, size_t stride, size_t rows, uint32_t height, size_t depth,
                  float *to);
-    void (*columns)(const float *from, size_t stride, uint32_t rows, uint32_t height, size_t depth,
+    void (*columns)(const float *from, size_t stride, size_t rows, uint32_t height, size_t depth,
                     float *to);
+};
+
+// A piece of a matrix as it is stored.
+struct kernels_piece {
+    const float *at;
+    size_t stride, rows, columns;
 };
 
 // The product (gemm.h) in one precision.
@@ -36,9 +42,9 @@ struct kernels_product {
     // tile_rows, of B tile_columns.
     struct kernels_packing a, b;
     // c[rows][columns] (+)= A B over one block of the depth, A and B as packed panels of tile_rows
-    // and tile_columns.
+    // and tile_columns. `next` is read next: the memory is asked for it meanwhile. Its `at` may be NULL.
     void (*multiply)(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
-                     float *c, size_t c_stride, bool add);
+                     float *c, size_t c_stride, bool add, const struct kernels_piece *next);
 };
 
 // Of a sum of two vectors. A factor of 1 changes nothing: so the same loop adds a product in one

@@ -224,7 +224,9 @@ static void small_sizes_are_the_chain(void **state)
 static void sizes_beyond_one_block_are_the_chain(void **state)
 {
     (void)state;
-    static const uint32_t sizes[][3] = { { 9, 20, 1030 }, { 150, 35, 20 }, { 5, 2100, 7 } };
+    static const uint32_t sizes[][3] = {
+        { 9, 20, 1030 }, { 150, 35, 20 }, { 5, 2100, 7 }, { 1, 700, 1600 }, { 16, 40, 530 }
+    };
     every_form_is_the_chain(sizes, sizeof sizes / sizeof sizes[0], false);
 }
 
