@@ -1,5 +1,5 @@
-// gemm -- c is computed in strips of up to COLUMNS_MAX columns. Of a strip all workers first pack as many parts of the
-// depth k of B as the scratch memory holds. Then each task has some rows of c to itself: for one part after the other
+// gemm -- c is computed in strips of up to COLUMNS_MAX columns. Of a strip all workers first pack as many parts of
+// the depth k of B as the scratch memory holds. Then each task has some rows of c to itself: for one part after the other
 // it packs them of A, a block at a time, and multiplies the block with all panels of B. A later part of k adds to the
 // earlier ones, in ascending order, so every element of c stays one chain. Workers wait for each other twice for each
 // filling of the scratch memory, and for most products it is filled once.
@@ -16,7 +16,14 @@
 
 // A block of A and a panel of B fit into the second-level cache; COLUMNS_MAX columns of a part of B (4 MiB) fit into
 // the third. TASKS_MAX is for each worker: so few that a part of B serves several blocks.
-enum { COLUMNS_MAX = 2048, BLOCK_TILES = 5, PACK_PANELS = 4, DEPTH_GRAIN = 32, TASKS_MAX = 8 };
+enum {
+    COLUMNS_MAX = 2048,
+    BLOCK_TILES = 5,
+    PACK_PANELS = 4,
+    DEPTH_GRAIN = 32,
+    TASKS_MAX = 8,
+    IN_PLACE_COLUMNS = 256
+};
 
 struct product {
     const struct gemm *job;
@@ -26,14 +33,17 @@ struct product {
     uint32_t tasks;                // Each has a share of the rows of c
     size_t column_first, columns;  // The present strip
     size_t panels;                 // Of B, for that strip
-    size_t depth_first, depth_end; // The parts of k that are packed at present
+    size_t depth_first, depth_end; // The parts of k at present
+    size_t packed_end;             // B is packed up to here, not less than depth_end
     size_t part_depth, part_count; // Of each but the last: its depth, its floats in b_packed
 };
 
 // A part of k.
 struct part {
-    size_t first, depth, words;
-    float *b; // Packed
+    size_t first, depth;
+    size_t words; // Of a row of A. B's may have been packed deeper
+    float *b;     // Packed, b_words to a column
+    size_t b_words;
 };
 
 static size_t round_up(size_t count, size_t unit) { return (count + unit - 1) / unit * unit; }
@@ -80,8 +90,10 @@ static struct part part_of(const struct product *self, size_t index)
 {
     const size_t first = self->depth_first + index * self->part_depth;
     const size_t depth = smaller(self->part_depth, self->depth_end - first);
+    const size_t packed = smaller(self->part_depth, self->packed_end - first);
     return (struct part){ first, depth, words_of(self->kernels, depth),
-                          self->b_packed + index * self->part_count };
+                          self->b_packed + index * self->part_count,
+                          words_of(self->kernels, packed) };
 }
 
 static size_t parts_of(const struct product *self)
@@ -105,19 +117,12 @@ static void pack_b_task(void *arg, uint32_t task, uint32_t worker)
     const size_t group = (size_t)PACK_PANELS * height, first = task % groups_of(self) * group;
     const size_t column = self->column_first + first, stride = job->b_stride;
     const size_t rows = smaller(group, self->columns - first);
-    float *to = part.b + first * part.words;
+    float *to = part.b + first * part.b_words;
     if (job->form == GEMM_NT)
         packing->rows(job->b + column * stride + part.first, stride, rows, height, part.depth, to);
     else
         packing->columns(job->b + part.first * stride + column, stride, rows, height, part.depth,
                          to);
-}
-
-static struct pool_share block_of(struct pool_share rows, uint32_t grain, uint32_t blocks,
-                                  uint32_t index)
-{
-    const struct pool_share share = pool_share_of(rows.end - rows.first, grain, blocks, index);
-    return (struct pool_share){ rows.first + share.first, rows.first + share.end };
 }
 
 // Some rows of a part of A, as they are stored.
@@ -133,36 +138,92 @@ static struct kernels_piece a_piece(const struct product *self, struct pool_shar
                                    part->depth };
 }
 
-static void multiply_block(const struct product *self, struct pool_share rows,
-                           const struct part *part, float *a_packed, struct kernels_piece next)
+// Few columns of c: packing a block of A takes longer than it saves. Whole tiles are read where they lie.
+static size_t rows_in_place(const struct product *self, size_t rows)
 {
-    const struct gemm *job = self->job;
-    const struct kernels_piece a = a_piece(self, rows, part);
-    const size_t count = rows.end - rows.first;
-    (job->form == GEMM_TN ? self->kernels->a.columns : self->kernels->a.rows)(
-        a.at, a.stride, count, self->kernels->tile_rows, part->depth, a_packed);
-    self->kernels->multiply(count, self->columns, part->depth, a_packed, part->b,
-                            job->c + rows.first * job->c_stride + self->column_first, job->c_stride,
-                            job->add || part->first > 0, &next);
+    const size_t tile = self->kernels->tile_rows;
+    return self->kernels->floats && self->columns <= IN_PLACE_COLUMNS ? rows / tile * tile : 0;
 }
 
-// A task's rows of c: a part of k after the other, in each a block of rows after the other.
+static void multiply_rows(const struct product *self, struct pool_share rows,
+                          const struct part *part, struct kernels_panels a,
+                          const struct kernels_piece *next)
+{
+    const struct gemm *job = self->job;
+    const struct kernels_panels b = { part->b, part->b_words, self->kernels->tile_columns };
+    self->kernels->multiply(rows.end - rows.first, self->columns, part->depth, a, b,
+                            job->c + rows.first * job->c_stride + self->column_first, job->c_stride,
+                            job->add || part->first > 0, next);
+}
+
+static void multiply_block(const struct product *self, struct pool_share rows,
+                           const struct part *part, float *a_packed,
+                           const struct kernels_piece *next)
+{
+    const bool by_column = self->job->form == GEMM_TN;
+    const uint32_t height = self->kernels->tile_rows;
+    const size_t whole = rows_in_place(self, rows.end - rows.first);
+    const struct pool_share in_place = { rows.first, rows.first + whole };
+    const struct pool_share rest = { in_place.end, rows.end };
+    struct kernels_piece a = a_piece(self, in_place, part);
+    if (whole > 0)
+        multiply_rows(self, in_place, part,
+                      by_column ? (struct kernels_panels){ a.at, 1, a.stride }
+                                : (struct kernels_panels){ a.at, a.stride, 1 },
+                      next);
+    if (rest.first == rest.end) return;
+    a = a_piece(self, rest, part);
+    (by_column ? self->kernels->a.columns : self->kernels->a.rows)(
+        a.at, a.stride, rest.end - rest.first, height, part->depth, a_packed);
+    multiply_rows(self, rest, part, (struct kernels_panels){ a_packed, part->words, height }, next);
+}
+
+// The rows of c of a task: of each part of k in turn all blocks, one after the other.
+struct rows {
+    struct pool_share all;
+    uint32_t blocks, steps;
+};
+
+static struct rows rows_of(const struct product *self, uint32_t task)
+{
+    const struct pool_share all =
+        pool_share_of(self->job->m, self->kernels->tile_rows, self->tasks, task);
+    const uint32_t blocks = blocks_of(self->kernels, all.end - all.first);
+    return (struct rows){ all, blocks, blocks * (uint32_t)parts_of(self) };
+}
+
+static struct pool_share block_of(const struct product *self, const struct rows *rows,
+                                  uint32_t step)
+{
+    const struct pool_share share =
+        pool_share_of(rows->all.end - rows->all.first, self->kernels->tile_rows, rows->blocks,
+                      step % rows->blocks);
+    return (struct pool_share){ rows->all.first + share.first, rows->all.first + share.end };
+}
+
+// What A's block of that step is. Behind a task's last step the next task begins, most likely on this worker.
+static struct kernels_piece piece_at(const struct product *self, uint32_t task, uint32_t step)
+{
+    struct rows rows = rows_of(self, task);
+    if (step == rows.steps) {
+        step = 0;
+        if (task + 1 == self->tasks) return (struct kernels_piece){ 0 };
+        rows = rows_of(self, task + 1);
+        if (rows.steps == 0) return (struct kernels_piece){ 0 };
+    }
+    const struct part part = part_of(self, step / rows.blocks);
+    return a_piece(self, block_of(self, &rows, step), &part);
+}
+
 static void multiply_task(void *arg, uint32_t task, uint32_t worker)
 {
     const struct product *self = arg;
-    const uint32_t grain = self->kernels->tile_rows;
-    const struct pool_share all = pool_share_of(self->job->m, grain, self->tasks, task);
-    const uint32_t blocks = blocks_of(self->kernels, all.end - all.first);
-    const uint32_t steps = blocks * (uint32_t)parts_of(self);
+    const struct rows rows = rows_of(self, task);
     float *a_packed = self->a_packed + worker * self->a_packed_count;
-    for (uint32_t step = 0; step < steps; step++) {
-        const struct part part = part_of(self, step / blocks);
-        struct kernels_piece next = { 0 };
-        if (step + 1 < steps) {
-            const struct part then = part_of(self, (step + 1) / blocks);
-            next = a_piece(self, block_of(all, grain, blocks, (step + 1) % blocks), &then);
-        }
-        multiply_block(self, block_of(all, grain, blocks, step % blocks), &part, a_packed, next);
+    for (uint32_t step = 0; step < rows.steps; step++) {
+        const struct part part = part_of(self, step / rows.blocks);
+        const struct kernels_piece next = piece_at(self, task, step + 1);
+        multiply_block(self, block_of(self, &rows, step), &part, a_packed, &next);
     }
 }
 
@@ -181,19 +242,28 @@ static size_t depth_of_parts(const struct kernels_product *kernels, size_t k)
     return round_up((k + parts - 1) / parts, DEPTH_GRAIN);
 }
 
-// About as many tasks for each worker, none of them so small that a part of B serves less than a block. For one worker
-// they are one.
+// About as many tasks for each worker, none of them so small that a part of B serves less than a block. For one
+// worker they are one.
 static uint32_t tasks_of(const struct kernels_product *kernels, size_t m, uint32_t threads)
 {
     const size_t each = blocks_of(kernels, (m + threads - 1) / threads);
     return threads * (uint32_t)(threads == 1 ? 1 : smaller(each, TASKS_MAX));
 }
 
+// B is, or will be, packed with that many columns and that depth, from b_packed on.
+static void lay_out(struct product *self, size_t columns, size_t depth)
+{
+    const size_t height = self->kernels->tile_columns;
+    self->columns = columns;
+    self->panels = (columns + height - 1) / height;
+    self->part_depth = depth_of_parts(self->kernels, depth);
+    self->part_count = self->panels * height * words_of(self->kernels, self->part_depth);
+    self->depth_end = self->packed_end = depth;
+}
+
 static void multiply_strip(pool_t *pool, struct product *self)
 {
     const size_t k = self->job->k, height = self->kernels->tile_columns;
-    self->panels = (self->columns + height - 1) / height;
-    self->part_count = self->panels * height * words_of(self->kernels, self->part_depth);
     // A single worker waits for nobody. It does better to multiply a part while that is in its cache
     const size_t fits = pool_threads(pool) > 1 ? b_packed_count(self->job->n, self->job->k) : 0;
     const bool whole = self->panels * height * words_of(self->kernels, k) <= fits;
@@ -201,7 +271,7 @@ static void multiply_strip(pool_t *pool, struct product *self)
     const size_t depth = whole ? k : parts * self->part_depth;
     for (size_t first = 0; first < k; first += depth) {
         self->depth_first = first;
-        self->depth_end = first + smaller(depth, k - first);
+        self->depth_end = self->packed_end = first + smaller(depth, k - first);
         pool_run(pool, (uint32_t)(parts_of(self) * groups_of(self)), pack_b_task, self);
         pool_run(pool, self->tasks, multiply_task, self);
     }
@@ -240,11 +310,33 @@ void gemm_run(pool_t *pool, const struct gemm *job, float *scratch)
                                .b_packed = scratch,
                                .a_packed = scratch + round_up(b_packed_count(job->n, job->k), 16),
                                .a_packed_count = a_packed_count(job->k),
-                               .tasks = tasks_of(kernels, job->m, pool_threads(pool)),
-                               .part_depth = depth_of_parts(kernels, job->k) };
+                               .tasks = tasks_of(kernels, job->m, pool_threads(pool)) };
+    if (job->b_packed) {
+        product.b_packed = (float *)job->b_packed; // Only read
+        lay_out(&product, job->packed_n, job->packed_k);
+        product.columns = job->n;
+        product.depth_end = job->k;
+        pool_run(pool, product.tasks, multiply_task, &product);
+        return;
+    }
     for (size_t j = 0; j < job->n; j += COLUMNS_MAX) {
         product.column_first = j;
-        product.columns = smaller(COLUMNS_MAX, job->n - j);
+        lay_out(&product, smaller(COLUMNS_MAX, job->n - j), job->k);
         multiply_strip(pool, &product);
     }
+}
+
+size_t gemm_packed_count(uint32_t n, uint32_t k)
+{
+    return round_up(n, KERNELS_TILE_COLUMNS_MAX) * round_up(k, DEPTH_GRAIN);
+}
+
+void gemm_pack(const struct gemm *job, float *ret_packed)
+{
+    struct product product = { .job = job,
+                               .kernels = &kernels_chosen()->product[job->precision],
+                               .b_packed = ret_packed };
+    lay_out(&product, job->n, job->k);
+    const size_t tasks = parts_of(&product) * groups_of(&product);
+    for (size_t i = 0; i < tasks; i++) pack_b_task(&product, (uint32_t)i, 0);
 }

@@ -24,7 +24,7 @@
 // forms holds for it.
 //
 // Yardstick, one core, shapes of a few hundred: 87 % of the peak of FMA or VDPBF16PS on AMD EPYC (Zen 4),
-// 70 % of FMA and 20 to 35 % of TDPBF16PS on an Intel Xeon with AMX: 0.6 to 1.2 TFLOP/s, of which reading and
+// 75 to 80 % of FMA and 20 to 35 % of TDPBF16PS on an Intel Xeon with AMX: 0.6 to 1.2 TFLOP/s, of which reading and
 // packing floats takes most.
 
 #include "common/kernel/pool.h"
@@ -43,11 +43,20 @@ struct gemm {
     const float *a, *b; // Borrowed; do not overlap c
     float *c;
     size_t a_stride, b_stride, c_stride; // Floats from one stored row to the next
+    const float *b_packed;               // NULL, or the same b from gemm_pack
+    uint32_t packed_n, packed_k;         // The sizes it was packed with
 };
 
 // The floats of scratch memory that gemm_run needs for products of up to these sizes with that many
 // threads. The result grows with each argument, so the largest of each is enough for all products.
 size_t gemm_scratch_count(uint32_t threads, uint32_t n, uint32_t k);
+
+// For several products with one b: packs the b of a job, of its form, precision, n and k. `ret_packed` has room for
+// gemm_packed_count(n, k) floats. The products name them, have the same b as well, and may have fewer
+// of n or k, then a multiple of GEMM_PACKED_GRAIN of each. The set of kernels stays as it is meanwhile.
+enum { GEMM_PACKED_GRAIN = 32 };
+size_t gemm_packed_count(uint32_t n, uint32_t k);
+void gemm_pack(const struct gemm *job, float *ret_packed);
 
 // Computes on the pool. With NULL it computes inline, which is also allowed inside a task of a
 // pool, with scratch memory of its own. Cannot fail.

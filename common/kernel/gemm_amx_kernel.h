@@ -120,10 +120,11 @@ LANES_INLINE void amx_quarters(size_t words, const float *a, const float *b, flo
     if (low && right) _tile_stored(3, lower + AMX_SIDE, row);
 }
 
-LANES_INLINE void amx_tile(size_t words, const float *a, const float *b, float *c, size_t c_stride,
-                           bool add, struct gemm_size inside, struct gemm_ahead *ahead)
+LANES_INLINE void amx_tile(size_t words, const float *a, size_t a_step, const float *b, float *c,
+                           size_t c_stride, bool add, struct gemm_size inside,
+                           struct gemm_ahead *ahead)
 {
-    (void)ahead;
+    (void)a_step, (void)ahead;
     float aside[AMX_TILE * AMX_TILE] __attribute__((aligned(64)));
     const bool low = inside.rows > AMX_SIDE, right = inside.columns > AMX_SIDE;
     const bool cut = inside.rows % AMX_SIDE || inside.columns % AMX_SIDE;
@@ -141,8 +142,8 @@ LANES_INLINE void amx_tile(size_t words, const float *a, const float *b, float *
 }
 
 // Tiles need a configuration, and a thread that has one pays for it when it is switched: so it ends here.
-static void gemm_multiply_amx(size_t rows, size_t columns, size_t depth, const float *a,
-                              const float *b, float *c, size_t c_stride, bool add,
+static void gemm_multiply_amx(size_t rows, size_t columns, size_t depth, struct kernels_panels a,
+                              struct kernels_panels b, float *c, size_t c_stride, bool add,
                               const struct kernels_piece *next)
 {
     static const struct {
@@ -163,7 +164,7 @@ static void gemm_multiply_amx(size_t rows, size_t columns, size_t depth, const f
     {                                                                                              \
         AMX_TILE, AMX_TILE, AMX_K, AMX_SIDE, AMX_DEPTH_WORDS,                                      \
             { amx_pack_a_rows, amx_pack_a_columns }, { amx_pack_b_rows, amx_pack_b_columns },      \
-            gemm_multiply_amx                                                                      \
+            gemm_multiply_amx, false                                                               \
     }
 
 #else
@@ -202,11 +203,11 @@ LANES_INLINE void gemm_chain(size_t first, size_t words, const float *a, const f
 }
 
 // The odd k lie first in the panels. `c` is whole in memory between the steps.
-LANES_INLINE void gemm_tile_as_amx(size_t words, const float *a, const float *b, float *c,
-                                   size_t c_stride, bool add, struct gemm_size inside,
+LANES_INLINE void gemm_tile_as_amx(size_t words, const float *a, size_t a_step, const float *b,
+                                   float *c, size_t c_stride, bool add, struct gemm_size inside,
                                    struct gemm_ahead *ahead)
 {
-    (void)ahead;
+    (void)a_step, (void)ahead;
     for (size_t k = 0; k < words;
          k += AMX_FLOATS, a += AMX_FLOATS * TILE_ROWS, b += AMX_FLOATS * TILE_COLUMNS) {
         const size_t count = words - k < AMX_FLOATS ? words - k : AMX_FLOATS;
@@ -239,8 +240,8 @@ static void gemm_pack_columns_apart(const float *from, size_t stride, size_t row
     gemm_pack_columns_of(from, stride, rows, height, depth, to, true);
 }
 
-static void gemm_multiply_as_amx(size_t rows, size_t columns, size_t depth, const float *a,
-                                 const float *b, float *c, size_t c_stride, bool add,
+static void gemm_multiply_as_amx(size_t rows, size_t columns, size_t depth, struct kernels_panels a,
+                                 struct kernels_panels b, float *c, size_t c_stride, bool add,
                                  const struct kernels_piece *next)
 {
     const unsigned before = lanes_flush_begin();
@@ -253,6 +254,6 @@ static void gemm_multiply_as_amx(size_t rows, size_t columns, size_t depth, cons
     {                                                                                              \
         TILE_ROWS, TILE_COLUMNS, 2, 2, KERNELS_DEPTH_WORDS_MAX,                                    \
             { gemm_pack_rows_apart, gemm_pack_columns_apart },                                     \
-            { gemm_pack_rows_apart, gemm_pack_columns_apart }, gemm_multiply_as_amx                \
+            { gemm_pack_rows_apart, gemm_pack_columns_apart }, gemm_multiply_as_amx, false         \
     }
 #endif

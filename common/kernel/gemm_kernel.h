@@ -224,8 +224,8 @@ LANES_INLINE void gemm_store(float *c, size_t c_stride, size_t i, size_t j, stru
         lanes_store_upto(c + i * c_stride + j * LANES, sum, inside.columns - j * LANES);
 }
 
-// What is asked of the memory while a tile is computed: the lines of A that the next block packs, into the second-level
-// cache, and the next tile of c, into the first. One at a time, so that the lines of the present tile find room among
+// What is asked of the memory while a tile is computed: the lines of A that the next block packs, into the
+// second-level cache, and the next tile of c, into the first. One at a time, so that the lines of the present tile find room among
 // those that are on their way.
 struct gemm_ahead {
     struct kernels_piece piece; // What is left of it
@@ -247,9 +247,11 @@ LANES_INLINE void gemm_ask(struct gemm_ahead *self)
 }
 
 // One chain of multiply-adds per element of c; it begins with c itself or with 0. Of the columns `width` vectors are
-// computed, and only what is inside c is read and written.
-LANES_INLINE void gemm_tile(size_t words, const float *a, const float *b, float *c, size_t c_stride,
-                            bool add, struct gemm_size inside, size_t width, bool bf16,
+// computed, and only what is inside c is read and written. `a_row` is from one row of A to the next, `a_step` from
+// one word to the next.
+LANES_INLINE void gemm_tile(size_t words, const float *a, size_t a_row, size_t a_step,
+                            const float *b, float *c, size_t c_stride, bool add,
+                            struct gemm_size inside, size_t width, bool bf16,
                             struct gemm_ahead *told)
 {
     struct gemm_ahead ahead = *told;
@@ -269,13 +271,13 @@ LANES_INLINE void gemm_tile(size_t words, const float *a, const float *b, float 
         __builtin_prefetch(ahead.c + row * ahead.c_stride, 1);
         if (width > 1) __builtin_prefetch(ahead.c + row * ahead.c_stride + LANES, 1);
         row += row + 1 < TILE_ROWS;
-        for (; k < end; k++, a += TILE_ROWS, b += TILE_COLUMNS) {
+        for (; k < end; k++, a += a_step, b += TILE_COLUMNS) {
             lanes columns[TILE_LANES];
             LANES_UNROLL(2)
             for (size_t j = 0; j < width; j++) columns[j] = lanes_load(b + j * LANES);
             LANES_UNROLL(16)
             for (size_t i = 0; i < TILE_ROWS; i++) {
-                const lanes each = lanes_all(a[i]);
+                const lanes each = lanes_all(a[i * a_row]);
                 LANES_UNROLL(2)
                 for (size_t j = 0; j < width; j++)
                     sum[i][j] = gemm_step(each, columns[j], sum[i][j], bf16);
@@ -291,49 +293,61 @@ LANES_INLINE void gemm_tile(size_t words, const float *a, const float *b, float 
 }
 
 // Each case with constants, so that the compiler unrolls it.
-LANES_INLINE void gemm_tile_of(size_t words, const float *a, const float *b, float *c,
-                               size_t c_stride, bool add, struct gemm_size inside, bool bf16,
-                               struct gemm_ahead *ahead)
+LANES_INLINE void gemm_tile_of(size_t words, const float *a, size_t a_row, size_t a_step,
+                               const float *b, float *c, size_t c_stride, bool add,
+                               struct gemm_size inside, bool bf16, struct gemm_ahead *ahead)
 {
     const bool whole = inside.rows == TILE_ROWS && inside.columns == TILE_COLUMNS;
     if (whole && add)
-        gemm_tile(words, a, b, c, c_stride, true, gemm_whole, TILE_LANES, bf16, ahead);
-    else if (whole) gemm_tile(words, a, b, c, c_stride, false, gemm_whole, TILE_LANES, bf16, ahead);
+        gemm_tile(words, a, a_row, a_step, b, c, c_stride, true, gemm_whole, TILE_LANES, bf16,
+                  ahead);
+    else if (whole)
+        gemm_tile(words, a, a_row, a_step, b, c, c_stride, false, gemm_whole, TILE_LANES, bf16,
+                  ahead);
     else if (inside.columns <= LANES)
-        gemm_tile(words, a, b, c, c_stride, add, inside, 1, bf16, ahead);
-    else gemm_tile(words, a, b, c, c_stride, add, inside, TILE_LANES, bf16, ahead);
+        gemm_tile(words, a, a_row, a_step, b, c, c_stride, add, inside, 1, bf16, ahead);
+    else gemm_tile(words, a, a_row, a_step, b, c, c_stride, add, inside, TILE_LANES, bf16, ahead);
 }
 
-LANES_INLINE void gemm_tile_float32(size_t words, const float *a, const float *b, float *c,
-                                    size_t c_stride, bool add, struct gemm_size inside,
+LANES_INLINE void gemm_tile_float32(size_t words, const float *a, size_t a_step, const float *b,
+                                    float *c, size_t c_stride, bool add, struct gemm_size inside,
                                     struct gemm_ahead *ahead)
 {
-    gemm_tile_of(words, a, b, c, c_stride, add, inside, false, ahead);
+    gemm_tile_of(words, a, 1, a_step, b, c, c_stride, add, inside, false, ahead);
 }
 
-LANES_INLINE void gemm_tile_bf16(size_t words, const float *a, const float *b, float *c,
-                                 size_t c_stride, bool add, struct gemm_size inside,
+// A where it lies in rows. Their distance is in a_step.
+LANES_INLINE void gemm_tile_rows(size_t words, const float *a, size_t a_step, const float *b,
+                                 float *c, size_t c_stride, bool add, struct gemm_size inside,
                                  struct gemm_ahead *ahead)
 {
-    gemm_tile_of(words, a, b, c, c_stride, add, inside, true, ahead);
+    gemm_tile_of(words, a, a_step, 1, b, c, c_stride, add, inside, false, ahead);
+}
+
+LANES_INLINE void gemm_tile_bf16(size_t words, const float *a, size_t a_step, const float *b,
+                                 float *c, size_t c_stride, bool add, struct gemm_size inside,
+                                 struct gemm_ahead *ahead)
+{
+    (void)a_step;
+    gemm_tile_of(words, a, 1, TILE_ROWS, b, c, c_stride, add, inside, true, ahead);
 }
 
 // ---- all tiles ----------------------------------------------------------------------------------
 
 // Computes one tile of c over `words` of a panel of A and one of B.
-typedef void gemm_tile_function(size_t words, const float *a, const float *b, float *c,
-                                size_t c_stride, bool add, struct gemm_size inside,
+typedef void gemm_tile_function(size_t words, const float *a, size_t a_step, const float *b,
+                                float *c, size_t c_stride, bool add, struct gemm_size inside,
                                 struct gemm_ahead *ahead);
 
 // c, of size `all`, in tiles of size `whole`: a strip after the other, in a strip row by row. So c is written in runs
 // of a KiB, and the panels of B of a strip stay in the second-level cache.
 LANES_INLINE void gemm_tiles(gemm_tile_function *tile, struct gemm_size whole, struct gemm_size all,
-                             size_t words, const float *a, const float *b, float *c,
-                             size_t c_stride, bool add, const struct kernels_piece *next)
+                             size_t words, struct kernels_panels a, struct kernels_panels b,
+                             float *c, size_t c_stride, bool add, const struct kernels_piece *next)
 {
     const size_t strip = STRIP_TILES * whole.columns;
     struct gemm_ahead ahead = { .piece = *next, .c_stride = c_stride };
-    if (!ahead.piece.at) ahead.piece = (struct kernels_piece){ a, 0, 1, 1 };
+    if (!ahead.piece.at) ahead.piece = (struct kernels_piece){ a.at, 0, 1, 1 };
     for (size_t first = 0; first < all.columns; first += strip) {
         const size_t end = all.columns - first < strip ? all.columns : first + strip;
         for (size_t i = 0; i < all.rows; i += whole.rows) {
@@ -344,22 +358,26 @@ LANES_INLINE void gemm_tiles(gemm_tile_function *tile, struct gemm_size whole, s
                 const size_t right = j + whole.columns;
                 ahead.c = right < end ? c + i * c_stride + right
                                       : c + (i + whole.rows) * c_stride + first;
-                tile(words, a + i * words, b + j * words, c + i * c_stride + j, c_stride, add,
-                     inside, &ahead);
+                tile(words, a.at + i * a.pitch, a.step, b.at + j * b.pitch, c + i * c_stride + j,
+                     c_stride, add, inside, &ahead);
             }
         }
     }
 }
 
-static void gemm_multiply(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
-                          float *c, size_t c_stride, bool add, const struct kernels_piece *next)
+static void gemm_multiply(size_t rows, size_t columns, size_t depth, struct kernels_panels a,
+                          struct kernels_panels b, float *c, size_t c_stride, bool add,
+                          const struct kernels_piece *next)
 {
-    gemm_tiles(gemm_tile_float32, gemm_whole, (struct gemm_size){ rows, columns }, depth, a, b, c,
-               c_stride, add, next);
+    const struct gemm_size all = { rows, columns };
+    if (a.step == 1) {
+        a.step = a.pitch;
+        gemm_tiles(gemm_tile_rows, gemm_whole, all, depth, a, b, c, c_stride, add, next);
+    } else gemm_tiles(gemm_tile_float32, gemm_whole, all, depth, a, b, c, c_stride, add, next);
 }
 
-static void gemm_multiply_bf16(size_t rows, size_t columns, size_t depth, const float *a,
-                               const float *b, float *c, size_t c_stride, bool add,
+static void gemm_multiply_bf16(size_t rows, size_t columns, size_t depth, struct kernels_panels a,
+                               struct kernels_panels b, float *c, size_t c_stride, bool add,
                                const struct kernels_piece *next)
 {
     const unsigned before = lanes_flush_begin();

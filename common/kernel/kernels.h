@@ -16,8 +16,8 @@
 
 enum { KERNELS_TILE_ROWS_MAX = 32, KERNELS_TILE_COLUMNS_MAX = 32, KERNELS_DEPTH_WORDS_MAX = 512 };
 
-// Packs panels of `height` rows, one behind the other, the rows that the last one lacks as zeros: `rows` takes element
-// (r, k) from from[r*stride + k], `columns` from from[k*stride + r].
+// Packs panels of `height` rows, one behind the other, the rows that the last one lacks as zeros: `rows` takes
+// element (r, k) from from[r*stride + k], `columns` from from[k*stride + r].
 struct kernels_packing {
     void (*rows)(const float *from, size_t stride, size_t rows, uint32_t height, size_t depth,
                  float *to);
@@ -31,6 +31,14 @@ struct kernels_piece {
     size_t stride, rows, columns;
 };
 
+// A or B as a product reads it. The tile of rows from r on begins at at + r * pitch. Packed: pitch is the words of a
+// row, and `step`, from one k to the next, the height of a panel. Whole tiles of A can also be read where they lie,
+// if a word is a float: from columns, then pitch is 1 and step the stride, or from rows, then it is the other way round.
+struct kernels_panels {
+    const float *at;
+    size_t pitch, step;
+};
+
 // The product (gemm.h) in one precision.
 struct kernels_product {
     uint32_t tile_rows; // The register tile
@@ -41,10 +49,12 @@ struct kernels_product {
     // A packed panel has height * words floats, in the order in which `multiply` reads them: of A its height is
     // tile_rows, of B tile_columns.
     struct kernels_packing a, b;
-    // c[rows][columns] (+)= A B over one block of the depth, A and B as packed panels of tile_rows
-    // and tile_columns. `next` is read next: the memory is asked for it meanwhile. Its `at` may be NULL.
-    void (*multiply)(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
-                     float *c, size_t c_stride, bool add, const struct kernels_piece *next);
+    // c[rows][columns] (+)= A B over one block of the depth. `next` is read next: the memory is asked for it
+    // meanwhile. Its `at` may be NULL.
+    void (*multiply)(size_t rows, size_t columns, size_t depth, struct kernels_panels a,
+                     struct kernels_panels b, float *c, size_t c_stride, bool add,
+                     const struct kernels_piece *next);
+    bool floats; // A word is a float
 };
 
 // Of a sum of two vectors. A factor of 1 changes nothing: so the same loop adds a product in one

@@ -72,6 +72,7 @@ static void carve_scratch(struct model *self, struct arena *arena, uint64_t rows
         take_floats(arena, gemm_scratch_count(self->threads, widest, larger(widest, rows)));
     const uint32_t small = larger(self->options.seq_max, shape->head_dim);
     self->attention_scratch_count = 2 * (uint64_t)MODEL_QUERY_BLOCK * self->options.seq_max +
+                                    3 * model_attention_packed_count(shape, self->options.seq_max) +
                                     gemm_scratch_count(1, small, small);
     self->attention_scratch = take_floats(arena, self->threads * self->attention_scratch_count);
 }

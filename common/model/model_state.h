@@ -76,6 +76,14 @@ static inline size_t model_qkv_width(const struct model_shape *shape)
     return ((size_t)shape->heads + 2 * (size_t)shape->kv_heads) * shape->head_dim;
 }
 
+// Of keys or values of one head, packed.
+static inline size_t model_attention_packed_count(const struct model_shape *shape, uint32_t seq)
+{
+    const size_t by_depth = gemm_packed_count(seq, shape->head_dim);
+    const size_t by_seq = gemm_packed_count(shape->head_dim, seq);
+    return by_depth > by_seq ? by_depth : by_seq;
+}
+
 // The product (gemm.h) of matrices without gaps between their rows.
 void model_product(model_t *self, enum gemm_form form, bool add, size_t m, size_t n, size_t k,
                    const float *a, const float *b, float *c);

@@ -210,6 +210,40 @@ static void every_form_is_the_chain(const uint32_t (*sizes)[3], size_t count, bo
     assert_true(learn_set_isa("best"));
 }
 
+// b of the fixture's size is packed; the product has fewer columns, and less depth.
+static void check_packed(struct kind kind, const uint32_t packed[3], uint32_t n, uint32_t k)
+{
+    struct fixture self = fixture_of(kind, packed[0], packed[1], packed[2]);
+    float *to = malloc(gemm_packed_count(packed[1], packed[2]) * sizeof *to);
+    assert_non_null(to);
+    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
+        if (!learn_set_isa(isas[i])) continue;
+        self.job.n = packed[1], self.job.k = packed[2];
+        gemm_pack(&self.job, to);
+        self.job.b_packed = to, self.job.packed_n = packed[1], self.job.packed_k = packed[2];
+        self.job.n = n, self.job.k = k;
+        memcpy(self.wanted, self.before, self.c_count * sizeof(float));
+        chain(&self.job, self.wanted);
+        check(&self, isas[i], NULL);
+    }
+    free(to);
+    fixture_free(&self);
+}
+
+static void packed_floats_serve_smaller_products(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 3 * GEMM_PRECISIONS * 2; i++) {
+        const struct kind kind = { i % 3, i / 3 % GEMM_PRECISIONS, i >= 3 * GEMM_PRECISIONS,
+                                   false };
+        check_packed(kind, (const uint32_t[]){ 17, 101, 37 }, 101, 37);
+        check_packed(kind, (const uint32_t[]){ 64, 101, 48 }, 64, 48);
+        check_packed(kind, (const uint32_t[]){ 64, 48, 101 }, 48, 64);
+        check_packed(kind, (const uint32_t[]){ 15, 33, 1100 }, 32, 576);
+    }
+    assert_true(learn_set_isa("best"));
+}
+
 static void small_sizes_are_the_chain(void **state)
 {
     (void)state;
@@ -251,4 +285,5 @@ static void unknown_isas_are_refused(void **state)
 }
 
 TESTS(TEST(small_sizes_are_the_chain), TEST(sizes_beyond_one_block_are_the_chain),
-      TEST(tiny_numbers_are_the_chain), TEST(unknown_isas_are_refused))
+      TEST(packed_floats_serve_smaller_products), TEST(tiny_numbers_are_the_chain),
+      TEST(unknown_isas_are_refused))
