@@ -20,6 +20,7 @@
 #include "common/base/ensure.h"
 #include "common/base/log.h"
 #include "common/learner/learner_away.h"
+#include "common/learner/learner_gather.h"
 #include "common/learner/learner_windows.h"
 #include "common/learner/state.h"
 #include <inttypes.h>
@@ -138,16 +139,6 @@ void learner_shares_applied(struct learner *self)
     self->share_only = true;
 }
 
-// `to_all`: servers, too, take the shares of the others.
-static int gather(struct learner *self, float *vector, uint64_t floats, bool to_all,
-                  struct why *why, struct group_blame *ret_blame)
-{
-    struct group_sum sum = learner_sum(self, GROUP_GATHER, floats);
-    sum.result = vector;
-    if (to_all) sum.computers = 0;
-    return group_add(self->window->group, &sum, why, ret_blame);
-}
-
 // If they are all here already, they are sent all the same: another member may lack them.
 int learner_shares_gather(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
@@ -155,50 +146,9 @@ int learner_shares_gather(struct learner *self, struct why *why, struct group_bl
     learner_pin_wait(self); // Its thread reads what this step changes
     if (is_alone(self)) return 0;
     // mutant: shares: a step is computed by parameters of the one before
-    return gather(self, self->params, self->floats, false, why, ret_blame);
-}
-
-// Returns when all have come here, each with all that was gathered. Until then a member whose own call failed may
-// change what is still on its way to another one (group_add). All of it is here also if this fails.
-static int meet(struct learner *self, struct why *why, struct group_blame *ret_blame)
-{
-    const uint32_t count = self->window->now->said.group_count;
-    const float one = 1, *node = &one;
-    float all = 0;
-    struct group_sum sum = learner_sum(self, GROUP_ALL, 1);
-    sum.lanes = sum.batch = count; // A lane with a sample for each: all are waited for
-    sum.computers = sum.owners = 0;
-    sum.nodes = &node;
-    sum.result = &all;
-    const int rc = group_add(self->window->group, &sum, why, ret_blame);
-    if (rc < 0 || all == (float)count) return rc;
-    return why_set(
-        why, FAULT_FORMAT,
-        "the ones of %u members do not add up: a member of the group sent another number", count);
-}
-
-// What all have alike. A trainer that came to the servers within the epoch has not: it gets it from the owner of the
-// first share, as if it were floats.
-static int fill_alike(struct learner *self, uint32_t number, void *values, void *arg,
-                      struct why *why)
-{
-    const uint64_t bytes = self->cut.bytes[number];
-    ensure(bytes % sizeof(float) == 0);
-    // mutant: servers: a trainer that came within the epoch counts the steps since
-    if (self->window->config.servers == 0) return 0;
-    return gather(self, values, bytes / sizeof(float), true, why, arg);
-}
-
-// Our share of the moment to its place in the gradient's vector, and those of the others beside it.
-static int fill_from_group(struct learner *self, const struct state_item *item, uint32_t number,
-                           void *values, void *arg, struct why *why)
-{
-    // mutant: shares: the moments of the others are of an earlier step
-    if (item->tag != TAG_RESHARD) return fill_alike(self, number, values, arg, why);
-    const struct interval part = learner_shares_part(self);
-    memcpy((float *)values + part.begin, compute_at(self->compute, item->vector) + part.begin,
-           interval_length(part) * sizeof(float));
-    return gather(self, values, self->floats, true, why, arg);
+    struct group_sum sum = learner_sum(self, GROUP_GATHER, self->floats); // To those that compute
+    sum.result = self->params;
+    return group_add(self->window->group, &sum, why, ret_blame);
 }
 
 int learner_shares_close(struct learner *self, struct why *why, struct group_blame *ret_blame)
@@ -206,9 +156,16 @@ int learner_shares_close(struct learner *self, struct why *why, struct group_bla
     struct learner_window_work *work = self->window;
     if (!learner_shares_are_on(self) || is_alone(self)) return 0;
     if (!work->ends && !work->holder.stopped) return 0;
-    const struct learner_away_source source = { .fill = fill_from_group, .arg = ret_blame };
-    int rc = gather(self, self->params, self->floats, true, why, ret_blame);
-    if (rc == 0) rc = learner_away_take(self, &source, why);
-    self->share_only = rc < 0;
-    return rc < 0 ? rc : meet(self, why, ret_blame);
+    const uint32_t members = work->now->said.group_count, servers = work->config.servers;
+    struct learner_gather gather = {
+        .group = work->group,
+        .members = members,
+        .owners = servers,
+        .part = learner_shares_part(self),
+        .alike = servers > 0,
+        .sum = learner_sum(self, GROUP_GATHER, self->floats),
+    };
+    const int rc = learner_gather_state(self, &gather, why, ret_blame);
+    work->sums = gather.sum.number;
+    return rc;
 }

@@ -16,6 +16,7 @@
 #include "common/base/log.h"
 #include "common/kernel/gradient.h"
 #include "common/learner/learner_away.h"
+#include "common/learner/learner_links.h"
 #include "common/learner/learner_windows.h"
 #include "common/learner/windows_optimizer.h"
 #include "common/model/batch.h"
@@ -28,8 +29,7 @@
 #include <zmq.h>
 
 enum {
-    TELL_US = 200000,  // STEPPED beside those of the middle and the end
-    REFUSED_MS = 1000, // Members listen before a window names them: one that does not is dead
+    TELL_US = 200000, // STEPPED beside those of the middle and the end
 };
 
 static struct learner_window_work *work_of(const struct learner *self) { return self->window; }
@@ -66,24 +66,6 @@ static void plan(struct learner *self, struct compute_config *config)
 // True if a job waits for which the step in hand must stop; without a step, also if a save has ended.
 static bool is_called(void *arg);
 
-static int open_group(struct learner *self, struct why *why)
-{
-    struct learner_window_work *work = work_of(self);
-    const struct group_options options = {
-        .identity = self->options->identity,
-        .run = self->options->run_id,
-        .instance = self->options->instance,
-        .bind = self->options->links_bind,
-        .link = work->config.link == LINK_PLAIN ? GROUP_PLAIN : GROUP_SEALED,
-        .connections = work->config.connections,
-        .refused_ms = REFUSED_MS,
-        .called_fd = worker_jobs_fd(self->worker),
-        .called = is_called,
-        .called_arg = self,
-    };
-    return group_new(&options, why, &work->group);
-}
-
 static uint64_t check_leaves_most(const struct learner *self)
 {
     return state_cut_leaves(&self->cut) / STATE_CHECK_STEPS + 1;
@@ -103,7 +85,9 @@ static int open_windows(struct learner *self, struct why *why)
     if (!work->squares || !work->check_leaves || !work->word || !work->told || !work->heard.bytes)
         return why_set(why, FAULT_MEMORY, "%" PRIu64 " pieces of a norm", work->squares_count);
     const int rc = learner_pieces_check(self, why);
-    return rc < 0 ? rc : open_group(self, why);
+    const struct learner_links_options links = { work->config.link, work->config.connections,
+                                                 is_called };
+    return rc < 0 ? rc : learner_links_open(self, &links, why, &work->group);
 }
 
 // The pieces of the norm, and the moments of the smallest group. Later: the vectors for nodes after the first that some
@@ -143,31 +127,13 @@ static void close_windows(struct learner *self)
     self->window = NULL;
 }
 
-// Where our links end: at the announced address of the bulk server, with a port of their own.
 static void built(struct learner *self)
 {
     struct learner_window_work *work = work_of(self);
-    if (!work->group) return;
-    const char *announced = self->options->links_announced, *port = strrchr(announced, ':');
-    ensure(port);
-    const unsigned said =
-        self->options->links_port ? self->options->links_port : group_port(work->group);
-    struct wire_links *links = &work->links;
-    snprintf(links->endpoint, sizeof links->endpoint, "%.*s:%u", (int)(port - announced), announced,
-             said);
-    log_line(LOG_INFO, "learner.links endpoint=%s link=%s", links->endpoint,
-             wire_enum_name(&wire_enum_link, work->config.link));
-    worker_answer(self->worker, FRAME_LINKS, links);
+    if (work->group) learner_links_say(self, work->group, work->config.link, &work->links);
 }
 
 // ---- links with trainers that no window names yet -----------------------------------------------
-
-static void keep_member(struct group_member *member, const struct wire_linked *said)
-{
-    member->key = said->key;
-    member->instance = said->instance;
-    memcpy(member->endpoint, said->endpoint, sizeof member->endpoint);
-}
 
 static void hear_expect(struct learner *self, const struct wire_expect *said)
 {
@@ -175,7 +141,7 @@ static void hear_expect(struct learner *self, const struct wire_expect *said)
     work->expect_number = said->number;
     work->expect_count = said->trainers_count;
     for (uint32_t i = 0; i < said->trainers_count; i++)
-        keep_member(&work->expect[i], &said->trainers[i]);
+        learner_links_member(&work->expect[i], &said->trainers[i]);
 }
 
 // Tells the core which links stand, if that has changed.
@@ -233,7 +199,7 @@ static struct learner_window *keep(const struct wire_take_window *said)
     window->said.lr_bits.data = copy(&memory, said->lr_bits.data, said->lr_bits.count);
     window->said.group = NULL;
     for (uint32_t i = 0; i < said->group_count; i++)
-        keep_member(&window->members[i], &said->group[i]);
+        learner_links_member(&window->members[i], &said->group[i]);
     return window;
 }
 
