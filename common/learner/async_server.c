@@ -230,6 +230,7 @@ const char *async_verdict_text(enum async_verdict verdict)
         [ASYNC_NO_SEQUENCE] = "it has no sequence number",
         [ASYNC_NO_VERSION] = "it names a version that it was never given",
         [ASYNC_NOT_FINITE] = "it has a number that is not finite",
+        [ASYNC_UNREADABLE] = "it is no question of this version",
     };
     return verdict < ASYNC_VERDICTS ? texts[verdict] : "no verdict";
 }

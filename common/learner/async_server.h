@@ -34,6 +34,7 @@
 //
 // Pure; one thread.
 
+#include <float.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -93,7 +94,11 @@ struct async_push {
     uint64_t place_number; // Of the server, as the trainer knows it
     uint64_t
         version; // Of this server's share, at which the gradient was computed; ASYNC_NEVER: of none
+    float rate;  // Of the step that it makes: that of the run's step, as its task was dealt
 };
+
+// Finite, and not below 0: an optimizer takes no other.
+static inline bool async_is_rate(float rate) { return rate >= 0 && rate <= FLT_MAX; }
 
 // ASYNC_TAKEN: for pulls. All behind it are refusals.
 enum async_verdict {
@@ -107,6 +112,7 @@ enum async_verdict {
     ASYNC_NO_SEQUENCE,
     ASYNC_NO_VERSION,
     ASYNC_NOT_FINITE,
+    ASYNC_UNREADABLE, // It is no question (async_header.h), or has another number of floats than the share
     ASYNC_VERDICTS,
 };
 

@@ -107,3 +107,9 @@ void async_trainer_pulled(struct async_trainer *self)
     self->since_pull = 0;
     self->must_pull = false;
 }
+
+void async_trainer_drop(struct async_trainer *self)
+{
+    begin_sum(self);
+    self->must_pull = true;
+}

@@ -61,3 +61,7 @@ int async_trainer_mean(struct async_trainer *self, pool_t *pool, float *sum, uin
 // All servers have dealt with it. stale: one of them has discarded it.
 void async_trainer_pushed(struct async_trainer *self, bool stale);
 void async_trainer_pulled(struct async_trainer *self); // From all servers
+
+// A batch of the task could not be computed, or a server has refused the push: what is in the sum is dropped, and
+// it pulls before it goes on.
+void async_trainer_drop(struct async_trainer *self);

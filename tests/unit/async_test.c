@@ -265,7 +265,7 @@ static void one_that_was_loaded_is_checked(void **state)
 
 static void headers_are_read_as_they_were_written(void **state)
 {
-    const struct async_push said = { 7, 1, 2, 3, 4, 5 };
+    const struct async_push said = { 7, 1, 2, 3, 4, 5, 0.25f };
     const struct async_answer answer = { ASYNC_STALE, 77 };
     uint8_t bytes[ASYNC_QUESTION_BYTES + 1] = { 0 };
     enum async_kind kind;
@@ -277,6 +277,15 @@ static void headers_are_read_as_they_were_written(void **state)
     assert_int_equal(kind, ASYNC_PUSH);
     assert_true(push_read.member == 7 && push_read.instance == 1 && push_read.sequence == 2);
     assert_true(push_read.lease == 3 && push_read.place_number == 4 && push_read.version == 5);
+    assert_true(push_read.rate == 0.25f);
+    static const float no_rates[] = { -1, INFINITY, NAN };
+    for (int i = 0; i < 3; i++) {
+        struct async_push wrong = said;
+        wrong.rate = no_rates[i];
+        async_question_pack(ASYNC_PUSH, &wrong, bytes);
+        assert_false(async_question_unpack(bytes, ASYNC_QUESTION_BYTES, 7, &kind, &push_read));
+    }
+    async_question_pack(ASYNC_PUSH, &said, bytes);
     assert_false(async_question_unpack(bytes, ASYNC_QUESTION_BYTES + 1, 7, &kind, &push_read));
     assert_false(async_question_unpack(bytes, ASYNC_QUESTION_BYTES - 1, 7, &kind, &push_read));
     bytes[0] = ASYNC_PULL; // A pull has no sequence
