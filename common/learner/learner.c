@@ -156,8 +156,8 @@ static int take_memory(struct learner *self, struct why *why)
 
 static const struct learner_strategy *strategy_of(const struct wire_config *config)
 {
-    static const struct learner_strategy *const strategies[] = { &learner_results,
-                                                                 &learner_windows };
+    static const struct learner_strategy *const strategies[] = { &learner_results, &learner_windows,
+                                                                 &learner_leases };
     for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++)
         if (strategies[i]->config == config->strategy.kind) return strategies[i];
     return NULL;

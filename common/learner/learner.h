@@ -19,6 +19,12 @@
 //     FREEZE        apply nothing more, say where you stand   ─▶ FROZEN
 //     CLOSE_WINDOW  where the window ends                     ─▶ CLOSED_WINDOW
 //
+//   leases with servers (common/pace/leases/leases.def)
+//     TAKE_GROUP    link with this group; hold a share, or train
+//     TRAIN_TASK    these samples, and push what they lead to ─▶ TASK_TRAINED, or GROUP_BROKE
+//     SETTLE_GROUP  put the state together                    ─▶ GROUP_SETTLED (with the digest)
+//     END_GROUP     the group is over
+//
 // A job that cannot be done is answered `ok = false` with the reason. A failed TRAIN leaves the
 // parameters as they were; after a failed BUILD there is no model, after a failed LOAD no held
 // step. Memory is sized and logged when the model is built.

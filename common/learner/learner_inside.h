@@ -15,6 +15,10 @@
 //   learner_pieces.c     our share of the state, saved beside the steps
 //   learner_squares.c    who measures which piece of its norm
 //   learner_shares.c     the strategy `sharded`: who holds which moments
+//   learner_leases.c   the strategy of leases: a group of trainers and asynchronous servers
+//   learner_leases_train.c, _serve.c, _settle.c   what a trainer does in it, what a server does, and how it ends
+//   learner_links.c    links of a group: opened, and where they end
+//   learner_gather.c   the owners of shares send them to all
 //   learner_inside.c   what each job begins and ends with
 
 #include "common/learner/learner.h"
@@ -56,7 +60,7 @@ struct learner_strategy {
     bool (*busy)(const struct learner *self);
     void (*work)(struct learner *self);
 };
-extern const struct learner_strategy learner_results, learner_windows;
+extern const struct learner_strategy learner_results, learner_windows, learner_leases;
 
 struct learner {
     const struct learner_options *options;
@@ -77,6 +81,7 @@ struct learner {
     bool same_bits;                     // All trainers of the run must compute the same bits
     struct wire_rounds_config rounds;   // Of learner_results
     struct learner_window_work *window; // Of learner_windows
+    struct learner_lease_work *lease;   // Of learner_leases
     char config_json[MODEL_CONFIG_BYTES_MAX + 1];
     struct model_shape shape;
     struct layout layout;

@@ -89,6 +89,8 @@ static struct wire_windows_config strategy = { .lanes = 8,
                                                .batch_end = BATCH,
                                                .batch_warmup_tokens = 90 * SEQ };
 
+static const struct wire_leases_config *leases; // Not NULL: models are built for a run of these
+
 static inline uint64_t roll(uint64_t below)
 {
     uint64_t z = chance += 0x9E3779B97F4A7C15u;
@@ -185,6 +187,7 @@ static inline void tell_build(struct member *self, uint32_t micro_batch)
                                   .model = { (const uint8_t *)json, (uint32_t)strlen(json) },
                                   .data = { .kind = DATA_LOCAL, .token_bytes = 2 },
                                   .strategy = { FRAME_WINDOWS_CONFIG, &strategy } };
+    if (leases) config.strategy = (struct wire_part){ FRAME_LEASES_CONFIG, leases };
     snprintf(config.run, sizeof config.run, "r");
     snprintf(config.genesis, sizeof config.genesis, "%.200s/model", folder);
     snprintf(config.data.where, sizeof config.data.where, "%.200s/data", folder);

@@ -1,0 +1,380 @@
+// The strategy of leases: a group of trainers and parameter servers, fixed for an epoch, in which each trainer works at its
+// own speed (common/pace/leases/leases_pace.h says who trains which samples). The core gives a group, tasks to a trainer,
+// and the order to put the state together.
+//
+//     TAKE_GROUP ─▶ a server: its share of the moments ─▶ the group is formed ─▶ questions are answered
+//                   a trainer                          ─▶                     ─▶ pull ─▶ TRAIN_TASK ─▶ TASK_TRAINED ...
+//     SETTLE_GROUP ─▶ each member holds all of the state again ─▶ GROUP_SETTLED
+//     END_GROUP
+//
+// While a group is in hand nothing is held: the parameters of a server are newer in its share alone, those of a trainer
+// are as old as its last pull. All of it is held again when the state has been put together.
+//
+// Each wait of a trainer or a server ends when a job waits, and goes on behind that job: nothing is lost by it. Only
+// where all members act together (the group is formed, the state is gathered) a job that ends the wait ends the act,
+// too; so there a job that means no end of it is done within the wait.
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/learner/learner_away.h"
+#include "common/learner/learner_leases.h"
+#include "common/learner/windows_optimizer.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { THOUSAND = 1000 };
+
+static struct learner_lease_work *work_of(const struct learner *self) { return self->lease; }
+
+void learner_lease_because(char because[128], const struct why *why)
+{
+    struct why cut = { 0 };
+    char reason[REASON_MAX + 1];
+    snprintf(cut.text, sizeof cut.text, "%.127s", why->text);
+    learner_put_reason(reason, &cut);
+    memcpy(because, reason, 128);
+}
+
+// ---- BUILD --------------------------------------------------------------------------------------
+
+static int read_part(struct learner *self, const void *part, struct why *why)
+{
+    const struct wire_leases_config *config = part;
+    self->same_bits = false; // No trainer computes what another one does
+    self->optimizer_kind = leases_optimizer(config, &self->settings);
+    self->lease = calloc(1, sizeof *self->lease);
+    if (!self->lease) return why_set(why, FAULT_MEMORY, "leases");
+    self->lease->config = *config;
+    self->lease->config.shared_dir[0] = 0;
+    if (!(config->staleness >= 0 && config->staleness <= UINT32_MAX / THOUSAND))
+        return why_set(why, FAULT_RANGE, "staleness %g, allowed 0..%u", config->staleness,
+                       UINT32_MAX / THOUSAND);
+    if (!self->options->trains || self->options->device.kind == COMPUTE_CPU) return 0;
+    return why_set(why, FAULT_UNSUPPORTED,
+                   "a run of leases computes on the CPU in this version; use --device cpu");
+}
+
+static void plan(struct learner *self, struct compute_config *config)
+{
+    config->batch_max = work_of(self)->config.batch_end;
+}
+
+static bool shares_state(const struct learner *self)
+{
+    (void)self;
+    return true;
+}
+
+static struct interval longest_share(const struct learner *self, uint32_t servers)
+{
+    struct interval share = { 0, 0 };
+    for (uint32_t i = 0; i < servers; i++) { // They may differ by a leaf
+        const struct interval other = group_interval(self->floats, i, servers);
+        if (interval_length(other) > interval_length(share)) share = other;
+    }
+    return share;
+}
+
+// What a server keeps for each trainer: the gradient that comes, and the parameters that go.
+static uint64_t rooms(struct interval share, uint32_t trainers)
+{
+    return trainers * interval_length(share) * sizeof(float);
+}
+
+// What a trainer sums batches in, if a push has several.
+static uint64_t sum_bytes(const struct learner *self)
+{
+    return work_of(self)->config.push_every > 1 ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0;
+}
+
+// The moments of a share. Later: links, and a server's rooms for as many trainers as the run plans for, or a trainer's sum.
+static uint64_t memory(struct learner *self, uint64_t *ret_later)
+{
+    const struct wire_leases_config *config = &work_of(self)->config;
+    if (!self->options->trains) return 0;
+    const struct interval share = longest_share(self, config->servers);
+    const uint32_t least =
+        config->members_least > config->servers ? config->members_least - config->servers : 1;
+    const uint64_t serves = rooms(share, least), trains = sum_bytes(self);
+    *ret_later = GROUP_MEMORY + (serves > trains ? serves : trains);
+    return learner_away_moments(self, share) + sizeof(struct async_server);
+}
+
+static bool is_called(void *arg);
+
+static int open_leases(struct learner *self, struct why *why)
+{
+    struct learner_lease_work *work = work_of(self);
+    const struct learner_links_options links = { work->config.link, work->config.connections,
+                                                 is_called };
+    if (!self->options->trains) return 0;
+    work->server = calloc(1, sizeof *work->server);
+    work->versions = calloc(GROUP_MEMBERS_MAX, sizeof *work->versions);
+    if (!work->server || !work->versions) return why_set(why, FAULT_MEMORY, "leases");
+    return learner_links_open(self, &links, why, &work->group);
+}
+
+static void close_leases(struct learner *self)
+{
+    struct learner_lease_work *work = work_of(self);
+    if (!work) return;
+    learner_lease_drop_task(self);
+    group_destroy(&work->group);
+    free(work->server);
+    free(work->versions);
+    free(work->sum);
+    free(work);
+    self->lease = NULL;
+}
+
+static void built(struct learner *self)
+{
+    struct learner_lease_work *work = work_of(self);
+    if (work->group) learner_links_say(self, work->group, work->config.link, &work->links);
+}
+
+// ---- TAKE_GROUP, END_GROUP ----------------------------------------------------------------------
+
+static uint64_t memory_of_group(struct learner *self)
+{
+    struct learner_lease_work *work = work_of(self);
+    const struct interval longest = longest_share(self, work->config.servers);
+    const uint64_t planned = learner_away_moments(self, longest);
+    const uint64_t beside = learner_lease_serves(self)
+                                ? learner_away_moments(self, work->part) +
+                                      rooms(work->part, learner_lease_trainers(self))
+                                : sum_bytes(self);
+    return self->memory_bytes - planned + beside + GROUP_MEMORY;
+}
+
+static void say_taken(struct learner *self)
+{
+    const struct learner_lease_work *work = work_of(self);
+    const uint32_t trainers = learner_lease_trainers(self), servers = work->said.servers;
+    if (learner_lease_serves(self))
+        log_line(LOG_INFO,
+                 "shares.taken share=%u of=%u from=%" PRIu64 " to=%" PRIu64
+                 " trainers=%u memory_mib=%" PRIu64,
+                 work->said.place - trainers, servers, work->part.begin, work->part.end, trainers,
+                 memory_of_group(self) >> 20);
+    else
+        log_line(LOG_INFO, "shares.none servers=%u memory_mib=%" PRIu64, servers,
+                 memory_of_group(self) >> 20);
+}
+
+static int check_group(const struct learner *self, const struct wire_take_group *said,
+                       struct why *why)
+{
+    const struct learner_lease_work *work = work_of(self);
+    if (!self->holding || self->step != said->step)
+        return why_set(why, FAULT_NOT_FOUND, "step %" PRIu64 " is not held", said->step);
+    if (said->servers != work->config.servers || said->group_count <= said->servers ||
+        said->place >= said->group_count)
+        return why_set(why, FAULT_RANGE,
+                       "a group of %u members, %u of them servers, in which we are in place %u, is "
+                       "none of this run",
+                       said->group_count, said->servers, said->place);
+    return 0;
+}
+
+// The moments of the others are of an earlier step with the first push.
+static void give_moments_back(struct learner *self)
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = optimizer_items(self->optimizer, items);
+    for (size_t i = 0; i < count; i++)
+        if (items[i].tag == TAG_RESHARD)
+            compute_release(self->compute, items[i].vector, work_of(self)->part);
+}
+
+// From now on this member holds no step, until the state is put together. The moments are away, or, of a model that was
+// just made and of a checkpoint, in memory.
+static int take_share(struct learner *self, struct why *why)
+{
+    struct learner_lease_work *work = work_of(self);
+    const uint32_t trainers = learner_lease_trainers(self);
+    learner_pin_wait(self); // Its thread reads what changes from now on
+    work->part = (struct interval){ 0, 0 };
+    if (learner_lease_serves(self))
+        work->part = learner_lease_share(self, work->said.place - trainers);
+    if (self->away) {
+        const int rc = learner_away_read(self, work->part, why);
+        if (rc < 0) return rc;
+    }
+    give_moments_back(self);
+    optimizer_own(self->optimizer, work->part);
+    learner_away_drop(self); // Of an earlier step with the first push
+    self->holding = false;
+    self->share_only = true;
+    return 0;
+}
+
+static void hear_take(struct learner *self, const struct wire_take_group *said)
+{
+    struct learner_lease_work *work = work_of(self);
+    struct why why = { 0 };
+    learner_lease_drop_task(self);
+    work->said = *said;
+    work->said.group = NULL;
+    for (uint32_t i = 0; i < said->group_count; i++)
+        learner_links_member(&work->members[i], &said->group[i]);
+    work->formed = work->broken = false;
+    work->suspect_us = 0;
+    work->pushes = work->discarded = work->lag = 0;
+    int rc = check_group(self, said, &why);
+    if (rc == 0) rc = take_share(self, &why);
+    work->lost = rc < 0;
+    if (rc < 0) {
+        learner_lease_broke(self, 0, &why);
+        return;
+    }
+    if (learner_lease_serves(self)) learner_lease_begin_server(self);
+    else learner_lease_begin_trainer(self);
+    say_taken(self);
+}
+
+static void hear_end(struct learner *self, const struct wire_end_group *said)
+{
+    struct learner_lease_work *work = work_of(self);
+    if (said->number != work->said.number) return;
+    learner_lease_drop_task(self);
+    if (work->formed && learner_lease_serves(self)) learner_lease_end_server(self);
+    work->said.number = 0;
+    work->formed = work->broken = false;
+    work->suspect_us = 0;
+    if (said->keep && self->holding && self->step == said->step) return;
+    if (said->keep)
+        log_line(LOG_WARNING, "leases.not_held step=%" PRIu64 "; it is loaded again", said->step);
+    self->holding = false;
+    learner_away_drop(self);
+}
+
+void learner_lease_broke(struct learner *self, uint64_t dead, const struct why *why)
+{
+    struct learner_lease_work *work = work_of(self);
+    struct wire_group_broke broke = { .number = work->said.number, .dead = dead };
+    if (work->broken) return;
+    work->broken = true;
+    work->suspect_us = 0;
+    learner_lease_drop_task(self);
+    learner_lease_because(broke.because, why);
+    worker_answer(self->worker, FRAME_GROUP_BROKE, &broke);
+}
+
+// ---- jobs ---------------------------------------------------------------------------------------
+
+// A job that is done, although a group is formed or adds. False: it ends that.
+static bool hear_beside(struct learner *self)
+{
+    switch (self->job.kind) {
+    case FRAME_TRAIN_TASK: learner_lease_task(self, self->job.body); return true;
+    case FRAME_PIN: return true; // Nothing is held
+    case FRAME_SAVE: learner_save(self, self->job.body); return true;
+    default: return false;
+    }
+}
+
+static bool is_called(void *arg)
+{
+    struct learner *self = arg;
+    for (;;) {
+        const enum worker_turn turn = learner_next(self, 0);
+        if (turn == WORKER_QUIET) return !work_of(self)->adds && learner_save_has_ended(self);
+        if (turn == WORKER_END || !work_of(self)->adds || !hear_beside(self)) return true;
+        self->has_job = false;
+    }
+}
+
+static void refuse_all(struct learner *self, const struct job *job)
+{
+    struct why why;
+    why_set(&why, FAULT_CONFIG, "no model has been built");
+    if (job->kind == FRAME_TAKE_GROUP) {
+        const struct wire_take_group *said = job->body;
+        struct wire_group_broke broke = { .number = said->number };
+        learner_lease_because(broke.because, &why);
+        worker_answer(self->worker, FRAME_GROUP_BROKE, &broke);
+    }
+}
+
+static bool hear(struct learner *self, const struct job *job)
+{
+    const bool is_ours = job->kind == FRAME_TAKE_GROUP || job->kind == FRAME_TRAIN_TASK ||
+                         job->kind == FRAME_SETTLE_GROUP || job->kind == FRAME_END_GROUP;
+    if (!is_ours) return false;
+    if (!self->built) { // It lies behind a BUILD that failed
+        refuse_all(self, job);
+        return true;
+    }
+    switch (job->kind) {
+    case FRAME_TAKE_GROUP: hear_take(self, job->body); break;
+    case FRAME_TRAIN_TASK: learner_lease_task(self, job->body); break;
+    case FRAME_SETTLE_GROUP: learner_lease_settle(self, job->body); break;
+    default: hear_end(self, job->body); break;
+    }
+    return true;
+}
+
+// ---- work ---------------------------------------------------------------------------------------
+
+static bool busy(const struct learner *self) { return work_of(self) && work_of(self)->group; }
+
+// Windows of links: that of a group, and behind it one for each attempt to put its state together.
+static void form(struct learner *self)
+{
+    struct learner_lease_work *work = work_of(self);
+    struct group_blame blame = { UINT32_MAX, false };
+    struct why why = { 0 };
+    work->adds = true;
+    const int rc =
+        group_form(work->group, work->said.number * LEARNER_LEASE_WINDOWS, work->members,
+                   work->said.group_count, work->said.place, work->config.settle_ms, &why, &blame);
+    work->adds = false;
+    work->formed = rc == 0;
+    if (rc < 0 && rc != FAULT_INTERRUPTED) learner_lease_broke(self, group_dead(work->group), &why);
+    if (rc == FAULT_INTERRUPTED)
+        work->broken = true; // The job ends the group, or puts its state together
+}
+
+// A server has left us without a word. It may have gone to put the state together, of which the core will tell us, or
+// have died so lately that its port does not show it yet.
+static void wait_for_the_core(struct learner *self)
+{
+    struct learner_lease_work *work = work_of(self);
+    struct why why;
+    const uint64_t now_us = clock_us();
+    if (now_us >= work->suspect_us) {
+        learner_lease_broke(self, group_dead(work->group), &work->suspect_why);
+        return;
+    }
+    group_serve(work->group, (uint32_t)((work->suspect_us - now_us) / 1000) + 1, &why);
+}
+
+static void work(struct learner *self)
+{
+    struct learner_lease_work *work = work_of(self);
+    struct why why;
+    const bool goes_on = work->said.number && !work->broken;
+    if (goes_on && !work->formed) form(self);
+    else if (goes_on && work->suspect_us) wait_for_the_core(self);
+    else if (goes_on && learner_lease_serves(self)) learner_lease_serve(self);
+    else if (!goes_on || !learner_lease_train(self)) group_serve(work->group, UINT32_MAX, &why);
+}
+
+const struct learner_strategy learner_leases = {
+    .config = FRAME_LEASES_CONFIG,
+    .read = read_part,
+    .plan = plan,
+    .memory = memory,
+    .pins_in_files = shares_state,
+    .shares_state = shares_state,
+    .open = open_leases,
+    .close = close_leases,
+    .built = built,
+    .hear = hear,
+    .busy = busy,
+    .work = work,
+};

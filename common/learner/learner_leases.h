@@ -1,0 +1,100 @@
+#pragma once
+// learner_leases -- what the files of the strategy of leases share: learner_leases.c, which hears what the core says of
+// groups, learner_leases_train.c, which trains tasks, learner_leases_serve.c, a server, and learner_leases_settle.c, which
+// puts the state together; for them alone.
+
+#include "common/learner/async_server.h"
+#include "common/learner/async_trainer.h"
+#include "common/learner/learner_gather.h"
+#include "common/learner/learner_inside.h"
+#include "common/learner/learner_links.h"
+
+// The number of a group, times this, is the window of its links (group_form); the attempts to put its state together
+// take those behind it.
+enum { LEARNER_LEASE_WINDOWS = 4096 };
+
+// A task in hand. Its lists lie behind it in one piece of memory.
+struct learner_task {
+    struct wire_train_task said;
+    uint64_t total;   // Samples of it
+    uint64_t trained; // The first of them: they are in the sum, or pushed
+    uint64_t pushed;  // Of these, how many the servers have dealt with
+    uint32_t batch;   // Samples of a batch: the schedule's, at the task's step
+    double losses;    // Sum over the samples that are trained
+    uint64_t began_us;
+    char failed[128]; // Why it cannot go on; "": it can
+};
+
+// What a trainer waits for: answers of the servers in these places, to one question that went to all.
+struct learner_asking {
+    uint64_t of; // Places, as bits; 0: nothing is asked
+    bool pulls;  // Else it pushes
+    bool stale;  // A server has discarded the push
+    bool refused;
+    char because[128]; // Refused
+    uint64_t lag;      // Of this push: the most of all servers
+};
+
+struct learner_lease_work {
+    struct wire_leases_config config;
+    group_t *group;
+    struct wire_links links;
+    // The group in hand; number 0: none. Its lists are in `members`.
+    struct wire_take_group said;
+    struct group_member members[GROUP_MEMBERS_MAX];
+    struct interval part; // Our share of the parameters; empty: a trainer
+    bool lost;            // The state that it begins with is not here
+    bool formed;
+    bool broken; // GROUP_BROKE has been said
+    bool adds;   // A group is being formed or adds: a job that would end that wait waits, if it may
+    uint64_t
+        suspect_us; // A server has left, and may be dead: until then we wait for the core; 0: none has
+    struct why suspect_why;
+    // A server's
+    struct async_server *server;
+    // A trainer's
+    struct async_trainer cadence;
+    float *sum;         // Of batches, if a push has several; NULL: not taken yet
+    bool has_pulled;    // In this group
+    uint64_t *versions; // By server, at the newest pull [GROUP_MEMBERS_MAX]
+    struct learner_asking asking;
+    struct learner_task *task;       // NULL: none
+    uint64_t pushes, discarded, lag; // In this group, as in BUSY
+};
+
+static inline uint32_t learner_lease_trainers(const struct learner *self)
+{
+    return self->lease->said.group_count - self->lease->said.servers;
+}
+
+static inline bool learner_lease_serves(const struct learner *self)
+{
+    return self->lease->said.place >= learner_lease_trainers(self);
+}
+
+static inline struct interval learner_lease_share(const struct learner *self, uint32_t server)
+{
+    return group_interval(self->floats, server, self->lease->said.servers);
+}
+
+// A reason as the field `because` of an answer.
+void learner_lease_because(char because[128], const struct why *why);
+
+// Says GROUP_BROKE, once in a group. `dead`: places.
+void learner_lease_broke(struct learner *self, uint64_t dead, const struct why *why);
+
+// A trainer. _begin: a group is taken. _task: takes a task, or answers that it cannot. _drop: no task is in hand any
+// more, and nothing is said of it. _train: one thing: a batch, a push, a pull, a wait for answers. False: there is
+// nothing to do.
+void learner_lease_begin_trainer(struct learner *self);
+void learner_lease_task(struct learner *self, const struct wire_train_task *said);
+void learner_lease_drop_task(struct learner *self);
+bool learner_lease_train(struct learner *self);
+
+// A server. _begin: a group is taken. _serve: waits for a question, and answers it. _end: says in the log what it did.
+void learner_lease_begin_server(struct learner *self);
+void learner_lease_serve(struct learner *self);
+void learner_lease_end_server(const struct learner *self);
+
+// Puts the state of the group together, and answers.
+void learner_lease_settle(struct learner *self, const struct wire_close_group *said);

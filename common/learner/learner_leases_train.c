@@ -1,0 +1,359 @@
+// A trainer of leases: what it does next follows from the cadence (async_trainer.h) and the task in hand.
+//
+//     batch ─▶ gradient ─▶ the sum ─┬─ a push is due ─▶ all servers ─▶ their answers ─┐
+//       ▲                           ├─ no batch is left ─▶ TASK_TRAINED               │
+//       └───────────────────────────┴─ a pull is due ─▶ all servers ─▶ parameters ────┘
+//
+// It takes one of these steps a call, so that jobs are looked at between them; a wait for answers that a job has ended
+// goes on later. A task whose batch cannot be computed, or of which a server refuses a push, fails; the group goes on.
+// A link brings each byte or ends, and is made again with the next group only: so a push is said once, and what
+// became of the last one before a server left is not known here. The group is over then.
+
+#include "common/base/clock.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
+#include "common/base/log.h"
+#include "common/learner/async_header.h"
+#include "common/learner/learner_leases.h"
+#include "common/run/schedule.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUSPECT_MS = 2000 }; // For a word of the core, after a server has left
+
+void learner_lease_begin_trainer(struct learner *self)
+{
+    struct learner_lease_work *work = self->lease;
+    async_trainer_init(&work->cadence, work->config.push_every, work->config.pull_every);
+    work->has_pulled = false;
+    work->asking = (struct learner_asking){ 0 };
+}
+
+// ---- tasks --------------------------------------------------------------------------------------
+
+void learner_lease_drop_task(struct learner *self)
+{
+    free(self->lease->task);
+    self->lease->task = NULL;
+}
+
+// Batches of the steps from the group's beginning on have sizes that follow from each other.
+static uint32_t batch_at(const struct learner *self, uint64_t step)
+{
+    const struct wire_leases_config *config = &self->lease->config;
+    uint64_t samples = self->lease->said.samples_done;
+    uint32_t batch = 0;
+    for (uint64_t at = self->lease->said.step;; at++) {
+        batch = schedule_batch_size(config->batch_start, config->batch_end,
+                                    config->batch_warmup_tokens, samples * self->config.seq_len);
+        samples += batch;
+        if (at >= step || batch == config->batch_end) return batch;
+    }
+}
+
+static struct learner_task *keep(const struct learner *self, const struct wire_train_task *said)
+{
+    const size_t intervals = said->samples_count * sizeof *said->samples;
+    const size_t holders = said->providers_count * sizeof *said->providers;
+    struct learner_task *task = calloc(1, sizeof *task + intervals + holders);
+    ensure(task);
+    uint8_t *memory = (uint8_t *)(task + 1);
+    task->said = *said;
+    if (intervals) memcpy(memory, said->samples, intervals);
+    task->said.samples = (void *)memory;
+    memory += intervals;
+    if (holders) memcpy(memory, said->providers, holders);
+    task->said.providers = (void *)memory;
+    task->total = interval_list_total(task->said.samples, task->said.samples_count);
+    task->batch = batch_at(self, said->step);
+    task->began_us = clock_us();
+    return task;
+}
+
+static float rate_of(const struct wire_train_task *said)
+{
+    float rate;
+    memcpy(&rate, &said->lr_bits, sizeof rate);
+    return rate;
+}
+
+static void tell_trained(struct learner *self)
+{
+    struct learner_lease_work *work = self->lease;
+    const struct learner_task *task = work->task;
+    const uint64_t took_us = clock_us() - task->began_us + 1, took_ms = took_us / 1000;
+    struct wire_task_trained trained = {
+        .lease = task->said.lease,
+        .done = !task->failed[0],
+        .samples = task->pushed,
+        .loss = task->trained ? (float)(task->losses / (double)task->trained) : 0,
+        .tokens_per_s =
+            (float)((double)task->trained * self->config.seq_len * 1e6 / (double)took_us),
+        .train_ms = took_ms < UINT32_MAX ? (uint32_t)took_ms : UINT32_MAX,
+        .pushes = work->pushes,
+        .discarded = work->discarded,
+        .lag = work->lag,
+    };
+    memcpy(trained.because, task->failed, sizeof trained.because);
+    learner_lease_drop_task(self);
+    worker_answer(self->worker, FRAME_TASK_TRAINED, &trained);
+}
+
+// What it has in the sum is of no use any more.
+static void fail(struct learner *self, const struct why *why)
+{
+    learner_lease_because(self->lease->task->failed, why);
+    async_trainer_drop(&self->lease->cadence);
+    tell_trained(self);
+}
+
+void learner_lease_task(struct learner *self, const struct wire_train_task *said)
+{
+    struct learner_lease_work *work = self->lease;
+    struct why why;
+    if (work->said.number && work->broken) return; // GROUP_BROKE says more
+    learner_lease_drop_task(self);
+    const bool trains = work->said.number && !learner_lease_serves(self);
+    if (!trains || said->samples_count == 0 || !async_is_rate(rate_of(said)) ||
+        said->step < work->said.step) {
+        struct wire_task_trained trained = { .lease = said->lease };
+        why_set(&why, FAULT_RANGE, "this task is none of a trainer's group");
+        learner_lease_because(trained.because, &why);
+        worker_answer(self->worker, FRAME_TASK_TRAINED, &trained);
+        return;
+    }
+    work->task = keep(self, said);
+}
+
+// ---- a batch ------------------------------------------------------------------------------------
+
+// The batch behind what is trained, in self->tokens.
+static int read_batch(struct learner *self, struct why *why, uint64_t *ret_count)
+{
+    const struct learner_task *task = self->lease->task;
+    const struct wire_train_task *said = &task->said;
+    struct interval *list = malloc(said->samples_count * sizeof *list);
+    if (!list) return why_set(why, FAULT_MEMORY, "a list of samples");
+    const struct learner_samples samples = {
+        .list = list,
+        .list_count =
+            (uint32_t)interval_list_slice(said->samples, said->samples_count, task->trained,
+                                          task->trained + task->batch, NULL, list),
+        .providers = said->providers,
+        .providers_count = said->providers_count,
+        .data = self->lease->said.data,
+        .order = self->lease->said.order,
+    };
+    const int rc = learner_read_samples(self, &samples, why, ret_count);
+    free(list);
+    return rc;
+}
+
+// Where batches are summed: of a push of one batch, where its gradient lies.
+static int sum_vector(struct learner *self, struct why *why, float **ret_sum)
+{
+    struct learner_lease_work *work = self->lease;
+    *ret_sum = compute_at(self->compute, COMPUTE_GRADIENT);
+    if (work->config.push_every == 1) return 0;
+    if (!work->sum) work->sum = aligned_alloc(64, (self->floats * sizeof(float) + 63) / 64 * 64);
+    *ret_sum = work->sum;
+    return work->sum ? 0 : why_set(why, FAULT_MEMORY, "the sum of the batches of a push");
+}
+
+static void train_batch(struct learner *self)
+{
+    struct learner_lease_work *work = self->lease;
+    struct why why = { 0 };
+    uint64_t count = 0;
+    double loss = 0;
+    float *sum;
+    failpoint("learner_train");
+    int rc = read_batch(self, &why, &count);
+    if (rc == 0) rc = sum_vector(self, &why, &sum);
+    if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, &why, &loss);
+    if (rc < 0) {
+        fail(self, &why);
+        return;
+    }
+    async_trainer_add(&work->cadence, self->pool, sum, compute_at(self->compute, COMPUTE_GRADIENT),
+                      self->floats, count);
+    failpoint("learner_trained"); // The gradient is here, and nobody knows it
+    work->task->trained += count;
+    work->task->losses += loss * (double)count;
+}
+
+// ---- questions to all servers -------------------------------------------------------------------
+
+// A server has left. Its death breaks the group; else the core is about to say what there is.
+static void hear_left(struct learner *self, const struct why *why)
+{
+    struct learner_lease_work *work = self->lease;
+    const uint32_t trainers = learner_lease_trainers(self);
+    const uint64_t dead = group_dead(work->group) >> trainers << trainers;
+    if (dead) {
+        learner_lease_broke(self, dead, why);
+        return;
+    }
+    work->suspect_us = clock_us() + SUSPECT_MS * 1000;
+    work->suspect_why = *why;
+}
+
+static int ask_one(struct learner *self, uint32_t server, const float *sum, struct why *why,
+                   struct group_blame *ret_blame)
+{
+    struct learner_lease_work *work = self->lease;
+    const struct interval share = learner_lease_share(self, server);
+    const bool pulls = work->asking.pulls;
+    uint8_t header[ASYNC_QUESTION_BYTES];
+    const struct async_push push = { .instance = self->options->instance,
+                                     .sequence = work->cadence.sequence,
+                                     .lease = pulls ? 0 : work->task->said.lease,
+                                     .place_number = work->said.number,
+                                     .version = work->versions[server],
+                                     .rate = pulls ? 0 : rate_of(&work->task->said) };
+    struct group_question question = { .to = learner_lease_trainers(self) + server,
+                                       .said = { .header = header, .count = sizeof header } };
+    async_question_pack(pulls ? ASYNC_PULL : ASYNC_PUSH, &push, header);
+    if (pulls) {
+        question.ret_floats = self->params + share.begin;
+        question.answer_floats = interval_length(share);
+    } else {
+        question.said.floats = sum + share.begin;
+        question.said.floats_count = interval_length(share);
+    }
+    return group_ask(work->group, &question, why, ret_blame);
+}
+
+// All at once. `sum` stays as it is until all have answered.
+static void ask_all(struct learner *self, bool pulls, const float *sum)
+{
+    struct learner_lease_work *work = self->lease;
+    struct group_blame blame;
+    struct why why = { 0 };
+    work->asking = (struct learner_asking){ .pulls = pulls };
+    for (uint32_t s = 0; s < work->said.servers; s++) {
+        const int rc = ask_one(self, s, sum, &why, &blame);
+        if (rc < 0) {
+            hear_left(self, &why);
+            return;
+        }
+        work->asking.of |= (uint64_t)1 << (learner_lease_trainers(self) + s);
+    }
+}
+
+static void push(struct learner *self)
+{
+    struct learner_lease_work *work = self->lease;
+    struct why why = { 0 };
+    float *sum;
+    double norm;
+    int rc = sum_vector(self, &why, &sum);
+    if (rc == 0)
+        rc = async_trainer_mean(&work->cadence, self->pool, sum, self->floats,
+                                work->config.clip_norm, &why, &norm);
+    if (rc < 0) fail(self, &why);
+    else ask_all(self, false, sum);
+}
+
+// The answer of a server to what was asked of it. False: it has refused.
+static bool take_answer(struct learner *self, uint32_t from, const struct group_letter *letter)
+{
+    struct learner_lease_work *work = self->lease;
+    struct learner_asking *asking = &work->asking;
+    const uint32_t server = from - learner_lease_trainers(self);
+    struct async_answer said = { .verdict = ASYNC_UNREADABLE };
+    const bool is_read = async_answer_unpack(letter->header, letter->count, &said);
+    const bool is_good =
+        asking->pulls
+            ? said.verdict == ASYNC_TAKEN &&
+                  letter->floats_count == interval_length(learner_lease_share(self, server))
+            : said.verdict == ASYNC_APPLY || said.verdict == ASYNC_APPLIED_BEFORE ||
+                  said.verdict == ASYNC_STALE;
+    if (!is_read || !is_good) {
+        asking->refused = true;
+        snprintf(asking->because, sizeof asking->because, "server %u refuses our %s: %s", server,
+                 asking->pulls ? "pull" : "push", async_verdict_text(said.verdict));
+        return false;
+    }
+    if (asking->pulls) {
+        work->versions[server] = said.version;
+        return true;
+    }
+    asking->stale |= said.verdict == ASYNC_STALE;
+    // Those before it: it has moved the version itself if it was applied
+    const uint64_t lag = said.version - work->versions[server] - (said.verdict != ASYNC_STALE);
+    if (lag > asking->lag && said.version >= work->versions[server]) asking->lag = lag;
+    return true;
+}
+
+static void end_pull(struct learner *self)
+{
+    struct learner_lease_work *work = self->lease;
+    struct why why = { 0 };
+    if (work->asking.refused) {
+        why_set(&why, FAULT_DENIED, "%s", work->asking.because);
+        learner_lease_broke(self, 0, &why);
+        return;
+    }
+    ensure(compute_push(self->compute, &why) == 0); // On a CPU
+    async_trainer_pulled(&work->cadence);
+    work->has_pulled = true;
+}
+
+static void end_push(struct learner *self)
+{
+    struct learner_lease_work *work = self->lease;
+    struct why why = { 0 };
+    if (work->asking.refused) {
+        why_set(&why, FAULT_DENIED, "%s", work->asking.because);
+        fail(self, &why);
+        return;
+    }
+    async_trainer_pushed(&work->cadence, work->asking.stale);
+    if (work->asking.stale) work->discarded++;
+    else work->pushes++;
+    work->lag = work->asking.lag;
+    work->task->pushed = work->task->trained;
+}
+
+// Waits until all have answered, or a job comes.
+static void hear_answers(struct learner *self)
+{
+    struct learner_lease_work *work = self->lease;
+    while (work->asking.of) {
+        struct group_letter letter;
+        struct group_blame blame;
+        struct why why = { 0 };
+        uint32_t from;
+        const int rc =
+            group_hear_answer(work->group, work->config.settle_ms, &why, &blame, &from, &letter);
+        if (rc == FAULT_INTERRUPTED) return;
+        if (rc == FAULT_TIMEOUT) learner_lease_broke(self, group_dead(work->group), &why);
+        else if (rc < 0) hear_left(self, &why);
+        if (rc < 0) return;
+        take_answer(self, from, &letter);
+        work->asking.of &= ~((uint64_t)1 << from);
+    }
+    if (work->asking.pulls) end_pull(self);
+    else end_push(self);
+}
+
+// ---- what is next -------------------------------------------------------------------------------
+
+bool learner_lease_train(struct learner *self)
+{
+    struct learner_lease_work *work = self->lease;
+    const struct learner_task *task = work->task;
+    const bool ends = task && task->trained == task->total;
+    const unsigned due = async_trainer_due(&work->cadence, ends);
+    if (work->asking.of) hear_answers(self);
+    else if (!work->has_pulled) ask_all(self, true, NULL);
+    else if (due & ASYNC_PUSH_DUE) push(self);
+    else if (ends) tell_trained(self);
+    else if (due & ASYNC_PULL_DUE) ask_all(self, true, NULL);
+    else if (task) train_batch(self);
+    else return false;
+    return true;
+}
