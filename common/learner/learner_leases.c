@@ -48,7 +48,6 @@ static int read_part(struct learner *self, const void *part, struct why *why)
     self->lease = calloc(1, sizeof *self->lease);
     if (!self->lease) return why_set(why, FAULT_MEMORY, "leases");
     self->lease->config = *config;
-    self->lease->config.shared_dir[0] = 0;
     if (!(config->staleness >= 0 && config->staleness <= UINT32_MAX / THOUSAND))
         return why_set(why, FAULT_RANGE, "staleness %g, allowed 0..%u", config->staleness,
                        UINT32_MAX / THOUSAND);
@@ -288,15 +287,23 @@ static bool is_called(void *arg)
     }
 }
 
-static void refuse_all(struct learner *self, const struct job *job)
+// A job that lies behind a BUILD that failed. Behind the answer to a TAKE_GROUP no task of it is waited for.
+static void refuse(struct learner *self, const struct job *job)
 {
     struct why why;
     why_set(&why, FAULT_CONFIG, "no model has been built");
     if (job->kind == FRAME_TAKE_GROUP) {
-        const struct wire_take_group *said = job->body;
-        struct wire_group_broke broke = { .number = said->number };
+        struct wire_group_broke broke = { .number =
+                                              ((const struct wire_take_group *)job->body)->number };
         learner_lease_because(broke.because, &why);
         worker_answer(self->worker, FRAME_GROUP_BROKE, &broke);
+    } else if (job->kind == FRAME_SETTLE_GROUP) {
+        const struct wire_close_group *said = job->body;
+        struct wire_settled settled = { .number = said->number,
+                                        .attempt = said->attempt,
+                                        .step = said->step };
+        learner_lease_because(settled.because, &why);
+        worker_answer(self->worker, FRAME_GROUP_SETTLED, &settled);
     }
 }
 
@@ -305,8 +312,8 @@ static bool hear(struct learner *self, const struct job *job)
     const bool is_ours = job->kind == FRAME_TAKE_GROUP || job->kind == FRAME_TRAIN_TASK ||
                          job->kind == FRAME_SETTLE_GROUP || job->kind == FRAME_END_GROUP;
     if (!is_ours) return false;
-    if (!self->built) { // It lies behind a BUILD that failed
-        refuse_all(self, job);
+    if (!self->built) {
+        refuse(self, job);
         return true;
     }
     switch (job->kind) {

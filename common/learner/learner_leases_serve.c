@@ -41,6 +41,20 @@ static enum async_verdict push(struct learner *self, const struct async_push *pu
     return verdict;
 }
 
+// Adds the parameters to the answer.
+static enum async_verdict pull(struct learner *self, const struct async_push *asked,
+                               struct group_letter *letter)
+{
+    struct learner_lease_work *work = self->lease;
+    const enum async_verdict verdict =
+        async_server_judge_pull(work->server, asked->member, asked->instance, asked->place_number);
+    if (verdict != ASYNC_TAKEN) return verdict;
+    async_server_pulled(work->server, asked->member);
+    letter->floats = self->params + work->part.begin;
+    letter->floats_count = interval_length(work->part);
+    return verdict;
+}
+
 static void answer(struct learner *self, uint32_t from, const struct group_letter *question)
 {
     struct learner_lease_work *work = self->lease;
@@ -49,18 +63,10 @@ static void answer(struct learner *self, uint32_t from, const struct group_lette
     struct async_answer said = { .verdict = ASYNC_UNREADABLE };
     struct async_push asked;
     enum async_kind kind;
-    if (!async_question_unpack(question->header, question->count, from, &kind, &asked)) {
-    } else if (kind == ASYNC_PUSH) {
-        said.verdict = push(self, &asked, question);
-    } else {
-        said.verdict =
-            async_server_judge_pull(work->server, from, asked.instance, asked.place_number);
-        if (said.verdict == ASYNC_TAKEN) {
-            async_server_pulled(work->server, from);
-            letter.floats = self->params + work->part.begin;
-            letter.floats_count = interval_length(work->part);
-        }
-    }
+    const bool is_read =
+        async_question_unpack(question->header, question->count, from, &kind, &asked);
+    if (is_read && kind == ASYNC_PUSH) said.verdict = push(self, &asked, question);
+    if (is_read && kind == ASYNC_PULL) said.verdict = pull(self, &asked, &letter);
     if (async_is_refusal(said.verdict))
         log_line(LOG_WARNING, "leases.refused place=%u reason=\"%s\"", from,
                  async_verdict_text(said.verdict));

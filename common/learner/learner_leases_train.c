@@ -257,8 +257,8 @@ static void push(struct learner *self)
     else ask_all(self, false, sum);
 }
 
-// The answer of a server to what was asked of it. False: it has refused.
-static bool take_answer(struct learner *self, uint32_t from, const struct group_letter *letter)
+// The answer of a server to what was asked of it.
+static void take_answer(struct learner *self, uint32_t from, const struct group_letter *letter)
 {
     struct learner_lease_work *work = self->lease;
     struct learner_asking *asking = &work->asking;
@@ -275,17 +275,17 @@ static bool take_answer(struct learner *self, uint32_t from, const struct group_
         asking->refused = true;
         snprintf(asking->because, sizeof asking->because, "server %u refuses our %s: %s", server,
                  asking->pulls ? "pull" : "push", async_verdict_text(said.verdict));
-        return false;
+        return;
     }
     if (asking->pulls) {
         work->versions[server] = said.version;
-        return true;
+        return;
     }
     asking->stale |= said.verdict == ASYNC_STALE;
-    // Those before it: it has moved the version itself if it was applied
-    const uint64_t lag = said.version - work->versions[server] - (said.verdict != ASYNC_STALE);
-    if (lag > asking->lag && said.version >= work->versions[server]) asking->lag = lag;
-    return true;
+    const uint64_t pulled = work->versions[server];
+    uint64_t lag = said.version > pulled ? said.version - pulled : 0;
+    if (lag > 0 && said.verdict != ASYNC_STALE) lag--; // It has moved the version itself
+    if (lag > asking->lag) asking->lag = lag;
 }
 
 static void end_pull(struct learner *self)

@@ -145,9 +145,9 @@ int learner_shares_gather(struct learner *self, struct why *why, struct group_bl
     if (!learner_shares_are_on(self)) return 0;
     learner_pin_wait(self); // Its thread reads what this step changes
     if (is_alone(self)) return 0;
-    // mutant: shares: a step is computed by parameters of the one before
     struct group_sum sum = learner_sum(self, GROUP_GATHER, self->floats); // To those that compute
     sum.result = self->params;
+    // mutant: shares: a step is computed by parameters of the one before
     return group_add(self->window->group, &sum, why, ret_blame);
 }
 

@@ -463,7 +463,7 @@ by_unit 'leases: a joiner ends a young epoch' coordinator_test 'muster_wait_ms(s
 by_unit 'shares: a share is taken though its moments are not here' windows_saves_test 'self->share_only && !same' 'false'
 by_unit 'shares: who holds a share says that it holds all' windows_saves_test drop
 by_unit 'shares: a step is computed by parameters of the one before' windows_learner_test \
-    'gather(self, self->params, self->floats, false, why, ret_blame)' 'why && !ret_blame'
+    'group_add(self->window->group, &sum, why, ret_blame)' 'why && !ret_blame'
 by_unit 'shares: a member goes on with the moments that it had before it loaded a state' windows_saves_test '|| self->has_share' '|| self'
 by_unit 'away: moments that have changed on the disk are taken' windows_saves_test '!hash_equal(&leaf' '!self && !hash_equal(&leaf'
 by_unit 'shares: the moments of the others are of an earlier step' windows_saves_test 'TAG_RESHARD' 'TAG_DROP'
@@ -825,7 +825,7 @@ by_unit 'servers: a trainer enters a window that is over' windows_member_test '&
 by_unit 'servers: a trainer without a state keeps its group from a step' windows_member_test 'replica->needs_no_state ||' ''
 by_unit 'servers: a trainer that has come is taken for the one before it' windows_servers_test 'learner_same_group(work->now, window)' 'work->now'
 by_unit 'servers: a trainer that came within the epoch counts the steps since' windows_servers_test \
-    'servers == 0' 'servers + 1'
+    '!filling->gather->alike' 'filling'
 by_unit 'servers: an epoch ends for a server that has no place' coordinator_test 'if (trains && here &&' 'if (here && run->roster.count > trains &&'
 by_unit 'servers: a run begins before its servers are here' coordinator_test 'if (here >= wanted) return NULL;' 'if (here + wanted) return NULL;'
 by_unit 'servers: a server joins a run that has none' coordinator_test '!(turn->pace->servers && turn->pace->servers(turn->rules))' 'join->instance == 0'

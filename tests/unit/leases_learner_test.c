@@ -12,7 +12,7 @@ static struct wire_leases_config config;
 static uint64_t next_group, next_lease, next_attempt;
 
 // A model of six leaves, and a group in which nothing is stale.
-static void begin_run(uint32_t push_every, uint32_t pull_every)
+static void begin_run_with(uint32_t push_every, uint32_t pull_every, uint16_t odd_token)
 {
     config = (struct wire_leases_config){ .servers = SERVERS,
                                           .push_every = push_every,
@@ -32,7 +32,14 @@ static void begin_run(uint32_t push_every, uint32_t pull_every)
                                           .batch_start = BATCH_HERE,
                                           .batch_end = BATCH_HERE };
     leases = &config;
-    share_moments();
+    shares_moments = true;
+    make_files_with(odd_token);
+    shares_moments = false;
+}
+
+static void begin_run(uint32_t push_every, uint32_t pull_every)
+{
+    begin_run_with(push_every, pull_every, 0);
 }
 
 static void end_run(void)
@@ -255,6 +262,7 @@ static void two_trainers_end_in_one_digest(void **unused)
 {
     (void)unused;
     begin_run(1, 1);
+    config.link = LINK_SEALED;
     struct here at = begin(2);
     const float first = train_two(&at, 1, 3), last = train_two(&at, 9, 3);
     settle(&at, 15);
@@ -264,5 +272,244 @@ static void two_trainers_end_in_one_digest(void **unused)
     end_run();
 }
 
+// What it has pushed is applied, and what it was about to push is not. The others go on, also in the next group.
+static void a_trainer_dies_within_a_task(void **unused)
+{
+    (void)unused;
+    begin_run(1, 1);
+    struct here at = begin(2);
+    train_two(&at, 2, 3);
+    give(&at, at.group[1], (struct interval){ 0, SAMPLES });
+    die(at.group[1]);
+    const struct wire_task_trained said = train(&at, at.group[0], 4);
+    assert_int_equal(said.pushes + said.discarded, 2 * 3 + 4);
+    settle(&at, 1 | 4 | 8);
+    end(&at, true);
+    at.group[1] = at.group[2], at.group[2] = at.group[3], at.count = 3;
+    take(&at, SERVERS);
+    train(&at, at.group[0], 2);
+    settle(&at, 7);
+    end_run();
+}
+
+// The trainer that pushes says so. It cannot go on, and has no state of its own.
+static void a_server_dies(void **unused)
+{
+    (void)unused;
+    begin_run(1, 1);
+    struct here at = begin(2);
+    train_two(&at, 1, 2);
+    die(at.group[3]);
+    give(&at, at.group[0], (struct interval){ 0, SAMPLES });
+    const struct wire_group_broke *broke = hear_kind(at.group[0], FRAME_GROUP_BROKE);
+    assert_int_equal(broke->number, next_group);
+    assert_int_equal(broke->dead, 8);
+    assert_true(broke->because[0]);
+    // Its share is lost: nobody can put the state together
+    const struct wire_close_group job = { next_group, ++next_attempt, at.step, 7 };
+    for (int i = 0; i < 3; i++) send_job(at.group[i], FRAME_SETTLE_GROUP, &job);
+    for (int i = 0; i < 3; i++) {
+        const struct wire_settled *said = hear_kind(at.group[i], FRAME_GROUP_SETTLED);
+        assert_true(!said->ok && strstr(said->because, "server"));
+    }
+    end(&at, false);
+    at.count = 3;
+    take(&at, SERVERS); // They hold nothing now
+    for (int i = 0; i < 3; i++) {
+        broke = hear_kind(at.group[i], FRAME_GROUP_BROKE);
+        assert_true(broke->number == next_group && strstr(broke->because, "not held"));
+    }
+    end_run();
+}
+
+// The lines that servers say in the log when they end.
+static uint32_t count_lines(FILE *log, const char *what)
+{
+    char line[1024];
+    uint32_t count = 0;
+    rewind(log);
+    while (fgets(line, sizeof line, log)) count += strstr(line, what) != NULL;
+    return count;
+}
+
+// "Each trainer uploads its accumulated gradient every n mini-batches; every m it downloads."
+static void a_trainer_pushes_and_pulls_as_often_as_it_is_told(void **unused)
+{
+    const int error = dup(STDERR_FILENO);
+    (void)unused;
+    begin_run(2, 3);
+    FILE *log = fopen(path_of("log"), "w+");
+    assert_true(log && error >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0);
+    struct here at = begin(1);
+    struct wire_task_trained said = { 0 };
+    for (int task = 0; task < 10; task++) said = train(&at, at.group[0], 6);
+    assert_true(said.pushes == 30 && said.discarded == 0);
+    // The last pull comes behind the answer: this task begins with it
+    said = train(&at, at.group[0], 1);
+    assert_int_equal(said.pushes, 31);
+    settle(&at, 7);
+    dup2(error, STDERR_FILENO), close(error);
+    assert_int_equal(count_lines(log, "leases.served place=0 pushes=31 discarded=0 refused=0 "
+                                      "pulls=20 version=31"),
+                     SERVERS);
+    fclose(log);
+    end_run();
+}
+
+// With two trainers that never pull, all but the first pushes are too late; who is told so pulls.
+static void what_comes_too_late_is_discarded(void **unused)
+{
+    (void)unused;
+    begin_run(1, 1000);
+    config.staleness = 1;
+    struct here at = begin(1);
+    const struct wire_task_trained said = train(&at, at.group[0], 12);
+    assert_true(said.pushes == 6 && said.discarded == 6 && said.lag == 1);
+    settle(&at, 7);
+    end_run();
+}
+
+// A job comes while a trainer waits for answers, and one while a server waits for questions: both go on behind it.
+static void save_meanwhile(struct here *at, const struct wire_save *job)
+{
+    give(at, at->group[0], next_samples(at, 20));
+    at->step += 20;
+    send_job(at->group[0], FRAME_SAVE, job);
+    send_job(at->group[2], FRAME_SAVE, job);
+    bool saved = false, trained = false;
+    while (!saved || !trained) {
+        assert_true(hear(at->group[0], WAIT_MS));
+        const void *said = at->group[0]->body;
+        saved |= at->group[0]->kind == FRAME_SAVED;
+        trained |= at->group[0]->kind == FRAME_TASK_TRAINED;
+        if (at->group[0]->kind == FRAME_SAVED) assert_true(((const struct wire_saved *)said)->ok);
+        if (at->group[0]->kind == FRAME_TASK_TRAINED)
+            assert_true(((const struct wire_task_trained *)said)->done);
+    }
+    assert_true(((const struct wire_saved *)hear_kind(at->group[2], FRAME_SAVED))->ok);
+}
+
+// A trainer comes with a checkpoint of what the group before it has put together, and one leaves.
+static void groups_of_different_sizes_follow_one_another(void **unused)
+{
+    (void)unused;
+    begin_run(2, 1);
+    struct here at = begin(1);
+    train(&at, at.group[0], 4);
+    struct wire_save job = { .step = at.step, .digest = settle(&at, 7) };
+    end(&at, true);
+    send_job(at.group[0], FRAME_SAVE, &job);
+    const struct wire_saved *saved = hear_kind(at.group[0], FRAME_SAVED);
+    if (!saved->ok) fail_msg("%s", saved->reason);
+    be_born(&members[3], 3, at.step, at.group[0]);
+    at.group[3] = at.group[2], at.group[2] = at.group[1], at.group[1] = &members[3];
+    at.count = 4;
+    take(&at, SERVERS);
+    save_meanwhile(&at, &job);
+    train_two(&at, 3, 3);
+    settle(&at, 15);
+    end(&at, true);
+    at.group[0] = at.group[1], at.group[1] = at.group[2], at.group[2] = at.group[3], at.count = 3;
+    take(&at, SERVERS);
+    train(&at, at.group[0], 2);
+    settle(&at, 7);
+    end_run();
+}
+
+// A member of an attempt does not come to it: the others say so, and the next one is without it.
+static void an_attempt_that_fails_is_made_again(void **unused)
+{
+    (void)unused;
+    begin_run(1, 1);
+    config.settle_ms = 300;
+    struct here at = begin(2);
+    train_two(&at, 1, 2);
+    const struct wire_close_group job = { next_group, ++next_attempt, at.step, 15 };
+    for (int i = 1; i < 4; i++) send_job(at.group[i], FRAME_SETTLE_GROUP, &job);
+    for (int i = 1; i < 4; i++) {
+        const struct wire_settled *said = hear_kind(at.group[i], FRAME_GROUP_SETTLED);
+        assert_true(!said->ok && said->because[0]);
+    }
+    settle(&at, 2 | 4 | 8);
+    settle(&at, 2 | 4 | 8); // And once more, for one that has not heard
+    end_run();
+}
+
+// Servers go to put the state together while trainers wait for their answers: no group is broken by that.
+static void a_task_in_hand_is_given_up(void **unused)
+{
+    (void)unused;
+    begin_run(1, 2);
+    struct here at = begin(2);
+    for (int round = 0; round < 3; round++) {
+        if (round > 0) take(&at, SERVERS);
+        train_two(&at, 1, 2);
+        for (int t = 0; t < 2; t++) give(&at, at.group[t], (struct interval){ 0, SAMPLES });
+        at.step += 3;
+        const struct wire_close_group job = { next_group, ++next_attempt, at.step, 15 };
+        for (int i = 3; i >= 0; i--) send_job(at.group[i], FRAME_SETTLE_GROUP, &job);
+        struct hash digest = { { 0 } };
+        for (int i = 0; i < 4; i++) {
+            assert_true(hear(at.group[i], WAIT_MS));
+            assert_int_equal(at.group[i]->kind, FRAME_GROUP_SETTLED);
+            const struct wire_settled *said = at.group[i]->body;
+            if (!said->ok) fail_msg("%s", said->because);
+            if (i == 0) digest = said->digest;
+            assert_true(hash_equal(&digest, &said->digest));
+        }
+        end(&at, true);
+    }
+    end_run();
+}
+
+// Its batches are of the size of its step, the last one of what is left.
+static void a_task_is_cut_by_the_schedule(void **unused)
+{
+    (void)unused;
+    begin_run(1, 1);
+    config.batch_start = 2, config.batch_end = 7, config.batch_warmup_tokens = 60 * SEQ;
+    struct here at = begin(1);
+    uint64_t samples = 0, batches = 0;
+    for (; at.step < 20; at.step += 4) {
+        uint32_t batch = 0;
+        give(&at, at.group[0], (struct interval){ 10 * at.step, 10 * at.step + 15 });
+        for (int i = 0; i < 4; i++) {
+            const uint32_t next = schedule_batch_size(2, 7, 60 * SEQ, samples * SEQ);
+            if (i == 0) batch = next;
+            samples += next;
+        }
+        batches += (15 + batch - 1) / batch;
+        const struct wire_task_trained said = hear_trained(at.group[0]);
+        assert_int_equal(said.samples, 15);
+        assert_int_equal(said.pushes, batches);
+    }
+    assert_true(batches < 5 * 8 && batches > 5 * 3);
+    settle(&at, 7);
+    end_run();
+}
+
+// A task that cannot be trained fails, and its trainer goes on with the next one. What was pushed before stays.
+static void a_task_that_cannot_be_read_fails(void **unused)
+{
+    (void)unused;
+    begin_run_with(2, 1, 1000); // A token that the model has not
+    struct here at = begin(1);
+    give(&at, at.group[0], (struct interval){ 5, 30 });
+    const struct wire_task_trained *said = hear_kind(at.group[0], FRAME_TASK_TRAINED);
+    print_message("# %s\n", said->because);
+    assert_true(!said->done && said->because[0]);
+    assert_int_equal(said->samples, 2 * BATCH_HERE); // The third batch was computed, and is dropped
+    assert_int_equal(said->pushes, 1);
+    at.samples_done = 100;
+    train(&at, at.group[0], 2);
+    settle(&at, 7);
+    end_run();
+}
+
 TESTS(FOLDER_TEST(one_trainer_ends_in_the_bits_of_a_plain_loop),
-      FOLDER_TEST(two_trainers_end_in_one_digest))
+      FOLDER_TEST(two_trainers_end_in_one_digest), FOLDER_TEST(a_trainer_dies_within_a_task),
+      FOLDER_TEST(a_server_dies), FOLDER_TEST(a_trainer_pushes_and_pulls_as_often_as_it_is_told),
+      FOLDER_TEST(what_comes_too_late_is_discarded),
+      FOLDER_TEST(groups_of_different_sizes_follow_one_another),
+      FOLDER_TEST(an_attempt_that_fails_is_made_again), FOLDER_TEST(a_task_in_hand_is_given_up),
+      FOLDER_TEST(a_task_is_cut_by_the_schedule), FOLDER_TEST(a_task_that_cannot_be_read_fails))
