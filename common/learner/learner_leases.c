@@ -168,6 +168,7 @@ static int check_group(const struct learner *self, const struct wire_take_group 
                        struct why *why)
 {
     const struct learner_lease_work *work = work_of(self);
+    // mutant: leases: a group begins with a state that is not held
     if (!self->holding || self->step != said->step)
         return why_set(why, FAULT_NOT_FOUND, "step %" PRIu64 " is not held", said->step);
     if (said->servers != work->config.servers || said->group_count <= said->servers ||

@@ -34,6 +34,7 @@ static enum async_verdict push(struct learner *self, const struct async_push *pu
         failpoint("learner_apply");
         memcpy(compute_at(self->compute, COMPUTE_GRADIENT) + work->part.begin, question->floats,
                floats * sizeof(float));
+        // mutant: leases: a server steps at a rate of its own
         if (optimizer_step(self->optimizer, push->rate, NULL) < 0) verdict = ASYNC_NOT_FINITE;
         failpoint("learner_applied");
     }
@@ -75,12 +76,15 @@ static void answer(struct learner *self, uint32_t from, const struct group_lette
     group_answer(work->group, from, &letter);
 }
 
-static void hear_left(struct learner *self, const struct group_blame *blame, const struct why *why)
+// Its link has ended, for what came over it (FAULT_FORMAT) or with it; or it has gone to put the state together.
+static void hear_left(struct learner *self, int fault, const struct group_blame *blame,
+                      const struct why *why)
 {
     struct learner_lease_work *work = self->lease;
     const uint32_t trainers = learner_lease_trainers(self);
     if (blame->member < trainers) {
-        log_line(LOG_INFO, "leases.left place=%u reason=\"%s\"; serving the others", blame->member,
+        log_line(fault == FAULT_FORMAT ? LOG_WARNING : LOG_INFO,
+                 "leases.left place=%u reason=\"%s\"; serving the others", blame->member,
                  why->text);
         return;
     }
@@ -99,7 +103,7 @@ void learner_lease_serve(struct learner *self)
                                        &blame, &from, &question);
     if (rc == 0) answer(self, from, &question);
     else if ((rc == FAULT_UNREACHABLE || rc == FAULT_FORMAT) && blame.member != UINT32_MAX)
-        hear_left(self, &blame, &why);
+        hear_left(self, rc, &blame, &why);
     else if (rc != FAULT_INTERRUPTED && rc != FAULT_TIMEOUT) learner_lease_broke(self, 0, &why);
 }
 

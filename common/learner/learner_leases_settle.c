@@ -28,6 +28,7 @@ static int list_members(const struct learner *self, const struct wire_close_grou
     if (said->attempt == 0 || said->attempt >= LEARNER_LEASE_WINDOWS)
         return why_set(why, FAULT_RANGE, "attempt %" PRIu64 ", allowed 1..%d", said->attempt,
                        LEARNER_LEASE_WINDOWS - 1);
+    // mutant: leases: a share that is lost is put together
     if (said->members & ~all || ~said->members & (all >> trainers << trainers))
         return why_set(why, FAULT_RANGE, "a server is not among those that put the state together");
     for (uint32_t i = 0; i < count; i++) {
@@ -45,6 +46,7 @@ static int gather(struct learner *self, const struct attempt *attempt, struct wh
 {
     struct learner_lease_work *work = self->lease;
     struct group_blame blame = { UINT32_MAX, false };
+    // mutant: leases: each member has its own count of the steps
     struct learner_gather gather = {
         .group = work->group,
         .members = attempt->count,

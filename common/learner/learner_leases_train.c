@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
-#include "common/base/log.h"
+#include "common/kernel/gradient.h"
 #include "common/learner/async_header.h"
 #include "common/learner/learner_leases.h"
 #include "common/run/schedule.h"
@@ -67,6 +67,7 @@ static struct learner_task *keep(const struct learner *self, const struct wire_t
     if (holders) memcpy(memory, said->providers, holders);
     task->said.providers = (void *)memory;
     task->total = interval_list_total(task->said.samples, task->said.samples_count);
+    // mutant: leases: all batches are as large as that of the first step
     task->batch = batch_at(self, said->step);
     task->began_us = clock_us();
     return task;
@@ -105,6 +106,7 @@ static void tell_trained(struct learner *self)
 static void fail(struct learner *self, const struct why *why)
 {
     learner_lease_because(self->lease->task->failed, why);
+    // mutant: leases: a batch of a task that failed is pushed with the next one
     async_trainer_drop(&self->lease->cadence);
     tell_trained(self);
 }
@@ -192,6 +194,7 @@ static void hear_left(struct learner *self, const struct why *why)
     struct learner_lease_work *work = self->lease;
     const uint32_t trainers = learner_lease_trainers(self);
     const uint64_t dead = group_dead(work->group) >> trainers << trainers;
+    // mutant: leases: a server that puts the state together is taken for one that is dead
     if (dead) {
         learner_lease_broke(self, dead, why);
         return;
@@ -253,6 +256,8 @@ static void push(struct learner *self)
     if (rc == 0)
         rc = async_trainer_mean(&work->cadence, self->pool, sum, self->floats,
                                 work->config.clip_norm, &why, &norm);
+    if (rc == 0 && !(work->config.clip_norm > 0) && !(norm < GRADIENT_LIMIT))
+        rc = why_set(&why, FAULT_NAN, "gradient: its norm is %g, allowed up to 2^63", norm);
     if (rc < 0) fail(self, &why);
     else ask_all(self, false, sum);
 }
@@ -322,6 +327,7 @@ static void end_push(struct learner *self)
 static void hear_answers(struct learner *self)
 {
     struct learner_lease_work *work = self->lease;
+    // mutant: leases: a wait for answers that a job has ended is over
     while (work->asking.of) {
         struct group_letter letter;
         struct group_blame blame;
@@ -348,6 +354,7 @@ bool learner_lease_train(struct learner *self)
     const struct learner_task *task = work->task;
     const bool ends = task && task->trained == task->total;
     const unsigned due = async_trainer_due(&work->cadence, ends);
+    // mutant: leases: a trainer pushes before it has pulled
     if (work->asking.of) hear_answers(self);
     else if (!work->has_pulled) ask_all(self, true, NULL);
     else if (due & ASYNC_PUSH_DUE) push(self);

@@ -458,6 +458,16 @@ by_unit 'leases: a server that stood by drives out one that has the state' coord
 by_unit 'leases: a run begins before its servers are here' coordinator_test 'here < wanted' 'here + 99 < wanted'
 by_unit 'leases: a group settles once more after a crash' leases_group_test drop
 by_unit 'leases: a joiner ends a young epoch' coordinator_test 'muster_wait_ms(self, turn) > 0' 'muster_wait_ms(self, turn) > 1 << 30'
+by_unit 'leases: a group begins with a state that is not held' leases_learner_test '!self->holding ||' ''
+by_unit 'leases: a batch of a task that failed is pushed with the next one' leases_learner_test drop
+by_unit 'leases: a trainer pushes before it has pulled' leases_learner_test '!work->has_pulled' '!self'
+by_unit 'leases: a server that puts the state together is taken for one that is dead' leases_learner_test 'if (dead)' 'if (dead + 1)'
+by_unit 'leases: all batches are as large as that of the first step' leases_learner_test 'said->step' '0 * said->step'
+by_unit 'leases: a wait for answers that a job has ended is over' leases_learner_test \
+    'if (rc == FAULT_INTERRUPTED) return;' 'if (rc == FAULT_INTERRUPTED) break;'
+by_unit 'leases: a server steps at a rate of its own' leases_learner_test 'push->rate' '2 * push->rate'
+by_unit 'leases: each member has its own count of the steps' leases_learner_test '.alike = true' '.alike = false'
+by_unit 'leases: a share that is lost is put together' leases_learner_test '(all >> trainers << trainers)' '0 * all'
 
 # ---- moments by shares ----------------------------------------------------------------------------------
 by_unit 'shares: a share is taken though its moments are not here' windows_saves_test 'self->share_only && !same' 'false'

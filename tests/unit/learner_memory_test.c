@@ -4,6 +4,7 @@
 // its blobs, a trainer of a run without audits holds 17 bytes a parameter at most, and its activations.
 
 #include "common/data/manifest.h"
+#include "common/group/group.h"
 #include "common/learner/learner.h"
 #include "common/model/genesis.h"
 #include "common/model/model.h"
@@ -303,6 +304,43 @@ static void so_it_is_for_moments_by_shares(void **state)
     copies_for_saves = false;
 }
 
+// A server of leases has room for a gradient of each trainer, or a trainer for the sum of a push: the larger one is said.
+static void what_leases_take_later_is_said(void **state)
+{
+    static const uint32_t cases[][3] = { { 4, 1, 3 }, { 0, 1, 1 }, { 3, 2, 2 } }; // Vectors last
+    struct wire_leases_config config = { .servers = 1,
+                                         .pull_every = 1,
+                                         .staleness = 1.5,
+                                         .task_samples = 8,
+                                         .time_min_ms = 1000,
+                                         .time_max_ms = 10000,
+                                         .settle_ms = 10000,
+                                         .link = LINK_PLAIN,
+                                         .connections = 1,
+                                         .clip_norm = 1,
+                                         .beta1 = 0.9,
+                                         .beta2 = 0.95,
+                                         .eps = 1e-8,
+                                         .batch_start = 8,
+                                         .batch_end = 8 };
+    const struct wire_part part = { FRAME_LEASES_CONFIG, &config };
+    blob_store_t *store;
+    (void)state;
+    write_data();
+    assert_int_equal(blob_store_new(&(struct blob_store_options){ .lazy = true }, NULL, &store), 0);
+    struct learner_options options = options_of(store);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct worker *worker = worker_new(PORT_LEARNER, learner_body, &options);
+        unsigned long said = 0, later = 0;
+        config.members_least = cases[i][0];
+        config.push_every = cases[i][1];
+        const struct state_cut cut = build_and_read_log(worker, &part, &said, &later);
+        assert_int_equal(later, (GROUP_MEMORY + cases[i][2] * cut.bytes[0]) / MIB);
+        worker_destroy(&worker);
+    }
+    blob_store_destroy(&store);
+}
+
 // The folder is named by its setting: the reason alone says what to change.
 static void a_shared_dir_that_is_not_there_is_named(void **state)
 {
@@ -341,6 +379,6 @@ static void a_micro_batch_of_nothing_is_refused(void **state)
 
 TESTS(FOLDER_TEST(what_is_held_is_what_was_said),
       FOLDER_TEST(without_audits_a_trainer_holds_four_vectors), FOLDER_TEST(so_it_is_for_allreduce),
-      FOLDER_TEST(so_it_is_for_moments_by_shares),
+      FOLDER_TEST(so_it_is_for_moments_by_shares), FOLDER_TEST(what_leases_take_later_is_said),
       FOLDER_TEST(a_shared_dir_that_is_not_there_is_named),
       FOLDER_TEST(a_micro_batch_of_nothing_is_refused))

@@ -313,7 +313,7 @@ static void a_server_dies(void **unused)
         assert_true(!said->ok && strstr(said->because, "server"));
     }
     end(&at, false);
-    at.count = 3;
+    at.count = 3, at.step = 0;
     take(&at, SERVERS); // They hold nothing now
     for (int i = 0; i < 3; i++) {
         broke = hear_kind(at.group[i], FRAME_GROUP_BROKE);
@@ -501,7 +501,7 @@ static void a_task_that_cannot_be_read_fails(void **unused)
     assert_int_equal(said->samples, 2 * BATCH_HERE); // The third batch was computed, and is dropped
     assert_int_equal(said->pushes, 1);
     at.samples_done = 100;
-    train(&at, at.group[0], 2);
+    assert_int_equal(train(&at, at.group[0], 2).pushes, 2);
     settle(&at, 7);
     end_run();
 }
