@@ -200,6 +200,7 @@ static int take_share(struct learner *self, struct why *why)
     work->part = (struct interval){ 0, 0 };
     if (learner_lease_serves(self))
         work->part = learner_lease_share(self, work->said.place - trainers);
+    // mutant: leases: a server goes on with the moments of another share
     if (self->away) {
         const int rc = learner_away_read(self, work->part, why);
         if (rc < 0) return rc;
