@@ -282,14 +282,23 @@ static bool is_decided(const struct config_load *load, const struct config_only 
     return load->valid[config_key_index(load->schema, of)];
 }
 
+static bool are_decided(const struct config_load *load, const char *path)
+{
+    const struct config_only *only = NULL;
+    while ((only = config_only_next(path, only)))
+        if (!is_decided(load, only)) return false;
+    return true;
+}
+
 // A setting that is not active has its default, or zero, whatever the file says: it is not part of
 // the digest of the run, so nothing may depend on it.
 static void drop_unused(struct config_load *load)
 {
     for (size_t i = 0; i < load->schema->count; i++) {
         const struct config_key *key = &load->schema->keys[i];
-        const struct config_only *only = load->nodes[i] ? config_only_of(key->path) : NULL;
-        if (!only || config_path_active(load->schema, key->path, load->base)) continue;
+        const struct config_only *only =
+            load->nodes[i] ? config_only_unmet(load->schema, key->path, load->base) : NULL;
+        if (!only) continue;
         if (load->valid[i] && is_decided(load, only))
             report_unused(load, key, load->nodes[i], only);
         config_value_reset(key, load->base);
@@ -301,10 +310,8 @@ static void drop_unused(struct config_load *load)
 static bool is_missing(const struct config_load *load, size_t index)
 {
     const struct config_key *key = &load->schema->keys[index];
-    const struct config_only *only = config_only_of(key->path);
     return key->fallback.need == CONFIG_REQUIRED && !load->nodes[index] && !load->misspelt[index] &&
-           (!only || is_decided(load, only)) &&
-           config_path_active(load->schema, key->path, load->base);
+           are_decided(load, key->path) && config_path_active(load->schema, key->path, load->base);
 }
 
 // True if an ancestor of this path is in the file but is not a table; that was reported already.

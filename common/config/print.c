@@ -22,13 +22,12 @@ static void print_facts(const struct config_schema *schema, const struct config_
     config_value_print_range(key, &text);
     const bool is_word = key->type == CONFIG_VALUE || key->type == CONFIG_VARIANT;
     const bool active = !chosen || config_path_active(schema, key->path, chosen);
-    const bool is_met = !chosen || config_only_is_met(schema, key->path, chosen);
-    const struct config_only *only = is_met ? NULL : config_only_of(key->path);
+    const struct config_only *only = chosen ? config_only_unmet(schema, key->path, chosen) : NULL;
     if (key->of[0] && !is_word && key->type != CONFIG_SECONDS && key->type != CONFIG_SEED)
         config_text_add(&text, " %s", key->of);
     switch (key->fallback.need) {
     case CONFIG_REQUIRED:
-        if (is_met) config_text_add(&text, "; required%s", active ? "" : " in this table");
+        if (!only) config_text_add(&text, "; required%s", active ? "" : " in this table");
         break;
     case CONFIG_DEFAULT:
         config_text_add(&text, "; default %s",
@@ -176,8 +175,8 @@ int config_explain(const struct config_schema *schema, const char *path, FILE *o
     fputs("  ", out);
     print_facts(schema, key, NULL, out);
     fprintf(out, "\n  %s\n", scopes[key->scope]);
-    const struct config_only *only = config_only_of(key->path);
-    if (only) {
+    const struct config_only *only = NULL;
+    while ((only = config_only_next(key->path, only))) {
         char bytes[CONFIG_VALUE_MAX];
         struct config_text text = config_text_in(bytes, sizeof bytes);
         config_only_print(only, &text);

@@ -1,7 +1,7 @@
 // schema -- keys.def is included several times, with other macros each time: as the list of words,
 // of keys, of tables and of conditions (ONLY). Below the tables are the questions about paths: a path
 // is active if every variant above it has chosen the word that the path goes through, and its
-// condition holds.
+// conditions hold.
 
 #include "common/config/schema.h"
 #include "common/config/text.h"
@@ -121,10 +121,11 @@ bool config_path_is_table(const struct config_schema *schema, const char *path)
     return false;
 }
 
-const struct config_only *config_only_of(const char *path)
+const struct config_only *config_only_next(const char *path, const struct config_only *after)
 {
-    for (size_t i = 0; i < sizeof onlys / sizeof *onlys; i++)
-        if (config_path_within(path, onlys[i].path)) return &onlys[i];
+    const struct config_only *end = onlys + sizeof onlys / sizeof *onlys;
+    for (const struct config_only *at = after ? after + 1 : onlys; at < end; at++)
+        if (config_path_within(path, at->path)) return at;
     return NULL;
 }
 
@@ -163,16 +164,28 @@ static enum config_value value_of(const struct config_key *key, const void *base
     return value;
 }
 
-bool config_only_is_met(const struct config_schema *schema, const char *path, const void *base)
+// The word that a condition looks at. A setting that is not used itself has its default, whatever the file says.
+static const char *word_of(const struct config_schema *schema, const struct config_key *of,
+                           const void *base)
 {
-    const struct config_only *only = config_only_of(path);
-    const struct config_key *of = only ? config_key_find(schema, only->of) : NULL;
-    return !of || config_only_allows(only, words[value_of(of, base)].name);
+    const bool is_used = !config_only_unmet(schema, of->path, base);
+    return is_used ? words[value_of(of, base)].name : of->fallback.text;
+}
+
+const struct config_only *config_only_unmet(const struct config_schema *schema, const char *path,
+                                            const void *base)
+{
+    const struct config_only *only = NULL;
+    while ((only = config_only_next(path, only))) {
+        const struct config_key *of = config_key_find(schema, only->of);
+        if (of && !config_only_allows(only, word_of(schema, of, base))) return only;
+    }
+    return NULL;
 }
 
 bool config_path_active(const struct config_schema *schema, const char *path, const void *base)
 {
-    if (!config_only_is_met(schema, path, base)) return false;
+    if (config_only_unmet(schema, path, base)) return false;
     for (size_t i = 0; i < schema->count; i++) {
         const struct config_key *variant = &schema->keys[i];
         const char *below = path_below(path, variant->path);

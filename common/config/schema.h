@@ -99,15 +99,18 @@ const struct config_key *config_key_find(const struct config_schema *schema, con
 size_t config_key_index(const struct config_schema *schema, const struct config_key *key);
 
 // Whether the path is active: false if a variant above it has chosen another word, or none yet, and
-// outside of its config_only.
+// unless all its config_only are met.
 bool config_path_active(const struct config_schema *schema, const char *path, const void *base);
 
-// The line of keys.def that says when the path is used, or NULL: always.
-const struct config_only *config_only_of(const char *path);
+// The lines of keys.def that say when the path is used, one after the other: the first with NULL. NULL: there is no
+// further one. A path is used if all of them are met.
+const struct config_only *config_only_next(const char *path, const struct config_only *after);
 bool config_only_allows(const struct config_only *self, const char *word);
 // Its words in quotes: "this" or "that".
 void config_only_print(const struct config_only *self, struct config_text *out);
-bool config_only_is_met(const struct config_schema *schema, const char *path, const void *base);
+// The first of them that is not met, or NULL. A setting that is not used itself counts with its default.
+const struct config_only *config_only_unmet(const struct config_schema *schema, const char *path,
+                                            const void *base);
 
 // True if `path` is `prefix`, or lies below it.
 bool config_path_within(const char *path, const char *prefix);
