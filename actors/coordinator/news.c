@@ -96,6 +96,7 @@ static struct wire_run run_state(const struct turn *turn, const char *lacks)
         .tokens_done = run->samples_done * turn->rules->seq_len,
         .pass_samples = run->pass_samples,
         .passes = run->pass_samples ? table_frontier(&run->table) / run->pass_samples : 0,
+        .tasks = pace_count_tasks(turn),
     };
     memcpy(state.checkpoint_name, run->checkpoint.name, sizeof state.checkpoint_name);
     snprintf(state.lacks, sizeof state.lacks, "%s", lacks);
@@ -132,6 +133,7 @@ static bool is_urgent(const struct wire_run *told, const struct wire_run *now)
     before.roster_version = now->roster_version;
     if (before.lacks[0] && now->lacks[0]) memcpy(before.lacks, now->lacks, sizeof before.lacks);
     before.loss = now->loss;
+    before.tasks = now->tasks;
     // mutant: data: nobody is told what the run is bound to
     return !wire_equal(FRAME_RUN, &before, now);
 }

@@ -39,6 +39,11 @@ uint64_t pace_ahead(const struct turn *turn)
     return turn->pace->ahead ? turn->pace->ahead(turn->run) : 0;
 }
 
+struct wire_task_counts pace_count_tasks(const struct turn *turn)
+{
+    return turn->pace->count_tasks ? turn->pace->count_tasks(turn) : (struct wire_task_counts){ 0 };
+}
+
 static bool is_here(const struct wire_member *member)
 {
     return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;

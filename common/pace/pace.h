@@ -99,6 +99,10 @@ struct pace {
     struct commit_facts (*facts)(const void *record); // Of such a record. (optional: it has none)
     uint16_t commit_frame; // The frame that resends such a record to members that missed it
 
+    // How many tasks of the pass in hand are in which state, and what its trainers say of their pushes, for RUN.
+    // (optional: it deals no tasks)
+    struct wire_task_counts (*count_tasks)(const struct turn *turn);
+
     // ---- members ----
 
     // Whether a trainer of the newest step is pending: then joiners fetch the model from peers.
@@ -181,6 +185,7 @@ struct commit_facts pace_facts(const struct pace *self, const void *record);
 bool pace_took_part(const struct turn *turn, uint32_t member);
 bool pace_is_doubted(const struct turn *turn, uint32_t member);
 uint64_t pace_ahead(const struct turn *turn);
+struct wire_task_counts pace_count_tasks(const struct turn *turn);
 
 // A `needs` for paces in which each holder has all that is committed: others keep the state, and none
 // of them says that it is as far as the run.

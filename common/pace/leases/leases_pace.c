@@ -338,6 +338,35 @@ static struct commit_facts facts(const void *record)
     return facts;
 }
 
+// What trainers said last of their pushes.
+static void count_pushes(const struct lease_pace *self, const struct run *run,
+                         struct wire_task_counts *counts)
+{
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        const struct wire_member *member = &run->roster.members[i];
+        const struct busy *busy = &self->busy[i];
+        if (member->role != ACTOR_TRAINER || member->state != MEMBER_HEALTHY ||
+            busy->instance != member->instance)
+            continue;
+        counts->pushes += busy->pushes;
+        counts->discarded += busy->discarded;
+    }
+}
+
+static struct wire_task_counts count_tasks(const struct turn *turn)
+{
+    const struct lease_rules rules = leases_rules_of(leases_config(turn->rules));
+    if (!turn->run->pass_samples) return (struct wire_task_counts){ 0 };
+    const struct lease_counts counted = leases_count(&turn->run->table, &rules);
+    struct wire_task_counts counts = { .pass = counted.pass,
+                                       .todo = counted.todo,
+                                       .pending = counted.pending,
+                                       .done = counted.done,
+                                       .failed = counted.failed };
+    count_pushes(turn->live, turn->run, &counts);
+    return counts;
+}
+
 // ---- members, as the coordinator sees them ------------------------------------------------------
 
 static bool peer_waits(const struct run *run)
@@ -404,6 +433,7 @@ const struct pace pace_leases = {
     .commits = commits,
     .facts = facts,
     .commit_frame = FRAME_LEASE_ENDED,
+    .count_tasks = count_tasks,
     .took_part = took_part,
     .peer_waits = peer_waits,
     .needs = needs,

@@ -36,9 +36,7 @@
 //   leases_member.[hc]   the member's half: gives the learner its group and its tasks, and says what came of them
 //   leases_evidence.c    what the records prove
 //
-// `shoal status --tasks` is to print leases_count (&run->table, the rules of leases_rules_of): as RUN has none of
-// that, it needs fields in RUN or a topic of ASK that hear answers; and `busy` below has pushes, discards and lag by
-// member.
+// RUN has the tasks of the pass by state (count_tasks), which `shoal status --tasks` prints.
 //
 // Pure; one thread.
 
