@@ -431,9 +431,35 @@ static void test_a_ledger_without_its_configuration_is_not_false(void **state)
     shell(dir, "rm -r $to");
 }
 
+// A run of leases: GROUP tells it, and its steps are committed as RUN says.
+static void a_group_tells_that_the_run_has_leases(void **state)
+{
+    struct run_view *view = calloc(1, sizeof *view);
+    (void)state;
+    assert_non_null(view);
+    struct wire_run run = { .phase = PHASE_TRAIN, .step = 4 };
+    assert_int_equal(hear(view, FRAME_RUN, 1, &run), VIEW_RUN | VIEW_PHASE);
+    run.step = 5;
+    assert_int_equal(hear(view, FRAME_RUN, 1, &run), VIEW_RUN);
+    const struct wire_place places[] = { { .member = 3, .instance = 1 },
+                                         { .member = 5, .instance = 1 } };
+    const struct wire_group group = { .number = 2, .group = places, .group_count = 2 };
+    assert_int_equal(hear(view, FRAME_GROUP, 1, &group), VIEW_WINDOW);
+    assert_int_equal(hear(view, FRAME_GROUP, 1, &group), 0);
+    assert_string_equal(view->unit->name, "group");
+    assert_string_equal(run_view_phase(view), "Train");
+    assert_true(run_view_in_group(view, 5) && !run_view_in_group(view, 4));
+    assert_int_equal(hear(view, FRAME_RUN, 1, &run), VIEW_RUN);
+    run.step = 8, run.tasks.done = 1;
+    assert_int_equal(hear(view, FRAME_RUN, 1, &run), VIEW_RUN | VIEW_COMMIT);
+    assert_int_equal(view->now.tasks.done, 1);
+    free(view);
+}
+
 TESTS(TEST(test_follows_rounds), TEST(test_a_ledger_without_its_configuration_is_not_false),
       TEST(test_an_older_word_comes_later), TEST(test_a_ledger_of_windows_adds_up),
       TEST(test_a_sample_that_is_lost_is_said), TEST(test_a_round_is_heard_after_its_commit),
       TEST(test_what_cannot_be_is_not_kept), TEST(test_follows_windows),
       TEST(test_old_lives_are_passed_over), TEST(test_progress_needs_a_known_sender),
-      TEST(test_a_killed_trainer_is_back), TEST(test_a_killed_coordinator_is_back))
+      TEST(test_a_killed_trainer_is_back), TEST(test_a_killed_coordinator_is_back),
+      TEST(a_group_tells_that_the_run_has_leases))

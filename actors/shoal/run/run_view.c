@@ -2,7 +2,7 @@
 // else only the coordinator's word counts, and only that of its newest life; then each kind has one
 // function. The roster, the newest round and its commit are kept in the values that the coordinator
 // itself uses (roster.h, round.h). What is not newer than what the view knows is ignored, since
-// news may overtake each other. The first ROUND or WINDOW tells what the run's steps are made in.
+// news may overtake each other. The first ROUND, WINDOW or GROUP tells what the run's steps are made in.
 
 #include "actors/shoal/run/run_view.h"
 
@@ -14,14 +14,17 @@ static bool is_older(const struct msg *in, uint64_t *newest_seq)
     return false;
 }
 
+// How leases end is told to whoever asks, and is no news: a later step in RUN is what was committed.
 static unsigned hear_run(struct run_view *self, const struct msg *in)
 {
     const struct wire_run *run = in->body;
     if (is_older(in, &self->run_seq)) return 0;
     bool moved = !self->has_run || run->phase != self->now.phase;
+    const bool has_leases = self->unit && self->unit->config == FRAME_LEASES_CONFIG;
+    const unsigned commit = has_leases && run->step > self->now.step ? VIEW_COMMIT : 0;
     self->now = *run;
     self->has_run = true;
-    return moved ? VIEW_RUN | VIEW_PHASE : VIEW_RUN;
+    return commit | (moved ? VIEW_RUN | VIEW_PHASE : VIEW_RUN);
 }
 
 static unsigned hear_beat(struct run_view *self, const struct wire_beat *beat)
@@ -99,6 +102,19 @@ static unsigned hear_window(struct run_view *self, const struct wire_window *win
     return VIEW_WINDOW;
 }
 
+// A group lasts as long as its epoch, and RUN says how far it is.
+static unsigned hear_group(struct run_view *self, const struct wire_group *group)
+{
+    struct view_window *newest = &self->window;
+    if (group->number <= newest->number) return 0;
+    self->unit = run_words_unit(FRAME_LEASES_CONFIG);
+    newest->number = group->number;
+    newest->members_count = 0;
+    for (uint32_t i = 0; i < group->group_count && i < VIEW_GROUP_MAX; i++)
+        newest->members[newest->members_count++] = group->group[i].member;
+    return VIEW_WINDOW;
+}
+
 // After a restore the steps go back. That is a later window's word, so it counts.
 static unsigned hear_steps(struct run_view *self, const struct wire_steps *steps)
 {
@@ -155,6 +171,7 @@ unsigned run_view_hear(struct run_view *self, const struct msg *in)
     case FRAME_ROUND: return heard | hear_round(self, in);
     case FRAME_COMMIT: return heard | hear_commit(self, in);
     case FRAME_WINDOW: return heard | hear_window(self, in->body);
+    case FRAME_GROUP: return heard | hear_group(self, in->body);
     case FRAME_STEPS: return heard | hear_steps(self, in->body);
     case FRAME_EPOCH_END: return heard | VIEW_EPOCH_END;
     default: return heard;

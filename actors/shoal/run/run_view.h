@@ -6,7 +6,7 @@
 //     unsigned heard = run_view_hear(view, &letter.msg);
 //     if (heard & VIEW_COMMIT && run_view_accepts(view, &key)) ...
 //
-// The news of a pace tells which one the run has: rounds or windows. Until some was heard nothing is
+// The news of a pace tells which one the run has: rounds, windows or leases. Until some was heard nothing is
 // said of either.
 
 #include "common/actor/msg.h"
@@ -17,17 +17,17 @@ enum view_heard {
     VIEW_RUN = 1,
     VIEW_ROSTER = 2,
     VIEW_ROUND = 4,  // ROUND: one that was not open before
-    VIEW_COMMIT = 8, // A round ended that had not ended before; or STEPS: steps were committed
+    VIEW_COMMIT = 8, // A round ended that had not ended before; or steps were committed
     VIEW_EPOCH_END = 16,
     VIEW_PROGRESS = 32,
     VIEW_REBORN = 64, // The coordinator has restarted
     VIEW_PHASE = 128, // Another phase than before
-    VIEW_WINDOW = 256 // WINDOW: a later one than before
+    VIEW_WINDOW = 256 // WINDOW or GROUP: a later one than before
 };
 
 enum { VIEW_GROUP_MAX = 64 };
 
-struct view_window {      // The newest WINDOW
+struct view_window {      // The newest WINDOW, or GROUP: then with number and members alone
     uint64_t number;      // 0: none was heard
     uint64_t step, steps; // It may be opened before the one before it is over
     uint64_t samples;     // Of all its steps

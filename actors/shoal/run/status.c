@@ -6,7 +6,7 @@
 // --ledger: we read the coordinator's ledger, verify it, and print counts and the verdict; a ledger
 // that does not prove itself, or that cannot be verified, is a fault after it is printed. With
 // --watch: we stay connected, ask the broker again every second, and draw what watch.h measures
-// until the run is finished or the user ends it.
+// until the run is finished or the user ends it. With --tasks: the tasks of the pass by state, for programs.
 
 #include "actors/shoal/run/installed.h"
 #include "actors/shoal/run/ledger_report.h"
@@ -44,7 +44,7 @@ enum {
 struct status {
     struct command command;
     const char *ledger;
-    bool watch;
+    bool watch, tasks;
     struct last_heard coordinator;
     struct last_heard members[MEMBERS_MAX]; // By index in the roster
     bool was_told[MEMBERS_MAX];             // The broker has answered about that member
@@ -142,6 +142,26 @@ static double left_s(const struct status *self, const struct run_view *view)
     return is_dead(self) ? -1 : run_words_left_s(&view->now);
 }
 
+static bool has_tasks(const struct wire_task_counts *tasks)
+{
+    return tasks->todo || tasks->pending || tasks->done || tasks->failed;
+}
+
+static uint64_t count_tasks(const struct wire_task_counts *tasks)
+{
+    return tasks->todo + tasks->pending + tasks->done + tasks->failed;
+}
+
+static json_t *tasks_to_json(const struct wire_task_counts *tasks)
+{
+    if (!has_tasks(tasks)) return json_null();
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "pass", (json_int_t)tasks->pass,
+                     "tasks", (json_int_t)count_tasks(tasks), "todo", (json_int_t)tasks->todo,
+                     "pending", (json_int_t)tasks->pending, "done", (json_int_t)tasks->done,
+                     "failed", (json_int_t)tasks->failed, "pushes", (json_int_t)tasks->pushes,
+                     "discarded", (json_int_t)tasks->discarded);
+}
+
 static json_t *view_to_json(const struct status *self, const struct run_view *view)
 {
     const char *run = self->command.run_id;
@@ -167,7 +187,8 @@ static json_t *view_to_json(const struct status *self, const struct run_view *vi
     if (!object || !rest || json_object_update(object, rest) != 0 ||
         json_object_set_new(object, "seconds_left", left < 0 ? json_null() : json_real(left)) !=
             0 ||
-        json_object_set_new(object, "steps_per_s", rate_to_json((double)now->steps_per_s)) != 0)
+        json_object_set_new(object, "steps_per_s", rate_to_json((double)now->steps_per_s)) != 0 ||
+        json_object_set_new(object, "tasks", tasks_to_json(&now->tasks)) != 0)
         return NULL;
     json_decref(rest);
     return object;
@@ -230,7 +251,7 @@ static void print_unit(const struct run_view *view)
 // As `shoal train` calls them: of parameters alone, or with what the optimizer keeps.
 static const char *digest_name(const struct run_view *view)
 {
-    const bool has_state = view->unit && view->unit->config == FRAME_WINDOWS_CONFIG;
+    const bool has_state = view->unit && view->unit->config != FRAME_ROUNDS_CONFIG;
     return has_state ? "state digest" : "digest";
 }
 
@@ -247,6 +268,16 @@ static void print_older(const struct wire_older_saves *older)
         printf("%s %" PRIu64, i ? "," : "  older saves: steps", save->step);
     }
     if (!hash_is_none(&older->first.digest)) printf(" (shoal restore --step)\n");
+}
+
+static void print_tasks(const struct wire_task_counts *tasks)
+{
+    if (!has_tasks(tasks)) return;
+    printf("  tasks of pass %" PRIu64 ": %" PRIu64 " todo, %" PRIu64 " pending, %" PRIu64
+           " done, %" PRIu64 " failed, of %" PRIu64 "   pushes %" PRIu64 ", discarded %" PRIu64
+           "\n",
+           tasks->pass, tasks->todo, tasks->pending, tasks->done, tasks->failed, count_tasks(tasks),
+           tasks->pushes, tasks->discarded);
 }
 
 static void print_view(const struct status *self, const struct run_view *view)
@@ -275,6 +306,7 @@ static void print_view(const struct status *self, const struct run_view *view)
            show_start(view->incarnation, start));
     if (self->was_told_of_coordinator && !is_dead(self))
         printf("  coordinator heard %s\n", show_heard(&self->coordinator, a));
+    print_tasks(&now->tasks);
     if (!hash_is_none(&now->digest))
         printf("  %s %s of %s\n", digest_name(view), hash_to_hex(&now->digest, hex),
                show_digest_step(now->digest_step, now->step, a));
@@ -290,6 +322,30 @@ static void print_view(const struct status *self, const struct run_view *view)
     printf("  %u trainer%s healthy, %u pending\n\n", now->healthy, show_s(now->healthy),
            now->pending);
     print_members(self, view);
+}
+
+// --tasks: a line each, its name first. All of them are of one instant.
+static int show_tasks(const struct status *self, const struct run_view *view, struct why *why)
+{
+    const struct wire_task_counts *tasks = &view->now.tasks;
+    if (!has_tasks(tasks))
+        return why_set(
+            why, FAULT_UNSUPPORTED,
+            "--tasks: run \"%s\" has no tasks: only with strategy.server.mode = \"async\" "
+            "are tasks dealt, once a data-provider says how long a pass is",
+            self->command.run_id);
+    json_t *object = tasks_to_json(tasks);
+    if (self->command.json) {
+        json_object_set_new(object, "schema", json_string("shoal.tasks.1"));
+        json_object_set_new(object, "run", json_string(self->command.run_id));
+        return shoal_print_json(object, why);
+    }
+    const char *name;
+    json_t *value;
+    json_object_foreach(object, name, value)
+        printf("%s %" JSON_INTEGER_FORMAT "\n", name, json_integer_value(value));
+    json_decref(object);
+    return 0;
 }
 
 // Hears the news that the broker keeps. FAULT_UNREACHABLE says whether the broker or the
@@ -469,10 +525,10 @@ static int watch_live(struct status *self, struct tap *tap, struct run_view *vie
 
 static int show_live(struct status *self, struct why *why)
 {
-    static const uint16_t kinds[] = { FRAME_RUN,       FRAME_ROSTER, FRAME_MEMBERS, FRAME_COMMIT,
-                                      FRAME_EPOCH_END, FRAME_WINDOW, FRAME_ROUND,   FRAME_STEPS,
-                                      FRAME_PROGRESS,  FRAME_BEAT };
-    enum { KINDS_ONCE = 6, KINDS_WATCHED = sizeof kinds / sizeof *kinds };
+    static const uint16_t kinds[] = { FRAME_RUN,       FRAME_ROSTER,   FRAME_MEMBERS, FRAME_COMMIT,
+                                      FRAME_EPOCH_END, FRAME_WINDOW,   FRAME_GROUP,   FRAME_ROUND,
+                                      FRAME_STEPS,     FRAME_PROGRESS, FRAME_BEAT };
+    enum { KINDS_ONCE = 7, KINDS_WATCHED = sizeof kinds / sizeof *kinds };
     struct tap_options options = { .broker = &self->command.ticket,
                                    .run = self->command.run_id,
                                    .role = ACTOR_MONITOR,
@@ -489,7 +545,8 @@ static int show_live(struct status *self, struct why *why)
     if (rc == 0) rc = tap_open(&options, why, &tap);
     if (rc == 0) rc = hear_state(self, tap, view, why);
     if (rc == 0) ask_heard(self, tap, view);
-    if (rc == 0 && self->watch) rc = watch_live(self, tap, view, why);
+    if (rc == 0 && self->tasks) rc = show_tasks(self, view, why);
+    else if (rc == 0 && self->watch) rc = watch_live(self, tap, view, why);
     else if (rc == 0 && self->command.json) rc = shoal_print_json(view_to_json(self, view), why);
     else if (rc == 0) print_view(self, view);
     if (rc == 0) rc = judge_coordinator(self, why);
@@ -706,6 +763,9 @@ static const struct flag flags[] = {
         "watch", 0, NULL, TO_SWITCH(struct status, watch),
         "Redraw four times a second, or print every five seconds where there is no terminal, until "
         "the run is finished or Ctrl-C"),
+    FLAG("tasks", 0, NULL, TO_SWITCH(struct status, tasks),
+         "Print how many tasks of the pass are todo, pending, done and failed, and nothing else; "
+         "of a run with strategy.server.mode = \"async\""),
     FLAGS_OF(command_flags, struct status, command),
     { 0 },
 };
@@ -733,6 +793,7 @@ static const struct command_line line = {
              "  shoal status                              the run of this machine's services\n"
              "  shoal status --ticket ticket              (or TICKET; `shoal invite` makes one)\n"
              "  shoal status --ticket ticket --watch\n"
+             "  shoal status --ticket ticket --tasks\n"
              "  shoal status --ledger coordinator-state --json\n\n"
              "Exit code 69 if the coordinator is dead or silent, or no broker answers.\n",
 };
@@ -742,6 +803,9 @@ static int run(struct status *self, struct why *why)
     if (self->ledger && self->watch)
         return why_set(why, FAULT_USAGE,
                        "--watch and --ledger: a ledger does not tell what is new");
+    if (self->tasks && (self->ledger || self->watch))
+        return why_set(why, FAULT_USAGE, "--tasks prints what the run is at now: drop --%s",
+                       self->ledger ? "ledger" : "watch");
     if (self->ledger) return show_ledger(self, why);
     int rc = find_installed(&self->command, why);
     if (rc == 0) rc = command_check_broker(&self->command, SHOAL_BROKER, why);
