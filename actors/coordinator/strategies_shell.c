@@ -46,6 +46,12 @@ static uint8_t descent_of(enum config_value value)
     return DESCENT_ADAMW;
 }
 
+static uint32_t members_least(const struct run_config *config)
+{
+    return config->min_clients < WINDOW_MEMBERS_MAX ? (uint32_t)config->min_clients
+                                                    : WINDOW_MEMBERS_MAX;
+}
+
 // The state has moments beside the parameters, so the ledger's first digest is not model.digest: the
 // first quorum decides it. model.digest still goes to the trainers, in CONFIG: they compare the
 // parameters that they begin with.
@@ -75,28 +81,77 @@ static void windows_rules(const struct run_config *config, struct rules *rules)
         .memory_every = (uint32_t)config->memory_every,
         .buddies = (uint32_t)config->buddies,
         .servers = config_servers(config),
-        .members_least = config->min_clients < WINDOW_MEMBERS_MAX ? (uint32_t)config->min_clients
-                                                                  : WINDOW_MEMBERS_MAX,
+        .members_least = members_least(config),
     };
     snprintf(part.shared_dir, sizeof part.shared_dir, "%s", config->checkpoint_shared_dir);
     rules->genesis_digest = (struct hash){ { 0 } };
     rules_set_strategy(rules, FRAME_WINDOWS_CONFIG, &part, sizeof part);
 }
 
+// ---- server, asynchronous -------------------------------------------------------------------------
+
+// A task of a few milliseconds is late after three times its average: after any delay of a processor or a network. A
+// second is longer than those, and short beside what a task of another trainer is worth waiting for.
+enum { LEASE_LEAST_MS = 1000 };
+
+// As in windows, the state has moments. A group puts its state together in the time in which a step of windows may wait
+// for all others. What is saved, checkpointers write: save_steps and save_passes end an epoch.
+static void leases_rules(const struct run_config *config, struct rules *rules)
+{
+    const struct wire_leases_config part = {
+        .servers = config_servers(config),
+        .push_every = (uint32_t)config->push_every,
+        .pull_every = (uint32_t)config->pull_every,
+        .staleness = config->staleness,
+        .task_samples = config->task_samples,
+        .strikes_max = (uint32_t)config->task_failures,
+        .time_min_ms = LEASE_LEAST_MS,
+        .time_max_ms = (uint32_t)config->task_ms,
+        .pass_barrier = config->pass_barrier,
+        .settle_ms = (uint32_t)config->step_timeout_ms,
+        .link = config->link == CONFIG_LINK_PLAIN ? LINK_PLAIN : LINK_SEALED,
+        .connections = (uint32_t)config->connections,
+        .clip_norm = recipe_clip_norm(config),
+        .weight_decay = config->weight_decay,
+        .beta1 = config->betas[0],
+        .beta2 = config->betas[1],
+        .eps = config->eps,
+        .optimizer = descent_of(config->optimizer),
+        .momentum = config->momentum,
+        .nesterov = config->nesterov,
+        .batch_start = rules->batch_start,
+        .batch_end = rules->batch_end,
+        .batch_warmup_tokens = rules->batch_warmup_tokens,
+        .save_steps = (uint32_t)config->checkpoint_steps,
+        .save_passes = (uint32_t)config->checkpoint_passes,
+        .keep = (uint32_t)config->checkpoint_keep,
+        .members_least = members_least(config),
+    };
+    rules->genesis_digest = (struct hash){ { 0 } };
+    rules_set_strategy(rules, FRAME_LEASES_CONFIG, &part, sizeof part);
+}
+
 // ---- the table ----------------------------------------------------------------------------------
 
 static const struct strategy strategies[] = {
-    { CONFIG_STRATEGY_DISTRO, distro_rules, distro_model },
-    { CONFIG_STRATEGY_ALLREDUCE, windows_rules, NULL },
-    { CONFIG_STRATEGY_SHARDED, windows_rules, NULL },
-    { CONFIG_STRATEGY_SERVER, windows_rules, NULL },
+    { CONFIG_STRATEGY_DISTRO, CONFIG_NONE, distro_rules, distro_model },
+    { CONFIG_STRATEGY_ALLREDUCE, CONFIG_NONE, windows_rules, NULL },
+    { CONFIG_STRATEGY_SHARDED, CONFIG_NONE, windows_rules, NULL },
+    { CONFIG_STRATEGY_SERVER, CONFIG_SERVER_MODE_SYNC, windows_rules, NULL },
+    { CONFIG_STRATEGY_SERVER, CONFIG_SERVER_MODE_ASYNC, leases_rules, NULL },
 };
+
+static bool is_meant(const struct strategy *strategy, const struct run_config *config)
+{
+    return strategy->kind == config->strategy &&
+           (strategy->mode == CONFIG_NONE || strategy->mode == config->server_mode);
+}
 
 const struct strategy *strategy_of(const struct run_config *config)
 {
     const size_t count = sizeof strategies / sizeof *strategies;
     size_t i = 0;
-    while (i < count && strategies[i].kind != config->strategy) i++;
+    while (i < count && !is_meant(&strategies[i], config)) i++;
     ensure(i < count); // Else keys.def has a strategy that the table lacks
     return &strategies[i];
 }

@@ -12,7 +12,7 @@
 struct run_model;
 
 struct strategy {
-    enum config_value kind;
+    enum config_value kind, mode; // mode: of strategy.server; CONFIG_NONE: it has none
     // Puts the strategy's part of CONFIG into the rules, whose other fields are set.
     void (*set_rules)(const struct run_config *config, struct rules *rules);
     // Adds what follows from the model. NULL: nothing does.

@@ -1,6 +1,7 @@
 // rules -- comparisons first, all in one table, then rules that need code: what ends an epoch, the
 // number of witnesses, compression, the cold start, the pins of the data, what the strategy needs.
-// Warnings come last: data that nothing proves, trainers without work, AdamW, saves that never come.
+// Warnings come last: data that nothing proves, trainers without work, AdamW, saves that never come. What only holds
+// where nobody waits for anybody (strategy.server.mode) has a part of its own.
 
 #include "common/config/rules.h"
 
@@ -160,7 +161,7 @@ static void check_saves(struct config_load *load)
                          : "only one of 'steps' or 'passes' should be set");
         } else first = &ways[i];
     }
-    if (misspelt) return;
+    if (misspelt || config_is_async(load->base)) return; // check_async_saves
     if (dir.set && !first)
         fault_at(load, &dir, "without checkpoint.steps or checkpoint.passes",
                  "one of them says how often the state is saved there");
@@ -320,7 +321,9 @@ static void check_shares(struct config_load *load)
 {
     const struct setting kind = setting_of(load, "strategy.kind");
     const struct run_config *config = load->base;
-    if (!kind.right || !config_shares(config) || config->checkpoint_shared_dir[0]) return;
+    if (!kind.right || !config_shares(config) || config_is_async(config) ||
+        config->checkpoint_shared_dir[0])
+        return;
     fault_at(
         load, &kind,
         config->strategy == CONFIG_STRATEGY_SERVER ? "server, and nothing is saved"
@@ -366,6 +369,7 @@ static void check_idle(struct config_load *load)
     const struct setting lanes = setting_of(load, "strategy.lanes");
     const struct setting members = setting_of(load, "config.init_min_clients");
     const bool in_lanes = config_sums(load->base);
+    if (config_is_async(load->base)) return; // Each trainer has batches of its own
     if (!batch.right || !members.right || (in_lanes && !lanes.right)) return;
     if (!setting_of(load, "strategy.kind").right) return;
     const struct setting *least = in_lanes && lanes.number < batch.number ? &lanes : &batch;
@@ -402,7 +406,9 @@ static void check_vain_saves(struct config_load *load)
     const struct setting members = setting_of(load, "config.init_min_clients");
     const struct run_config *config = load->base;
     warn_above(load, "checkpoint.steps", "config.total_steps",
-               "the run never saves its state in shared_dir before its end");
+               config_is_async(config)
+                   ? "no epoch ends for it before the run does"
+                   : "the run never saves its state in shared_dir before its end");
     if (!kind.right || !config_shares(config)) return;
     warn_above(load, "strategy.memory_every", "config.total_steps",
                "no copy in memory is ever made");
@@ -427,6 +433,68 @@ static void check_vain_saves(struct config_load *load)
                     : "with so few trainers each one keeps the shares of all others");
 }
 
+// ---- strategy.server.mode = "async" ---------------------------------------------------------------
+
+// Where each server's share was at a step is known only when an epoch ends: nothing is written beside the training.
+static void check_async_saves(struct config_load *load)
+{
+    const struct setting dir = setting_of(load, "checkpoint.shared_dir");
+    if (!dir.set || !config_is_async(load->base)) return;
+    fault_at(
+        load, &dir, "strategy.server.mode = \"async\" saves nothing in pieces",
+        "drop it: checkpointers write the state whenever an epoch ends; with checkpoint.steps or "
+        "passes, that often");
+}
+
+// Tasks are parts of a pass, and how long one is only a data-provider says.
+static void check_async_data(struct config_load *load)
+{
+    const struct setting data = setting_of(load, "model.LLM.data_location");
+    const struct run_config *config = load->base;
+    char text[CONFIG_FAULT_TEXT];
+    if (!data.right || !config_is_async(config) || config->data_location == CONFIG_DATA_SERVER)
+        return;
+    snprintf(text, sizeof text, "%s, and strategy.server.mode = \"async\" deals tasks of a pass",
+             config_word_of(config->data_location)->name);
+    fault_at(load, &data, text,
+             "write { Server = \"data-provider\" } and start one: it says how long a pass is");
+}
+
+// PaddlePaddle's rule: a task is much larger than a batch.
+static void check_task(struct config_load *load)
+{
+    const struct setting task = setting_of(load, "strategy.server.task_samples");
+    const struct setting batch = setting_of(load, "config.global_batch_size_end");
+    char text[CONFIG_FAULT_TEXT], note[CONFIG_FAULT_NOTE];
+    if (!task.right || !batch.right || !config_is_async(load->base) ||
+        task.number >= CONFIG_TASK_BATCHES * batch.number)
+        return;
+    snprintf(text, sizeof text, "%.0f, and a batch has %.0f (config.global_batch_size_end)",
+             task.number, batch.number);
+    snprintf(note, sizeof note, "a task should have %d batches: write %.0f or more",
+             CONFIG_TASK_BATCHES, CONFIG_TASK_BATCHES * batch.number);
+    warn_at(load, &task, text, note);
+}
+
+// With trainers of one speed all push as often, so that many pushes of each of them lie between its pull and the last
+// push that is computed at it.
+static void check_staleness(struct config_load *load)
+{
+    const struct setting push = setting_of(load, "strategy.server.push_every");
+    const struct setting pull = setting_of(load, "strategy.server.pull_every");
+    const struct setting staleness = setting_of(load, "strategy.server.staleness");
+    const struct run_config *config = load->base;
+    char text[CONFIG_FAULT_TEXT], note[CONFIG_FAULT_NOTE];
+    if (!push.right || !pull.right || !staleness.right || !config_is_async(config)) return;
+    const uint64_t pushes = (config->pull_every + config->push_every - 1) / config->push_every;
+    if ((double)pushes <= staleness.number) return;
+    snprintf(text, sizeof text, "%g, and a trainer pushes %" PRIu64 " times between two pulls",
+             staleness.number, pushes);
+    snprintf(note, sizeof note, "the later ones come too late: write %" PRIu64 ", or pull as often",
+             pushes);
+    warn_at(load, &staleness, text, note);
+}
+
 void config_run_rules(struct config_load *load)
 {
     for (size_t i = 0; i < sizeof comparisons / sizeof *comparisons; i++)
@@ -448,4 +516,8 @@ void config_run_rules(struct config_load *load)
     check_optimizer(load);
     check_nesterov(load);
     check_vain_saves(load);
+    check_async_saves(load);
+    check_async_data(load);
+    check_task(load);
+    check_staleness(load);
 }

@@ -49,6 +49,12 @@ uint32_t config_servers(const struct run_config *config)
     return config->strategy == CONFIG_STRATEGY_SERVER ? (uint32_t)config->servers : 0;
 }
 
+bool config_is_async(const struct run_config *config)
+{
+    return config->strategy == CONFIG_STRATEGY_SERVER &&
+           config->server_mode == CONFIG_SERVER_MODE_ASYNC;
+}
+
 bool config_shares(const struct run_config *config)
 {
     return config->strategy == CONFIG_STRATEGY_SHARDED ||

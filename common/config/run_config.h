@@ -32,8 +32,14 @@ bool config_sums(const struct run_config *config);
 // The most members of a group of such a run, parameter servers included.
 enum { CONFIG_GROUP_MAX = 64 };
 
+// Of a run with tasks: so many batches a task, and so many tasks a trainer in a pass, are asked for.
+enum { CONFIG_TASK_BATCHES = 4, CONFIG_TASKS_EACH = 8 };
+
 // How many parameter servers it has.
 uint32_t config_servers(const struct run_config *config);
+
+// Whether it has parameter servers, and nobody waits for anybody (strategy.server.mode).
+bool config_is_async(const struct run_config *config);
 
 // Whether each of its members, or each of its servers, has a share of the state that no other one has.
 bool config_shares(const struct run_config *config);
