@@ -66,6 +66,34 @@ static void of_windows(const void *part, const struct wire_config *config,
     demands->beside = beside_windows(windows, model_parameter_count(&demands->shape));
 }
 
+// What of them says how the optimizer goes, as windows have it.
+static struct wire_windows_config as_windows(const struct wire_leases_config *leases)
+{
+    return (struct wire_windows_config){ .weight_decay = leases->weight_decay,
+                                         .beta1 = leases->beta1,
+                                         .beta2 = leases->beta2,
+                                         .eps = leases->eps,
+                                         .optimizer = leases->optimizer,
+                                         .momentum = leases->momentum,
+                                         .nesterov = leases->nesterov };
+}
+
+// A trainer computes whole batches: no lanes. If a push has several, it sums them.
+static void of_leases(const void *part, const struct wire_config *config,
+                      struct doctor_demands *demands)
+{
+    const struct wire_leases_config *leases = part;
+    const struct wire_windows_config windows = as_windows(leases);
+    const uint64_t floats = model_parameter_count(&demands->shape);
+    (void)config;
+    demands->optimizer = windows_optimizer(&windows, &demands->settings);
+    demands->no_gpu = demands->links = true;
+    demands->batch = leases->batch_end;
+    demands->state_floats = windows_optimizer_floats(&windows);
+    demands->copies = 2;
+    demands->beside = GROUP_MEMORY + (leases->push_every > 1 ? floats * sizeof(float) : 0);
+}
+
 static const struct {
     uint16_t kind;
     void (*fill)(const void *part, const struct wire_config *config,
@@ -73,6 +101,7 @@ static const struct {
 } strategies[] = {
     { FRAME_ROUNDS_CONFIG, of_rounds },
     { FRAME_WINDOWS_CONFIG, of_windows },
+    { FRAME_LEASES_CONFIG, of_leases },
 };
 
 bool doctor_demands_of(const struct wire_config *config, struct doctor_demands *ret_demands)

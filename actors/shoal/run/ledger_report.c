@@ -3,12 +3,13 @@
 // signed, until the first thing that does not hold; and to `see`, which counts. A restore takes its
 // samples out of the count again, so that training them a second time is not reported as a
 // duplicate. Of rounds, the samples of each accepted result are counted; of windows, those of the
-// steps in the order of the window's list.
+// steps in the order of the window's list; of leases, those of each task that is done.
 
 #include "actors/shoal/run/ledger_report.h"
 #include "common/base/ensure.h"
 #include "common/ledger/ledger.h"
 #include "common/ledger/stored.h"
+#include "common/run/leases.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,14 @@ struct window {
 };
 enum { WINDOWS_OPEN = 2 };
 
+// A task that is out.
+struct out {
+    uint64_t number; // Of its lease; 0: this place is free
+    uint32_t member;
+    struct interval *samples;
+    uint32_t samples_count;
+};
+
 struct reader {
     struct ledger_report *report;
     struct evidence *evidence; // NULL: it hears no more
@@ -33,6 +42,7 @@ struct reader {
     struct wire_client *clients;
     uint32_t clients_count;
     struct window windows[WINDOWS_OPEN]; // number 0: none
+    struct out out[LEASES_MAX];
     uint64_t round, next_step, counted_epoch;
     uint8_t *trained; // One bit for each sample position
     uint64_t trained_bytes;
@@ -230,6 +240,57 @@ static int see_steps(struct reader *self, const struct wire_steps *steps, uint64
     return 0;
 }
 
+static void see_group(struct ledger_report *report, const struct wire_group *group)
+{
+    report->windows++;
+    report->has_leases = true;
+    for (uint32_t i = 0; i < group->group_count; i++)
+        if (group->group[i].member < report->members_count)
+            report->members[group->group[i].member].windows++;
+}
+
+// NULL: there is no lease of this number, or no free place (0).
+static struct out *find_out(struct reader *self, uint64_t number)
+{
+    for (int i = 0; i < LEASES_MAX; i++)
+        if (self->out[i].number == number) return &self->out[i];
+    return NULL;
+}
+
+static int see_lease(struct reader *self, const struct wire_lease *lease, uint64_t seq)
+{
+    struct out *out = find_out(self, 0);
+    if (!out)
+        return why_set(self->why, FAULT_CORRUPT,
+                       "record %" PRIu64 " deals a task, and %d are out already", seq, LEASES_MAX);
+    out->number = lease->number;
+    out->member = lease->member;
+    out->samples = keep(out->samples, lease->samples, lease->samples_count * sizeof *out->samples);
+    out->samples_count = lease->samples_count;
+    return 0;
+}
+
+// Lease 0: the group commits a step of what it did, and no task ends.
+static int see_lease_end(struct reader *self, const struct wire_lease_ended *ended, uint64_t seq)
+{
+    struct ledger_report *report = self->report;
+    struct out *out = ended->lease ? find_out(self, ended->lease) : NULL;
+    if (ended->end < ended->step || (ended->lease && !out))
+        return why_set(self->why, FAULT_CORRUPT,
+                       "record %" PRIu64 " ends lease %" PRIu64 ", which is not out", seq,
+                       ended->lease);
+    if (ended->end > ended->step) count_commit(self, report->epoch, ended->step, ended->end);
+    if (!out) return 0;
+    out->number = 0;
+    if (ended->fate != FATE_DONE) return 0;
+    report->samples += ended->samples;
+    count_samples(self, out->samples, out->samples_count, 0, ended->samples);
+    if (out->member >= report->members_count) return 0;
+    report->members[out->member].results++;
+    report->members[out->member].samples += ended->samples;
+    return 0;
+}
+
 // The run does all later steps and samples again.
 static void see_restore(struct reader *self, const struct wire_record_restore *restore)
 {
@@ -240,6 +301,7 @@ static void see_restore(struct reader *self, const struct wire_record_restore *r
     report->steps_undone += undone;
     report->steps -= undone < report->steps ? undone : report->steps;
     close_windows(self);
+    for (int i = 0; i < LEASES_MAX; i++) self->out[i].number = 0;
     self->next_step = report->last_step = restore->step;
     unmark(self, restore->data_position.cursor, self->trained_bytes * 8);
     for (uint32_t i = 0; i < restore->data_position.returned_count; i++)
@@ -273,6 +335,9 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
     case FRAME_RECORD_COMMIT: return see_commit(self, body, seq);
     case FRAME_RECORD_WINDOW: see_window(self, body); return 0;
     case FRAME_RECORD_STEPS: return see_steps(self, body, seq);
+    case FRAME_RECORD_GROUP: see_group(report, body); return 0;
+    case FRAME_RECORD_LEASE: return see_lease(self, body, seq);
+    case FRAME_RECORD_LEASE_END: return see_lease_end(self, body, seq);
     case FRAME_RECORD_EPOCH_END:
         report->epoch_ends++;
         report->end = *(const struct wire_epoch_end *)body;
@@ -295,8 +360,9 @@ static void begin_evidence(struct reader *self, const char *dir)
 {
     struct ledger_report *report = self->report;
     report->unverified_fault = evidence_open(dir, &report->unverified, &self->evidence);
-    if (report->unverified_fault == 0)
-        report->has_windows = self->evidence->pace->config == FRAME_WINDOWS_CONFIG;
+    if (report->unverified_fault < 0) return;
+    report->has_windows = self->evidence->pace->config == FRAME_WINDOWS_CONFIG;
+    report->has_leases = self->evidence->pace->config == FRAME_LEASES_CONFIG;
 }
 
 static void end_evidence(struct reader *self)
@@ -328,7 +394,7 @@ static int visit(void *arg, const struct record *record)
 int ledger_report_read(const char *dir, struct why *why, struct ledger_report *ret_report)
 {
     struct ledger *ledger;
-    struct reader self = { .report = ret_report, .why = why };
+    struct reader self = { .report = ret_report, .why = why }; // 40 KiB
     int rc = ledger_open_readonly(dir, why, &ledger);
     if (rc < 0) return rc;
     self.arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
@@ -346,6 +412,7 @@ int ledger_report_read(const char *dir, struct why *why, struct ledger_report *r
     free(self.dealt);
     free(self.clients);
     for (int i = 0; i < WINDOWS_OPEN; i++) free(self.windows[i].samples);
+    for (int i = 0; i < LEASES_MAX; i++) free(self.out[i].samples);
     free(self.trained);
     if (rc < 0) ledger_report_free(ret_report);
     return rc;

@@ -13,8 +13,8 @@ struct report_member {
     struct key key;
     char name[ACTOR_NAME_MAX + 1];
     uint8_t role, state;
-    uint64_t results, samples; // Of it, in commits
-    uint64_t windows;          // That have it in their group
+    uint64_t results, samples; // Of it, in commits; results: or tasks that it finished
+    uint64_t windows;          // That have it in their group; or such groups, of leases
 };
 
 struct ledger_report {
@@ -22,8 +22,9 @@ struct ledger_report {
     uint64_t incarnation; // Of the newest START; 0: none is on record
     uint64_t records;
     uint64_t of_kind[REPORT_KINDS_MAX]; // By frame number
-    // A run has rounds or windows, by its strategy. A commit is a record that commits steps.
-    bool has_windows;
+    // A run has rounds, windows or leases, by its strategy. A commit is a record that commits steps. Of leases `windows`
+    // are the groups.
+    bool has_windows, has_leases;
     uint64_t rounds, windows, commits, voids, starts, epoch_ends, checkpoints, restores;
     uint64_t steps; // Distinct steps committed
     uint64_t steps_twice, steps_skipped;
@@ -47,6 +48,6 @@ struct ledger_report {
 // Fills a zeroed struct. FAULT_CORRUPT if a record cannot be what it says, and the ledger's own
 // faults. Draws or signatures that do not hold are no fault of reading: `disproof` says so. Nor is
 // a configuration that is missing or invalid: the records are counted and not verified, and
-// `unverified` says why. Before the first WINDOW has_windows is then false.
+// `unverified` says why. Before the first WINDOW or GROUP has_windows or has_leases is then false.
 int ledger_report_read(const char *dir, struct why *why, struct ledger_report *ret_report);
 void ledger_report_free(struct ledger_report *self);

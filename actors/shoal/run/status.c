@@ -558,10 +558,22 @@ static int show_live(struct status *self, struct why *why)
 
 // ---- from the ledger ----------------------------------------------------------------------------
 
+static const struct run_unit *report_unit(const struct ledger_report *report)
+{
+    return run_words_unit(report->has_leases    ? FRAME_LEASES_CONFIG
+                          : report->has_windows ? FRAME_WINDOWS_CONFIG
+                                                : FRAME_ROUNDS_CONFIG);
+}
+
 static const char *report_phase(const struct ledger_report *report)
 {
-    const uint16_t config = report->has_windows ? FRAME_WINDOWS_CONFIG : FRAME_ROUNDS_CONFIG;
-    return run_words_phase(run_words_unit(config), report->phase);
+    return run_words_phase(report_unit(report), report->phase);
+}
+
+// Rounds that came to nothing are counted apart; windows, and the groups of leases, as they are.
+static bool has_rounds(const struct ledger_report *report)
+{
+    return !report->has_windows && !report->has_leases;
 }
 
 static json_t *kinds_to_json(const struct ledger_report *report)
@@ -604,14 +616,16 @@ static json_t *evidence_to_json(const struct ledger_report *report)
 
 static json_t *report_to_json(const struct ledger_report *report)
 {
+    char units[16];
+    snprintf(units, sizeof units, "%ss", report_unit(report)->name);
     json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:s, s:o}", "schema", "shoal.ledger.1", "run",
                                report->run, "incarnation", (json_int_t)report->incarnation,
                                "records", (json_int_t)report->records, "phase",
                                report_phase(report), "records_by_kind", kinds_to_json(report));
     json_t *counts = json_pack(
         "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
-        (json_int_t)report->starts, report->has_windows ? "windows" : "rounds",
-        (json_int_t)(report->has_windows ? report->windows : report->rounds), "commits",
+        (json_int_t)report->starts, units,
+        (json_int_t)(has_rounds(report) ? report->rounds : report->windows), "commits",
         (json_int_t)report->commits, "voids", (json_int_t)report->voids, "distinct_steps",
         (json_int_t)report->steps, "steps_undone", (json_int_t)report->steps_undone, "steps_twice",
         (json_int_t)report->steps_twice, "steps_skipped", (json_int_t)report->steps_skipped,
@@ -647,22 +661,26 @@ static void print_evidence(const struct ledger_report *report)
     if (report->disproof[0]) printf("           DOES NOT HOLD: %s\n", report->disproof);
 }
 
-static void print_share(const struct report_member *member, bool has_windows, int width)
+static void print_share(const struct report_member *member, const struct ledger_report *report,
+                        int width)
 {
     printf("  %-*s %-10s ", width, member->name,
            wire_enum_name(&wire_enum_member_state, member->state));
-    if (has_windows) printf("in %6" PRIu64 " windows\n", member->windows);
-    else printf("%6" PRIu64 " results, %8" PRIu64 " samples\n", member->results, member->samples);
+    if (report->has_windows) printf("in %6" PRIu64 " windows\n", member->windows);
+    else
+        printf("%6" PRIu64 " %s, %8" PRIu64 " samples\n", member->results,
+               report->has_leases ? "tasks" : "results", member->samples);
 }
 
 static void print_report(const struct ledger_report *report)
 {
-    char hex[HASH_HEX], start[SHOW_MAX];
+    char hex[HASH_HEX], start[SHOW_MAX], units[16];
     int width = NAME_WIDTH;
+    snprintf(units, sizeof units, "%ss", report_unit(report)->name);
     printf("run %s, from the ledger: %s, coordinator started %s\n\n", report->run,
            report_phase(report), show_start(report->incarnation, start));
     printf("  records  %" PRIu64, report->records);
-    if (report->has_windows && report->steps)
+    if (!has_rounds(report) && report->steps)
         printf(", %.3g a step", (double)report->records / (double)report->steps);
     printf("\n");
     for (uint16_t kind = 0; kind < REPORT_KINDS_MAX; kind++)
@@ -670,14 +688,14 @@ static void print_report(const struct ledger_report *report)
             printf("    %-20s %" PRIu64 "\n", wire_kind_name(kind), report->of_kind[kind]);
     printf("  commits  %" PRIu64 ", %s %" PRIu64 "; steps %" PRIu64 " distinct, %" PRIu64
            " twice, %" PRIu64 " skipped, %" PRIu64 " undone by restores; last step %" PRIu64 "\n",
-           report->commits, report->has_windows ? "windows" : "void rounds",
-           report->has_windows ? report->windows : report->voids, report->steps,
-           report->steps_twice, report->steps_skipped, report->steps_undone, report->last_step);
+           report->commits, has_rounds(report) ? "void rounds" : units,
+           has_rounds(report) ? report->voids : report->windows, report->steps, report->steps_twice,
+           report->steps_skipped, report->steps_undone, report->last_step);
     printf("  samples  %" PRIu64 ", %" PRIu64 " twice, %" PRIu64 " missing\n", report->samples,
            report->samples_twice, report->samples_missing);
     print_evidence(report);
     if (report->epoch_ends)
-        printf("  %s %s of step %" PRIu64 "\n", report->has_windows ? "state digest" : "digest  ",
+        printf("  %s %s of step %" PRIu64 "\n", has_rounds(report) ? "digest  " : "state digest",
                hash_to_hex(&report->end.digest, hex), report->end.step);
     if (report->checkpoints)
         printf("  newest checkpoint  %s, digest %.16s\n", report->checkpoint.name,
@@ -685,7 +703,7 @@ static void print_report(const struct ledger_report *report)
     for (uint32_t i = 0; i < report->members_count; i++)
         width = wider(width, report->members[i].name);
     for (uint32_t i = 0; i < report->members_count; i++)
-        print_share(&report->members[i], report->has_windows, width);
+        print_share(&report->members[i], report, width);
 }
 
 static int show_ledger(const struct status *self, struct why *why)
