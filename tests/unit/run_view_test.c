@@ -323,6 +323,65 @@ static void test_a_ledger_of_windows_adds_up(void **state)
     free(ledger.trained);
 }
 
+static int read_lease(uint64_t number, uint32_t member, uint64_t begin, uint64_t end)
+{
+    const struct interval samples = { begin, end };
+    const struct wire_lease lease = {
+        .number = number, .member = member, .task = begin, .samples = &samples, .samples_count = 1
+    };
+    return see(&ledger, FRAME_RECORD_LEASE, &lease, 1);
+}
+
+static int read_lease_end(uint64_t lease, uint8_t fate, uint64_t samples, uint64_t from,
+                          uint64_t to)
+{
+    const struct wire_lease_ended ended = {
+        .lease = lease, .fate = fate, .samples = samples, .step = from, .end = to
+    };
+    return see(&ledger, FRAME_RECORD_LEASE_END, &ended, 1);
+}
+
+// A task that is returned is trained once all the same, by another trainer. Lease 0 commits a step alone.
+static void test_a_ledger_of_leases_adds_up(void **state)
+{
+    (void)state;
+    static struct ledger_report report;
+    static struct report_member members[2];
+    struct why why = { 0 };
+    const struct wire_place places[] = { { .member = 0 }, { .member = 1 } };
+    const struct wire_group group = { .number = 1, .group = places, .group_count = 2 };
+    ledger = (struct reader){ .report = &report, .why = &why };
+    report.members = members, report.members_count = 2;
+    assert_int_equal(see(&ledger, FRAME_RECORD_GROUP, &group, 1), 0);
+    assert_int_equal(read_lease(1, 0, 0, 16), 0);
+    assert_int_equal(read_lease(2, 1, 16, 32), 0);
+    assert_int_equal(read_lease_end(1, FATE_DONE, 16, 0, 2), 0);
+    assert_int_equal(read_lease_end(1, FATE_DONE, 16, 2, 4), FAULT_CORRUPT); // It is over
+    assert_int_equal(read_lease_end(2, FATE_RETURNED, 0, 2, 2), 0);
+    assert_int_equal(read_lease(3, 0, 16, 32), 0);
+    assert_int_equal(read_lease_end(3, FATE_DONE, 16, 2, 4), 0);
+    assert_int_equal(read_lease_end(0, FATE_DONE, 0, 4, 5), 0);
+    assert_true(report.has_leases && !report.has_windows);
+    assert_int_equal(report.windows, 1);
+    assert_int_equal(report.commits, 3);
+    assert_int_equal(report.steps, 5);
+    assert_int_equal(report.samples, 32);
+    assert_int_equal(report.samples_twice + report.steps_twice + report.steps_skipped, 0);
+    assert_int_equal(members[0].results, 2);
+    assert_int_equal(members[1].results, 0);
+    assert_int_equal(members[1].windows, 1);
+    const struct wire_record_restore restore = { .step = 2, .data_position = { .cursor = 16 } };
+    assert_int_equal(read_lease(4, 1, 32, 48), 0);
+    assert_int_equal(see(&ledger, FRAME_RECORD_RESTORE, &restore, 1), 0);
+    assert_int_equal(read_lease_end(4, FATE_DONE, 16, 2, 4), FAULT_CORRUPT); // Given up
+    assert_int_equal(report.steps_undone, 3);
+    assert_int_equal(read_lease(5, 1, 8, 24), 0); // What no coordinator does
+    assert_int_equal(read_lease_end(5, FATE_DONE, 16, 2, 4), 0);
+    assert_int_equal(report.samples_twice, 8);
+    for (int i = 0; i < LEASES_MAX; i++) free(ledger.out[i].samples);
+    free(ledger.trained);
+}
+
 static uint64_t missing_at(uint64_t cursor, struct interval returned)
 {
     const struct wire_epoch_end end = {
@@ -432,7 +491,7 @@ static void test_a_ledger_without_its_configuration_is_not_false(void **state)
 }
 
 // A run of leases: GROUP tells it, and its steps are committed as RUN says.
-static void a_group_tells_that_the_run_has_leases(void **state)
+static void test_a_group_tells_that_the_run_has_leases(void **state)
 {
     struct run_view *view = calloc(1, sizeof *view);
     (void)state;
@@ -462,4 +521,4 @@ TESTS(TEST(test_follows_rounds), TEST(test_a_ledger_without_its_configuration_is
       TEST(test_what_cannot_be_is_not_kept), TEST(test_follows_windows),
       TEST(test_old_lives_are_passed_over), TEST(test_progress_needs_a_known_sender),
       TEST(test_a_killed_trainer_is_back), TEST(test_a_killed_coordinator_is_back),
-      TEST(a_group_tells_that_the_run_has_leases))
+      TEST(test_a_group_tells_that_the_run_has_leases), TEST(test_a_ledger_of_leases_adds_up))

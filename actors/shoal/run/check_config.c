@@ -38,7 +38,7 @@ static void add(struct config_check *self, bool warning, const struct config_sch
 // of another width are beyond its vocabulary.
 static int check_folder(const struct config_check *self, const struct wire_data_source *source,
                         uint64_t seq_len, const struct hash *pin, struct why *why,
-                        struct hash *ret_manifest, struct hash *ret_dataset)
+                        struct hash *ret_manifest, struct hash *ret_dataset, uint64_t *ret_samples)
 {
     const struct samples_config samples = { .seq_len = (uint32_t)seq_len,
                                             .vocab_size = self->model.shape.vocab };
@@ -50,6 +50,7 @@ static int check_folder(const struct config_check *self, const struct wire_data_
                 : why_set(why, FAULT_MEMORY, "a sample of %" PRIu64 " tokens", seq_len);
     *ret_manifest = *provider_digest(provider);
     *ret_dataset = provider_dataset_digest(provider);
+    *ret_samples = provider_count(provider);
     free(tokens);
     provider_close(&provider);
     return rc;
@@ -71,6 +72,7 @@ static int check_local(struct config_check *self)
     const struct wire_data_source *source = &self->model.data;
     struct why why = { 0 };
     struct hash dataset;
+    uint64_t samples;
     if (access(source->where, F_OK) != 0) {
         snprintf(why.text, sizeof why.text, "%s is not on this machine; each trainer needs it",
                  source->where);
@@ -78,7 +80,7 @@ static int check_local(struct config_check *self)
         return 0;
     }
     const int rc = check_folder(self, source, self->run.max_seq_len, &self->run.manifest_digest,
-                                &why, &self->manifest, &dataset);
+                                &why, &self->manifest, &dataset, &samples);
     if (rc < 0) add(self, false, &config_run_schema, &self->run.origin, path, why.text);
     return rc;
 }
@@ -140,6 +142,27 @@ static int compare(struct config_check *self)
     return FAULT_CONFIG;
 }
 
+// Each trainer has one task at a time. With few of them in a pass some trainers have none as it ends.
+static void check_tasks(struct config_check *self)
+{
+    const struct run_config *run = &self->run;
+    const uint64_t tasks = (self->samples + run->task_samples - 1) / run->task_samples;
+    const uint64_t wanted = CONFIG_TASKS_EACH * run->init_min_clients;
+    const uint64_t right = self->samples / wanted ? self->samples / wanted : 1;
+    struct why why = { 0 };
+    // Data with so few samples that a task would be hardly larger than a batch is as good as it can be
+    if (!config_is_async(run) || tasks >= wanted ||
+        (tasks >= run->init_min_clients && right < CONFIG_TASK_BATCHES * run->batch_end))
+        return;
+    why_set(&why, 0,
+            "%" PRIu64 " sequences, so a pass has %" PRIu64 " task%s of %" PRIu64
+            " (strategy.server.task_samples of %s), for %" PRIu64 " trainer%s; with %" PRIu64
+            " or fewer a task, each has %d of a pass",
+            self->samples, tasks, show_s(tasks), run->task_samples, self->state_path,
+            run->init_min_clients, show_s(run->init_min_clients), right, CONFIG_TASKS_EACH);
+    add(self, true, &config_data_schema, &self->data.origin, "dir", why.text);
+}
+
 int config_check_data(struct config_check *self)
 {
     static const struct hash any;
@@ -152,9 +175,10 @@ int config_check_data(struct config_check *self)
         rc = source_of_data_config(&self->data, &why, &source);
         if (rc == 0)
             rc = check_folder(self, &source, self->data.seq_len, &any, &why, &manifest,
-                              &self->dataset);
+                              &self->dataset, &self->samples);
         if (rc < 0) add(self, false, &config_data_schema, &self->data.origin, "dir", why.text);
         if (with_run && compare(self) < 0) rc = FAULT_CONFIG;
+        if (with_run && rc == 0) check_tasks(self);
         config_faults_sort(&self->faults);
         if (rc < 0) rc = FAULT_CONFIG;
     }

@@ -18,6 +18,7 @@ struct config_check {
     struct run_model model;      // What `run` names, as far as it could be opened
     bool has_weights;            // In the folder of the model
     struct hash dataset;         // Of the data that data.toml names
+    uint64_t samples;            // Of that data: the length of a pass
     struct hash manifest;        // Of the data that state.toml names, where it is Local
     struct config_faults faults; // Of the file that was checked last
     int result;                  // The first fault of both
