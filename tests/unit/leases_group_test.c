@@ -33,6 +33,7 @@ enum {
     GROUPS_MAX = 4096,
     OUT_BYTES = 1 << 20,
     STEPS = 400,
+    TASK_SAMPLES = 8,
     CALM_MS = 20000,
     LIMIT_MS = 90000,
 };
@@ -375,6 +376,15 @@ static void mail(uint8_t id, const struct effect *effect)
             post(id, i, effect->kind, effect->body, effect->bytes);
 }
 
+// What is told of the tasks of a pass adds up at every instant, and each trainer has one at most.
+static void check_tasks(const struct wire_run *run)
+{
+    const struct wire_task_counts *tasks = &run->tasks;
+    assert_int_equal(tasks->todo + tasks->pending + tasks->done + tasks->failed,
+                     (run->pass_samples + TASK_SAMPLES - 1) / TASK_SAMPLES);
+    assert_true(tasks->pending <= TRAINERS);
+}
+
 static void die(uint8_t id, uint64_t for_ms)
 {
     struct node *node = &sim.nodes[id];
@@ -397,6 +407,8 @@ static void perform(uint8_t id)
         switch (effect->port) {
         case PORT_MAIL: mail(id, effect); break;
         case PORT_NEWS:
+            if (effect->kind == FRAME_RUN)
+                check_tasks(unpack(effect->kind, effect->body, effect->bytes));
             for (uint8_t to = 1; to < NODES; to++)
                 if (to != id) post(id, to, effect->kind, effect->body, effect->bytes);
             break;
@@ -625,7 +637,7 @@ static void set_rules(void)
     const struct wire_leases_config config = { .servers = SERVERS - 1,
                                                .push_every = 1,
                                                .pull_every = 1,
-                                               .task_samples = 8,
+                                               .task_samples = TASK_SAMPLES,
                                                .strikes_max = 3,
                                                .time_min_ms = 500,
                                                .time_max_ms = 2000,

@@ -227,6 +227,21 @@ static void forget_group(struct lease_pace *self)
     self->asked_count = self->attempt = self->looked_ms = self->settle_by_ms = 0;
 }
 
+// A trainer has one task at a time.
+static void note_few_tasks(const struct turn *turn, uint32_t trainers)
+{
+    const uint64_t size = leases_config(turn->rules)->task_samples;
+    const uint64_t tasks = (turn->run->pass_samples + size - 1) / size;
+    // mutant: leases: nobody is told that trainers have nothing to do
+    if (tasks >= trainers) return;
+    outbox_note(turn->out,
+                "tasks.few tasks=%" PRIu64
+                " trainers=%u; only so many of them have work at a time: "
+                "a new run with task_samples %" PRIu64 " or fewer gives each one some",
+                tasks, trainers,
+                turn->run->pass_samples / trainers ? turn->run->pass_samples / trainers : 1);
+}
+
 static void begin(void *state, const struct turn *turn)
 {
     struct lease_pace *self = state;
@@ -248,6 +263,7 @@ static void begin(void *state, const struct turn *turn)
         .barrier_ms = self->barrier_ms,
     };
     ensure(leases_group_is_sound(&group, leases_config(turn->rules)));
+    note_few_tasks(turn, leases_group_servers(&group, leases_config(turn->rules)));
     turn_put(turn, FRAME_RECORD_GROUP, &group);
     turn_arm(turn);
 }
