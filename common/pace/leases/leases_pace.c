@@ -354,7 +354,7 @@ static struct commit_facts facts(const void *record)
     return facts;
 }
 
-// What trainers said last of their pushes.
+// What trainers said last of their pushes in this group.
 static void count_pushes(const struct lease_pace *self, const struct run *run,
                          struct wire_task_counts *counts)
 {
@@ -362,7 +362,7 @@ static void count_pushes(const struct lease_pace *self, const struct run *run,
         const struct wire_member *member = &run->roster.members[i];
         const struct busy *busy = &self->busy[i];
         if (member->role != ACTOR_TRAINER || member->state != MEMBER_HEALTHY ||
-            busy->instance != member->instance)
+            busy->instance != member->instance || busy->number != leases_run_of(run)->group.number)
             continue;
         counts->pushes += busy->pushes;
         counts->discarded += busy->discarded;
