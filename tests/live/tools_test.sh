@@ -386,6 +386,9 @@ says 75 "shoal: not now: the run is not paused; the coordinator refuses: cannot 
     shoal resume --ticket ticket -i coordinator.key
 says 0 "  loss -   0 tokens/s" shoal status --ticket ticket
 says 0 '"loss":null' shoal status --ticket ticket --json
+says 0 '"tasks":null' shoal status --ticket ticket --json
+says 78 'has no tasks: only with strategy.server.mode = "async"' shoal status --ticket ticket --tasks
+says 64 "--tasks prints what the run is at now: drop --watch" shoal status --ticket ticket --tasks --watch
 says 77 "sign with the coordinator's key" shoal resume --ticket ticket -i trainer.key
 
 # ---- where `make install` and systemd put things ----------------------------------------------------
@@ -603,6 +606,17 @@ shoal init few text.txt --strategy server --dim 32 --layers 1 --heads 2 --seq-le
 sed -i 's/^servers = .*/servers = 9/' few/state.toml
 says 78 $'strategy.server.servers: 9, but the model has\nparameters, and a share is 16384 of them or more: allowed 1..2' \
     shoal validate-config --state few/state.toml --data-config few/data.toml
+
+# Not in step: what the other mode has is refused or named, and tasks are counted against the data.
+sed -i 's/^servers = .*/servers = 2/; s/^mode = .*/mode = "async"/' few/state.toml
+says 78 'checkpoint.shared_dir: strategy.server.mode = "async" saves nothing in pieces' \
+    shoal validate-config --state few/state.toml --data-config few/data.toml
+sed -i '/^shared_dir = /d; /^memory_every = /d; s/^# task_samples = .*/task_samples = 1000000/' few/state.toml
+says 0 $'few/state.toml: OK\nsequences, so a pass has 1 task of 1000000 (strategy.server.task_samples of few/state.toml), for 1 trainer' \
+    shoal validate-config --state few/state.toml --data-config few/data.toml
+sed -i 's/^mode = .*/mode = "later"/' few/state.toml
+says 78 $'few/state.toml:\nstrategy.server.mode: unknown server mode "later"\none of sync or async' \
+    shoal validate-config --state few/state.toml
 
 # The folder keeps it. In a network of its own, where it has other addresses.
 cat >space <<'SCRIPT'

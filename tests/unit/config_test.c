@@ -290,6 +290,38 @@ static void every_word_and_table_becomes_fields(void **state)
     assert_true(config.lr_base == 1 && config.lr_final == 0.1 && config.clip_grad_norm == 0.5);
 }
 
+// The words of both modes, and which settings have a meaning in which.
+static void an_asynchronous_run_loads(void **state)
+{
+    struct run_config config, other;
+    (void)state;
+    assert_int_equal(config_load_run(GOLDEN "async.toml", &config, &faults), 0);
+    assert_int_equal(faults.count, 0);
+    assert_true(config_is_async(&config) && config_sums(&config) && config_shares(&config));
+    assert_int_equal(config.push_every, 2);
+    assert_int_equal(config.pull_every, 3);
+    assert_true(config.staleness == 2.5 && !config.pass_barrier);
+    assert_int_equal(config.task_samples, 96);
+    assert_int_equal(config.task_ms, 90500);
+    assert_int_equal(config.task_failures, 1);
+    assert_int_equal(config.checkpoint_steps, 10);
+    assert_int_equal(config.step_timeout_ms, 12000);
+    const struct config_schema *schema = &config_run_schema;
+    assert_true(config_path_active(schema, "strategy.server.task_samples", &config));
+    assert_false(config_path_active(schema, "strategy.lanes", &config));
+    assert_true(config_path_active(schema, "strategy.link", &config));
+    // Under another strategy the word of the mode has no meaning, whatever the file says
+    other = config;
+    other.strategy = CONFIG_STRATEGY_ALLREDUCE;
+    assert_false(config_is_async(&other));
+    assert_true(config_path_active(schema, "strategy.lanes", &other));
+    assert_false(config_path_active(schema, "strategy.server.mode", &other));
+    assert_false(config_path_active(schema, "strategy.server.task_samples", &other));
+    assert_int_equal(config_load_run("config/demo/server.toml", &other, &faults), 0);
+    assert_int_equal(faults.count, 0);
+    assert_false(config_is_async(&other));
+}
+
 // The hashes are those of the golden files, as sha256sum gives them.
 static const struct {
     const char *name, *digest;
@@ -297,6 +329,7 @@ static const struct {
     { "good", "73275df311fe3f206d9907a5197af6268c42930a7ed2dfc30984185679a55e96" },
     { "other", "e4081e8e72e138194485f3295f912f16e4b515c50822ec2979bc87c97b9b4c78" },
     { "allreduce", "75ccb5b0b7bf245e5d641501fcc9108a0b26eb048c3a2515690688a34eb26d8f" },
+    { "async", "9a9849fff5b0795de785743ff4782e427c661b3cda56d8a9965ba406dde9490e" },
 };
 
 static void canonical_bytes_are_golden(void **state)
@@ -758,7 +791,7 @@ static void damaged_files_are_loaded_or_refused(void **state)
 TESTS(TEST(every_bad_file_is_refused_as_written), TEST(psyches_files_load_or_are_refused_by_name),
       TEST(a_missing_run_id_is_all_that_keeps_solanas_files), TEST(a_file_becomes_fields),
       TEST(every_word_and_table_becomes_fields), TEST(the_demo_loads_and_agrees_with_itself),
-      TEST(the_demos_agree), TEST(canonical_bytes_are_golden),
+      TEST(the_demos_agree), TEST(canonical_bytes_are_golden), TEST(an_asynchronous_run_loads),
       TEST(the_digest_knows_the_run_and_not_the_machine),
       TEST(settings_without_meaning_do_not_count), TEST(the_sample_loads_and_holds_every_key),
       TEST(the_sample_of_a_strategy_loads), TEST(saves_in_vain_are_named),

@@ -4,6 +4,7 @@
 #include "actors/coordinator/strategies_shell.h"
 #include "common/learner/run_check.h"
 #include "common/model/recipe.h"
+#include "common/pace/pace.h"
 #include "common/pace/rounds/rounds_config.h"
 #include "common/run/table.h"
 #include "tests/test.h"
@@ -62,6 +63,37 @@ static void allreduce_fills_the_part_of_windows(void **state)
     assert_null(strategy_of(&config)->set_model);
 }
 
+static void asynchronous_servers_fill_the_part_of_leases(void **state)
+{
+    (void)state;
+    take(GOLDEN "async.toml");
+    const struct wire_leases_config *part = rules_strategy(&rules);
+    assert_int_equal(rules.frame.strategy.kind, FRAME_LEASES_CONFIG);
+    assert_string_equal(pace_of(&rules)->name, "leases");
+    assert_int_equal(part->servers, 3);
+    assert_int_equal(part->push_every, 2);
+    assert_int_equal(part->pull_every, 3);
+    assert_true(part->staleness == 2.5 && !part->pass_barrier);
+    assert_int_equal(part->task_samples, 96);
+    assert_int_equal(part->strikes_max, 1);
+    assert_int_equal(part->time_min_ms, 1000);
+    assert_int_equal(part->time_max_ms, 90500);
+    assert_int_equal(part->settle_ms, 12000);
+    assert_int_equal(part->link, LINK_PLAIN);
+    assert_int_equal(part->connections, 4);
+    assert_int_equal(part->optimizer, DESCENT_ADAMW);
+    assert_int_equal(part->batch_start, 8);
+    assert_int_equal(part->batch_end, 12);
+    assert_int_equal(part->batch_warmup_tokens, 65536);
+    assert_string_equal(part->shared_dir, "");
+    assert_int_equal(part->save_steps, 10);
+    assert_int_equal(part->members_least, 2);
+    assert_true(hash_is_none(&rules.genesis_digest)); // As of windows
+    // The same words in a synchronous run
+    take("config/demo/server.toml");
+    assert_int_equal(rules.frame.strategy.kind, FRAME_WINDOWS_CONFIG);
+}
+
 // Every rate, batch and data position of the run is that of shoal train, to the bit.
 static void the_steps_are_those_of_shoal_train(void **state)
 {
@@ -95,4 +127,4 @@ static void the_steps_are_those_of_shoal_train(void **state)
 }
 
 TESTS(TEST(distro_fills_the_part_of_rounds), TEST(allreduce_fills_the_part_of_windows),
-      TEST(the_steps_are_those_of_shoal_train))
+      TEST(asynchronous_servers_fill_the_part_of_leases), TEST(the_steps_are_those_of_shoal_train))
