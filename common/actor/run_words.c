@@ -8,7 +8,7 @@
 static const struct run_unit units[] = {
     { FRAME_ROUNDS_CONFIG, "round", "RoundTrain", false, "round.trained" },
     { FRAME_WINDOWS_CONFIG, "window", "Train", true, "step.trained" },
-    { FRAME_LEASES_CONFIG, "group", "Train", true, "task.trained" },
+    { FRAME_LEASES_CONFIG, "group", "Train", true, "state.settled" },
 };
 
 const struct run_unit *run_words_unit(uint16_t config)

@@ -52,6 +52,7 @@ static void train(struct leases_member *self, const struct member_turn *turn)
     };
     self->lease = self->newest = task->lease;
     self->say_ms = 0;
+    memcpy(&turn->member->step_lr, &task->lr_bits, sizeof turn->member->step_lr);
     outbox_job(turn->out, PORT_LEARNER, FRAME_TRAIN_TASK, &job);
 }
 
@@ -135,8 +136,14 @@ static void hear_trained(struct leases_member *self, const struct member_turn *t
     self->busy.lag = said->lag;
     self->busy.tokens_per_s = said->tokens_per_s;
     self->end_ms = self->ask_ms = 0;
-    if (said->done) tell_progress(self, turn, said);
-    else
+    if (said->done) {
+        tell_progress(self, turn, said);
+        outbox_note(turn->out,
+                    "task.trained lease=%" PRIu64 " samples=%" PRIu64
+                    " loss=%.4g tokens_per_s=%.0f pushes=%" PRIu64 " discarded=%" PRIu64,
+                    said->lease, said->samples, (double)said->loss, (double)said->tokens_per_s,
+                    said->pushes, said->discarded);
+    } else
         outbox_note(turn->out, "task.failed lease=%" PRIu64 " because=\"%s\"", said->lease,
                     said->because);
 }
