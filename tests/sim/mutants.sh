@@ -417,6 +417,9 @@ by_unit 'leases: a task that is trained in part is done' coordinator_test \
     '&& said->samples == samples_out(turn->run, said->lease)' ''
 by_unit 'leases: an end is acknowledged before it is stored' coordinator_test swap
 by_unit 'leases: more is dealt than the steps need' coordinator_test 'last).step >= last' 'last).step > last'
+by_unit 'leases: nobody is told that trainers have nothing to do' coordinator_test 'tasks >= trainers' 'true'
+by_unit 'leases: pushes of another group are counted' coordinator_test \
+    'busy->number != leases_run_of(run)->group.number' '!run'
 by_unit 'leases: a trainer gets a second task while it has one' coordinator_test \
     'else if (lease_of(turn, place)) continue;' 'else if (!turn) continue;'
 by_unit 'leases: a trainer that has lost the mail with its task gets none any more' coordinator_test \

@@ -361,6 +361,7 @@ static void count_pushes(const struct lease_pace *self, const struct run *run,
     for (uint32_t i = 0; i < run->roster.count; i++) {
         const struct wire_member *member = &run->roster.members[i];
         const struct busy *busy = &self->busy[i];
+        // mutant: leases: pushes of another group are counted
         if (member->role != ACTOR_TRAINER || member->state != MEMBER_HEALTHY ||
             busy->instance != member->instance || busy->number != leases_run_of(run)->group.number)
             continue;
