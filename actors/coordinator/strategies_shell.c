@@ -94,8 +94,8 @@ static void windows_rules(const struct run_config *config, struct rules *rules)
 // second is longer than those, and short beside what a task of another trainer is worth waiting for.
 enum { LEASE_LEAST_MS = 1000 };
 
-// As in windows, the state has moments. A group puts its state together in the time in which a step of windows may wait
-// for all others. What is saved, checkpointers write: save_steps and save_passes end an epoch.
+// As in windows, the state has moments. A group puts its state together in the time in which a step of windows may
+// wait for all others. What is saved, checkpointers write: save_steps and save_passes end an epoch.
 static void leases_rules(const struct run_config *config, struct rules *rules)
 {
     const struct wire_leases_config part = {

@@ -22,8 +22,8 @@ struct ledger_report {
     uint64_t incarnation; // Of the newest START; 0: none is on record
     uint64_t records;
     uint64_t of_kind[REPORT_KINDS_MAX]; // By frame number
-    // A run has rounds, windows or leases, by its strategy. A commit is a record that commits steps. Of leases `windows`
-    // are the groups.
+    // A run has rounds, windows or leases, by its strategy. A commit is a record that commits steps. Of leases
+    // `windows` are the groups.
     bool has_windows, has_leases;
     uint64_t rounds, windows, commits, voids, starts, epoch_ends, checkpoints, restores;
     uint64_t steps; // Distinct steps committed
