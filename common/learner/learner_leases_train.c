@@ -327,7 +327,7 @@ static void end_push(struct learner *self)
 static void hear_answers(struct learner *self)
 {
     struct learner_lease_work *work = self->lease;
-    // mutant: leases: a wait for answers that a job has ended is over
+    // mutant: leases: a job that ends a wait for answers breaks the group
     while (work->asking.of) {
         struct group_letter letter;
         struct group_blame blame;

@@ -139,16 +139,21 @@ void learner_shares_applied(struct learner *self)
     self->share_only = true;
 }
 
+static int gather_parameters(struct learner *self, struct why *why, struct group_blame *ret_blame)
+{
+    struct group_sum sum = learner_sum(self, GROUP_GATHER, self->floats); // To those that compute
+    sum.result = self->params;
+    return group_add(self->window->group, &sum, why, ret_blame);
+}
+
 // If they are all here already, they are sent all the same: another member may lack them.
 int learner_shares_gather(struct learner *self, struct why *why, struct group_blame *ret_blame)
 {
     if (!learner_shares_are_on(self)) return 0;
     learner_pin_wait(self); // Its thread reads what this step changes
     if (is_alone(self)) return 0;
-    struct group_sum sum = learner_sum(self, GROUP_GATHER, self->floats); // To those that compute
-    sum.result = self->params;
     // mutant: shares: a step is computed by parameters of the one before
-    return group_add(self->window->group, &sum, why, ret_blame);
+    return gather_parameters(self, why, ret_blame);
 }
 
 int learner_shares_close(struct learner *self, struct why *why, struct group_blame *ret_blame)

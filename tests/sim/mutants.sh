@@ -467,17 +467,17 @@ by_unit 'leases: a batch of a task that failed is pushed with the next one' leas
 by_unit 'leases: a trainer pushes before it has pulled' leases_learner_test '!work->has_pulled' '!self'
 by_unit 'leases: a server that puts the state together is taken for one that is dead' leases_learner_test 'if (dead)' 'if (dead + 1)'
 by_unit 'leases: all batches are as large as that of the first step' leases_learner_test 'said->step' '0 * said->step'
-by_unit 'leases: a wait for answers that a job has ended is over' leases_learner_test \
-    'if (rc == FAULT_INTERRUPTED) return;' 'if (rc == FAULT_INTERRUPTED) break;'
+by_unit 'leases: a job that ends a wait for answers breaks the group' leases_learner_test \
+    'rc == FAULT_INTERRUPTED' 'rc == FAULT_NOT_NOW'
 by_unit 'leases: a server steps at a rate of its own' leases_learner_test 'push->rate' '2 * push->rate'
 by_unit 'leases: each member has its own count of the steps' leases_learner_test '.alike = true' '.alike = false'
-by_unit 'leases: a share that is lost is put together' leases_learner_test '(all >> trainers << trainers)' '0 * all'
+by_unit 'leases: a share that is lost is put together' leases_learner_test '(all >> trainers << trainers)' '(all >> trainers >> 63)'
 
 # ---- moments by shares ----------------------------------------------------------------------------------
 by_unit 'shares: a share is taken though its moments are not here' windows_saves_test 'self->share_only && !same' 'false'
 by_unit 'shares: who holds a share says that it holds all' windows_saves_test drop
 by_unit 'shares: a step is computed by parameters of the one before' windows_learner_test \
-    'group_add(self->window->group, &sum, why, ret_blame)' 'why && !ret_blame'
+    'gather_parameters(self, why, ret_blame)' 'why && !ret_blame && gather_parameters(self, why, ret_blame)'
 by_unit 'shares: a member goes on with the moments that it had before it loaded a state' windows_saves_test '|| self->has_share' '|| self'
 by_unit 'away: moments that have changed on the disk are taken' windows_saves_test '!hash_equal(&leaf' '!self && !hash_equal(&leaf'
 by_unit 'shares: the moments of the others are of an earlier step' windows_saves_test 'TAG_RESHARD' 'TAG_DROP'

@@ -403,7 +403,13 @@ static void what_comes_too_late_is_discarded(void **unused)
     end_run();
 }
 
-// A job comes while a trainer waits for answers, and one while a server waits for questions: both go on behind it.
+// A PIN of a step that is not held means nothing, and ends a wait all the same.
+static void disturb(struct member *self)
+{
+    send_job(self, FRAME_PIN, &(struct wire_pin){ .step = UINT32_MAX });
+}
+
+// Jobs come while a trainer waits for answers, and while a server waits for questions: both go on behind them.
 static void save_meanwhile(struct here *at, const struct wire_save *job)
 {
     give(at, at->group[0], next_samples(at, 20));
@@ -412,7 +418,10 @@ static void save_meanwhile(struct here *at, const struct wire_save *job)
     send_job(at->group[2], FRAME_SAVE, job);
     bool saved = false, trained = false;
     while (!saved || !trained) {
-        assert_true(hear(at->group[0], WAIT_MS));
+        disturb(at->group[0]);
+        disturb(at->group[3]);
+        if (!hear(at->group[0], 1)) continue;
+        assert_int_not_equal(at->group[0]->kind, FRAME_GROUP_BROKE);
         const void *said = at->group[0]->body;
         saved |= at->group[0]->kind == FRAME_SAVED;
         trained |= at->group[0]->kind == FRAME_TASK_TRAINED;
