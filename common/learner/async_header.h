@@ -5,8 +5,8 @@
 //     push    the gradient of the share     ─▶   verdict, version                no floats
 //     pull    no floats                     ─▶   verdict, version                the share's parameters, if TAKEN
 //
-// The rate of a push travels with it: a server knows no schedule. Little-endian, of fixed size. Unpacking is total and
-// strict: any other bytes are refused, also a rate that no optimizer takes. Pure; any thread.
+// The rate of a push travels with it: a server knows no schedule. Little-endian, of fixed size. Unpacking is total
+// and strict: any other bytes are refused, also a rate that no optimizer takes. Pure; any thread.
 
 #include "common/learner/async_server.h"
 #include <stddef.h>

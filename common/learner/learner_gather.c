@@ -45,8 +45,8 @@ struct filling {
     struct group_blame *blame;
 };
 
-// What all have alike. A trainer that came to the servers within the epoch has not, and asynchronous servers have each
-// applied another number of pushes: it comes from the owner of the first share, as if it were floats.
+// What all have alike. A trainer that came to the servers within the epoch has not, and asynchronous servers have
+// each applied another number of pushes: it comes from the owner of the first share, as if it were floats.
 static int fill_alike(struct learner *learner, uint32_t number, void *values,
                       const struct filling *filling, struct why *why)
 {

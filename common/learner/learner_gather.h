@@ -1,7 +1,7 @@
 #pragma once
-// learner_gather -- the members of a group put their state together: each owner of a share sends it to all, so that each
-// member holds all of the state: the parameters in their vector, the moments away (learner_away.h). For the learner's
-// files alone; on its thread.
+// learner_gather -- the members of a group put their state together: each owner of a share sends it to all, so that
+// each member holds all of the state: the parameters in their vector, the moments away (learner_away.h). For the
+// learner's files alone; on its thread.
 
 #include "common/group/group.h"
 #include "common/learner/learner_inside.h"

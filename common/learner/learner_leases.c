@@ -1,14 +1,14 @@
-// The strategy of leases: a group of trainers and parameter servers, fixed for an epoch, in which each trainer works at its
-// own speed (common/pace/leases/leases_pace.h says who trains which samples). The core gives a group, tasks to a trainer,
-// and the order to put the state together.
+// The strategy of leases: a group of trainers and parameter servers, fixed for an epoch, in which each trainer
+// works at its own speed (common/pace/leases/leases_pace.h says who trains which samples). The core gives a group,
+// tasks to a trainer, and the order to put the state together.
 //
 //     TAKE_GROUP ─▶ a server: its share of the moments ─▶ the group is formed ─▶ questions are answered
-//                   a trainer                          ─▶                     ─▶ pull ─▶ TRAIN_TASK ─▶ TASK_TRAINED ...
+//                   a trainer                          ─▶                     ─▶ pull, tasks, TASK_TRAINED of each
 //     SETTLE_GROUP ─▶ each member holds all of the state again ─▶ GROUP_SETTLED
 //     END_GROUP
 //
-// While a group is in hand nothing is held: the parameters of a server are newer in its share alone, those of a trainer
-// are as old as its last pull. All of it is held again when the state has been put together.
+// While a group is in hand nothing is held: the parameters of a server are newer in its share alone, those of a
+// trainer are as old as its last pull. All of it is held again when the state has been put together.
 //
 // Each wait of a trainer or a server ends when a job waits, and goes on behind that job: nothing is lost by it. Only
 // where all members act together (the group is formed, the state is gathered) a job that ends the wait ends the act,
@@ -89,7 +89,8 @@ static uint64_t sum_bytes(const struct learner *self)
     return work_of(self)->config.push_every > 1 ? (self->floats * sizeof(float) + 63) / 64 * 64 : 0;
 }
 
-// The moments of a share. Later: links, and a server's rooms for as many trainers as the run plans for, or a trainer's sum.
+// The moments of a share. Later: links, and a server's rooms for as many trainers as the run plans for, or a
+// trainer's sum.
 static uint64_t memory(struct learner *self, uint64_t *ret_later)
 {
     const struct wire_leases_config *config = &work_of(self)->config;
@@ -190,8 +191,8 @@ static void give_moments_back(struct learner *self)
             compute_release(self->compute, items[i].vector, work_of(self)->part);
 }
 
-// From now on this member holds no step, until the state is put together. The moments are away, or, of a model that was
-// just made and of a checkpoint, in memory.
+// From now on this member holds no step, until the state is put together. The moments are away, or, of a model that
+// was just made and of a checkpoint, in memory.
 static int take_share(struct learner *self, struct why *why)
 {
     struct learner_lease_work *work = work_of(self);

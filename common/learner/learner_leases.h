@@ -1,7 +1,7 @@
 #pragma once
-// learner_leases -- what the files of the strategy of leases share: learner_leases.c, which hears what the core says of
-// groups, learner_leases_train.c, which trains tasks, learner_leases_serve.c, a server, and learner_leases_settle.c, which
-// puts the state together; for them alone.
+// learner_leases -- what the files of the strategy of leases share: learner_leases.c, which hears what the core
+// says of groups, learner_leases_train.c, which trains tasks, learner_leases_serve.c, a server, and
+// learner_leases_settle.c, which puts the state together; for them alone.
 
 #include "common/learner/async_server.h"
 #include "common/learner/async_trainer.h"
@@ -91,7 +91,8 @@ void learner_lease_task(struct learner *self, const struct wire_train_task *said
 void learner_lease_drop_task(struct learner *self);
 bool learner_lease_train(struct learner *self);
 
-// A server. _begin: a group is taken. _serve: waits for a question, and answers it. _end: says in the log what it did.
+// A server. _begin: a group is taken. _serve: waits for a question, and answers it. _end: says in the log what it
+// did.
 void learner_lease_begin_server(struct learner *self);
 void learner_lease_serve(struct learner *self);
 void learner_lease_end_server(const struct learner *self);

@@ -1,7 +1,7 @@
 // A parameter server of leases: questions come from the trainers, one at a time is dealt with, and applied at once.
 //
-//     push ─▶ judged (async_server.h) ─▶ the gradient of our share ─▶ optimizer_step at the push's rate ─▶ settled ─▶ answer
-//     pull ─▶ judged                  ─▶ the parameters of our share                                    ─▶ answer
+//     push ─▶ judged (async_server.h) ─▶ the gradient of our share ─▶ optimizer_step at its rate ─▶ settled ─▶ answer
+//     pull ─▶ judged                  ─▶ the parameters of our share                                        ─▶ answer
 //
 // A trainer that has left is no break: the others go on. A server that is dead is.
 

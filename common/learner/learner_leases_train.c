@@ -4,10 +4,10 @@
 //       ▲                           ├─ no batch is left ─▶ TASK_TRAINED               │
 //       └───────────────────────────┴─ a pull is due ─▶ all servers ─▶ parameters ────┘
 //
-// It takes one of these steps a call, so that jobs are looked at between them; a wait for answers that a job has ended
-// goes on later. A task whose batch cannot be computed, or of which a server refuses a push, fails; the group goes on.
-// A link brings each byte or ends, and is made again with the next group only: so a push is said once, and what
-// became of the last one before a server left is not known here. The group is over then.
+// It takes one of these steps a call, so that jobs are looked at between them; a wait for answers that a job has
+// ended goes on later. A task whose batch cannot be computed, or of which a server refuses a push, fails; the group
+// goes on. A link brings each byte or ends, and is made again with the next group only: so a push is said once, and
+// what became of the last one before a server left is not known here. The group is over then.
 
 #include "common/base/clock.h"
 #include "common/base/ensure.h"

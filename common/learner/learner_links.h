@@ -1,6 +1,6 @@
 #pragma once
-// learner_links -- the links of a learner whose strategy has a group (common/group): they are opened at BUILD, and the
-// core is told where they end. For the learner's files alone; on its thread.
+// learner_links -- the links of a learner whose strategy has a group (common/group): they are opened at BUILD, and
+// the core is told where they end. For the learner's files alone; on its thread.
 
 #include "common/group/group.h"
 #include "common/learner/learner_inside.h"
@@ -15,8 +15,8 @@ struct learner_links_options {
 int learner_links_open(struct learner *self, const struct learner_links_options *options,
                        struct why *why, group_t **ret_group);
 
-// Answers LINKS, and keeps what it said in *ret_links: our links end at the announced address of the bulk server, with a
-// port of their own.
+// Answers LINKS, and keeps what it said in *ret_links: our links end at the announced address of the bulk server,
+// with a port of their own.
 void learner_links_say(struct learner *self, const group_t *group, uint8_t link,
                        struct wire_links *ret_links);
 

@@ -304,7 +304,8 @@ static void so_it_is_for_moments_by_shares(void **state)
     copies_for_saves = false;
 }
 
-// A server of leases has room for a gradient of each trainer, or a trainer for the sum of a push: the larger one is said.
+// A server of leases has room for a gradient of each trainer, or a trainer for the sum of a push: the larger one is
+// said.
 static void what_leases_take_later_is_said(void **state)
 {
     static const uint32_t cases[][3] = { { 4, 1, 3 }, { 0, 1, 1 }, { 3, 2, 2 } }; // Vectors last

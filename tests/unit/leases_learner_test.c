@@ -1,5 +1,5 @@
-// leases_learner_test -- learners in one process are trainers and asynchronous servers of a group: they train tasks, push,
-// pull, and put their state together. The tests are the coordinator.
+// leases_learner_test -- learners in one process are trainers and asynchronous servers of a group: they train
+// tasks, push, pull, and put their state together. The tests are the coordinator.
 
 #include "common/compute/compute.h"
 #include "common/data/source.h"
@@ -225,8 +225,8 @@ static void swap_servers(struct here *at)
     at->group[at->count - 2] = last;
 }
 
-// A trainer alone that pushes and pulls after each batch takes the steps of a plain loop, also in a second group, which
-// begins with the state that the first one has put together; each server has the other share then.
+// A trainer alone that pushes and pulls after each batch takes the steps of a plain loop, also in a second group,
+// which begins with the state that the first one has put together; each server has the other share then.
 static void one_trainer_ends_in_the_bits_of_a_plain_loop(void **unused)
 {
     struct plain plain;
