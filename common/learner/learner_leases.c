@@ -96,8 +96,7 @@ static uint64_t memory(struct learner *self, uint64_t *ret_later)
     const struct wire_leases_config *config = &work_of(self)->config;
     if (!self->options->trains) return 0;
     const struct interval share = longest_share(self, config->servers);
-    const uint32_t least =
-        config->members_least > config->servers ? config->members_least - config->servers : 1;
+    const uint32_t least = config->members_least ? config->members_least : 1; // Trainers
     const uint64_t serves = rooms(share, least), trains = sum_bytes(self);
     *ret_later = GROUP_MEMORY + (serves > trains ? serves : trains);
     return learner_away_moments(self, share) + sizeof(struct async_server);
