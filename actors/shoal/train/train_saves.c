@@ -258,6 +258,11 @@ int train_saves_look(struct train_saves *self, const struct train_settings *sett
         is_free = true;
     }
     if (!is_due(self, settings, before, now)) return 0;
+    // Behind the last step there is nothing that an earlier save holds up
+    if (!is_free && now->step >= settings->total_steps && saver_wait(self->saver, &result)) {
+        say(self, &result);
+        is_free = true;
+    }
     if (is_free) return take(self, settings, now, solo, why);
     fprintf(stderr, "shoal train: step %" PRIu64 " is not saved: an earlier one is being written\n",
             now->step);
