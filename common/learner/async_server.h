@@ -29,8 +29,8 @@
 //
 // The struct is saved in the server's piece: a value of fixed size, without pointers or padding. What a server that
 // loads it has applied since is lost, and so are the sequence numbers of that: a trainer that never had an answer
-// repeats, one that had goes on. A lost place has another number, so nobody's old versions are taken for those of
-// this server.
+// repeats, one that had goes on. A place that was lost gets a new number. So this server never takes a version of the
+// lost one for its own.
 //
 // Pure; one thread.
 

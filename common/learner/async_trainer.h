@@ -9,8 +9,8 @@
 //     push_every 2, pull_every 3      batch    1    2    3    4    5    6   ...     a push goes before a pull
 //                                              ·  push pull push   ·  push,pull
 //
-// It pushes every `push_every` batches, and at the end of a task what is left, so that no task is finished of which
-// something lies here. So the batches until a push begin anew with each task. Those until a pull are counted over the
+// It pushes every `push_every` batches, and pushes what is left at the end of a task: a task is finished only when all of
+// it is pushed. So the count of batches until a push begins at 0 with each task. Those until a pull are counted over the
 // borders of tasks, and from its last pull on. A server that has found a push stale has it pull at once.
 //
 // A push is the mean gradient of its samples, clipped by the norm of the whole of it, before it is cut into the

@@ -14,7 +14,7 @@ static bool is_older(const struct msg *in, uint64_t *newest_seq)
     return false;
 }
 
-// How leases end is told to whoever asks, and is no news: a later step in RUN is what was committed.
+// LEASE_ENDED goes only to those that ask: it is no news. So a higher step in RUN is what shows that tasks were committed.
 static unsigned hear_run(struct run_view *self, const struct msg *in)
 {
     const struct wire_run *run = in->body;

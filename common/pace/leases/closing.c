@@ -132,10 +132,8 @@ void closing_hear(struct lease_pace *self, const struct turn *turn, const struct
     *settling = (struct settling){ .known = true,
                                    .ok = said->ok && !hash_is_none(&said->digest),
                                    .digest = said->digest };
-    snprintf(settling->because, sizeof settling->because, "%s",
-             said->because[0] ? said->because : "could not put the state together");
-    for (char *at = settling->because; *at; at++)
-        if (*at < ' ' || *at > '~' || *at == '"') *at = '?';
+    leases_take_words(settling->because,
+                      said->because[0] ? said->because : "could not put the state together");
 }
 
 static void tell_attempt(struct lease_pace *self, const struct turn *turn, uint64_t places)

@@ -139,14 +139,6 @@ void dealing_return(struct lease_pace *self, const struct turn *turn)
         end_lease(turn, lease, LEASE_CAUSE_LATE, causes[LEASE_CAUSE_LATE]);
 }
 
-// Words of a member that end up on the owner's screen.
-static void print_because(const char *said, char text[128])
-{
-    size_t i = 0;
-    for (; said[i]; i++) text[i] = said[i] < ' ' || said[i] > '~' || said[i] == '"' ? '?' : said[i];
-    text[i] = 0;
-}
-
 void dealing_hear_end(struct lease_pace *self, const struct turn *turn, const struct msg *in)
 {
     const struct wire_task_end *said = in->body;
@@ -167,7 +159,7 @@ void dealing_hear_end(struct lease_pace *self, const struct turn *turn, const st
     // mutant: leases: a task that is trained in part is done
     const bool done = said->done && said->samples == samples_out(turn->run, said->lease);
     char because[128];
-    print_because(said->because[0] ? said->because : causes[LEASE_CAUSE_FAILED], because);
+    leases_take_words(because, said->because[0] ? said->because : causes[LEASE_CAUSE_FAILED]);
     self->ended[place] = said->lease;
     // mutant: leases: an end is acknowledged before it is stored
     end_lease(turn, lease, done ? LEASE_CAUSE_FINISHED : LEASE_CAUSE_FAILED, because);
@@ -240,7 +232,7 @@ static enum lease_answer deal(struct lease_pace *self, const struct turn *turn, 
     return LEASE_OK;
 }
 
-// Who has asked first; NO_MEMBER: nobody has.
+// The place that asked first. NO_MEMBER: none waits.
 static uint32_t first_of(const uint64_t asked[LEASES_GROUP_MAX])
 {
     uint32_t first = NO_MEMBER;

@@ -54,8 +54,7 @@ uint32_t leases_sender(const struct turn *turn, const struct msg *in, uint64_t i
     return instance == known ? member : NO_MEMBER;
 }
 
-// Words of a member that end up on the owner's screen.
-static void take_words(char *kept, const char *said)
+void leases_take_words(char *kept, const char *said)
 {
     size_t i = 0;
     for (; said[i]; i++) kept[i] = said[i] < ' ' || said[i] > '~' || said[i] == '"' ? '?' : said[i];
@@ -81,8 +80,8 @@ static void hear_busy(struct lease_pace *self, const struct turn *turn, const st
                            .broken = said->broken,
                            .leaves = said->leaves,
                            .dead = said->dead };
-    take_words(kept->links, said->links);
-    take_words(kept->because, said->because[0] ? said->because : "cannot go on");
+    leases_take_words(kept->links, said->links);
+    leases_take_words(kept->because, said->because[0] ? said->because : "cannot go on");
 }
 
 static bool hear(void *state, const struct turn *turn, const struct msg *in)

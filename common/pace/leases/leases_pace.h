@@ -75,7 +75,7 @@ struct lease_pace {
         [LEASES_GROUP_MAX]; // It waits for a task: how many had asked before it, from 1 on; 0: it does not
     uint64_t asked_count;
     bool answered[LEASES_GROUP_MAX];      // It was told so
-    enum lease_answer none;               // To whoever asked last
+    enum lease_answer none;               // Why the newest request got no task
     uint64_t ended[LEASES_GROUP_MAX];     // Its newest lease whose end was acknowledged
     uint64_t blamed_ms[LEASES_GROUP_MAX]; // Others call it dead since then; 0: nobody does
     // The newest attempt to close it, once it was told in this life.
@@ -87,6 +87,10 @@ struct lease_pace {
     uint64_t barrier_began_ms, barrier_ended_ms, barrier_ms, barrier_epoch;
     char lacks[224], missed[224]; // For the owner; "": nothing
 };
+
+// Copies words of a member that end up on the owner's screen: what is not printable ASCII, or a quote, becomes '?'. There
+// is room for all of `said`.
+void leases_take_words(char *kept, const char *said);
 
 // Whether this process is in the run, and its lease of membership has not run out.
 bool leases_is_intact(const struct run *run, const struct wire_place *place);
