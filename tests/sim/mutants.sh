@@ -828,7 +828,9 @@ by_unit 'windows: one that hears another stop because of a death is left out' co
     'places != all_places(turn->run)' 'places == 0'
 by_unit 'servers: a trainer that loads a state is in the next window' coordinator_test 'stands->enters' 'stands'
 by_unit 'servers: a trainer enters without its links' coordinator_test '|| !linking_stands(self, &place, group, count)' ''
-by_unit 'servers: an epoch ends for a trainer that can enter' coordinator_test '&& !may_enter(self, turn, i)' ''
+by_unit 'servers: an epoch ends for a trainer that can enter' coordinator_test '&& !may_enter(self, turn, i, false)' ''
+by_unit 'servers: the run waits for good for trainers that it has left out' coordinator_test \
+    'self->apart && !windows_are_open(turn->run)' 'false'
 by_unit 'servers: without trainers the shares of the servers are lost' coordinator_test 'self->apart' '!self'
 by_unit 'servers: a pending member is in a group' coordinator_test drop
 by_unit 'servers: a restart of the coordinator loses the shares that servers keep' coordinator_test drop

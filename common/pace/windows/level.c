@@ -277,10 +277,13 @@ static void leave_out(struct windows *self, const struct turn *turn, uint32_t pl
     self->stands[out->member].links[0] = 0;
     *left_out |= bit(place);
     self->missed_member = out->member;
-    snprintf(self->missed, sizeof self->missed, "%s is left out until the next epoch: %s",
-             member_of(turn->run, out)->name, why);
-    outbox_note(turn->out, "member.left_out name=%s because=\"%s\"; until the next epoch",
-                member_of(turn->run, out)->name, why);
+    const struct wire_member *member = member_of(turn->run, out);
+    const bool may_enter = places_servers_wanted(turn) > 0 && member->role == ACTOR_TRAINER;
+    const char *sooner = may_enter ? ", or until too few trainers are left" : "";
+    snprintf(self->missed, sizeof self->missed, "%s is left out until the next epoch%s: %s",
+             member->name, sooner, why);
+    outbox_note(turn->out, "member.left_out name=%s because=\"%s\"; until the next epoch%s",
+                member->name, why, sooner);
 }
 
 // One that nobody waits for, and one that does not hold the step at which the window ends and cannot make it. The

@@ -32,8 +32,10 @@ static uint32_t group_left(const struct windows *self, const struct run *run,
     return left;
 }
 
-// Whether this trainer, which is in no group, is in the next window: where servers have the state it needs none.
-static bool may_enter(const struct windows *self, const struct turn *turn, uint32_t member)
+// Whether this trainer is in the next window though it was not in the newest: where servers have the state it needs
+// none. `forgives`: also if it was left out.
+static bool may_enter(const struct windows *self, const struct turn *turn, uint32_t member,
+                      bool forgives)
 {
     const struct run *run = turn->run;
     const struct wire_member *at = &run->roster.members[member];
@@ -42,12 +44,13 @@ static bool may_enter(const struct windows *self, const struct turn *turn, uint3
            (at->state == MEMBER_PENDING || at->state == MEMBER_HEALTHY) &&
            // mutant: servers: a trainer that loads a state is in the next window
            stands->instance == at->instance && stands->enters && !stands->leaves &&
-           !self->is_left_out[member] &&
-           window_place(windows_newest(run), member, at->instance) == NO_MEMBER;
+           (self->is_left_out[member]
+                ? forgives
+                : window_place(windows_newest(run), member, at->instance) == NO_MEMBER);
 }
 
 // Those of the newest group that go on, and the trainers that enter: each part in the order of the roster.
-static uint32_t group_next(const struct windows *self, const struct turn *turn,
+static uint32_t group_with(const struct windows *self, const struct turn *turn, bool forgives,
                            struct wire_place group[WINDOW_MEMBERS_MAX])
 {
     const struct run *run = turn->run;
@@ -55,7 +58,8 @@ static uint32_t group_next(const struct windows *self, const struct turn *turn,
     for (uint32_t i = 0; i < run->roster.count && count < WINDOW_MEMBERS_MAX; i++) {
         struct wire_place place = { .member = i, .instance = run->roster.members[i].instance };
         // mutant: servers: a trainer enters without its links
-        if (!may_enter(self, turn, i) || !linking_stands(self, &place, group, count)) continue;
+        if (!may_enter(self, turn, i, forgives) || !linking_stands(self, &place, group, count))
+            continue;
         const uint32_t trainers = count - places_servers(run, group, count);
         uint32_t at = 0;
         while (at < trainers && group[at].member < i) at++;
@@ -65,6 +69,18 @@ static uint32_t group_next(const struct windows *self, const struct turn *turn,
         count++;
     }
     return count;
+}
+
+// Where the shares lie apart no epoch ends, so whoever was left out until then would stay out for good. Those
+// trainers are let in again if there are too few without them.
+static uint32_t group_next(const struct windows *self, const struct turn *turn,
+                           struct wire_place group[WINDOW_MEMBERS_MAX])
+{
+    const uint32_t count = group_with(self, turn, false, group);
+    // mutant: servers: the run waits for good for trainers that it has left out
+    const bool forgives = self->apart && !windows_are_open(turn->run);
+    if (!forgives || places_are_enough(turn, group, count)) return count;
+    return group_with(self, turn, true, group);
 }
 
 // A trainer that is linked with the group, is not in it and cannot enter it: it waits for the next epoch. A server too
@@ -80,7 +96,8 @@ static bool somebody_waits(const struct windows *self, const struct turn *turn)
             takes_steps(run, i, MEMBER_PENDING) || takes_steps(run, i, MEMBER_HEALTHY);
         // mutant: servers: an epoch ends for a server that has no place
         // mutant: servers: an epoch ends for a trainer that can enter
-        if (trains && here && linking_has_joined(self, run, i) && !may_enter(self, turn, i) &&
+        if (trains && here && linking_has_joined(self, run, i) &&
+            !may_enter(self, turn, i, false) &&
             (self->is_left_out[i] ||
              window_place(last, i, run->roster.members[i].instance) == NO_MEMBER))
             return true;
@@ -209,13 +226,17 @@ static uint64_t samples_after(const struct turn *turn)
     return newest->samples_done + interval_list_total(newest->samples, newest->samples_count);
 }
 
-// Those that enter were pending until now.
-static void admit(const struct turn *turn, const struct wire_place *group, uint32_t count)
+// Those that enter were pending, or left out, until now.
+static void admit(struct windows *self, const struct turn *turn, const struct wire_place *group,
+                  uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
+        self->is_left_out[group[i].member] = false;
+        if (self->missed_member == group[i].member) self->missed[0] = 0;
         // mutant: servers: a pending member is in a group
         if (turn->run->roster.members[group[i].member].state == MEMBER_PENDING)
             turn_set_state(turn, group[i].member, MEMBER_HEALTHY);
+    }
 }
 
 void opening_open(struct windows *self, const struct turn *turn)
@@ -245,7 +266,7 @@ void opening_open(struct windows *self, const struct turn *turn)
         .drops = !windows_are_open(run),
     };
     ensure(window.group_count > 0);
-    admit(turn, group, window.group_count);
+    admit(self, turn, group, window.group_count);
     self->open_ms = 0;
     self->mends = self->apart;
     self->apart = false;

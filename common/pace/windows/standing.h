@@ -14,7 +14,7 @@ void standing_hear(struct windows *self, const struct turn *turn, const struct m
 // Whether this process is in the run, and its lease has not run out.
 bool standing_is_intact(const struct run *run, const struct wire_place *place);
 
-// The same, and it was not left out of the group in this epoch.
+// The same, and it is not left out of the group.
 bool standing_stays(const struct windows *self, const struct run *run,
                     const struct wire_place *place);
 

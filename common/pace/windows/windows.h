@@ -154,7 +154,7 @@ struct windows {
     char because[224];     // What the first of them that cannot go on says
     uint32_t pair[2];      // Who blames whom in this break (members); NO_MEMBER: nobody
     uint32_t last_pair[2]; // The same of the break before
-    // For the rest of the epoch, by index in the roster.
+    // For the rest of the epoch, by index in the roster; a trainer until too few are left without it (opening.c).
     bool is_left_out[MEMBERS_MAX];
     uint8_t strikes[MEMBERS_MAX]; // Breaks in a row that it alone has seen
     char lacks[224], missed[224]; // For the owner; "": nothing
