@@ -161,7 +161,9 @@ static void play_parts(void *arg)
     group_t *group = group_of(&options);
     uint64_t number = 0;
     CHECK(group_form(group, 1, shared->members, world, me, FORM_MS, &why, &blame) == 0);
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++, number += 2) {
+    const size_t small =
+        sizeof sizes / sizeof *sizes - 1; // The large one takes seconds to check: for three members
+    for (size_t s = 0; s < small + (world == 3); s++, number += 2) {
         const uint64_t floats = sizes[s];
         const struct interval own = owns ? group_interval(floats, me - first_owner, parts->owners)
                                          : (struct interval){ 0, 0 };
@@ -181,11 +183,12 @@ static void play_parts(void *arg)
         CHECK(owned(group, &sum, me) == interval_length(own));
         CHECK(group_add(group, &sum, &why, &blame) == 0);
         for (uint64_t i = 0; i < floats; i++) {
-            float right;
-            sum_of(8, 8, (struct lane_node){ 0, 8 }, i, number, &right);
-            const bool ours = i >= own.begin && i < own.end;
-            CHECK(!ours || memcmp(&vectors.result[i], &right, sizeof right) == 0);
-            vectors.result[i] = ours ? right + 1 : -1;
+            float right = -2;
+            if (i >= own.begin && i < own.end) {
+                sum_of(8, 8, (struct lane_node){ 0, 8 }, i, number, &right);
+                CHECK(memcmp(&vectors.result[i], &right, sizeof right) == 0);
+            }
+            vectors.result[i] = right + 1;
         }
         sum.way = GROUP_GATHER, sum.number++, sum.nodes = NULL;
         CHECK(group_add(group, &sum, &why, &blame) == 0);
