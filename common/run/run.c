@@ -245,16 +245,18 @@ static void apply_checkpoint(struct run *self, const struct wire_checkpoint *che
     if (self->restore_point.at.pieces && checkpoint->step == self->restore_point.at.step &&
         hash_equal(&checkpoint->digest, &self->restore_point.at.digest))
         return;
-    // mutant: restore: the restore point is that of any checkpoint
-    if (checkpoint->step == self->step) {
+    // mutant: restore: a checkpoint that was written beside the next epoch is none
+    if (run_is_end(self, checkpoint->step, &checkpoint->digest)) {
         keep_older(self);
-        run_point_take(self, &checkpoint->digest, &self->restore_point);
+        // Of a pace without rounds the present position may be behind it: samples are done, and no step is yet
+        // mutant: restore: samples of no step are done at the restore point
+        copy_point(&self->restore_point, &self->end_point);
         return;
     }
-    // mutant: restore: a checkpoint that was written beside the next epoch is none
-    if (!run_is_end(self, checkpoint->step, &checkpoint->digest)) return;
+    // mutant: restore: the restore point is that of any checkpoint
+    if (checkpoint->step != self->step) return;
     keep_older(self);
-    copy_point(&self->restore_point, &self->end_point);
+    run_point_take(self, &checkpoint->digest, &self->restore_point);
 }
 
 static void apply_restore(struct run *self, const struct wire_record_restore *restore)

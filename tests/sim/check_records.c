@@ -104,6 +104,7 @@ static void hear_phase(struct sim *sim, const struct wire_record_phase *record)
     hold(to != PHASE_PAUSED || ghost->pause_asked || rules->start_paused || by_itself,
          "only the owner pauses a run", "from %s", run_phase_name(from));
     if (to == PHASE_PAUSED) ghost->pausing = false;
+    if (sim->pace->entered) sim->pace->entered(sim, to);
 }
 
 // ---- samples ------------------------------------------------------------------------------------
@@ -136,16 +137,24 @@ void check_done(struct sim *sim, uint64_t position)
     now(ghost)->samples_done++;
 }
 
-void check_position(struct sim *sim, const char *what, uint64_t cursor,
-                    const struct interval *returned, uint32_t count)
+static bool has(const struct interval *list, uint32_t count, uint64_t position)
 {
-    const struct ghost *ghost = &sim->ghost;
-    uint64_t at = 0;
     for (uint32_t i = 0; i < count; i++)
-        for (; at < returned[i].end; at++)
-            hold((ghost->samples[at] == TABLE_TODO) == (at >= returned[i].begin), what,
-                 "sample %" PRIu64, at);
-    for (; at < cursor; at++) hold(ghost->samples[at] == TABLE_DONE, what, "sample %" PRIu64, at);
+        if (list[i].begin <= position && position < list[i].end) return true;
+    return false;
+}
+
+void check_position(struct sim *sim, const char *what, const struct wire_data_position *said)
+{
+    for (uint64_t p = 0; p < said->cursor; p++) {
+        const uint8_t state = has(said->returned, said->returned_count, p) ? TABLE_TODO
+                              : has(said->failed, said->failed_count, p)   ? TABLE_FAILED
+                                                                           : TABLE_DONE;
+        hold(sim->ghost.samples[p] == state, what, "sample %" PRIu64 " is %u and not %u", p,
+             sim->ghost.samples[p], state);
+    }
+    for (uint64_t p = said->cursor; p < sim->ghost.cursor; p++)
+        hold(sim->ghost.samples[p] == TABLE_TODO, what, "sample %" PRIu64 " beyond the cursor", p);
 }
 
 static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
@@ -156,8 +165,7 @@ static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
     if (sim->pace->pinned) sim->pace->pinned(sim, end);
     hold(hash_equal(&end->digest, &ghost->digest[end->step]),
          "the pinned digest is that of the commits", "step %" PRIu64, end->step);
-    check_position(sim, "an epoch end has the data position", end->data_position.cursor,
-                   end->data_position.returned, end->data_position.returned_count);
+    check_position(sim, "an epoch end has the data position", &end->data_position);
     ghost->pin_step = end->step;
     ghost->end_point = (struct pin){ .step = end->step, .digest = end->digest };
     ghost->epoch_end_record = ghost->records;

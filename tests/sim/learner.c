@@ -171,14 +171,19 @@ static bool is_pinned_elsewhere(const struct sim *self, uint8_t id, uint64_t ste
     return step == self->plan.rules.first_step; // Genesis lies in a folder
 }
 
+// A member of a group of leases holds nothing, but keeps what the group began with.
+static bool holds(const struct sim *self, const struct learner *learner, uint64_t step)
+{
+    if (learner->group.number) return pins_have(learner, step, &self->ghost.digest[step]);
+    return learner->holding && learner->step >= step &&
+           check_is_settled(self, learner->step, &learner->digest);
+}
+
 // Another replica stays that holds the pinned step or a later one.
 static bool is_held_elsewhere(const struct sim *self, uint8_t id, uint64_t step)
 {
     for (uint8_t i = 0; i < self->nodes_count; i++) {
-        const struct learner *learner = &self->nodes[i].learner;
-        if (i != id && stays(self, i) && learner->holding && learner->step >= step &&
-            check_is_settled(self, learner->step, &learner->digest))
-            return true;
+        if (i != id && stays(self, i) && holds(self, &self->nodes[i].learner, step)) return true;
     }
     return check_commits(self) == 0;
 }
@@ -321,8 +326,8 @@ uint8_t node_at(const struct wire_holder *holder)
     return (uint8_t)(port - SIM_PORT);
 }
 
-static bool has_data(const struct sim *self, uint8_t id, const struct wire_holder *providers,
-                     uint32_t count)
+bool learner_has_data(const struct sim *self, uint8_t id, const struct wire_holder *providers,
+                      uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t provider = node_at(&providers[i]);
@@ -376,7 +381,7 @@ static void recompute(struct sim *self, uint8_t id, const struct wire_recompute 
     const bool zero = hash_is_none(&audit->residual_from);
     const bool shown = zero || hash_equal(&blob, &job->residual);
     if (learner->holding && audit->step >= learner->loaded_step && audit->step <= learner->step &&
-        has_data(self, id, job->providers, job->providers_count) &&
+        learner_has_data(self, id, job->providers, job->providers_count) &&
         (zero || store_holds(&node->store, &job->residual, RESIDUAL_BYTES))) {
         finding.payload = work_of(&audit->base, &audit->residual_from, job->samples,
                                   job->samples_count, audit->lr_bits);
@@ -397,7 +402,7 @@ static void train(struct sim *self, uint8_t id, const struct wire_train *job)
     struct learner *learner = &node->learner;
     struct wire_trained trained = { .round = job->round, .loss = 1, .tokens_per_s = 10 };
     trained.ok = learner->holding && job->step == learner->step &&
-                 has_data(self, id, job->providers, job->providers_count);
+                 learner_has_data(self, id, job->providers, job->providers_count);
     if (trained.ok && job->from_zero) {
         learner->residual = self->ghost.residual[id] = (struct hash){ { 0 } };
         learner->has_previous = false;

@@ -491,7 +491,9 @@ mutant 'restore: a snapshot forgets the restore point' drop
 by_unit 'restore: a snapshot forgets the beginning' restore_test drop
 by_unit 'restore: a run begins again although somebody may hold its state' coordinator_test \
     '&& holdings_who_may(turn) == NO_MEMBER' ''
-mutant 'restore: the restore point is that of any checkpoint' 'checkpoint->step == self->step' 'true'
+mutant 'restore: the restore point is that of any checkpoint' 'checkpoint->step != self->step' 'false'
+mutant 'restore: samples of no step are done at the restore point' \
+    instead 'run_point_take(self, &checkpoint->digest, &self->restore_point);'
 by_unit 'restore: a checkpoint that was written beside the next epoch is none' restore_test instead 'return;'
 by_unit 'restore: an end of an epoch that was given up is gone back to' restore_test drop
 by_unit 'restore: a snapshot forgets the end of the epoch' restore_test drop

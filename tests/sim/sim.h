@@ -19,7 +19,8 @@
 // most lie (`sim --canary`) must break, and so must each bug of mutants.sh.
 //
 // What only one pace knows, struct sim_pace has: of rounds check_rounds.c; of windows check_windows.c, with its
-// invariants W1 to W10, and windows_learner.c, the exchange of a group; of another pace a file of its own. paces.def registers what is linked beside the paces of the product, and plan.c gives it its seeds.
+// invariants W1 to W10, and windows_learner.c, the exchange of a group; of leases check_leases.c, with L1 to L9, and
+// leases_learner.c; of another pace a file of its own. paces.def registers what is linked beside the paces of the product, and plan.c gives it its seeds.
 //
 // The 28 invariants, and where they are held:
 //
@@ -243,6 +244,9 @@ struct sim_pace {
 
     // A PHASE record that ends a phase in which steps are made.
     bool (*may_enter)(const struct sim *sim, uint8_t from, uint8_t to);
+    void (*entered)(struct sim *sim, uint8_t to); // A PHASE record is on disk (optional)
+    // What counts as rounds when a seed has seen enough (optional: the number of the newest round)
+    uint64_t (*rounds)(const struct sim *sim);
     bool (*admits)(const struct sim *sim); // A trainer may enter in mid-phase (optional: never)
     // The coordinator takes the run back by itself. (optional: never)
     bool (*may_restore)(const struct sim *sim);
@@ -399,6 +403,24 @@ struct exchange {
         somebody_writes; // An earlier save: here; somewhere, by the HAVE of the step in hand
 };
 
+// The group that a learner has in hand, and a trainer's task (leases_learner.c).
+struct sim_group {
+    uint64_t number, step; // number 0: none
+    uint32_t place, count, servers;
+    uint8_t nodes[NODES_MAX];
+    uint64_t instances[NODES_MAX];
+    bool broken, frozen;             // It has said so; a server applies no push any more
+    struct hash began;               // The state when it began
+    struct hash share;               // Of a server: all pushes since; none: there were none
+    uint64_t lease, newest, samples; // lease 0: no task is in hand
+    uint32_t pushed;                 // To so many servers
+    uint64_t since_ms;               // When it began to push to the next one
+    uint64_t turn;                   // Of the words to itself that count
+    struct wire_close_group closing; // The newest attempt; 0: none
+    uint64_t closing_ms;
+    bool met; // All of that attempt are together
+};
+
 struct learner {
     bool built, holding, has_candidate, staged, has_previous;
     uint64_t step, busy_until_ms, generation; // Generation: of the residual, new with every load
@@ -412,6 +434,7 @@ struct learner {
     struct pin pins[PINS_MAX], stage;
     uint32_t pins_count;
     struct exchange exchange;
+    struct sim_group group;
 };
 
 enum worker { LEARNER, FETCHER, WORKER_COUNT };
@@ -744,6 +767,8 @@ void saver_finish(struct sim *self, uint8_t id, const struct parcel *written);
 void learner_says(struct sim *self, uint8_t id, uint16_t kind, const void *body);
 void fetcher_says(struct sim *self, uint8_t id, uint16_t kind, const void *body);
 bool learner_of_rounds(struct sim *self, uint8_t id, uint16_t kind, const void *job);
+bool learner_has_data(const struct sim *self, uint8_t id, const struct wire_holder *providers,
+                      uint32_t count);
 void learner_forget(struct sim *self, uint8_t id, const struct effect *effect); // Judged, then done
 void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect);
 void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job);
@@ -831,9 +856,8 @@ const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step,
 // Where that member's newest accepted result led to, as the run stands; none.
 struct hash check_residual_of(const struct sim *sim, uint32_t member);
 bool check_may_restore(const struct sim *sim); // And would change something
-// Below the cursor all is done but for what is returned.
-void check_position(struct sim *sim, const char *what, uint64_t cursor,
-                    const struct interval *returned, uint32_t count);
+// Below the cursor all is done but for what is returned, and what is given up.
+void check_position(struct sim *sim, const char *what, const struct wire_data_position *said);
 
 void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim *claim);
 uint32_t check_members(const struct ghost *ghost, uint8_t role, uint8_t state); // How many

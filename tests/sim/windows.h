@@ -6,6 +6,11 @@
 #include "common/wire/wire_more.h"
 #include "tests/sim/sim.h"
 
+// A word of a learner, to another one or to itself. And whether the link between two of them is cut now: by the
+// partition, or by itself for some seconds.
+void words_send(struct sim *self, uint8_t to, uint64_t delay_ms, const struct wire_sim_word *word);
+bool words_are_cut(const struct sim *self, uint8_t a, uint8_t b);
+
 // The state after a step: a hash of that before it and of the step's samples. `done`: samples before it.
 struct hash windows_digest(const struct hash *digest, const struct interval *samples,
                            uint32_t count);

@@ -62,8 +62,7 @@ static void take_share(struct sim *self, uint8_t id)
 
 // ---- words ------------------------------------------------------------------------------------------
 
-static void send_word(struct sim *self, uint8_t to, uint64_t delay_ms,
-                      const struct wire_sim_word *word)
+void words_send(struct sim *self, uint8_t to, uint64_t delay_ms, const struct wire_sim_word *word)
 {
     const size_t bytes = wire_pack_body(FRAME_SIM_WORD, word, self->bytes, SCRATCH_BYTES);
     ensure(bytes > 0);
@@ -75,21 +74,24 @@ static void send_word(struct sim *self, uint8_t to, uint64_t delay_ms,
 static void to_self(struct sim *self, uint8_t id, enum what what, uint64_t delay_ms)
 {
     const struct exchange *at = &learner_of(self, id)->exchange;
-    send_word(
+    words_send(
         self, id, delay_ms,
         &(struct wire_sim_word){
             .what = what, .window = at->holder.window, .step = at->holder.step, .turn = at->turn });
 }
 
-// A link between two of them is cut now: by the partition, or by itself for some seconds.
-static bool is_cut(const struct sim *self, uint8_t a, uint8_t b)
+bool words_are_cut(const struct sim *self, uint8_t a, uint8_t b)
 {
     const uint64_t low = a < b ? a : b, high = a < b ? b : a;
     const uint64_t number = self->seed << 32 | (self->now_ms / CUT_MS) << 8 | low << 4 | high;
     const struct hash hash = hash_number("cut", number);
-    if (!windows_may_link(self, a, b)) return true;
     if (!faulty(self)) return false;
     return !reachable(self, a, b) || hash_to_number(&hash) % CUT_ONE_IN == 0;
+}
+
+static bool is_cut(const struct sim *self, uint8_t a, uint8_t b)
+{
+    return !windows_may_link(self, a, b) || words_are_cut(self, a, b);
 }
 
 bool windows_unlinkable(const struct sim *self, uint8_t ret_pair[2])
@@ -150,8 +152,8 @@ static void look_at_links(struct sim *self, uint8_t id)
         learner_says(self, id, FRAME_LINKS,
                      &(struct wire_links){ "tcp://127.0.0.1:7000", links->number, bits });
     }
-    send_word(self, id, bits == all ? between(self, 2000, 4000) : between(self, 100, 600),
-              &(struct wire_sim_word){ .what = LINK, .turn = links->turn });
+    words_send(self, id, bits == all ? between(self, 2000, 4000) : between(self, 100, 600),
+               &(struct wire_sim_word){ .what = LINK, .turn = links->turn });
 }
 
 static uint8_t node_of(const struct sim *self, const struct key *key)
@@ -173,8 +175,8 @@ static void expect(struct sim *self, uint8_t id, const struct wire_expect *job)
         links->instances[i] = job->trainers[i].instance;
         ensure(links->nodes[i] != NOBODY);
     }
-    send_word(self, id, between(self, 1, 100),
-              &(struct wire_sim_word){ .what = LINK, .turn = links->turn });
+    words_send(self, id, between(self, 1, 100),
+               &(struct wire_sim_word){ .what = LINK, .turn = links->turn });
 }
 
 // ---- a step -----------------------------------------------------------------------------------------
@@ -209,9 +211,9 @@ static void gather(struct sim *self, uint8_t id)
             if (is_cut(self, window->nodes[i], window->nodes[j])) return;
     }
     for (uint32_t i = 0; i < window->count; i++)
-        send_word(self, window->nodes[i], between(self, 1, chance(self, 30) ? 3000 : 50),
-                  &(struct wire_sim_word){
-                      .what = SUM, .window = window->number, .step = at->holder.step });
+        words_send(self, window->nodes[i], between(self, 1, chance(self, 30) ? 3000 : 50),
+                   &(struct wire_sim_word){
+                       .what = SUM, .window = window->number, .step = at->holder.step });
 }
 
 static void say_stepped(struct sim *self, uint8_t id)
@@ -289,13 +291,13 @@ static void save(struct sim *self, uint8_t id)
     at->writes = true;
     saves_begin(self, window->born_unix_ms, learner->step, window->number, window->count,
                 &learner->digest);
-    send_word(self, id, between(self, 10, chance(self, 50) ? 9000 : 900),
-              &(struct wire_sim_word){ .what = WRITTEN,
-                                       .window = window->number,
-                                       .step = learner->step,
-                                       .from = window->place,
-                                       .born_unix_ms = window->born_unix_ms,
-                                       .spare = window->spare });
+    words_send(self, id, between(self, 10, chance(self, 50) ? 9000 : 900),
+               &(struct wire_sim_word){ .what = WRITTEN,
+                                        .window = window->number,
+                                        .step = learner->step,
+                                        .from = window->place,
+                                        .born_unix_ms = window->born_unix_ms,
+                                        .spare = window->spare });
 }
 
 // What learner_copies.c does behind a step.
@@ -303,10 +305,10 @@ static void copy(struct sim *self, uint8_t id)
 {
     const struct learner *learner = learner_of(self, id);
     if (!copies_take(self, id)) return;
-    send_word(self, id, between(self, 5, chance(self, 50) ? 3000 : 300),
-              &(struct wire_sim_word){ .what = HASHED,
-                                       .window = learner->exchange.windows[0].number,
-                                       .step = learner->step });
+    words_send(self, id, between(self, 5, chance(self, 50) ? 3000 : 300),
+               &(struct wire_sim_word){ .what = HASHED,
+                                        .window = learner->exchange.windows[0].number,
+                                        .step = learner->step });
 }
 
 static void hear_written(struct sim *self, uint8_t id, const struct wire_sim_word *word)
@@ -412,9 +414,9 @@ static void gather_shares(struct sim *self, uint8_t id)
             if (is_cut(self, window->nodes[i], window->nodes[j])) return;
     }
     for (uint32_t i = 0; i < window->count; i++)
-        send_word(self, window->nodes[i], between(self, 1, chance(self, 30) ? 3000 : 50),
-                  &(struct wire_sim_word){
-                      .what = GATHERED, .window = window->number, .step = at->holder.step });
+        words_send(self, window->nodes[i], between(self, 1, chance(self, 30) ? 3000 : 50),
+                   &(struct wire_sim_word){
+                       .what = GATHERED, .window = window->number, .step = at->holder.step });
 }
 
 // Nobody of the group needs ours any more.
@@ -438,11 +440,11 @@ static void hear_gathered(struct sim *self, uint8_t id)
     at->shares.met |= (uint64_t)1 << window->place;
     for (uint32_t i = 0; i < window->count; i++)
         if (i != window->place)
-            send_word(self, window->nodes[i], between(self, 1, chance(self, 30) ? 2000 : 30),
-                      &(struct wire_sim_word){ .what = MET,
-                                               .window = window->number,
-                                               .step = at->holder.step,
-                                               .from = window->place });
+            words_send(self, window->nodes[i], between(self, 1, chance(self, 30) ? 2000 : 30),
+                       &(struct wire_sim_word){ .what = MET,
+                                                .window = window->number,
+                                                .step = at->holder.step,
+                                                .from = window->place });
     try_to_end(self, id);
 }
 
@@ -541,8 +543,8 @@ static void hear_sum(struct sim *self, uint8_t id, const struct wire_sim_word *w
     if (holder_complete(&at->holder, &check))
         for (uint32_t i = 0; i < window->count; i++)
             if (i != window->place)
-                send_word(self, window->nodes[i], between(self, 1, chance(self, 30) ? 2000 : 30),
-                          &have);
+                words_send(self, window->nodes[i], between(self, 1, chance(self, 30) ? 2000 : 30),
+                           &have);
     try_to_apply(self, id);
 }
 

@@ -610,8 +610,9 @@ static bool enough(const struct sim *self)
     if (check_phase(self) == PHASE_FINISHED) return true;
     if (check_at_large(self)) return false;
     if (self->pace->awaits && self->pace->awaits(self)) return false;
-    return self->ghost.rounds_before + check_round(self) >= ROUNDS_MIN &&
-           check_step(self) >= self->commits_at_heal + COMMITS_AFTER_HEAL;
+    const uint64_t rounds = self->pace->rounds ? self->pace->rounds(self)
+                                               : self->ghost.rounds_before + check_round(self);
+    return rounds >= ROUNDS_MIN && check_step(self) >= self->commits_at_heal + COMMITS_AFTER_HEAL;
 }
 
 // By when the commits must be there: as many rounds at their longest, and the epochs they fall into.

@@ -142,7 +142,7 @@ uint64_t leases_run_over(struct leases_run *self, struct table *table, uint64_t 
     self->is_open = false;
     return_all(self, table);
     // mutant: leases: what is trained of a step that nobody holds is lost
-    if (self->settled || step > self->group.step || rest == 0) return 0;
+    if (self->settled || step > self->group.step) return 0;
     go_back(self, table);
     self->rest = 0;
     return rest;

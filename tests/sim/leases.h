@@ -1,0 +1,16 @@
+#pragma once
+// leases -- what the two files of the simulator that know of leases share: what learners of a group do
+// (leases_learner.c), and what must hold (check_leases.c).
+
+#include "tests/sim/windows.h"
+
+bool leases_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job);
+uint32_t leases_settle_ms(const struct sim *sim); // As the configuration says
+
+// A learner takes a group; a trainer takes a task, and has pushed all of it to each server of its group; the members
+// of an attempt have put a state together.
+void check_group_taken(struct sim *sim, uint8_t id, const struct wire_take_group *job);
+void check_task_taken(struct sim *sim, uint8_t id, const struct wire_train_task *job);
+void check_task_pushed(struct sim *sim, uint8_t id, uint64_t lease);
+void check_together(struct sim *sim, const struct wire_close_group *closing,
+                    const struct hash *digest);
