@@ -1,14 +1,19 @@
 // pool -- one lock guards the job. pool_run deals the tasks into one share for each worker, wakes
 // the others and takes tasks itself. A worker takes from its own share first, in order, then from
 // the end of the largest share that is left. The caller returns when all tasks have returned.
+//
+// The jobs of a training step follow each other within microseconds, but a thread that sleeps wakes 60 µs late in a
+// virtual machine, and later if its processor has other work. So a waiting thread watches a counter before it sleeps.
 
 #include "common/kernel/pool.h"
 #include "common/base/ensure.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <time.h>
 
 struct worker {
     pool_t *pool;
@@ -22,8 +27,8 @@ struct share {
     uint32_t next, end;
 };
 
-// `lock` guards all members but `threads` and `workers`. A worker that wakes late finds no task and
-// sleeps again: a job waits for its tasks, not for its workers.
+// `lock` guards all members but `threads` and `workers`; `begun` and `ended` are also read without it. A worker that
+// wakes late finds no task and sleeps again: a job waits for its tasks, not for its workers.
 struct pool {
     pthread_mutex_t lock;
     pthread_cond_t work; // There is a task to take, or it is time to stop
@@ -33,6 +38,7 @@ struct pool {
     struct share shares[POOL_THREADS_MAX];
     uint32_t left; // Tasks that have not returned yet
     bool busy, stop;
+    atomic_uint begun, ended; // Jobs; the stop begins like one
     uint32_t threads;
     struct worker workers[]; // threads - 1 of them
 };
@@ -63,8 +69,31 @@ static void take_tasks(pool_t *self, uint32_t worker)
         pthread_mutex_unlock(&self->lock);
         fn(arg, task, worker);
         pthread_mutex_lock(&self->lock);
-        if (--self->left == 0) pthread_cond_signal(&self->done);
+        if (--self->left > 0) continue;
+        atomic_fetch_add(&self->ended, 1);
+        pthread_cond_signal(&self->done);
     }
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+// Watches the counter for a while, until it is no longer `seen`, which it was under the lock. Called and returns with
+// the lock held.
+static void watch(pool_t *self, const atomic_uint *counter, unsigned seen)
+{
+    pthread_mutex_unlock(&self->lock);
+    const int64_t end = now_ns() + POOL_WATCH_US * INT64_C(1000);
+    while (atomic_load_explicit(counter, memory_order_relaxed) == seen && now_ns() < end) {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+    pthread_mutex_lock(&self->lock);
 }
 
 static void *worker_main(void *arg)
@@ -74,7 +103,9 @@ static void *worker_main(void *arg)
     pthread_mutex_lock(&self->lock);
     while (!self->stop) {
         take_tasks(self, worker->number);
-        if (!self->stop) pthread_cond_wait(&self->work, &self->lock);
+        const unsigned begun = self->begun;
+        watch(self, &self->begun, begun);
+        while (self->begun == begun) pthread_cond_wait(&self->work, &self->lock);
     }
     pthread_mutex_unlock(&self->lock);
     return NULL;
@@ -84,6 +115,7 @@ static void join_workers(pool_t *self, uint32_t count)
 {
     pthread_mutex_lock(&self->lock);
     self->stop = true;
+    atomic_fetch_add(&self->begun, 1);
     pthread_mutex_unlock(&self->lock);
     pthread_cond_broadcast(&self->work);
     for (uint32_t i = 0; i < count; i++) pthread_join(self->workers[i].thread, NULL);
@@ -149,6 +181,8 @@ void pool_run(pool_t *self, uint32_t tasks, pool_task_fn *fn, void *arg)
     self->fn = fn;
     self->arg = arg;
     self->left = tasks;
+    const unsigned ended = self->ended;
+    atomic_fetch_add(&self->begun, 1);
     for (uint32_t i = 0; i < self->threads; i++) {
         const struct pool_share share = pool_share_of(tasks, 1, self->threads, i);
         self->shares[i] = (struct share){ (uint32_t)share.first, (uint32_t)share.end };
@@ -158,6 +192,7 @@ void pool_run(pool_t *self, uint32_t tasks, pool_task_fn *fn, void *arg)
 
     pthread_mutex_lock(&self->lock);
     take_tasks(self, 0);
+    if (self->left > 0) watch(self, &self->ended, ended);
     while (self->left > 0) pthread_cond_wait(&self->done, &self->lock);
     self->busy = false;
     pthread_mutex_unlock(&self->lock);

@@ -6,12 +6,13 @@
 // A task has a number. Which worker runs it, and when, depends on chance: each worker begins with a
 // run of neighbours, the same in every job of that many tasks, so that its cache is still warm.
 // Therefore a task must take its input and output from its number alone, and use `worker` only to
-// choose scratch memory: then the result is the same for every number of threads. Waiting threads
-// sleep on a condition variable and never spin, because several actors share a machine.
+// choose scratch memory: then the result is the same for every number of threads. Several actors
+// share a machine, so a thread that waits sleeps on a condition variable; only its first POOL_WATCH_US it looks
+// again and again whether its wait is over, because a training step has hundreds of waits, and waking takes longer.
 
 #include <stdint.h>
 
-enum { POOL_THREADS_MAX = 64 };
+enum { POOL_THREADS_MAX = 64, POOL_WATCH_US = 50 };
 
 typedef struct pool pool_t;
 
