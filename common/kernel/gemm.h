@@ -24,8 +24,8 @@
 // forms holds for it.
 //
 // Yardstick, one core, shapes of a few hundred: 87 % of the peak of FMA or VDPBF16PS on AMD EPYC (Zen 4),
-// 75 to 80 % of FMA and 20 to 35 % of TDPBF16PS on an Intel Xeon with AMX: 0.6 to 1.2 TFLOP/s, of which reading and
-// packing floats takes most.
+// 85 % of FMA on an Intel Xeon without AMX; 75 to 80 % of FMA and 20 to 35 % of TDPBF16PS on one with AMX: 0.6 to
+// 1.2 TFLOP/s, of which reading and packing floats takes most.
 
 #include "common/kernel/pool.h"
 

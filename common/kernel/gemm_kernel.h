@@ -15,6 +15,7 @@ enum {
     PACK_AHEAD = 8,  // Rows that are asked of the memory before they are packed
     STRIP_TILES = 8, // Side by side, before the next row of tiles
     ASK_STEPS = 4,   // Of the depth, between two lines that are asked for
+    B_AHEAD = 8,     // Steps of the depth, before its use, that a word of B is asked for
 };
 
 // A panel from transposed blocks of 16 x 16. With `bf16` the two k of a pair are swapped.
@@ -274,7 +275,10 @@ LANES_INLINE void gemm_tile(size_t words, const float *a, size_t a_row, size_t a
         for (; k < end; k++, a += a_step, b += TILE_COLUMNS) {
             lanes columns[TILE_LANES];
             LANES_UNROLL(2)
-            for (size_t j = 0; j < width; j++) columns[j] = lanes_load(b + j * LANES);
+            for (size_t j = 0; j < width; j++) {
+                columns[j] = lanes_load(b + j * LANES);
+                __builtin_prefetch(b + B_AHEAD * TILE_COLUMNS + j * LANES);
+            }
             LANES_UNROLL(16)
             for (size_t i = 0; i < TILE_ROWS; i++) {
                 const lanes each = lanes_all(a[i * a_row]);
