@@ -15,13 +15,13 @@
 #include <string.h>
 
 // A block of A and a panel of B fit into the second-level cache; COLUMNS_MAX columns of a part of B (4 MiB) fit into
-// the third. TASKS_MAX is for each worker: so few that a part of B serves several blocks.
+// the third.
 enum {
     COLUMNS_MAX = 2048,
     BLOCK_TILES = 5,
-    PACK_PANELS = 4,
+    PACK_PANELS = 2,
     DEPTH_GRAIN = 32,
-    TASKS_MAX = 8,
+    TASK_SHARE = 3,
     IN_PLACE_COLUMNS = 256
 };
 
@@ -30,9 +30,10 @@ struct product {
     const struct kernels_product *kernels;
     float *b_packed, *a_packed; // a_packed: one block for each worker
     size_t a_packed_count;
-    uint32_t tasks;                // Each has a share of the rows of c
-    size_t column_first, columns;  // The present strip
-    size_t panels;                 // Of B, for that strip
+    uint32_t runs, run_tasks;     // One run of rows of c for each worker, in as many tasks
+    size_t task_share;            // A task has one in so many of the tiles that are left of its run
+    size_t column_first, columns; // The present strip
+    size_t panels;                // Of B, for that strip
     size_t depth_first, depth_end; // The parts of k at present
     size_t packed_end;             // B is packed up to here, not less than depth_end
     size_t part_depth, part_count; // Of each but the last: its depth, its floats in b_packed
@@ -184,10 +185,33 @@ struct rows {
     uint32_t blocks, steps;
 };
 
+// The tiles of a run that its first tasks leave. Tasks become smaller, down to one tile: early ones are so large that
+// a part of B serves several blocks, and at the end no worker waits long for another.
+static size_t tiles_left(const struct product *self, size_t tiles, uint32_t tasks)
+{
+    while (tasks-- > 0) tiles -= (tiles + self->task_share - 1) / self->task_share;
+    return tiles;
+}
+
+static size_t tiles_of(const struct product *self, struct pool_share rows)
+{
+    return (rows.end - rows.first + self->kernels->tile_rows - 1) / self->kernels->tile_rows;
+}
+
+static struct pool_share run_of(const struct product *self, uint32_t run)
+{
+    return pool_share_of(self->job->m, self->kernels->tile_rows, self->runs, run);
+}
+
 static struct rows rows_of(const struct product *self, uint32_t task)
 {
-    const struct pool_share all =
-        pool_share_of(self->job->m, self->kernels->tile_rows, self->tasks, task);
+    const struct pool_share run = run_of(self, task / self->run_tasks);
+    const size_t tiles = tiles_of(self, run), height = self->kernels->tile_rows;
+    const uint32_t before = task % self->run_tasks;
+    const size_t first = (tiles - tiles_left(self, tiles, before)) * height;
+    const size_t end = (tiles - tiles_left(self, tiles, before + 1)) * height;
+    const struct pool_share all = { run.first + smaller(first, run.end - run.first),
+                                    run.first + smaller(end, run.end - run.first) };
     const uint32_t blocks = blocks_of(self->kernels, all.end - all.first);
     return (struct rows){ all, blocks, blocks * (uint32_t)parts_of(self) };
 }
@@ -207,7 +231,7 @@ static struct kernels_piece piece_at(const struct product *self, uint32_t task, 
     struct rows rows = rows_of(self, task);
     if (step == rows.steps) {
         step = 0;
-        if (task + 1 == self->tasks) return (struct kernels_piece){ 0 };
+        if (task + 1 == self->runs * self->run_tasks) return (struct kernels_piece){ 0 };
         rows = rows_of(self, task + 1);
         if (rows.steps == 0) return (struct kernels_piece){ 0 };
     }
@@ -242,12 +266,14 @@ static size_t depth_of_parts(const struct kernels_product *kernels, size_t k)
     return round_up((k + parts - 1) / parts, DEPTH_GRAIN);
 }
 
-// About as many tasks for each worker, none of them so small that a part of B serves less than a block. For one
-// worker they are one.
-static uint32_t tasks_of(const struct kernels_product *kernels, size_t m, uint32_t threads)
+// One run for each worker. The first is the longest. A single worker waits for nobody and has one task.
+static void deal(struct product *self, uint32_t threads)
 {
-    const size_t each = blocks_of(kernels, (m + threads - 1) / threads);
-    return threads * (uint32_t)(threads == 1 ? 1 : smaller(each, TASKS_MAX));
+    self->runs = threads;
+    self->task_share = threads == 1 ? 1 : TASK_SHARE;
+    self->run_tasks = 1;
+    const size_t tiles = tiles_of(self, run_of(self, 0));
+    while (tiles_left(self, tiles, self->run_tasks) > 0) self->run_tasks++;
 }
 
 // B is, or will be, packed with that many columns and that depth, from b_packed on.
@@ -273,7 +299,7 @@ static void multiply_strip(pool_t *pool, struct product *self)
         self->depth_first = first;
         self->depth_end = self->packed_end = first + smaller(depth, k - first);
         pool_run(pool, (uint32_t)(parts_of(self) * groups_of(self)), pack_b_task, self);
-        pool_run(pool, self->tasks, multiply_task, self);
+        pool_run(pool, self->runs * self->run_tasks, multiply_task, self);
     }
 }
 
@@ -309,14 +335,14 @@ void gemm_run(pool_t *pool, const struct gemm *job, float *scratch)
                                .kernels = kernels,
                                .b_packed = scratch,
                                .a_packed = scratch + round_up(b_packed_count(job->n, job->k), 16),
-                               .a_packed_count = a_packed_count(job->k),
-                               .tasks = tasks_of(kernels, job->m, pool_threads(pool)) };
+                               .a_packed_count = a_packed_count(job->k) };
+    deal(&product, pool_threads(pool));
     if (job->b_packed) {
         product.b_packed = (float *)job->b_packed; // Only read
         lay_out(&product, job->packed_n, job->packed_k);
         product.columns = job->n;
         product.depth_end = job->k;
-        pool_run(pool, product.tasks, multiply_task, &product);
+        pool_run(pool, product.runs * product.run_tasks, multiply_task, &product);
         return;
     }
     for (size_t j = 0; j < job->n; j += COLUMNS_MAX) {
