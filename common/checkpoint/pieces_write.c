@@ -19,7 +19,8 @@
 
 enum { DIR_MODE = 0755 };
 
-static int check_parts(const struct pieces_part *parts, size_t count, struct why *why)
+static int check_parts(uint32_t worker, const struct pieces_part *parts, size_t count,
+                       struct why *why)
 {
     if (count > PIECES_ITEMS_MAX)
         return why_set(why, FAULT_LIMIT, "a save: %zu state items, allowed are %d; nothing written",
@@ -28,6 +29,10 @@ static int check_parts(const struct pieces_part *parts, size_t count, struct why
         const int rc = pieces_check_item("a save", parts[i].name, parts[i].tag,
                                          parts[i].element_bytes, parts[i].elements, why);
         if (rc < 0) return rc;
+        if (!parts[i].bytes && parts[i].elements > 0 &&
+            !(parts[i].tag == TAG_REPLICATE && worker > 0))
+            return why_set(why, FAULT_RANGE,
+                           "a save: state item '%s' has no bytes; nothing written", parts[i].name);
         for (size_t k = 0; k < i; k++)
             if (strcmp(parts[k].name, parts[i].name) == 0)
                 return why_set(why, FAULT_RANGE,
@@ -76,7 +81,7 @@ static int open_attempt(const struct pieces_save *save, struct why *why, int *re
     return rc;
 }
 
-// Of what all have alike, worker 0 writes the only copy; the others note what it must be.
+// Of what all have alike, worker 0 writes the only copy; the others note what it must be, or that any will do.
 static int write_part(int dir, uint32_t worker, const struct pieces_part *part, struct why *why,
                       struct pieces_noted *note)
 {
@@ -88,7 +93,7 @@ static int write_part(int dir, uint32_t worker, const struct pieces_part *part, 
     snprintf(note->name, sizeof note->name, "%s", part->name);
     if (bytes == 0) return 0;
     if (part->tag == TAG_REPLICATE && worker > 0) {
-        note->root = piece_root(part->bytes, bytes);
+        if (part->bytes) note->root = piece_root(part->bytes, bytes);
         return 0;
     }
     return piece_file_write(dir, pieces_written_name(part->name, part->tag, worker, name),
@@ -139,7 +144,7 @@ int pieces_write(const struct pieces_save *save, const struct pieces_part *parts
                  struct why *why)
 {
     int dir = -1, rc = pieces_check_save(save, why);
-    if (rc == 0) rc = check_parts(parts, count, why);
+    if (rc == 0) rc = check_parts(save->worker, parts, count, why);
     if (rc == 0) rc = open_attempt(save, why, &dir);
     if (rc < 0) return rc;
     struct pieces_note *note = calloc(1, sizeof *note);

@@ -212,12 +212,12 @@ static uint64_t copy_parts(struct saver *self, const struct pieces_part *parts, 
     uint64_t used = 0;
     for (size_t i = 0; i < count; i++) {
         const uint64_t bytes = parts[i].elements * parts[i].element_bytes;
-        if (bytes) memcpy(self->copy + used, parts[i].bytes, bytes);
+        if (bytes && parts[i].bytes) memcpy(self->copy + used, parts[i].bytes, bytes);
         snprintf(self->names[i], sizeof self->names[i], "%s", parts[i].name);
         self->parts[i] = parts[i];
         self->parts[i].name = self->names[i];
         // mutant: saver: the memory of the work is saved
-        self->parts[i].bytes = self->copy + used;
+        self->parts[i].bytes = parts[i].bytes ? self->copy + used : NULL;
         used += bytes;
     }
     self->count = count;

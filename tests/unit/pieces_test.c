@@ -501,7 +501,33 @@ static void what_is_no_save_is_not_counted_and_stays(void **state)
     for (int i = 0; i < 3; i++) assert_true(is_there(others[i]));
 }
 
-TESTS(TEST_WITH(what_is_no_save_is_not_counted_and_stays, set_up_big, tear_down),
+// The workers have taken different steps: what all have alike is as the first one has it.
+static void of_what_is_alike_the_first_value_may_do(void **state)
+{
+    (void)state;
+    char read[5] = "";
+    for (uint32_t w = 0; w < WORKERS; w++) {
+        const struct pieces_save save = save_of(3, 1, w, WORKERS);
+        struct pieces_part parts[] = {
+            { "m", TAG_RESHARD, 1, BIG, big + (size_t)w * BIG },
+            { "schedule", TAG_REPLICATE, 1, 5, w == 0 ? "abcde" : NULL },
+        };
+        assert_int_equal(pieces_write(&save, parts, 2, &why), 0);
+        parts[w == 0].bytes = NULL; // Those count
+        assert_int_equal(pieces_write(&save, parts, 2, &why), FAULT_RANGE);
+    }
+    assert_int_equal(seal(3, 1), WORKERS);
+    pieces_t *pieces = open_save(3);
+    assert_int_equal(pieces_verify(pieces, &why), 0);
+    assert_int_equal(
+        pieces_read(pieces, pieces_find(pieces, "schedule"), (struct interval){ 0, 5 }, read, &why),
+        0);
+    assert_memory_equal(read, "abcde", 5);
+    pieces_close(&pieces);
+}
+
+TESTS(TEST_WITH(of_what_is_alike_the_first_value_may_do, set_up_big, tear_down),
+      TEST_WITH(what_is_no_save_is_not_counted_and_stays, set_up_big, tear_down),
       TEST_WITH(a_save_is_whole_or_not_there, set_up_big, tear_down),
       TEST_WITH(a_worker_that_died_is_replaced_by_the_next_attempt, set_up_big, tear_down),
       TEST_WITH(many_may_seal_at_once, set_up_big, tear_down),

@@ -327,9 +327,29 @@ static void a_link_in_place_of_the_folder_is_not_followed(void **unused)
 
 #define IN_FOLDER(test) TEST_WITH(test, set_up, tear_down)
 
-TESTS(IN_FOLDER(the_work_may_go_on_at_once), IN_FOLDER(another_save_waits_for_the_result),
-      IN_FOLDER(the_last_worker_makes_it_whole), IN_FOLDER(who_writes_elsewhere_is_named),
-      IN_FOLDER(nobody_is_named_when_the_parts_are_gone),
+// The second worker's own value does not count.
+static void a_value_that_does_not_count_is_not_written(void **unused)
+{
+    (void)unused;
+    struct pieces_part parts[2];
+    saver_t *savers[2] = { new_saver(3), new_saver(3) };
+    fill(7);
+    take(savers[0], 10, 0, 2);
+    assert_int_equal(result_of(savers[0]).rc, 0);
+    const struct pieces_save save = save_of(10, 1, 1, 2);
+    list_parts(parts, 1, 2);
+    parts[1].bytes = NULL;
+    if (saver_take(savers[1], &save, parts, 2, &why) != 0) fail_msg("%s", why.text);
+    const struct saver_result result = result_of(savers[1]);
+    if (result.rc < 0) fail_msg("%s", result.why.text);
+    assert_int_equal(result.missing, 2);
+    expect_saved(10, 7);
+    for (int i = 0; i < 2; i++) saver_destroy(&savers[i]);
+}
+
+TESTS(IN_FOLDER(a_value_that_does_not_count_is_not_written), IN_FOLDER(the_work_may_go_on_at_once),
+      IN_FOLDER(another_save_waits_for_the_result), IN_FOLDER(the_last_worker_makes_it_whole),
+      IN_FOLDER(who_writes_elsewhere_is_named), IN_FOLDER(nobody_is_named_when_the_parts_are_gone),
       IN_FOLDER(a_failed_one_goes_before_the_next), IN_FOLDER(old_saves_go_and_a_failed_one_too),
       IN_FOLDER(what_cannot_be_written_is_said), IN_FOLDER(a_full_disk_costs_that_save_alone),
       IN_FOLDER(too_much_is_refused), IN_FOLDER(an_end_waits_for_what_is_written),
