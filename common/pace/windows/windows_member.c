@@ -167,21 +167,6 @@ static uint32_t list_linked(const struct member *member, const struct wire_place
     return count;
 }
 
-// Saves of this step and later ones stay. Of those on record it is the newest `keep`: what is written now may never be
-// on record, and cleans all the same (seed 61272).
-static uint64_t step_to_spare(const struct member *member)
-{
-    const struct wire_run *run = &member->now;
-    const uint32_t keep = windows_config_of(&member->config)->keep;
-    uint64_t step = run->restore_point_step;
-    for (uint32_t i = 0; i < OLDER_SAVES_MAX && i + 1 < keep; i++) {
-        const struct wire_saved_step *older = older_saves_at(&run->older, i);
-        // mutant: older: the save that a run may go back to is removed
-        if (!hash_is_none(&older->digest)) step = older->step;
-    }
-    return step;
-}
-
 // From now on it has what a trainer of such a group has: the parameters, once the first step begins.
 static void enter(struct replica *replica, struct member *member, uint64_t step)
 {
@@ -216,7 +201,8 @@ static void take(struct windows_member *self, const struct member_turn *turn,
         .born_unix_ms = member->born_unix_ms,
         .pass_samples = member->now.pass_samples,
         // mutant: saves: the save that a restore needs is removed
-        .spare = step_to_spare(member),
+        .spare = older_saves_spare(&member->now.older, member->now.restore_point_step,
+                                   windows_config_of(&member->config)->keep),
         .kept_step = window->kept_step,
         .kept_window = window->kept_window,
         .drops = window->drops,
