@@ -16,7 +16,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/log.h"
-#include "common/checkpoint/shared_dir.h"
+#include "common/learner/learner_saver.h"
 #include "common/learner/learner_windows.h"
 #include "common/learner/state_pieces.h"
 #include <inttypes.h>
@@ -45,13 +45,7 @@ static bool is_due(const struct learner *self)
 
 int learner_pieces_check(const struct learner *self, struct why *why)
 {
-    if (!are_on(self)) return 0;
-    const int rc = shared_dir_check(config_of(self)->shared_dir, why);
-    if (rc < 0) why_wrap(why, rc, "checkpoint.shared_dir");
-    if (rc != FAULT_DISK_FULL) return rc;
-    // That passes, and must not keep a member out of a run
-    log_line(LOG_WARNING, "save.no_room reason=\"%s\"; training goes on", why->text);
-    return 0;
+    return are_on(self) ? learner_saver_check(config_of(self)->shared_dir, why) : 0;
 }
 
 uint64_t learner_pieces_memory(const struct learner *self, struct interval share)
@@ -66,49 +60,8 @@ static struct interval share_of(const struct learner *self, struct learner_owner
     return group_interval(self->floats, of.owner, of.owners);
 }
 
-// In the saver's thread.
-static int take_digest(const struct pieces_save *save, struct why *why, struct hash *ret_digest)
-{
-    pieces_t *pieces = NULL;
-    int rc = pieces_open(save->root, save->step, save->run, why, &pieces);
-    if (rc == 0) rc = state_pieces_digest(pieces, save->layout, why, ret_digest);
-    pieces_close(&pieces);
-    return rc;
-}
-
-// The group may be another one by now: the place is that in the group that saved.
-static void warn_unfinished(const struct learner_pieces *self, const struct saver_result *result)
-{
-    log_line(LOG_WARNING,
-             "save.unfinished step=%" PRIu64
-             " because=\"the part of place %u of the group, counted "
-             "from 0, is not in %s: does that member see this folder under this path, and can it "
-             "write there?\"; training goes on, and this step is not saved",
-             result->unfinished, result->unfinished_missing, self->root);
-}
-
-static void say(const struct learner_pieces *self, const struct saver_result *result)
-{
-    if (result->unfinished) warn_unfinished(self, result);
-    if (result->rc < 0)
-        log_line(LOG_ERR, "save.failed step=%" PRIu64 " reason=\"%s\"; training goes on",
-                 result->step, result->why.text);
-    else if (result->missing < result->workers)
-        log_line(LOG_INFO,
-                 "save.written step=%" PRIu64 " bytes=%" PRIu64 " write_ms=%" PRIu64
-                 "; not all parts of the %u members are there yet",
-                 result->step, result->bytes, result->write_us / 1000, result->workers);
-    else
-        log_line(LOG_INFO,
-                 "save.whole step=%" PRIu64 " bytes=%" PRIu64 " write_ms=%" PRIu64
-                 " parts=%u folder=%s/step-%08" PRIu64 "%s%s",
-                 result->step, result->bytes, result->write_us / 1000, result->workers, self->root,
-                 result->step, result->why.text[0] ? "; but: " : "", result->why.text);
-}
-
 static void hear_result(struct learner *self, const struct saver_result *result)
 {
-    say(&self->window->pieces, result);
     if (result->rc < 0 || result->missing < result->workers) return;
     const struct wire_whole whole = { result->attempt, result->step, result->digest };
     if (!hash_is_none(&whole.digest)) // The core registers it with the coordinator
@@ -117,63 +70,39 @@ static void hear_result(struct learner *self, const struct saver_result *result)
 
 void learner_pieces_look(struct learner *self)
 {
-    struct learner_pieces *pieces = &self->window->pieces;
     struct saver_result result;
-    if (pieces->saver && saver_result(pieces->saver, &result)) hear_result(self, &result);
+    if (learner_saver_result(&self->window->pieces.saver, &result)) hear_result(self, &result);
 }
 
 void learner_pieces_close(struct learner *self)
 {
-    struct learner_pieces *pieces = &self->window->pieces;
     struct saver_result result;
-    if (pieces->saver && saver_wait(pieces->saver, &result)) hear_result(self, &result);
-    saver_destroy(&pieces->saver);
+    if (learner_saver_close(&self->window->pieces.saver, &result)) hear_result(self, &result);
 }
-
-static void wake(void *arg) { worker_wake(((struct learner *)arg)->worker); }
 
 bool learner_pieces_has_ended(const struct learner *self)
 {
-    return self->window->pieces.saver && saver_has_ended(self->window->pieces.saver);
-}
-
-static int open_saver(struct learner *self, uint64_t born_unix_ms, uint64_t bytes, struct why *why)
-{
-    struct learner_pieces *pieces = &self->window->pieces;
-    const struct wire_windows_config *config = config_of(self);
-    learner_pieces_close(self);
-    pieces->bytes = 0;
-    int rc =
-        shared_dir_root(config->shared_dir, self->options->run_id, born_unix_ms, why, pieces->root);
-    if (rc < 0) return rc;
-    const struct saver_options options = { .root = pieces->root,
-                                           .makes_root = true,
-                                           .run = self->options->run_id,
-                                           .born_unix_ms = born_unix_ms,
-                                           .layout = &self->layout,
-                                           .bytes = bytes,
-                                           .keep = config->keep,
-                                           .digest = take_digest,
-                                           .ended = wake,
-                                           .arg = self };
-    rc = saver_new(&options, why, &pieces->saver);
-    if (rc == 0) pieces->born_unix_ms = born_unix_ms, pieces->bytes = bytes;
-    return rc;
+    return learner_saver_has_ended(&self->window->pieces.saver);
 }
 
 // Memory for the copy is taken when a group begins, not between two steps.
 void learner_pieces_begin(struct learner *self, const struct wire_take_window *window)
 {
     struct learner_pieces *pieces = &self->window->pieces;
+    const struct wire_windows_config *config = config_of(self);
     struct why why = { 0 };
     const struct learner_owner of = learner_owner_in(self, window);
     if (!are_on(self) || of.owner == OWNER_NONE) return;
-    const uint64_t bytes = state_parts_bytes(self->optimizer, share_of(self, of));
-    const bool fits = pieces->born_unix_ms == window->born_unix_ms && bytes <= pieces->bytes;
-    if (pieces->saver && (fits || saver_is_writing(pieces->saver))) return;
-    if (open_saver(self, window->born_unix_ms, bytes, &why) < 0)
-        log_line(LOG_ERR, "save.impossible reason=\"%s\"; training goes on, and is not saved",
-                 why.text);
+    const struct learner_saver_place place = {
+        .shared_dir = config->shared_dir,
+        .keep = config->keep,
+        .born_unix_ms = window->born_unix_ms,
+        .bytes = state_parts_bytes(self->optimizer, share_of(self, of)),
+    };
+    if (learner_saver_fits(&pieces->saver, &place) || learner_saver_is_writing(&pieces->saver))
+        return;
+    learner_pieces_close(self);
+    learner_saver_open(self, &pieces->saver, &place, &why);
 }
 
 // ---- a save -------------------------------------------------------------------------------------
@@ -181,8 +110,7 @@ void learner_pieces_begin(struct learner *self, const struct wire_take_window *w
 bool learner_pieces_is_busy(struct learner *self)
 {
     learner_pieces_look(self);
-    const struct learner_pieces *pieces = &self->window->pieces;
-    return pieces->saver && saver_is_writing(pieces->saver);
+    return learner_saver_is_writing(&self->window->pieces.saver);
 }
 
 static int take(struct learner *self, struct why *why)
@@ -195,15 +123,8 @@ static int take(struct learner *self, struct why *why)
                                       .spare = window->spare,
                                       .worker = of.owner,
                                       .workers = of.owners };
-    struct pieces_part parts[STATE_PARTS_MAX];
-    struct state state;
     learner_pieces_begin(self, window); // The group may have changed while a save was written
-    if (!pieces->saver) return why_set(why, FAULT_NOT_FOUND, "see save.impossible above");
-    const int rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
-    if (rc < 0) return rc;
-    const size_t count =
-        state_parts(self->optimizer, &state, self->params, share_of(self, of), parts);
-    return saver_take(pieces->saver, &save, parts, count, why);
+    return learner_saver_take(self, &pieces->saver, &save, share_of(self, of), NULL, why);
 }
 
 void learner_pieces_stepped(struct learner *self)

@@ -5,9 +5,9 @@
 // in it, learner_pieces.c, the saves after it, learner_shares.c, what `sharded` adds, and learner_copies.c, its copies
 // in memory; for them alone.
 
-#include "common/checkpoint/saver.h"
 #include "common/group/group.h"
 #include "common/learner/learner_inside.h"
+#include "common/learner/learner_saver.h"
 #include "common/run/holder.h"
 #include "common/run/lateness.h"
 #include "common/vector/share_list.h"
@@ -25,10 +25,7 @@ struct learner_window {
 
 // The saves of a run, in pieces (learner_pieces.c).
 struct learner_pieces {
-    saver_t *saver;        // NULL: none yet
-    char root[PATH_MAX];   // Of the run
-    uint64_t born_unix_ms; // Of the run whose root that is
-    uint64_t bytes;        // Room for a copy of the share
+    struct learner_saver saver;
     uint64_t taken,
         taken_window; // The newest step of which our part was taken, and in which window; 0: none
     bool somebody_writes; // An earlier save, when the step in hand was told
