@@ -13,9 +13,9 @@
 // b of clients 0 and 1, and who=t1,t2 is its bloom. In a CLAIM_COPY, claim=t4:2:a is the CLAIM of
 // t4, which is client 3, in round 2 with payload a. pin=m:p:8 pins the dataset of manifest m,
 // positions p and 8 samples. windows=1000 makes it a run in windows of so many ms, leases=8:2 one in tasks of 8
-// samples with 2 parameter servers; then its records are verified at the end (evidence.h). A second START is a restart:
-// another core begins with the records.
-// GOLDEN=write rewrites the files; then read the difference.
+// samples with 2 parameter servers, leases_dir=/s that they save in; then its records are verified at the end
+// (evidence.h). A second START is a restart: another core begins with the records. GOLDEN=write rewrites the files;
+// then read the difference.
 
 #include "actors/coordinator/coordinator.h"
 #include "common/pace/evidence.h"
@@ -353,6 +353,16 @@ static void set_claim(struct talk *self, struct wire_claim_copy *claim_copy, cha
     claim_copy->claim = (struct wire_bytes){ frame, (uint32_t)bytes };
 }
 
+// saved=1:4:w: of group 1, step 4, and with this digest, or with none.
+static void set_saved(struct talk *self, struct wire_busy *busy, char *value)
+{
+    char *step = strchr(value, ':'), *digest = step ? strchr(step + 1, ':') : NULL;
+    assert_non_null(digest);
+    busy->saved = (struct wire_share_saved){ .number = strtoull(value, NULL, 10),
+                                             .step = strtoull(step + 1, NULL, 10) };
+    if (digest[1]) busy->saved.digest = hash_named(self, digest + 1);
+}
+
 static void fill(struct talk *self, uint16_t kind, const char *from, char *fields, void *body,
                  struct vote_parts *parts)
 {
@@ -379,6 +389,7 @@ static void fill(struct talk *self, uint16_t kind, const char *from, char *field
         if (strcmp(field, "seen") == 0) set_seen(self, body, parts, value);
         else if (strcmp(field, "who") == 0) set_who(self, body, parts, value);
         else if (strcmp(field, "claim") == 0) set_claim(self, body, value);
+        else if (kind == FRAME_BUSY && strcmp(field, "saved") == 0) set_saved(self, body, value);
         else set_field(self, record, body, field, value);
     }
 }
@@ -533,6 +544,11 @@ static void set_rule(struct talk *self, char *line)
         }
         if (strcmp(item, "leases") == 0) {
             set_leases(self, value);
+            continue;
+        }
+        if (strcmp(item, "leases_dir") == 0) { // Behind leases= in its line
+            struct wire_leases_config *part = (void *)self->rules.strategy;
+            snprintf(part->shared_dir, sizeof part->shared_dir, "%s", value);
             continue;
         }
         if (strcmp(item, "shares") == 0) {

@@ -145,8 +145,8 @@ static int tell_run(void **state)
     put_lease(7, 0, 0, 8);
     put_end(7, FATE_RETURNED, LEASE_CAUSE_FAILED, 0, 0, 0, 0);
     put_end(0, FATE_DONE, LEASE_CAUSE_CLOSED, 0, 0, 1, 0); // It may have trained a part
-    put(FRAME_RECORD_CLOSE, &(struct wire_close_group){ 2, 1, 1, 7 });
-    put(FRAME_RECORD_CLOSE, &(struct wire_close_group){ 2, 2, 1, 5 });
+    put(FRAME_RECORD_CLOSE, &(struct wire_close_group){ 2, 1, 1, 7, false });
+    put(FRAME_RECORD_CLOSE, &(struct wire_close_group){ 2, 2, 1, 5, false });
     put(FRAME_RECORD_SETTLED, &(struct wire_group_settled){ 2, 2, 4 });
     put_phase(PHASE_COOLDOWN, 2, 0);
     put_phase(PHASE_WAITING, 3, 0);
@@ -295,7 +295,7 @@ static void an_epoch_begins_with_a_whole_step(void **state)
     const struct wire_group again = { .number = 2, .epoch = 1, .step = 1, .samples_done = 8 };
     run_apply(run, FRAME_RECORD_LEASE_END,
               &(struct wire_lease_ended){ .lease = 1, .samples = 8, .end = 1, .rest = 2 });
-    run_apply(run, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 1, 1, 1, 7 });
+    run_apply(run, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 1, 1, 1, 7, false });
     run_apply(run, FRAME_RECORD_SETTLED, &(struct wire_group_settled){ 1, 1, 0 });
     run_apply(run, FRAME_RECORD_PHASE, &(struct wire_record_phase){ .phase = PHASE_COOLDOWN });
     assert_true(leases_run_has_settled(leases_run_of(run), 0, 7));
@@ -353,7 +353,7 @@ static void a_torn_snapshot_is_refused(void **state)
         case 4: out[1].member = 3; break;
         case 5: part.leases_count = 1; break; // Samples are pending, of nobody
         case 6: part.is_open = false; break;
-        case 7: part.closing = (struct wire_close_group){ 1, 1, 0, 7 }; break;
+        case 7: part.closing = (struct wire_close_group){ 1, 1, 0, 7, false }; break;
         case 8:
             part.struck = struck;
             part.struck_count = 2;
@@ -492,11 +492,12 @@ static void a_closing_that_does_not_follow_is_refused(void **state)
 {
     (void)state;
     const uint32_t at = find(FRAME_RECORD_CLOSE, 1), settled = find(FRAME_RECORD_SETTLED, 0);
-    assert_refused(at, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 1, 2, 1, 5 });
-    assert_refused(at, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 2, 1, 1, 5 });
-    assert_refused(at, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 2, 2, 2, 5 });
-    assert_refused(at, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 2, 2, 1, 3 }); // No server
-    assert_refused(at, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 2, 2, 1, 13 });
+    assert_refused(at, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 1, 2, 1, 5, false });
+    assert_refused(at, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 2, 1, 1, 5, false });
+    assert_refused(at, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 2, 2, 2, 5, false });
+    assert_refused(at, FRAME_RECORD_CLOSE,
+                   &(struct wire_close_group){ 2, 2, 1, 3, false }); // No server
+    assert_refused(at, FRAME_RECORD_CLOSE, &(struct wire_close_group){ 2, 2, 1, 13, false });
     assert_refused(settled, FRAME_RECORD_SETTLED, &(struct wire_group_settled){ 1, 2, 0 });
     assert_refused(settled, FRAME_RECORD_SETTLED, &(struct wire_group_settled){ 2, 1, 0 });
     assert_refused(settled, FRAME_RECORD_SETTLED, &(struct wire_group_settled){ 2, 2, 2 });
@@ -525,16 +526,49 @@ static void what_a_group_may_not_do_is_refused(void **state)
     assert_no_sequel(close, FRAME_RECORD_LEASE, &lease);                             // It is closed
     assert_no_sequel(find(FRAME_RECORD_SETTLED, 0) + 1, FRAME_RECORD_LEASE, &lease); // It is over
     assert_no_sequel(last, FRAME_RECORD_CLOSE, // A task is out
-                     &(struct wire_close_group){ 3, 1, 1, 7 });
+                     &(struct wire_close_group){ 3, 1, 1, 7, false });
     assert_no_sequel(last, FRAME_RECORD_RESTORE, &(struct wire_record_restore){ .epoch = 4 });
     // It has dealt a task and committed no step
     assert_no_sequel(find(FRAME_RECORD_LEASE_END, 5), FRAME_RECORD_CLOSE,
-                     &(struct wire_close_group){ 2, 1, 0, 7 });
+                     &(struct wire_close_group){ 2, 1, 0, 7, false });
     // Another step of a group that has committed one
     struct wire_lease_ended again =
         *(const struct wire_lease_ended *)record(find(FRAME_RECORD_LEASE_END, 6));
     again.step++, again.end++;
     assert_no_sequel(find(FRAME_RECORD_LEASE_END, 6), FRAME_RECORD_LEASE_END, &again);
+}
+
+// Group 3 saves step 2 on its way. As it is to end there, it commits another step: no two states have one number.
+// That one is saved as it is put together, in whatever attempt. The data position of a save is that of its step.
+static void what_is_saved_has_a_number_of_its_own(void **state)
+{
+    const uint32_t end = count - 1;
+    const struct wire_close_group early = { 3, 1, 2, 7, false };
+    assert_no_sequel(end, FRAME_RECORD_SAVE, &(struct wire_save_share){ 3, 1 }); // It began there
+    put_lease(9, 2, 8, 16);
+    put_end(8, FATE_DONE, LEASE_CAUSE_FINISHED, 8, 1, 2, 2);
+    assert_no_sequel(count - 1, FRAME_RECORD_SAVE, &(struct wire_save_share){ 2, 2 });
+    assert_no_sequel(count - 1, FRAME_RECORD_SAVE, &(struct wire_save_share){ 3, 3 });
+    put(FRAME_RECORD_SAVE, &(struct wire_save_share){ 3, 2 });
+    assert_no_sequel(count - 1, FRAME_RECORD_SAVE, &(struct wire_save_share){ 3, 2 });
+    struct run *run = run_after(count);
+    const struct wire_record_restore save = run_point_whole(&run->save_point);
+    assert_true(save.step == 2 && save.samples_done == 8);
+    assert_int_equal(save.data_position.cursor, 8); // What is out is trained again
+    assert_int_equal(save.data_position.returned_count, 0);
+    free(run);
+    put_end(9, FATE_RETURNED, LEASE_CAUSE_LATE, 0, 2, 2, 2);
+    assert_no_sequel(count - 1, FRAME_RECORD_CLOSE, &early);
+    put_end(0, FATE_DONE, LEASE_CAUSE_CLOSED, 0, 2, 3, 0);
+    put(FRAME_RECORD_CLOSE, &(struct wire_close_group){ 3, 1, 3, 7, true });
+    assert_no_sequel(count - 1, FRAME_RECORD_SAVE, &(struct wire_save_share){ 3, 3 });
+    put(FRAME_RECORD_CLOSE, &(struct wire_close_group){ 3, 2, 3, 7, true });
+    put(FRAME_RECORD_SETTLED, &(struct wire_group_settled){ 3, 2, 0 });
+    free(evidence_after(count));
+    run = run_after(count);
+    assert_int_equal(run->save_point.at.step, 3);
+    free(run);
+    a_snapshot_leads_to_the_same_run(state);
 }
 
 TESTS_WITH(tell_run, forget_run, TEST(a_snapshot_leads_to_the_same_run), TEST(tasks_are_counted),
@@ -545,4 +579,5 @@ TESTS_WITH(tell_run, forget_run, TEST(a_snapshot_leads_to_the_same_run), TEST(ta
            TEST(a_lease_that_does_not_follow_is_refused),
            TEST(an_end_that_does_not_follow_is_refused),
            TEST(a_closing_that_does_not_follow_is_refused),
-           TEST(what_a_group_may_not_do_is_refused))
+           TEST(what_a_group_may_not_do_is_refused),
+           TEST(what_is_saved_has_a_number_of_its_own)) // Last: it adds records

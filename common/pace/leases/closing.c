@@ -1,6 +1,7 @@
 // closing -- first who is dead, then the attempts, then what is said of it.
 
 #include "common/pace/leases/closing.h"
+#include "common/pace/leases/saving.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -154,13 +155,22 @@ static void begin_attempt(struct lease_pace *self, const struct turn *turn)
     tell_attempt(self, turn, closing->members);
 }
 
+// What the group puts together; also in a later attempt.
+static bool is_saved(const struct turn *turn)
+{
+    const struct wire_close_group *before = &own(turn)->closing;
+    // mutant: saves: the last state of a run is not saved
+    return before->attempt > 0 ? before->save : saving_is_in_pieces(turn) && saving_is_due(turn);
+}
+
 static void put_attempt(struct lease_pace *self, const struct turn *turn, uint64_t members)
 {
     const struct leases_run *run = own(turn);
     const struct wire_close_group closing = { .number = run->group.number,
                                               .attempt = run->closing.attempt + 1,
                                               .step = turn->run->step,
-                                              .members = members };
+                                              .members = members,
+                                              .save = is_saved(turn) };
     // mutant: leases: a group is closed before that is stored
     turn_put(turn, FRAME_RECORD_CLOSE, &closing);
     begin_attempt(self, turn);

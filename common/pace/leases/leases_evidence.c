@@ -98,6 +98,21 @@ static bool hear_group(struct evidence *evidence, const struct wire_group *group
     return true;
 }
 
+static bool hear_save(struct evidence *evidence, const struct wire_save_share *save)
+{
+    struct leases_witness *self = own(evidence);
+    const struct leases_run *run = &self->run;
+    if (!run->is_open || run->closing.attempt > 0 || save->number != run->group.number ||
+        save->step != evidence->step || save->step <= run->group.step ||
+        (run->save_number == save->number && save->step <= run->save_step))
+        return evidence_refuse(evidence,
+                               "group %" PRIu64 " is told to save step %" PRIu64
+                               ", which does not follow from group %" PRIu64 " at step %" PRIu64,
+                               save->number, save->step, run->group.number, evidence->step);
+    leases_run_save(&self->run, save);
+    return true;
+}
+
 static bool hear_close(struct evidence *evidence, const struct wire_close_group *closing)
 {
     struct leases_witness *self = own(evidence);
@@ -262,6 +277,7 @@ bool leases_verifies(struct evidence *evidence, uint16_t kind, const void *recor
     case FRAME_RECORD_GROUP: return hear_group(evidence, record);
     case FRAME_RECORD_LEASE: return hear_lease(evidence, record);
     case FRAME_RECORD_LEASE_END: return hear_end(evidence, record);
+    case FRAME_RECORD_SAVE: return hear_save(evidence, record);
     case FRAME_RECORD_CLOSE: return hear_close(evidence, record);
     case FRAME_RECORD_SETTLED: return hear_settled(evidence, record);
     default: return true;

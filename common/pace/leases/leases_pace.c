@@ -7,6 +7,7 @@
 #include "common/pace/leases/closing.h"
 #include "common/pace/leases/dealing.h"
 #include "common/pace/leases/muster.h"
+#include "common/pace/leases/saving.h"
 #include "common/base/ensure.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -79,9 +80,11 @@ static void hear_busy(struct lease_pace *self, const struct turn *turn, const st
                            .tokens_per_s = said->tokens_per_s,
                            .broken = said->broken,
                            .leaves = said->leaves,
-                           .dead = said->dead };
+                           .dead = said->dead,
+                           .saved = said->saved };
     leases_take_words(kept->links, said->links);
     leases_take_words(kept->because, said->because[0] ? said->because : "cannot go on");
+    saving_hear(self, turn, member);
 }
 
 static bool hear(void *state, const struct turn *turn, const struct msg *in)
@@ -114,20 +117,6 @@ static bool a_server_leaves(const struct lease_pace *self, const struct turn *tu
     return false;
 }
 
-// As many steps, or passes over the data, are done since the group began as lie between two checkpoints.
-static bool is_save_due(const struct turn *turn)
-{
-    const struct wire_leases_config *config = leases_config(turn->rules);
-    const struct wire_data_position *begin = &own(turn)->begin;
-    const uint64_t length = turn->run->table.pass_length;
-    const uint64_t from = begin->returned_count ? begin->returned[0].begin : begin->cursor;
-    const uint64_t pass = table_frontier(&turn->run->table) / length;
-    return (config->save_steps &&
-            turn->run->step / config->save_steps > own(turn)->group.step / config->save_steps) ||
-           (config->save_passes &&
-            pass / config->save_passes > from / length / config->save_passes);
-}
-
 // Why no task is dealt any more in this epoch; NULL: they are.
 static const char *why_over(struct lease_pace *self, const struct turn *turn)
 {
@@ -140,7 +129,7 @@ static const char *why_over(struct lease_pace *self, const struct turn *turn)
         return "the epoch's time is up";
     if (run->pausing) return "a pause was asked for";
     if (turn->presence->wants_end) return "a checkpoint was asked for";
-    if (is_save_due(turn)) return "a checkpoint is due";
+    if (!saving_is_in_pieces(turn) && saving_is_due(turn)) return "a checkpoint is due";
     if (a_server_leaves(self, turn)) return "a parameter server leaves";
     // mutant: leases: the death of a trainer ends the epoch of the others
     if (trainers_left(self, turn) == 0) return "no trainer of the group is left";
@@ -209,6 +198,7 @@ static const char *settle(void *state, const struct turn *turn)
     dealing_return(self, turn);
     cause = why_over(self, turn);
     const bool closes = cause && own(turn)->leases.count == 0;
+    saving_look(self, turn, !cause);
     if (closes && leases_run_must_step(own(turn), turn->run->step)) dealing_step(turn);
     if (closes && closing_settle(self, turn))
         return end_epoch(self, turn, why_settled(turn, cause));
@@ -224,6 +214,7 @@ static void forget_group(struct lease_pace *self)
     memset(self->ended, 0, sizeof self->ended);
     memset(self->blamed_ms, 0, sizeof self->blamed_ms);
     self->asked_count = self->attempt = self->looked_ms = self->settle_by_ms = 0;
+    self->save_tell_ms = 0;
 }
 
 // A trainer has one task at a time.
@@ -247,8 +238,10 @@ static void begin(void *state, const struct turn *turn)
     struct run *run = turn->run;
     struct wire_place places[LEASES_GROUP_MAX];
     if (run->number == 0)
-        outbox_note(turn->out, "run.death_costs \"of a trainer the task in its hands; of a "
-                               "parameter server the steps since the newest checkpoint\"");
+        outbox_note(turn->out,
+                    "run.death_costs \"of a trainer the task in its hands; of a parameter server "
+                    "the steps since the newest %s\"",
+                    saving_is_in_pieces(turn) ? "save" : "checkpoint");
     muster_barrier_end(self, turn);
     forget_group(self);
     const struct wire_group group = {
@@ -283,13 +276,15 @@ static void resume(void *state, const struct turn *turn)
     leases_rearm(&leases_run_times(turn->run)->leases, &rules, turn->now_ms);
 }
 
+static uint64_t earlier(uint64_t a, uint64_t b) { return a && (!b || a < b) ? a : b; }
+
 static uint64_t due_ms(const void *state, const struct turn *turn)
 {
     const struct lease_pace *self = state;
     const uint64_t late_ms = leases_due_ms(&own(turn)->leases);
-    const uint64_t closing_ms = closing_due_ms(self, turn);
     if (!own(turn)->is_open) return 0;
-    return late_ms != UINT64_MAX && (!closing_ms || late_ms < closing_ms) ? late_ms : closing_ms;
+    const uint64_t due_ms = earlier(closing_due_ms(self, turn), saving_due_ms(self, turn));
+    return earlier(late_ms != UINT64_MAX ? late_ms : 0, due_ms);
 }
 
 // ---- what is said of it -------------------------------------------------------------------------

@@ -25,6 +25,9 @@
 //  6. The end of an epoch: no more tasks are dealt; those that are out are waited for, at most until they are late;
 //     then the members of the group that are left put the state together, so that each holds all of it (closing.h). A
 //     trainer's death meanwhile costs an attempt. If their digests differ the run pauses, and names them.
+//  7. Saves. Each server writes its share to a shared folder on the way, if there is one (saving.h). The share is as far
+//     as pushes have come by then: it has all that the save's step says, and perhaps more, which is trained again. Without
+//     a folder the epoch ends for a save.
 //
 //   leases.def           frames, records, parts of CONFIG and SNAPSHOT
 //   leases_group.[hc]    what follows from the configuration and a group
@@ -33,6 +36,7 @@
 //   muster.[hc]          ... who is in a group, what an epoch lacks to begin, who waits to join
 //   dealing.[hc]         ... who gets a task, and how leases end
 //   closing.[hc]         ... who lives, and how a group puts its state together
+//   saving.[hc]          ... saves in pieces, beside the training
 //   leases_member.[hc]   the member's half: gives the learner its group and its tasks, and says what came of them
 //   leases_evidence.c    what the records prove
 //
@@ -58,6 +62,7 @@ struct busy {
     bool broken, leaves;
     char because[128]; // Why it is broken
     uint64_t dead;     // Places of group `number`, as bits
+    struct wire_share_saved saved;
 };
 
 // What a member of the newest attempt to close the group has answered.
@@ -81,8 +86,9 @@ struct lease_pace {
     // The newest attempt to close it, once it was told in this life.
     uint64_t attempt, attempt_ms, tell_ms, settle_by_ms;
     struct settling settling[LEASES_GROUP_MAX];
-    char cause[128];    // Why the group is being closed
-    uint64_t looked_ms; // When the clock was looked at last
+    char cause[128];       // Why the group is being closed
+    uint64_t save_tell_ms; // When servers are told again to save
+    uint64_t looked_ms;    // When the clock was looked at last
     // The newest barrier, as windows has it.
     uint64_t barrier_began_ms, barrier_ended_ms, barrier_ms, barrier_epoch;
     char lacks[224], missed[224]; // For the owner; "": nothing

@@ -97,8 +97,18 @@ void leases_run_end(struct leases_run *self, struct table *table,
 
 bool leases_run_must_step(const struct leases_run *self, uint64_t step)
 {
+    // mutant: saves: a state that was saved on the way has the number of the one that is put together
+    const bool is_saved = self->save_number == self->group.number && self->save_step == step;
+    if (self->closing.attempt > 0) return false;
     // mutant: leases: two states have the number of one step
-    return step == self->group.step && self->leases.newest > self->dealt_before;
+    return (step == self->group.step || is_saved) && self->leases.newest > self->dealt_before;
+}
+
+void leases_run_save(struct leases_run *self, const struct wire_save_share *save)
+{
+    ensure(self->is_open && self->closing.attempt == 0 && save->number == self->group.number);
+    self->save_number = save->number;
+    self->save_step = save->step;
 }
 
 void leases_run_close(struct leases_run *self, const struct wire_close_group *closing)
@@ -106,6 +116,7 @@ void leases_run_close(struct leases_run *self, const struct wire_close_group *cl
     ensure(self->is_open && self->leases.count == 0 && !self->settled);
     ensure(closing->number == self->group.number && closing->attempt > self->closing.attempt);
     self->closing = *closing;
+    if (closing->save) self->save_number = closing->number, self->save_step = closing->step;
 }
 
 void leases_run_settle(struct leases_run *self, const struct wire_group_settled *settled)
@@ -153,7 +164,8 @@ void leases_run_restore(struct leases_run *self)
     ensure(!self->is_open);
     self->settled = false;
     self->rest = self->differ = 0;
-    self->leases.struck_count = 0; // Its tasks are dealt again
+    self->save_number = self->save_step = 0; // What is still being saved is given up
+    self->leases.struck_count = 0;           // Its tasks are dealt again
     self->closing = (struct wire_close_group){ 0 };
 }
 
@@ -179,6 +191,19 @@ static void apply_end(struct run *run, const struct wire_lease_ended *ended)
     ensure(ended->step == run->step && ended->end >= ended->step);
     leases_run_end(own(run), &run->table, ended);
     run_advance(run, ended->end - ended->step, ended->samples);
+}
+
+static void apply_save(struct run *run, const struct wire_save_share *save)
+{
+    ensure(save->step == run->step);
+    leases_run_save(own(run), save);
+    run_note_save(run);
+}
+
+static void apply_close(struct run *run, const struct wire_close_group *closing)
+{
+    leases_run_close(own(run), closing);
+    if (closing->save) run_note_save(run);
 }
 
 static void apply_phase(struct run *run, const struct wire_record_phase *record)
@@ -211,7 +236,8 @@ static bool apply(struct run *run, uint16_t kind, const void *record)
     case FRAME_RECORD_GROUP: apply_group(run, record); return true;
     case FRAME_RECORD_LEASE: leases_run_deal(self, &run->table, record); return true;
     case FRAME_RECORD_LEASE_END: apply_end(run, record); return true;
-    case FRAME_RECORD_CLOSE: leases_run_close(self, record); return true;
+    case FRAME_RECORD_SAVE: apply_save(run, record); return true;
+    case FRAME_RECORD_CLOSE: apply_close(run, record); return true;
     case FRAME_RECORD_SETTLED: leases_run_settle(self, record); return true;
     case FRAME_RECORD_PHASE: apply_phase(run, record); return false;
     case FRAME_RECORD_RESTORE: leases_run_restore(self); return false;
@@ -241,6 +267,8 @@ struct wire_part leases_run_store(const struct run *run, void *memory)
         .settled = self->settled,
         .differ = self->differ,
         .rest = self->rest,
+        .save_number = self->save_number,
+        .save_step = self->save_step,
         .newest = self->leases.newest,
         .average_ms = self->leases.average_ms,
         .leases = self->out,
@@ -364,6 +392,9 @@ bool leases_run_load(struct run *run, const struct wire_part *part)
     self->differ = from->differ;
     // mutant: leases: a snapshot forgets the samples of the step in hand
     self->rest = from->rest;
+    // mutant: saves: a snapshot forgets that a group saves
+    self->save_number = from->save_number;
+    self->save_step = from->save_step;
     self->leases.newest = from->newest;
     self->leases.average_ms = from->average_ms;
     load_lists(&self->leases, from);

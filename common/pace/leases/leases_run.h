@@ -2,6 +2,7 @@
 // leases_run -- the durable half of leases: the group, which of its tasks are out, and how its epoch ends.
 //
 //     RECORD_GROUP ─▶ open ─▶ RECORD_LEASE ─▶ its samples are pending ─▶ RECORD_LEASE_END ─▶ done, todo again, or failed
+//                       ├─▶ RECORD_SAVE ─▶ its servers save this step, and it goes on (saving.h)
 //                       └─▶ RECORD_CLOSE ─▶ no lease any more ─▶ RECORD_SETTLED ─▶ RECORD_PHASE Cooldown: over
 //                       └──────────────────(a server died)───────────────────────▶ RECORD_PHASE Cooldown: over
 //
@@ -9,8 +10,9 @@
 // state together. When a group is over without being settled, nobody holds what it did. The restore that follows
 // deals its samples again. If it committed no step there is nothing to restore, so its samples are dealt again here.
 //
-// The state that a group has put together is that of a step, and no other state may have that number. So a group that
-// has dealt tasks and committed no step commits one before it is closed (leases_run_must_step).
+// The state that a group has put together is that of a step, and no other state may have that number: neither the one
+// that it began with nor one that was saved on the way. So a group that has dealt tasks and committed no step since
+// then commits one before it is closed (leases_run_must_step).
 //
 // Each record is one function of the state and of the table of samples. The verifier of a ledger (leases_evidence.c)
 // calls the same functions, for a table of its own.
@@ -33,6 +35,8 @@ struct leases_run {
     struct wire_close_group closing; // The newest attempt to close it; attempt 0: there was none
     bool settled;                    // All members of that attempt have put the state together
     uint64_t differ;                 // Places of those whose digests differ from that of most
+    uint64_t save_number,
+        save_step; // The newest group that was told to save, and of which step; 0: none was
     struct wire_lease_out out[LEASES_MAX]; // The lists of `leases`, as a snapshot has them
     struct wire_strikes struck[STRIKES_KEPT_MAX];
 };
@@ -43,10 +47,12 @@ void leases_run_begin(struct leases_run *self, const struct table *table,
 void leases_run_deal(struct leases_run *self, struct table *table, const struct wire_lease *lease);
 void leases_run_end(struct leases_run *self, struct table *table,
                     const struct wire_lease_ended *ended);
+void leases_run_save(struct leases_run *self, const struct wire_save_share *save);
 void leases_run_close(struct leases_run *self, const struct wire_close_group *closing);
 void leases_run_settle(struct leases_run *self, const struct wire_group_settled *settled);
 
-// Whether the open group has to commit a step before it is closed at this step of the run.
+// Whether the open group has to commit a step before it is closed at this step of the run. Not once it is being
+// closed.
 bool leases_run_must_step(const struct leases_run *self, uint64_t step);
 
 // The group is over, at this step of the run. What is out is todo again. Returns how many trained samples are, too.
