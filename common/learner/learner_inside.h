@@ -16,7 +16,9 @@
 //   learner_squares.c    who measures which piece of its norm
 //   learner_shares.c     the strategy `sharded`: who holds which moments
 //   learner_leases.c   the strategy of leases: a group of trainers and asynchronous servers
-//   learner_leases_train.c, _serve.c, _settle.c   what a trainer does in it, what a server does, and how it ends
+//   learner_leases_train.c, _serve.c, _settle.c, _save.c   what a trainer does in it, what a server does, how it
+//                      ends, and how servers save it
+//   learner_saver.c    our share of the state goes to the shared folder
 //   learner_links.c    links of a group: opened, and where they end
 //   learner_gather.c   the owners of shares send them to all
 //   learner_inside.c   what each job begins and ends with
@@ -24,6 +26,7 @@
 #include "common/learner/learner.h"
 #include "common/learner/past.h"
 #include "common/bulk/bulk_client.h"
+#include "common/checkpoint/pieces.h"
 #include "common/data/proof.h"
 #include "common/data/provider.h"
 #include "common/model/model_config.h"
@@ -52,9 +55,11 @@ struct learner_strategy {
     bool (*pins_in_files)(const struct learner *self);
     // A trainer keeps only its share of the optimizer's state in memory (learner_away.c). NULL: all of it.
     bool (*shares_state)(const struct learner *self);
-    int (*open)(struct learner *self, struct why *why);        // The model has been built
-    void (*close)(struct learner *self);                       // Also after half an open
-    void (*built)(struct learner *self);                       // BUILT has been answered. Or NULL
+    int (*open)(struct learner *self, struct why *why); // The model has been built
+    void (*close)(struct learner *self);                // Also after half an open
+    void (*built)(struct learner *self);                // BUILT has been answered. Or NULL
+    // A state has been loaded: from these pieces, of which it may keep what is its own; NULL: from elsewhere. Or NULL
+    int (*loaded)(struct learner *self, const pieces_t *pieces, struct why *why);
     bool (*hear)(struct learner *self, const struct job *job); // False: it does not know the kind
     // Work that goes on while there is no job; NULL: it has none. `busy`: there is such work.
     bool (*busy)(const struct learner *self);
@@ -82,6 +87,7 @@ struct learner {
     struct wire_rounds_config rounds;   // Of learner_results
     struct learner_window_work *window; // Of learner_windows
     struct learner_lease_work *lease;   // Of learner_leases
+    uint64_t pushes; // The number of the newest push of this process: a new model numbers them on
     char config_json[MODEL_CONFIG_BYTES_MAX + 1];
     struct model_shape shape;
     struct layout layout;

@@ -5,6 +5,7 @@
 //     TAKE_GROUP ─▶ a server: its share of the moments ─▶ the group is formed ─▶ questions are answered
 //                   a trainer                          ─▶                     ─▶ pull, tasks, TASK_TRAINED of each
 //     SETTLE_GROUP ─▶ each member holds all of the state again ─▶ GROUP_SETTLED
+//     TAKE_SHARE   ─▶ a server saves its share of it, in the midst of the group or behind SETTLE_GROUP ─▶ SHARE_TAKEN
 //     END_GROUP
 //
 // While a group is in hand nothing is held: the parameters of a server are newer in its share alone, those of a
@@ -90,14 +91,15 @@ static uint64_t sum_bytes(const struct learner *self)
 }
 
 // The moments of a share. Later: links, and a server's rooms for as many trainers as the run plans for, or a
-// trainer's sum.
+// trainer's sum; and a server's copy of its share while it is saved.
 static uint64_t memory(struct learner *self, uint64_t *ret_later)
 {
     const struct wire_leases_config *config = &work_of(self)->config;
     if (!self->options->trains) return 0;
     const struct interval share = longest_share(self, config->servers);
     const uint32_t least = config->members_least ? config->members_least : 1; // Trainers
-    const uint64_t serves = rooms(share, least), trains = sum_bytes(self);
+    const uint64_t serves = rooms(share, least) + learner_lease_saves_memory(self, share);
+    const uint64_t trains = sum_bytes(self);
     *ret_later = GROUP_MEMORY + (serves > trains ? serves : trains);
     return learner_away_moments(self, share) + sizeof(struct async_server);
 }
@@ -113,7 +115,8 @@ static int open_leases(struct learner *self, struct why *why)
     work->server = calloc(1, sizeof *work->server);
     work->versions = calloc(GROUP_MEMBERS_MAX, sizeof *work->versions);
     if (!work->server || !work->versions) return why_set(why, FAULT_MEMORY, "leases");
-    return learner_links_open(self, &links, why, &work->group);
+    const int rc = learner_lease_saves_check(self, why);
+    return rc < 0 ? rc : learner_links_open(self, &links, why, &work->group);
 }
 
 static void close_leases(struct learner *self)
@@ -121,6 +124,7 @@ static void close_leases(struct learner *self)
     struct learner_lease_work *work = work_of(self);
     if (!work) return;
     learner_lease_drop_task(self);
+    learner_lease_saves_close(self);
     group_destroy(&work->group);
     free(work->server);
     free(work->versions);
@@ -144,7 +148,8 @@ static uint64_t memory_of_group(struct learner *self)
     const uint64_t planned = learner_away_moments(self, longest);
     const uint64_t beside = learner_lease_serves(self)
                                 ? learner_away_moments(self, work->part) +
-                                      rooms(work->part, learner_lease_trainers(self))
+                                      rooms(work->part, learner_lease_trainers(self)) +
+                                      learner_lease_saves_memory(self, work->part)
                                 : sum_bytes(self);
     return self->memory_bytes - planned + beside + GROUP_MEMORY;
 }
@@ -234,6 +239,8 @@ static void hear_take(struct learner *self, const struct wire_take_group *said)
     }
     if (learner_lease_serves(self)) learner_lease_begin_server(self);
     else learner_lease_begin_trainer(self);
+    learner_lease_saves_begin(self);
+    learner_lease_forget_loaded(self); // Of an earlier step with the first push
     say_taken(self);
 }
 
@@ -274,6 +281,8 @@ static bool hear_beside(struct learner *self)
     case FRAME_TRAIN_TASK: learner_lease_task(self, self->job.body); return true;
     case FRAME_PIN: return true; // Nothing is held
     case FRAME_SAVE: learner_save(self, self->job.body); return true;
+    // mutant: leases: a save that is ordered while a group is formed ends that
+    case FRAME_TAKE_SHARE: learner_lease_save(self, self->job.body); return true;
     default: return false;
     }
 }
@@ -283,7 +292,9 @@ static bool is_called(void *arg)
     struct learner *self = arg;
     for (;;) {
         const enum worker_turn turn = learner_next(self, 0);
-        if (turn == WORKER_QUIET) return !work_of(self)->adds && learner_save_has_ended(self);
+        if (turn == WORKER_QUIET)
+            return !work_of(self)->adds &&
+                   (learner_save_has_ended(self) || learner_lease_saves_have_ended(self));
         if (turn == WORKER_END || !work_of(self)->adds || !hear_beside(self)) return true;
         self->has_job = false;
     }
@@ -307,12 +318,18 @@ static void refuse(struct learner *self, const struct job *job)
         learner_lease_because(settled.because, &why);
         worker_answer(self->worker, FRAME_GROUP_SETTLED, &settled);
     }
+    if (job->kind == FRAME_TAKE_SHARE) {
+        const struct wire_take_share *said = job->body;
+        worker_answer(self->worker, FRAME_SHARE_TAKEN,
+                      &(struct wire_share_saved){ .number = said->number, .step = said->step });
+    }
 }
 
 static bool hear(struct learner *self, const struct job *job)
 {
     const bool is_ours = job->kind == FRAME_TAKE_GROUP || job->kind == FRAME_TRAIN_TASK ||
-                         job->kind == FRAME_SETTLE_GROUP || job->kind == FRAME_END_GROUP;
+                         job->kind == FRAME_SETTLE_GROUP || job->kind == FRAME_END_GROUP ||
+                         job->kind == FRAME_TAKE_SHARE;
     if (!is_ours) return false;
     if (!self->built) {
         refuse(self, job);
@@ -322,6 +339,7 @@ static bool hear(struct learner *self, const struct job *job)
     case FRAME_TAKE_GROUP: hear_take(self, job->body); break;
     case FRAME_TRAIN_TASK: learner_lease_task(self, job->body); break;
     case FRAME_SETTLE_GROUP: learner_lease_settle(self, job->body); break;
+    case FRAME_TAKE_SHARE: learner_lease_save(self, job->body); break;
     default: hear_end(self, job->body); break;
     }
     return true;
@@ -367,6 +385,7 @@ static void work(struct learner *self)
     struct learner_lease_work *work = work_of(self);
     struct why why;
     const bool goes_on = work->said.number && !work->broken;
+    learner_lease_saves_look(self);
     if (goes_on && !work->formed) form(self);
     else if (goes_on && work->suspect_us) wait_for_the_core(self);
     else if (goes_on && learner_lease_serves(self)) learner_lease_serve(self);
@@ -384,6 +403,7 @@ const struct learner_strategy learner_leases = {
     .close = close_leases,
     .built = built,
     .hear = hear,
+    .loaded = learner_lease_loaded,
     .busy = busy,
     .work = work,
 };

@@ -1,13 +1,14 @@
 #pragma once
 // learner_leases -- what the files of the strategy of leases share: learner_leases.c, which hears what the core
 // says of groups, learner_leases_train.c, which trains tasks, learner_leases_serve.c, a server, and
-// learner_leases_settle.c, which puts the state together; for them alone.
+// learner_leases_settle.c, which puts the state together, and learner_leases_save.c, which saves it; for them alone.
 
 #include "common/learner/async_server.h"
 #include "common/learner/async_trainer.h"
 #include "common/learner/learner_gather.h"
 #include "common/learner/learner_inside.h"
 #include "common/learner/learner_links.h"
+#include "common/learner/learner_saver.h"
 
 // The number of a group, times this, is the window of its links (group_form); the attempts to put its state together
 // take those behind it.
@@ -52,6 +53,10 @@ struct learner_lease_work {
     struct why suspect_why;
     // A server's
     struct async_server *server;
+    struct learner_saver saver;
+    // What each server knew, as the state that is held was saved; NULL: it was not, or by another number of servers.
+    struct async_server *loaded;
+    uint32_t loaded_count;
     // A trainer's
     struct async_trainer cadence;
     float *sum;         // Of batches, if a push has several; NULL: not taken yet
@@ -99,3 +104,19 @@ void learner_lease_end_server(const struct learner *self);
 
 // Puts the state of the group together, and answers.
 void learner_lease_settle(struct learner *self, const struct wire_close_group *said);
+
+// Saves, beside what the group does. _check: whether the shared folder serves. _memory: what a copy of a share takes.
+// _begin: a group is taken. _look: has one ended? Says what became of it. _close waits for it. learner_lease_save:
+// the job.
+int learner_lease_saves_check(const struct learner *self, struct why *why);
+uint64_t learner_lease_saves_memory(const struct learner *self, struct interval share);
+void learner_lease_saves_begin(struct learner *self);
+void learner_lease_saves_look(struct learner *self);
+bool learner_lease_saves_have_ended(const struct learner *self);
+void learner_lease_saves_close(struct learner *self);
+void learner_lease_save(struct learner *self, const struct wire_take_share *said);
+
+// A state has been loaded: from this save (keeps what its servers knew), or, NULL, from elsewhere. Faults of
+// pieces_read; FAULT_FOREIGN: what the servers knew cannot be.
+int learner_lease_loaded(struct learner *self, const pieces_t *pieces, struct why *why);
+void learner_lease_forget_loaded(struct learner *self);

@@ -19,7 +19,11 @@ void learner_lease_begin_server(struct learner *self)
     const uint32_t count = learner_lease_trainers(self);
     for (uint32_t i = 0; i < count; i++)
         trainers[i] = (struct async_member){ i, work->members[i].instance };
-    async_server_init(work->server, (uint32_t)(work->config.staleness * 1000 + 0.5));
+    const uint32_t staleness = (uint32_t)(work->config.staleness * 1000 + 0.5);
+    async_server_init(work->server, staleness);
+    // mutant: saves: a server forgets which pushes its share has
+    if (work->loaded) *work->server = work->loaded[work->said.place - count];
+    work->server->staleness = staleness; // It may have been set anew
     async_server_begin(work->server, work->said.number, trainers, count);
 }
 

@@ -27,6 +27,8 @@ void learner_lease_begin_trainer(struct learner *self)
 {
     struct learner_lease_work *work = self->lease;
     async_trainer_init(&work->cadence, work->config.push_every, work->config.pull_every);
+    // mutant: leases: a trainer that goes on from a save numbers its pushes from 1
+    work->cadence.sequence = self->pushes;
     work->has_pulled = false;
     work->asking = (struct learner_asking){ 0 };
 }
@@ -256,6 +258,7 @@ static void push(struct learner *self)
     if (rc == 0)
         rc = async_trainer_mean(&work->cadence, self->pool, sum, self->floats,
                                 work->config.clip_norm, &why, &norm);
+    self->pushes = work->cadence.sequence;
     if (rc == 0 && !(work->config.clip_norm > 0) && !(norm < GRADIENT_LIMIT))
         rc = why_set(&why, FAULT_NAN, "gradient: its norm is %g, allowed up to 2^63", norm);
     if (rc < 0) fail(self, &why);

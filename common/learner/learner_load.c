@@ -106,6 +106,7 @@ static int load_saved(struct learner *self, const struct wire_load *load, struct
         rc = state_read_params(pieces, &self->layout, (struct interval){ 0, self->floats },
                                self->params, why);
     const uint32_t workers = pieces_meta(pieces)->workers;
+    if (rc == 0 && self->strategy->loaded) rc = self->strategy->loaded(self, pieces, why);
     if (rc == 0) rc = read_items(self, &pieces, why);
     if (rc == 0)
         log_line(LOG_INFO,
@@ -219,6 +220,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     self->has_share = false;
     past_clear(&self->past);
     int rc = optimizer_forget(self->optimizer, why); // No residual outlives its parameters
+    if (rc == 0 && self->strategy->loaded) rc = self->strategy->loaded(self, NULL, why);
     if (rc < 0) return rc;
     rc = !load->path[0]  ? take_staged(self, load, why, &wanted)
          : load->pieces  ? load_saved(self, load, why, &wanted)

@@ -359,7 +359,7 @@ by_unit 'what the owner gave up is kept' member_test 'beat->log_seq < known->log
 # ---- saves in pieces ------------------------------------------------------------------------------------
 mutant 'saves: a save that was given up is gone back to' drop
 mutant 'saves: a snapshot forgets the save that is being written' drop
-mutant 'saves: the save that a restore needs is removed' 'step_to_spare(member)' 'step_to_spare(member) | UINT64_MAX'
+mutant 'saves: the save that a restore needs is removed' 'older_saves_spare(' 'UINT64_MAX | older_saves_spare('
 mutant 'saves: a save is never read back' 'self->shared_dir[0]' '!self->shared_dir[0]'
 by_unit 'saves: a checkpoint of a step that is saved in pieces is not registered' coordinator_test '&& run->checkpoint.pieces)' '&& false)'
 mutant 'saves: a run is finished without a checkpoint that other tools read' '&& !run->checkpoint.pieces' ''
@@ -471,6 +471,28 @@ by_unit 'leases: a job that ends a wait for answers breaks the group' leases_lea
     'rc == FAULT_INTERRUPTED' 'rc == FAULT_NOT_NOW'
 by_unit 'leases: a server steps at a rate of its own' leases_learner_test 'push->rate' '2 * push->rate'
 by_unit 'leases: each member has its own count of the steps' leases_learner_test '.alike = true' '.alike = false'
+by_unit 'leases: a save that is ordered while a group is formed ends that' leases_learner_test drop
+by_unit 'leases: a trainer that goes on from a save numbers its pushes from 1' leases_learner_test drop
+by_unit 'saves: servers that have taken different pushes save nothing' leases_learner_test \
+    'parts[i].bytes = NULL' 'parts[i].elements += 0'
+by_unit 'saves: a server forgets which pushes its share has' leases_learner_test drop
+by_unit 'saves: a state that was saved on the way has the number of the one that is put together' leases_run_test \
+    'self->save_step == step' 'self->save_step + 99 == step'
+by_unit 'saves: a snapshot forgets that a group saves' leases_run_test drop
+by_unit 'saves: the timer runs from the beginning of the epoch, whatever was saved since' coordinator_test \
+    'leases->save_number == leases->group.number' '!run'
+by_unit 'saves: a server that has not heard of a save is never told again' coordinator_test \
+    'turn->now_ms >= self->save_tell_ms' '!places'
+by_unit 'saves: servers are told to save before that is stored' coordinator_test swap
+by_unit 'saves: a save of another state than the one that was put together is the run'"'"'s' coordinator_test \
+    'hash_equal(&end->digest, &saved->digest)' 'true'
+by_unit 'saves: a save that the run has given up is gone back to' coordinator_test '!is_newest(own(turn), saved) ||' ''
+by_unit 'saves: the last state of a run is not saved' coordinator_test '&& saving_is_due(turn)' '&& !turn'
+by_unit 'saves: a save that comes twice is made twice' leases_member_test '|| step <= self->save_step' ''
+by_unit 'saves: a server saves for an earlier group' leases_member_test '|| said->number != self->in_hand' ''
+by_unit 'saves: what a group puts together is not saved' leases_member_test drop
+by_unit 'saves: that a save is whole is forgotten as the next group begins' leases_member_test \
+    ', .saved = self->busy.saved' ''
 by_unit 'leases: a share that is lost is put together' leases_learner_test '(all >> trainers << trainers)' '(all >> trainers >> 63)'
 
 # ---- moments by shares ----------------------------------------------------------------------------------

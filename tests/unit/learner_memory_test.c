@@ -306,11 +306,14 @@ static void so_it_is_for_moments_by_shares(void **state)
     copies_for_saves = false;
 }
 
-// A server of leases has room for a gradient of each trainer, or a trainer for the sum of a push: the larger one is
-// said.
+// A server of leases has room for a gradient of each trainer and, if the run saves, for a copy of its share; or a
+// trainer for the sum of a push: the larger one is said.
 static void what_leases_take_later_is_said(void **state)
 {
-    static const uint32_t cases[][3] = { { 4, 1, 4 }, { 0, 1, 1 }, { 3, 2, 3 } }; // Vectors last
+    // The third is the number of vectors: a copy of a share has the parameters and two moments
+    static const uint32_t cases[][4] = {
+        { 4, 1, 4, 0 }, { 0, 1, 1, 0 }, { 3, 2, 3, 0 }, { 2, 2, 2 + 3, 10 }
+    };
     struct wire_leases_config config = { .servers = 1,
                                          .pull_every = 1,
                                          .staleness = 1.5,
@@ -337,6 +340,9 @@ static void what_leases_take_later_is_said(void **state)
         unsigned long said = 0, later = 0;
         config.members_least = cases[i][0];
         config.push_every = cases[i][1];
+        config.save_steps = cases[i][3];
+        config.keep = 1;
+        snprintf(config.shared_dir, sizeof config.shared_dir, "%s", cases[i][3] ? folder : "");
         const struct state_cut cut = build_and_read_log(worker, &part, &said, &later);
         assert_int_equal(later, (GROUP_MEMORY + cases[i][2] * cut.bytes[0]) / MIB);
         worker_destroy(&worker);

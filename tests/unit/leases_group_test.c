@@ -6,14 +6,18 @@
 //
 //     LEASES_SEED=7 shows one run; LEASES_SEEDS=1000 runs so many
 //
+// In two of three runs servers save in pieces, of which some are damaged later.
+//
 // What must hold: a snapshot leads on as the records before it do; each record follows from those before it
 // (evidence.h); a task is told once its lease is on record; whoever begins a group holds the state that it begins
-// with; in the end all hold the last step's state.
+// with; what is loaded from a save is what was saved; in the end all hold the last step's state, and a late one is
+// saved.
 
 #include "actors/coordinator/coordinator.h"
 #include "actors/trainer/trainer.h"
 #include "common/pace/evidence.h"
 #include "common/pace/leases/leases_pace.h"
+#include "common/run/older.h"
 #include "tests/test.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,6 +35,8 @@ enum {
     RECORDS_MAX = 65536,
     PINS_MAX = 16,
     GROUPS_MAX = 4096,
+    SAVES_MAX = 256,
+    SAVE_STEPS = 20,
     OUT_BYTES = 1 << 20,
     STEPS = 400,
     TASK_SAMPLES = 8,
@@ -73,6 +79,14 @@ struct group {
     uint32_t count, servers;
 };
 
+// A save in pieces: each server writes its part at its own time.
+struct save {
+    uint64_t number, step;
+    uint32_t parts; // Of the servers, as bits
+    struct hash digest;
+    bool whole, damaged;
+};
+
 static struct {
     uint64_t seed, random, now_ms, order, incarnation, orders;
     struct rules rules;
@@ -88,6 +102,8 @@ static struct {
     uint64_t newest_lease;
     struct evidence *evidence;
     struct group groups[GROUPS_MAX];
+    struct save saves[SAVES_MAX];
+    uint32_t saves_count, whole, loaded;
     struct key keys[ACTORS_ALL];
     char names[ACTORS_ALL][ACTOR_NAME_MAX + 1];
     struct wire_arena arena;
@@ -268,9 +284,89 @@ static bool is_pinned(uint64_t step, const struct hash *digest)
     return false;
 }
 
+// ---- saves ----------------------------------------------------------------------------------------
+
+static struct save *save_at(uint64_t number, uint64_t step)
+{
+    for (uint32_t i = sim.saves_count; i-- > 0;)
+        if (sim.saves[i].number == number && sim.saves[i].step == step) return &sim.saves[i];
+    assert_true(sim.saves_count < SAVES_MAX);
+    struct save *save = &sim.saves[sim.saves_count++];
+    *save = (struct save){ .number = number, .step = step };
+    return save;
+}
+
+// The newest whole one of this step: a later attempt takes the place of an earlier one.
+static const struct save *whole_at(uint64_t step)
+{
+    for (uint32_t i = sim.saves_count; i-- > 0;)
+        if (sim.saves[i].step == step && sim.saves[i].whole) return &sim.saves[i];
+    return NULL;
+}
+
+static bool is_another_sound(void)
+{
+    for (uint32_t i = 0; i < sim.saves_count; i++)
+        if (sim.saves[i].whole && !sim.saves[i].damaged) return true;
+    return false;
+}
+
+// What it has at this instant goes into the save; of a state that was put together, that.
+static void take_share(uint8_t id, const struct wire_take_share *job)
+{
+    struct node *node = &sim.nodes[id];
+    const struct group *group = &sim.groups[job->number % GROUPS_MAX];
+    struct wire_share_saved saved = { .number = job->number, .step = job->step };
+    assert_true(id > TRAINERS && node->group == job->number);
+    if (is_calm() || draw(20)) { // Else its disk is full
+        struct save *save = save_at(job->number, job->step);
+        const bool is_settled = node->closing.attempt > 0;
+        if (is_settled) assert_int_equal(job->step, node->closing.step);
+        save->digest = is_settled ? node->settled
+                       : save->parts == 0
+                           ? group->now
+                           : hash_of_two(&save->digest, HASH_BYTES, &group->now, HASH_BYTES);
+        for (uint32_t i = group->count - group->servers; i < group->count; i++)
+            if (group->nodes[i] == id) save->parts |= 1u << (i - (group->count - group->servers));
+        save->whole = save->parts == (1u << group->servers) - 1;
+        if (save->whole) saved.digest = save->digest;
+        save->damaged = save->whole && draw(6) == 0 && is_another_sound();
+        sim.whole += save->whole;
+    }
+    answer(id, FRAME_SHARE_TAKEN, &saved, 10 + draw(300));
+}
+
+static void load_pieces(uint8_t id, const struct wire_load *job)
+{
+    struct node *node = &sim.nodes[id];
+    struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
+    const struct save *save = whole_at(job->step);
+    assert_non_null(save); // It is on record
+    for (unsigned i = 0; save->damaged && !loaded.readable && i < OLDER_SAVES_MAX; i++) {
+        const struct wire_saved_step *older = older_saves_at(&job->older, i);
+        const struct save *other = hash_is_none(&older->digest) ? NULL : whole_at(older->step);
+        if (other && !other->damaged && hash_equal(&other->digest, &older->digest))
+            loaded.readable = older->step;
+    }
+    loaded.ok = !save->damaged;
+    snprintf(loaded.reason, sizeof loaded.reason, "%s", save->damaged ? "a leaf is damaged" : "");
+    if (loaded.ok) {
+        node->holding = true;
+        node->step = job->step;
+        loaded.digest = node->digest = save->digest;
+        pin(node, job->step);
+        sim.loaded++;
+    }
+    answer(id, FRAME_LOADED, &loaded, 5 + draw(100));
+}
+
 static void load(uint8_t id, const struct wire_load *job)
 {
     struct node *node = &sim.nodes[id];
+    if (job->pieces) {
+        load_pieces(id, job);
+        return;
+    }
     node->holding = true;
     node->step = job->step;
     node->digest = job->genesis ? hash_of("genesis", 7) : node->fetched;
@@ -304,6 +400,7 @@ static void do_job(uint8_t id, uint16_t kind, const void *body)
     case FRAME_PIN: pin(node, ((const struct wire_pin *)body)->step); break;
     case FRAME_TAKE_GROUP: take_group(id, body); break;
     case FRAME_END_GROUP: end_group(node, body); break;
+    case FRAME_TAKE_SHARE: take_share(id, body); break;
     case FRAME_TRAIN_TASK:
         assert_true(node->group > 0 && node->lease == 0);
         node->lease = task->lease;
@@ -624,6 +721,8 @@ static void check_end(void)
         fail_msg("seed %" PRIu64 ": after %d ms the run is in %s at step %" PRIu64, sim.seed,
                  LIMIT_MS, run_phase_name(run->phase), run->step);
     assert_int_equal(run->step, STEPS);
+    // Without a disturbance the timer goes on: the last state is saved, or one shortly before
+    if (sim.seed % 3) assert_true(run->restore_point.at.step + 3 * SAVE_STEPS >= STEPS);
     uint32_t holders = 0;
     for (uint8_t i = 1; i < NODES; i++) {
         const struct node *node = &sim.nodes[i];
@@ -646,7 +745,10 @@ static void set_rules(void)
                                                .connections = 1,
                                                .batch_start = 4,
                                                .batch_end = 6,
-                                               .batch_warmup_tokens = 2000 };
+                                               .batch_warmup_tokens = 2000,
+                                               .save_steps = sim.seed % 3 ? SAVE_STEPS : 0,
+                                               .keep = 2,
+                                               .shared_dir = { sim.seed % 3 ? '/' : 0 } };
     sim.rules = (struct rules){
         .run_id = "group",
         .owner = sim.keys[0],
@@ -730,8 +832,10 @@ static void run_seed(uint64_t seed)
     }
     if (sim.is_shown)
         printf("step %" PRIu64
-               ": %u deaths, %u restores, %u orders to pause or go on, %u records\n",
-               coordinator()->run.step, sim.deaths, sim.restores, sim.pauses, sim.records_count);
+               ": %u deaths, %u restores, %u orders to pause or go on, %u records, %u saves, "
+               "loaded %u times\n",
+               coordinator()->run.step, sim.deaths, sim.restores, sim.pauses, sim.records_count,
+               sim.whole, sim.loaded);
     check_end();
     for (uint8_t i = 0; i < NODES; i++) free(sim.nodes[i].state);
     for (uint32_t i = 0; i < sim.records_count; i++) free(sim.records[i].body);

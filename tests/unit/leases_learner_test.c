@@ -125,7 +125,7 @@ static struct wire_task_trained train(struct here *at, struct member *trainer, u
 // All living members put the state together, and end in one digest.
 static struct hash settle(const struct here *at, uint64_t among)
 {
-    const struct wire_close_group job = { next_group, ++next_attempt, at->step, among };
+    const struct wire_close_group job = { next_group, ++next_attempt, at->step, among, false };
     struct hash digest = { { 0 } };
     for (uint32_t i = 0; i < at->count; i++)
         if (among >> i & 1) send_job(at->group[i], FRAME_SETTLE_GROUP, &job);
@@ -339,7 +339,7 @@ static void a_server_dies(void **unused)
     assert_int_equal(broke->dead, 8);
     assert_true(broke->because[0]);
     // Its share is lost: nobody can put the state together
-    const struct wire_close_group job = { next_group, ++next_attempt, at.step, 7 };
+    const struct wire_close_group job = { next_group, ++next_attempt, at.step, 7, false };
     for (int i = 0; i < 3; i++) send_job(at.group[i], FRAME_SETTLE_GROUP, &job);
     for (int i = 0; i < 3; i++) {
         const struct wire_settled *said = hear_kind(at.group[i], FRAME_GROUP_SETTLED);
@@ -355,6 +355,225 @@ static void a_server_dies(void **unused)
     begin_again();
     end_run();
 }
+
+// ---- saves --------------------------------------------------------------------------------------
+
+// The run saves to a folder.
+static void begin_run_that_saves(void)
+{
+    begin_run(1, 1);
+    config.save_steps = 1;
+    config.keep = 100;
+    snprintf(config.shared_dir, sizeof config.shared_dir, "%.200s/shared", folder);
+    assert_int_equal(mkdir(config.shared_dir, 0755), 0);
+}
+
+static void order_save(const struct here *at, uint32_t place)
+{
+    send_job(at->group[place], FRAME_TAKE_SHARE,
+             &(struct wire_take_share){ .number = next_group, .step = at->step });
+}
+
+// How its part of the save of this step ended: the digest, if it was the last one.
+static struct hash hear_saved(const struct here *at, uint32_t place)
+{
+    const struct wire_share_saved *said = hear_kind(at->group[place], FRAME_SHARE_TAKEN);
+    assert_true(said->number == next_group && said->step == at->step);
+    return said->digest;
+}
+
+// One server after the other; each goes on before the next one is asked.
+static struct hash save_all(const struct here *at)
+{
+    struct hash digest = { { 0 } };
+    for (uint32_t i = at->count - config.servers; i < at->count; i++) {
+        assert_true(hash_is_none(&digest));
+        order_save(at, i);
+        digest = hear_saved(at, i);
+    }
+    return digest;
+}
+
+static void load_save(struct member *self, uint64_t step, const struct hash *digest)
+{
+    struct wire_load load = { .step = step, .pieces = true, .born_unix_ms = BORN };
+    snprintf(load.path, sizeof load.path, "%s", config.shared_dir);
+    send_job(self, FRAME_LOAD, &load);
+    const struct wire_loaded *loaded = hear_kind(self, FRAME_LOADED);
+    if (!loaded->ok) fail_msg("%s", loaded->reason);
+    assert_true(loaded->step == step && hash_equal(&loaded->digest, digest));
+}
+
+// The trainer's process goes on from the save, with so many servers, all of them new; new_trainer: so does that.
+static void go_on_from(struct here *at, const struct here *saved, const struct hash *digest,
+                       uint32_t servers, bool new_trainer)
+{
+    for (uint32_t i = new_trainer ? 0 : 1; i < at->count; i++) die(at->group[i]);
+    if (!new_trainer) end(at, false);
+    config.servers = servers;
+    *at = (struct here){ .count = 1 + servers,
+                         .step = saved->step,
+                         .samples_done = saved->samples_done };
+    for (uint32_t i = 0; i < at->count; i++) {
+        at->group[i] = &members[i];
+        if (!members[i].worker) be_born(&members[i], i, 0, NULL);
+        load_save(&members[i], saved->step, digest);
+    }
+    take(at, servers);
+}
+
+static void train_both(struct here *at, struct plain *plain, int tasks)
+{
+    for (int task = 0; task < tasks; task++) {
+        const float of_step = rate_at(at->step);
+        const uint64_t from = at->samples_done;
+        train(at, at->group[0], 3);
+        train_plain(plain, (struct interval){ from, at->samples_done }, of_step);
+    }
+}
+
+// Servers save their shares beside the training. All is lost later, and the run goes on from the save: with new
+// servers, and with three in the place of two. It ends in the bits of a loop that never stopped.
+static void servers_save_their_shares_and_go_on(void **unused)
+{
+    struct plain plain;
+    (void)unused;
+    begin_run_that_saves();
+    begin_plain(&plain);
+    struct here at = begin(1);
+    train_both(&at, &plain, 2);
+    const struct here saved = at;
+    const struct hash digest = save_all(&at), wanted = digest_of_plain(&plain);
+    assert_true(hash_equal(&digest, &wanted));
+    for (int task = 0; task < 3; task++) train(&at, at.group[0], 2); // The save knows nothing of it
+    go_on_from(&at, &saved, &digest, SERVERS, false);
+    train_both(&at, &plain, 2);
+    const struct here later = at;
+    const struct hash second = save_all(&at), wanted_second = digest_of_plain(&plain);
+    assert_true(hash_equal(&second, &wanted_second));
+    go_on_from(&at, &later, &second, SERVERS + 1, true);
+    train_both(&at, &plain, 2);
+    const struct hash last = settle(&at, 15), wanted_last = digest_of_plain(&plain);
+    assert_true(hash_equal(&last, &wanted_last));
+    config.servers = SERVERS;
+    end_plain(&plain);
+    end_run();
+}
+
+// What a group has put together is saved as that, also when a server wrote another save just before.
+static void what_is_put_together_is_saved(void **unused)
+{
+    (void)unused;
+    begin_run_that_saves();
+    struct here at = begin(2);
+    train_two(&at, 2, 2);
+    for (uint32_t i = 2; i < 4; i++) order_save(&at, i);
+    train_two(&at, 1, 2);
+    const struct hash digest = settle(&at, 15);
+    for (uint32_t i = 2; i < 4; i++) order_save(&at, i);
+    struct hash saved = { { 0 } };
+    for (uint32_t i = 2; i < 4; i++) {
+        const struct wire_share_saved *said;
+        do said = hear_kind(at.group[i], FRAME_SHARE_TAKEN);
+        while (said->step != at.step);
+        if (!hash_is_none(&said->digest)) saved = said->digest;
+    }
+    assert_true(hash_equal(&saved, &digest));
+    end(&at, true);
+    take(&at, SERVERS);
+    // Of a group that is over there is no share
+    send_job(at.group[2], FRAME_TAKE_SHARE,
+             &(struct wire_take_share){ .number = next_group - 1, .step = at.step });
+    const struct wire_share_saved *said = hear_kind(at.group[2], FRAME_SHARE_TAKEN);
+    assert_true(said->number == next_group - 1 && hash_is_none(&said->digest));
+    train_two(&at, 1, 2);
+    end_run();
+}
+
+// Between the parts of two servers a task is trained: their numbers of steps differ, and that of the first one
+// counts.
+static void parts_of_different_instants_make_a_save(void **unused)
+{
+    (void)unused;
+    begin_run_that_saves();
+    struct here at = begin(1);
+    train(&at, at.group[0], 3);
+    const struct here saved = at;
+    order_save(&at, 1);
+    const struct hash none = hear_saved(&at, 1);
+    assert_true(hash_is_none(&none));
+    train(&at, at.group[0], 3);
+    at.step = saved.step;
+    order_save(&at, 2);
+    const struct hash digest = hear_saved(&at, 2);
+    assert_false(hash_is_none(&digest));
+    go_on_from(&at, &saved, &digest, SERVERS, false);
+    assert_int_equal(train(&at, at.group[0], 3).discarded, 0);
+    settle(&at, 7);
+    end_run();
+}
+
+// A server is told to save while it waits for the others to link.
+static void a_save_ends_no_forming(void **unused)
+{
+    (void)unused;
+    begin_run_that_saves();
+    struct here at = begin(1);
+    train(&at, at.group[0], 1);
+    settle(&at, 7);
+    end(&at, true);
+    struct wire_linked linked[MEMBERS_MAX_HERE];
+    link_with(at.group, at.count, linked);
+    struct wire_take_group job = { .number = ++next_group,
+                                   .step = at.step,
+                                   .samples_done = at.samples_done,
+                                   .group = linked,
+                                   .group_count = at.count,
+                                   .servers = SERVERS,
+                                   .place = 1,
+                                   .born_unix_ms = BORN,
+                                   .pass_samples = SAMPLES };
+    next_attempt = 0;
+    send_job(at.group[1], FRAME_TAKE_GROUP, &job);
+    assert_false(hear(at.group[1], 200)); // It waits
+    order_save(&at, 1);
+    assert_false(hear(at.group[1], 200)); // And goes on waiting
+    job.place = 0, send_job(at.group[0], FRAME_TAKE_GROUP, &job);
+    job.place = 2, send_job(at.group[2], FRAME_TAKE_GROUP, &job);
+    const struct hash none = hear_saved(&at, 1);
+    assert_true(hash_is_none(&none));
+    train(&at, at.group[0], 2);
+    settle(&at, 7);
+    end_run();
+}
+
+// What a server knew of pushes goes on with its share, if there are as many servers: its log counts them on.
+static void what_a_server_knew_goes_on(void **unused)
+{
+    char line[256];
+    unsigned long counted = 0;
+    (void)unused;
+    begin_run_that_saves();
+    struct here at = begin(1);
+    train(&at, at.group[0], 3);
+    const struct here saved = at;
+    const struct hash digest = save_all(&at);
+    const int error = dup(STDERR_FILENO);
+    FILE *log = fopen(path_of("log"), "w+");
+    assert_true(log && error >= 0 && dup2(fileno(log), STDERR_FILENO) >= 0);
+    go_on_from(&at, &saved, &digest, SERVERS, false);
+    train(&at, at.group[0], 2);
+    settle(&at, 7);
+    dup2(error, STDERR_FILENO), close(error);
+    rewind(log);
+    while (fgets(line, sizeof line, log))
+        if (strstr(line, "leases.served place=0")) counted += strstr(line, " pushes=5 ") != NULL;
+    fclose(log);
+    assert_int_equal(counted, SERVERS);
+    end_run();
+}
+
+// ---- how often ----------------------------------------------------------------------------------
 
 // The lines that servers say in the log when they end.
 static uint32_t count_lines(FILE *log, const char *what)
@@ -467,7 +686,7 @@ static void an_attempt_that_fails_is_made_again(void **unused)
     config.settle_ms = 300;
     struct here at = begin(2);
     train_two(&at, 1, 2);
-    const struct wire_close_group job = { next_group, ++next_attempt, at.step, 15 };
+    const struct wire_close_group job = { next_group, ++next_attempt, at.step, 15, false };
     for (int i = 1; i < 4; i++) send_job(at.group[i], FRAME_SETTLE_GROUP, &job);
     for (int i = 1; i < 4; i++) {
         const struct wire_settled *said = hear_kind(at.group[i], FRAME_GROUP_SETTLED);
@@ -489,7 +708,7 @@ static void a_task_in_hand_is_given_up(void **unused)
         train_two(&at, 1, 2);
         for (int t = 0; t < 2; t++) give(&at, at.group[t], (struct interval){ 0, SAMPLES });
         at.step += 3;
-        const struct wire_close_group job = { next_group, ++next_attempt, at.step, 15 };
+        const struct wire_close_group job = { next_group, ++next_attempt, at.step, 15, false };
         for (int i = 3; i >= 2; i--) send_job(at.group[i], FRAME_SETTLE_GROUP, &job);
         // In the first round each trainer sees that the servers have left, and says nothing of it
         for (int t = 0; t < 2 && round == 0; t++) assert_false(hear(at.group[t], 200));
@@ -558,4 +777,7 @@ TESTS(FOLDER_TEST(one_trainer_ends_in_the_bits_of_a_plain_loop),
       FOLDER_TEST(what_comes_too_late_is_discarded),
       FOLDER_TEST(groups_of_different_sizes_follow_one_another),
       FOLDER_TEST(an_attempt_that_fails_is_made_again), FOLDER_TEST(a_task_in_hand_is_given_up),
-      FOLDER_TEST(a_task_is_cut_by_the_schedule), FOLDER_TEST(a_task_that_cannot_be_read_fails))
+      FOLDER_TEST(a_task_is_cut_by_the_schedule), FOLDER_TEST(a_task_that_cannot_be_read_fails),
+      FOLDER_TEST(servers_save_their_shares_and_go_on), FOLDER_TEST(what_is_put_together_is_saved),
+      FOLDER_TEST(parts_of_different_instants_make_a_save), FOLDER_TEST(a_save_ends_no_forming),
+      FOLDER_TEST(what_a_server_knew_goes_on))

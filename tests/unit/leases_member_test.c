@@ -135,9 +135,12 @@ static void hear_trained(uint64_t lease, bool done)
          0);
 }
 
+static bool closing_saves; // What is put together is saved
+
 static void hear_close(uint64_t number, uint64_t attempt, uint64_t step)
 {
-    hear(FRAME_CLOSE_GROUP, &(struct wire_close_group){ number, attempt, step, 7 }, HEARD_PACE);
+    hear(FRAME_CLOSE_GROUP, &(struct wire_close_group){ number, attempt, step, 7, closing_saves },
+         HEARD_PACE);
 }
 
 static void hear_settled(uint64_t attempt, bool ok)
@@ -161,6 +164,91 @@ static void begin(void)
     hear(FRAME_LINKS, &(struct wire_links){ .endpoint = "tcp://127.0.0.1:7002" }, 0);
     hear_group(1, STEP);
     assert_non_null(said(FRAME_TAKE_GROUP));
+}
+
+// ---- saves ----------------------------------------------------------------------------------------
+
+static void hear_save(uint64_t number, uint64_t step)
+{
+    hear(FRAME_SAVE_SHARE, &(struct wire_save_share){ number, step }, HEARD_PACE);
+}
+
+static void hear_taken(uint64_t number, uint64_t step, const struct hash *digest)
+{
+    struct wire_share_saved saved = { .number = number, .step = step };
+    if (digest) saved.digest = *digest;
+    hear(FRAME_SHARE_TAKEN, &saved, 0);
+}
+
+static void a_server_saves_what_it_is_told_to_save_once(void **unused)
+{
+    (void)unused;
+    const struct hash digest = hash_of("s", 1);
+    member->role = ACTOR_SERVER;
+    member->now.restore_point_step = 60;
+    hear_save(1, STEP + 4); // It has no group
+    assert_null(said(FRAME_TAKE_SHARE));
+    begin();
+    hear_save(2, STEP + 4);
+    assert_null(said(FRAME_TAKE_SHARE));
+    hear_save(1, STEP + 4);
+    const struct wire_take_share *job = said(FRAME_TAKE_SHARE);
+    assert_non_null(job);
+    assert_true(job->number == 1 && job->step == STEP + 4 && job->spare == 60);
+    hear_save(1, STEP + 4);
+    assert_null(said(FRAME_TAKE_SHARE));
+    hear_taken(1, STEP + 4, &digest);
+    const struct wire_busy *busy = said(FRAME_BUSY); // At once
+    assert_non_null(busy);
+    assert_true(busy->saved.number == 1 && busy->saved.step == STEP + 4 &&
+                hash_equal(&busy->saved.digest, &digest));
+    hear_save(1, STEP + 8);
+    assert_non_null(said(FRAME_TAKE_SHARE));
+}
+
+static void a_trainer_saves_nothing(void **unused)
+{
+    (void)unused;
+    begin();
+    hear_save(1, STEP + 4);
+    assert_null(said(FRAME_TAKE_SHARE));
+}
+
+// Its word is said on in the next group: it may have been lost.
+static void a_server_saves_what_its_group_puts_together(void **unused)
+{
+    (void)unused;
+    const struct hash digest = hash_of("z", 1);
+    member->role = ACTOR_SERVER;
+    closing_saves = true;
+    begin();
+    hear_close(1, 1, STEP + 5);
+    hear_save(1, STEP + 4); // Its share is about to be that of another step
+    assert_null(said(FRAME_TAKE_SHARE));
+    hear_settled(1, false);
+    assert_null(said(FRAME_TAKE_SHARE));
+    hear_close(1, 2, STEP + 5);
+    hear_settled(2, true);
+    const struct wire_take_share *job = said(FRAME_TAKE_SHARE);
+    assert_non_null(job);
+    assert_true(job->number == 1 && job->step == STEP + 5);
+    hear_close(1, 3, STEP + 5);
+    hear_settled(3, true);
+    assert_null(said(FRAME_TAKE_SHARE));
+    closing_saves = false;
+    hear_over(STEP + 5);
+    assert_non_null(said(FRAME_END_GROUP));
+    hear_taken(1, STEP + 5, &digest);
+    member->now.phase = PHASE_TRAIN, member->now.round = 2, member->now.pin_step = STEP + 5;
+    replica.pin_step = replica.step;
+    hear_group(2, STEP + 5);
+    assert_non_null(said(FRAME_TAKE_GROUP));
+    const struct wire_busy *busy = said(FRAME_BUSY);
+    assert_non_null(busy);
+    assert_true(busy->saved.number == 1 && busy->saved.step == STEP + 5);
+    hear_close(2, 1, STEP + 9);
+    hear_settled(1, true); // Of the first group
+    assert_null(said(FRAME_TAKE_SHARE));
 }
 
 // ---- groups ---------------------------------------------------------------------------------------
@@ -533,4 +621,6 @@ TESTS(CASE(a_group_is_taken_once), CASE(only_a_group_that_fits_is_taken),
       CASE(who_cannot_go_on_says_so), CASE(a_group_that_is_put_together_is_kept),
       CASE(another_attempt_takes_the_place_of_the_first), CASE(a_group_that_is_lost_is_dropped),
       CASE(what_the_run_has_given_up_is_dropped), CASE(a_newer_group_ends_the_one_in_hand),
-      CASE(a_group_that_is_over_is_not_begun), CASE(a_checkpointer_takes_no_group))
+      CASE(a_group_that_is_over_is_not_begun), CASE(a_checkpointer_takes_no_group),
+      CASE(a_server_saves_what_it_is_told_to_save_once), CASE(a_trainer_saves_nothing),
+      CASE(a_server_saves_what_its_group_puts_together))

@@ -1,6 +1,7 @@
 // leases_member -- first notes what the coordinator and the learner say; then does what is due.
 
 #include "common/pace/leases/leases_member.h"
+#include "common/run/older.h"
 #include "common/run/phase.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,6 +89,30 @@ static void hear_answer(struct leases_member *self, uint64_t lease)
     if (lease == self->end.lease) self->end.lease = 0;
 }
 
+// Of a server. A save that comes twice is made once.
+static void save(struct leases_member *self, const struct member_turn *turn, uint64_t step)
+{
+    const struct member *member = turn->member;
+    const struct wire_take_share job = {
+        .number = self->in_hand,
+        .step = step,
+        .spare = older_saves_spare(&member->now.older, member->now.restore_point_step,
+                                   leases_config_of(&member->config)->keep),
+    };
+    // mutant: saves: a save that comes twice is made twice
+    if (!is_server(member) || step <= self->save_step) return;
+    self->save_step = step;
+    outbox_job(turn->out, PORT_LEARNER, FRAME_TAKE_SHARE, &job);
+}
+
+static void hear_save(struct leases_member *self, const struct member_turn *turn)
+{
+    const struct wire_save_share *said = turn->in->body;
+    // mutant: saves: a server saves for an earlier group
+    if (!self->in_hand || said->number != self->in_hand || self->closing.attempt) return;
+    save(self, turn, said->step);
+}
+
 static void hear_refused(struct leases_member *self, const struct member_turn *turn)
 {
     const struct wire_refused *said = turn->in->body;
@@ -162,6 +187,14 @@ static void hear_settled(struct leases_member *self, const struct member_turn *t
         outbox_note(turn->out,
                     "group.unsettled number=%" PRIu64 " attempt=%" PRIu64 " because=\"%s\"",
                     said->number, said->attempt, said->because);
+    // mutant: saves: what a group puts together is not saved
+    if (said->ok && self->closing.save) save(self, turn, self->closing.step);
+}
+
+static void hear_share(struct leases_member *self, const struct wire_share_saved *said)
+{
+    self->busy.saved = *said;
+    self->say_ms = 0;
 }
 
 static void hear_broke(struct leases_member *self, const struct member_turn *turn)
@@ -190,6 +223,7 @@ static void hear_learner(struct leases_member *self, const struct member_turn *t
     case FRAME_TASK_TRAINED: hear_trained(self, turn); break;
     case FRAME_GROUP_SETTLED: hear_settled(self, turn); break;
     case FRAME_GROUP_BROKE: hear_broke(self, turn); break;
+    case FRAME_SHARE_TAKEN: hear_share(self, turn->in->body); break;
     }
 }
 
@@ -210,6 +244,7 @@ static void hear(void *state, const struct member_turn *turn)
     if (!takes_steps) return;
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_TASK) hear_task(self, turn);
     if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_CLOSE_GROUP) hear_close(self, turn);
+    if (turn->heard & HEARD_PACE && turn->in->kind == FRAME_SAVE_SHARE) hear_save(self, turn);
     if (turn->heard & HEARD_REFUSED) hear_refused(self, turn);
     if (turn->heard & HEARD_ACK &&
         ((const struct wire_ack *)turn->in->body)->kind == FRAME_TASK_END)
@@ -252,7 +287,8 @@ static void take(struct leases_member *self, const struct member_turn *turn)
         .pass_samples = member->now.pass_samples,
     };
     if (job.group_count == 0) return;
-    struct wire_busy busy = { .number = job.number };
+    // mutant: saves: that a save is whole is forgotten as the next group begins
+    struct wire_busy busy = { .number = job.number, .saved = self->busy.saved };
     memcpy(busy.links, self->busy.links, sizeof busy.links);
     self->busy = busy;
     self->in_hand = job.number;
@@ -260,6 +296,7 @@ static void take(struct leases_member *self, const struct member_turn *turn)
     self->lease = self->newest = self->end.lease = 0;
     self->closing = (struct wire_close_group){ 0 };
     self->settled = (struct wire_settled){ 0 };
+    self->save_step = 0;
     self->say_ms = self->ask_ms = 0;
     turn->replica->applying = true;
     turn->replica->epoch = self->epoch;

@@ -4,6 +4,7 @@
 //
 //     nothing in hand ──GROUP, its step is held──▶ in hand: GET_TASK ─▶ TASK ─▶ TRAIN_TASK ─▶ TASK_TRAINED ─▶ TASK_END
 //            ▲                                       │ CLOSE_GROUP ─▶ SETTLE_GROUP ─▶ GROUP_SETTLED ─▶ SETTLED
+//            │                                       │ SAVE_SHARE, to a server ─▶ TAKE_SHARE ─▶ SHARE_TAKEN ─▶ BUSY
 //            └── END_GROUP ◀── RUN: the epoch is over, or a newer GROUP
 //
 // A parameter server gets no tasks: its learner serves pushes and pulls over its links. While a group is in hand the
@@ -33,6 +34,7 @@ struct leases_member {
     struct wire_close_group
         closing;                 // The newest attempt that the learner was given; attempt 0: none
     struct wire_settled settled; // Its answer; attempt 0: none yet
+    uint64_t save_step; // The newest step that the learner was told to save in this group; 0: none
 
     struct wire_busy busy; // As it is told
     uint64_t say_ms, ask_ms, end_ms, settle_ms, run_ms;
