@@ -273,6 +273,9 @@ static int check_saves(const struct keeper *self, struct why *why)
                        "trust one another with parts of the state; take it out and start a "
                        "shoal-checkpointer",
                        path);
+    _Static_assert(sizeof((struct wire_windows_config *)0)->shared_dir ==
+                       sizeof((struct wire_leases_config *)0)->shared_dir,
+                   "both paces have room for the same paths");
     if (strlen(dir) >= sizeof((struct wire_windows_config *)0)->shared_dir)
         return why_set(why, FAULT_CONFIG,
                        "checkpoint.shared_dir of %s: it has %zu characters, allowed 1 to %zu in a "

@@ -95,10 +95,10 @@ static void windows_rules(const struct run_config *config, struct rules *rules)
 enum { LEASE_LEAST_MS = 1000 };
 
 // As in windows, the state has moments. A group puts its state together in the time in which a step of windows may
-// wait for all others. What is saved, checkpointers write: save_steps and save_passes end an epoch.
+// wait for all others.
 static void leases_rules(const struct run_config *config, struct rules *rules)
 {
-    const struct wire_leases_config part = {
+    struct wire_leases_config part = {
         .servers = config_servers(config),
         .push_every = (uint32_t)config->push_every,
         .pull_every = (uint32_t)config->pull_every,
@@ -127,6 +127,7 @@ static void leases_rules(const struct run_config *config, struct rules *rules)
         .keep = (uint32_t)config->checkpoint_keep,
         .members_least = members_least(config),
     };
+    snprintf(part.shared_dir, sizeof part.shared_dir, "%s", config->checkpoint_shared_dir);
     rules->genesis_digest = (struct hash){ { 0 } };
     rules_set_strategy(rules, FRAME_LEASES_CONFIG, &part, sizeof part);
 }

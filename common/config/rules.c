@@ -161,11 +161,12 @@ static void check_saves(struct config_load *load)
                          : "only one of 'steps' or 'passes' should be set");
         } else first = &ways[i];
     }
-    if (misspelt || config_is_async(load->base)) return; // check_async_saves
+    if (misspelt) return;
     if (dir.set && !first)
         fault_at(load, &dir, "without checkpoint.steps or checkpoint.passes",
                  "one of them says how often the state is saved there");
-    if (!dir.set && first)
+    // Without it an asynchronous run ends an epoch for each save, which checkpointers write
+    if (!dir.set && first && !config_is_async(load->base))
         fault_at(load, first, "without checkpoint.shared_dir", "that is where the state is saved");
 }
 
@@ -406,7 +407,7 @@ static void check_vain_saves(struct config_load *load)
     const struct setting members = setting_of(load, "config.init_min_clients");
     const struct run_config *config = load->base;
     warn_above(load, "checkpoint.steps", "config.total_steps",
-               config_is_async(config)
+               config_is_async(config) && !config->checkpoint_shared_dir[0]
                    ? "no epoch ends for it before the run does"
                    : "the run never saves its state in shared_dir before its end");
     if (!kind.right || !config_shares(config)) return;
@@ -434,17 +435,6 @@ static void check_vain_saves(struct config_load *load)
 }
 
 // ---- strategy.server.mode = "async" ---------------------------------------------------------------
-
-// Where each server's share was at a step is known only when an epoch ends: nothing is written beside the training.
-static void check_async_saves(struct config_load *load)
-{
-    const struct setting dir = setting_of(load, "checkpoint.shared_dir");
-    if (!dir.set || !config_is_async(load->base)) return;
-    fault_at(
-        load, &dir, "strategy.server.mode = \"async\" saves nothing in pieces",
-        "drop it: checkpointers write the state whenever an epoch ends; with checkpoint.steps or "
-        "passes, that often");
-}
 
 // Tasks are parts of a pass, and how long one is only a data-provider says.
 static void check_async_data(struct config_load *load)
@@ -516,7 +506,6 @@ void config_run_rules(struct config_load *load)
     check_optimizer(load);
     check_nesterov(load);
     check_vain_saves(load);
-    check_async_saves(load);
     check_async_data(load);
     check_task(load);
     check_staleness(load);

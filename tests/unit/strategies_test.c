@@ -85,7 +85,7 @@ static void asynchronous_servers_fill_the_part_of_leases(void **state)
     assert_int_equal(part->batch_start, 8);
     assert_int_equal(part->batch_end, 12);
     assert_int_equal(part->batch_warmup_tokens, 65536);
-    assert_string_equal(part->shared_dir, "");
+    assert_string_equal(part->shared_dir, "/srv/saves");
     assert_int_equal(part->save_steps, 10);
     assert_int_equal(part->members_least, 2);
     assert_true(hash_is_none(&rules.genesis_digest)); // As of windows
