@@ -109,11 +109,11 @@ static int check_alike(const struct sealing *self, size_t i, uint32_t w, struct 
                        "%s with %" PRIu32 " at worker %" PRIu32 "; not saved",
                        first->name, tags_tag_name(first->tag), first->element_bytes,
                        tags_tag_name(item->tag), item->element_bytes, w);
-    // It has said that the value of worker 0 is that of all
-    const bool follows = w > 0 && hash_is_none(&item->root);
+    // One without a root says that the value of worker 0 is that of all
     // mutant: pieces: two values of a replicated item are one
     if (first->tag == TAG_REPLICATE &&
-        (first->elements != item->elements || (!follows && !hash_equal(&first->root, &item->root))))
+        (first->elements != item->elements ||
+         (!hash_is_none(&item->root) && !hash_equal(&first->root, &item->root))))
         return why_set(why, FAULT_FOREIGN,
                        "state item '%s' is replicated, but workers 0 and %" PRIu32
                        " have different values; not saved",
