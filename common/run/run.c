@@ -263,6 +263,9 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
 {
     static const struct wire_record_restore no_point;
     ensure(restore->step <= self->step);
+    // First: its lists may be those of an older save, which takes another's place below
+    // mutant: restore: what was trained since stays done
+    set_table(self, &restore->data_position);
     self->epoch = self->restored_epoch = restore->epoch;
     self->restored_step = restore->step;
     self->step = self->epoch_start_step = restore->step;
@@ -285,8 +288,6 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
     if (self->end_point.at.step > restore->step) self->end_point.at = no_point;
     // mutant: saves: a save that was given up is gone back to
     if (self->save_point.at.step > restore->step) self->save_point.at = no_point;
-    // mutant: restore: what was trained since stays done
-    set_table(self, &restore->data_position);
 }
 
 struct hash run_chain(const struct hash *previous, uint64_t seq, uint16_t kind, const uint8_t *body,
