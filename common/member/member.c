@@ -100,6 +100,16 @@ bool member_is_pending(const struct member *self)
     return index != NO_MEMBER && self->roster.members[index].state == MEMBER_PENDING;
 }
 
+static bool is_other_run(const struct member *self, uint64_t born_unix_ms)
+{
+    return self->born_unix_ms && born_unix_ms && born_unix_ms != self->born_unix_ms;
+}
+
+static void quit_for_other_run(struct outbox *out)
+{
+    outbox_quit(out, EX_TEMPFAIL, "a new run of this name has begun; restarting to join it");
+}
+
 static unsigned hear_admitted(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_admitted *admitted = in->body;
@@ -120,8 +130,8 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     if (!member_hear_coordinator(self, in, out)) return 0;
     member_forget_position(self, admitted->born_unix_ms); // The position of another run
     // mutant: another run of the name is taken for the same
-    if (self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms) {
-        outbox_quit(out, EX_TEMPFAIL, "a new run of this name has begun; restarting to join it");
+    if (is_other_run(self, admitted->born_unix_ms)) {
+        quit_for_other_run(out);
         return 0;
     }
     self->admitted = true;
@@ -205,10 +215,16 @@ static unsigned hear_members(struct member *self, const struct msg *in, struct o
     return 0;
 }
 
-// A BEAT names the newest RUN, round and roster. A member that lacks one of them asks for it.
+// A BEAT names the newest RUN, round and roster. A member that lacks one of them asks for it. It also names the run: an
+// ADMITTED of another one may have come, and have been ignored, before its coordinator had proved itself.
 static unsigned hear_beat(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_beat *beat = in->body;
+    // mutant: a member stays in a run whose ledger is lost, and takes part in the next
+    if (is_other_run(self, beat->born_unix_ms)) {
+        quit_for_other_run(out);
+        return 0;
+    }
     if (beat->log_seq > self->now.log_seq &&
         (beat->phase != self->now.phase || beat->round != self->round ||
          beat->step != self->now.step))

@@ -92,6 +92,19 @@ static void be_admitted_by(const struct key *key)
     member_hear(member, &in, &out);
 }
 
+// Its ADMITTED came before the coordinator had proved its ledger, and was ignored.
+static void a_beat_of_another_run_ends_a_member(void **state)
+{
+    (void)state;
+    const struct wire_admitted admitted = { .born_unix_ms = 1000 };
+    struct wire_beat beat = { .born_unix_ms = 1000, .log_seq = 1 };
+    unsigned heard;
+    assert_int_equal(hear(FRAME_ADMITTED, &admitted, &heard), -1);
+    assert_int_equal(hear(FRAME_BEAT, &beat, &heard), -1);
+    beat.born_unix_ms = 2000;
+    assert_int_equal(hear(FRAME_BEAT, &beat, &heard), EX_TEMPFAIL);
+}
+
 // The owner is the ticket's, else the journal's, else whoever admits us first; the journal keeps it.
 static void only_the_owner_is_followed(void **state)
 {
@@ -530,6 +543,7 @@ TESTS(TEST_WITH(a_member_that_is_cut_off_stays_out_until_it_is_reached, set_up, 
       TEST_WITH(a_member_that_nobody_reaches_ends, set_up, tear_down),
       TEST_WITH(a_member_refused_for_its_endpoint_ends, set_up, tear_down),
       TEST_WITH(another_run_of_the_name_is_another_life, set_up, tear_down),
+      TEST_WITH(a_beat_of_another_run_ends_a_member, set_up, tear_down),
       TEST_WITH(only_the_owner_is_followed, set_up, tear_down),
       TEST_WITH(the_roster_follows_its_changes, set_up, tear_down),
       TEST_WITH(what_the_owner_gave_up_is_forgotten, set_up, tear_down),
