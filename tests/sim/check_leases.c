@@ -12,13 +12,16 @@
 //    L7  a group begins with what its members hold, and ends when   check_group_taken, hear_settled
 //        all of them have put one state together
 //    L8  what a group did that nobody put together is given up      entered, is_lost
-//    L9  no task is lost: their counts are those of a pass          check_counts, check_table
+//    L9  a save on the way is of a step of its own; the run goes   hear_save, hear_close
+//        back to it with the data position that it then had        check_restore.c
+//   L10  no task is lost: their counts are those of a pass          check_counts, check_table
 //        (that the run gets on once all is healed: world.c)
 
 #include "common/base/ensure.h"
 #include "common/run/leases.h"
 #include "tests/sim/leases.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { OUT_MAX = 2 * NODES_MAX, LIST_MAX = 32, STRUCK_MAX = 256 };
@@ -32,9 +35,13 @@ struct ghost_lease {
 
 struct ghost_leases {
     bool open, settled;
+    bool went_back; // Since the newest group
     bool
         unsettled; // The newest group has committed steps, and is over before all had put its state together
     uint64_t number, step, dealt_before, rest;
+    uint64_t
+        since; // The newest step to which a run could go back: what is trained since then is dealt again
+    uint64_t save_number, save_step; // The newest save; 0: none
     uint32_t group_count;
     struct wire_place group[NODES_MAX];
     struct wire_close_group closing; // The newest attempt; 0: none
@@ -79,7 +86,7 @@ static void draw(struct sim *self)
     struct plan *plan = &self->plan;
     struct rules *rules = &plan->rules;
     const uint32_t least_ms = 500 + (uint32_t)aside(self, "time", 2000);
-    const struct wire_leases_config config = {
+    struct wire_leases_config config = {
         .servers = 1 + (uint32_t)aside(self, "how many servers", 2),
         .push_every = 1,
         .pull_every = 1,
@@ -94,8 +101,12 @@ static void draw(struct sim *self)
         .batch_start = rules->batch_start,
         .batch_end = rules->batch_end,
         .batch_warmup_tokens = rules->batch_warmup_tokens,
-        .save_steps = aside(self, "saves", 2) ? 5 + (uint32_t)aside(self, "save steps", 30) : 0,
+        .save_steps = aside(self, "saves", 3) ? 2 + (uint32_t)aside(self, "save steps", 20) : 0,
+        .keep = saves_keep(self),
     };
+    // In half of those with saves the servers write them; else an epoch ends for each
+    if (config.save_steps && aside(self, "pieces", 2))
+        snprintf(config.shared_dir, sizeof config.shared_dir, "/shared");
     rules_set_strategy(rules, FRAME_LEASES_CONFIG, &config, sizeof config);
     rules->cold_start_steps = 0;
     rules->epoch_rounds *= 4;
@@ -137,7 +148,7 @@ static bool is_healthy(const struct sim *sim, uint32_t member, uint64_t instance
 static bool can_go_back(const struct sim *sim)
 {
     const struct pin *back = &sim->ghost.restore_point;
-    return hash_is_none(&back->digest) ||
+    return hash_is_none(&back->digest) || saves_have(sim, back->step, &back->digest) ||
            (sim->checkpointer_node != NOBODY &&
             checkpoints_have(&sim->nodes[sim->checkpointer_node], back->step, &back->digest));
 }
@@ -214,9 +225,9 @@ static void hear_group(struct sim *sim, const struct wire_group *said)
              said->number);
     }
     self->open = true;
-    self->settled = self->unsettled = false;
+    self->settled = self->unsettled = self->went_back = false;
     self->number = said->number;
-    self->step = said->step;
+    self->step = self->since = said->step;
     self->dealt_before = self->newest;
     self->rest = 0;
     self->group_count = said->group_count;
@@ -248,10 +259,34 @@ static void hear_close(struct sim *sim, const struct wire_close_group *said)
          "a group is closed with all of its servers", "%#" PRIx64, said->members);
     hold(self->closing.attempt == 0 || (said->members & ~self->closing.members) == 0,
          "who is out of an attempt stays out", "%#" PRIx64, said->members);
-    hold(said->step > self->step || self->newest == self->dealt_before,
+    hold(self->newest == self->dealt_before ||
+             (said->step > self->step && (said->attempt > 1 || said->number != self->save_number ||
+                                          said->step > self->save_step)),
          "two states have two numbers", "step %" PRIu64, said->step);
+    if (said->save) self->save_number = said->number, self->save_step = said->step;
     self->closing = *said;
     self->answered = 0;
+}
+
+static void hear_save(struct sim *sim, const struct wire_save_share *said)
+{
+    struct ghost_leases *self = own(sim);
+    hold(self->open && self->closing.attempt == 0 && said->number == self->number &&
+             said->step == check_step(sim) && said->step > self->since,
+         "a save on the way is of a step of its own", "%" PRIu64, said->step);
+    self->save_number = said->number;
+    self->save_step = self->since = said->step;
+}
+
+// The first whole one of a step says what its state is; of what was put together that is known.
+void check_saved_whole(struct sim *sim, uint64_t number, uint64_t step, const struct hash *digest)
+{
+    const struct ghost_leases *self = own(sim);
+    if (number != self->save_number || step != self->save_step || step >= ROUNDS_MAX) return;
+    struct hash *known = &sim->ghost.digest[step];
+    if (hash_is_none(known)) *known = *digest;
+    hold(hash_equal(known, digest), "what is saved is what was put together", "step %" PRIu64,
+         step);
 }
 
 static void hear_settled(struct sim *sim, const struct wire_group_settled *said)
@@ -268,18 +303,24 @@ static void hear_settled(struct sim *sim, const struct wire_group_settled *said)
 }
 
 // The state of a step that was put together. Each attempt comes to the same one: no server applies a push meanwhile.
+// It may come to it when the coordinator has given it up, too: as long as the run has not gone back, it is the run's; else
+// it is what the run was.
 void check_together(struct sim *sim, const struct wire_close_group *closing,
                     const struct hash *digest)
 {
     struct ghost_leases *self = own(sim);
-    // It may come to it when the coordinator has given it up, too: as long as the run has not gone back, it is the run's
-    if (closing->number != self->number || !(self->open || self->unsettled)) return;
+    struct ghost *ghost = &sim->ghost;
+    if (closing->number != self->number || closing->step >= ROUNDS_MAX) return;
     hold(hash_is_none(&self->together) || hash_equal(&self->together, digest),
          "all attempts put the same state together", "attempt %" PRIu64, closing->attempt);
+    self->together = *digest;
+    if (!self->open && !self->unsettled) {
+        if (ghost->pasts > 0) ghost->past[ghost->pasts - 1].digest[closing->step] = *digest;
+        return;
+    }
     hold(closing->step == check_step(sim), "a state is put together of the present step",
          "%" PRIu64, closing->step);
-    self->together = *digest;
-    if (closing->step < ROUNDS_MAX) sim->ghost.digest[closing->step] = *digest;
+    ghost->digest[closing->step] = *digest;
 }
 
 // ---- tasks --------------------------------------------------------------------------------------
@@ -362,8 +403,8 @@ static void set_samples(struct sim *sim, const struct ghost_lease *lease, uint8_
         for (uint64_t p = lease->list[i].begin; p < lease->list[i].end; p++) {
             if (state == TABLE_DONE) check_done(sim, p);
             sim->ghost.samples[p] = state;
-            // A state is put together of all that a group did: a run goes back before it, or behind it
-            sim->ghost.done_step[p] = (uint16_t)own(sim)->step;
+            // A state is saved, or put together, of all that a group has done by then
+            sim->ghost.done_step[p] = (uint16_t)own(sim)->since;
         }
 }
 
@@ -442,10 +483,11 @@ static void make_a_step(struct sim *sim, const struct wire_lease_ended *said)
 {
     struct ghost_leases *self = own(sim);
     struct ghost_point *point = now(sim);
-    hold(self->open && self->leases_count == 0 && point->step == self->step &&
+    const bool is_saved = self->save_number == self->number && self->save_step == point->step;
+    hold(self->open && self->leases_count == 0 && (point->step == self->step || is_saved) &&
              self->newest > self->dealt_before && said->step == point->step &&
              said->end == said->step + 1 && said->rest == 0 && said->samples == 0,
-         "a step without a lease is the only one of its group", "%" PRIu64, said->end);
+         "a step without a lease is needed", "%" PRIu64, said->end);
     self->rest = 0;
     point->step++;
     sim->ghost.digest[point->step] = (struct hash){ { 0 } };
@@ -473,6 +515,7 @@ static void hear_record(struct sim *sim, uint16_t kind, const void *record)
     if (kind == FRAME_RECORD_GROUP) hear_group(sim, record);
     if (kind == FRAME_RECORD_LEASE) hear_lease(sim, record);
     if (kind == FRAME_RECORD_LEASE_END) hear_ended(sim, record);
+    if (kind == FRAME_RECORD_SAVE) hear_save(sim, record);
     if (kind == FRAME_RECORD_CLOSE) hear_close(sim, record);
     if (kind == FRAME_RECORD_SETTLED) hear_settled(sim, record);
 }
@@ -509,8 +552,9 @@ static void way_back(struct sim *sim, const struct wire_record_restore *record, 
 {
     (void)record, (void)lost, (void)is_own, (void)back;
     own(sim)->struck_count = 0; // All are dealt again
-    own(sim)->rest = 0;
+    own(sim)->rest = own(sim)->save_number = own(sim)->save_step = 0;
     own(sim)->unsettled = false;
+    own(sim)->went_back = true;
 }
 
 // ---- what learners do ---------------------------------------------------------------------------

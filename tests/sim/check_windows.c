@@ -653,18 +653,11 @@ static void keep_odd(struct sim *sim, const struct wire_holds *said)
         (struct pin){ .step = said->step, .digest = said->digest };
 }
 
-static void hear_unread(struct sim *sim, const struct wire_unread *said)
-{
-    if (said->step < ROUNDS_MAX) sim->ghost.is_unread[said->step] = true;
-}
-
 static void said(struct sim *sim, uint8_t id, const struct effect *effect)
 {
     const struct learner *learner = &sim->nodes[id].learner;
     if (effect->kind == FRAME_HOLDS && learner->differs && !learner->is_named)
         keep_odd(sim, unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes));
-    if (effect->kind == FRAME_UNREAD)
-        hear_unread(sim, unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes));
     if (id != COORDINATOR || (effect->kind != FRAME_WINDOW && effect->kind != FRAME_STEPS)) return;
     const void *body = unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
     const struct wire_window *window = body;

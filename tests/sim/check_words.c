@@ -246,6 +246,11 @@ static void check_vote(struct sim *sim, uint8_t id, const struct effect *effect)
     }
 }
 
+static void keep_unread(struct sim *sim, const struct wire_unread *said)
+{
+    if (said->step < ROUNDS_MAX) sim->ghost.is_unread[said->step] = true;
+}
+
 void check_said(struct sim *sim, uint8_t id, const struct effect *effect)
 {
     if (effect->port != PORT_MAIL && effect->port != PORT_NEWS) return;
@@ -254,6 +259,8 @@ void check_said(struct sim *sim, uint8_t id, const struct effect *effect)
     if (sim->pace->said) sim->pace->said(sim, id, effect);
     if (id == COORDINATOR) check_coordinator(sim, effect);
     else if (effect->kind == FRAME_VOTE) check_vote(sim, id, effect);
+    else if (effect->kind == FRAME_UNREAD)
+        keep_unread(sim, unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes));
     else if (effect->kind == FRAME_CLAIM)
         check_claim(sim, id, unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes));
 }

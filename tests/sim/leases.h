@@ -7,10 +7,11 @@
 bool leases_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job);
 uint32_t leases_settle_ms(const struct sim *sim); // As the configuration says
 
-// A learner takes a group; a trainer takes a task, and has pushed all of it to each server of its group; the members
-// of an attempt have put a state together.
+// A learner takes a group; a trainer takes a task, and has pushed all of it to each server of its group; all servers
+// have written their parts of a save; the members of an attempt have put a state together.
 void check_group_taken(struct sim *sim, uint8_t id, const struct wire_take_group *job);
 void check_task_taken(struct sim *sim, uint8_t id, const struct wire_train_task *job);
 void check_task_pushed(struct sim *sim, uint8_t id, uint64_t lease);
+void check_saved_whole(struct sim *sim, uint64_t number, uint64_t step, const struct hash *digest);
 void check_together(struct sim *sim, const struct wire_close_group *closing,
                     const struct hash *digest);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum what { PUSH, LOOK, MEET, TOGETHER };
+enum what { PUSH, LOOK, MEET, TOGETHER, WRITTEN };
 enum { PUSH_MS = 4000, FAILS_OF_1000 = 20 };
 
 static struct sim_group *group_of(struct sim *self, uint8_t id)
@@ -78,6 +78,7 @@ static void take(struct sim *self, uint8_t id, const struct wire_take_group *job
                                  .place = job->place,
                                  .count = job->group_count,
                                  .servers = job->servers,
+                                 .born_unix_ms = job->born_unix_ms,
                                  .turn = group->turn + 1 };
     for (uint32_t i = 0; i < job->group_count; i++) {
         group->nodes[i] = node_of(self, &job->group[i].key);
@@ -171,6 +172,47 @@ static void push(struct sim *self, uint8_t id)
     }
     check_task_pushed(self, id, group->lease);
     say_trained(self, id, true, "");
+}
+
+// ---- saves --------------------------------------------------------------------------------------
+
+static void say_taken(struct sim *self, uint8_t id, uint64_t number, uint64_t step,
+                      const struct hash *digest)
+{
+    struct wire_share_saved saved = { .number = number, .step = step };
+    if (digest) saved.digest = *digest;
+    learner_says(self, id, FRAME_SHARE_TAKEN, &saved);
+}
+
+// What has been put together is held, and is the same for all. On the way the share is as far as pushes have come.
+static void save(struct sim *self, uint8_t id, const struct wire_take_share *job)
+{
+    const struct learner *learner = &self->nodes[id].learner;
+    const struct sim_group *group = &learner->group;
+    if (group->number != job->number || (group->frozen && !learner->holding)) {
+        say_taken(self, id, job->number, job->step, NULL);
+        return;
+    }
+    const struct hash part = hash_of_two(&group->began, HASH_BYTES, &group->share, HASH_BYTES);
+    if (learner->holding)
+        saves_begin(self, group->born_unix_ms, job->step, job->number, group->servers,
+                    &learner->digest);
+    else saves_add(self, group->born_unix_ms, job->step, job->number, group->servers, &part);
+    words_send(self, id, between(self, 10, chance(self, 50) ? 9000 : 900),
+               &(struct wire_sim_word){ .what = WRITTEN,
+                                        .window = job->number,
+                                        .step = job->step,
+                                        .from = group->place - first_server(group),
+                                        .born_unix_ms = group->born_unix_ms,
+                                        .spare = job->spare });
+}
+
+static void hear_written(struct sim *self, uint8_t id, const struct wire_sim_word *word)
+{
+    const struct sim_save *whole =
+        saves_written(self, word->born_unix_ms, word->step, word->window, word->from, word->spare);
+    if (whole) check_saved_whole(self, word->window, word->step, &whole->digest);
+    say_taken(self, id, word->window, word->step, whole ? &whole->digest : NULL);
 }
 
 // ---- putting the state together -----------------------------------------------------------------
@@ -272,8 +314,9 @@ static void be_together(struct sim *self, uint8_t id, const struct wire_sim_word
 static void hear_word(struct sim *self, uint8_t id, const struct wire_sim_word *word)
 {
     const struct sim_group *group = group_of(self, id);
-    if (word->window != group->number) return;
-    if (word->what == TOGETHER) be_together(self, id, word);
+    if (word->what == WRITTEN) hear_written(self, id, word); // Also behind its group
+    else if (word->window != group->number) return;
+    else if (word->what == TOGETHER) be_together(self, id, word);
     else if (word->what == LOOK) look(self, id);
     else if (word->turn != group->turn) return;
     else if (word->what == PUSH) push(self, id);
@@ -287,6 +330,7 @@ bool leases_learn(struct sim *self, uint8_t id, uint16_t kind, const void *job)
     case FRAME_TRAIN_TASK: train(self, id, job); return true;
     case FRAME_SETTLE_GROUP: settle(self, id, job); return true;
     case FRAME_END_GROUP: end(self, id, job); return true;
+    case FRAME_TAKE_SHARE: save(self, id, job); return true;
     case FRAME_SIM_WORD: hear_word(self, id, job); return true;
     default: return false;
     }

@@ -328,7 +328,9 @@ by_unit 'news: a key that the mail has not welcomed is let in' hello_test \
 by_unit 'news: an actor that was banned since subscribes' hello_test \
     '&& admission_lets_in(self->admission, &peer->key)' ''
 mutant 'another run of the name is taken for the same' \
-    'self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms' 'self == NULL'
+    'is_other_run(self, admitted->born_unix_ms)' 'self == NULL'
+by_unit 'a member stays in a run whose ledger is lost, and takes part in the next' member_test \
+    'is_other_run(self, beat->born_unix_ms)' 'self == NULL'
 mutant 'what was promised to another run binds in this one' \
     'self->journal.born_unix_ms != self->born_unix_ms' 'false'
 mutant 'a snapshot forgets what is pending' drop
@@ -514,6 +516,7 @@ by_unit 'restore: a snapshot forgets the beginning' restore_test drop
 by_unit 'restore: a run begins again although somebody may hold its state' coordinator_test \
     '&& holdings_who_may(turn) == NO_MEMBER' ''
 mutant 'restore: the restore point is that of any checkpoint' 'checkpoint->step != self->step' 'false'
+mutant 'leases: samples that a group has trained are done at the step that it began with' drop
 mutant 'restore: samples of no step are done at the restore point' \
     instead 'run_point_take(self, &checkpoint->digest, &self->restore_point);'
 by_unit 'restore: a checkpoint that was written beside the next epoch is none' restore_test instead 'return;'

@@ -80,21 +80,35 @@ static void clean(struct sim *self, uint64_t born_unix_ms, uint64_t step, uint64
     }
 }
 
+static struct sim_save *find_or_begin(struct sim *self, uint64_t born_unix_ms, uint64_t step,
+                                      uint64_t window, uint32_t workers, const struct hash *digest)
+{
+    struct sim_save *save = find(self, born_unix_ms, step, window);
+    if (save) return save;
+    ensure(self->saves_count < SAVES_MAX);
+    save = &self->saves[self->saves_count++];
+    *save = (struct sim_save){ .born_unix_ms = born_unix_ms,
+                               .step = step,
+                               .window = window,
+                               .workers = workers,
+                               .digest = *digest };
+    return save;
+}
+
 void saves_begin(struct sim *self, uint64_t born_unix_ms, uint64_t step, uint64_t window,
                  uint32_t workers, const struct hash *digest)
 {
-    struct sim_save *save = find(self, born_unix_ms, step, window);
-    if (!save) {
-        ensure(self->saves_count < SAVES_MAX);
-        save = &self->saves[self->saves_count++];
-        *save = (struct sim_save){ .born_unix_ms = born_unix_ms,
-                                   .step = step,
-                                   .window = window,
-                                   .workers = workers,
-                                   .digest = *digest };
-    }
+    const struct sim_save *save = find_or_begin(self, born_unix_ms, step, window, workers, digest);
     if (!hash_equal(&save->digest, digest))
         broken(self, "the parts of a save are of one state", "step %" PRIu64, step);
+}
+
+void saves_add(struct sim *self, uint64_t born_unix_ms, uint64_t step, uint64_t window,
+               uint32_t workers, const struct hash *part)
+{
+    static const struct hash nothing;
+    struct sim_save *save = find_or_begin(self, born_unix_ms, step, window, workers, &nothing);
+    save->digest = hash_of_two(&save->digest, HASH_BYTES, part, HASH_BYTES);
 }
 
 const struct sim_save *saves_written(struct sim *self, uint64_t born_unix_ms, uint64_t step,

@@ -418,7 +418,8 @@ struct sim_group {
     uint64_t turn;                   // Of the words to itself that count
     struct wire_close_group closing; // The newest attempt; 0: none
     uint64_t closing_ms;
-    bool met; // All of that attempt are together
+    bool met;              // All of that attempt are together
+    uint64_t born_unix_ms; // Of its saves
 };
 
 struct learner {
@@ -782,7 +783,8 @@ bool copies_serve(const struct sim *self, uint8_t id, const struct wire_fetch_mo
 bool copies_lie(const struct sim *self, uint64_t step, const struct hash *digest);
 uint8_t node_at(const struct wire_holder *holder); // learner.c
 
-// saves.c. _find: one that is whole; NULL: there is none. _begin: a member takes its part. _written: it is written; the
+// saves.c. _find: one that is whole; NULL: there is none. _begin: a member takes its part of a state that all hold; _add:
+// of one that is the sum of the parts, whichever time each is of. _written: it is written; the
 // save, if that makes it whole.
 uint32_t saves_keep(const struct sim *self); // checkpoint.keep
 // Somebody reads it: a disk may have damaged it since it was written, if there is an older one that can be read.
@@ -792,6 +794,8 @@ const struct sim_save *saves_find(const struct sim *self, uint64_t born_unix_ms,
 bool saves_have(const struct sim *self, uint64_t step, const struct hash *digest);
 void saves_begin(struct sim *self, uint64_t born_unix_ms, uint64_t step, uint64_t window,
                  uint32_t workers, const struct hash *digest);
+void saves_add(struct sim *self, uint64_t born_unix_ms, uint64_t step, uint64_t window,
+               uint32_t workers, const struct hash *part);
 const struct sim_save *saves_written(struct sim *self, uint64_t born_unix_ms, uint64_t step,
                                      uint64_t window, uint32_t place, uint64_t spare);
 bool checkpoints_have(const struct node *node, uint64_t step, const struct hash *digest);

@@ -181,6 +181,9 @@ static void apply_group(struct run *run, const struct wire_group *group)
 {
     ensure(group->number == run->number + 1 && group->step == run->step);
     if (run->phase != PHASE_TRAIN) run_enter(run, PHASE_TRAIN);
+    // The first state of a run is the end of no epoch, but a checkpoint of it has this data position all the same
+    // mutant: leases: samples that a group has trained are done at the step that it began with
+    if (run_has_digest(run)) run_point_take(run, &run->digest, &run->end_point);
     leases_run_begin(own(run), &run->table, group);
     run->number = group->number;
     run->epoch_elapsed_ms = group->epoch_elapsed_ms;
