@@ -225,6 +225,7 @@ static void hear_take(struct learner *self, const struct wire_take_group *said)
     work->formed = work->broken = false;
     work->suspect_us = 0;
     work->pushes = work->discarded = work->lag = 0;
+    work->lags = (struct wire_lags){ 0 };
     int rc = check_group(self, said, &why);
     if (rc == 0) rc = take_share(self, &why);
     work->lost = rc < 0;

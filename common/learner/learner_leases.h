@@ -8,6 +8,7 @@
 #include "common/learner/learner_gather.h"
 #include "common/learner/learner_inside.h"
 #include "common/learner/learner_links.h"
+#include "common/run/lags.h"
 
 // The number of a group, times this, is the window of its links (group_form); the attempts to put its state together
 // take those behind it.
@@ -60,6 +61,7 @@ struct learner_lease_work {
     struct learner_asking asking;
     struct learner_task *task;       // NULL: none
     uint64_t pushes, discarded, lag; // In this group, as in BUSY
+    struct wire_lags lags;
 };
 
 static inline uint32_t learner_lease_trainers(const struct learner *self)

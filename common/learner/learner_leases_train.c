@@ -96,6 +96,7 @@ static void tell_trained(struct learner *self)
         .pushes = work->pushes,
         .discarded = work->discarded,
         .lag = work->lag,
+        .lags = work->lags,
     };
     memcpy(trained.because, task->failed, sizeof trained.because);
     learner_lease_drop_task(self);
@@ -320,6 +321,7 @@ static void end_push(struct learner *self)
     if (work->asking.stale) work->discarded++;
     else work->pushes++;
     work->lag = work->asking.lag;
+    lags_count(&work->lags, work->lag);
     work->task->pushed = work->task->trained;
 }
 

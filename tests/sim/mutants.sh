@@ -419,7 +419,8 @@ by_unit 'leases: an end is acknowledged before it is stored' coordinator_test sw
 by_unit 'leases: more is dealt than the steps need' coordinator_test 'last).step >= last' 'last).step > last'
 by_unit 'leases: nobody is told that trainers have nothing to do' coordinator_test 'tasks >= trainers' 'true'
 by_unit 'leases: pushes of another group are counted' coordinator_test \
-    'busy->number != leases_run_of(run)->group.number' '!run'
+    'busy->number == group->number' 'group'
+by_unit 'leases: pushes are told with each message' coordinator_test drop
 by_unit 'leases: a trainer gets a second task while it has one' coordinator_test \
     'else if (lease_of(turn, place)) continue;' 'else if (!turn) continue;'
 by_unit 'leases: a trainer that has lost the mail with its task gets none any more' coordinator_test \

@@ -399,6 +399,7 @@ static void what_comes_too_late_is_discarded(void **unused)
     struct here at = begin(1);
     const struct wire_task_trained said = train(&at, at.group[0], 12);
     assert_true(said.pushes == 6 && said.discarded == 6 && said.lag == 1);
+    assert_true(said.lags.of_0 == 6 && said.lags.of_1 == 6 && said.lags.of_2 == 0);
     settle(&at, 7);
     end_run();
 }

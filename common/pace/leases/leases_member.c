@@ -134,6 +134,8 @@ static void hear_trained(struct leases_member *self, const struct member_turn *t
     self->busy.pushes = said->pushes;
     self->busy.discarded = said->discarded;
     self->busy.lag = said->lag;
+    self->busy.lags = said->lags;
+    self->say_ms = 0;
     self->busy.tokens_per_s = said->tokens_per_s;
     self->end_ms = self->ask_ms = 0;
     if (said->done) {

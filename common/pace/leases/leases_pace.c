@@ -82,6 +82,55 @@ static void hear_busy(struct lease_pace *self, const struct turn *turn, const st
                            .dead = said->dead };
     leases_take_words(kept->links, said->links);
     leases_take_words(kept->because, said->because[0] ? said->because : "cannot go on");
+    const uint32_t place = leases_group_place(&own(turn)->group, member, said->instance);
+    if (place != NO_MEMBER) self->lags[place] = said->lags;
+}
+
+// What a trainer of the open group said last of its pushes; NULL: nothing, or it is a server, or gone.
+static const struct busy *pusher(const struct lease_pace *self, const struct turn *turn,
+                                 uint32_t place)
+{
+    const struct wire_group *group = &own(turn)->group;
+    const struct wire_place *at = &group->group[place];
+    const struct busy *busy = leases_busy(self, at);
+    const bool trains = place < leases_group_servers(group, leases_config(turn->rules));
+    // mutant: leases: pushes of another group are counted
+    return trains && busy && busy->number == group->number && leases_is_intact(turn->run, at)
+               ? busy
+               : NULL;
+}
+
+static uint32_t list_pushes(const struct lease_pace *self, const struct turn *turn,
+                            struct wire_push_line ret_list[LEASES_GROUP_MAX])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < own(turn)->group.group_count; i++) {
+        const struct busy *busy = pusher(self, turn, i);
+        if (!busy) continue;
+        ret_list[count++] = (struct wire_push_line){
+            .member = own(turn)->group.group[i].member,
+            .pushes = busy->pushes,
+            .discarded = busy->discarded,
+            .samples_per_s = busy->tokens_per_s / (float)turn->rules->seq_len,
+            .lags = self->lags[i],
+        };
+    }
+    return count;
+}
+
+static void tell_pushes(struct lease_pace *self, const struct turn *turn)
+{
+    struct wire_push_line list[LEASES_GROUP_MAX];
+    struct wire_pushes pushes = { .number = own(turn)->group.number, .trainers = list };
+    uint64_t all = 0;
+    // mutant: leases: pushes are told with each message
+    if (turn->now_ms < self->pushes_ms) return;
+    pushes.trainers_count = list_pushes(self, turn, list);
+    for (uint32_t i = 0; i < pushes.trainers_count; i++) all += list[i].pushes + list[i].discarded;
+    if (all == self->pushes_told) return;
+    self->pushes_told = all;
+    self->pushes_ms = turn->now_ms + turn->rules->heartbeat_ms;
+    outbox_news(turn->out, FRAME_PUSHES, &pushes);
 }
 
 static bool hear(void *state, const struct turn *turn, const struct msg *in)
@@ -215,6 +264,7 @@ static const char *settle(void *state, const struct turn *turn)
     if (!cause) dealing_deal(self, turn);
     dealing_answer(self, turn, cause);
     look_for_missed(self, turn);
+    tell_pushes(self, turn);
     return NULL;
 }
 
@@ -223,6 +273,8 @@ static void forget_group(struct lease_pace *self)
     memset(self->asked, 0, sizeof self->asked);
     memset(self->ended, 0, sizeof self->ended);
     memset(self->blamed_ms, 0, sizeof self->blamed_ms);
+    memset(self->lags, 0, sizeof self->lags);
+    self->pushes_ms = self->pushes_told = 0;
     self->asked_count = self->attempt = self->looked_ms = self->settle_by_ms = 0;
 }
 
@@ -354,16 +406,11 @@ static struct commit_facts facts(const void *record)
 }
 
 // What trainers said last of their pushes in this group.
-static void count_pushes(const struct lease_pace *self, const struct run *run,
-                         struct wire_task_counts *counts)
+static void count_pushes(const struct turn *turn, struct wire_task_counts *counts)
 {
-    for (uint32_t i = 0; i < run->roster.count; i++) {
-        const struct wire_member *member = &run->roster.members[i];
-        const struct busy *busy = &self->busy[i];
-        // mutant: leases: pushes of another group are counted
-        if (member->role != ACTOR_TRAINER || member->state != MEMBER_HEALTHY ||
-            busy->instance != member->instance || busy->number != leases_run_of(run)->group.number)
-            continue;
+    for (uint32_t i = 0; i < own(turn)->group.group_count; i++) {
+        const struct busy *busy = pusher(turn->live, turn, i);
+        if (!busy) continue;
         counts->pushes += busy->pushes;
         counts->discarded += busy->discarded;
     }
@@ -379,7 +426,7 @@ static struct wire_task_counts count_tasks(const struct turn *turn)
                                        .pending = counted.pending,
                                        .done = counted.done,
                                        .failed = counted.failed };
-    count_pushes(turn->live, turn->run, &counts);
+    count_pushes(turn, &counts);
     return counts;
 }
 

@@ -36,7 +36,8 @@
 //   leases_member.[hc]   the member's half: gives the learner its group and its tasks, and says what came of them
 //   leases_evidence.c    what the records prove
 //
-// RUN has the tasks of the pass by state (count_tasks), which `shoal status --tasks` prints.
+// RUN has the tasks of the pass by state (count_tasks), which `shoal status --tasks` prints. PUSHES has what each trainer
+// says of its pushes, which `shoal status` prints; it is told once a heartbeat, if there are new ones.
 //
 // Pure; one thread.
 
@@ -74,10 +75,13 @@ struct lease_pace {
     uint64_t asked
         [LEASES_GROUP_MAX]; // It waits for a task: how many had asked before it, from 1 on; 0: it does not
     uint64_t asked_count;
-    bool answered[LEASES_GROUP_MAX];      // It was told so
-    enum lease_answer none;               // Why the newest request got no task
-    uint64_t ended[LEASES_GROUP_MAX];     // Its newest lease whose end was acknowledged
-    uint64_t blamed_ms[LEASES_GROUP_MAX]; // Others call it dead since then; 0: nobody does
+    bool answered[LEASES_GROUP_MAX];         // It was told so
+    enum lease_answer none;                  // Why the newest request got no task
+    uint64_t ended[LEASES_GROUP_MAX];        // Its newest lease whose end was acknowledged
+    uint64_t blamed_ms[LEASES_GROUP_MAX];    // Others call it dead since then; 0: nobody does
+    struct wire_lags lags[LEASES_GROUP_MAX]; // Of its pushes, as it said last
+    uint64_t pushes_ms,
+        pushes_told; // PUSHES is told again from then on; the pushes that it had told
     // The newest attempt to close it, once it was told in this life.
     uint64_t attempt, attempt_ms, tell_ms, settle_by_ms;
     struct settling settling[LEASES_GROUP_MAX];
