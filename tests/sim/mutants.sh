@@ -466,6 +466,9 @@ by_unit 'leases: a group begins with a state that is not held' leases_learner_te
 by_unit 'leases: a server goes on with the moments of another share' leases_learner_test 'self->away' '!self'
 by_unit 'leases: a batch of a task that failed is pushed with the next one' leases_learner_test drop
 by_unit 'leases: a trainer pushes before it has pulled' leases_learner_test '!work->has_pulled' '!self'
+by_unit 'leases: a batch is computed ahead though a pull is due before it' leases_learner_test \
+    'cadence->since_pull >= cadence->pull_every' 'false'
+by_unit 'leases: a batch that was computed before a pull is pushed behind it' leases_learner_test drop
 by_unit 'leases: a server that puts the state together is taken for one that is dead' leases_learner_test 'if (dead)' 'if (dead + 1)'
 by_unit 'leases: all batches are as large as that of the first step' leases_learner_test 'said->step' '0 * said->step'
 by_unit 'leases: a job that ends a wait for answers breaks the group' leases_learner_test \
