@@ -29,3 +29,10 @@ uint64_t lags_at(const struct wire_lags *self, uint32_t bin)
     struct wire_lags lags = *self;
     return *bin_at(&lags, bin);
 }
+
+struct wire_lags lags_sum(const struct wire_lags *a, const struct wire_lags *b)
+{
+    struct wire_lags sum = *a;
+    for (uint32_t bin = 0; bin < LAGS_BINS; bin++) *bin_at(&sum, bin) += lags_at(b, bin);
+    return sum;
+}

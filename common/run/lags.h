@@ -12,4 +12,5 @@ enum { LAGS_BINS = 8 };
 
 uint64_t lags_first(uint32_t bin); // The least lag of a bin
 void lags_count(struct wire_lags *self, uint64_t lag);
+struct wire_lags lags_sum(const struct wire_lags *a, const struct wire_lags *b);
 uint64_t lags_at(const struct wire_lags *self, uint32_t bin);

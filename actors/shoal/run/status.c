@@ -315,16 +315,6 @@ static void print_tasks(const struct wire_task_counts *tasks)
            tasks->pushes, tasks->discarded);
 }
 
-// "2-3", "64+".
-static const char *show_lag(uint32_t bin, char text[SHOW_MAX])
-{
-    const uint64_t first = lags_first(bin), end = bin + 1 < LAGS_BINS ? lags_first(bin + 1) : 0;
-    if (!end) snprintf(text, SHOW_MAX, "%" PRIu64 "+", first);
-    else if (end == first + 1) snprintf(text, SHOW_MAX, "%" PRIu64, first);
-    else snprintf(text, SHOW_MAX, "%" PRIu64 "-%" PRIu64, first, end - 1);
-    return text;
-}
-
 // A line for each trainer: how fast it is, and how many pushes of others came between its pulls and its pushes.
 static void print_pushes(const struct run_view *view)
 {

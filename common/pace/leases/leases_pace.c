@@ -201,6 +201,8 @@ static const char *end_epoch(struct lease_pace *self, const struct turn *turn, c
 {
     muster_barrier_begin(self, turn);
     self->missed[0] = 0;
+    self->pushes_ms = 0; // The last ones of this group
+    tell_pushes(self, turn);
     return cause;
 }
 
