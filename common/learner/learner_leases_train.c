@@ -397,12 +397,12 @@ static void move_links(void *arg)
     asking->left_why = why;
 }
 
-// A batch that is computed at what is held now, whatever the servers answer.
+// A batch that is computed at what is held now, unless the servers say that the push was stale. One behind a pull would be
+// computed twice.
 static bool may_compute_ahead(const struct learner *self)
 {
     const struct learner_lease_work *work = self->lease;
     const struct async_trainer *cadence = &work->cadence;
-    // mutant: leases: a batch is computed ahead though a pull is due before it
     const bool pulls = work->asking.pulls || cadence->must_pull || work->asking.stale ||
                        cadence->since_pull >= cadence->pull_every;
     return learner_lease_sums(self) && !pulls && !work->asking.refused && !work->ahead.done &&

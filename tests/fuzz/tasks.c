@@ -70,7 +70,8 @@ static void hear_start(struct evidence *evidence, uint64_t *seq)
     static const uint8_t roles[] = { ACTOR_TRAINER, ACTOR_SERVER, ACTOR_TRAINER };
     ensure(
         hear(evidence, seq, FRAME_RECORD_GENESIS, &(struct wire_record_genesis){ .run = "tasks" }));
-    ensure(hear(evidence, seq, FRAME_RECORD_START, &(struct wire_record_start){ .incarnation = 1 }));
+    ensure(
+        hear(evidence, seq, FRAME_RECORD_START, &(struct wire_record_start){ .incarnation = 1 }));
     for (uint32_t i = 0; i < 3; i++) {
         struct wire_member member = { .index = i, .role = roles[i], .instance = 7 };
         member.state = MEMBER_PENDING;

@@ -394,7 +394,12 @@ by_unit 'pieces: a folder without a manifest is one of those that are kept' piec
 by_unit 'leases: the next pass begins while a task of this one is out' leases_test \
     'rules->pass_barrier &&' 'false && rules->pass_barrier &&'
 by_unit 'leases: a task that fails is never given up' leases_test \
-    'strikes_of(self, lease->task) < rules->strikes_max' 'strikes_of(self, lease->task) <= UINT32_MAX - 0 * rules->strikes_max'
+    '+ more <= rules->strikes_max' '+ more <= UINT32_MAX - 0 * rules->strikes_max'
+by_unit 'leases: a process strikes a task again and again' leases_test 'leases_has_struck(self, lease) ? 0 : 1' '1'
+by_unit 'leases: a process is dealt the task that it has just failed' leases_test '!leases_has_struck(self, &lease)' 'self'
+by_unit 'leases: a process that fails every task is dealt the next one' coordinator_test \
+    'self->failures[member] >= LEASES_FAILURES' '!self'
+by_unit 'leases: a trainer that fails every task goes on' leases_member_test 'self->failed >= FAILED_MAX' '!self'
 by_unit 'leases: a task is dealt though no room is left for its strike' leases_test drop
 by_unit 'leases: a lease that is over ends once more' leases_test 'LEASE_STALE' 'LEASE_OK'
 by_unit 'leases: anybody ends a lease' leases_test '&& lease->member == member && lease->instance == instance' \
@@ -466,8 +471,6 @@ by_unit 'leases: a group begins with a state that is not held' leases_learner_te
 by_unit 'leases: a server goes on with the moments of another share' leases_learner_test 'self->away' '!self'
 by_unit 'leases: a batch of a task that failed is pushed with the next one' leases_learner_test drop
 by_unit 'leases: a trainer pushes before it has pulled' leases_learner_test '!work->has_pulled' '!self'
-by_unit 'leases: a batch is computed ahead though a pull is due before it' leases_learner_test \
-    'cadence->since_pull >= cadence->pull_every' 'false'
 by_unit 'leases: a batch that was computed before a pull is pushed behind it' leases_learner_test drop
 by_unit 'leases: a server that puts the state together is taken for one that is dead' leases_learner_test 'if (dead)' 'if (dead + 1)'
 by_unit 'leases: all batches are as large as that of the first step' leases_learner_test 'said->step' '0 * said->step'

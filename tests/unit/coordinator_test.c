@@ -104,7 +104,7 @@ static const struct { const char *name; size_t offset, size;
     { "data_kind", offsetof(struct rules, frame.data.kind), 1 },
     DRAW_RULES(RULE_OF_DRAW)
     // Behind leases= in their line
-    RULE_OF_LEASES(time_max_ms), RULE_OF_LEASES(settle_ms), RULE_OF_LEASES(save_steps),
+    RULE_OF_LEASES(time_max_ms), RULE_OF_LEASES(strikes_max), RULE_OF_LEASES(settle_ms), RULE_OF_LEASES(save_steps),
     RULE_OF_LEASES(save_passes), RULE_OF_LEASES(batch_warmup_tokens),
 };
 // clang-format on

@@ -28,13 +28,28 @@ const struct busy *leases_busy(const struct lease_pace *self, const struct wire_
     return busy->instance == place->instance ? busy : NULL;
 }
 
+bool leases_is_unwell(const struct lease_pace *self, uint32_t member, uint64_t instance)
+{
+    // mutant: leases: a process that fails every task is dealt the next one
+    return self->failing[member] == instance && self->failures[member] >= LEASES_FAILURES;
+}
+
+const char *leases_why_unable(const struct lease_pace *self, const struct wire_place *place)
+{
+    const struct busy *busy = leases_busy(self, place);
+    if (leases_is_unwell(self, place->member, place->instance))
+        return "it has failed three tasks in a row, and gets none until it is started again";
+    return busy ? busy->because : "it cannot go on";
+}
+
 bool leases_is_able(const struct lease_pace *self, const struct run *run, uint32_t place)
 {
     const struct wire_group *group = &leases_run_of(run)->group;
     const struct busy *busy = leases_busy(self, &group->group[place]);
     // mutant: leases: a trainer that cannot go on gets tasks
     const bool broken = busy && busy->broken && busy->number == group->number;
-    return leases_is_intact(run, &group->group[place]) && !broken;
+    return leases_is_intact(run, &group->group[place]) && !broken &&
+           !leases_is_unwell(self, group->group[place].member, group->group[place].instance);
 }
 
 uint64_t leases_able(const struct lease_pace *self, const struct run *run)
@@ -221,7 +236,7 @@ static void look_for_missed(struct lease_pace *self, const struct turn *turn)
         if (leases_is_intact(run, at) && !leases_is_able(self, run, i))
             snprintf(self->missed, sizeof self->missed,
                      "%s gets no task until the next epoch: %.120s",
-                     run->roster.members[at->member].name, leases_busy(self, at)->because);
+                     run->roster.members[at->member].name, leases_why_unable(self, at));
     }
     if (!self->missed[0] && joiner != NO_MEMBER && left_s > 0)
         snprintf(self->missed, sizeof self->missed,
